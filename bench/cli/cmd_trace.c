@@ -6,6 +6,7 @@
  * read, checked and written in the form that the user wants. */
 #include "bench/cli/cmd_trace.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -17,29 +18,18 @@
 #include "allocators/base/size.h"
 #include "bench/cli/files.h"
 #include "bench/report/sentence.h"
+#include "sim/advise/fits.h"
 #include "sim/sim_device/profile.h"
 #include "workloads/formats/formats.h"
-
-enum option_key {
-    KEY_CARD = CLI_KEYS,
-    KEY_SEED,
-    KEY_STEPS,
-    KEY_RANK,
-    KEY_WORLD,
-};
 
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {'o', "output", "FILE",
      "the trace to write: .txt or .trace, .bin, each also with .zst; default: the name of the "
      "script with .trace"},
-    {KEY_CARD, "card", "NAME",
-     "the card that the program sees: a profile of `list devices`; "
-     "default: h100"},
-    {KEY_SEED, "seed", "N", "seed of sizes that depend on data which is not computed; default: 1"},
-    {KEY_STEPS, "steps", "N", "end the program after N steps"},
-    {KEY_RANK, "rank", "R", "with --world: trace rank R of a distributed program; default: 0"},
-    {KEY_WORLD, "world", "N", "the program has N ranks; only one of them is run"},
+    {TRACED_CARD, "card", "NAME",
+     "the card that the program sees: a profile of `list devices`; default: h100"},
+    TRACED_OPTIONS,
     {0},
 };
 
@@ -55,63 +45,47 @@ static const struct cli_page page = {
 
 struct trace_arguments {
     struct traced_program program;
-    const char *path, *rank, *world;
+    const char *path;
 };
 
 static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct trace_arguments *self = argument;
-    const char **place;
-    switch (key) {
-    case CLI_ARGUMENT:
+    if (key == CLI_ARGUMENT)
         return ar_error_set(error, AR_INVALID, "\"%s\": write -- before the command to trace",
                             value);
-    case 'o':
-        place = &self->path;
-        break;
-    case KEY_CARD:
-        place = &self->program.card;
-        break;
-    case KEY_SEED:
-        place = &self->program.seed;
-        break;
-    case KEY_STEPS:
-        place = &self->program.steps;
-        break;
-    default:
-        place = key == KEY_RANK ? &self->rank : &self->world;
-    }
-    if (*place)
-        return ar_error_set(error, AR_INVALID,
-                            "\"%s\" and \"%s\": trace takes one value of each option", *place,
-                            value);
-    *place = value;
-    uint64_t number;
-    return key == 'o' || key == KEY_CARD ? AR_OK : ar_count_parse(value, &number, error);
+    if (key == 'o')
+        self->path = value; /* twice is an error of cli_files_check */
+    return key == 'o' ? AR_OK : traced_take(&self->program, key, value, error);
 }
 
 static enum ar_status read_arguments(int argc, char **argv, struct trace_arguments *self,
                                      bool *help, struct ar_error *error)
 {
     int own;
-    struct traced_program *program = &self->program;
-    program->command = program_command(argc, argv, &own);
+    self->program.command = program_command(argc, argv, &own);
     enum ar_status status = cli_parse(&page, own, argv, take, self, help, error);
-    if (status || *help)
-        return status;
-    if (!program->command)
-        return ar_error_set(error, AR_INVALID,
-                            "trace: no command is given; write trace -- python3 train.py");
-    program->rank = self->rank ? strtoull(self->rank, NULL, 10) : 0;
-    program->world = self->world ? strtoull(self->world, NULL, 10) : 0;
-    if ((self->rank || self->world) && program->rank >= program->world)
-        return ar_error_set(error, AR_INVALID,
-                            "trace: --rank %" PRIu64 " needs --world with a larger number",
-                            program->rank);
-    return AR_OK;
+    if (!status && !*help && !self->program.command)
+        status = ar_error_set(error, AR_INVALID,
+                              "trace: no command is given; write trace -- python3 train.py");
+    return status;
 }
 
 /* ---- the traced program --------------------------------------------------------------------- */
+
+enum ar_status traced_take(struct traced_program *self, int key, const char *value,
+                           struct ar_error *error)
+{
+    const char **const places[TRACED_KEYS - CLI_KEYS] = {&self->card, &self->seed, &self->steps,
+                                                         &self->rank, &self->world};
+    const char **place = places[key - CLI_KEYS];
+    uint64_t number;
+    if (*place)
+        return ar_error_set(error, AR_INVALID, "\"%s\" and \"%s\": give each option once", *place,
+                            value);
+    *place = value;
+    return key == TRACED_CARD ? AR_OK : ar_count_parse(value, &number, error);
+}
 
 enum ar_status traced_card_find(const char *name, struct sim_profile *out, struct ar_error *error)
 {
@@ -160,16 +134,20 @@ enum ar_status traced_program_run(const struct traced_program *self, struct prog
                                   struct ar_error *error)
 {
     struct sim_profile card;
-    char python_path[4 * PATH_MAX], bytes[24], rank[24], world[24];
+    char python_path[4 * PATH_MAX], bytes[24];
+    const char *rank = self->world ? self->rank ? self->rank : "0" : NULL;
     *end = (struct program_end){0};
     enum ar_status status = traced_card_find(self->card ? self->card : "h100", &card, error);
+    if (!status && (self->rank || self->world) &&
+        strtoull(rank ? rank : self->rank, NULL, 10) >=
+            strtoull(self->world ? self->world : "0", NULL, 10))
+        status = ar_error_set(error, AR_INVALID, "--rank %s needs --world with a larger number",
+                              rank ? rank : self->rank);
     if (!status)
         status = find_tracer(python_path, sizeof python_path, error);
     if (status)
         return status;
     snprintf(bytes, sizeof bytes, "%" PRIu64, card.total_bytes);
-    snprintf(rank, sizeof rank, "%" PRIu64, self->rank);
-    snprintf(world, sizeof world, "%" PRIu64, self->world);
     const struct program_variable given[VARIABLES_MOST] = {
         {"PYTHONPATH", python_path},
         {"ALLOCRIG_TRACE", self->path},
@@ -180,15 +158,15 @@ enum ar_status traced_program_run(const struct traced_program *self, struct prog
         {"ALLOCRIG_TRACE_PROGRESS", isatty(STDERR_FILENO) ? "1" : "0"},
         {"ALLOCRIG_TRACE_STEPS", self->steps},
         self->variable,
-        {self->world ? "ALLOCRIG_TRACE_RANK" : NULL, rank},
-        {self->world ? "ALLOCRIG_TRACE_WORLD" : NULL, world},
+        {"ALLOCRIG_TRACE_RANK", rank},
+        {"ALLOCRIG_TRACE_WORLD", self->world},
         /* as torchrun sets them on one host */
-        {self->world ? "RANK" : NULL, rank},
-        {self->world ? "LOCAL_RANK" : NULL, rank},
-        {self->world ? "WORLD_SIZE" : NULL, world},
-        {self->world ? "LOCAL_WORLD_SIZE" : NULL, world},
-        {self->world ? "MASTER_ADDR" : NULL, "127.0.0.1"},
-        {self->world ? "MASTER_PORT" : NULL, "29500"},
+        {"RANK", rank},
+        {"LOCAL_RANK", rank},
+        {"WORLD_SIZE", self->world},
+        {"LOCAL_WORLD_SIZE", self->world},
+        {"MASTER_ADDR", rank ? "127.0.0.1" : NULL},
+        {"MASTER_PORT", rank ? "29500" : NULL},
     };
     struct program_variable variables[VARIABLES_MOST + 1];
     size_t count = 0;
@@ -230,31 +208,43 @@ enum ar_status traced_program_why(const struct traced_program *self, const struc
                      command, command);
     else if (end->code)
         ar_error_set(error, AR_MISSING,
-                     "no trace was written, because it ended before it imported torch or jax");
+                     "no trace was written: it imported neither torch nor jax, or was killed "
+                     "before the tracer could write");
     else
         ar_error_set(error, AR_MISSING, "no trace was written: %s imported neither torch nor jax",
                      command);
     return end->code ? program_failed(command, end, error->text, error) : AR_MISSING;
 }
 
-enum ar_status traced_folder_make(char path[TRACED_PATH_ROOM], struct ar_error *error)
+enum ar_status traced_folder_make(char folder[TRACED_PATH_ROOM], struct ar_error *error)
 {
     const char *root = getenv("TMPDIR");
-    int used = snprintf(path, TRACED_PATH_ROOM - sizeof "/trace.txt", "%s/allocrig-XXXXXX",
+    int used = snprintf(folder, TRACED_PATH_ROOM, "%s/allocrig-XXXXXX",
                         root && *root == '/' ? root : "/tmp");
-    if (used < 0 || (size_t)used >= TRACED_PATH_ROOM - sizeof "/trace.txt" || !mkdtemp(path))
-        return ar_error_set(error, AR_IO, "no temporary folder can be made in %s: %s",
-                            root && *root == '/' ? root : "/tmp", strerror(errno));
-    strcat(path, "/trace.txt");
+    if (used < 0 || used >= TRACED_PATH_ROOM || !mkdtemp(folder))
+        return ar_error_set(error, AR_IO, "no temporary folder can be made as %s: %s", folder,
+                            strerror(errno));
     return AR_OK;
 }
 
-void traced_folder_remove(const char *path)
+void traced_folder_remove(const char *folder)
 {
-    char folder[TRACED_PATH_ROOM];
-    snprintf(folder, sizeof folder, "%.*s", (int)(strlen(path) - strlen("/trace.txt")), path);
-    (void)unlink(path);
+    DIR *entries = opendir(folder);
+    struct dirent *entry;
+    while (entries && (entry = readdir(entries)))
+        if (entry->d_name[0] != '.')
+            (void)unlinkat(dirfd(entries), entry->d_name, 0);
+    if (entries)
+        closedir(entries);
     (void)rmdir(folder);
+}
+
+void traced_conf_take(struct trace_info *info)
+{
+    const char *conf = getenv("PYTORCH_ALLOC_CONF");
+    conf = conf ? conf : getenv("PYTORCH_CUDA_ALLOC_CONF");
+    if (conf && !info->conf[0] && strncmp(info->recorder, "torch", 5) == 0)
+        snprintf(info->conf, sizeof info->conf, "%s", conf);
 }
 
 /* ---- the command ---------------------------------------------------------------------------- */
@@ -286,32 +276,40 @@ static void report(const char *path, const struct trace_info *info)
 static enum ar_status save(const char *from, const char *path,
                            const struct trace_output_choice *format, struct ar_error *error)
 {
-    struct trace_source *source;
+    struct trace_source *source = NULL;
+    struct fits_notes notes = {0};
     enum ar_status status = trace_open(from, &source, error);
-    if (status)
+    if (!status)
+        status = fits_notes_read(source, &notes, error);
+    if (status) {
+        trace_close(source);
         return ar_error_prefix(error, status, "the tracer wrote a trace that is not valid");
+    }
+    traced_conf_take(&source->info);
     status = trace_output_save(source, path, format, error);
     if (!status)
         report(path, &source->info);
+    if (!status && notes.refusal[0])
+        sentence_say(stderr, "  the trace is not what a card would be asked: %s", notes.refusal);
+    fits_notes_close(&notes);
     trace_close(source);
     return status;
 }
 
-static enum ar_status finish(const struct trace_arguments *self, const char *path,
+static enum ar_status finish(const struct trace_arguments *self, const char *folder,
                              const struct trace_output_choice *format,
                              const struct program_end *end, struct ar_error *error)
 {
     const struct traced_program *program = &self->program;
-    if (access(program->path, F_OK) != 0) {
-        traced_folder_remove(program->path);
-        return traced_program_why(program, end, error);
-    }
-    enum ar_status status = save(program->path, path, format, error);
-    if (status)
-        return ar_error_prefix(error, status, "the trace is kept in %s", program->path);
-    traced_folder_remove(program->path);
-    return end->code ? program_failed(program->command[0], end, "its trace is written", error)
-                     : AR_OK;
+    enum ar_status status = AR_OK;
+    if (access(program->path, F_OK) != 0)
+        status = traced_program_why(program, end, error);
+    else if (save(program->path, self->path, format, error))
+        return ar_error_prefix(error, AR_FORMAT, "the trace is kept in %s", program->path);
+    else if (end->code)
+        status = program_failed(program->command[0], end, "its trace is written", error);
+    traced_folder_remove(folder);
+    return status;
 }
 
 enum ar_status cmd_trace(int argc, char **argv, struct ar_error *error)
@@ -319,7 +317,7 @@ enum ar_status cmd_trace(int argc, char **argv, struct ar_error *error)
     struct trace_arguments self = {0};
     struct trace_output_choice format;
     struct program_end end;
-    char given[300], path[TRACED_PATH_ROOM];
+    char given[300], folder[TRACED_PATH_ROOM], path[TRACED_PATH_ROOM + 16];
     bool help = false;
     enum ar_status status = read_arguments(argc, argv, &self, &help, error);
     if (status || help)
@@ -329,13 +327,14 @@ enum ar_status cmd_trace(int argc, char **argv, struct ar_error *error)
         self.path = given;
     status = trace_output_choose(self.path, NULL, &format, error);
     if (!status)
-        status = traced_folder_make(path, error);
+        status = traced_folder_make(folder, error);
     if (status)
         return status;
+    snprintf(path, sizeof path, "%s/trace.txt", folder);
     self.program.path = path;
     status = traced_program_run(&self.program, &end, error);
     if (!status)
-        return finish(&self, self.path, &format, &end, error);
-    traced_folder_remove(path);
+        return finish(&self, folder, &format, &end, error);
+    traced_folder_remove(folder);
     return status;
 }

@@ -4,19 +4,40 @@
 #include <stdint.h>
 
 #include "bench/cli/program.h"
+#include "workloads/trace/source.h"
 
 /* A program to run with the tracer (workloads/record/tracer), which writes the requests that the
  * program would make on a card. No card is needed. */
 struct traced_program {
-    char **command;       /* ends with NULL */
-    const char *path;     /* of the trace, in the text form; absolute */
-    const char *card;     /* the name of a profile, or of a card that has one; NULL: h100 */
-    const char *seed;     /* of draws; NULL: 1 */
-    const char *steps;    /* the program ends after so many; NULL: at its own end */
-    uint64_t rank, world; /* of a program of several processes; world 0: one process */
+    char **command;           /* ends with NULL */
+    const char *path;         /* of the trace, in the text form; absolute */
+    const char *card;         /* the name of a profile, or of a card that has one; NULL: h100 */
+    const char *seed;         /* of draws; NULL: 1 */
+    const char *steps;        /* the program ends after so many; NULL: at its own end */
+    const char *rank, *world; /* of a program of several processes; NULL: one process */
     struct program_variable variable; /* one more; name NULL: none */
     enum program_output output;
 };
+
+/* Options of each command that traces a program, for its table; take reads them. INVALID if one is
+ * given twice or is no number. */
+enum traced_key {
+    TRACED_CARD = CLI_KEYS,
+    TRACED_SEED,
+    TRACED_STEPS,
+    TRACED_RANK,
+    TRACED_WORLD,
+    TRACED_KEYS
+};
+#define TRACED_OPTIONS                                                                             \
+    {TRACED_SEED, "seed", "N", "seed of sizes that depend on data; default: 1"},                   \
+        {TRACED_STEPS, "steps", "N", "end the program after N steps; default: at its own end"},    \
+        {TRACED_RANK, "rank", "R", "trace rank R of the --world ranks; default: 0"},               \
+    {                                                                                              \
+        TRACED_WORLD, "world", "N", "the program is distributed over N ranks; one of them runs"    \
+    }
+enum ar_status traced_take(struct traced_program *self, int key, const char *value,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Runs the program to its end. INVALID: the card is not known, or the command cannot be executed.
  * MISSING: the tracer is not installed. No trace may be there at the end: traced_program_why. */
@@ -27,14 +48,17 @@ enum ar_status traced_program_run(const struct traced_program *self, struct prog
 enum ar_status traced_program_why(const struct traced_program *self, const struct program_end *end,
                                   struct ar_error *error);
 
-/* Makes an empty temporary folder and the path of a trace in it. The caller removes both with
- * traced_folder_remove. IO. */
+/* Makes an empty temporary folder for traces. The caller removes it, with all files in it. IO. */
 #define TRACED_PATH_ROOM 512
-enum ar_status traced_folder_make(char path[TRACED_PATH_ROOM],
+enum ar_status traced_folder_make(char folder[TRACED_PATH_ROOM],
                                   struct ar_error *error) AR_STATUS_CHECKED;
-void traced_folder_remove(const char *path);
+void traced_folder_remove(const char *folder);
 
-/* The built-in profile of a card; NULL, with the error: none, or not an NVIDIA card. */
+/* Sets the settings of PyTorch's allocator from the environment, which the traced program had too,
+ * if the trace does not state them. */
+void traced_conf_take(struct trace_info *info);
+
+/* The built-in profile of a card. INVALID: none, or not an NVIDIA card. */
 struct sim_profile;
 enum ar_status traced_card_find(const char *name, struct sim_profile *out,
                                 struct ar_error *error) AR_STATUS_CHECKED;

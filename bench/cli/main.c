@@ -12,6 +12,7 @@ const struct cli_command cli_commands[] = {
     {"run", "replay workloads under policies: tables and result files", cmd_run},
     {"capacity", "find the smallest capacity at which a workload passes", cmd_capacity},
     {"advise", "find settings that let a recorded program run in less memory", cmd_advise},
+    {"fits", "say on which card a program fits that never ran there", cmd_fits},
     {"explain", "explain an out-of-memory error of a run or a message", cmd_explain},
     {"tenants", "run several processes on the cards of one machine", cmd_tenants},
     {"bound", "compute lower bounds and offline plans; check a plan", cmd_bound},

@@ -72,7 +72,7 @@ for module in bench/library/python/allocrig/*.py; do # for PYTHONPATH=$PREFIX/li
 done
 while read -r file; do # of `allocrig trace`
     put 644 "$file" "share/allocrig/tracer/${file#workloads/record/tracer/}"
-done < <(find workloads/record/tracer -type f \( -name '*.py' -o -name '*.tsv' \) 2>/dev/null | LC_ALL=C sort)
+done < <(find workloads/record/tracer/start workloads/record/tracer/allocrig_tracer -type f \( -name '*.py' -o -name '*.tsv' \) 2>/dev/null | LC_ALL=C sort)
 
 if [ "$action" = uninstall ]; then # folders that are empty now, the deepest first
     for folder in include/allocrig/allocators/base include/allocrig/allocators include/allocrig/sim include/allocrig \

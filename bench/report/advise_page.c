@@ -11,8 +11,9 @@
 #define OWN_MOST      14 /* rows of own settings; the recorded one and the default always */
 #define OTHERS_MOST   8
 #define SETTINGS_MOST 5 /* texts to set */
+#define HOLDERS_SHOWN 4
 
-static const char *setting_of(const struct advise_row *row)
+const char *advise_page_setting(const struct advise_row *row)
 {
     const char *setting = row->setting[0] ? row->setting : row->candidate.spec;
     return strcmp(setting, "PYTORCH_CUDA_ALLOC_CONF=backend:native") == 0
@@ -22,19 +23,20 @@ static const char *setting_of(const struct advise_row *row)
 
 static bool is_long(const struct advise_row *row)
 {
-    return strlen(setting_of(row)) + 3 > SENTENCE_WIDTH; /* indented, and with a mark after it */
+    return strlen(advise_page_setting(row)) + 3 >
+           SENTENCE_WIDTH; /* indented, and with a mark after it */
 }
 
 /* In a sentence: a setting longer than a line has its name of the table; its text is in "To
  * set". */
 static const char *name_of(const struct advise_row *row)
 {
-    return is_long(row) ? row->candidate.spec : setting_of(row);
+    return is_long(row) ? row->candidate.spec : advise_page_setting(row);
 }
 
 static void add_holders(char *line, size_t line_bytes, const struct holders *holders)
 {
-    for (size_t i = 0; i < holders->count; i++) {
+    for (size_t i = 0; i < holders->count && i < HOLDERS_SHOWN; i++) {
         const struct holder *holder = &holders->at[i];
         char text[32];
         size_t used = strlen(line);
@@ -358,8 +360,7 @@ static void count_cell(struct table *table, bool known, uint64_t count)
         table_cell(table, "-");
 }
 
-/* The spec with blanks at which a line can be broken; PyTorch's settings without its name. */
-static void name_setting(const struct advise_row *row, char *out, size_t room)
+void advise_page_name(const struct advise_row *row, char *out, size_t room)
 {
     const char *from = row->candidate.spec;
     bool quoted = false;
@@ -389,7 +390,7 @@ static void add_row(struct table *table, const struct advise_result *result,
 {
     char name[400];
     bool fits = advise_fits(row) == ADVISE_FITS;
-    name_setting(row, name, sizeof name);
+    advise_page_name(row, name, sizeof name);
     table_cell(table, "%zu", row->rank);
     if (row->at.sensitivity == TRIAL_UNTIMED)
         table_cell(table, "?");
@@ -438,7 +439,7 @@ static void print_same(FILE *stream, const struct advise_result *result,
         size_t used = strlen(line);
         if (!is_same(&result->rows[i], given) || used + sizeof name > sizeof line)
             continue;
-        name_setting(&result->rows[i], name, sizeof name);
+        advise_page_name(&result->rows[i], name, sizeof name);
         size_t length = strcspn(name, "=");
         bool again = name[length] && !strchr(name, ',') && strncmp(key, name, length + 1) == 0;
         snprintf(line + used, sizeof line - used, "%s%s",
@@ -572,7 +573,7 @@ static void print_setting(FILE *stream, const struct advise_row *row)
 {
     char label[32];
     snprintf(label, sizeof label, " %2zu  ", row->rank);
-    sentence_copied(stream, label, setting_of(row));
+    sentence_copied(stream, label, advise_page_setting(row));
     if (row->needs.major)
         fprintf(stream, "     Needs PyTorch %u.%u.\n", row->needs.major, row->needs.minor);
     if (row->candidate.cost) {

@@ -21,6 +21,11 @@ enum ar_status advise_page_print(FILE *stream, const struct advise_page *page,
 /* yes, no or ?: the text in a table. */
 const char *advise_page_fit(enum advise_fit fit);
 
+/* What a user sets for a row: an environment variable, or "the default settings of PyTorch". */
+const char *advise_page_setting(const struct advise_row *row);
+/* Its spec with blanks at which a line can be broken; PyTorch's settings without its name. */
+void advise_page_name(const struct advise_row *row, char *out, size_t room);
+
 /* Several traces of one program: its ranks. Each setting needs what the worst of them needs. */
 enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, size_t count,
                                  struct ar_error *error) AR_STATUS_CHECKED;

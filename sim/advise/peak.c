@@ -82,23 +82,56 @@ static enum ar_status run(struct pass *pass, uint64_t end, struct holders *peak,
     return status;
 }
 
-static const char *tag_of(const struct pass *pass, const struct live_block *block)
-{
-    const char *tag =
-        block->attributes ? trace_attributes_of(pass->source, block->attributes)->tag : NULL;
-    return tag ? tag : "";
-}
-
 /* Sorts blocks of one group next to each other. */
 struct named_block {
-    const char *tag;
+    const char *tag, *at; /* "": none */
     uint64_t bytes;
 };
+
+static struct named_block name_of(const struct pass *pass, const struct live_block *block)
+{
+    const struct trace_attributes *attributes =
+        block->attributes ? trace_attributes_of(pass->source, block->attributes) : NULL;
+    const char *at = attributes && attributes->rest ? attributes->rest : "";
+    while (*at && strncmp(at, "at=", 3) != 0)
+        at += at[strcspn(at, ",")] ? strcspn(at, ",") + 1 : strlen(at);
+    return (struct named_block){attributes && attributes->tag ? attributes->tag : "",
+                                *at ? at + 3 : "", block->bytes};
+}
+
+/* The tag of a group in `out`: with a line, its numbers are *. */
+static void write_tag(const struct named_block *block, char *out, size_t room)
+{
+    size_t used = 0;
+    for (const char *at = block->tag; *at && used + 2 < room;) {
+        size_t length = strcspn(at, ".:"), digits = strspn(at, "0123456789");
+        bool number = block->at[0] && length && digits == length && at[length] == '.';
+        int written = snprintf(out + used, room - used, "%.*s%.1s", number ? 1 : (int)length,
+                               number ? "*" : at, at + length);
+        used += (size_t)written < room - used ? (size_t)written : room - used - 1;
+        at += length + (at[length] != '\0');
+    }
+    out[used] = '\0';
+}
+
+static int compare_names(const struct named_block *a, const struct named_block *b)
+{
+    char left[sizeof((struct holder *)0)->tag], right[sizeof left];
+    size_t size_a = strcspn(a->at, ","), size_b = strcspn(b->at, ",");
+    if (!size_a && !size_b)
+        return strcmp(a->tag, b->tag);
+    int order = size_a == size_b ? strncmp(a->at, b->at, size_a) : size_a < size_b ? -1 : 1;
+    if (order || a->tag == b->tag)
+        return order;
+    write_tag(a, left, sizeof left);
+    write_tag(b, right, sizeof right);
+    return strcmp(left, right);
+}
 
 static int compare_blocks(const void *left, const void *right)
 {
     const struct named_block *a = left, *b = right;
-    int order = strcmp(a->tag, b->tag);
+    int order = compare_names(a, b);
     return order ? order : (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
@@ -119,13 +152,14 @@ static void group(const struct named_block *blocks, size_t count, struct holders
 {
     struct holder now = {0};
     for (size_t i = 0; i < count; i++) {
-        bool same = i > 0 && strcmp(blocks[i].tag, blocks[i - 1].tag) == 0 &&
+        bool same = i > 0 && compare_names(&blocks[i], &blocks[i - 1]) == 0 &&
                     (blocks[i].tag[0] || blocks[i].bytes == blocks[i - 1].bytes);
         if (!same && now.blocks)
             insert(out, &now);
         if (!same) {
             now = (struct holder){.block_bytes = blocks[i].bytes};
-            snprintf(now.tag, sizeof now.tag, "%.63s", blocks[i].tag);
+            write_tag(&blocks[i], now.tag, sizeof now.tag);
+            snprintf(now.at, sizeof now.at, "%.*s", (int)strcspn(blocks[i].at, ","), blocks[i].at);
         }
         now.block_bytes = now.block_bytes == blocks[i].bytes ? now.block_bytes : 0;
         now.bytes += blocks[i].bytes;
@@ -143,8 +177,7 @@ static enum ar_status name(const struct pass *pass, struct holders *out, struct 
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the live blocks");
     for (size_t i = 0; i < pass->slot_count; i++)
         if (pass->slots[i].bytes)
-            blocks[count++] =
-                (struct named_block){tag_of(pass, &pass->slots[i]), pass->slots[i].bytes};
+            blocks[count++] = name_of(pass, &pass->slots[i]);
     qsort(blocks, count, sizeof *blocks, compare_blocks);
     out->blocks = count;
     group(blocks, count, out);

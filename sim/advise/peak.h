@@ -4,11 +4,14 @@
 #include "workloads/trace/source.h"
 
 /* The live blocks at the live peak, and the live peak at other batch sizes. */
-#define HOLDERS_MOST 4
+#define HOLDERS_MOST 5
 
-/* The blocks of one tag; without tags, the blocks of one size. */
+/* The blocks of one tag; without tags, the blocks of one size. If the trace has lines of the
+ * program (key `at`, of the tracer), the blocks of one line and tag, and parts of the tag that are
+ * numbers are *: the layers of a model are one group. */
 struct holder {
-    char tag[64];
+    char tag[160];
+    char at[96];          /* FILE:LINE; or "" */
     uint64_t bytes;       /* of all of them */
     uint64_t block_bytes; /* of one; 0: they differ */
     uint64_t blocks;

@@ -55,7 +55,7 @@ check an_invalid_trace said 'the trace is kept in .*: the tracer wrote a trace t
 check and_no_output [ ! -e "$trace" ]
 rm -rf "$TEST_TMP"/allocrig-*
 refuses no_framework_was_imported 3 'no trace was written: true imported neither torch nor jax' trace -o "$trace" -- true
-refuses it_failed_before_that 7 'bash ended with status 7; no trace was written, because it ended before it imported' trace -o "$trace" -- bash -c 'exit 7'
+refuses it_failed_before_that 7 'bash ended with status 7; no trace was written: it imported neither torch nor jax, or was killed' trace -o "$trace" -- bash -c 'exit 7'
 printf '#!/bin/bash\nexec "%s" -S "$@"\n' "$python" >"$TEST_TMP/python3"
 chmod +x "$TEST_TMP/python3"
 refuses torch_is_not_installed 3 'neither torch nor jax is installed for .*/python3 \(.*/python3 -m pip install torch\)' trace -o "$trace" -- "$TEST_TMP/python3" -c pass

@@ -1,0 +1,415 @@
+/* `fits`: one page on whether a program fits on a card that it never ran on: runs it with the
+ * tracer, or reads a trace, and answers. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "allocators/base/size.h"
+#include "bench/cli/cmd_trace.h"
+#include "bench/report/fits_page.h"
+#include "bench/report/json_writer.h"
+#include "bench/report/output_file.h"
+#include "bench/suite/progress.h"
+#include "sim/sim_device/profile.h"
+#include "workloads/workload.h"
+
+enum option_key { KEY_VARY = TRACED_KEYS, KEY_SEEDS, KEY_JSON };
+
+static const struct cli_option options[] = {
+    {CLI_HEADING, NULL, NULL, "Options:"},
+    {TRACED_CARD, "card", "NAME",
+     "the card in question, a profile of `list devices`: exit status 1 if the program does not fit "
+     "on it; default: that of the trace, or h100"},
+    {KEY_VARY, "vary", "NAME=LOW..HIGH",
+     "find the largest value that fits, of NAME in the environment and {NAME} in the arguments"},
+    TRACED_OPTIONS,
+    {KEY_SEEDS, "seeds", "N", "trace with N seeds from --seed on, for the spread of the answer"},
+    {KEY_JSON, "json", "FILE", "write the answer as JSON; - is standard output"},
+    {0},
+};
+
+static const struct cli_page page = {
+    .arguments = "[options] -- COMMAND [ARGUMENT..]\nFILE [options]",
+    .text =
+        "Traces COMMAND, a PyTorch or JAX program, without a GPU (see `trace`), or reads a trace,\n"
+        "and prints on one page: the live peak, the reserved bytes and the safe capacity under\n"
+        "the program's own setting of the allocator and the three best others, the smallest card\n"
+        "that serves each, where the peak is, and how sure that is. What COMMAND prints goes to\n"
+        "standard error.",
+    .options = options,
+};
+
+#define PATH_ROOM (TRACED_PATH_ROOM + 32)
+
+struct fits_arguments {
+    struct traced_program program;
+    const char *file, *json;
+    uint64_t first_seed, seeds;
+    struct fits_vary vary;
+    /* Of the whole command: */
+    char folder[TRACED_PATH_ROOM];
+    struct sim_profile card;    /* asked about; name "": none */
+    bool passes[FITS_SETTINGS]; /* of the trace that was tried last, on all its GPUs */
+    struct fits_spread spread;
+    struct json_writer writer;
+    bool begun, fits; /* a page was printed; all fit */
+};
+
+static enum ar_status take_vary(struct fits_vary *vary, const char *value, struct ar_error *error)
+{
+    char end;
+    if (sscanf(value, "%63[^=]=%" SCNu64 "..%" SCNu64 "%c", vary->name, &vary->low, &vary->high,
+               &end) != 3 ||
+        !vary->low || vary->low > vary->high || vary->high > UINT32_MAX)
+        return ar_error_set(error, AR_INVALID,
+                            "--vary %s: write a name and two numbers from 1 on, such as "
+                            "BATCH=1..64",
+                            value);
+    return AR_OK;
+}
+
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
+{
+    struct fits_arguments *self = argument;
+    enum ar_status status;
+    switch (key) {
+    case CLI_ARGUMENT:
+        if (self->file)
+            return ar_error_set(error, AR_INVALID, "\"%s\": give one trace, or -- before a command",
+                                value);
+        self->file = value;
+        return AR_OK;
+    case KEY_VARY:
+        return take_vary(&self->vary, value, error);
+    case KEY_SEEDS:
+        status = ar_count_parse(value, &self->seeds, error);
+        return !status && !self->seeds ? ar_error_set(error, AR_INVALID, "--seeds 0: at least 1")
+                                       : status;
+    case KEY_JSON:
+        self->json = value;
+        return AR_OK;
+    case TRACED_CARD:
+        status = traced_card_find(value, &self->card, error);
+        return status ? status : traced_take(&self->program, key, value, error);
+    default:
+        return traced_take(&self->program, key, value, error);
+    }
+}
+
+static enum ar_status read_arguments(int argc, char **argv, struct fits_arguments *self, bool *help,
+                                     struct ar_error *error)
+{
+    int own;
+    const struct traced_program *program = &self->program;
+    self->program.command = program_command(argc, argv, &own);
+    enum ar_status status = cli_parse(&page, own, argv, take, self, help, error);
+    if (status || *help)
+        return status;
+    if (program->seed)
+        self->first_seed = strtoull(program->seed, NULL, 10);
+    if (!self->file == !program->command)
+        return ar_error_set(error, AR_INVALID,
+                            self->file ? "fits: give a trace or a command, not both"
+                                       : "fits: no command is given; write fits -- python3 "
+                                         "train.py, or name a trace");
+    if (self->file && (self->vary.name[0] || self->seeds > 1 || program->seed || program->steps ||
+                       program->rank || program->world))
+        return ar_error_set(error, AR_INVALID,
+                            "fits: of a trace that exists; only --card and --json apply");
+    return AR_OK;
+}
+
+/* ---- one trace ------------------------------------------------------------------------------ */
+
+/* A part of a trace, one GPU, with what is asked of it. */
+struct opened {
+    struct fits_notes notes;
+    struct ar_spec device;
+    struct advise_config config;
+};
+
+static enum ar_status open_part(const struct fits_arguments *self, struct trace_source *source,
+                                struct opened *out, struct ar_error *error)
+{
+    char spec[RECORDED_CARD_SPEC_ROOM];
+    enum replay_frees frees[2];
+    struct trace_info *info = &source->info;
+    *out = (struct opened){0};
+    enum ar_status status = fits_notes_read(source, &out->notes, error);
+    if (!status && out->notes.refusal[0])
+        status = ar_error_set(error, AR_UNSUPPORTED, "fits cannot answer for %s: %s", info->name,
+                              out->notes.refusal);
+    if (status)
+        return status;
+    if (self->program.command)
+        traced_conf_take(info);
+    recorded_card_spec(info, spec);
+    if (self->card.name[0])
+        snprintf(spec, sizeof spec, "sim:profile=%s", self->card.name);
+    unsigned ways = replay_frees_choices(info, REPLAY_ORDERED, frees);
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    out->config = (struct advise_config){
+        .source = source,
+        .device = &out->device,
+        /* The traced capacity is that of the whole card, of which a process has a part. */
+        .card_asked = self->card.name[0] || (sim_profile_of_card(info->card) && !info->limit_bytes),
+        .frees = frees[ways - 1],
+        .host = REPLAY_HOST_NONE,
+        .seed = 1,
+        .jobs = processors > 0 ? (unsigned)processors : 1,
+    };
+    return ar_spec_parse(spec, &out->device, error);
+}
+
+static void close_part(struct opened *self, struct trace_source *source)
+{
+    ar_spec_close(&self->device);
+    fits_notes_close(&self->notes);
+    trace_close(source);
+}
+
+/* A workload_take: under which settings the part passes on all of the card. */
+static enum ar_status try_part(void *argument, const struct workload_part *part,
+                               struct ar_error *error)
+{
+    struct fits_arguments *self = argument;
+    char specs[FITS_SETTINGS][CANDIDATE_SPEC_ROOM] = {"", "torch:expandable_segments=true"};
+    struct opened opened;
+    enum ar_status status = open_part(self, part->source, &opened, error);
+    fits_own_spec(&part->source->info, specs[0]);
+    self->vary.settings = strncmp(specs[0], "torch", 5) == 0 ? 2 : 1;
+    for (size_t i = 0; i < self->vary.settings && !status; i++) {
+        struct trial trial;
+        status = advise_predict(&opened.config, specs[i], 0, &trial, error);
+        self->passes[i] &= !status && trial.begun && trial.passed;
+        if (!status && i == 0)
+            fits_spread_add(&self->spread, trial.peak_reserved_bytes);
+    }
+    close_part(&opened, part->source);
+    return status;
+}
+
+static void show_tried(void *argument, size_t done, size_t total)
+{
+    struct progress *line = argument;
+    line->total = total;
+    line->done = done - 1;
+    progress_step(line, "settings");
+}
+
+static enum ar_status print_part(struct fits_arguments *self, struct opened *opened,
+                                 struct ar_error *error)
+{
+    struct progress line;
+    struct advise_result advice;
+    struct fits_page shown = {.info = &opened->config.source->info,
+                              .advice = &advice,
+                              .notes = &opened->notes,
+                              .vary = &self->vary};
+    opened->config.tried = show_tried;
+    opened->config.tried_argument = &line;
+    progress_begin(&line, 0);
+    enum ar_status status = advise_run(&opened->config, &advice, error);
+    progress_end(&line);
+    if (status)
+        return status;
+    if (!self->begun) /* further seeds are those of the first GPU */
+        shown.spread = self->spread;
+    const struct advise_row *rows[FITS_ROWS_MOST];
+    (void)fits_rows(&advice, rows);
+    fits_spread_add(&shown.spread, rows[0]->alone.peak_reserved_bytes);
+    self->fits &= fits_page_fits(&shown);
+    if (!self->json || strcmp(self->json, "-") != 0) {
+        fputs(self->begun ? "\n\n" : "", stdout);
+        status = fits_page_print(stdout, &shown, error);
+    }
+    if (self->writer.stream)
+        fits_json_write(&self->writer, &shown);
+    self->begun = true;
+    advise_result_close(&advice);
+    return status;
+}
+
+/* A workload_take. */
+static enum ar_status answer_part(void *argument, const struct workload_part *part,
+                                  struct ar_error *error)
+{
+    struct opened opened;
+    enum ar_status status = open_part(argument, part->source, &opened, error);
+    if (!status)
+        status = print_part(argument, &opened, error);
+    close_part(&opened, part->source);
+    return status;
+}
+
+static enum ar_status each_part(struct fits_arguments *self, const char *path,
+                                workload_take *take_part, struct ar_error *error)
+{
+    const struct workload_choice choice = {.recording = true};
+    return workload_each(path, &choice, take_part, self, error);
+}
+
+/* ---- runs of the command -------------------------------------------------------------------- */
+
+/* A copy of a word with {NAME} replaced by the value; NULL: no host memory. */
+static char *replace_value(const char *word, const char *name, const char *value)
+{
+    char mark[80], *out = NULL;
+    size_t bytes = 0, length = (size_t)snprintf(mark, sizeof mark, "{%s}", name);
+    FILE *stream = open_memstream(&out, &bytes);
+    if (!stream)
+        return NULL;
+    for (const char *found; (found = strstr(word, mark)); word = found + length)
+        fprintf(stream, "%.*s%s", (int)(found - word), word, value);
+    fputs(word, stream);
+    fclose(stream);
+    return out;
+}
+
+/* Traces the command with a value (if there is a search) and a seed to `path`. */
+static enum ar_status trace_once(struct fits_arguments *self, uint64_t value, uint64_t seed,
+                                 const char *path, struct program_end *end, struct ar_error *error)
+{
+    char value_text[24], seed_text[24];
+    struct traced_program program = self->program;
+    size_t count = 0;
+    snprintf(value_text, sizeof value_text, "%" PRIu64, value);
+    snprintf(seed_text, sizeof seed_text, "%" PRIu64, seed);
+    program.path = path;
+    program.seed = seed_text;
+    program.output = self->vary.runs + self->spread.seeds ? PROGRAM_TO_NOTHING : PROGRAM_TO_ERROR;
+    if (self->vary.name[0])
+        program.variable = (struct program_variable){self->vary.name, value_text};
+    while (program.command[count])
+        count++;
+    program.command = calloc(count + 1, sizeof *program.command);
+    for (size_t i = 0; program.command && i < count; i++)
+        program.command[i] = replace_value(self->program.command[i],
+                                           self->vary.name[0] ? self->vary.name : "}", value_text);
+    if (self->vary.name[0] || self->seeds > 1)
+        fprintf(stderr, "allocrig fits: %s%s%s seed %s\n", self->vary.name,
+                self->vary.name[0] ? "=" : "", self->vary.name[0] ? value_text : "", seed_text);
+    enum ar_status status = program.command && program.command[0]
+                                ? traced_program_run(&program, end, error)
+                                : ar_error_set(error, AR_HOST_MEMORY, "no host memory");
+    if (!status && access(path, F_OK) != 0)
+        status = traced_program_why(&program, end, error);
+    for (size_t i = 0; program.command && i < count; i++)
+        free(program.command[i]);
+    free(program.command);
+    return status;
+}
+
+/* Tries one value: a bracket is what fits and what fails under each setting. */
+static enum ar_status try_value(struct fits_arguments *self, uint64_t value,
+                                uint64_t fails[FITS_SETTINGS], struct ar_error *error)
+{
+    char path[PATH_ROOM];
+    struct program_end end;
+    struct fits_vary *vary = &self->vary;
+    snprintf(path, sizeof path, "%s/%" PRIu64 ".txt", self->folder, value);
+    enum ar_status status = trace_once(self, value, self->first_seed, path, &end, error);
+    if (!status && end.code)
+        status = program_failed(self->program.command[0], &end, "the search ends", error);
+    for (size_t i = 0; i < FITS_SETTINGS; i++)
+        self->passes[i] = true;
+    if (!status)
+        status = each_part(self, path, try_part, error);
+    for (size_t i = 0; i < FITS_SETTINGS && !status; i++) {
+        if (self->passes[i] && value > vary->fits[i])
+            vary->fits[i] = value;
+        if (!self->passes[i] && value < fails[i])
+            fails[i] = value;
+    }
+    vary->runs++;
+    return status ? ar_error_prefix(error, status, "%s=%" PRIu64, vary->name, value) : AR_OK;
+}
+
+/* Finds the largest value under each setting: tries both ends, then halves what is between. */
+static enum ar_status search(struct fits_arguments *self, struct ar_error *error)
+{
+    struct fits_vary *vary = &self->vary;
+    uint64_t fails[FITS_SETTINGS] = {vary->high + 1, vary->high + 1};
+    enum ar_status status = try_value(self, vary->low, fails, error);
+    if (!status && vary->high > vary->low && vary->fits[0] + vary->fits[1])
+        status = try_value(self, vary->high, fails, error);
+    for (size_t i = 0; i < vary->settings; i++)
+        while (!status && vary->fits[i] && fails[i] - vary->fits[i] > 1)
+            status = try_value(self, vary->fits[i] + (fails[i] - vary->fits[i]) / 2, fails, error);
+    for (size_t i = vary->settings; i-- > 0;)
+        vary->value = vary->fits[i] ? vary->fits[i] : vary->value;
+    if (!vary->value)
+        vary->value = vary->low;
+    self->spread = (struct fits_spread){0}; /* it is that of one value */
+    return status;
+}
+
+/* Makes the trace of the page, the first seed, at `path`; further seeds go before it. */
+static enum ar_status run_command(struct fits_arguments *self, char path[PATH_ROOM],
+                                  struct program_end *end, struct ar_error *error)
+{
+    enum ar_status status = self->vary.name[0] ? search(self, error) : AR_OK;
+    uint64_t value = self->vary.value;
+    for (uint64_t i = self->seeds; i-- > 1 && !status;) {
+        snprintf(path, PATH_ROOM, "%s/seed.txt", self->folder);
+        status = trace_once(self, value, self->first_seed + i, path, end, error);
+        if (!status)
+            status = each_part(self, path, try_part, error);
+    }
+    snprintf(path, PATH_ROOM, "%s/%" PRIu64 ".txt", self->folder, value);
+    if (!status && !self->vary.name[0])
+        status = trace_once(self, value, self->first_seed, path, end, error);
+    return status;
+}
+
+static enum ar_status answer(struct fits_arguments *self, struct ar_error *error)
+{
+    char path[PATH_ROOM];
+    struct program_end end = {0};
+    struct output_file json = {0};
+    enum ar_status status = self->json ? output_open(&json, self->json, error) : AR_OK;
+    if (self->json && !status) {
+        self->writer.stream = json.stream;
+        json_begin_object(&self->writer, NULL);
+        json_put_text(&self->writer, "schema", "allocrig.fits/1");
+        json_begin_array(&self->writer, "answers");
+    }
+    if (!status && self->program.command)
+        status = run_command(self, path, &end, error);
+    if (!status)
+        status = each_part(self, self->file ? self->file : path, answer_part, error);
+    if (!status && self->json) {
+        json_end_array(&self->writer);
+        json_end_object(&self->writer);
+        status = output_commit(&json, error);
+    }
+    output_abandon(&json);
+    if (!status && end.code)
+        status = program_failed(self->program.command[0], &end,
+                                "the answer is about the part before that", error);
+    if (!status && self->program.card && !self->fits)
+        status = ar_error_set(error, AR_NEGATIVE, "it does not fit on %s under any setting",
+                              self->program.card);
+    return status;
+}
+
+enum ar_status cmd_fits(int argc, char **argv, struct ar_error *error)
+{
+    bool help = false;
+    struct fits_arguments *self = calloc(1, sizeof *self); /* a profile is large */
+    if (!self)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the answer");
+    self->first_seed = self->seeds = 1;
+    self->fits = true;
+    enum ar_status status = read_arguments(argc, argv, self, &help, error);
+    if (!status && self->program.command)
+        status = traced_folder_make(self->folder, error);
+    if (!status && !help)
+        status = answer(self, error);
+    if (self->folder[0])
+        traced_folder_remove(self->folder);
+    free(self);
+    return status;
+}

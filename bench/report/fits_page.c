@@ -1,0 +1,301 @@
+#include "bench/report/fits_page.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "bench/report/advise_page.h"
+#include "bench/report/json_writer.h"
+#include "bench/report/sentence.h"
+#include "bench/report/table.h"
+#include "sim/sim_device/profile.h"
+
+#define NAMES_MOST 4 /* operators in a sentence */
+
+static const char *const searched[FITS_SETTINGS] = {
+    "the program's own setting", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"};
+
+void fits_spread_add(struct fits_spread *self, uint64_t reserved_bytes)
+{
+    if (!self->seeds++ || reserved_bytes < self->least_bytes)
+        self->least_bytes = reserved_bytes;
+    if (reserved_bytes > self->most_bytes)
+        self->most_bytes = reserved_bytes;
+}
+
+/* Of all seeds, with what one kernel may take. */
+static uint64_t most_reserved(const struct fits_page *page)
+{
+    return page->spread.most_bytes + ar_size_round_up(page->notes->more_bytes, 2 * AR_MIB);
+}
+
+static bool row_fits(const struct fits_page *page, const struct advise_row *row)
+{
+    return row->safe_bytes && row->safe_bytes <= page->advice->capacity_bytes;
+}
+
+bool fits_page_fits(const struct fits_page *page)
+{
+    const struct advise_row *rows[FITS_ROWS_MOST];
+    size_t count = fits_rows(page->advice, rows);
+    for (size_t i = 0; i < count; i++)
+        if (row_fits(page, rows[i]))
+            return true;
+    return false;
+}
+
+static void print_head(FILE *stream, const struct fits_page *page)
+{
+    const struct trace_info *info = page->info;
+    char capacity[32], live[32], value[96] = "", step[64] = "";
+    if (page->vary->name[0])
+        snprintf(value, sizeof value, " with %s=%" PRIu64, page->vary->name, page->vary->value);
+    if (info->steps)
+        snprintf(step, sizeof step, ", in step %" PRIu64 " of %" PRIu64, page->advice->peak.step,
+                 info->steps);
+    sentence_format(stream, 2, "%s%s, %s for %s, %s: %" PRIu64 " requests.", info->name, value,
+                    page->notes->traced ? "traced" : "recorded",
+                    info->card[0] ? info->card : "a card that is not known",
+                    info->recorder[0] ? info->recorder : "allocator not known", info->allocs);
+    if (!info->complete)
+        sentence_print(stream, "The program ended early: this is about the part before that.");
+    sentence_format(stream, 2, "Live peak %s%s. Usable memory of the card: %s.",
+                    ar_size_print(page->advice->peak.bytes, live, sizeof live), step,
+                    ar_size_print(page->advice->capacity_bytes, capacity, sizeof capacity));
+}
+
+static void bytes_cell(struct table *table, uint64_t bytes)
+{
+    table_number(table, bytes != 0, 1, (double)bytes / (double)AR_MIB);
+}
+
+static enum ar_status print_rows(FILE *stream, const struct fits_page *page, struct ar_error *error)
+{
+    static const struct table_column columns[] = {
+        {"reserved", "MiB", false, 0}, {"safe", "MiB", false, 0}, {"fits", "", true, 0},
+        {"smallest", "card", true, 0}, {"setting", "", true, 0},
+    };
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    const struct advise_row *rows[FITS_ROWS_MOST];
+    size_t count = fits_rows(page->advice, rows);
+    struct sim_profile card;
+    char name[400];
+    for (size_t i = 0; i < count; i++) {
+        bool set = rows[i]->candidate.keys || !rows[i]->candidate.own;
+        advise_page_name(rows[i], name, sizeof name);
+        bytes_cell(table, rows[i]->alone.passed ? rows[i]->alone.peak_reserved_bytes : 0);
+        bytes_cell(table, rows[i]->safe_bytes);
+        table_cell(table, "%s", row_fits(page, rows[i]) ? "yes" : "no");
+        table_cell(table, "%s",
+                   fits_smallest_card(rows[i]->safe_bytes, &card) ? card.name : "none");
+        table_cell(table, "%s", set ? name : advise_page_setting(rows[i]));
+    }
+    fputc('\n', stream);
+    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
+    table_close(table);
+    sentence_print(stream,
+                   "reserved: the peak with all of the card; safe: the least capacity from "
+                   "which on it runs to its end; smallest card: the least of `list devices` "
+                   "that serves it, without the context of a process (531 MiB, as on an "
+                   "H100).");
+    const struct advise_row *last = rows[count - 1];
+    if (last->candidate.keys && !last->candidate.given)
+        for (size_t i = 1; i < count; i++) {
+            if (!rows[i]->candidate.keys)
+                continue;
+            sentence_copied(stream, "Best: ", advise_page_setting(rows[i]));
+            break;
+        }
+    else
+        sentence_print(stream, "No other setting of the allocator needs less.");
+    return status;
+}
+
+static void print_vary(FILE *stream, const struct fits_vary *vary)
+{
+    if (!vary->name[0])
+        return;
+    fputc('\n', stream);
+    for (size_t i = 0; i < vary->settings; i++) {
+        char value[24] = "none";
+        if (vary->fits[i])
+            snprintf(value, sizeof value, "%" PRIu64, vary->fits[i]);
+        sentence_format(stream, 2, "Largest %s that fits: %s%s, with %s.", vary->name, value,
+                        vary->fits[i] == vary->high ? " (the most asked for)" : "", searched[i]);
+    }
+    sentence_format(stream, 2,
+                    "Tried: %" PRIu64 " values of %" PRIu64 " to %" PRIu64
+                    ". A value is taken to fit if a larger one fits.",
+                    vary->runs, vary->low, vary->high);
+}
+
+static enum ar_status print_peak(FILE *stream, const struct holders *peak, struct ar_error *error)
+{
+    static const struct table_column columns[] = {
+        {"MiB", "", false, 0},  {"share", "%", false, 0},         {"blocks", "", false, 0},
+        {"line", "", true, 24}, {"module:operator", "", true, 0},
+    };
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    struct holder rest = {.tag = "all others", .bytes = peak->bytes, .blocks = peak->blocks};
+    for (size_t i = 0; i <= peak->count; i++) {
+        const struct holder *holder = i < peak->count ? &peak->at[i] : &rest;
+        if (!holder->blocks)
+            continue;
+        bytes_cell(table, holder->bytes);
+        table_cell(table, "%.1f", 100 * (double)holder->bytes / (double)peak->bytes);
+        table_cell(table, "%" PRIu64, holder->blocks);
+        table_cell(table, "%s", holder->at[0] ? holder->at : "-");
+        table_cell(table, "%s", holder->tag[0] ? holder->tag : "-");
+        rest.bytes -= holder->bytes;
+        rest.blocks -= holder->blocks;
+    }
+    fputs("\nThe blocks at the peak\n", stream);
+    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
+    table_close(table);
+    return status;
+}
+
+/* "BEGIN A (count, bytes), B .. and N more END" for the notes of one kind; nothing without them. */
+static void print_notes(FILE *stream, const struct fits_notes *notes, enum fits_note_kind kind,
+                        const char *begin, const char *end)
+{
+    char line[900], size[32];
+    size_t used = (size_t)snprintf(line, sizeof line, "%s", begin), shown = 0;
+    for (size_t i = 0; i < notes->count; i++) {
+        const struct fits_note *note = &notes->at[i];
+        if (note->kind != kind || shown++ >= NAMES_MOST)
+            continue;
+        uint64_t bytes = note->more_bytes ? note->more_bytes : note->bytes;
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s%.100s (%" PRIu64 "%s%s)",
+                                 shown > 1 ? ", " : " ", note->name, note->count, bytes ? ", " : "",
+                                 bytes ? ar_size_print(bytes, size, sizeof size) : "");
+    }
+    if (shown > NAMES_MOST)
+        used += (size_t)snprintf(line + used, sizeof line - used, ", %zu more", shown - NAMES_MOST);
+    snprintf(line + used, sizeof line - used, "%s", end);
+    if (shown)
+        sentence_print(stream, line);
+}
+
+static void print_sure(FILE *stream, const struct fits_page *page)
+{
+    static const char *const begins[FITS_NOTE_KINDS] = {
+        [FITS_DRAWN] = "Values drawn with the seed, on which sizes may depend (calls):",
+        [FITS_OUTSIDE_TABLE] = "Operators whose own memory was not measured, taken to need at most "
+                               "as much as their outputs (calls, bytes):",
+        [FITS_UNSURE] = "Operators whose own memory is known within bounds (calls, bytes apart):",
+        [FITS_RULE] = "By rule (times, bytes):",
+    };
+    char seeds[64], least[32], most[32];
+    const struct fits_spread *spread = &page->spread;
+    fputs("\nHow sure\n", stream);
+    if (!page->notes->traced) {
+        sentence_print(stream, "This is a recording: the requests are the program's own.");
+        return;
+    }
+    snprintf(seeds, sizeof seeds, "; seeds: %" PRIu64 "%s.", spread->seeds,
+             spread->seeds == 1 ? " (--seeds 5 shows the spread)" : "");
+    for (int kind = 0; kind < FITS_NOTE_KINDS; kind++)
+        print_notes(stream, page->notes, (enum fits_note_kind)kind, begins[kind],
+                    kind == FITS_DRAWN ? seeds : ".");
+    sentence_format(stream, 2, "So the reserved bytes in the first line are between %s and %s.",
+                    ar_size_print(spread->least_bytes, least, sizeof least),
+                    ar_size_print_up(most_reserved(page), most, sizeof most));
+}
+
+enum ar_status fits_page_print(FILE *stream, const struct fits_page *page, struct ar_error *error)
+{
+    print_head(stream, page);
+    enum ar_status status = print_rows(stream, page, error);
+    if (status)
+        return status;
+    print_vary(stream, page->vary);
+    status = print_peak(stream, &page->advice->peak, error);
+    if (!status)
+        print_sure(stream, page);
+    return status;
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+static void write_rows(struct json_writer *json, const struct fits_page *page)
+{
+    const struct advise_row *rows[FITS_ROWS_MOST];
+    struct sim_profile card;
+    size_t count = fits_rows(page->advice, rows);
+    json_begin_array(json, "rows");
+    for (size_t i = 0; i < count; i++) {
+        json_begin_object(json, NULL);
+        json_put_text(json, "policy", rows[i]->candidate.spec);
+        json_put_text(json, "setting", advise_page_setting(rows[i]));
+        json_put_some(json, "peak_reserved_bytes",
+                      rows[i]->alone.passed ? rows[i]->alone.peak_reserved_bytes : 0);
+        json_put_some(json, "safe_bytes", rows[i]->safe_bytes);
+        json_put_bool(json, "fits", row_fits(page, rows[i]));
+        json_put_text(json, "smallest_card",
+                      fits_smallest_card(rows[i]->safe_bytes, &card) ? card.name : NULL);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void write_vary(struct json_writer *json, const struct fits_vary *vary)
+{
+    static const char *const names[FITS_SETTINGS] = {"largest", "largest_expandable"};
+    if (!vary->name[0])
+        return;
+    json_begin_object(json, "vary");
+    json_put_text(json, "name", vary->name);
+    json_put_integer(json, "value", vary->value);
+    for (size_t i = 0; i < FITS_SETTINGS; i++)
+        json_put_some(json, names[i], vary->fits[i]);
+    json_put_integer(json, "runs", vary->runs);
+    json_end_object(json);
+}
+
+static void write_peak(struct json_writer *json, const struct holders *peak)
+{
+    json_put_integer(json, "live_peak_bytes", peak->bytes);
+    json_put_integer(json, "live_peak_step", peak->step);
+    json_begin_array(json, "peak");
+    for (size_t i = 0; i < peak->count; i++) {
+        json_begin_object(json, NULL);
+        json_put_text(json, "tag", peak->at[i].tag);
+        json_put_text(json, "at", peak->at[i].at);
+        json_put_integer(json, "bytes", peak->at[i].bytes);
+        json_put_integer(json, "blocks", peak->at[i].blocks);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+void fits_json_write(struct json_writer *json, const struct fits_page *page)
+{
+    json_begin_object(json, NULL);
+    json_put_text(json, "name", page->info->name);
+    json_put_text(json, "recorder", page->info->recorder);
+    json_put_text(json, "card", page->advice->profile);
+    json_put_integer(json, "capacity_bytes", page->advice->capacity_bytes);
+    json_put_bool(json, "traced", page->notes->traced);
+    json_put_bool(json, "complete", page->info->complete);
+    json_put_integer(json, "steps", page->info->steps);
+    write_peak(json, &page->advice->peak);
+    write_rows(json, page);
+    write_vary(json, page->vary);
+    json_put_integer(json, "seeds", page->spread.seeds);
+    json_put_integer(json, "peak_reserved_least_bytes", page->spread.least_bytes);
+    json_put_integer(json, "peak_reserved_most_bytes", most_reserved(page));
+    json_begin_array(json, "notes");
+    for (size_t i = 0; i < page->notes->count; i++) {
+        const struct fits_note *note = &page->notes->at[i];
+        json_begin_object(json, NULL);
+        json_put_text(json, "kind", fits_note_name(note->kind));
+        json_put_text(json, "name", note->name);
+        json_put_integer(json, "count", note->count);
+        json_put_integer(json, "bytes", note->bytes);
+        json_put_integer(json, "more_bytes", note->more_bytes);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    json_end_object(json);
+}

@@ -1,0 +1,154 @@
+#include "sim/advise/fits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/array.h"
+#include "sim/sim_device/profile.h"
+
+const char *fits_note_name(enum fits_note_kind kind)
+{
+    static const char *const names[FITS_NOTE_KINDS] = {
+        [FITS_DRAWN] = "drawn",
+        [FITS_OUTSIDE_TABLE] = "outside_table",
+        [FITS_UNSURE] = "unsure",
+        [FITS_RULE] = "rule",
+    };
+    return names[kind];
+}
+
+/* If `text` is "WORD,REST", returns REST; else NULL. */
+static const char *after(const char *text, const char *word)
+{
+    size_t length = strlen(word);
+    return strncmp(text, word, length) == 0 && text[length] == ',' ? text + length + 1 : NULL;
+}
+
+static struct fits_note read_fields(enum fits_note_kind kind, const char *text)
+{
+    struct fits_note note = {.kind = kind};
+    uint64_t *const numbers[] = {&note.count, &note.bytes, &note.most_bytes};
+    snprintf(note.name, sizeof note.name, "%.*s", (int)strcspn(text, ","), text);
+    text = strchr(text, ',');
+    for (size_t i = 0; text && i < sizeof numbers / sizeof *numbers; i++) {
+        *numbers[i] = strtoull(text + 1, NULL, 10);
+        text = strchr(text + 1, ',');
+    }
+    if (kind == FITS_OUTSIDE_TABLE && note.count)
+        note.more_bytes = note.bytes / note.count;
+    if (kind == FITS_UNSURE && note.most_bytes > note.bytes)
+        note.more_bytes = note.most_bytes - note.bytes;
+    return note;
+}
+
+static enum ar_status read_note(struct fits_notes *self, const char *text, struct ar_error *error)
+{
+    const char *rest;
+    if (!(text = after(text, "traced")))
+        return AR_OK;
+    self->traced = true;
+    if ((rest = after(text, "versions")))
+        snprintf(self->versions, sizeof self->versions, "%s", rest);
+    if ((rest = after(text, "outside_envelope")) && !self->refusal[0])
+        snprintf(self->refusal, sizeof self->refusal, "%s", rest);
+    for (int kind = 0; kind < FITS_NOTE_KINDS; kind++) {
+        if (!(rest = after(text, fits_note_name((enum fits_note_kind)kind))))
+            continue;
+        const struct fits_note note = read_fields((enum fits_note_kind)kind, rest);
+        if (note.more_bytes > self->more_bytes)
+            self->more_bytes = note.more_bytes;
+        if (!AR_ARRAY_ADD(self->at, self->count, self->room, note))
+            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the notes");
+    }
+    return AR_OK;
+}
+
+static int compare_notes(const void *left, const void *right)
+{
+    const struct fits_note *a = left, *b = right;
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    int order = (a->more_bytes < b->more_bytes) - (a->more_bytes > b->more_bytes);
+    return order ? order : strcmp(a->name, b->name);
+}
+
+enum ar_status fits_notes_read(struct trace_source *source, struct fits_notes *out,
+                               struct ar_error *error)
+{
+    const struct trace_event *events;
+    size_t count = 1;
+    *out = (struct fits_notes){0};
+    enum ar_status status = trace_rewind(source, error);
+    while (!status && count) {
+        status = trace_next(source, &events, &count, error);
+        for (size_t i = 0; i < count && !status; i++)
+            if (events[i].kind == TRACE_NOTE)
+                status = read_note(out, trace_text_of(source, events[i].value), error);
+    }
+    if (out->count)
+        qsort(out->at, out->count, sizeof *out->at, compare_notes);
+    if (!source->info.recorder[0])
+        memcpy(source->info.recorder, out->versions, sizeof source->info.recorder);
+    if (status)
+        fits_notes_close(out);
+    return status;
+}
+
+void fits_notes_close(struct fits_notes *self)
+{
+    free(self->at);
+    *self = (struct fits_notes){0};
+}
+
+/* Whether it is a setting of the framework, not another allocator, that needs less. */
+static bool is_better(const struct advise_row *row, const struct advise_row *own)
+{
+    return row->candidate.keys && !row->candidate.text[0] && row->safe_bytes && own != row &&
+           (!own->safe_bytes || row->safe_bytes < own->safe_bytes ||
+            row->alone.peak_reserved_bytes < own->alone.peak_reserved_bytes);
+}
+
+size_t fits_rows(const struct advise_result *advice, const struct advise_row *rows[FITS_ROWS_MOST])
+{
+    const struct advise_row *own = advise_given(advice);
+    size_t count = 0;
+    if (!own) /* no framework: the best policy */
+        rows[count++] = advice->rows;
+    else
+        rows[count++] = own;
+    for (size_t i = 0; own && own->candidate.keys && i < advice->own_count && count == 1; i++)
+        if (!advice->rows[i].candidate.keys && !advice->rows[i].candidate.text[0])
+            rows[count++] = &advice->rows[i];
+    size_t most = count + 3;
+    for (size_t i = 0; own && i < advice->own_count && count < most; i++)
+        if (is_better(&advice->rows[i], own))
+            rows[count++] = &advice->rows[i];
+    return count;
+}
+
+bool fits_smallest_card(uint64_t safe_bytes, struct sim_profile *out)
+{
+    const char *names[SIM_PROFILES_MOST];
+    size_t count = sim_profile_names(names, SIM_PROFILES_MOST);
+    struct sim_profile profile;
+    bool found = false;
+    for (size_t i = 0; i < count && safe_bytes; i++) {
+        if (sim_profile_read(sim_profile_builtin(names[i]), names[i], &profile, NULL) ||
+            !profile.compute[0] || profile.usable_bytes < safe_bytes ||
+            (found && profile.total_bytes >= out->total_bytes))
+            continue;
+        *out = profile;
+        found = true;
+    }
+    return found;
+}
+
+const char *fits_own_spec(const struct trace_info *info, char text[CANDIDATE_SPEC_ROOM])
+{
+    char spec[1024];
+    if (!info->recorder[0] || fidelity_default_spec(info, spec, sizeof spec, NULL) ||
+        candidates_without_limit(spec, text, CANDIDATE_SPEC_ROOM, NULL))
+        snprintf(text, CANDIDATE_SPEC_ROOM, "torch");
+    return text;
+}

@@ -1,0 +1,144 @@
+#!/bin/bash
+# `fits`: the page and its JSON, the search for the largest value, seeds, refusals and exit statuses. A stand-in writes
+# the traces, so that neither torch nor jax is needed; the last part uses the real tracer, if torch is installed.
+# shellcheck disable=SC2317 # functions are called by `check`
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+python=$(command -v python3)
+[ -n "$python" ] || { echo "skip fits: python3 is not installed" && exit 0; }
+program=$PWD/tests/cli/tracer_stand_in.py
+mkdir -p "$TEST_TMP/tracer/start"
+export ALLOCRIG_TRACER=$TEST_TMP/tracer TMPDIR=$TEST_TMP
+unset PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF
+
+# said REGEX: on standard error
+said() {
+    grep -qE -e "$1" "$err" || { echo "  wanted /$1/, said: $(cat "$err")" && return 1; }
+}
+# json KEY VALUE: the JSON has that pair
+json() { grep -qE "^ *\"$1\": $2,?$" "$TEST_TMP/out.json" || { echo "  no \"$1\": $2" && return 1; }; }
+narrow() { [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]; }
+# runs NUMBER: of the program
+runs() { [ "$(grep -c '^allocrig fits: ' "$err")" = "$1" ]; }
+
+# ---- the page
+
+run fits --json "$TEST_TMP/out.json" -- python3 "$program"
+check it_answers [ "$status" = 0 ]
+check the_page_is_narrow narrow
+check the_page_fits_a_screen [ "$(wc -l <"$out")" -le 40 ]
+check the_live_peak says '^Live peak 456\.1 MiB, in step 1 of 4\. Usable memory of the card: 78\.66 GiB\.'
+check reserved_and_safe_under_the_default grep -qE '^ +490\.0 +470\.0 +yes +l4 +the default settings of PyTorch$' "$out"
+check and_under_the_best grep -qE '^ +460\.0 +460\.0 +yes +l4 +expandable_segments=true$' "$out"
+check no_setting_that_needs_more not grep -q roundup "$out"
+check what_to_set grep -q '^Best: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True$' "$out"
+check layers_are_one_group grep -qE '^ *320\.0 +70\.2 +8 +model\.py:10 +layers\.\*\.fc:aten\.empty$' "$out"
+check draws_are_named says 'on which sizes may depend \(calls\): aten\.nonzero \(3\); seeds: 1 \(--seeds 5'
+check unknown_operators_are_named says 'taken to need at most as much as their outputs \(calls, bytes\): aten\.unfold \(4, 2\.000 MiB\)\.'
+check rules_are_named grep -q '^By rule (times, bytes): cublas_workspace (1, 32.01 MiB).$' "$out"
+check the_interval says 'reserved bytes in the first line are between 490\.0 MiB and 492\.0 MiB'
+check json_has_the_schema json schema '"allocrig.fits/1"'
+check json_has_the_peak json live_peak_bytes 478265344
+check json_has_reserved_bytes json peak_reserved_bytes 513802240
+check json_has_the_card json smallest_card '"l4"'
+check json_has_the_interval json peak_reserved_most_bytes 515899392
+check json_is_json "$python" -m json.tool "$TEST_TMP/out.json" "$TEST_TMP/again.json"
+"$ALLOCRIG" trace -o "$TEST_TMP/out.trace" -- python3 "$program" 2>"$err"
+cp "$out" "$TEST_TMP/page"
+run fits "$TEST_TMP/out.trace"
+check a_trace_has_the_same_page cmp "$out" "$TEST_TMP/page"
+run capacity -p torch -w "$TEST_TMP/out.trace"
+check capacity_agrees grep -qE '^1 +torch +470\.0 +470\.0 ' "$out"
+run fits workloads/data/tape_small.expandable.csv.gz
+check a_recording_has_a_page [ "$status" = 0 ]
+check which_is_not_in_doubt grep -q "^This is a recording: the requests are the program's own.\$" "$out"
+check the_own_setting_and_the_default [ "$(grep -cE '^ *1[0-9]{3}\.0 .*(recorded|the default settings)' "$out")" = 2 ]
+PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True run fits -- python3 "$program"
+check the_setting_of_the_environment grep -qE '460\.0 +yes +l4 +.*expandable_segments:True.*recorded' "$out"
+
+# ---- the card
+
+run fits --card l4 -- python3 "$program" 900
+check the_answer_is_no [ "$status" = 1 ]
+check with_a_sentence said '^allocrig: it does not fit on l4 under any setting$'
+check and_the_card_that_serves grep -qE '^26434\.0|^ *26434\.0 +26434\.0 +no +rtx5090 +the default' "$out"
+check nothing_else_helps grep -q '^No other setting of the allocator needs less\.$' "$out"
+run fits -- python3 "$program" 100000
+check no_card_serves_it grep -qE ' no +none +the default' "$out"
+
+# ---- the largest value
+
+run fits --card l4 --vary BATCH=700..800 --json "$TEST_TMP/out.json" -- python3 "$program"
+check the_largest_value says 'Largest BATCH that fits: 745, with the program.s own setting'
+check under_expandable_segments says 'Largest BATCH that fits: 746, with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True'
+check the_page_is_of_that_value grep -q '^stand_in with BATCH=745, traced for NVIDIA L4' "$out"
+check it_is_narrow narrow
+check progress_is_shown said '^allocrig fits: BATCH=800 seed 1$'
+check every_trial_is_one_run says "Tried: $(grep -c '^allocrig fits: ' "$err") values of 700 to 800"
+check in_few_runs [ "$(grep -c '^allocrig fits: ' "$err")" -le 10 ]
+check json_has_the_value json largest 745
+check json_has_the_other json largest_expandable 746
+run fits --card l4 --vary SIZE=740..750 -- python3 "$program" '{SIZE}'
+check an_argument_varies says 'Largest SIZE that fits: 745, with the program'
+run fits --card l4 --vary BATCH=1..8 -- python3 "$program"
+check all_fit says 'Largest BATCH that fits: 8 \(the most asked for\)'
+check in_two_runs runs 2
+run fits --card l4 --vary BATCH=900..1000 -- python3 "$program"
+check none_fits says 'Largest BATCH that fits: none, with the program'
+check in_one_run runs 1
+check none_is_no [ "$status" = 1 ]
+MODE=fails run fits --vary BATCH=1..8 -- python3 "$program"
+check a_failing_value_is_named said 'BATCH=1: python3 ended with status 3; the search ends$'
+
+# ---- seeds
+
+DRAWS=1 run fits --seeds 3 -- python3 "$program"
+check three_runs runs 3
+check seeds_are_named says 'aten\.nonzero \(3\); seeds: 3\.$'
+check the_spread_of_seeds says 'between 492\.0 MiB and 510\.0 MiB'
+MODE=exact run fits -- python3 "$program"
+check all_is_known says 'between 490\.0 MiB and 490\.0 MiB'
+
+# ---- refusals and failures
+
+MODE=envelope refuses outside_the_envelope 2 'fits cannot answer for stand_in: stream 3 is used by a library that is not traced' fits -- python3 "$program"
+MODE=dies run fits -- python3 "$program"
+check a_program_that_died_has_a_page says 'The program ended early: this is about the part before that\.'
+check and_its_status [ "$status" = 3 ]
+check and_a_sentence said 'python3 ended with status 3; the answer is about the part before that$'
+refuses no_framework 3 'no trace was written: true imported neither torch nor jax' fits -- true
+refuses nothing_given 2 'no command is given; write fits -- python3 train.py, or name a trace' fits
+refuses both_given 2 'give a trace or a command, not both' fits "$TEST_TMP/out.trace" -- true
+refuses a_trace_has_run 2 'of a trace that exists; only --card and --json apply' fits "$TEST_TMP/out.trace" --seeds 2
+refuses no_range 2 '--vary x: write a name and two numbers' fits --vary x -- true
+refuses an_empty_range 2 '--vary B=4..2: write a name' fits --vary B=4..2 -- true
+refuses no_seeds 2 '--seeds 0: at least 1' fits --seeds 0 -- true
+refuses no_such_trace 2 'no.trace' fits "$TEST_TMP/no.trace"
+check leaves_nothing [ -z "$(find "$TEST_TMP" -name 'allocrig-*')" ]
+
+# ---- the real tracer
+
+unset ALLOCRIG_TRACER
+python=${ALLOCRIG_PYTHON:-python3}
+if ! "$python" -c 'import torch' 2>/dev/null; then
+    echo "skip the_real_tracer: torch is not installed for $python (ALLOCRIG_PYTHON names another one)"
+    finish
+fi
+cat >"$TEST_TMP/train.py" <<'END'
+import os
+
+import torch
+
+model = torch.nn.Sequential(*(torch.nn.Linear(1024, 1024) for _ in range(4))).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+for step in range(3):
+    model(torch.randn(int(os.environ["ROWS"]), 1024, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+END
+run fits --card l4 --vary ROWS=1000..1003 --json "$TEST_TMP/out.json" -- "$python" "$TEST_TMP/train.py"
+check the_real_tracer_succeeds [ "$status" = 0 ]
+check activations_are_found grep -qE 'train\.py:8 +\*?[a-z0-9.:]*addmm' "$out"
+check the_largest_is_asked_for grep -q '"largest": 1003,' "$TEST_TMP/out.json"
+finish
