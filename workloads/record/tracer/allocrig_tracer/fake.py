@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map_only
 
-from . import kernels, values
+from . import kernel_times, kernels, values
 
 aten = torch.ops.aten
 HOLLOW_ELEMENTS = 1 << 16  # a floating-point tensor on the CPU with at least so many elements has no data
@@ -59,6 +59,25 @@ def where_in_program():
     return ""
 
 
+def references(tensor):
+    """References to a tensor's storage and to the tensor, as far as this release of PyTorch tells them."""
+    storage = getattr(torch._C, "_storage_Use_Count", lambda address: 0)(tensor.untyped_storage()._cdata)
+    return storage, tensor._use_count() if hasattr(tensor, "_use_count") else 0
+
+
+def called_by_engine():
+    """Whether autograd's own C++ code called the operator that runs now, and no Python code between."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_name
+        if name == "_engine_run_backward":
+            return True
+        if name not in ("inner", "_fn", "__torch_dispatch__", "on_card", "record", "overwrites", "indexing"):
+            return False
+        frame = frame.f_back
+    return False
+
+
 def tensors_in(args, kwargs):
     """All tensors among the arguments, in order."""
     found = []
@@ -97,6 +116,12 @@ class Context:
     allow_tf32 = property(lambda self: torch.backends.cuda.matmul.allow_tf32)
 
 
+IN_PLACE = {
+    aten.add.Tensor, aten.index_put.default, aten.scatter.src, aten.scatter.value, aten.masked_fill.Scalar,
+    aten.masked_fill.Tensor, aten.index_add.default, aten.index_fill.int_Scalar,
+}  # fmt: skip
+
+
 class CardFakeMode(FakeTensorMode):
     """PyTorch's FakeTensorMode, for tensors that C++ takes for `meta`: where C++ asks for meta, it means the card."""
 
@@ -122,6 +147,7 @@ class CardMode(TorchDispatchMode):
         self.fake = CardFakeMode(session)
         self.context = Context(session)
         self.nodes = {}  # autograd sequence number -> (module, stream, place) of the forward operator
+        self.unique = (2, 4)  # references to a gradient that only autograd holds: learn_references counts them
         self.outside = {}  # operator -> [count, bytes of outputs] of kernels that kernels.py does not know
 
     def hollow(self, tensor, device="cpu"):
@@ -181,6 +207,7 @@ class CardMode(TorchDispatchMode):
             out = func(*shapes[0], **shapes[1])
         outs = tensors_out(out)
         self.record(func, args, kwargs, fakes, outs)
+        self.kernel(func, args, kwargs, tensors, outs)
         values.follow(self, func, args, kwargs, tensors, outs)
         if outs and not isinstance(outs[0], FakeTensor) or not outs:
             return out
@@ -203,6 +230,8 @@ class CardMode(TorchDispatchMode):
             return
         module, stream, at = self.place(fakes, outs)
         self.context.stream = stream
+        if len(new) == 1 and func in IN_PLACE and self.session.in_backward() and self.overwrites(args[0], new[0][1], func is aten.add.Tensor):
+            return
         steps = kernels.plan(func, args, kwargs, outs, self.context)
         if not new and not steps:
             if not kernels.known(func) and outs and not values.is_view(func):
@@ -220,6 +249,50 @@ class CardMode(TorchDispatchMode):
                 ledger.adopt(storage, ledger.request(storage.nbytes(), **{**where, "device": device}))
             return
         self.play(steps, new, where, name)
+
+    def overwrites(self, target, storage, adds):
+        """Gives the block of the first argument to the output, where a card's autograd works in place.
+
+        Autograd avoids that for subclasses of Tensor, which fake tensors are (accumulate in engine/input_buffer.cpp, and
+        areAnyTensorSubclassLike in FunctionsManual.cpp): it does so for gradients that nothing else refers to.
+        """
+        if not isinstance(target, FakeTensor) or not called_by_engine():
+            return False
+        old = target.untyped_storage()
+        counts = references(target)
+        if self.unique is None:
+            self.unique = counts
+        dense = torch._prims_common.is_non_overlapping_and_dense_or_false(target)
+        if not dense or counts[0] > self.unique[0] or (adds and counts[1] > self.unique[1]):
+            return False
+        block = self.ledger.storages.pop(old._cdata, None)
+        if block is None or block.size != storage.nbytes():
+            if block is not None:
+                self.ledger.adopt(old, block)
+            return False
+        self.ledger.adopt(storage, block)
+        return True
+
+    def learn_references(self):
+        """Counts the references to a gradient that only autograd holds, with a small graph; nothing is recorded."""
+        self.unique, self.ledger.closed = None, True
+        with torch.enable_grad():
+            x = torch.zeros(4, device="cuda", requires_grad=True)
+            y = x * 2
+            (y.sin().sum() + y.cos().sum()).backward()
+        self.ledger.closed = False
+        self.nodes.clear()
+        self.outside.clear()
+
+    def kernel(self, func, args, kwargs, tensors, outs):
+        """Writes the kernel of an operator with its time, unless the operator is only a view."""
+        if values.is_view(func) or not self.session.kernel_times:
+            return
+        fakes = [t for t in (*outs, *tensors) if isinstance(t, FakeTensor) and t.fake_device.type == "cuda"]
+        if fakes:
+            time = kernel_times.nanoseconds(func, args, kwargs, outs, tensors, self.session.card)
+            stream = self.ledger.ordinal(fakes[0].fake_device.index, self.context.stream)
+            self.ledger.trace.event("k", stream, time)
 
     def play(self, steps, new, where, name):
         """Writes the steps of a plan of kernels.py in order."""

@@ -127,7 +127,10 @@ def _steps(current):
 
     optimizer = importlib.import_module("torch.optim.optimizer")
     optimizer.register_optimizer_step_post_hook(stepped)
-    torch.utils._foreach_utils._foreach_supported_types.append(FakeTensor)
+    for module in (torch.utils._foreach_utils, optimizer):
+        types = getattr(module, "_foreach_supported_types", None)
+        if types is not None and FakeTensor not in types:
+            types.append(FakeTensor)
     group = torch.utils._foreach_utils._group_tensors_by_device_and_dtype
 
     def grouped(tensorlists, with_indices=False):

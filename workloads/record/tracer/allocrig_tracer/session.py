@@ -46,6 +46,7 @@ class Session:
         self.refusals = []
         self.local = threading.local()
         self.backward_depth = 0
+        self.kernel_times = os.environ.get("ALLOCRIG_TRACE_KERNELS") != "none"
         self.in_step_of = None
         self.devices = int(os.environ.get("ALLOCRIG_TRACE_DEVICES") or 1)
         self.emptied = {}  # storages of fake CUDA tensors that were resized to 0 -> device
@@ -211,6 +212,7 @@ def start(path, card_name="NVIDIA H100 80GB HBM3", card_bytes=85028372480, sm="9
     autocast.install()
     _hook_threads()
     session.mode.__enter__()
+    session.mode.learn_references()
     return session
 
 

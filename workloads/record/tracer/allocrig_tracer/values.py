@@ -3,7 +3,8 @@
 A fake tensor has no data, but sizes of a program can depend on data: masks, routes of experts, sampled tokens. A small
 tensor of integers or booleans (and a tiny one of any type) therefore keeps a real copy on the CPU, as far as it follows
 from known values. Where a value comes from one that is not known, such as the argmax of activations, it is drawn from a
-generator with the tracer's seed, and counted.
+generator with the tracer's seed. A narrow product of matrices, as the gate of a mixture of experts, is drawn from the
+normal distribution. Drawn values are counted where a size or the program's own control flow uses them.
 """
 
 import torch
@@ -11,6 +12,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 
 aten = torch.ops.aten
 MAX_INTEGERS, MAX_FLOATS = 1 << 20, 4096  # elements of a tensor whose value is kept
+GATE_COLUMNS, GATE_ELEMENTS = 256, 1 << 18  # a product of matrices that may be a gate: its value is drawn
 MAX_REAL_COPY = 1 << 22  # elements of a tensor that becomes real when it is copied to the CPU
 ORDINARY = object()  # what a special case returns if the operator is an ordinary one after all
 
@@ -28,12 +30,23 @@ def value_of(tensor):
     return tensor
 
 
-def set_value(tensor, value):
-    """Binds a real copy to a fake tensor, or removes it."""
+def set_value(tensor, value, drawn=False):
+    """Binds a real copy to a fake tensor, or removes it. `drawn` tells that it depends on a draw."""
     if value is None:
         tensor.__dict__.pop("_value", None)
     else:
         tensor._value = value
+    tensor._drawn = drawn
+
+
+def is_drawn(tensor):
+    return isinstance(tensor, FakeTensor) and tensor.__dict__.get("_drawn", False)
+
+
+def used(mode, func, tensor):
+    """Counts the use of a drawn value."""
+    if is_drawn(tensor):
+        mode.session.drawn(func if isinstance(func, str) else func._schema.name.split("::")[1])
 
 
 def is_view(func):
@@ -78,21 +91,22 @@ RANDOM = ("rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "n
 
 def follow(mode, func, args, kwargs, tensors, outs):
     """Gives the outputs of an operator their values, as far as these are known or can be drawn."""
-    if not outs or (func in KEEPS_INPUT):
+    if not outs or func in KEEPS_INPUT:
         return
     changed = changes_input(func)
-    if not changed and not any(isinstance(t, FakeTensor) and keeps(t) for t in outs):
+    drawn = any(is_drawn(t) for t in tensors) or func in GATES and not mode.session.in_backward()
+    if not changed and not any(isinstance(t, FakeTensor) and (keeps(t) or drawn and may_be_gate(t)) for t in outs):
         return
     if all(value_of(t) is not None for t in tensors):
         if not tensors and func.overloadpacket in EMPTY:
             return
         real = real_call(mode, func, args, kwargs)
         if real is not None:
-            if func._schema.name.split("::")[1].rstrip("_").split("_like")[0] in RANDOM:
-                mode.session.drawn("random numbers")
+            drawn = drawn or func._schema.name.split("::")[1].rstrip("_").split("_like")[0] in RANDOM
             for fake, value in zip(outs, flat(real)):
-                if isinstance(fake, FakeTensor) and keeps(fake) and fake.shape == value.shape:
-                    set_value(fake, value)
+                kept = isinstance(fake, FakeTensor) and (keeps(fake) or drawn and may_be_gate(fake))
+                if kept and fake.shape == value.shape:
+                    set_value(fake, value, drawn)
             return
     if changed:
         for argument, value in zip(func._schema.arguments, args):
@@ -102,10 +116,14 @@ def follow(mode, func, args, kwargs, tensors, outs):
                         set_value(t, None)
         return
     for fake in outs:
-        if isinstance(fake, FakeTensor) and not fake.dtype.is_floating_point and keeps(fake):
-            drawn = draw(mode, func, args, fake)
-            if drawn is not None:
-                set_value(fake, drawn)
+        if isinstance(fake, FakeTensor):
+            value = draw(mode, func, args, fake)
+            if value is not None:
+                set_value(fake, value, True)
+
+
+def may_be_gate(fake):
+    return fake.dim() >= 1 and fake.numel() <= GATE_ELEMENTS and fake.dtype.is_floating_point
 
 
 def dim_size(args, at=1):
@@ -119,6 +137,14 @@ def draw(mode, func, args, fake):
     """A value for an output that depends on unknown data: an index, a permutation or a truth value."""
     name = func._schema.name.split("::")[1]
     shape, generator = tuple(fake.shape), mode.session.generator
+    if fake.dtype.is_floating_point:
+        narrow = func in GATES and fake.shape[-1] <= GATE_COLUMNS and may_be_gate(fake)
+        if not narrow or mode.session.in_backward():
+            return None
+        with mode.session.paused():
+            return torch.randn(shape, generator=generator).to(fake.dtype)
+    if not keeps(fake):
+        return None
     with mode.session.paused():
         if fake.dtype == torch.bool:
             fixed = FIXED_TRUTHS.get(name)
@@ -126,14 +152,11 @@ def draw(mode, func, args, fake):
                 return torch.full(shape, fixed, dtype=torch.bool)
             if name not in COMPARISONS:
                 return None
-            mode.session.drawn(name)
             return torch.rand(shape, generator=generator) < 0.5
         if name in ("argmax", "argmin", "max", "min", "median", "kthvalue", "mode", "multinomial"):
-            mode.session.drawn(name)
             bound = args[0].shape[-1] if name == "multinomial" else dim_size(args, 2 if name == "kthvalue" else 1)
             return torch.randint(0, max(bound, 1), shape, generator=generator, dtype=fake.dtype)
         if name in ("topk", "sort", "argsort"):
-            mode.session.drawn(name)
             dims = [a for a in args[1:] if isinstance(a, int) and not isinstance(a, bool)]
             if name == "topk":
                 dims = dims[1:]
@@ -144,15 +167,12 @@ def draw(mode, func, args, fake):
                 wide[dim] = size
             order = torch.rand(wide, generator=generator).argsort(dim) if wide else torch.zeros((), dtype=torch.int64)
             return order.narrow(dim, 0, shape[dim]).contiguous() if wide else order
-        if name == "bincount":
-            return None
-        if name in ("_to_copy", "round", "floor", "ceil"):
-            return None
         return None
 
 
 COMPARISONS = {"gt", "lt", "ge", "le", "eq", "ne", "bernoulli", "logical_and", "logical_or", "logical_not", "any", "all"}
 FIXED_TRUTHS = {"isnan": False, "isinf": False, "isfinite": True, "isposinf": False, "isneginf": False}
+GATES = {aten.mm.default, aten.addmm.default}
 EMPTY = {aten.empty, aten.empty_strided, aten.empty_like, aten.new_empty, aten.new_empty_strided}
 KEEPS_INPUT = {aten._amp_foreach_non_finite_check_and_unscale_.default}
 NEVER_HOLLOW = {aten.scalar_tensor.default, aten.arange.default, aten.arange.start, aten.arange.start_step}
@@ -162,6 +182,7 @@ def need(mode, func, tensor):
     """The value of a tensor; drawn, if it is not known."""
     value = value_of(tensor)
     if value is not None:
+        used(mode, func, tensor)
         return value
     name = func._schema.name.split("::")[1]
     mode.session.drawn(name)
@@ -177,6 +198,7 @@ def scalar(mode, func, args, kwargs):
     """item(): the value if it is known; else 1.0, False, or 0."""
     value = value_of(args[0])
     if value is not None:
+        used(mode, "item", args[0])
         with mode.session.paused():
             return value.item()
     if args[0].fake_device.type == "cuda":
@@ -195,7 +217,7 @@ def by_value(mode, func, args, kwargs):
     outs = [mode.hollow(t, device) for t in flat(real)]
     for fake, value in zip(outs, flat(real)):
         if keeps(fake):
-            set_value(fake, value)
+            set_value(fake, value, any(is_drawn(a) for a in args))
     mode.record(func, args, kwargs, [t for t in args if isinstance(t, FakeTensor)], outs)
     return outs[0] if isinstance(real, torch.Tensor) else tuple(outs)
 
@@ -233,6 +255,7 @@ def copy_to_real(mode, func, args, kwargs):
         return ORDINARY
     value = value_of(source)
     if value is not None:
+        used(mode, "copy to the CPU", source)
         with mode.session.paused():
             target.copy_(value)
     else:
@@ -317,6 +340,8 @@ def to_real(mode, func, tensor, fakes):
     value = value_of(tensor)
     if value is None:
         value = value_of(fakes[0]) if fakes[0].shape == tensor.shape else None
+    if value is not None:
+        used(mode, "copy to the CPU", fakes[0])
     with mode.session.paused():
         if value is not None:
             return value.to(tensor.dtype).clone()
