@@ -177,9 +177,15 @@ class CardMode(TorchDispatchMode):
         return self.on_card(func, args, kwargs, tensors, fakes)
 
     def on_cpu(self, func, args, kwargs, tensors):
-        """An operator without fake tensors. Large floating-point tensors that it makes from nothing get no data."""
+        """An operator without fake tensors."""
         if func in values.PINNED:
             return values.PINNED[func](self, *args, **kwargs)
+        out = self.hollow_or_real(func, args, kwargs, tensors)
+        self.session.host_ns += kernel_times.host_nanoseconds(func, out)
+        return out
+
+    def hollow_or_real(self, func, args, kwargs, tensors):
+        """Large floating-point tensors on the CPU that an operator makes from nothing get no data."""
         if not tensors and func._schema.returns and func not in values.NEVER_HOLLOW:
             dtype = kwargs.get("dtype") or torch.get_default_dtype()
             size = args[0] if args and isinstance(args[0], (list, tuple, torch.Size)) else ()
@@ -290,6 +296,8 @@ class CardMode(TorchDispatchMode):
             return
         fakes = [t for t in (*outs, *tensors) if isinstance(t, FakeTensor) and t.fake_device.type == "cuda"]
         if fakes:
+            self.session.host_ns += kernel_times.HOST_NS
+            self.ledger.trace.event("t", int(self.session.host_ns))
             time = kernel_times.nanoseconds(func, args, kwargs, outs, tensors, self.session.card)
             stream = self.ledger.ordinal(fakes[0].fake_device.index, self.context.stream)
             self.ledger.trace.event("k", stream, time)

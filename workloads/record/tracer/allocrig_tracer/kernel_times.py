@@ -20,8 +20,21 @@ REACHED = 0.7  # part of the peak that large kernels reach
 LEAST_NS = 2000  # a kernel that does nothing
 
 
+HOST_NS = 6000  # an operator takes so long on the host, until its kernel is launched
+PCIE = 0.05  # 10^12 bytes per second between host and card
+RANDOM_NS, PLAIN_NS = 8.0, 0.5  # an element of a random, or of another, tensor on the CPU
+
+
 def peaks(name):
     return next((p[1:] for p in PEAKS if p[0] in name), PEAKS[2][1:])
+
+
+def host_nanoseconds(func, out):
+    """Time of an operator on the CPU."""
+    if not isinstance(out, torch.Tensor) or not func._schema.returns or func._schema.returns[0].alias_info is not None:
+        return 0
+    name = func._schema.name
+    return out.numel() * (RANDOM_NS if "rand" in name or "normal" in name else PLAIN_NS)
 
 
 def nanoseconds(func, args, kwargs, outs, tensors, card):
@@ -29,6 +42,8 @@ def nanoseconds(func, args, kwargs, outs, tensors, card):
     low, full, traffic = peaks(card.name)
     moved = sum(t.numel() * t.element_size() for t in (*tensors, *outs) if isinstance(t, FakeTensor))
     time = moved / (traffic * REACHED * 1e3)
+    if any(t.device.type == "cpu" and t.numel() > 1 for t in tensors):
+        time = moved / 2 / (PCIE * 1e3)
     count = flop_registry.get(func.overloadpacket)
     if count is not None and outs:
         try:

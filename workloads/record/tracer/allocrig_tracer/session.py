@@ -47,6 +47,7 @@ class Session:
         self.local = threading.local()
         self.backward_depth = 0
         self.kernel_times = os.environ.get("ALLOCRIG_TRACE_KERNELS") != "none"
+        self.host_ns = 0  # time of the host by the model of kernel_times.py
         self.in_step_of = None
         self.devices = int(os.environ.get("ALLOCRIG_TRACE_DEVICES") or 1)
         self.emptied = {}  # storages of fake CUDA tensors that were resized to 0 -> device
@@ -142,6 +143,12 @@ class Session:
         if block is not None:
             ledger.destroyed(storage._cdata)
         ledger.adopt(storage, new)
+
+    def wait_for_stream(self, tensor):
+        """The host waits for the current stream: a value of the card is read."""
+        if tensor.fake_device.type == "cuda" and not self.ledger.closed:
+            index = tensor.fake_device.index
+            self.trace.event("s", self.ledger.ordinal(index, self.stream_now(index)))
 
     def synchronized(self):
         """The program waited for the card: this ends a step of a program that has no optimizer."""

@@ -195,7 +195,8 @@ def need(mode, func, tensor):
 
 
 def scalar(mode, func, args, kwargs):
-    """item(): the value if it is known; else 1.0, False, or 0."""
+    """item(): the value if it is known; else 1.0, False, or 0. The host waits for the stream."""
+    mode.session.wait_for_stream(args[0])
     value = value_of(args[0])
     if value is not None:
         used(mode, "item", args[0])
@@ -337,6 +338,7 @@ def to_real(mode, func, tensor, fakes):
     """What a copy from the card to the CPU returns: a real tensor, unless it is large and floating."""
     if tensor.numel() > MAX_REAL_COPY and tensor.dtype.is_floating_point:
         return tensor
+    mode.session.wait_for_stream(fakes[0])
     value = value_of(tensor)
     if value is None:
         value = value_of(fakes[0]) if fakes[0].shape == tensor.shape else None
