@@ -1,18 +1,52 @@
-"""What kernels take for themselves. See README.md; the tables are in kernels/."""
+"""What CUDA operators allocate besides their outputs: plan() for one dispatched operator.
 
-import torch
+The rules are in kernels_*.py, by family, and kernels/*.tsv; kernels/README.md says how they were
+measured, how often they are right, and what is outside.
+"""
+from importlib import import_module
+from pathlib import Path
 
-aten = torch.ops.aten
-MATMUL = {aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default}
+FAMILIES = ("reduce", "blas", "attention", "norm")
+RULES = {}
+NOTHING = set()
 
 
-def known(func):
-    """Whether the kernel's own memory is known."""
-    return False
+def load():
+    here = Path(__file__).resolve().parent
+    for family in FAMILIES:
+        RULES.update(import_module(__package__ + ".kernels_" + family).RULES)
+    names = here / "kernels" / "nothing.tsv"
+    if names.exists():
+        for line in names.read_text(encoding="utf-8").splitlines():
+            if line and not line.startswith("#"):
+                NOTHING.add(line.split("\t")[0])
+
+
+load()
 
 
 def plan(func, args, kwargs, outs, ctx):
-    """The steps in which the kernel allocates and frees, or None if it takes nothing of its own."""
-    if func in MATMUL:
-        return [("keep", ("cublas", ctx.device, ctx.thread, ctx.stream), 32 << 20)]
-    return None
+    """The steps of an operator's own memory, or None if it allocates its outputs alone.
+
+    func: the operator (an OpOverload, or its name aten.NAME.OVERLOAD); outs: its new outputs.
+    Steps, in the order of the real kernel: ("out", i) or ("out", i, bytes), ("take", bytes),
+    ("give", n) for the n-th take, ("keep", key, bytes). What is not given is freed at the end.
+    """
+    rule = RULES.get(str(func))
+    if rule is None:
+        return None
+    steps = rule(args, kwargs or {}, outs, ctx)
+    if not steps or all(step[0] == "out" and len(step) == 2 for step in steps) and [
+            step[1] for step in steps] == sorted(step[1] for step in steps):
+        return None
+    return steps
+
+
+def known(func):
+    """Whether the operator was measured: it has a rule, or was seen to take nothing."""
+    name = str(func)
+    if name in RULES or name in NOTHING:
+        return True
+    tags = getattr(func, "tags", ())
+    return any(str(tag).endswith(("pointwise",)) for tag in tags) or bool(
+        getattr(func, "is_view", False))

@@ -1,0 +1,145 @@
+"""Softmax, normalization and losses.
+
+Source: PyTorch 2.11, aten/src/ATen/native/cuda/SoftMax.cu, layer_norm_kernel.cu,
+group_norm_kernel.cu, aten/src/ATen/native/ReduceOps.cpp (logsumexp) and SoftMax.cpp.
+"""
+from .kernels_reduce import plain_strides, reduce
+from .kernels_shape import (Steps, argument, bytes_of, ceil_div, contiguous, dtype_of, is_tensor,
+                            item_bytes, numel, product, wrap)
+
+
+def copy_of(steps, *tensors):
+    """contiguous() of an operator's inputs, in order; what is contiguous already costs nothing."""
+    return [steps.take(bytes_of(t)) for t in tensors if is_tensor(t) and not contiguous(t)]
+
+
+def softmax(args, kwargs, outs, ctx):
+    steps = Steps().out(0)
+    return steps.give(*copy_of(steps, args[0]))
+
+
+def softmax_backward(args, kwargs, outs, ctx):
+    """The product of gradient and output is a tensor of its own."""
+    steps = Steps().out(0)
+    return steps.give(steps.take(bytes_of(args[0])))
+
+
+def log_softmax_backward(args, kwargs, outs, ctx):
+    steps = Steps().out(0)
+    return steps.give(*reversed(copy_of(steps, args[0], args[1])))
+
+
+def safe_softmax(args, kwargs, outs, ctx):
+    """softmax, then a mask of the rows that are -inf throughout."""
+    tensor = args[0]
+    dim = wrap(args[1], max(1, len(tensor.shape)))
+    rows = numel(tensor) // max(1, int(tensor.shape[dim]))
+    steps = softmax(args, kwargs, outs, ctx)
+    mask = steps.take(numel(tensor))
+    every = steps.take(rows)
+    reduce(steps, tensor, (dim,), 1, ctx, "bool", plain_strides(tensor.shape))
+    zero = steps.take(item_bytes(outs[0]))
+    return steps.give(zero, every, mask)
+
+
+def logsumexp(args, kwargs, outs, ctx):
+    """exp(self - amax) summed: the maxima, their mask, and the exponentials."""
+    tensor = args[0]
+    dims = args[1] if isinstance(args[1], (list, tuple)) else (args[1],)
+    dims = dims or range(len(tensor.shape))
+    shape = [int(s) for s in tensor.shape]
+    wrapped = {wrap(int(d), len(shape)) for d in dims} if shape else set()
+    rows = product(s for d, s in enumerate(shape) if d not in wrapped)
+    item = item_bytes(outs[0])
+    steps = Steps()
+    most = steps.take(rows * item)
+    reduce(steps, tensor, dims, item, ctx)
+    size = steps.take(rows * item)
+    infinite = steps.take(rows)
+    steps.give(infinite, size)
+    powers = steps.take(numel(tensor) * item)
+    steps.out(0)
+    reduce(steps, tensor, dims, max(4, item), ctx)
+    return steps.give(powers, most)
+
+
+def layer_norm(args, kwargs, outs, ctx):
+    steps = Steps()
+    made = copy_of(steps, args[0], argument(args, kwargs, 2, "weight"),
+                   argument(args, kwargs, 3, "bias"))
+    steps.out(0).out(1).out(2)
+    return steps.give(*reversed(made))
+
+
+def layer_norm_backward(places):
+    """places: of gradient, input, shape, weight and mask. Many rows of few elements sum the
+    gradients of weight and bias in blocks of 32 rows first (LaunchGammaBetaBackwardCUDAKernel)."""
+    def rule(args, kwargs, outs, ctx):
+        grad, tensor, shape = (args[p] for p in places[:3])
+        weight, mask = args[places[3]], args[places[4]]
+        columns = product(int(s) for s in shape)
+        rows = numel(tensor) // max(1, columns)
+        steps = Steps()
+        made = copy_of(steps, tensor, weight)
+        blocks = rows > 64 * 1024 and columns // 32 < ctx.sms // 2
+        wanted = [index for index, want in enumerate(mask) if want]
+        if not blocks or wanted == [0]:
+            for index in range(len(wanted)):
+                steps.out(index)
+            return steps.give(*reversed(made + copy_of(steps, grad)))
+        item = item_bytes(tensor)
+        names = {place: index for index, place in enumerate(wanted)}
+        if 0 in names:
+            steps.out(0)
+        sums = [place for place in wanted if place > 0]
+        first = [steps.take(columns * item) for _ in sums]
+        parts = [steps.take(ceil_div(rows, 32) * columns * item) for _ in sums]
+        for number, place in enumerate(sums):
+            steps.out(names[place])
+            reduce(steps, None, (0,), 8 if item == 8 else 4, ctx, tensor,
+                   [columns, 1], shape=[ceil_div(rows, 32), columns])
+            steps.give(first[number])
+        steps.give(*reversed(parts))
+        return steps.give(*reversed(made))
+    return rule
+
+
+def group_norm(args, kwargs, outs, ctx):
+    """The scale and shift of each channel, unless there is neither weight nor bias."""
+    tensor, weight, bias = args[0], args[1], args[2]
+    batch, channels, area = (int(args[p]) for p in (3, 4, 5))
+    steps = Steps()
+    steps.out(0).out(1).out(2)
+    item = 8 if dtype_of(tensor) == "float64" else 4
+    if area > 1 and (weight is not None or bias is not None):
+        steps.spend(batch * channels * item, batch * channels * item)
+    return steps
+
+
+def group_norm_backward(args, kwargs, outs, ctx):
+    tensor, weight = args[1], args[4]
+    batch, channels, area, groups = (int(args[p]) for p in (5, 6, 7, 8))
+    item = 8 if dtype_of(tensor) == "float64" else 4
+    steps = Steps()
+    made = copy_of(steps, args[0])
+    for index in range(len(outs)):
+        steps.out(index)
+    plane, small = batch * channels * item, batch * groups * item
+    sums = [steps.take(plane), steps.take(plane)]
+    two = [steps.take(small), steps.take(small)]
+    one = steps.take(plane) if weight is not None else None
+    return steps.give(two[1], two[0], one, sums[1], sums[0], *reversed(made))
+
+
+RULES = {
+    "aten._softmax.default": softmax, "aten._log_softmax.default": softmax,
+    "aten._softmax_backward_data.default": softmax_backward,
+    "aten._log_softmax_backward_data.default": log_softmax_backward,
+    "aten._safe_softmax.default": safe_softmax, "aten.logsumexp.default": logsumexp,
+    "aten.native_layer_norm.default": layer_norm,
+    "aten._fused_rms_norm.default": layer_norm,
+    "aten.native_layer_norm_backward.default": layer_norm_backward((0, 1, 2, 5, 7)),
+    "aten._fused_rms_norm_backward.default": layer_norm_backward((0, 1, 2, 4, 5)),
+    "aten.native_group_norm.default": group_norm,
+    "aten.native_group_norm_backward.default": group_norm_backward,
+}
