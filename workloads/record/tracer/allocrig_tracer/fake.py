@@ -113,6 +113,7 @@ class Context:
 
     benchmark = property(lambda self: torch.backends.cudnn.benchmark)
     deterministic = property(lambda self: torch.backends.cudnn.deterministic)
+    deterministic_algorithms = property(lambda self: torch.are_deterministic_algorithms_enabled())
     allow_tf32 = property(lambda self: torch.backends.cuda.matmul.allow_tf32)
 
 

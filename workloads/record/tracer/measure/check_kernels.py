@@ -49,7 +49,7 @@ class Context:
     allow_tf32, torch_version, card_bytes = False, "2.11.0+cu130", 150754820096
 
     def __init__(self, thread, deterministic=False):
-        self.thread, self.deterministic = thread, deterministic
+        self.thread, self.deterministic_algorithms = thread, deterministic
 
 
 def value(item):
