@@ -7,14 +7,14 @@ here=$(dirname "$0") out=$1 seconds=${2:-90} work=$(mktemp -d)
 shift $(($# < 2 ? $# : 2))
 [ $# -gt 0 ] || set -- blas:1 index:2 reduce:1 norm:1 attention:3 optim:1 image:1 data:1 linalg:1 \
     random:3
-jobs=
+jobs=()
 for job; do
     IFS=: read -r family parts only <<<"$job"
     for ((part = 0; part < parts; part++)); do
         timeout $((seconds + 30)) python3 -W ignore "$here/measure_kernels.py" \
             -o "$work/$family-$part" --families "$family" --part "$part/$parts" --only "$only" \
             --seconds "$seconds" >"$work/$family-$part.log" 2>&1 &
-        jobs+=" $!"
+        jobs+=($!)
     done
 done
 setting() { # NAME VARIABLE=VALUE: the same few products under a setting
@@ -32,7 +32,7 @@ if [ -z "${NO_SETTINGS:-}" ]; then
     setting unified TORCH_CUBLASLT_UNIFIED_WORKSPACE=1
     gzip -9c "$work/settings.tsv" >"$out/settings.tsv.gz"
 fi
-wait $jobs
+wait "${jobs[@]}"
 {
     nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
     tail -qn 3 "$work"/*.log
