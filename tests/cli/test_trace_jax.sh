@@ -1,0 +1,142 @@
+#!/bin/bash
+# `trace` of a JAX program: what is read of XLA's plan (without JAX), and, if JAX is installed, the requests of a program,
+# donation, steps, values that are known, and refusals.
+# shellcheck disable=SC2317 # functions are called by `check`
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+[ -d workloads/record/tracer ] || { echo "skip trace_jax: the tracer is not in this tree" && exit 0; }
+command -v python3 >/dev/null || { echo "skip trace_jax: python3 is not installed" && exit 0; }
+trace=$TEST_TMP/out.trace
+
+# ---- XLA's texts
+
+cat >"$TEST_TMP/m.gpu_after_optimizations-buffer-assignment.txt" <<'END_OF_FILE'
+BufferAssignment:
+allocation 0: size 4096, page 0, parameter 1, shape |f32[1024]| at ShapeIndex {}, maybe-live-out:
+ value: <3 p1 @0> (size=4096,offset=0): f32[1024]{0}
+ value: <7 new @0> (size=4096,offset=0): f32[1024]{0}
+allocation 1: size 4, page 0, maybe-live-out:
+ value: <8 sum @0> (size=4,offset=0): f32[]
+allocation 2: size 400, page 0, parameter 0, shape |f32[100]| at ShapeIndex {}:
+ value: <2 p0 @0> (size=400,offset=0): f32[100]{0}
+allocation 3: size 16, page 0, output shape is |(f32[1024], f32[])|, maybe-live-out:
+ value: <9 out{} @0> (size=16,offset=0): (f32[1024]{0}, f32[])
+allocation 4: size 4, page 0, thread-local:
+ value: <0 x @0> (size=4,offset=0): f32[]
+allocation 5: size 64, page 0, constant:
+ value: <1 c @0> (size=64,offset=0): f32[16]{0}
+allocation 6: size 8192, color 5, page 0, preallocated-temp:
+ value: <5 t @0> (size=8192,offset=0): f32[2048]{0}
+END_OF_FILE
+cat >"$TEST_TMP/m.gpu_after_optimizations-buffer-assignment-values.txt" <<'END_OF_FILE'
+
+Total bytes used: 12776
+
+Used values:
+<7 new @0>
+ positions:
+  new
+  out {0}
+ uses:
+  out, operand 0
+ from instruction: %new = f32[1024]{0} add(%p1, %p1)
+<8 sum @0>
+ positions:
+  sum
+  out {1}
+ uses:
+  out, operand 1
+<9 out{} @0>
+ positions:
+  out {}
+ uses:
+  (none)
+END_OF_FILE
+cat >"$TEST_TMP/m.gpu_after_optimizations.txt" <<'END_OF_FILE'
+HloModule jit_step, is_scheduled=true, input_output_alias={ {0}: (1, {}, may-alias) }, buffer_donor={ (0, {}) }, entry_computation_layout={(f32[100]{0}, f32[1024]{0})->(f32[1024]{0}, /*index=1*/f32[])}
+
+ENTRY %main (p0: f32[100], p1: f32[1024]) -> (f32[1024], f32[]) {
+  %p0 = f32[100]{0} parameter(0)
+  %s = (f32[64,2]{1,0}, s32[]) custom-call(%p0), custom_call_target="cusolver_potrf_ffi"
+  %w = (f32[8]{0}, s8[64]{0}) custom-call(%p0), custom_call_target="__cublas$lt$matmul"
+  ROOT %out = (f32[1024]{0}, f32[]) tuple(%new, %sum)
+}
+END_OF_FILE
+cat >"$TEST_TMP/reads.py" <<'END_OF_FILE'
+import sys
+
+sys.path.insert(0, "workloads/record/tracer")
+from allocrig_tracer import jax_assignment, jax_cards, jax_compile
+
+folder = sys.argv[1]
+*read, hlo = jax_assignment.read_folder(folder)
+program = jax_compile.Program("step", *read)
+print("requests", program.requests)
+print("aliases", program.aliases, "donors", sorted(program.donors), "shapes", program.shapes)
+print("bytes", program.parameters, program.temp, program.constants, program.unplaced)
+print("calls", jax_compile.unplanned_calls(hlo))
+print("bits", jax_compile.type_bytes("(f32[10,3]{1,0}, bf16[8], s4[16], f8e4m3fn[5], pred[])"))
+for card, cores in ("NVIDIA GH200 480GB", 132), ("NVIDIA A100-SXM4-80GB", 108), ("NVIDIA L4", 58), ("unknown", 132):
+    print(card, f"core_count: {cores}\n" in jax_cards.target_config(card, 1 << 34, "8.9"))
+END_OF_FILE
+python3 "$TEST_TMP/reads.py" "$TEST_TMP" >"$out" 2>"$err" || cat "$err"
+check requests_in_order grep -qxF "requests [(4, 1, 'output', False), (16, None, 'output', False), (8192, None, 'temp', True)]" "$out"
+check donated_parameters grep -qxF "aliases {0: 1} donors [0, 1] shapes [('f32', (1024,)), ('f32', ())]" "$out"
+check sums grep -qxF "bytes 4496 8192 64 []" "$out"
+check calls_outside_the_plan grep -qxF "calls {'cusolver_potrf_ffi': [1, 516]}" "$out"
+check bytes_of_types grep -qxF "bits 150" "$out"
+check cards [ "$(grep -c ' True$' "$out")" = 4 ]
+
+# ---- a program
+
+python=${ALLOCRIG_PYTHON:-python3}
+if ! "$python" -c 'import jax' 2>/dev/null; then
+    echo "skip a_jax_program: jax is not installed for $python (ALLOCRIG_PYTHON names another one)"
+    finish
+fi
+cat >"$TEST_TMP/train.py" <<'END_OF_FILE'
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def step(w, m, count, x):
+    g = jax.grad(lambda w: ((jnp.tanh(x @ w) @ w) ** 2).sum())(w)
+    m = 0.9 * m + g
+    return w - 0.1 * m, m, count + 1
+
+
+step = jax.jit(step, donate_argnums=(0, 1))
+w = jax.random.normal(jax.random.key(0), (1024, 1024))
+m, count = jnp.zeros((1024, 1024)), jnp.array(0)
+while count < 5:  # known: no argument but itself determines it
+    w, m, count = step(w, m, count, np.ones((2048, 1024), np.float32))
+print("count", int(count), "device", jax.devices()[0].platform, jax.default_backend(), w.shape)
+print("stats", jax.devices()[0].memory_stats()["bytes_in_use"])
+if "branch" in sys.argv:
+    print("large" if w.sum() > 0 else "small")
+if "fail" in sys.argv:
+    raise SystemExit(5)
+END_OF_FILE
+run trace -o "$trace" -- "$python" "$TEST_TMP/train.py"
+check it_succeeds [ "$status" = 0 ]
+check a_known_value_is_computed grep -qx 'count 5 device gpu gpu (1024, 1024)' "$out"
+check the_devices_memory grep -qxE 'stats 838[89][0-9]{3}' "$out"
+check it_counts_steps grep -qE 'wrote .*, 5 steps$' "$err"
+check an_argument_from_the_host [ "$(grep -c '^a,[0-9]*,8388608,tag=device_put,at=train.py:18$' "$trace")" = 5 ]
+check donated_arguments_make_no_requests [ "$(grep -c '^a,[0-9]*,4194304,tag=step:output' "$trace")" = 0 ]
+check temporary_memory [ "$(grep -c '^a,[0-9]*,[0-9]*,tag=step:temp,at=train.py:18$' "$trace")" = 5 ]
+check step_of_the_largest_function grep -qx '!,traced,step,step,5' "$trace"
+check versions grep -q '^!,traced,versions,jax [0-9.]*; jaxlib [0-9.]*; compiled for c' "$trace"
+check no_refusal [ "$(grep -c outside_envelope "$trace")" = 0 ]
+run run -p bfc:framework=jax,growth=true -p greedy -w "$trace" -d sim
+check policies_serve_it [ "$status" = 0 ]
+run trace -o "$trace" --steps 3 -- "$python" "$TEST_TMP/train.py" branch fail
+check steps_are_limited grep -qE ', 3 steps$' "$err"
+run trace -o "$trace" -- "$python" "$TEST_TMP/train.py" branch fail
+check the_exit_status_is_passed_on [ "$status" = 5 ]
+check a_branch_is_refused grep -qx '!,traced,outside_envelope,the program branches at train.py:22 on a value that only the card computes' "$trace"
+finish
