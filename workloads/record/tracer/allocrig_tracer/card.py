@@ -204,8 +204,13 @@ class Generator(torch._C.Generator, metaclass=_Generators):
         return torch._C.Generator.__new__(torch._C.Generator)
 
 
+MAKERS = ("empty", "zeros", "ones", "full", "rand", "randn", "randint", "arange", "tensor", "empty_strided", "eye")
+
+
 def _construction(current):
     """Remembers that the program itself asked for device meta, which C++ code says in place of cuda."""
+
+    torch.utils._device._device_constructors()  # keeps PyTorch's own functions, also after they are replaced here
 
     def wrap(make):
         def made(*args, **kwargs):
@@ -224,10 +229,12 @@ def _construction(current):
         made.__wrapped__ = make
         return made
 
-    for name in ("empty", "zeros", "ones", "full", "rand", "randn", "randint", "arange", "tensor", "empty_strided", "eye"):
+    for name in MAKERS:
         setattr(torch, name, wrap(getattr(torch, name)))
     torch.tensor = _tensor(torch.tensor, current)
     torch.Generator = Generator
+    for name in MAKERS:  # TorchScript takes them for the operators
+        torch.jit._builtins._register_builtin(getattr(torch, name), f"aten::{name}")
 
 
 def _tensor(make, current):

@@ -6,6 +6,7 @@ driver. The places where C++ would have decided by `is_cuda` are decided in bran
 except large floating-point ones (parameters, inputs), which have no data either: a model of 30 GB fits in a laptop.
 """
 
+import functools
 import os
 import sys
 
@@ -19,6 +20,7 @@ from torch.utils._pytree import tree_flatten, tree_map_only
 from . import kernel_times, kernels, values
 
 aten = torch.ops.aten
+PLAIN = (torch.Tensor, torch.nn.Parameter)
 HOLLOW_ELEMENTS = 1 << 16  # a floating-point tensor on the CPU with at least so many elements has no data
 LIBRARY = tuple(os.path.dirname(os.path.dirname(os.path.abspath(m.__file__))) for m in (torch, os)) + (
     os.path.dirname(os.path.abspath(__file__)),
@@ -78,6 +80,13 @@ def called_by_engine():
     return False
 
 
+@functools.cache
+def is_composite(func):
+    """Whether an operator only calls others. Subclasses of tensors call such ones below autograd, which decomposes."""
+    key = torch._C.DispatchKey.CompositeImplicitAutograd
+    return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key)
+
+
 def tensors_in(args, kwargs):
     """All tensors among the arguments, in order."""
     found = []
@@ -134,7 +143,13 @@ class CardFakeMode(FakeTensorMode):
         device = kwargs.get("device") if kwargs else None
         if device is not None and device.type == "meta" and not self.in_kernel_invocation:
             fakes = [t for t in tensors_in(args, {}) if isinstance(t, FakeTensor)]
-            kwargs = {**kwargs, "device": fakes[0].fake_device if fakes else self.session.current_device()}
+            if fakes:
+                device = fakes[0].fake_device
+            elif func is aten.scalar_tensor.default:
+                device = torch.device("cpu")  # a number among tensors of any device
+            else:
+                device = self.session.current_device()
+            kwargs = {**kwargs, "device": device}
         return super().__torch_dispatch__(func, types, args, kwargs)
 
 
@@ -159,8 +174,13 @@ class CardMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if not self.session.active():
-            return func(*args, **kwargs)
+        if not self.session.active() or torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not None:
+            return func(*args, **kwargs)  # under a fake mode PyTorch only asks for shapes
+        if any(t is not FakeTensor and t not in PLAIN for t in types):
+            return NotImplemented  # a subclass such as DTensor: its own code runs operators on the tensors in it
+        if is_composite(func):
+            with self:
+                return func.decompose(*args, **kwargs)
         tensors = tensors_in(args, kwargs)
         fakes = [t for t in tensors if isinstance(t, FakeTensor)]
         if kwargs.pop("pin_memory", None):
@@ -334,7 +354,10 @@ class CardMode(TorchDispatchMode):
             info = self.nodes.get(node._sequence_nr()) if node is not None else None
             if info is None:
                 return "backward", session.backward_stream(), ""
-            return info[0] + ".backward" if info[0] else "backward", info[1], info[2]
+            stream = session.stream_now()
+            if stream == session.stream_of_backward:  # else a hook has chosen another one
+                stream = info[1]
+            return info[0] + ".backward" if info[0] else "backward", stream, info[2]
         self.context.thread = "main"
         module, stream = session.module_now(), session.stream_now()
         if torch.is_grad_enabled() and outs:

@@ -71,6 +71,9 @@ def _parameters(current):
     get = torch.Tensor.data
 
     def set_data(self, value):
+        if isinstance(self, FakeTensor) and not isinstance(value, FakeTensor):
+            value, real = current().mode.hollow(value, value.device), value
+            values.set_value(value, real if values.keeps(real) else None)
         get.__set__(self, value)
         if isinstance(self, FakeTensor) and isinstance(value, FakeTensor):
             self.fake_device = value.fake_device
@@ -157,6 +160,8 @@ def _backward(current):
         session = current()
         if session is None:
             return engine(*args, **kwargs)
+        if not session.backward_depth:
+            session.stream_of_backward = session.stream_now()
         session.backward_depth += 1
         try:
             return engine(*args, **kwargs)

@@ -298,11 +298,13 @@ def is_pinned_special(mode, func, args, kwargs):
 
 def resize(mode, func, args, kwargs):
     """resize_ and set_: the storage may grow, which is a new request and a free of the old one."""
+    value = value_of(args[0])
     with mode.fake:
         out = func(*args, **kwargs)
     if args[0].fake_device.type == "cuda":
         mode.session.storage_resized(args[0].untyped_storage(), args[0].fake_device.index)
-    set_value(args[0], None)
+    unchanged = func is aten.resize_.default and value is not None and value.shape == out.shape
+    set_value(args[0], value if unchanged else None)
     return out
 
 
