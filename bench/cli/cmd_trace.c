@@ -129,12 +129,13 @@ static enum ar_status find_tracer(char *path, size_t room, struct ar_error *erro
 }
 
 #define VARIABLES_MOST 20
+#define HOST_GPUS      8 /* GPUs of a host: larger jobs have several */
 
 enum ar_status traced_program_run(const struct traced_program *self, struct program_end *end,
                                   struct ar_error *error)
 {
     struct sim_profile card;
-    char python_path[4 * PATH_MAX], bytes[24];
+    char python_path[4 * PATH_MAX], bytes[24], local_rank[24], local_world[24];
     const char *rank = self->world ? self->rank ? self->rank : "0" : NULL;
     *end = (struct program_end){0};
     enum ar_status status = traced_card_find(self->card ? self->card : "h100", &card, error);
@@ -148,6 +149,11 @@ enum ar_status traced_program_run(const struct traced_program *self, struct prog
     if (status)
         return status;
     snprintf(bytes, sizeof bytes, "%" PRIu64, card.total_bytes);
+    unsigned long long on_host = rank ? strtoull(self->world, NULL, 10) : 1;
+    on_host = on_host < HOST_GPUS ? on_host : HOST_GPUS;
+    snprintf(local_rank, sizeof local_rank, "%llu",
+             strtoull(rank ? rank : "0", NULL, 10) % on_host);
+    snprintf(local_world, sizeof local_world, "%llu", on_host);
     const struct program_variable given[VARIABLES_MOST] = {
         {"PYTHONPATH", python_path},
         {"ALLOCRIG_TRACE", self->path},
@@ -160,11 +166,11 @@ enum ar_status traced_program_run(const struct traced_program *self, struct prog
         self->variable,
         {"ALLOCRIG_TRACE_RANK", rank},
         {"ALLOCRIG_TRACE_WORLD", self->world},
-        /* as torchrun sets them on one host */
+        /* as torchrun sets them on hosts of HOST_GPUS */
         {"RANK", rank},
-        {"LOCAL_RANK", rank},
+        {"LOCAL_RANK", rank ? local_rank : NULL},
         {"WORLD_SIZE", self->world},
-        {"LOCAL_WORLD_SIZE", self->world},
+        {"LOCAL_WORLD_SIZE", rank ? local_world : NULL},
         {"MASTER_ADDR", rank ? "127.0.0.1" : NULL},
         {"MASTER_PORT", rank ? "29500" : NULL},
     };

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import torch
 
-from . import autocast, branches, card, parameters
+from . import autocast, branches, card, distributed, moves, parameters
 from .fake import CardMode, patch_fake_tensor
 from .ledger import Ledger
 from .trace_file import TraceFile
@@ -48,6 +48,7 @@ class Session:
         self.backward_depth = 0
         self.kernel_times = os.environ.get("ALLOCRIG_TRACE_KERNELS") != "none"
         self.host_ns = 0  # time of the host by the model of kernel_times.py
+        self.stream_of_backward = 0  # the current stream when backward began
         self.in_step_of = None
         self.devices = int(os.environ.get("ALLOCRIG_TRACE_DEVICES") or 1)
         self.emptied = {}  # storages of fake CUDA tensors that were resized to 0 -> device
@@ -217,6 +218,8 @@ def start(path, card_name="NVIDIA H100 80GB HBM3", card_bytes=85028372480, sm="9
     parameters.install(current)
     branches.install(current)
     autocast.install()
+    moves.install(current)
+    distributed.install(current)
     _hook_threads()
     session.mode.__enter__()
     session.mode.learn_references()

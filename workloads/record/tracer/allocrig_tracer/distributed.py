@@ -1,0 +1,394 @@
+"""One rank of a program of torch.distributed, traced alone: process groups without other processes.
+
+Every process group becomes PyTorch's fake one (FakeProcessGroup): its operations return at once, and collectives.py
+stands in for what ProcessGroupNCCL and NCCL do with memory. DDP, FSDP, tensor and pipeline parallelism are PyTorch's
+own code, run as it is. The rank and the number of ranks come from ALLOCRIG_TRACE_RANK and ALLOCRIG_TRACE_WORLD, else
+from RANK and WORLD_SIZE, else from the program's own arguments of init_process_group.
+"""
+
+import functools
+import os
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+
+def install(current):
+    """Puts the functions in place of PyTorch's, once. `current` returns the running session or None."""
+    if getattr(install, "done", False) or not torch.distributed.is_available():
+        return
+    install.done = True
+    from . import launchers
+
+    launchers.install(current)
+    dist, c10d = torch.distributed, torch.distributed.distributed_c10d
+    set_environment(current())
+    _groups(current, dist, c10d)
+    _group_object(current, dist, c10d)
+    _reductions(current, dist, c10d)
+    _objects(current, dist, c10d)
+    dist._verify_params_across_processes = _verify_parameters
+
+
+def number(*names):
+    """The first of these environment variables that is a number, or None."""
+    for name in names:
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return None
+
+
+def rank_and_world():
+    """(rank, number of ranks) that the environment names; None for what it does not name."""
+    return number("ALLOCRIG_TRACE_RANK", "RANK"), number("ALLOCRIG_TRACE_WORLD", "WORLD_SIZE")
+
+
+def ranks_per_node(world):
+    """Ranks of each node: LOCAL_WORLD_SIZE, else 8 at most."""
+    return number("LOCAL_WORLD_SIZE") or min(world, 8)
+
+
+def set_environment(session):
+    """Sets what a launcher would set, so that scripts that read it run."""
+    rank, world = rank_and_world()
+    if world is None:
+        return
+    rank = rank or 0
+    local = ranks_per_node(world)
+    session.devices = max(session.devices, local)
+    for name, value in (
+        ("RANK", rank), ("WORLD_SIZE", world), ("LOCAL_RANK", rank % local), ("LOCAL_WORLD_SIZE", local),
+        ("GROUP_RANK", rank // local), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29500"),
+    ):  # fmt: skip
+        os.environ.setdefault(name, str(value))
+
+
+def groups_of(session):
+    """The Groups of a session, or None before init_process_group."""
+    return getattr(session, "groups", None)
+
+
+def _backend(current, group_class):
+    """A stand-in for the class of a backend: makes a fake group, and isinstance holds for it."""
+
+    class Kind(type):
+        def __instancecheck__(cls, instance):
+            return isinstance(instance, group_class)
+
+        def __getattr__(cls, name):
+            return getattr(group_class, name)
+
+    class Options:
+        """Options of ProcessGroupNCCL: any attribute may be set, none has an effect."""
+
+        is_high_priority_stream = False
+        _timeout = None
+
+        def __init__(self, *args, **kwargs):
+            self.config = type("Config", (), {})()
+
+    class Stand(metaclass=Kind):
+        Options = None
+
+        def __new__(cls, store, rank, size, options=None, timeout=None):
+            return group_class._create_internal(rank, size, group_class.Options())
+
+        @staticmethod
+        def create_device(*args, **kwargs):
+            return None
+
+    Stand.Options = Options
+    return Stand
+
+
+def _groups(current, dist, c10d):
+    """init_process_group, new_group and split_group."""
+    from torch.testing._internal.distributed import fake_pg
+
+    from . import collectives
+
+    group_class = fake_pg.FakeProcessGroup
+    group_class._set_sequence_number_for_group = lambda self: None
+    group_class.supports_coalescing = property(lambda self: True)
+    group_class.supports_splitting = property(lambda self: False)
+    group_class.options = property(lambda self: stand.Options())
+    stand = _backend(current, group_class)
+    for name in ("ProcessGroupNCCL", "ProcessGroupGloo", "ProcessGroupMPI", "ProcessGroupUCC"):
+        setattr(c10d, name, stand)
+        setattr(dist, name, stand)
+    for name in ("nccl", "gloo", "mpi"):
+        yes = lambda: True  # noqa: E731
+        setattr(c10d, f"is_{name}_available", yes)
+        setattr(dist, f"is_{name}_available", yes)
+    start = c10d.init_process_group
+
+    @functools.wraps(start)
+    def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None, **rest):
+        session = current()
+        if session is None:
+            return start(backend, init_method, timeout, world_size, rank, store, **rest)
+        wanted_rank, wanted_world = rank_and_world()
+        world = wanted_world or (world_size if world_size > 0 else 1)
+        rank = wanted_rank if wanted_rank is not None else max(rank, 0)
+        if rank >= world:
+            raise ValueError(f"rank {rank} of a job with {world} ranks: give --rank below --world")
+        device_id, options = rest.pop("device_id", None), rest.pop("pg_options", None)  # noqa: F841
+        session.devices = max(session.devices, ranks_per_node(world))
+        groups = session.groups = collectives.Groups(session, rank, ranks_per_node(world))
+        _register_operators(session, groups)
+        _wrapper_subclasses(current)
+        start(_without_processes(backend), timeout=timeout, world_size=world, rank=rank, store=dist.HashStore(), **rest)
+        if device_id is not None:
+            groups.eager = True
+            groups.communicator(dist.group.WORLD)
+
+    def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None):
+        parent = parent_pg or c10d._get_default_group()
+        ranks = dist.get_process_group_ranks(parent)
+        mine = None
+        for part in split_ranks:
+            group = c10d.new_group([ranks[r] for r in part], timeout=timeout, group_desc=group_desc)
+            if parent.rank() in part:
+                mine = group
+        return mine
+
+    make_group = c10d.new_group
+
+    @functools.wraps(make_group)
+    def new_group(*args, **kwargs):
+        session = current()
+        groups = groups_of(session) if session is not None else None
+        if groups is not None:
+            kwargs.pop("device_id", None)
+            kwargs.pop("pg_options", None)
+            kwargs["use_local_synchronization"] = False
+        group = make_group(*args, **kwargs)
+        if groups is not None and groups.eager and isinstance(group, dist.ProcessGroup):
+            groups.communicator(group)
+        return group
+
+    for module in (dist, c10d):
+        module.init_process_group = init_process_group
+        module.new_group = new_group
+        module.split_group = split_group
+        module.monitored_barrier = lambda group=None, timeout=None, wait_all_ranks=False: None
+
+
+def _without_processes(backend):
+    """The name of a backend, if PyTorch would make it of NCCL or Gloo; of NCCL for any other."""
+    if backend is None:
+        return "cpu:gloo,cuda:nccl"
+    parts = [p.split(":") for p in str(backend).lower().split(",")]
+    known = [":".join((*p[:-1], p[-1] if p[-1] in ("nccl", "gloo") else "nccl")) for p in parts]
+    return ",".join(known)
+
+
+def _register_operators(session, groups):
+    """Tells the dispatch mode which functions stand in for the operators of torch.distributed."""
+    from torch.distributed._functional_collectives import AsyncCollectiveTensor
+
+    from . import collectives, values
+
+    def of(function):
+        def special(mode, func, args, kwargs):
+            return function(groups, mode, func, args, kwargs)
+
+        return special
+
+    def on_cpu(function, func):
+        def special(mode, *args, **kwargs):
+            return function(groups, mode, func, args, kwargs)
+
+        return special
+
+    for name in collectives.KINDS:
+        func = getattr(torch.ops.c10d, name).default
+        values.SPECIAL[func] = of(collectives.c10d_operator)
+        values.PINNED[func] = on_cpu(collectives.c10d_operator, func)
+    wrap = torch.ops._c10d_functional._wrap_tensor_autograd.default
+    values.SPECIAL[wrap] = lambda mode, func, args, kwargs: AsyncCollectiveTensor(args[0])
+    for name in (*collectives.FUNCTIONAL, *(f"{n}_" for n in collectives.FUNCTIONAL), "wait_tensor"):
+        packet = getattr(torch.ops._c10d_functional, name, None)
+        if packet is not None:
+            values.SPECIAL[packet.default] = of(collectives.functional_operator)
+            values.PINNED[packet.default] = on_cpu(collectives.functional_operator, packet.default)
+
+
+def _group_object(current, dist, c10d):
+    """Coalescing: the operations between start and end are one, with one handle."""
+    from . import collectives
+
+    group_class = dist.ProcessGroup
+
+    def start(self, device=None):
+        groups = groups_of(current())
+        groups.batched[self.group_name] = collectives.TracedWork([], ledger=groups.session.ledger)
+
+    def end(self, device=None):
+        groups = groups_of(current())
+        return groups.batched.pop(self.group_name)
+
+    group_class._start_coalescing = start
+    group_class._end_coalescing = end
+
+
+def _reductions(current, dist, c10d):
+    """Remembers the operator of a reduction, which C++ does not show to Python."""
+    names = {}
+    for name in ("SUM", "PRODUCT", "MIN", "MAX", "AVG", "BAND", "BOR", "BXOR", "PREMUL_SUM"):
+        names[str(getattr(dist.ReduceOp, name, name))] = name
+
+    def wrap(function, at):
+        @functools.wraps(function)
+        def remembering(*args, **kwargs):
+            session = current()
+            groups = groups_of(session) if session is not None else None
+            if groups is None:
+                return function(*args, **kwargs)
+            op = kwargs.get("op", args[at] if len(args) > at else dist.ReduceOp.SUM)
+            groups.redop, before = names.get(str(op), "SUM"), groups.redop
+            try:
+                return function(*args, **kwargs)
+            finally:
+                groups.redop = before
+
+        return remembering
+
+    for name, at in (("all_reduce", 1), ("reduce", 2), ("reduce_scatter_tensor", 2), ("reduce_scatter", 2)):
+        wrapped = wrap(getattr(c10d, name), at)
+        for module in (dist, c10d):
+            setattr(module, name, wrapped)
+
+
+def _objects(current, dist, c10d):
+    """broadcast_object_list and scatter_object_list receive what this process has: there is no other one."""
+    broadcast, scatter = c10d.broadcast_object_list, c10d.scatter_object_list
+
+    def source_rank(src, group, group_src):
+        if group_src is not None:
+            return dist.get_global_rank(group, group_src) if group is not None else group_src
+        return src or 0
+
+    @functools.wraps(broadcast)
+    def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
+        session = current()
+        if session is None or dist.get_rank() == source_rank(src, group, group_src):
+            return broadcast(object_list, src, group, device, group_src)
+        own = list(object_list)
+        if any(o is None for o in own):
+            session.refuse("an object that another rank broadcasts is not known: trace the rank that sends it")
+        rank = dist.get_rank()
+        broadcast(object_list, rank, group, device)
+        object_list[:] = own
+
+    @functools.wraps(scatter)
+    def scatter_object_list(output, inputs=None, src=None, group=None, group_src=None):
+        session = current()
+        if session is None or (dist.get_rank() == source_rank(src, group, group_src) and inputs):
+            if session is None:
+                return scatter(output, inputs, src, group, group_src)
+            output[0] = inputs[dist.get_rank(group)]
+            return
+        session.refuse("an object that another rank scatters is not known: trace the rank that sends it")
+
+    send, receive, to_tensor = c10d.send_object_list, c10d.recv_object_list, c10d._object_to_tensor
+
+    def _object_to_tensor(obj, device, group):
+        session = current()
+        if session is not None:
+            obj = torch.utils._pytree.tree_map_only(FakeTensor, lambda t: _to_pickle(session, t), obj)
+        return to_tensor(obj, device, group)
+
+    @functools.wraps(send)
+    def send_object_list(object_list, dst=None, *args, **kwargs):
+        session = current()
+        if session is not None:
+            leaves = torch.utils._pytree.tree_leaves(object_list)
+            shapes = [shape_text(t) for t in leaves if isinstance(t, torch.Tensor)]
+            if shapes:
+                session.trace.note("traced", "sends_shapes", ";".join(shapes))
+        return send(object_list, dst, *args, **kwargs)
+
+    @functools.wraps(receive)
+    def recv_object_list(object_list, src=None, *args, **kwargs):
+        session = current()
+        if session is None:
+            return receive(object_list, src, *args, **kwargs)
+        text = os.environ.get("ALLOCRIG_TRACE_RECEIVES")
+        if not text:
+            sentence = (
+                "rank %d receives an object of another rank, which is not known: set ALLOCRIG_TRACE_RECEIVES to the"
+                " shapes of its tensors, for example 4x1024:float32;4x1:int64 (the note sends_shapes in the trace of the"
+                " rank that sends it), or give PipelineStage its input_args and output_args"
+            )
+            raise RuntimeError(sentence % dist.get_rank())
+        object_list[0] = tuple(shape_read(part) for part in text.split(";"))
+        return src or 0
+
+    c10d._object_to_tensor = _object_to_tensor
+    for module in (dist, c10d):
+        module.send_object_list = send_object_list
+        module.recv_object_list = recv_object_list
+        module.broadcast_object_list = broadcast_object_list
+        module.scatter_object_list = scatter_object_list
+
+
+def _to_pickle(session, tensor):
+    """A real tensor in place of one without data, which cannot be pickled."""
+    device = "meta" if tensor.fake_device.type == "meta" else "cpu"
+    with session.paused():
+        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device)
+
+
+def shape_text(tensor):
+    """Shape and type of a tensor, such as 4x1024:float32."""
+    return "x".join(map(str, tensor.shape)) + ":" + str(tensor.dtype).removeprefix("torch.")
+
+
+def shape_read(text):
+    """A tensor on device meta of a shape and type in the form of shape_text."""
+    shape, _, dtype = text.strip().partition(":")
+    size = [int(n) for n in shape.split("x") if n]
+    return torch.empty(size, dtype=getattr(torch, dtype or "float32"), device="meta")
+
+
+def _verify_parameters(group, parameters, logger=None):
+    """reducer.cpp, verify_params_across_processes: counts and shapes of parameters, compared through small tensors."""
+    device, ranks = parameters[0].device, group.size()
+    count = torch.tensor([len(parameters)], dtype=torch.int64).to(device)
+    counts = [torch.empty_like(count) for _ in range(ranks)]
+    group.allgather([counts], [count]).wait()
+    shapes = torch.zeros(sum(2 * p.dim() for p in parameters), dtype=torch.int64).to(device)
+    group.broadcast([shapes]).wait()
+
+
+def _wrapper_subclasses(current):
+    """Tensors that wrap a tensor (DTensor, results that are waited for at first use) tell its device.
+
+    To C++ they are on device meta, as the tensors in them: see fake.py.
+    """
+    if getattr(_wrapper_subclasses, "done", False):
+        return
+    _wrapper_subclasses.done = True
+    from torch.distributed._functional_collectives import AsyncCollectiveTensor
+    from torch.distributed.tensor import DTensor, _sharding_prop
+
+    def tell(cls, inner):
+        cls.device = property(lambda self: inner(self).device)
+        cls.is_cuda = property(lambda self: inner(self).is_cuda)
+        cls.is_cpu = property(lambda self: inner(self).is_cpu)
+        cls.is_meta = property(lambda self: inner(self).is_meta)
+        cls.get_device = lambda self: inner(self).get_device()
+
+    _sharding_prop.FakeTensorMode = lambda: current().mode.fake  # it shares our stand-in of the card's tensors
+    tell(DTensor, lambda self: self._local_tensor)
+    tell(AsyncCollectiveTensor, lambda self: self.elem)
+    make = torch.Tensor._make_wrapper_subclass
+
+    def on_meta(cls, *args, **kwargs):
+        device = kwargs.get("device")
+        if device is not None and torch.device(device).type == "cuda":
+            kwargs["device"] = torch.device("meta")
+        return make(cls, *args, **kwargs)
+
+    torch.Tensor._make_wrapper_subclass = staticmethod(on_meta)
