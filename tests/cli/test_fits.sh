@@ -115,6 +115,18 @@ refuses no_range 2 '--vary x: write a name and two numbers' fits --vary x -- tru
 refuses an_empty_range 2 '--vary B=4..2: write a name' fits --vary B=4..2 -- true
 refuses no_seeds 2 '--seeds 0: at least 1' fits --seeds 0 -- true
 refuses no_such_trace 2 'no.trace' fits "$TEST_TMP/no.trace"
+
+# ---- Python
+
+if [ -e .build/release/liballocrig.so.0 ]; then
+    of_python() {
+        ALLOCRIG_PROGRAM=$(realpath "$ALLOCRIG") PYTHONPATH=$PWD/bench/library/python PYTHONDONTWRITEBYTECODE=1 \
+            "$python" tests/cli/library_traced.py "$TEST_TMP"
+    }
+    check functions_of_python of_python
+else
+    echo "skip functions_of_python: the library is not built"
+fi
 check leaves_nothing [ -z "$(find "$TEST_TMP" -name 'allocrig-*')" ]
 
 # ---- the real tracer

@@ -125,6 +125,11 @@ assert allocrig.run('growth', 'order_flip')[0]['passed']")
         }
         check pip_makes_a_wheel wheel
         check the_wheel_holds_the_library installed
+        of_the_wheel() { # the command, which finds its tracer
+            (cd "$TEST_TMP" && PYTHONPATH=$TEST_TMP/site "$python" site/bin/allocrig trace -- true) 2>"$err"
+            [ $? = 3 ] && grep -q 'true imported neither torch nor jax' "$err" && [ -e "$TEST_TMP/site/allocrig/share/allocrig/tracer/start/sitecustomize.py" ]
+        }
+        check the_wheel_has_the_command of_the_wheel
     else
         echo "skip pip: it is not installed"
     fi
@@ -171,6 +176,9 @@ fi
 
 # ---- the end
 
+check the_tracer_is_installed [ -e "$root/share/allocrig/tracer/start/sitecustomize.py" ]
+"$root/bin/allocrig" trace -- true 2>"$err"
+check the_installed_program_finds_it grep -q 'true imported neither torch nor jax' "$err"
 check uninstalls make -s uninstall DESTDIR="$dest" PREFIX=$prefix
 nothing_left() { [ -z "$(find "$dest" ! -type d)" ] && [ ! -e "$root/include" ] && [ ! -e "$root/share" ]; }
 check nothing_is_left nothing_left

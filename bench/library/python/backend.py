@@ -1,8 +1,9 @@
 """Builds the wheel (PEP 517), with no dependencies.
 
-The wheel holds the package and, in allocrig/lib/, liballocrig.so and the plug-in liballocrig_torch.so where
-they are built: in ALLOCRIG_BUILD, or .build/release of the tree that this folder is in. Without them the
-wheel is for all platforms, and the package looks for an installed library (allocrig/_library.py)."""
+The wheel holds the package and, where they are built, liballocrig.so and the plug-in liballocrig_torch.so in
+allocrig/lib/ and the program in allocrig/bin/: in ALLOCRIG_BUILD, or .build/release of the tree that this folder is in.
+The tracer is where the program looks for it, in allocrig/share/. Without libraries and program the wheel is for all
+platforms, and the package looks for installed ones (allocrig/_library.py). The command `allocrig` runs the program."""
 import base64
 import hashlib
 import os
@@ -12,7 +13,7 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TREE = os.path.normpath(os.path.join(HERE, "..", "..", ".."))
-LIBRARIES = ("liballocrig.so.0", "liballocrig_torch.so")
+BUILT = (("lib", "liballocrig.so.0"), ("lib", "liballocrig_torch.so"), ("bin", "allocrig"))
 
 
 def version():
@@ -35,15 +36,27 @@ def files():
         if name.endswith(".py"):
             yield f"allocrig/{name}", os.path.join(package, name)
     build = os.environ.get("ALLOCRIG_BUILD") or os.path.join(TREE, ".build", "release")
-    for name in LIBRARIES:
+    for folder, name in BUILT:
         path = os.path.join(build, name)
         if os.path.exists(path):
-            yield f"allocrig/lib/{name}", os.path.realpath(path)
+            yield f"allocrig/{folder}/{name}", os.path.realpath(path)
+    tracer = os.path.join(TREE, "workloads", "record", "tracer")
+    for part in ("start", "allocrig_tracer"):
+        for folder, folders, names in os.walk(os.path.join(tracer, part)):
+            folders.sort()
+            for name in sorted(names):
+                if name.endswith((".py", ".tsv")):
+                    path = os.path.join(folder, name)
+                    yield f"allocrig/share/allocrig/tracer/{os.path.relpath(path, tracer)}", path
+
+
+def is_built(name):
+    return name.startswith(("allocrig/lib/", "allocrig/bin/"))
 
 
 def tag(names):
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-    return f"py3-none-{platform}" if any("/lib/" in name for name in names) else "py3-none-any"
+    return f"py3-none-{platform}" if any(is_built(name) for name in names) else "py3-none-any"
 
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
@@ -65,6 +78,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     contents.append((f"{info}/METADATA", metadata().encode()))
     contents.append((f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: allocrig\nRoot-Is-Purelib: "
                      f"{'true' if label.endswith('any') else 'false'}\nTag: {label}\n".encode()))
+    contents.append((f"{info}/entry_points.txt", b"[console_scripts]\nallocrig = allocrig._traced:main\n"))
     record = f"{info}/RECORD"
     lines = []
     for name, data in contents:
@@ -76,7 +90,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         for name, data in contents:
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (0o755 if "/lib/" in name else 0o644) << 16
+            entry.external_attr = (0o755 if is_built(name) else 0o644) << 16
             archive.writestr(entry, data)
     return wheel
 

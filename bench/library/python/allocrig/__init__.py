@@ -4,6 +4,7 @@
     rows = allocrig.run(["torch", "vmm"], "embedding", "sim:capacity=8GiB")
     allocrig.capacity("growth", "embedding")[0]["safe_bytes"]
     allocrig.advise("recording.csv.gz", capacity="4GiB")
+    print(allocrig.fits(train, card="l4"))              # a function, without a GPU
 
 A workload with several GPUs has rows for each, as workload "PATH:device=N"; a device that is a number selects one.
 Results are lists of dictionaries, one for each row: pandas.DataFrame(rows) takes them. allocrig.torch and
@@ -11,10 +12,10 @@ allocrig.cupy put a policy into PyTorch and CuPy. Errors of the library are allo
 import ctypes
 import json
 
-from . import _library
+from . import _library, _traced
 from ._library import Error
 
-__all__ = ["Error", "Rows", "run", "capacity", "advise", "workload", "events", "metrics", "version"]
+__all__ = ["Error", "Rows", "run", "capacity", "advise", "fits", "trace", "workload", "events", "metrics", "version"]
 
 KINDS = ("end", "alloc", "probe", "free_requested", "free_completed", "use", "kernel", "record", "wait", "sync",
          "trim", "outside", "mark", "time", "note")
@@ -187,3 +188,18 @@ def advise(workload, capacity=None, device="sim", *, limit=None, **options):
             rows.append(row)
         rows.document = json.loads(lib.text(lib.ar_advice_json, advice))
     return rows
+
+
+def trace(function, path, **options):
+    """Calls a function without a GPU and writes the memory requests that it would make on one, as `allocrig trace`
+    does. Options are those of the program: card, seed, steps, rank, world. Returns the path.
+
+    The function is called without arguments in a new process (functools.partial binds them), so it must be importable
+    by its name; a function of a notebook needs cloudpickle. What the caller has loaded does not matter there."""
+    return _traced.trace(function, path, **options)
+
+
+def fits(function, **options):
+    """Calls a function without a GPU, as `trace` does, and says how much memory it needs: a dictionary with the figures
+    of `allocrig fits --json`, which prints as the page. Options are those of the program: card, vary, seeds, ..."""
+    return _traced.fits(function, **options)
