@@ -43,6 +43,22 @@ static const struct cli_page page = {
 
 #define PATH_ROOM (TRACED_PATH_ROOM + 32)
 
+/* The trace that was tried last, of all its GPUs. */
+struct fits_tried {
+    uint64_t capacity_bytes;
+    struct {
+        bool passes;
+        uint64_t bytes; /* reserved; if it fails, live at the peak */
+    } under[FITS_SETTINGS];
+};
+
+/* What is known of the largest value: the largest that fits, the least that fails, and their
+ * bytes. */
+struct fits_bracket {
+    uint64_t fits, fails;
+    uint64_t fits_bytes, fails_bytes;
+};
+
 struct fits_arguments {
     struct traced_program program;
     const char *file, *json;
@@ -50,8 +66,8 @@ struct fits_arguments {
     struct fits_vary vary;
     /* Of the whole command: */
     char folder[TRACED_PATH_ROOM];
-    struct sim_profile card;    /* asked about; name "": none */
-    bool passes[FITS_SETTINGS]; /* of the trace that was tried last, on all its GPUs */
+    struct sim_profile card; /* asked about; name "": none */
+    struct fits_tried tried;
     struct fits_spread spread;
     struct json_writer writer;
     bool begun, fits; /* a page was printed; all fit */
@@ -183,8 +199,15 @@ static enum ar_status try_part(void *argument, const struct workload_part *part,
     for (size_t i = 0; i < self->vary.settings && !status; i++) {
         struct trial trial;
         status = advise_predict(&opened.config, specs[i], 0, &trial, error);
-        self->passes[i] &= !status && trial.begun && trial.passed;
-        if (!status && i == 0)
+        if (status)
+            break;
+        uint64_t bytes =
+            trial.passed ? trial.peak_reserved_bytes : part->source->info.peak_live_bytes;
+        self->tried.capacity_bytes = trial.capacity_bytes;
+        self->tried.under[i].passes &= trial.begun && trial.passed;
+        if (bytes > self->tried.under[i].bytes)
+            self->tried.under[i].bytes = bytes;
+        if (i == 0)
             fits_spread_add(&self->spread, trial.peak_reserved_bytes);
     }
     close_part(&opened, part->source);
@@ -302,42 +325,62 @@ static enum ar_status trace_once(struct fits_arguments *self, uint64_t value, ui
     return status;
 }
 
-/* Tries one value: a bracket is what fits and what fails under each setting. */
 static enum ar_status try_value(struct fits_arguments *self, uint64_t value,
-                                uint64_t fails[FITS_SETTINGS], struct ar_error *error)
+                                struct fits_bracket brackets[FITS_SETTINGS], struct ar_error *error)
 {
     char path[PATH_ROOM];
     struct program_end end;
-    struct fits_vary *vary = &self->vary;
     snprintf(path, sizeof path, "%s/%" PRIu64 ".txt", self->folder, value);
     enum ar_status status = trace_once(self, value, self->first_seed, path, &end, error);
     if (!status && end.code)
         status = program_failed(self->program.command[0], &end, "the search ends", error);
-    for (size_t i = 0; i < FITS_SETTINGS; i++)
-        self->passes[i] = true;
+    self->tried = (struct fits_tried){.under = {{true, 0}, {true, 0}}};
     if (!status)
         status = each_part(self, path, try_part, error);
-    for (size_t i = 0; i < FITS_SETTINGS && !status; i++) {
-        if (self->passes[i] && value > vary->fits[i])
-            vary->fits[i] = value;
-        if (!self->passes[i] && value < fails[i])
-            fails[i] = value;
+    for (size_t i = 0; i < self->vary.settings && !status; i++) {
+        struct fits_bracket *at = &brackets[i];
+        if (self->tried.under[i].passes && value > at->fits) {
+            at->fits = value;
+            at->fits_bytes = self->tried.under[i].bytes;
+        } else if (!self->tried.under[i].passes && value < at->fails) {
+            at->fails = value;
+            at->fails_bytes = self->tried.under[i].bytes;
+        }
     }
-    vary->runs++;
-    return status ? ar_error_prefix(error, status, "%s=%" PRIu64, vary->name, value) : AR_OK;
+    self->vary.runs++;
+    return status ? ar_error_prefix(error, status, "%s=%" PRIu64, self->vary.name, value) : AR_OK;
 }
 
-/* Finds the largest value under each setting: tries both ends, then halves what is between. */
+/* Between both ends of a bracket: where a line through their bytes meets the capacity. */
+static uint64_t between(const struct fits_bracket *self, uint64_t capacity_bytes)
+{
+    double apart = (double)(self->fails - self->fits), least = (double)self->fits_bytes;
+    double part = ((double)capacity_bytes - least) / ((double)self->fails_bytes - least);
+    uint64_t step = part > 0 ? (uint64_t)(part < 1 ? part * apart : apart - 1) : 0;
+    return self->fits + (step ? step : 1);
+}
+
+#define LINES_MOST                                                                                 \
+    4 /* tries by lines; later ones are halves too, because the bytes may follow none */
+
+/* Finds the largest value under each setting: tries both ends, then closes in. */
 static enum ar_status search(struct fits_arguments *self, struct ar_error *error)
 {
     struct fits_vary *vary = &self->vary;
-    uint64_t fails[FITS_SETTINGS] = {vary->high + 1, vary->high + 1};
-    enum ar_status status = try_value(self, vary->low, fails, error);
-    if (!status && vary->high > vary->low && vary->fits[0] + vary->fits[1])
-        status = try_value(self, vary->high, fails, error);
-    for (size_t i = 0; i < vary->settings; i++)
-        while (!status && vary->fits[i] && fails[i] - vary->fits[i] > 1)
-            status = try_value(self, vary->fits[i] + (fails[i] - vary->fits[i]) / 2, fails, error);
+    struct fits_bracket brackets[FITS_SETTINGS] = {{.fails = vary->high + 1},
+                                                   {.fails = vary->high + 1}};
+    enum ar_status status = try_value(self, vary->low, brackets, error);
+    if (!status && vary->high > vary->low && brackets[0].fits + brackets[1].fits)
+        status = try_value(self, vary->high, brackets, error);
+    for (size_t i = 0; i < vary->settings; i++) {
+        struct fits_bracket *at = &brackets[i];
+        for (int n = 0; !status && at->fits && at->fails - at->fits > 1; n++)
+            status = try_value(self,
+                               n < LINES_MOST || n % 2 ? between(at, self->tried.capacity_bytes)
+                                                       : at->fits + (at->fails - at->fits) / 2,
+                               brackets, error);
+        vary->fits[i] = at->fits;
+    }
     for (size_t i = vary->settings; i-- > 0;)
         vary->value = vary->fits[i] ? vary->fits[i] : vary->value;
     if (!vary->value)

@@ -76,7 +76,7 @@ check the_page_is_of_that_value grep -q '^stand_in with BATCH=745, traced for NV
 check it_is_narrow narrow
 check progress_is_shown said '^allocrig fits: BATCH=800 seed 1$'
 check every_trial_is_one_run says "Tried: $(grep -c '^allocrig fits: ' "$err") values of 700 to 800"
-check in_few_runs [ "$(grep -c '^allocrig fits: ' "$err")" -le 10 ]
+check in_few_runs [ "$(grep -c '^allocrig fits: ' "$err")" -le 6 ]
 check json_has_the_value json largest 745
 check json_has_the_other json largest_expandable 746
 run fits --card l4 --vary SIZE=740..750 -- python3 "$program" '{SIZE}'

@@ -90,7 +90,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         for name, data in contents:
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (0o755 if is_built(name) else 0o644) << 16
+            entry.external_attr = (0o100755 if is_built(name) else 0o100644) << 16
             archive.writestr(entry, data)
     return wheel
 
