@@ -11,7 +11,6 @@
 #include "bench/report/fits_page.h"
 #include "bench/report/json_writer.h"
 #include "bench/report/output_file.h"
-#include "bench/suite/progress.h"
 #include "sim/sim_device/profile.h"
 #include "workloads/workload.h"
 
@@ -66,7 +65,7 @@ struct fits_arguments {
     struct fits_vary vary;
     /* Of the whole command: */
     char folder[TRACED_PATH_ROOM];
-    struct sim_profile card; /* asked about; name "": none */
+    char card[SIM_PROFILE_ROOM(name)]; /* the profile that is asked about; "": none */
     struct fits_tried tried;
     struct fits_spread spread;
     struct json_writer writer;
@@ -84,6 +83,15 @@ static enum ar_status take_vary(struct fits_vary *vary, const char *value, struc
                             "BATCH=1..64",
                             value);
     return AR_OK;
+}
+
+static enum ar_status take_card(char name[SIM_PROFILE_ROOM(name)], const char *value,
+                                struct ar_error *error)
+{
+    struct sim_profile profile = {.name = ""};
+    enum ar_status status = traced_card_find(value, &profile, error);
+    memcpy(name, profile.name, sizeof profile.name);
+    return status;
 }
 
 static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
@@ -107,7 +115,7 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
         self->json = value;
         return AR_OK;
     case TRACED_CARD:
-        status = traced_card_find(value, &self->card, error);
+        status = take_card(self->card, value, error);
         return status ? status : traced_take(&self->program, key, value, error);
     default:
         return traced_take(&self->program, key, value, error);
@@ -159,18 +167,16 @@ static enum ar_status open_part(const struct fits_arguments *self, struct trace_
                               out->notes.refusal);
     if (status)
         return status;
-    if (self->program.command)
-        traced_conf_take(info);
     recorded_card_spec(info, spec);
-    if (self->card.name[0])
-        snprintf(spec, sizeof spec, "sim:profile=%s", self->card.name);
+    if (self->card[0])
+        snprintf(spec, sizeof spec, "sim:profile=%s", self->card);
     unsigned ways = replay_frees_choices(info, REPLAY_ORDERED, frees);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     out->config = (struct advise_config){
         .source = source,
         .device = &out->device,
         /* The traced capacity is that of the whole card, of which a process has a part. */
-        .card_asked = self->card.name[0] || (sim_profile_of_card(info->card) && !info->limit_bytes),
+        .card_asked = self->card[0] || (sim_profile_of_card(info->card) && !info->limit_bytes),
         .frees = frees[ways - 1],
         .host = REPLAY_HOST_NONE,
         .seed = 1,
@@ -214,28 +220,15 @@ static enum ar_status try_part(void *argument, const struct workload_part *part,
     return status;
 }
 
-static void show_tried(void *argument, size_t done, size_t total)
-{
-    struct progress *line = argument;
-    line->total = total;
-    line->done = done - 1;
-    progress_step(line, "settings");
-}
-
 static enum ar_status print_part(struct fits_arguments *self, struct opened *opened,
                                  struct ar_error *error)
 {
-    struct progress line;
     struct advise_result advice;
     struct fits_page shown = {.info = &opened->config.source->info,
                               .advice = &advice,
                               .notes = &opened->notes,
                               .vary = &self->vary};
-    opened->config.tried = show_tried;
-    opened->config.tried_argument = &line;
-    progress_begin(&line, 0);
     enum ar_status status = advise_run(&opened->config, &advice, error);
-    progress_end(&line);
     if (status)
         return status;
     if (!self->begun) /* further seeds are those of the first GPU */
@@ -441,18 +434,15 @@ static enum ar_status answer(struct fits_arguments *self, struct ar_error *error
 enum ar_status cmd_fits(int argc, char **argv, struct ar_error *error)
 {
     bool help = false;
-    struct fits_arguments *self = calloc(1, sizeof *self); /* a profile is large */
-    if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the answer");
-    self->first_seed = self->seeds = 1;
-    self->fits = true;
-    enum ar_status status = read_arguments(argc, argv, self, &help, error);
-    if (!status && self->program.command)
-        status = traced_folder_make(self->folder, error);
-    if (!status && !help)
-        status = answer(self, error);
-    if (self->folder[0])
-        traced_folder_remove(self->folder);
-    free(self);
+    struct fits_arguments self = {.first_seed = 1, .seeds = 1, .fits = true};
+    enum ar_status status = read_arguments(argc, argv, &self, &help, error);
+    if (status || help)
+        return status;
+    if (self.program.command)
+        status = traced_folder_make(self.folder, error);
+    if (!status)
+        status = answer(&self, error);
+    if (self.folder[0])
+        traced_folder_remove(self.folder);
     return status;
 }

@@ -25,8 +25,7 @@
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {'o', "output", "FILE",
-     "the trace to write: .txt or .trace, .bin, each also with .zst; default: the name of the "
-     "script with .trace"},
+     "the trace to write: .txt or .trace, .bin, each also with .zst; default: out.trace"},
     {TRACED_CARD, "card", "NAME",
      "the card that the program sees: a profile of `list devices`; default: h100"},
     TRACED_OPTIONS,
@@ -185,41 +184,18 @@ enum ar_status traced_program_run(const struct traced_program *self, struct prog
     return program_run(&program, end, error);
 }
 
-/* Whether the command is a Python that has neither torch nor jax. */
-static bool lacks_framework(const char *python)
-{
-    static char option[] = "-c", code[] = "import importlib.util as u\nraise SystemExit("
-                                          "not any(map(u.find_spec, ('torch', 'jax'))))";
-    char *name = strdup(python);
-    char *command[] = {name, option, code, NULL};
-    const struct program_variable none = {NULL, NULL};
-    const struct program program = {command, &none, PROGRAM_TO_NOTHING};
-    const char *slash = strrchr(python, '/');
-    struct program_end end;
-    struct ar_error ignored;
-    bool lacks = name && strncmp(slash ? slash + 1 : python, "python", 6) == 0 &&
-                 !program_run(&program, &end, &ignored) && end.code == 1;
-    free(name);
-    return lacks;
-}
-
 enum ar_status traced_program_why(const struct traced_program *self, const struct program_end *end,
                                   struct ar_error *error)
 {
     const char *command = self->command[0];
-    if (lacks_framework(command))
-        ar_error_set(error, AR_MISSING,
-                     "no trace was written: neither torch nor jax is installed for %s (%s -m pip "
-                     "install torch)",
-                     command, command);
-    else if (end->code)
-        ar_error_set(error, AR_MISSING,
-                     "no trace was written: it imported neither torch nor jax, or was killed "
-                     "before the tracer could write");
-    else
-        ar_error_set(error, AR_MISSING, "no trace was written: %s imported neither torch nor jax",
-                     command);
-    return end->code ? program_failed(command, end, error->text, error) : AR_MISSING;
+    if (!end->code)
+        return ar_error_set(error, AR_MISSING,
+                            "no trace was written: %s imported neither torch nor jax", command);
+    return program_failed(command, end,
+                          "no trace was written: it imported neither torch nor jax (are they "
+                          "installed? python3 -m pip install torch), or was killed before the "
+                          "tracer could write",
+                          error);
 }
 
 enum ar_status traced_folder_make(char folder[TRACED_PATH_ROOM], struct ar_error *error)
@@ -245,30 +221,7 @@ void traced_folder_remove(const char *folder)
     (void)rmdir(folder);
 }
 
-void traced_conf_take(struct trace_info *info)
-{
-    const char *conf = getenv("PYTORCH_ALLOC_CONF");
-    conf = conf ? conf : getenv("PYTORCH_CUDA_ALLOC_CONF");
-    if (conf && !info->conf[0] && strncmp(info->recorder, "torch", 5) == 0)
-        snprintf(info->conf, sizeof info->conf, "%s", conf);
-}
-
 /* ---- the command ---------------------------------------------------------------------------- */
-
-/* The first word that ends in .py, else the command; without folder and ending. */
-static void name_output(char **command, char *path, size_t room)
-{
-    const char *name = command[0];
-    for (char **at = command; *at && name == command[0]; at++)
-        if (strlen(*at) > 3 && strcmp(*at + strlen(*at) - 3, ".py") == 0)
-            name = *at;
-    const char *slash = strrchr(name, '/');
-    name = slash ? slash + 1 : name;
-    size_t length = strlen(name);
-    if (length > 3 && strcmp(name + length - 3, ".py") == 0)
-        length -= 3;
-    snprintf(path, room, "%.*s.trace", (int)length, name);
-}
 
 static void report(const char *path, const struct trace_info *info)
 {
@@ -291,7 +244,6 @@ static enum ar_status save(const char *from, const char *path,
         trace_close(source);
         return ar_error_prefix(error, status, "the tracer wrote a trace that is not valid");
     }
-    traced_conf_take(&source->info);
     status = trace_output_save(source, path, format, error);
     if (!status)
         report(path, &source->info);
@@ -320,17 +272,14 @@ static enum ar_status finish(const struct trace_arguments *self, const char *fol
 
 enum ar_status cmd_trace(int argc, char **argv, struct ar_error *error)
 {
-    struct trace_arguments self = {0};
+    struct trace_arguments self = {.path = "out.trace"};
     struct trace_output_choice format;
     struct program_end end;
-    char given[300], folder[TRACED_PATH_ROOM], path[TRACED_PATH_ROOM + 16];
+    char folder[TRACED_PATH_ROOM], path[TRACED_PATH_ROOM + 16];
     bool help = false;
     enum ar_status status = read_arguments(argc, argv, &self, &help, error);
     if (status || help)
         return status;
-    name_output(self.program.command, given, sizeof given);
-    if (!self.path)
-        self.path = given;
     status = trace_output_choose(self.path, NULL, &format, error);
     if (!status)
         status = traced_folder_make(folder, error);

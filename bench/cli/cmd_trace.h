@@ -4,7 +4,6 @@
 #include <stdint.h>
 
 #include "bench/cli/program.h"
-#include "workloads/trace/source.h"
 
 /* A program to run with the tracer (workloads/record/tracer), which writes the requests that the
  * program would make on a card. No card is needed. */
@@ -53,10 +52,6 @@ enum ar_status traced_program_why(const struct traced_program *self, const struc
 enum ar_status traced_folder_make(char folder[TRACED_PATH_ROOM],
                                   struct ar_error *error) AR_STATUS_CHECKED;
 void traced_folder_remove(const char *folder);
-
-/* Sets the settings of PyTorch's allocator from the environment, which the traced program had too,
- * if the trace does not state them. */
-void traced_conf_take(struct trace_info *info);
 
 /* The built-in profile of a card. INVALID: none, or not an NVIDIA card. */
 struct sim_profile;

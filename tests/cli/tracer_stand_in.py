@@ -13,6 +13,8 @@ steps = int(env.get("ALLOCRIG_TRACE_STEPS", "4"))
 spread = int(env.get("ALLOCRIG_TRACE_SEED", "1")) * MIB if "DRAWS" in env else 0
 lines = ["# allocrig-trace 1", "# name: stand_in", "# recorder: torch 2.11.0+cu130",
          f"# capacity: {env['ALLOCRIG_TRACE_CARD_BYTES']}", "# card: " + env["ALLOCRIG_TRACE_CARD"]]
+if "PYTORCH_CUDA_ALLOC_CONF" in env:
+    lines.append("# conf: " + env["PYTORCH_CUDA_ALLOC_CONF"])
 if mode == "dies":
     lines.append("# complete: no")
 made = 0

@@ -34,6 +34,9 @@ class Session:
         self.trace.header.update({"card": card_name, "capacity": card_bytes, "let-go": "final"})
         name = os.path.splitext(os.path.basename(sys.argv[0] or "program"))[0]
         self.trace.header["name"] = name if name not in ("", "-c", "-m") else "program"
+        conf = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF")
+        if conf:
+            self.trace.header["conf"] = conf
         self.ledger = Ledger(self.trace)
         self.pid = os.getpid()
         self.seed, self.max_steps, self.progress = seed, max_steps, progress
