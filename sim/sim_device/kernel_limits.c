@@ -128,7 +128,8 @@ unsigned sim_kernel_limits(const struct ar_kernel_op *op,
     return functions[op->kind](&same, out);
 }
 
-uint64_t sim_kernel_op_ns(struct sim_profile *profile, const struct ar_kernel_op *op)
+uint64_t sim_kernel_op_ns(const struct sim_profile *profile, const struct ar_kernel_op *op,
+                          struct sim_recent recent[SIM_KERNEL_OP_COUNT])
 {
     struct sim_kernel_limit limits[SIM_KERNEL_LIMITS];
     unsigned count = sim_kernel_limits(op, limits);
@@ -138,8 +139,12 @@ uint64_t sim_kernel_op_ns(struct sim_profile *profile, const struct ar_kernel_op
             return 0;
         if (!limits[i].size)
             return 1;
-        uint64_t ns = sim_profile_kernel_op(profile, limits[i].op, limits[i].size);
-        longest_ns = ns > longest_ns ? ns : longest_ns;
+        struct sim_recent *last = &recent[limits[i].op];
+        if (last->size != limits[i].size) {
+            last->size = limits[i].size;
+            last->ns = sim_profile_kernel_op(profile, limits[i].op, last->size);
+        }
+        longest_ns = last->ns > longest_ns ? last->ns : longest_ns;
     }
     return count && !longest_ns ? 1 : longest_ns;
 }

@@ -38,7 +38,13 @@ struct sim_kernel_limit {
 unsigned sim_kernel_limits(const struct ar_kernel_op *op,
                            struct sim_kernel_limit out[SIM_KERNEL_LIMITS]);
 
+/* The last result of a cost: many in a row are of one size. size 0: none. */
+struct sim_recent {
+    uint64_t size, ns;
+};
+
 /* Nanoseconds of the operation, 1 if nothing is left of it. 0: not known. */
-uint64_t sim_kernel_op_ns(struct sim_profile *profile, const struct ar_kernel_op *op);
+uint64_t sim_kernel_op_ns(const struct sim_profile *profile, const struct ar_kernel_op *op,
+                          struct sim_recent recent[SIM_KERNEL_OP_COUNT]);
 
 #endif

@@ -103,25 +103,20 @@ static uint64_t curve_line(const struct sim_curve *curve, uint32_t at, uint64_t 
     return (uint64_t)(ar_rng_exp2(log_ns < 60.0 ? log_ns : 60.0) + 0.5);
 }
 
-static uint64_t curve_ns(struct sim_curve *curve, uint64_t bytes)
+static uint64_t curve_ns(const struct sim_curve *curve, uint64_t bytes)
 {
     if (curve->count == 0)
         return 0;
     if (bytes <= curve->bytes[0] || curve->count == 1)
         return curve->ns[0];
-    if (curve->last_bytes == bytes)
-        return curve->last_ns;
     uint32_t at = 0;
     while (at + 2 < curve->count && curve->bytes[at + 1] <= bytes)
         at++;
-    curve->last_bytes = bytes;
     if (bytes == curve->bytes[at])
-        curve->last_ns = curve->ns[at];
-    else if (bytes == curve->bytes[at + 1])
-        curve->last_ns = curve->ns[at + 1];
-    else
-        curve->last_ns = curve_line(curve, at, bytes);
-    return curve->last_ns;
+        return curve->ns[at];
+    if (bytes == curve->bytes[at + 1])
+        return curve->ns[at + 1];
+    return curve_line(curve, at, bytes);
 }
 
 /* The kind itself, or its substitute if the profile has no points of it. */
@@ -130,7 +125,8 @@ static enum sim_cost cost_known(const struct sim_profile *self, enum sim_cost co
     return self->costs[cost].count ? cost : stand_ins[cost];
 }
 
-uint64_t sim_profile_cost(struct sim_profile *self, enum sim_cost cost, uint64_t bytes, bool busy)
+uint64_t sim_profile_cost(const struct sim_profile *self, enum sim_cost cost, uint64_t bytes,
+                          bool busy)
 {
     cost = cost_known(self, cost);
     if (busy && self->busy_costs[cost].count)
@@ -149,7 +145,7 @@ uint64_t sim_profile_cost(struct sim_profile *self, enum sim_cost cost, uint64_t
     return ns + base_ns / 100 * more + base_ns % 100 * more / 100;
 }
 
-uint64_t sim_profile_kernel_op(struct sim_profile *self, enum sim_kernel_op op, uint64_t size)
+uint64_t sim_profile_kernel_op(const struct sim_profile *self, enum sim_kernel_op op, uint64_t size)
 {
     return curve_ns(&self->kernel_ops[op], size);
 }

@@ -106,7 +106,6 @@ struct sim_curve {
     uint32_t count;
     uint64_t bytes[SIM_COST_POINTS], ns[SIM_COST_POINTS];
     double log_bytes[SIM_COST_POINTS], log_ns[SIM_COST_POINTS];
-    uint64_t last_bytes, last_ns; /* the last result */
 };
 
 struct sim_profile {
@@ -189,9 +188,11 @@ const char *sim_curve_add(struct sim_curve *self, uint64_t bytes, uint64_t ns);
 /* Nanoseconds of a call of that size. On a busy card the busy curve applies. If there is only a
  * percentage, it is applied to the cost at one page: it was measured there, and is time per call,
  * not per byte. */
-uint64_t sim_profile_cost(struct sim_profile *self, enum sim_cost cost, uint64_t bytes, bool busy);
+uint64_t sim_profile_cost(const struct sim_profile *self, enum sim_cost cost, uint64_t bytes,
+                          bool busy);
 /* Nanoseconds of an operation of that size, in this limit. 0: no points. */
-uint64_t sim_profile_kernel_op(struct sim_profile *self, enum sim_kernel_op op, uint64_t size);
+uint64_t sim_profile_kernel_op(const struct sim_profile *self, enum sim_kernel_op op,
+                               uint64_t size);
 bool sim_profile_has_kernel_ops(const struct sim_profile *self);
 /* The kind whose rests count for this kind, because its calls keep the same part of the driver in
  * the host's caches: alloc for alloc_held, access for access_more. Small allocations and frees are

@@ -103,7 +103,7 @@ static enum ar_status place_take(struct sim_device *self, uint64_t bytes, const 
 {
     struct small_page *page = place->page;
     if (place->small && !page) {
-        uint64_t start = place->address - place->address % self->profile.page_bytes;
+        uint64_t start = place->address - place->address % self->profile->page_bytes;
         page = small_pages_add(&self->small, start);
         if (!page)
             return AR_HOST_MEMORY;
@@ -134,7 +134,7 @@ enum ar_status sim_segment_alloc(struct ar_backing *backing, uint64_t bytes, uin
     enum ar_status status = sim_check_complete(self);
     if (status != AR_OK)
         return status;
-    struct place place = {.small = bytes < self->profile.page_bytes,
+    struct place place = {.small = bytes < self->profile->page_bytes,
                           .charge_bytes = sim_ledger_units(&self->ledger, bytes)};
     bool recorded;
     if (place_has_no_row(self, bytes, &place))
@@ -180,7 +180,7 @@ enum ar_status sim_segment_free(struct ar_backing *backing, uint64_t address)
     uint64_t cost_bytes = back_bytes;
     if (segment->page) {
         small_pages_leave(&self->small, segment->page, address, bytes);
-        back_bytes = segment->page->used ? 0 : self->profile.page_bytes;
+        back_bytes = segment->page->used ? 0 : self->profile->page_bytes;
         if (back_bytes)
             small_pages_remove(&self->small, segment->page);
     }

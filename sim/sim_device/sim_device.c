@@ -76,7 +76,7 @@ static __attribute__((noinline)) void time_ends(struct sim_device *self)
         (void)sim_misuse(self,
                          "the simulated time reaches its end, 2^62 ns (146 years); the trace's "
                          "times or the costs of profile %s are too large",
-                         self->profile.name);
+                         self->profile->name);
     self->base.failed = true;
 }
 
@@ -99,7 +99,13 @@ void sim_stream_stalls(struct sim_device *self, uint64_t ns)
 
 uint64_t sim_cost_now(struct sim_device *self, enum sim_cost cost, uint64_t bytes)
 {
-    return sim_profile_cost(&self->profile, cost, bytes, sim_clock_busy(&self->clock));
+    bool busy = sim_clock_busy(&self->clock);
+    struct sim_recent *last = &self->costs[cost][busy];
+    if (last->size != bytes || !bytes) {
+        last->size = bytes;
+        last->ns = sim_profile_cost(self->profile, cost, bytes, busy);
+    }
+    return last->ns;
 }
 
 static void count(struct sim_device *self, enum ar_device_call call, uint64_t bytes, uint64_t ns,
@@ -116,20 +122,20 @@ void sim_call(struct sim_device *self, enum ar_device_call call, enum sim_cost c
     enum sim_cost kind = sim_cost_rested(cost);
     uint64_t *ended_ns = &self->ended_ns[kind], *carried_ns = &self->carried_ns[kind];
     uint64_t rest_ns = *ended_ns ? self->clock.now_ns - (*ended_ns - 1) : UINT64_MAX;
-    *carried_ns = sim_profile_added(&self->profile, kind, rest_ns, *carried_ns);
+    *carried_ns = sim_profile_added(self->profile, kind, rest_ns, *carried_ns);
     count(self, call, bytes, ns + *carried_ns, false);
     *ended_ns = self->clock.now_ns + 1;
 }
 
 enum ar_status sim_refuse(struct sim_device *self, enum ar_device_call call, enum sim_cost cost)
 {
-    count(self, call, 0, sim_profile_least(&self->profile, cost), true);
+    count(self, call, 0, sim_profile_least(self->profile, cost), true);
     return AR_REFUSED;
 }
 
 void sim_await_work(struct sim_device *self, enum sim_cost call)
 {
-    if (self->profile.waits >> call & 1)
+    if (self->profile->waits >> call & 1)
         self->waited_ns += sim_clock_sync(&self->clock, SIM_ALL_STREAMS);
 }
 
@@ -144,7 +150,7 @@ void sim_charge(struct sim_device *self, enum ar_device_call call, enum sim_cost
 void sim_await_cleaning(struct sim_device *self, uint64_t unit_bytes, enum sim_cost cost)
 {
     uint64_t wait_ns = sim_ledger_cleaning_ns(
-        &self->ledger, unit_bytes, self->profile.cleaning_wait_bytes[cost], self->clock.now_ns);
+        &self->ledger, unit_bytes, self->profile->cleaning_wait_bytes[cost], self->clock.now_ns);
     self->waited_ns += sim_pass(self, wait_ns);
 }
 
@@ -180,6 +186,7 @@ static void sim_close(struct ar_device *device)
     sim_addresses_close(&self->addresses);
     sim_addresses_close(&self->ranges);
     sim_clock_close(&self->clock);
+    free(self->own_profile);
     free(self);
 }
 
@@ -246,7 +253,7 @@ static void sim_kernel(struct ar_device *device, uint32_t stream, uint64_t nanos
 {
     struct sim_device *self = sim_of(device);
     uint64_t ns = sim_clock_busy(&self->clock) ? self->launch_busy_ns : self->launch_ns;
-    uint64_t least_ns = self->profile.kernel_least_ns ? self->profile.kernel_least_ns : ns;
+    uint64_t least_ns = self->profile->kernel_least_ns ? self->profile->kernel_least_ns : ns;
     self->owed_ns += nanoseconds;
     if (self->owed_ns >= least_ns) { /* shorter ones join the next, as on the CUDA device */
         self->owed_ns = 0;
@@ -281,7 +288,8 @@ static void sim_requested(struct ar_device *device)
 
 static uint64_t sim_device_kernel_op_ns(struct ar_device *device, const struct ar_kernel_op *op)
 {
-    return sim_kernel_op_ns(&sim_of(device)->profile, op);
+    struct sim_device *self = sim_of(device);
+    return sim_kernel_op_ns(self->profile, op, self->kernel_ops);
 }
 
 static void sim_event_record(struct ar_device *device, uint64_t event, uint32_t stream)
@@ -362,7 +370,7 @@ static void sim_wait(struct ar_backing *backing, struct ar_backing_ticket ticket
 /* The time of a fence of a stream about which the host knows all, if it is always the same. */
 static bool known_fence_ns(const struct sim_device *self, uint64_t *ns)
 {
-    const struct sim_profile *profile = &self->profile;
+    const struct sim_profile *profile = self->profile;
     enum sim_cost kind = SIM_COST_event_known;
     *ns = sim_profile_least(profile, kind);
     return !profile->busy_costs[kind].count && profile->busy_percent[kind] <= 100 &&
@@ -464,37 +472,52 @@ static const struct ar_backing_ops sim_virtual_ops = {
     .pool_memory = sim_pool_memory,
 };
 
+/* A profile of this device alone, a copy of `from` if that is given; NULL: no host memory. */
+static struct sim_profile *profile_own(struct sim_device *self, const struct sim_profile *from,
+                                       struct ar_error *error)
+{
+    self->own_profile = malloc(sizeof *self->own_profile);
+    self->profile = self->own_profile;
+    if (!self->own_profile)
+        (void)ar_error_set(error, AR_HOST_MEMORY, "no memory for a simulated device");
+    else if (from)
+        *self->own_profile = *from;
+    return self->own_profile;
+}
+
 /* Reads a built-in profile. Most processes create many devices of one profile: the first that is
  * read is kept, written once and then only read, so that threads and forks need no lock. */
-static enum ar_status builtin_open(const char *const *lines, const char *name,
-                                   struct sim_profile *out, struct ar_error *error)
+static enum ar_status builtin_open(struct sim_device *self, const char *const *lines,
+                                   const char *name, struct ar_error *error)
 {
     enum { EMPTY, BEING_WRITTEN, READY };
     static struct sim_profile first;
     static const char *const *first_lines;
     static atomic_int state;
     if (atomic_load(&state) == READY && first_lines == lines) {
-        *out = first;
+        self->profile = &first;
         return AR_OK;
     }
-    enum ar_status status = sim_profile_read(lines, name, out, error);
+    struct sim_profile *own = profile_own(self, NULL, error);
+    enum ar_status status = own ? sim_profile_read(lines, name, own, error) : AR_HOST_MEMORY;
     int empty = EMPTY;
     if (status == AR_OK && atomic_compare_exchange_strong(&state, &empty, BEING_WRITTEN)) {
-        first = *out;
+        first = *own;
         first_lines = lines;
         atomic_store(&state, READY);
     }
     return status;
 }
 
-static enum ar_status profile_open(const char *name, struct sim_profile *out,
+static enum ar_status profile_open(struct sim_device *self, const char *name,
                                    struct ar_error *error)
 {
     const char *const *lines = sim_profile_builtin(name);
     if (lines)
-        return builtin_open(lines, name, out, error);
+        return builtin_open(self, lines, name, error);
     if (strchr(name, '/') || strchr(name, '.'))
-        return sim_profile_load(name, out, error);
+        return profile_own(self, NULL, error) ? sim_profile_load(name, self->own_profile, error)
+                                              : AR_HOST_MEMORY;
     const char *names[SIM_PROFILES_MOST];
     size_t count = sim_profile_names(names, SIM_PROFILES_MOST);
     char all[512] = "";
@@ -533,7 +556,7 @@ static enum ar_status capacity_check(const struct sim_profile *profile, uint64_t
 static enum ar_status ledger_open(struct sim_device *self, const struct sim_options *options,
                                   bool given, struct ar_error *error)
 {
-    const struct sim_profile *profile = &self->profile;
+    const struct sim_profile *profile = self->profile;
     struct sim_ledger *ledger = &self->ledger;
     uint64_t unit_bytes = profile->page_bytes ? profile->page_bytes : profile->granule_bytes;
     uint64_t capacity_bytes = options->capacity_bytes;
@@ -571,17 +594,17 @@ static enum ar_status ledger_open(struct sim_device *self, const struct sim_opti
 /* The costs of the program's own actions, which have no size. */
 static void program_open(struct sim_device *self)
 {
-    self->launch_ns = sim_profile_cost(&self->profile, SIM_COST_launch, 1, false);
-    self->launch_busy_ns = sim_profile_cost(&self->profile, SIM_COST_launch, 1, true);
-    self->request_ns = sim_profile_cost(&self->profile, SIM_COST_request, 1, false);
-    self->mark_ns = sim_profile_cost(&self->profile, SIM_COST_mark, 1, false);
-    self->record_ns = sim_profile_cost(&self->profile, SIM_COST_record, 1, false);
-    self->wait_ns = sim_profile_cost(&self->profile, SIM_COST_wait, 1, false);
+    self->launch_ns = sim_profile_cost(self->profile, SIM_COST_launch, 1, false);
+    self->launch_busy_ns = sim_profile_cost(self->profile, SIM_COST_launch, 1, true);
+    self->request_ns = sim_profile_cost(self->profile, SIM_COST_request, 1, false);
+    self->mark_ns = sim_profile_cost(self->profile, SIM_COST_mark, 1, false);
+    self->record_ns = sim_profile_cost(self->profile, SIM_COST_record, 1, false);
+    self->wait_ns = sim_profile_cost(self->profile, SIM_COST_wait, 1, false);
 }
 
 static void sim_describe(struct sim_device *self)
 {
-    const struct sim_profile *profile = &self->profile;
+    const struct sim_profile *profile = self->profile;
     struct ar_device_props *props = &self->base.props;
     snprintf(props->kind, sizeof props->kind, "sim");
     snprintf(props->profile, sizeof props->profile, "%s", profile->name);
@@ -619,20 +642,23 @@ static enum ar_status host_open(struct sim_device *self, const struct sim_option
 {
     if (!given)
         return AR_OK;
-    if (!self->profile.host_clock_ps)
+    if (!self->profile->host_clock_ps)
         return ar_error_set(
             error, AR_INVALID,
             "device sim, option host_clock_ns: the profile %s has no line "
             "host_clock_ps, so its costs cannot be brought to another host; leave the "
             "option out, calibrate again, or take the profile h100-rested, which has "
             "one",
-            self->profile.name);
-    enum ar_status status = sim_profile_at_host(&self->profile, 1000 * options->host_clock_ns,
-                                                self->profile.name, error);
+            self->profile->name);
+    struct sim_profile *own =
+        self->own_profile ? self->own_profile : profile_own(self, self->profile, error);
+    if (!own)
+        return AR_HOST_MEMORY;
+    enum ar_status status =
+        sim_profile_at_host(own, 1000 * options->host_clock_ns, own->name, error);
     /* Results show which host it is. */
-    size_t used = strlen(self->profile.name);
-    snprintf(self->profile.name + used, sizeof self->profile.name - used, "@%" PRIu64 "ns",
-             options->host_clock_ns);
+    size_t used = strlen(own->name);
+    snprintf(own->name + used, sizeof own->name - used, "@%" PRIu64 "ns", options->host_clock_ns);
     return ar_error_prefix(error, status, "device sim, option host_clock_ns");
 }
 
@@ -657,17 +683,18 @@ static enum ar_status sim_open(const struct ar_spec_link *link, struct ar_device
         return ar_error_set(error, AR_HOST_MEMORY, "no memory for a simulated device");
     device_memory_open(&self->memory, self->problem, sizeof self->problem);
     sim_clock_open(&self->clock, (uint32_t)options.launch_queue);
-    status = profile_open(options.profile, &self->profile, error);
-    self->memory.page_bytes = self->profile.page_bytes;
+    status = profile_open(self, options.profile, error);
     if (status == AR_OK)
         status =
             host_open(self, &options, ar_spec_link_value(link, "host_clock_ns") != NULL, error);
     if (status == AR_OK)
+        self->memory.page_bytes = self->profile->page_bytes;
+    if (status == AR_OK)
         status = ledger_open(self, &options, ar_spec_link_value(link, "capacity") != NULL, error);
     if (status == AR_OK)
         status = sim_addresses_open(&self->addresses, options.addresses,
-                                    self->profile.first_address, self->ledger.unit_bytes,
-                                    self->profile.granule_bytes, options.seed, error);
+                                    self->profile->first_address, self->ledger.unit_bytes,
+                                    self->profile->granule_bytes, options.seed, error);
     if (status == AR_OK)
         status = ranges_open(self, options.ranges, error);
     if (status != AR_OK) {

@@ -13,6 +13,7 @@
 #include "sim/device_memory/small_pages.h"
 #include "sim/sim_device/addresses.h"
 #include "sim/sim_device/clock.h"
+#include "sim/sim_device/kernel_limits.h"
 #include "sim/sim_device/profile.h"
 
 struct sim_device;
@@ -38,7 +39,10 @@ struct sim_device {
     struct ar_device base;
     struct ar_backing backing;
     struct sim_pinned pinned;
-    struct sim_profile profile;
+    const struct sim_profile *profile;
+    struct sim_profile *own_profile;            /* NULL: `profile` is one that all devices share */
+    struct sim_recent costs[SIM_COST_COUNT][2]; /* the second on a busy card */
+    struct sim_recent kernel_ops[SIM_KERNEL_OP_COUNT];
     struct sim_clock clock;
     struct sim_ledger ledger;
     struct sim_addresses addresses;
