@@ -138,10 +138,12 @@ $(GENERATED): $(B)/%.o: $(B)/%.c
 
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) $(SPEED) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(SPEED) $(MAIN) -MMD -MP -c $< -o $@
 # The code of most tests runs for milliseconds: compiling it is what takes time.
 $(B)/tests/unit/%.o $(B)/tests/golden/%.o: SPEED := -O0 -g1
 $(B)/tests/unit/test_change_points.o: SPEED := -O2 -g1
+$(TESTS:%=%.o): private MAIN = -Dmain=$(notdir $*)_main
+$(TESTS:%=%.o): tests/support/programs.sh
 $(B)/%.o: %.cc $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(CXX_FLAGS) -MMD -MP -c $< -o $@
@@ -223,9 +225,17 @@ $(B)/bench/micro/micro: $(call obj,$(filter-out %/instructions.c %/harness.c,$(w
 # cmocka passes a state to every test, also to those without one. `private`: the file of flags, which the
 # objects depend on, has the flags of all.
 $(B)/tests/%.o: private ALL_CFLAGS += -Wno-unused-parameter
+# All test programs are one file, which each of them is a link to: linking each takes longer than compiling it.
 # tests/support/parts.c must come before cmocka.
-$(B)/tests/%: $(B)/tests/%.o $(call obj,$(wildcard tests/support/*.c)) $(LIB)
+PROGRAMS := $(B)/tests/programs
+$(PROGRAMS)/main.c: tests/support/programs.sh FORCE
+	@mkdir -p $(@D); $< $(notdir $(TESTS)) > $@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+$(PROGRAMS)/main.o: $(PROGRAMS)/main.c $(B)/flags
+	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
+$(PROGRAMS)/all: $(PROGRAMS)/main.o $(TESTS:%=%.o) $(call obj,$(wildcard tests/support/*.c)) $(LIB)
 	$(LINK_TEST) -Wl,--wrap=_cmocka_run_group_tests -lcmocka $(LIBS)
+$(TESTS): $(PROGRAMS)/all
+	@ln -sfn ../programs/all $@
 $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(if $(filter fuzz,$(VARIANT)),,$(B)/tests/fuzz/replay.o) $(LIB)
 	$(LINK_TEST) $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer) $(LIBS)
 $(B)/tests/gpu/cells: $(call obj,$(wildcard tests/gpu/cells_*.c))
