@@ -17,7 +17,7 @@ CXX   := $(if $(filter default,$(origin CXX)),$(call first,g++ c++),$(CXX))
 
 # ---- variants -----------------------------------------------------------------------------------
 
-CFLAGS_release := -O2 -fno-tree-vectorize -g
+CFLAGS_release := -O2 -fno-tree-vectorize -g1
 CFLAGS_debug   := -O0 -g
 # Undefined behaviour traps without a message: a program starts in half of the time. With
 # CFLAGS='-fno-sanitize-undefined-trap-on-error -fno-sanitize-recover=all' it says what was wrong.
@@ -142,6 +142,8 @@ $(B)/%.o: %.c $(B)/flags
 # The code of most tests runs for milliseconds: compiling it is what takes time.
 $(B)/tests/unit/%.o $(B)/tests/golden/%.o: SPEED := -O0 -g1
 $(B)/tests/unit/test_change_points.o: SPEED := -O2 -g1
+# So it is, with sanitizers, for what reads options and prints tables.
+.build/san/bench/%.o: SPEED := -O0
 $(TESTS:%=%.o): private MAIN = -Dmain=$(notdir $*)_main
 $(TESTS:%=%.o): tests/support/programs.sh
 $(B)/%.o: %.cc $(B)/flags
