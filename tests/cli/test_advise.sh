@@ -59,7 +59,7 @@ check a_snapshot_cut_at_a_failure grep -qE '^The trace ends with a request of 68
 check a_setting_for_the_part says '^What is recorded fits in 3\.844 GiB with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True'
 # The one that is advised comes first of those to set; here it is row 7 of the table.
 if long the_advised_setting_is_row_7 the_advised_setting_comes_first it_is_not_there_twice what_is_left_out_is_said; then
-    run advise "$lora" --capacity 4GiB --jobs 2
+    run advise workloads/data/lora_recompute.default.csv.gz --capacity 4GiB --jobs 2
     check the_advised_setting_is_row_7 grep -qE '^ 7 +3954\.0 .* expandable_segments=true$' "$out"
     check the_advised_setting_comes_first [ "$(grep -A1 '^To set:' "$out" | tail -n 1 | tr -s ' ')" = ' 7 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True' ]
     check it_is_not_there_twice [ "$(sed '1,/^To set:/d' "$out" | grep -c 'segments:True$')" = 1 ]

@@ -41,7 +41,7 @@ for trace in $data/{side_streams,graphs}.default.csv.gz $snapshots/tape_small.pi
     narrow "explain_torch_$name" explain "$trace" -p torch -d sim:capacity=400MiB
     narrow "explain_growth_$name" explain "$trace" -p growth -d sim:capacity=1GiB
 done
-if long explain_steps; then narrow explain_steps explain $data/lora_recompute.default.csv.gz -p torch -d sim:capacity=4100MiB; fi
+if long explain_steps; then narrow explain_steps explain workloads/data/lora_recompute.default.csv.gz -p torch -d sim:capacity=4100MiB; fi
 narrow fidelity_differs fidelity $data/tape_small.default.csv.gz -p torch:expandable_segments=true
 narrow fidelity_of_another fidelity $snapshots/tape_small.pickle.gz -p growth
 narrow import convert tests/golden/data/kineto/mlp.json.gz "$tmp/mlp.trace"
