@@ -85,7 +85,7 @@ class Executable:
     def execute_sharded(self, arguments, with_tokens=False):
         session, program = self.session, self.program
         if session.real():
-            raise RuntimeError("allocrig trace: a function of the traced program ran after the end of the trace")
+            raise RuntimeError("allocrig trace: a function of the traced program cannot run in a forked process")
         with session.lock:
             session.flush()
             at = session.user_line()

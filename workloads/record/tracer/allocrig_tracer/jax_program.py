@@ -44,7 +44,7 @@ class Session:
         self.live, self.peak, self.requests, self.largest = Counter(), Counter(), Counter(), Counter()
         self.next_number, self.in_flight = 0, False
         self.programs, self.reads, self.refusals = [], Counter(), []
-        self.biggest = None
+        self.biggest, self.runs = None, Counter()
         self.pid, self.stopped = os.getpid(), False
         self.lock = threading.RLock()
         self.local = threading.local()
@@ -54,8 +54,8 @@ class Session:
     # state
 
     def real(self):
-        """Whether JAX runs for the tracer itself, or the recording is over."""
-        return getattr(self.local, "real", 0) or self.stopped or os.getpid() != self.pid
+        """Whether JAX runs for the tracer itself, or in a forked child."""
+        return getattr(self.local, "real", 0) or os.getpid() != self.pid
 
     @contextmanager
     def on_cpu(self):
@@ -72,7 +72,8 @@ class Session:
     # events
 
     def event(self, line):
-        self.events.append(line)
+        if not self.stopped:  # after the end the program still gets stand-ins
+            self.events.append(line)
 
     def user_line(self):
         """FILE:LINE of the innermost frame that is neither a package's nor Python's nor the tracer's."""
@@ -112,7 +113,7 @@ class Session:
 
     def free(self, buffer):
         """JAX has dropped a buffer. Its free is written with the next event: this may run in any thread."""
-        if buffer.number is not None and not self.stopped:
+        if buffer.number is not None:
             self.freed.append(buffer)
 
     def flush(self):
@@ -135,27 +136,32 @@ class Session:
 
     def executed(self, program):
         """The end of an execution: a step, if this is the function with the most memory."""
+        if self.stopped:
+            return
         program.runs += 1
         self.event(program)
+        self.runs[program.name] += 1
         if self.biggest is None or program.bytes > self.biggest.bytes:
             self.biggest = program
-        if program is not self.biggest or program.runs < 2:
+        steps = self.runs[program.name]
+        if program.name != self.biggest.name or steps < 2:
             return
         if self.progress:
             seconds = time.monotonic() - self.started
-            text = f"step {program.runs}, {self.live[0] >> 20} MiB live, peak {self.peak[0] >> 20} MiB, {seconds:.0f} s"
+            text = f"step {steps}, {self.live[0] >> 20} MiB live, peak {self.peak[0] >> 20} MiB, {seconds:.0f} s"
             end = "" if sys.stderr.isatty() else "\n"
             print(f"\rallocrig trace: {text}", end=end, file=sys.stderr, flush=True)
-        if self.max_steps and program.runs >= self.max_steps:
+        if self.max_steps and steps >= self.max_steps:
             self.stop()
             raise SystemExit(0)
 
     # the end
 
     def steps_of(self):
-        """The function whose executions are steps: of those that ran twice or more, that with the most memory."""
-        ran = [p for p in self.programs if p.runs > 1]
-        return max(ran, key=lambda p: p.bytes) if ran else None
+        """The name of the function whose executions are steps: of those that ran twice or more, that with the most
+        memory. A function that was compiled for several shapes is one function."""
+        ran = [p for p in self.programs if p.runs and self.runs[p.name] > 1]
+        return max(ran, key=lambda p: p.bytes).name if ran else None
 
     def stop(self, complete=True):
         """Ends the recording and writes the trace. A second call does nothing."""
@@ -168,7 +174,7 @@ class Session:
             for event in self.events:
                 if isinstance(event, str):
                     self.trace.event(event)
-                elif event is step:
+                elif event.name == step:
                     self.trace.event("m", "step")
             self.write_notes(step)
             self.trace.close(complete)
@@ -181,7 +187,7 @@ class Session:
         versions = f"jax {jax.__version__}; jaxlib {jaxlib.__version__}"
         note("traced", "versions", f"{versions}; compiled for {self.compiler.platform}")
         if step is not None:
-            note("traced", "step", step.name, step.runs)
+            note("traced", "step", step, self.runs[step])
         for name, count in sorted(self.reads.items()):
             note("traced", "drawn", name, count)
         calls, callbacks = {}, 0
