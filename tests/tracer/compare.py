@@ -41,6 +41,7 @@ def arguments():
     p.add_argument("--python", default=sys.executable, help="the Python that has torch")
     p.add_argument("--keep", default="", help="folder for the traces; they are not made again if they are there")
     p.add_argument("--recordings", action="append", default=[], help="folder with recorded histories")
+    p.add_argument("--steps", type=int, default=0, help="trace only so many steps: for -v")
     p.add_argument("--jobs", type=int, default=1)
     p.add_argument("--tsv", default="", help="also write the figures to this file")
     return p.parse_args()
@@ -57,8 +58,9 @@ def trace(program, args, folder):
     if args.keep and os.path.exists(path):
         return path, ""
     start = time.time()
-    words = [ALLOCRIG, "trace", "-o", path, "--card", program["card"], "--", args.python,
-             f"{HERE}/{program['file']}", *program["arguments"].split()]
+    words = [ALLOCRIG, "trace", "-o", path, "--card", program["card"],
+             *(["--steps", str(args.steps)] if args.steps else []), "--", args.python, f"{HERE}/{program['file']}",
+             *program["arguments"].split()]
     with open(f"{path}.log", "w") as log:
         status = subprocess.run(words, stdout=log, stderr=subprocess.STDOUT).returncode
     with open(f"{path}.log") as log:
@@ -208,6 +210,8 @@ def compare(program, limits, args, folder):
         history = list(recorded_requests(name, [*args.recordings, f"{ROOT}/workloads/data"]))
         if history:
             traced = list(traced_requests(path))
+            if args.steps:
+                history = [r for r in history if r[0] < args.steps]
             if not history[-1][0]:  # it was recorded without marks
                 traced = [(0, *r[1:]) for r in traced]
             left, right = one_sided(history, traced, folder)

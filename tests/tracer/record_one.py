@@ -37,8 +37,17 @@ if options.history:
     torch.cuda.memory._record_memory_history(max_entries=4000000, context=None)
 if options.stacks:
     torch.cuda.memory._record_memory_history(max_entries=400000, context="alloc", stacks="all")
-marks = []
-register_optimizer_step_post_hook(lambda *_: marks.append(time.time_ns() // 1000))
+marks, first = [], []
+
+
+def stepped(optimizer, args, kwargs):
+    """A step ends when the first of the program's optimizers has stepped, as in a trace."""
+    first[:] = first or [optimizer]
+    if optimizer is first[0]:
+        marks.append(time.time_ns() // 1000)
+
+
+register_optimizer_step_post_hook(stepped)
 
 failed, kind = "", "finished"
 program = os.path.abspath(options.program)
