@@ -229,7 +229,6 @@ def _construction(current):
         made.__wrapped__ = make
         return made
 
-    torch.utils._device._device_constructors()  # `with torch.device(...)` knows the functions that are wrapped here
     for name in MAKERS:
         setattr(torch, name, wrap(getattr(torch, name)))
     torch.tensor = _tensor(torch.tensor, current)
