@@ -207,6 +207,33 @@ class Generator(torch._C.Generator, metaclass=_Generators):
 MAKERS = ("empty", "zeros", "ones", "full", "rand", "randn", "randint", "arange", "tensor", "empty_strided", "eye")
 
 
+def default_device():
+    """The device of `with torch.device(...)` or of torch.set_default_device; None without one."""
+    for mode in reversed(torch.overrides._get_current_function_mode_stack()):
+        if isinstance(mode, torch.utils._device.DeviceContext):
+            return mode.device
+    return None
+
+
+def _meta_context(current):
+    """In `with torch.device("meta")` the program itself asks for device meta."""
+    context = torch.utils._device.DeviceContext
+    plain = context.__torch_function__
+
+    def function(self, func, types, args=(), kwargs=None):
+        session = current()
+        makes = func in torch.utils._device._device_constructors() and (kwargs or {}).get("device") is None
+        if session is None or self.device.type != "meta" or not makes:
+            return plain(self, func, types, args, kwargs)
+        session.local.meta = getattr(session.local, "meta", 0) + 1
+        try:
+            return plain(self, func, types, args, kwargs)
+        finally:
+            session.local.meta -= 1
+
+    context.__torch_function__ = function
+
+
 def _construction(current):
     """Remembers that the program itself asked for device meta, which C++ code says in place of cuda."""
 
@@ -233,6 +260,7 @@ def _construction(current):
         setattr(torch, name, wrap(getattr(torch, name)))
     torch.tensor = _tensor(torch.tensor, current)
     torch.Generator = Generator
+    _meta_context(current)
     for name in MAKERS:  # TorchScript takes them for the operators
         torch.jit._builtins._register_builtin(getattr(torch, name), f"aten::{name}")
 
@@ -245,7 +273,7 @@ def _tensor(make, current):
         if session is None or not session.active():
             return make(data, dtype=dtype, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
         if device is None:
-            device = torch.utils._device.CURRENT_DEVICE
+            device = default_device()
         if isinstance(data, FakeTensor):
             out = data.detach().clone()
             if device is not None or dtype is not None:

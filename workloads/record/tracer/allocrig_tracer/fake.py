@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map_only
 
-from . import kernel_times, kernels, values
+from . import host_random, kernel_times, kernels, values
 
 aten = torch.ops.aten
 PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -82,9 +82,11 @@ def called_by_engine():
 
 @functools.cache
 def is_composite(func):
-    """Whether an operator only calls others. Subclasses of tensors call such ones below autograd, which decomposes."""
-    key = torch._C.DispatchKey.CompositeImplicitAutograd
-    return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key)
+    """Whether an operator only calls others on a card too: some, as silu_backward, have a kernel of their own there."""
+    if func.name() == "aten::_fused_rms_norm":  # a build without CUDA does not know its kernel
+        return False
+    has = functools.partial(torch._C._dispatch_has_kernel_for_dispatch_key, func.name())
+    return has("CompositeImplicitAutograd") and not has("CUDA") and not has("CPU")
 
 
 def tensors_in(args, kwargs):
@@ -193,8 +195,12 @@ class CardMode(TorchDispatchMode):
             return self.on_cpu(func, args, kwargs, tensors)
         if device is not None and device.type == "cuda" and device.index is None:
             kwargs["device"] = self.session.current_device()
-        if kwargs.get("generator") is not None:
+        generator = kwargs.get("generator")
+        if generator is not None:
             kwargs["generator"] = None
+        if fakes and fakes[0].fake_device.type == "cpu" and args and args[0] is fakes[0]:
+            contiguous = fakes[0].is_contiguous()
+            host_random.skip(self.session, func, fakes[0].shape, fakes[0].dtype, generator, contiguous)
         return self.on_card(func, args, kwargs, tensors, fakes)
 
     def on_cpu(self, func, args, kwargs, tensors):
@@ -215,7 +221,9 @@ class CardMode(TorchDispatchMode):
                 elements *= n
             cpu = kwargs.get("device") is None or kwargs["device"].type == "cpu"
             if dtype.is_floating_point and elements >= HOLLOW_ELEMENTS and cpu:
-                kwargs.pop("generator", None)
+                host_random.skip(self.session, func, size, dtype, kwargs.get("generator"))
+                if "generator" in kwargs:
+                    kwargs["generator"] = None
                 with self.fake:
                     return func(*args, **kwargs)
         return func(*args, **kwargs)

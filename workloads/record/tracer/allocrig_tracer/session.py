@@ -115,7 +115,7 @@ class Session:
             return not any(isinstance(t, torch._subclasses.FakeTensor) and t.fake_device.type != "meta" for t in tensors)
         if getattr(self.local, "meta", 0):
             return True
-        default = torch.utils._device.CURRENT_DEVICE
+        default = card.default_device()
         return default is not None and default.type == "meta"
 
     # what is counted

@@ -11,7 +11,7 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor
 
 aten = torch.ops.aten
-MAX_INTEGERS, MAX_FLOATS = 1 << 20, 4096  # elements of a tensor whose value is kept
+MAX_INTEGERS, MAX_FLOATS = 1 << 23, 4096  # elements of a tensor whose value is kept
 GATE_COLUMNS, GATE_ELEMENTS = 256, 1 << 18  # a product of matrices that may be a gate: its value is drawn
 MAX_REAL_COPY = 1 << 22  # elements of a tensor that becomes real when it is copied to the CPU
 ORDINARY = object()  # what a special case returns if the operator is an ordinary one after all
