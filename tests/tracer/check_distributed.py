@@ -37,8 +37,8 @@ def order(part, *events):
 
 
 output = open(sys.argv[2], encoding="utf-8").read()
-own = [{"rank": 1}] * 4
-wanted = f"{own} [8.0, 20.0] [4, 4, 4, 4] [{{'from': 1}}] [4.0, 4.0] nccl 4\n"
+gathered = [{"rank": 1}] * 4
+wanted = f"{gathered} [8.0, 20.0] [4, 4, 4, 4] [{{'from': 1}}] [4.0, 4.0] nccl 4\n"
 check("results_are_those_of_equal_ranks", output == wanted, output)
 check("all_requests_are_of_the_own_device", all(e[4] == "1" for p in parts for e in p if e[0] == "a"))
 
@@ -60,12 +60,15 @@ check("ddp_frees_the_old_bucket_before", order(data, *replaced))
 
 # a layer of 2048 x 2048 in 4 shards: gathered in bfloat16, reduced in bfloat16, its gradient in float32
 gathers = [e[1:3] for e in sharded if e[0] == "a" and e[3].endswith("0:empty")]
-check("fsdp_copies_in_on_its_own_stream", gathers == [(2 * MIB, 2), (8 * MIB, 2), (8 * MIB, 1)], gathers)
+own = gathers[0][1]
+fitting = [(2 * MIB, own), (8 * MIB, own), (8 * MIB, 1)]
+check("fsdp_copies_in_on_its_own_stream", own > 1 and gathers == fitting, gathers)
 check("fsdp_gathers_again_for_backward", sizes(sharded, "1.backward:empty")[:2] == [2 * MIB, 8 * MIB])
 streams = [e[2] for e in sharded if e[0] == "a" and e[3].endswith("1.backward:empty")]
-check("fsdp_gathers_on_its_own_stream_in_backward", set(streams) == {2}, streams)
-reduced = [e[1:3] for e in sharded if e[0] == "a" and e[3] in ("backward:empty", "backward:_to_copy") and e[2] > 3]
-check("fsdp_reduces_on_its_own_stream", reduced == 2 * [(2 * MIB, 4), (4 * MIB, 4)], reduced)
+check("fsdp_gathers_on_its_own_stream_in_backward", set(streams) == {own}, streams)
+reduced = [e[1:3] for e in sharded if e[0] == "a" and e[3].startswith("backward:") and e[2] not in (1, own)]
+other = reduced[0][1]
+check("fsdp_reduces_on_its_own_stream", reduced == 2 * [(2 * MIB, other), (4 * MIB, other)], reduced)
 
 # columns of the first weight and rows of the second one: half of each, and half of the columns between them
 check("tensor_parallel_halves_weights", sizes(tensor, "empty_like") == [2 * MIB] * 2, sizes(tensor, "empty_like"))

@@ -292,4 +292,5 @@ def main():
                 o.write("\t".join("" if c is None else str(c) for c in cells) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -9,19 +9,20 @@ torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp of PyTorch 2.11:
 - An operation with async_op=False runs on the current stream. One with async_op=True runs on a stream of NCCL's, and
   its inputs and outputs are kept until the program waits for it. No block is recorded on NCCL's stream.
 - all_gather and reduce_scatter with lists of equal tensors copy through one flat tensor; a barrier reduces one float.
-
-The other ranks are assumed to hold what this rank holds: a gathered value is this rank's own, once for each rank, a sum
-is this rank's value times the number of ranks.
 """
 
 import collections
+import itertools
 
 import torch
 import torch.distributed as dist
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed import distributed_c10d as c10d
 
-from . import nccl, values
+from . import kernel_times, nccl, values
+from .rank_values import give_value, reduced, set_values
+
+EVENTS = 64  # events that the operations of a group record in turn
 
 # A Work that only C++ code holds has lost its Python half, whose functions it needs. These keep no tensor alive.
 recent = collections.deque(maxlen=8)
@@ -33,8 +34,11 @@ class TracedWork(dist.Work):
     def __init__(self, result, tensors=(), blocks=(), ledger=None):
         super().__init__()
         self._result, self._tensors, self._blocks, self._ledger = result, list(tensors), list(blocks), ledger
+        self.end = None  # the event after the operation's kernel on NCCL's stream
+        self.groups = None
 
     def take_over(self, other):
+        self.end, self.groups = other.end or self.end, other.groups
         self._tensors += other._tensors
         self._blocks += other._blocks
         other._tensors, other._blocks = [], []
@@ -46,18 +50,23 @@ class TracedWork(dist.Work):
         self._blocks = []
 
     def wait(self, timeout=None):
+        if self.end is not None:
+            torch.cuda.current_stream().wait_event(self.end)
+            self.end = None
         self.drop()
         return True
 
     def synchronize(self):
-        self.drop()
+        self.wait()
 
     block_current_stream = synchronize
 
     def get_future(self):
         future = torch.futures.Future()
         future.set_result(self._result)
-        self.drop()  # the future keeps the result; who has it waits for it
+        if self.end is not None:
+            self.groups.futures.append(self.end)
+        self.drop()  # the future keeps the result; DDP waits for it when backward ends
         return future
 
     def result(self):
@@ -88,7 +97,9 @@ class Groups:
         self.eager = False  # init_process_group had a device_id: sends use the group's own communicator
         self.batched = {}  # name of a group that coalesces now -> its Work
         self.redop = "SUM"
-        self.waiting = {}  # storage of a functional collective's result -> tensors that are kept until it is waited for
+        self.waiting = {}  # storage of a functional collective's result -> its Work
+        self.streams = {}  # name of a group -> NCCL's stream of the group, and its events
+        self.futures = []  # events of operations that DDP waits for at the end of backward
 
     def communicator(self, group, pair=None):
         """The communicator of a group, or of this rank and one peer, made if it is not there. Returns it."""
@@ -101,16 +112,22 @@ class Groups:
         return found
 
     def took(self, size):
-        """NCCL has taken so many bytes more."""
+        """NCCL has taken so many bytes more, or has given back -size."""
         if size:
             session = self.session
             session.outside_bytes = getattr(session, "outside_bytes", 0) + size
             if not session.ledger.closed:
                 session.trace.event("o", session.outside_bytes, device=session.current_device().index or None)
-            session.ledger.count_rule("nccl", size)
+            if size > 0:
+                session.ledger.count_rule("nccl", size)
+
+    def destroyed(self, name):
+        """The communicators of a group are destroyed, or all of them."""
+        gone = [key for key in self.communicators if name is None or key[0] == name]
+        self.took(-sum(self.communicators.pop(key).bytes for key in gone))
 
     def connect(self, op, group, size, peers=None):
-        """The connections that an operation of a group needs, with `size` bytes in this rank's buffer."""
+        """The connections that an operation needs, with `size` bytes in this rank's buffer. Returns its time."""
         me = self.rank
         if op in ("send", "recv"):
             peer = members(group)[peers]
@@ -118,7 +135,7 @@ class Groups:
             pair = (min(me, peer), max(me, peer)) if alone else None
             both = self.communicator(group, pair)
             self.took(both.p2p((peer,) if op == "send" else (), (peer,) if op == "recv" else ()))
-            return
+            return both.nanoseconds(op, size)
         communicator = self.communicator(group)
         if op in ("all_reduce", "barrier"):
             self.took(communicator.all_reduce(size))
@@ -131,6 +148,30 @@ class Groups:
             self.took(communicator.p2p(others if send else (), () if send else others))
         else:
             self.took(communicator.ring())
+        return communicator.nanoseconds(op, size)
+
+    def kernel(self, group, time, asynchronous):
+        """Writes the kernel of an operation, on NCCL's stream if it is asynchronous. Returns the event after it."""
+        session = self.session
+        if not session.kernel_times:
+            return None
+        session.host_ns += kernel_times.HOST_NS
+        session.trace.event("t", int(session.host_ns))
+        current = stream = torch.cuda.current_stream()
+        if asynchronous:
+            if group.group_name not in self.streams:
+                events = itertools.cycle([torch.cuda.Event() for _ in range(EVENTS)])
+                self.streams[group.group_name] = torch.cuda.Stream(current.device), torch.cuda.Event(), events
+            stream, start, events = self.streams[group.group_name]
+            stream.wait_event(current.record_event(start))
+        session.trace.event("k", session.ledger.ordinal(stream.device_index, stream.number), time)
+        return stream.record_event(next(events)) if asynchronous else None
+
+    def rejoin(self):
+        """The current stream waits for what DDP started in backward."""
+        for event in self.futures:
+            torch.cuda.current_stream().wait_event(event)
+        self.futures = []
 
 
 def members(group):
@@ -144,57 +185,6 @@ def bytes_of(tensors):
 
 def on_card(tensors):
     return any(isinstance(t, FakeTensor) and t.fake_device.type == "cuda" for t in tensors)
-
-
-def give_value(session, target, value):
-    """Writes a value to a tensor: to its kept copy, so that views of it follow, or to itself if it is real."""
-    kept = values.value_of(target)
-    if not isinstance(target, FakeTensor):
-        if value is not None:
-            with session.paused(), torch.no_grad():
-                target.copy_(value.reshape(target.shape))
-        return
-    if value is None or value.numel() != target.numel() or not values.keeps(target):
-        values.set_value(target, None)
-    else:
-        with session.paused(), torch.no_grad():
-            value = value.reshape(target.shape).to(target.dtype)
-            if kept is not None and kept.shape == value.shape:
-                kept.copy_(value)
-            else:
-                values.set_value(target, value.clone())
-
-
-def reduced(session, value, ranks, redop):
-    """The reduction of a value that all ranks hold."""
-    if value is None or redop.upper() not in ("SUM", "PRODUCT"):
-        return value
-    with session.paused(), torch.no_grad():
-        return value * ranks if redop.upper() == "SUM" else value**ranks
-
-
-def flat_value(session, tensors):
-    """The values of several tensors in one, or None."""
-    found = [values.value_of(t) for t in tensors]
-    if any(v is None for v in found) or not found:
-        return None
-    with session.paused():
-        return torch.cat([v.reshape(-1) for v in found])
-
-
-def copies(session, value, count):
-    if value is None:
-        return None
-    with session.paused():
-        return value.reshape(-1).repeat(count)
-
-
-def piece(session, value, rank, ranks, count=1):
-    """What every rank's copy of a value has for this rank, `count` times. None if it does not divide."""
-    if value is None or value.numel() % ranks:
-        return None
-    with session.paused():
-        return value.reshape(ranks, -1)[rank].repeat(count)
 
 
 KINDS = {  # c10d operator -> (kind, argument with outputs, argument with inputs)
@@ -236,14 +226,16 @@ def c10d_operator(groups, mode, func, args, kwargs):
     group = dist.ProcessGroup.unbox(named["process_group"])
     outs, inputs = tensors_of(named.get(out_name)), tensors_of(named.get(in_name))
     peer = named.get("dst", named.get("src", named.get("root_rank")))
-    blocks = []
+    asynchronous = named.get("async_op", True)
+    blocks, end = [], None
     if on_card(outs + inputs):
-        groups.connect(kind, group, bytes_of(inputs or outs), peer if peer is not None else 0)
+        time = groups.connect(kind, group, bytes_of(inputs or outs), peer if peer is not None else 0)
+        end = groups.kernel(group, time, asynchronous)
         blocks = flat_copies(session, name, outs, inputs, (outs + inputs)[0].fake_device.index)
     set_values(groups, kind, group, outs, inputs, peer)
-    asynchronous = named.get("async_op", True)
     result = named[out_name] if out_name else inputs
     work = TracedWork(outs or inputs, outs + inputs if asynchronous else (), blocks, session.ledger)
+    work.end, work.groups = end, groups
     if not asynchronous:
         work.drop()
     if group.group_name in groups.batched:
@@ -261,38 +253,6 @@ def flat_copies(session, name, outs, inputs, device):
     if listed and len({t.shape for t in listed}) == 1:
         return [ledger.request(bytes_of(listed), tag=f"c10d:{name.strip('_')} flat", **where)]
     return []
-
-
-def set_values(groups, kind, group, outs, inputs, peer):
-    """Values of the outputs: see the head of this file."""
-    session, ranks, rank = groups.session, group.size(), group.rank()
-    if kind in ("all_reduce", "reduce"):
-        for t in outs:
-            give_value(session, t, reduced(session, values.value_of(t), ranks, groups.redop))
-        return
-    if kind in ("broadcast", "send", "barrier"):
-        return
-    if kind == "recv":
-        for t in outs:
-            give_value(session, t, None)
-        return
-    if kind == "scatter":
-        for t in outs:
-            give_value(session, t, values.value_of(inputs[rank]) if len(inputs) == ranks else None)
-        return
-    total = sum(t.numel() for t in outs)
-    value = flat_value(session, inputs)
-    if kind in ("all_gather", "gather"):
-        full = copies(session, value, ranks)
-    elif kind == "all_to_all":
-        full = piece(session, value, rank, ranks, ranks)
-    else:
-        full = reduced(session, piece(session, value, rank, ranks), ranks, groups.redop)
-    at = 0
-    for t in outs:
-        part = full[at : at + t.numel()] if full is not None and full.numel() == total else None
-        at += t.numel()
-        give_value(session, t, part)
 
 
 FUNCTIONAL = {  # _c10d_functional operator without its ending -> kind
@@ -314,15 +274,18 @@ def functional_operator(groups, mode, func, args, kwargs):
     session = groups.session
     name = func._schema.name.split("::")[1]
     if name == "wait_tensor":
-        groups.waiting.pop(args[0].untyped_storage()._cdata, None)
+        work = groups.waiting.pop(args[0].untyped_storage()._cdata, None)
+        if work is not None:
+            work.wait()
         return args[0]
     in_place = name.endswith("_") or name.endswith("_out")
     named = dict(zip((a.name for a in func._schema.arguments), args)) | kwargs
     inputs = tensors_of(args[0])
     kind = FUNCTIONAL[name.rstrip("_")]
     group = c10d._resolve_process_group(named["group_name"])
+    end = None
     if on_card(inputs):
-        groups.connect(kind, group, bytes_of(inputs), 0)
+        end = groups.kernel(group, groups.connect(kind, group, bytes_of(inputs), 0), True)
         with mode.fake:
             result = func(*args, **kwargs)
     elif in_place:
@@ -342,8 +305,10 @@ def functional_operator(groups, mode, func, args, kwargs):
     else:
         set_values(groups, kind, group, outs, inputs, None)
     groups.redop = before
+    work = TracedWork(outs, inputs, (), session.ledger)
+    work.end, work.groups, work._result = end, groups, []
     for t in outs:
-        groups.waiting[t.untyped_storage()._cdata] = inputs
+        groups.waiting[t.untyped_storage()._cdata] = work
     return result
 
 

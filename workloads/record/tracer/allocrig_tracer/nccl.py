@@ -22,6 +22,7 @@ SHARED_STEPS = 16  # NCCL_SHARED_STEPS
 MAX_CHANNELS = 64  # MAXCHANNELS
 SMALL_ALL_REDUCE = 256 << 10  # bytes up to which an all-reduce of more than two ranks uses the tree
 VERSION = "2.28.9"
+LATENCY_NS, REACHED = 12000, 0.8  # of an operation of NCCL, and the part of a link's bandwidth that it reaches
 
 
 def up(size, unit=PAGE):
@@ -196,6 +197,20 @@ class Communicator:
         if self.nvls_channels and len(self.local) > 2:
             return self.nvls() + (self.tree() if self.nodes > 1 else 0)
         return self.ring()
+
+    def nanoseconds(self, kind, size):
+        """Time of an operation: `size` bytes of this rank's input, by the bandwidth of the slowest link of its ring."""
+        n = len(self.ranks)
+        if n == 1:
+            link = 1500.0  # copies within the card's memory, 10^9 bytes per second
+        elif self.nodes > 1:
+            link = 45.0
+        elif self.machine.nvswitch:
+            link = 700.0 if self.machine.sm >= 100 else 370.0 if self.machine.sm >= 90 else 240.0
+        else:
+            link = 20.0
+        factor = {"all_reduce": 2 * (n - 1) / n, "all_gather": n - 1, "reduce_scatter": (n - 1) / n}.get(kind, 1)
+        return int(LATENCY_NS + size * (factor or 1) / link / REACHED)
 
     def p2p(self, send_to=(), receive_from=()):
         """Sends and receives, also those of which all-to-all, gather and scatter consist."""

@@ -167,6 +167,8 @@ def _backward(current):
             return engine(*args, **kwargs)
         finally:
             session.backward_depth -= 1
+            if not session.backward_depth and getattr(session, "groups", None) is not None:
+                session.groups.rejoin()
             if not session.backward_depth and len(session.mode.nodes) > 1 << 18:
                 session.mode.nodes.clear()
 
