@@ -136,29 +136,9 @@ def function(plain, current):
             query, key, value = (t.to(dtype) if t.dtype == torch.float32 else t for t in (query, key, value))
             if attn_mask is not None and attn_mask.dtype == torch.float32:
                 attn_mask = attn_mask.to(dtype)
-        sm = float(current().card.sm)
-        name = choose(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa, sm)
-        need = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value))
-        current().attention[name] += 1
-        if name == "math":
-            return math_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
-        attn_mask = float_mask(attn_mask, query.dtype)
-        if name == "cudnn":
-            return aten._scaled_dot_product_cudnn_attention(
-                query, key, value, attn_mask, need, dropout_p, is_causal, False, scale=scale
-            )[0]
-        if name == "flash":
-            size = query.shape[-1]
-            used = 1.0 / math.sqrt(size) if scale is None else scale
-            query, key, value = (padded_heads(t, 8) for t in (query, key, value))
-            out = aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, False, scale=used)[0]
-            return out[..., :size] if out.shape[-1] != size else out
-        if attn_mask is not None:
-            attn_mask = padded_mask(attn_mask, query, key)
-            need = need or attn_mask.requires_grad
-        return aten._scaled_dot_product_efficient_attention(
-            query, key, value, attn_mask, need, dropout_p, is_causal, scale=scale
-        )[0]
+        return attend(
+            query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, float(current().card.sm), current().attention
+        )
 
     return scaled_dot_product_attention
 
@@ -182,3 +162,30 @@ def math_attention(query, key, value, mask, dropout, causal, scale, gqa):
     if dropout:
         scores = torch.nn.functional.dropout(scores, dropout)
     return torch.matmul(scores, value).to(kind)
+
+
+def attend(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, sm, chosen=None):
+    """The operators that a card runs. `chosen` counts the kernels by name."""
+    name = choose(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa, sm)
+    need = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value))
+    if chosen is not None:
+        chosen[name] += 1
+    if name == "math":
+        return math_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    attn_mask = float_mask(attn_mask, query.dtype)
+    if name == "cudnn":
+        return aten._scaled_dot_product_cudnn_attention(
+            query, key, value, attn_mask, need, dropout_p, is_causal, False, scale=scale
+        )[0]
+    if name == "flash":
+        size = query.shape[-1]
+        used = 1.0 / math.sqrt(size) if scale is None else scale
+        query, key, value = (padded_heads(t, 8) for t in (query, key, value))
+        out = aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, False, scale=used)[0]
+        return out[..., :size] if out.shape[-1] != size else out
+    if attn_mask is not None:
+        attn_mask = padded_mask(attn_mask, query, key)
+        need = need or attn_mask.requires_grad
+    return aten._scaled_dot_product_efficient_attention(
+        query, key, value, attn_mask, need, dropout_p, is_causal, scale=scale
+    )[0]

@@ -64,6 +64,11 @@ def cast(value, dtype):
     return out
 
 
+def casts(args, dtype):
+    """The arguments of an operator in another type. GCC makes them from right to left, and so are their casts."""
+    return [cast(a, dtype) for a in reversed(args)][::-1]
+
+
 def tensors(values):
     for value in values:
         if isinstance(value, torch.Tensor):
@@ -76,7 +81,7 @@ def lower(op):
     def run(*args, **kwargs):
         dtype = torch.get_autocast_dtype("cuda")
         with torch._C._ExcludeDispatchKeyGuard(KEY):
-            return op(*[cast(a, dtype) for a in args], **{k: cast(v, dtype) for k, v in kwargs.items()})
+            return op(*casts(args, dtype), **{k: cast(v, dtype) for k, v in kwargs.items()})
 
     return run
 
@@ -84,7 +89,7 @@ def lower(op):
 def full(op):
     def run(*args, **kwargs):
         with torch._C._ExcludeDispatchKeyGuard(KEY):
-            args = [cast(a, torch.float32) for a in args]
+            args = casts(args, torch.float32)
             return op(*args, **{k: cast(v, torch.float32) for k, v in kwargs.items()})
 
     return run
@@ -119,7 +124,7 @@ def promote(op):
         if any(t.dtype == torch.float32 for t in found):
             widest = torch.float32
         with torch._C._ExcludeDispatchKeyGuard(KEY):
-            return op(*[cast(a, widest) for a in args], **kwargs)
+            return op(*casts(args, widest), **kwargs)
 
     return run
 

@@ -9,13 +9,13 @@ import os
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from . import attention, cudnn_meta, kernels_cudnn
+from . import attention
 
 aten = torch.ops.aten
 
 
 def on_card(tensor):
-    return isinstance(tensor, FakeTensor) and tensor.is_cuda
+    return not torch.compiler.is_compiling() and isinstance(tensor, FakeTensor) and tensor.is_cuda
 
 
 def install(current):
@@ -23,7 +23,6 @@ def install(current):
     if getattr(install, "done", False):
         return
     install.done = True
-    cudnn_meta.install()
     functional = torch.nn.functional
     _dropout(functional)
     torch.batch_norm = _batch_norm(torch.batch_norm)
@@ -124,9 +123,12 @@ def _recurrent(name, plain):
         size = projected if project else size
         per_layer = (4 if biases else 2) + (1 if project else 0)
         buffer = getattr(weights[0], "_flat_buffer", None)
+        mask = None
+        if dropout and training:
+            mask = torch.empty(1 << 20, dtype=torch.uint8, device=input.device)
         out = torch._cudnn_rnn(
             input, list(weights), per_layer, buffer, hidden, cell, MODES[name], size, project, layers, batch_first,
-            dropout, training, both, batch_sizes, None,
+            dropout, training, both, batch_sizes, mask,
         )  # fmt: skip
         return (out[0], out[1], out[2]) if name == "lstm" else (out[0], out[1])
 
@@ -138,8 +140,7 @@ def _flatten_weight(current):
 
     def flatten(weights, per_layer, input_size, mode, hidden, project, layers, batch_first, both):
         session = current()
-        elements = kernels_cudnn.sizes.rnn_weights(mode, input_size, hidden, project, layers, both)
-        flat = torch.empty(elements, dtype=weights[0].dtype, device=weights[0].device)
+        flat = torch.empty(sum(w.numel() for w in weights), dtype=weights[0].dtype, device=weights[0].device)
         at = 0
         for weight in weights:
             part = flat.narrow(0, at, weight.numel()).view(weight.shape)

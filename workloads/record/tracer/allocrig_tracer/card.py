@@ -15,6 +15,11 @@ MULTIPROCESSORS = (  # as the cards' data sheets say
     ("V100", 80), ("T4", 40), ("A10G", 80), ("A10", 72),
 )  # fmt: skip
 
+L2_MIB = (
+    ("H200", 60), ("H100", 50), ("GH200", 60), ("A100", 40), ("L40S", 96), ("L40", 96), ("L4", 48), ("3090", 6),
+    ("4090", 72), ("5090", 96), ("B200", 126), ("GB10", 24), ("V100", 6), ("T4", 4), ("A10G", 6), ("A10", 6),
+)  # fmt: skip
+
 
 def multiprocessors(name, sm):
     """Multiprocessors of a card by its name; of an H100 if the name is not known."""
@@ -47,9 +52,10 @@ def _devices(cuda, current):
     def properties(device=None):
         card = current().card
         major, minor = (int(n) for n in card.sm.split("."))
+        l2 = next((mib for part, mib in L2_MIB if part in card.name), 50) << 20  # as the cards' data sheets say
         return SimpleNamespace(
             name=card.name, major=major, minor=minor, total_memory=card.bytes, multi_processor_count=card.sms,
-            max_threads_per_multi_processor=2048, warp_size=32, regs_per_multiprocessor=65536, L2_cache_size=50 << 20,
+            max_threads_per_multi_processor=2048, warp_size=32, regs_per_multiprocessor=65536, L2_cache_size=l2,
             shared_memory_per_block=49152, shared_memory_per_block_optin=232448, shared_memory_per_multiprocessor=233472,
             is_integrated=0, is_multi_gpu_board=0, gcnArchName="", uuid="0", clock_rate=1980000, memory_clock_rate=2619000,
             memory_bus_width=5120, max_threads_per_block=1024,

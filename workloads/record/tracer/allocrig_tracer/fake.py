@@ -168,6 +168,10 @@ class CardMode(TorchDispatchMode):
         self.unique = (2, 4)  # references to a gradient that only autograd holds: learn_references counts them
         self.outside = {}  # operator -> [count, bytes of outputs] of kernels that kernels.py does not know
 
+    @classmethod
+    def ignore_compile_internals(cls):
+        return True
+
     def hollow(self, tensor, device="cpu"):
         """A fake tensor of the same shape, strides and type on a device; not yet in the ledger."""
         with torch._C._DisableTorchDispatch():
@@ -341,10 +345,6 @@ class CardMode(TorchDispatchMode):
                     ledger.adopt(storage, ledger.request(storage.nbytes(), **where))
             elif step[0] == "take":
                 taken.append(ledger.request(step[1], **{**where, "tag": where["tag"] + " workspace"}))
-            elif step[0] == "probe":
-                taken.append(ledger.request(step[1], **{**where, "tag": where["tag"] + " search"}, may_fail=True))
-            elif step[0] == "empty_cache":
-                ledger.trace.event("c")
             elif step[0] == "give":
                 ledger.release(taken[step[1]])
                 taken[step[1]] = None

@@ -6,7 +6,7 @@ measured, how often they are right, and what is outside.
 from importlib import import_module
 from pathlib import Path
 
-FAMILIES = ("reduce", "blas", "attention", "norm", "cudnn")
+FAMILIES = ("reduce", "blas", "attention", "norm")
 RULES = {}
 NOTHING = set()
 
@@ -25,15 +25,20 @@ def load():
 load()
 
 
+def name_of(func):
+    """The operator's name. One that writes to `out=`, as compiled programs call it, has the kernel of the plain one."""
+    name = str(func)
+    return name[:-3] + "default" if name.endswith(".out") and name not in RULES else name
+
+
 def plan(func, args, kwargs, outs, ctx):
     """The steps of an operator's own memory, or None if it allocates its outputs alone.
 
     func: the operator (an OpOverload, or its name aten.NAME.OVERLOAD); outs: its new outputs.
     Steps, in the order of the real kernel: ("out", i) or ("out", i, bytes), ("take", bytes),
-    ("give", n) for the n-th take, ("keep", key, bytes), and those of kernels_cudnn.py: ("unsure", low,
-    high), ("probe", bytes), ("empty_cache",). What is not given is freed at the end.
+    ("give", n) for the n-th take, ("keep", key, bytes). What is not given is freed at the end.
     """
-    rule = RULES.get(str(func))
+    rule = RULES.get(name_of(func))
     if rule is None:
         return None
     steps = rule(args, kwargs or {}, outs, ctx)
@@ -45,7 +50,7 @@ def plan(func, args, kwargs, outs, ctx):
 
 def known(func):
     """Whether the operator was measured: it has a rule, or was seen to take nothing."""
-    name = str(func)
+    name = name_of(func)
     if name in RULES or name in NOTHING:
         return True
     tags = getattr(func, "tags", ())

@@ -18,11 +18,11 @@ def rounded(size):
 class Block:
     """One request that has not been freed."""
 
-    __slots__ = ("number", "size", "device", "stream", "pinned", "watch")
+    __slots__ = ("number", "size", "device", "stream", "pinned", "watch", "pool")
 
     def __init__(self, number, size, device, stream, pinned):
         self.number, self.size, self.device, self.stream, self.pinned = number, size, device, stream, pinned
-        self.watch = None
+        self.watch, self.pool = None, 0
 
 
 class Ledger:
@@ -49,7 +49,7 @@ class Ledger:
         """The number in the trace of a stream of a device. Stream 0 is the device's default stream."""
         return self.streams.setdefault((device, stream), len(self.streams))
 
-    def request(self, size, device=0, stream=0, tag="", at="", pinned=False, pool=None, may_fail=False):
+    def request(self, size, device=0, stream=0, tag="", at="", pinned=False, pool=None):
         """Writes a request and returns its Block; None for 0 bytes, of which an allocator never hears."""
         if size <= 0 or self.closed or os.getpid() != self.pid:
             return None
@@ -61,14 +61,14 @@ class Ledger:
                 keys["space"] = "pinned"
             else:
                 pool = self.pool if pool is None else pool
-                keys["pool"] = pool or None
+                keys["pool"] = block.pool = pool or None
                 keys["device"] = device or None
                 keys["mempool"] = self.mempool if pool else None
                 self.live[device] += rounded(size)
                 self.peak[device] = max(self.peak[device], self.live[device])
             ordinal = self.ordinal(device, stream)
             fields = (block.number, size) if not ordinal else (block.number, size, ordinal)
-            self.trace.event("p" if may_fail else "a", *fields, **keys, at=at)
+            self.trace.event("a", *fields, **keys, at=at)
             return block
 
     def release(self, block):

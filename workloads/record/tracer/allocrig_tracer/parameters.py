@@ -102,7 +102,8 @@ def _modules(current):
         name = names.get(id(module))
         if not stack or name is None:
             for path, child in module.named_modules():
-                names[id(child)] = path or type(module).__name__
+                parts = [part for part in path.split(".") if part not in ("", "_orig_mod")]  # of torch.compile
+                names[id(child)] = ".".join(parts) or type(getattr(child, "_orig_mod", child)).__name__
             name = names[id(module)]
         stack.append(name)
 
@@ -129,7 +130,7 @@ def _steps(current):
             session.step()
 
     optimizer = importlib.import_module("torch.optim.optimizer")
-    optimizer.register_optimizer_step_post_hook(stepped)
+    optimizer.register_optimizer_step_post_hook(torch._dynamo.disable(stepped))
     for module in (torch.utils._foreach_utils, optimizer):
         types = getattr(module, "_foreach_supported_types", None)
         if types is not None and FakeTensor not in types:

@@ -12,7 +12,8 @@ from types import SimpleNamespace
 
 import torch
 
-from . import autocast, branches, card, distributed, moves, parameters
+from . import compile as compiler
+from . import autocast, branches, card, distributed, graphs, moves, parameters
 from .fake import CardMode, patch_fake_tensor
 from .ledger import Ledger
 from .trace_file import TraceFile
@@ -220,6 +221,8 @@ def start(path, card_name="NVIDIA H100 80GB HBM3", card_bytes=85028372480, sm="9
     card.install(current)
     parameters.install(current)
     branches.install(current)
+    graphs.install(current)
+    compiler.install(current)
     autocast.install()
     moves.install(current)
     distributed.install(current)

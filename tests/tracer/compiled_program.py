@@ -1,0 +1,61 @@
+"""What torch.compile and CUDA graphs ask of the allocator; check_compiled.py has what each step must ask."""
+import torch
+
+device = "cuda"
+x = torch.ones(1024, 1024, device=device)
+weight = torch.ones(1024, 1024, device=device, requires_grad=True)
+
+
+def pointwise(x):
+    return ((x + 1) * 2).relu().sin()
+
+
+def square(x):
+    return (x @ weight).relu().square().sum()
+
+
+fused = torch.compile(pointwise, dynamic=False)
+trained = torch.compile(square)
+replayed = torch.compile(pointwise, mode="reduce-overhead")
+any_size = torch.compile(lambda x: (x * 2).relu(), dynamic=True)
+
+
+def step():
+    torch.cuda.synchronize()
+
+
+step()
+for _ in range(2):  # steps 1 and 2
+    out = fused(x)
+    del out
+    step()
+for _ in range(2):  # steps 3 and 4
+    trained(x).backward()
+    weight.grad = None
+    step()
+with torch.no_grad():
+    for _ in range(4):  # steps 5 to 8
+        out = replayed(x)
+        del out
+        step()
+    for rows in (256, 300, 77):  # steps 9 to 11
+        out = any_size(x[:rows])
+        del out
+        step()
+
+graph = torch.cuda.CUDAGraph()
+with torch.no_grad(), torch.cuda.graph(graph):
+    kept = pointwise(x)
+step()  # 12
+graph.replay()
+step()  # 13
+pool = torch.cuda.MemPool()
+with torch.cuda.use_mem_pool(pool):
+    inside = torch.empty(30 << 20, dtype=torch.uint8, device=device)
+outside = torch.empty(1 << 20, dtype=torch.uint8, device=device)
+del inside, pool
+del kept, graph
+torch.cuda.empty_cache()
+address = torch.cuda.caching_allocator_alloc(5 << 20)
+torch.cuda.caching_allocator_delete(address)
+step()  # 14
