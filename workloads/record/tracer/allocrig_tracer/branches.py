@@ -9,7 +9,7 @@ import os
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from . import attention
+from . import attention, cudnn_meta, kernels_cudnn
 
 aten = torch.ops.aten
 
@@ -23,6 +23,7 @@ def install(current):
     if getattr(install, "done", False):
         return
     install.done = True
+    cudnn_meta.install()
     functional = torch.nn.functional
     _dropout(functional)
     torch.batch_norm = _batch_norm(torch.batch_norm)
@@ -123,12 +124,9 @@ def _recurrent(name, plain):
         size = projected if project else size
         per_layer = (4 if biases else 2) + (1 if project else 0)
         buffer = getattr(weights[0], "_flat_buffer", None)
-        mask = None
-        if dropout and training:
-            mask = torch.empty(1 << 20, dtype=torch.uint8, device=input.device)
         out = torch._cudnn_rnn(
             input, list(weights), per_layer, buffer, hidden, cell, MODES[name], size, project, layers, batch_first,
-            dropout, training, both, batch_sizes, mask,
+            dropout, training, both, batch_sizes, None,
         )  # fmt: skip
         return (out[0], out[1], out[2]) if name == "lstm" else (out[0], out[1])
 
@@ -140,7 +138,8 @@ def _flatten_weight(current):
 
     def flatten(weights, per_layer, input_size, mode, hidden, project, layers, batch_first, both):
         session = current()
-        flat = torch.empty(sum(w.numel() for w in weights), dtype=weights[0].dtype, device=weights[0].device)
+        elements = kernels_cudnn.sizes.rnn_weights(mode, input_size, hidden, project, layers, both)
+        flat = torch.empty(elements, dtype=weights[0].dtype, device=weights[0].device)
         at = 0
         for weight in weights:
             part = flat.narrow(0, at, weight.numel()).view(weight.shape)

@@ -345,6 +345,10 @@ class CardMode(TorchDispatchMode):
                     ledger.adopt(storage, ledger.request(storage.nbytes(), **where))
             elif step[0] == "take":
                 taken.append(ledger.request(step[1], **{**where, "tag": where["tag"] + " workspace"}))
+            elif step[0] == "probe":
+                taken.append(ledger.request(step[1], **{**where, "tag": where["tag"] + " search"}, may_fail=True))
+            elif step[0] == "empty_cache":
+                ledger.trace.event("c")
             elif step[0] == "give":
                 ledger.release(taken[step[1]])
                 taken[step[1]] = None

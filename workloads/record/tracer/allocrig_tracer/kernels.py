@@ -6,7 +6,7 @@ measured, how often they are right, and what is outside.
 from importlib import import_module
 from pathlib import Path
 
-FAMILIES = ("reduce", "blas", "attention", "norm")
+FAMILIES = ("reduce", "blas", "attention", "norm", "cudnn")
 RULES = {}
 NOTHING = set()
 
@@ -36,7 +36,8 @@ def plan(func, args, kwargs, outs, ctx):
 
     func: the operator (an OpOverload, or its name aten.NAME.OVERLOAD); outs: its new outputs.
     Steps, in the order of the real kernel: ("out", i) or ("out", i, bytes), ("take", bytes),
-    ("give", n) for the n-th take, ("keep", key, bytes). What is not given is freed at the end.
+    ("give", n) for the n-th take, ("keep", key, bytes), and those of kernels_cudnn.py: ("unsure", low,
+    high), ("probe", bytes), ("empty_cache",). What is not given is freed at the end.
     """
     rule = RULES.get(name_of(func))
     if rule is None:

@@ -49,7 +49,7 @@ class Ledger:
         """The number in the trace of a stream of a device. Stream 0 is the device's default stream."""
         return self.streams.setdefault((device, stream), len(self.streams))
 
-    def request(self, size, device=0, stream=0, tag="", at="", pinned=False, pool=None):
+    def request(self, size, device=0, stream=0, tag="", at="", pinned=False, pool=None, may_fail=False):
         """Writes a request and returns its Block; None for 0 bytes, of which an allocator never hears."""
         if size <= 0 or self.closed or os.getpid() != self.pid:
             return None
@@ -68,7 +68,7 @@ class Ledger:
                 self.peak[device] = max(self.peak[device], self.live[device])
             ordinal = self.ordinal(device, stream)
             fields = (block.number, size) if not ordinal else (block.number, size, ordinal)
-            self.trace.event("a", *fields, **keys, at=at)
+            self.trace.event("p" if may_fail else "a", *fields, **keys, at=at)
             return block
 
     def release(self, block):

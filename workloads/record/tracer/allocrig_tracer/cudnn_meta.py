@@ -1,0 +1,135 @@
+"""Shapes and strides of the outputs of cuDNN's operators, for FakeTensor.
+
+PyTorch's own shape functions ask C++, which takes the tensors for `meta`: it would choose no kernel of cuDNN, and with
+it no channels-last output. Recurrent networks have no shape function for the backward pass, and none for the reserve.
+"""
+
+import torch
+from torch._meta_registrations import calc_conv_nd_return_shape
+from torch._subclasses import fake_impls
+from torch._subclasses.fake_tensor import FakeTensor
+
+from . import kernels_cudnn
+from .cudnn_library import packed_strides
+
+aten = torch.ops.aten
+
+
+class Maker:
+    """Makes fake tensors like a given one."""
+
+    def __init__(self, mode, like):
+        self.mode, self.like = mode, like
+
+    def __call__(self, shape, last=False, dtype=None):
+        shape = [int(n) for n in shape]
+        last = last and len(shape) in (4, 5)
+        with torch._C._DisableTorchDispatch():
+            elem = torch.empty_strided(shape, packed_strides(shape, last), dtype=dtype or self.like.dtype, device="meta")
+        return FakeTensor(self.mode, elem, self.like.fake_device)
+
+
+def on_card(function, plain):
+    """A function for tensors on the card; others take PyTorch's own way."""
+
+    def serve(mode, func, *args, **kwargs):
+        first = args[0]
+        if not isinstance(first, FakeTensor) or first.fake_device.type != "cuda":
+            if plain is not None:
+                return plain(mode, func, *args, **kwargs)
+            return NotImplemented
+        return function(Maker(mode, first), *args, **kwargs)
+
+    return serve
+
+
+def kind(x, w, stride, padding, dilation, transposed, output_padding, groups):
+    """(the convolution, whether its outputs are channels last)."""
+    view = kernels_cudnn.View.of
+    c = kernels_cudnn.Convolution(view(x), view(w), stride, padding, dilation, transposed, output_padding, groups,
+                                  kernels_cudnn.NAMES.get(x.dtype))  # fmt: skip
+    return c, c.last and c.backend(None) == "cudnn"
+
+
+def convolution(make, x, w, bias, stride, padding, dilation, transposed, output_padding, groups):
+    shape = calc_conv_nd_return_shape(x, w, list(stride), list(padding), list(dilation), transposed, groups,
+                                      list(output_padding) if transposed else None)  # fmt: skip
+    return make(shape, kind(x, w, stride, padding, dilation, transposed, output_padding, groups)[1])
+
+
+def convolution_backward(make, gradient, x, w, bias_sizes, stride, padding, dilation, transposed, output_padding,
+                         groups, output_mask):  # fmt: skip
+    _, last = kind(x, w, stride, padding, dilation, transposed, output_padding, groups)
+    return (
+        make(x.shape, last) if output_mask[0] else None,
+        make(w.shape, last) if output_mask[1] else None,
+        make([gradient.shape[1]]) if output_mask[2] else None,
+    )
+
+
+def batch_norm(make, x, weight, bias, running_mean, running_var, training, exponential_average_factor, epsilon):
+    last = kernels_cudnn.View.of(x).suggests_last()
+    saved = [x.shape[1] if training else 0]
+    return make(x.shape, last), make(saved, dtype=weight.dtype), make(saved, dtype=weight.dtype), make(
+        [0], dtype=torch.uint8)
+
+
+def batch_norm_backward(make, x, gradient, weight, *rest):
+    last = kernels_cudnn.View.of(x).suggests_last()
+    return make(x.shape, last), make(weight.shape, dtype=weight.dtype), make(weight.shape, dtype=weight.dtype)
+
+
+def rnn(make, input, weight, weight_stride0, weight_buf, hx, cx, mode, hidden_size, proj_size, num_layers, batch_first,
+        dropout, train, bidirectional, batch_sizes, dropout_state):  # fmt: skip
+    directions, out = 2 if bidirectional else 1, proj_size or hidden_size
+    batch_first = batch_first and not batch_sizes
+    if batch_sizes:
+        batch, shape = batch_sizes[0], (input.shape[0], out * directions)
+    else:
+        batch, steps = (input.shape[0], input.shape[1]) if batch_first else (input.shape[1], input.shape[0])
+        shape = (steps, batch, out * directions)
+    output = make(shape)
+    hy = make((num_layers * directions, batch, out))
+    cy = make((num_layers * directions, batch, hidden_size) if cx is not None else (0,))
+    arguments = (input, weight, weight_stride0, weight_buf, hx, cx, mode, hidden_size, proj_size, num_layers,
+                 batch_first, dropout, train, bidirectional, batch_sizes, dropout_state)  # fmt: skip
+    reserve = make((kernels_cudnn.reserve_bytes(arguments) if train else 0,), dtype=torch.uint8)
+    if weight_buf is None:
+        weight_buf = make((kernels_cudnn.sizes.rnn_weights(
+            mode, input.shape[-1], hidden_size, proj_size, num_layers, bidirectional),))  # fmt: skip
+    return output.transpose(0, 1) if batch_first else output, hy, cy, reserve, weight_buf
+
+
+def rnn_backward(make, input, weight, weight_stride0, weight_buf, hx, cx, output, grad_output, grad_hy, grad_cy, mode,
+                 hidden_size, proj_size, num_layers, batch_first, dropout, train, bidirectional, batch_sizes,
+                 dropout_state, reserve, output_mask):  # fmt: skip
+    dx, dhx = make(input.shape), make(hx.shape)
+    dcx = make(cx.shape) if cx is not None else None
+    if not output_mask[3]:
+        return dx, dhx, dcx, []
+    if weight_stride0 < 4:  # without biases each gradient is a copy out of the buffer
+        return dx, dhx, dcx, [make(w.shape) for w in weight]
+    flat, gradients, at = make((sum(w.numel() for w in weight),)), [], 0
+    for w in weight:
+        gradients.append(flat.narrow(0, at, w.numel()).view(w.shape))
+        at += w.numel()
+    return dx, dhx, dcx, gradients
+
+
+FUNCTIONS = {
+    aten.convolution.default: convolution,
+    aten.convolution_backward.default: convolution_backward,
+    aten.cudnn_batch_norm.default: batch_norm,
+    aten.cudnn_batch_norm_backward.default: batch_norm_backward,
+    aten._cudnn_rnn.default: rnn,
+    aten._cudnn_rnn_backward.default: rnn_backward,
+}
+
+
+def install():
+    """Puts them in front of PyTorch's own, once."""
+    known = fake_impls.op_implementations_dict
+    for func, function in FUNCTIONS.items():
+        if getattr(known.get(func), "of_card", None) is None:
+            known[func] = on_card(function, known.get(func))
+            known[func].of_card = True
