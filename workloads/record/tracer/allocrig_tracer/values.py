@@ -4,8 +4,10 @@ A fake tensor has no data, but sizes of a program can depend on data: masks, rou
 tensor of integers or booleans (and a tiny one of any type) therefore keeps a real copy on the CPU, as far as it follows
 from known values. Where a value comes from one that is not known, such as the argmax of activations, it is drawn from a
 generator with the tracer's seed. A narrow product of matrices, as the gate of a mixture of experts, is drawn from the
-normal distribution. Drawn values are counted where a size or the program's own control flow uses them.
+normal distribution: the scale of the weights is that of their initialisation, activations have unit scale. Drawn values are counted where a size or the program's own control flow uses them.
 """
+
+import math
 
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor
@@ -89,8 +91,23 @@ def flat(out):
 RANDOM = ("rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "normal", "uniform", "random", "exponential")
 
 
+def follow_scale(func, args, outs):
+    """Keeps the standard deviation of weights, with their storage, from their initialisation on."""
+    target = args[0] if args else None
+    if func in SETS_SCALE and isinstance(target, FakeTensor):
+        low, high = (float(args[1]) if len(args) > 1 else 0.0), (float(args[2]) if len(args) > 2 else 1.0)
+        target.untyped_storage()._scale = (high - low) / math.sqrt(12) if func is aten.uniform_.default else high
+    elif func in COPIES and outs and isinstance(outs[0], FakeTensor):
+        source = args[1] if func is aten.copy_.default else target
+        scale = getattr(source.untyped_storage(), "_scale", None) if source.layout is torch.strided else None
+        if scale is not None:
+            outs[0].untyped_storage()._scale = scale
+
+
 def follow(mode, func, args, kwargs, tensors, outs):
     """Gives the outputs of an operator their values, as far as these are known or can be drawn."""
+    if func in SETS_SCALE or func in COPIES:
+        follow_scale(func, args, outs)
     if not outs or func in KEEPS_INPUT:
         return
     changed = changes_input(func)
@@ -142,7 +159,10 @@ def draw(mode, func, args, fake):
         if not narrow or mode.session.in_backward():
             return None
         with mode.session.paused():
-            return torch.randn(shape, generator=generator).to(fake.dtype)
+            weight = args[-1]
+            scale = getattr(weight.untyped_storage(), "_scale", None)
+            scale = 1.0 if scale is None else scale * math.sqrt(weight.shape[0])
+            return (torch.randn(shape, generator=generator) * scale).to(fake.dtype)
     if not keeps(fake):
         return None
     with mode.session.paused():
@@ -172,6 +192,8 @@ def draw(mode, func, args, fake):
 
 COMPARISONS = {"gt", "lt", "ge", "le", "eq", "ne", "bernoulli", "logical_and", "logical_or", "logical_not", "any", "all"}
 FIXED_TRUTHS = {"isnan": False, "isinf": False, "isfinite": True, "isposinf": False, "isneginf": False}
+SETS_SCALE = {aten.uniform_.default, aten.normal_.default}
+COPIES = {aten._to_copy.default, aten.clone.default, aten.copy_.default}
 GATES = {aten.mm.default, aten.addmm.default}
 EMPTY = {aten.empty, aten.empty_strided, aten.empty_like, aten.new_empty, aten.new_empty_strided}
 KEEPS_INPUT = {aten._amp_foreach_non_finite_check_and_unscale_.default}
