@@ -1,0 +1,333 @@
+"""Checks the tracer of PyTorch programs: run by tests/cli/test_tracer.sh, one process, one recording per check.
+
+Prints `ok NAME` or `FAILED NAME: why` for each check. Exit status 1 if one failed.
+"""
+
+import copy
+import os
+import sys
+import tempfile
+import traceback
+
+import torch
+from allocrig_tracer import session
+
+# The tracer has to start before other modules take functions out of torch.
+session.start(os.path.join(tempfile.mkdtemp(), "first.trace"))
+import torch.nn as nn  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+
+session.stop()
+MIB = 1 << 20
+folder = tempfile.mkdtemp()
+
+
+class Trace:
+    """The events of a trace file: requests as {id: (bytes, keys)}."""
+
+    def __init__(self, path):
+        self.lines = open(path, encoding="utf-8").read().splitlines()
+        self.requests, self.freed, self.live, self.peak = {}, [], 0, 0
+        for line in self.lines:
+            fields = line.split(",")
+            if fields[0] == "a":
+                keys = dict(f.split("=", 1) for f in fields if "=" in f)
+                stream = int(fields[3]) if len(fields) > 3 and fields[3].isdigit() else 0
+                self.requests[int(fields[1])] = (int(fields[2]), keys, stream)
+                if keys.get("space") != "pinned":
+                    self.live += int(fields[2])
+                    self.peak = max(self.peak, self.live)
+            elif fields[0] == "r":
+                self.freed.append(int(fields[1]))
+                size, keys, _ = self.requests[int(fields[1])]
+                self.live -= size if keys.get("space") != "pinned" else 0
+
+    def sizes(self, part):
+        """Bytes of the requests whose tag has this part, in order."""
+        return [size for size, keys, _ in self.requests.values() if part in keys.get("tag", "")]
+
+    def count(self, letter):
+        return sum(line.startswith(letter + ",") for line in self.lines)
+
+    def notes(self, kind):
+        return [line.split(",")[3:] for line in self.lines if line.startswith(f"!,traced,{kind},")]
+
+
+def traced(program, **options):
+    path = os.path.join(folder, "program.trace")
+    session.start(path, **options)
+    try:
+        program()
+    finally:
+        session.stop()
+    return Trace(path)
+
+
+def equal(got, wanted):
+    assert got == wanted, f"got {got}, wanted {wanted}"
+
+
+def check_sizes_and_lifetimes():
+    def program():
+        x = torch.zeros(1000, 256, device="cuda")
+        y = x.half()
+        del x
+        (y + 1).sum()
+
+    trace = traced(program)
+    wanted = [1024000, 512000, 512000, 2]
+    equal([s for s, keys, _ in trace.requests.values() if "workspace" not in keys["tag"]][: len(wanted)], wanted)
+    equal(trace.freed[:2], [0, 2])
+
+
+def check_a_training_step_keeps_what_it_should():
+    """Weights, gradients and both moments of AdamW live at the end; activations do not."""
+    sizes = {}
+
+    def program():
+        model = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 512))
+        optimizer = torch.optim.AdamW(model.parameters())  # before .cuda(): parameters keep their identity
+        model.cuda()
+        for _ in range(2):
+            model(torch.randn(64, 512, device="cuda")).sum().backward()
+            optimizer.step()
+        sizes["allocated"] = torch.cuda.memory_allocated()
+        assert model[0].weight.grad.is_cuda and next(model.parameters()) is model[0].weight
+
+    trace = traced(program)
+    parameters = 2 * (512 * 512 + 512) * 4
+    workspaces = sum(int(size) for name, _, size in trace.notes("rule"))
+    equal(sizes["allocated"], 4 * parameters + workspaces)
+    equal(trace.lines.count("m,step"), 2)
+
+
+def check_tied_weights_stay_one():
+    def program():
+        a, b = nn.Linear(256, 256, bias=False), nn.Linear(256, 256, bias=False)
+        b.weight = a.weight
+        model = nn.Sequential(a, b).to("cuda", torch.bfloat16)
+        assert model[0].weight is model[1].weight
+
+    equal(sum(traced(program).sizes("_to_copy")), 256 * 256 * 2)
+
+
+def check_autocast_casts_weights_once():
+    def program():
+        layer = nn.Linear(128, 128, bias=False).cuda()
+        x = torch.randn(4, 128, device="cuda")
+        with torch.autocast("cuda", torch.bfloat16):
+            y = layer(layer(x))
+            assert y.dtype == torch.bfloat16 and F.softmax(y, -1).dtype == torch.float32
+        assert layer(x).dtype == torch.float32
+
+    equal(traced(program).sizes(":_to_copy").count(128 * 128 * 2), 1)
+
+
+def check_gradients_accumulate_in_place():
+    """Two gradients of one tensor: the sum takes no third block."""
+
+    def program():
+        x = torch.zeros(1024, 256, device="cuda", requires_grad=True)
+        y = x * 2
+        (y.sin().sum() + y.cos().sum()).backward()
+
+    equal(traced(program).sizes("backward:add"), [])
+
+
+def check_recomputation_takes_less():
+    def program(again):
+        def run():
+            layers = nn.ModuleList(nn.Sequential(nn.Linear(256, 1024), nn.GELU(), nn.Linear(1024, 256)) for _ in range(8)).cuda()
+            x = torch.randn(4096, 256, device="cuda")
+            for layer in layers:
+                x = checkpoint(layer, x, use_reentrant=False) if again else layer(x)
+            x.sum().backward()
+
+        return run
+
+    plain, less = traced(program(False)).peak, traced(program(True)).peak
+    assert less < plain / 2, f"{less} of {plain}"
+
+
+def check_sizes_that_depend_on_values():
+    def program():
+        routes = torch.randint(0, 4, (1000,), device="cuda")
+        found = [(routes == e).nonzero().shape[0] for e in range(4)]
+        assert sum(found) == 1000 and min(found) > 150, found
+        values = torch.arange(100, device="cuda")
+        assert values[values % 10 == 0].tolist() == list(range(0, 100, 10))
+        assert values.unique().numel() == 100 and torch.bincount(routes).sum().item() == 1000
+        x = torch.randn(1000, 8, device="cuda")
+        assert x[routes == 0].shape == (found[0], 8) and x.masked_select(x > 0).dim() == 1
+
+    trace = traced(program)
+    drawn = {name for name, _ in trace.notes("drawn")}
+    assert "nonzero" in drawn and "masked_select" in drawn, drawn
+
+
+def check_the_same_seed_gives_the_same_trace():
+    def program():
+        x = torch.randn(500, 64, device="cuda")
+        x[(x @ torch.randn(64, 8, device="cuda")).argmax(1) == 3].sum()
+
+    first, again = traced(program, seed=5).lines, traced(program, seed=5).lines
+    equal(first, again)
+    assert traced(program, seed=6).lines != first
+
+
+def check_streams():
+    def program():
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            x = torch.zeros(4096, device="cuda")
+        torch.cuda.current_stream().wait_stream(side)
+        x.record_stream(torch.cuda.current_stream())
+        del x
+        torch.cuda.synchronize()
+
+    trace = traced(program)
+    equal([stream for _, _, stream in trace.requests.values()], [1])
+    equal([line for line in trace.lines if line[:2] in ("e,", "w,", "u,", "r,")], ["e,0,1", "w,0,0", "u,0,0", "r,0"])
+
+
+def check_pinned_memory():
+    def program():
+        x = torch.randn(1 << 18).pin_memory()
+        assert x.is_pinned() and x.to("cuda", non_blocking=True).is_cuda
+        torch.empty(100, pin_memory=True)
+
+    pinned = [size for size, keys, _ in traced(program).requests.values() if keys.get("space") == "pinned"]
+    equal(pinned, [MIB, 400])
+
+
+def check_convolution_and_normalization():
+    def program():
+        model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2)).cuda()
+        model(torch.randn(4, 3, 32, 32, device="cuda")).sum().backward()
+        assert model[0].weight.grad.shape == (8, 3, 3, 3)
+
+    trace = traced(program)
+    assert trace.sizes(":cudnn_batch_norm") and trace.sizes(":convolution"), trace.lines
+
+
+def check_recurrent_layers():
+    def program():
+        model = nn.LSTM(32, 64, num_layers=2, batch_first=True).cuda()
+        out, (h, c) = model(torch.randn(8, 20, 32, device="cuda"))
+        assert out.shape == (8, 20, 64) and h.shape == (2, 8, 64)
+        out.sum().backward()
+
+    assert traced(program).sizes("_cudnn_rnn")
+
+
+def check_attention_chooses_as_a_card():
+    def program():
+        made = lambda dtype, size=64: [torch.randn(2, 4, 128, size, device="cuda", dtype=dtype) for _ in range(3)]  # noqa: E731
+        F.scaled_dot_product_attention(*made(torch.bfloat16), is_causal=True)
+        F.scaled_dot_product_attention(*made(torch.bfloat16, 160), is_causal=True)
+        F.scaled_dot_product_attention(*made(torch.float32))
+        F.scaled_dot_product_attention(*made(torch.float64))
+        chosen.update(session.current().attention)
+
+    chosen = {}
+    traced(program)
+    equal(chosen, {"cudnn": 1, "flash": 1, "efficient": 1, "math": 1})
+
+
+def check_reading_values_works():
+    def program():
+        loss = torch.ones(3, device="cuda").sum()
+        assert f"{loss:.1f}" == "3.0" and loss.item() == 3.0 and float(loss) == 3.0 and loss.cpu().numpy() == 3.0
+        model = nn.Linear(300, 300).cuda()
+        twin = copy.deepcopy(model)
+        assert twin.weight is not model.weight and twin.weight.is_cuda and isinstance(twin.weight, nn.Parameter)
+        torch.save(model.state_dict(), os.path.join(folder, "model.pt"))
+        assert model.weight.data_ptr() != twin.weight.data_ptr()
+        assert torch.isfinite(model(torch.randn(2, 300, device="cuda"))).all()
+        model.load_state_dict({k: torch.zeros(v.shape) for k, v in model.state_dict().items()})
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+
+    traced(program)
+
+
+def check_a_large_model_needs_no_memory():
+    import resource
+
+    def program():
+        model = nn.Sequential(*[nn.Linear(16384, 16384, dtype=torch.bfloat16) for _ in range(16)])
+        model.cuda()
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    equal(sum(traced(program).sizes("_to_copy")), 16 * (16384 * 16384 + 16384) * 2)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 512 * 1024
+
+
+def check_meta_stays_meta():
+    def program():
+        with torch.device("meta"):
+            model = nn.Linear(64, 64)
+        assert model.weight.is_meta and torch.empty(3, device="meta").is_meta
+        model.to_empty(device="cuda")
+        assert model.weight.is_cuda
+
+    equal(sorted(s for s, _, _ in traced(program).requests.values()), [256, 16384])
+
+
+def check_a_default_device_is_followed():
+    def program():
+        with torch.device("cuda"):
+            model = nn.Linear(64, 64)
+            x = torch.randn(2, 64)
+        assert model.weight.is_cuda and model(x).is_cuda
+
+    assert 16384 in traced(program).sizes("")
+
+
+def check_fused_and_foreach_optimizers():
+    def program(**options):
+        def run():
+            model = nn.Linear(256, 256).cuda()
+            optimizer = torch.optim.AdamW(model.parameters(), **options)
+            model(torch.randn(4, 256, device="cuda")).sum().backward()
+            optimizer.step()
+
+        return run
+
+    names = {}
+    for kind, options in (("default", {}), ("fused", {"fused": True}), ("single", {"foreach": False})):
+        names[kind] = {keys["tag"] for _, keys, _ in traced(program(**options)).requests.values()}
+    assert any("_foreach_sqrt" in n for n in names["default"]) and "sqrt" in names["single"], names
+    assert not any("sqrt" in n for n in names["fused"]), names["fused"]
+
+
+def check_grad_scaler():
+    def program():
+        model = nn.Linear(64, 64).cuda()
+        optimizer, scaler = torch.optim.SGD(model.parameters(), 0.1), torch.amp.GradScaler("cuda")
+        for _ in range(2):
+            with torch.autocast("cuda", torch.float16):
+                loss = model(torch.randn(4, 64, device="cuda")).sum()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        assert scaler.get_scale() == 65536.0
+
+    equal(traced(program).lines.count("m,step"), 2)
+
+
+def main():
+    failed = 0
+    for name, check in list(globals().items()):
+        if name.startswith("check_") and callable(check):
+            try:
+                check()
+                print("ok", name[6:])
+            except Exception:  # noqa: BLE001
+                failed += 1
+                print(f"FAILED {name[6:]}: {traceback.format_exc()}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
