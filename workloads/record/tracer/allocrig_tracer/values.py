@@ -172,6 +172,8 @@ def draw(mode, func, args, fake):
                 return torch.full(shape, fixed, dtype=torch.bool)
             if name not in COMPARISONS:
                 return None
+            if name in ("eq", "ne") and finite_test(args):
+                return torch.full(shape, (name == "eq") == (args[1] is args[0]), dtype=torch.bool)
             return torch.rand(shape, generator=generator) < 0.5
         if name in ("argmax", "argmin", "max", "min", "median", "kthvalue", "mode", "multinomial"):
             bound = args[0].shape[-1] if name == "multinomial" else dim_size(args, 2 if name == "kthvalue" else 1)
@@ -188,6 +190,11 @@ def draw(mode, func, args, fake):
             order = torch.rand(wide, generator=generator).argsort(dim) if wide else torch.zeros((), dtype=torch.int64)
             return order.narrow(dim, 0, shape[dim]).contiguous() if wide else order
         return None
+
+
+def finite_test(args):
+    """Whether a comparison asks for numbers that are not finite, as isfinite does: x == x, abs(x) != inf."""
+    return args[1] is args[0] or isinstance(args[1], float) and math.isinf(args[1])
 
 
 COMPARISONS = {"gt", "lt", "ge", "le", "eq", "ne", "bernoulli", "logical_and", "logical_or", "logical_not", "any", "all"}

@@ -1,0 +1,43 @@
+#!/bin/bash
+# The tracer of PyTorch programs: sizes, lifetimes and values (tests/tracer/check_core.py), and a program that is
+# interrupted or fails.
+# shellcheck disable=SC2317 # functions are called by `check`
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+[ -n "$(command -v python3)" ] || { echo "skip tracer: python3 is not installed" && exit 0; }
+python=${ALLOCRIG_PYTHON:-python3}
+"$python" -c 'import torch' 2>/dev/null || {
+    echo "skip tracer: torch is not installed for $python (ALLOCRIG_PYTHON names another one)" && exit 0
+}
+while read -r word name; do
+    case $word in
+    ok) check "$name" true ;;
+    FAILED) check "${name%%:*}" false ;;
+    *) echo "  $word $name" ;;
+    esac
+done < <(PYTHONPATH=workloads/record/tracer "$python" tests/tracer/check_core.py 2>&1)
+
+# A program that is interrupted, or fails, leaves a trace that says that it is not complete.
+cat >"$TEST_TMP/long.py" <<'END'
+import os
+import signal
+import sys
+
+import torch
+
+x = torch.zeros(1000, device="cuda")
+if sys.argv[1] == "fail":
+    raise ValueError("the program's own error")
+os.kill(os.getpid(), signal.SIGINT if sys.argv[1] == "interrupt" else signal.SIGTERM)
+while True:
+    x = x + 1
+END
+for way in interrupt end fail; do
+    run trace -o "$TEST_TMP/$way.trace" -- "$python" "$TEST_TMP/long.py" "$way"
+    check "${way}_is_not_success" [ "$status" != 0 ]
+    check "${way}_leaves_a_trace" grep -q '^a,0,4000,' "$TEST_TMP/$way.trace"
+    check "${way}_is_not_complete" grep -qx '# complete: no' "$TEST_TMP/$way.trace"
+done
+check the_error_is_shown grep -q "ValueError: the program's own error" "$err"
+finish
