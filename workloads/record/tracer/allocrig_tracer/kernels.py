@@ -6,7 +6,7 @@ measured, how often they are right, and what is outside.
 from importlib import import_module
 from pathlib import Path
 
-FAMILIES = ("reduce", "blas", "attention", "norm", "cudnn")
+FAMILIES = ("reduce", "blas", "attention", "norm", "sort", "index", "image", "misc")
 RULES = {}
 NOTHING = set()
 

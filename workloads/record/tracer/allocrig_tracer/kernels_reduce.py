@@ -282,6 +282,32 @@ def count_nonzero(args, kwargs, outs, ctx):
     return steps.give(wide, mask)
 
 
+def aminmax(args, kwargs, outs, ctx):
+    steps = Steps().out(0).out(1)
+    reduce(steps, args[0], chosen(args[0], argument(args, kwargs, None, "dim")),
+           two(dtype_of(args[0])), ctx)
+    return steps
+
+
+def equal(args, kwargs, outs, ctx):
+    """eq, all, and the value read back."""
+    steps = Steps()
+    if args[0] is args[1] or not numel(args[0]):
+        return steps
+    same, every = steps.take(numel(args[0])), steps.take(1)
+    reduce(steps, args[0], all_dims(args[0]), 1, ctx, "bool", plain_strides(args[0].shape))
+    return steps.give(every, same)
+
+
+def dist(args, kwargs, outs, ctx):
+    """The norm of the difference."""
+    steps = Steps()
+    difference = steps.take(bytes_of(args[0]))
+    steps.out(0)
+    reduce(steps, args[0], all_dims(args[0]), norm_bytes(dtype_of(args[0])), ctx)
+    return steps.give(difference)
+
+
 def itself(name):
     return item_bytes(name)
 
@@ -319,6 +345,7 @@ RULES = {
     "aten.std.correction": with_bytes(welford, 1, 2),
     "aten.var_mean.correction": with_bytes(welford, 1, 2, 2),
     "aten.std_mean.correction": with_bytes(welford, 1, 2, 2),
+    "aten.aminmax.default": aminmax, "aten.equal.default": equal, "aten.dist.default": dist,
     "aten.linalg_vector_norm.default": with_bytes(norm_bytes, 2),
     "aten.count_nonzero.default": count_nonzero,
     "aten.count_nonzero.dim_IntList": count_nonzero,

@@ -139,6 +139,11 @@ class Steps(list):
             self.append(("keep", key, int(size)))
         return self
 
+    def unsure(self, low, high):
+        """The operator takes between low and high bytes that no step names."""
+        self.append(("unsure", int(low), int(high)))
+        return self
+
     def spend(self, *sizes):
         """Temporaries that are taken in order and given in the reverse order."""
         numbers = [self.take(size) for size in sizes]

@@ -17,7 +17,7 @@ WHOLE = {"sum": torch.sum, "mean": torch.mean, "prod": torch.prod, "var": torch.
          "sum_f32": lambda a: torch.sum(a, dtype=torch.float32),
          "sum_f64": lambda a: torch.sum(a, dtype=torch.float64),
          "isfinite": lambda a: torch.isfinite(a).all(),
-         "nanmean": torch.nanmean, "equal": lambda a: torch.equal(a, a)}
+         "nanmean": torch.nanmean}
 FLOAT = {"mean", "var", "std", "norm", "norm1", "norm0", "norminf", "var_mean", "nanmean"}
 DIMS = {"sum": torch.sum, "mean": torch.mean, "amax": torch.amax, "var": torch.var,
         "norm": lambda a, d: torch.linalg.vector_norm(a, 2, d),

@@ -1,0 +1,116 @@
+"""Pooling, resizing, sampling and patches: copies of inputs that a kernel cannot read in place.
+
+Source: PyTorch 2.11, aten/src/ATen/native/cuda/: UpSampleNearest2d.cu, UpSampleBilinear2d.cu,
+UpSampleBicubic2d.cu, AdaptiveMaxPooling2d.cu, DilatedMaxPool2d.cu, MaxUnpooling.cu,
+ReflectionPad.cu, Im2Col.cu; aten/src/ATen/native/AffineGridGenerator.cpp.
+"""
+from .kernels_blas import keep_cublas
+from .kernels_shape import (Steps, argument, bytes_of, channels_last, contiguous, item_bytes, numel,
+                            product)
+
+
+def resize(places, few=0):
+    """The result and the inputs are copied if they are not contiguous; with `few`, channels_last
+    tensors of at least that many channels are not."""
+    def rule(args, kwargs, outs, ctx):
+        steps = Steps().out(0)
+        out = outs[0]
+        if few and channels_last(args[0]) and int(out.shape[1]) >= few:
+            return steps
+        made = [] if contiguous(out) else [steps.take(bytes_of(out))]
+        made += [steps.take(bytes_of(args[p])) for p in places if not contiguous(args[p])]
+        return steps.give(*reversed(made))
+    return rule
+
+
+def copied(places, first=False, also_out=False):
+    """Contiguous copies of some arguments, after the outputs or (first) before them."""
+    def rule(args, kwargs, outs, ctx):
+        steps = Steps()
+        if not first:
+            for index in range(len(outs)):
+                steps.out(index)
+        made = [steps.take(bytes_of(args[p])) for p in places if not contiguous(args[p])]
+        if also_out and not contiguous(outs[0]):
+            made.append(steps.take(bytes_of(outs[0])))
+        if first:
+            for index in range(len(outs)):
+                steps.out(index)
+        return steps.give(*reversed(made))
+    return rule
+
+
+def adaptive_max(args, kwargs, outs, ctx):
+    steps = Steps().out(0).out(1)
+    made = [steps.take(bytes_of(t)) for t in (outs[0], outs[1], args[0]) if not contiguous(t)]
+    return steps.give(*reversed(made))
+
+
+def max_pool_backward(args, kwargs, outs, ctx):
+    """The gradient is copied into the order of the input (channels_last or plain)."""
+    grad, tensor, places = args[0], args[1], args[-1]
+    steps = Steps().out(0)
+    made = []
+    for value in (grad, places):
+        if hasattr(value, "stride"):
+            fits = channels_last(value) or contiguous(value) and channels_last_trivial(value)
+            if not (fits if channels_last(tensor) else contiguous(value)):
+                made.append(steps.take(bytes_of(value)))
+    return steps.give(*reversed(made))
+
+
+def channels_last_trivial(tensor):
+    """Contiguous in both orders: one channel, or one pixel."""
+    shape = [int(s) for s in tensor.shape]
+    return len(shape) >= 3 and (shape[1] == 1 or product(shape[2:]) == 1)
+
+
+def im2col(args, kwargs, outs, ctx):
+    """The input is copied; once more if it is not contiguous."""
+    steps = Steps()
+    made = [steps.take(bytes_of(args[0]))]
+    if not contiguous(args[0]):
+        made.append(steps.take(bytes_of(args[0])))
+    return steps.out(0).give(*made)
+
+
+def unfold_backward(args, kwargs, outs, ctx):
+    """The positions along the dimension."""
+    shape, dim = args[1], int(args[2])
+    return Steps().out(0).spend(int(shape[dim]) * 8)
+
+
+def affine_grid(args, kwargs, outs, ctx):
+    """The base grid, its columns and rows, then a product."""
+    theta, size = args[0], [int(s) for s in args[1]]
+    item = item_bytes(theta)
+    dims = size[2:]
+    steps = Steps()
+    grid = steps.take(size[0] * product(dims) * (len(dims) + 1) * item)
+    for length in reversed(dims):
+        line = [steps.take(length * item), steps.take(length * item), steps.take(length * item)]
+        steps.give(*line)
+    steps.out(0)
+    keep_cublas(steps, ctx)
+    return steps.give(grid)
+
+
+RULES = {
+    "aten.upsample_nearest2d.default": resize((0,), 4),
+    "aten.upsample_nearest2d_backward.default": resize((0,), 4),
+    "aten._upsample_nearest_exact2d.default": resize((0,), 4),
+    "aten._upsample_nearest_exact2d_backward.default": resize((0,), 4),
+    "aten.upsample_bilinear2d_backward.default": resize((0,), 4),
+    "aten.upsample_bicubic2d_backward.default": copied((0,)),
+    "aten._upsample_bilinear2d_aa.default": resize((0,)),
+    "aten._upsample_bicubic2d_aa.default": resize((0,)),
+    "aten._upsample_bilinear2d_aa_backward.default": copied((0,)),
+    "aten._upsample_bicubic2d_aa_backward.default": copied((0,)),
+    "aten.adaptive_max_pool2d.default": adaptive_max,
+    "aten.adaptive_max_pool2d_backward.default": copied((0, 2), also_out=True),
+    "aten.max_pool2d_with_indices_backward.default": max_pool_backward,
+    "aten.max_unpool2d.default": copied((0, 1), first=True),
+    "aten.reflection_pad2d.default": copied((0,)),
+    "aten.im2col.default": im2col, "aten.unfold_backward.default": unfold_backward,
+    "aten.affine_grid_generator.default": affine_grid,
+}

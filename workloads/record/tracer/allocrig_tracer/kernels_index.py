@@ -1,0 +1,327 @@
+"""Indexing, scattering and embeddings.
+
+Source: PyTorch 2.11, aten/src/ATen/native/cuda/Indexing.cu (index_put with accumulation sorts a
+linear index), Nonzero.cu, IndexKernel.cpp, Embedding.cu, EmbeddingBackwardKernel.cu,
+EmbeddingBag.cu, aten/src/ATen/native/TensorAdvancedIndexing.cpp.
+"""
+from . import kernels_cub as cub
+from .kernels_reduce import reduce
+from .kernels_shape import (HALF, Steps, argument, bytes_of, ceil_div, contiguous, dtype_of, is_tensor,
+                            item_bytes, numel, on_card, product, round_up)
+
+FEW = 3072  # embedding_dense_backward sorts more indices than these
+
+
+def nonzero_places(steps, tensor, found, ctx):
+    """at::nonzero: the number, then the places (found * dimensions numbers of 8 bytes)."""
+    number = steps.take(4)
+    steps.spend(cub.count(numel(tensor), ctx.sms))
+    places = found(steps)
+    steps.spend(cub.select_flagged(numel(tensor)))
+    steps.give(number)
+    return places
+
+
+def nonzero(args, kwargs, outs, ctx):
+    steps = Steps()
+    if not numel(args[0]):
+        return steps
+    nonzero_places(steps, args[0], lambda s: s.out(0), ctx)
+    return steps
+
+
+def masks(indices):
+    return [i for i in indices if is_tensor(i) and dtype_of(i) in ("bool", "uint8")]
+
+
+def index(args, kwargs, outs, ctx):
+    """A mask becomes places first; how many there are is read off the result."""
+    tensor, indices = args[0], args[1]
+    found = masks(indices)
+    steps = Steps()
+    copied = [steps.take(bytes_of(i)) for i in indices if is_tensor(i) and not on_card(i)
+              and len(i.shape)]
+    if len(found) != 1:
+        return None if found else steps.out(0).give(*reversed(copied))
+    mask = found[0]
+    rest = product(s for d, s in enumerate(tensor.shape) if d >= len(mask.shape))
+    count = numel(outs[0]) // max(1, rest)
+    places = nonzero_places(steps, mask, lambda s: s.take(count * len(mask.shape) * 8), ctx)
+    return steps.out(0).give(places)
+
+
+def check_range(steps, tensor, count, ctx):
+    """The largest and the smallest index are read back."""
+    for _ in range(2):
+        value = steps.take(8)
+        reduce(steps, tensor, (0,), 8, ctx, "int64", [1], shape=[count])
+        steps.give(steps.take(1))
+        steps.give(value)
+
+
+def sorted_put(steps, tensor, indices, count, values, ctx):
+    """index_put_with_sort_kernel: the linear index, its sort with the positions."""
+    linear, places = None, [p for p, i in enumerate(indices) if i is not None]
+    for number in range(len(places)):
+        check_range(steps, None, count, ctx)
+        first, second = steps.take(count * 8), steps.take(count * 8)
+        if linear is None:
+            linear = second
+            steps.give(first)
+        else:
+            steps.give(first, second)
+    expanded = steps.take(values)
+    made = [steps.take(count * 8), steps.take(count * 8), steps.take(count * 8)]
+    if getattr(ctx, "deterministic_algorithms", False):
+        steps.spend(8)
+    shape = [int(s) for s in tensor.shape]
+    last = max(places) if places else 0
+    slice_size = product(shape[last + 1:])
+    largest = max(0, product(shape) - 1) // max(1, slice_size)
+    steps.spend(cub.radix(count, 8, 8, cub.bits_of(largest)))
+    steps.give(*reversed(made))
+    return steps.give(expanded, linear)
+
+
+def index_put(outputs):
+    def rule(args, kwargs, outs, ctx):
+        tensor, indices, values = args[0], args[1], args[2]
+        accumulate = argument(args, kwargs, 3, "accumulate", False)
+        steps = Steps()
+        if outputs:
+            steps.out(0)
+        brought = None
+        found = masks(indices)
+        if found and not accumulate and numel(values) == 1:
+            return None if on_card(values) else Steps()  # masked_fill
+        if not on_card(values):
+            brought = steps.take(bytes_of(values))
+        sorts = accumulate or getattr(ctx, "deterministic_algorithms", False)
+        if not found and not sorts:
+            return steps.give(brought)
+        if len(found) > 1 or any(is_tensor(i) and not on_card(i) for i in indices):
+            return None
+        width, places = 1, None
+        if found:
+            mask = found[0]
+            dims = len(mask.shape)
+            rest = product(s for d, s in enumerate(tensor.shape) if d >= dims)
+            count = numel(values) // max(1, rest) if numel(values) > 1 else numel(mask) // 2
+            places = nonzero_places(steps, mask, lambda s: s.take(count * dims * 8), ctx)
+            if not sorts:
+                return steps.give(places)
+            indices = [True] * dims
+        else:
+            count = max(numel(i) for i in indices if i is not None)
+        if not count:
+            return steps
+        places_of = [p for p, i in enumerate(indices) if i is not None]
+        width = product(s for p, s in enumerate(tensor.shape)
+                        if p >= len(indices) or indices[p] is None)
+        full = count * width * item_bytes(tensor)
+        expand = full if numel(values) != count * width and places_of == [0] else 0
+        if places is not None:
+            rest = Steps()
+            rest.taken = steps.taken
+            sorted_put(rest, tensor, indices, count, 0, ctx)
+            free_after_linear(rest, len(indices), count, places)
+            steps.extend(rest)
+        else:
+            sorted_put(steps, tensor, indices, count, expand, ctx)
+        return steps.give(brought)
+    return rule
+
+
+def free_after_linear(steps, number, count, places):
+    """The places of a mask are freed once the linear index of their columns is made: before the
+    sort takes its first tensor."""
+    need = 2 * number
+    for position, step in enumerate(steps):
+        if step == ("take", count * 8):
+            need -= 1
+        elif need == 0 and step[0] == "take":
+            break
+        if need < 0:
+            break
+    else:
+        position = len(steps)
+    steps.insert(position, ("give", places))
+
+
+def masked_select(args, kwargs, outs, ctx):
+    tensor, mask = args[0], args[1]
+    shape = broadcast(tensor.shape, mask.shape)
+    total = product(shape)
+    steps = Steps()
+    if not total:
+        return steps.out(0)
+    copy = steps.take(total) if numel(mask) != total else None
+    number = steps.take(4)
+    steps.spend(cub.count(total, ctx.sms))
+    places = steps.take(numel(outs[0]) * len(shape) * 8)
+    steps.spend(cub.select_flagged(total))
+    steps.give(number, copy).out(0)
+    return steps.give(places)
+
+
+def broadcast(first, second):
+    first, second = [int(s) for s in first], [int(s) for s in second]
+    size = max(len(first), len(second))
+    first, second = [1] * (size - len(first)) + first, [1] * (size - len(second)) + second
+    return [b if a == 1 else a for a, b in zip(first, second)]
+
+
+def masked_scatter(outputs):
+    def rule(args, kwargs, outs, ctx):
+        tensor = args[0]
+        steps = Steps()
+        if outputs:
+            steps.out(0)
+        if numel(tensor):
+            copy = numel(tensor) if numel(args[1]) != numel(tensor) else 0
+            steps.spend(numel(tensor) * 8, copy, cub.scan(numel(tensor), 8))
+        return steps
+    return rule
+
+
+def index_add(args, kwargs, outs, ctx):
+    """In deterministic mode index_put with accumulation, after a product of source and alpha."""
+    steps = Steps().out(0)
+    tensor, dim, places, source = args[0], int(args[1]), args[2], args[3]
+    if not getattr(ctx, "deterministic_algorithms", False):
+        return steps
+    scaled = steps.take(bytes_of(source))
+    sorted_put(steps, tensor, [None] * dim + [True], numel(places), 0, ctx)
+    return steps.give(scaled)
+
+
+def scatter_add(args, kwargs, outs, ctx):
+    """In deterministic mode index_put with accumulation, for tensors of one dimension."""
+    steps = Steps().out(0)
+    if not getattr(ctx, "deterministic_algorithms", False) or len(args[0].shape) != 1:
+        return steps
+    source = args[3]
+    copy = 0 if contiguous(source) else bytes_of(source)
+    sorted_put(steps, args[0], [True], numel(args[2]), copy, ctx)
+    return steps
+
+
+def reduce_mean(place_source, self_first):
+    """index_reduce and scatter_reduce of a mean: counts of self's and source's size."""
+    def rule(args, kwargs, outs, ctx):
+        how = args[place_source + 1]
+        steps = Steps().out(0)
+        if how != "mean":
+            return steps
+        counts, ones = bytes_of(args[0]), bytes_of(args[place_source])
+        if self_first:
+            first = steps.take(counts)
+            steps.spend(ones).spend(numel(args[0]))
+            return steps.give(first)
+        return steps.spend(ones, counts, numel(args[0]))
+    return rule
+
+
+def repeat_interleave(args, kwargs, outs, ctx):
+    """The cumulated repeats, and a check that none is negative if the result's size is unknown."""
+    tensor = args[0]
+    count = numel(tensor)
+    steps = Steps()
+    if not count:
+        return steps.out(0)
+    item = item_bytes(tensor)
+    total = steps.take(count * 8)
+    cast = steps.take(count * 8) if item != 8 else None
+    steps.spend(cub.scan(count, 8)).give(cast)
+    if argument(args, kwargs, None, "output_size") is None:
+        steps.spend(count, 1)
+    return steps.out(0).give(total)
+
+
+def adds_atomically(segments, parts, width, ctx):
+    """use_fused_kernel: few rows with many indices each."""
+    warped = round_up(width, 32)
+    grid = ceil_div(segments * warped, min(warped, 1024))
+    return (grid < ctx.sms * 4 and parts > grid * 4
+            and not getattr(ctx, "deterministic_algorithms", False))
+
+
+def sorted_gradient(steps, grad, count, rows, item_index, ctx, by_frequency, bags=False):
+    """embedding_backward_cuda_kernel, with the sort before it."""
+    each = count * item_index
+    ordered, places, order = steps.take(each), steps.take(each), steps.take(each)
+    steps.spend(cub.radix(count, item_index, item_index)).give(order)
+    counts = None
+    if by_frequency:
+        counts = steps.take(each)
+        steps.spend(cub.scan_by_key(count)).spend(cub.scan_by_key(count))
+    steps.out(0)
+    offsets, number, keys = steps.take(each), steps.take(8), steps.take(each)
+    steps.spend(cub.unique_by_key(count)).give(keys)
+    segments = min(count, rows)
+    partial = [steps.take(segments * item_index), steps.take(segments * item_index)]
+    steps.spend(cub.scan(segments, item_index))
+    total = steps.take(8)
+    parts = count // 10 + segments
+    width = int(grad.shape[-1])
+    wide = 8 if dtype_of(grad) == "float64" else 4
+    starts = steps.take(parts * item_index)
+    extra = None
+    if adds_atomically(segments, parts, width, ctx) and not bags:
+        # each part adds to its row; float16 and bfloat16 in a copy of float32
+        sums = steps.take(parts * item_index)
+        if dtype_of(grad) in HALF:
+            extra = steps.take(rows * width * 4)
+    else:
+        sums = steps.take(parts * width * wide)
+    steps.give(extra, sums, starts, total, *reversed(partial))
+    return steps.give(number, offsets, counts, places, ordered)
+
+
+def embedding_dense_backward(args, kwargs, outs, ctx):
+    grad, indices, rows = args[0], args[1], int(args[2])
+    by_frequency = bool(args[4])
+    count = numel(indices)
+    steps = Steps()
+    if not count or count <= FEW and not by_frequency:
+        return steps.out(0)
+    copy = None if contiguous(grad) else steps.take(bytes_of(grad))
+    sorted_gradient(steps, grad, count, rows, item_bytes(indices), ctx, by_frequency)
+    return steps.give(copy)
+
+
+def embedding_bag(args, kwargs, outs, ctx):
+    steps = Steps()
+    for place in (2, 1, 0, 3):
+        steps.out(place)
+    return steps
+
+
+def embedding_bag_backward(args, kwargs, outs, ctx):
+    grad, indices, rows = args[0], args[1], int(args[6])
+    by_frequency, mode, sparse = bool(args[7]), int(args[8]), bool(args[9])
+    steps = Steps()
+    if sparse:
+        return None
+    if mode == 2 or not numel(indices):
+        return steps.out(0)
+    return sorted_gradient(steps, grad, numel(indices), rows, item_bytes(indices), ctx,
+                           by_frequency, True)
+
+
+RULES = {
+    "aten.nonzero.default": nonzero, "aten.index.Tensor": index,
+    "aten.index_put.default": index_put(True), "aten.index_put_.default": index_put(False),
+    "aten._unsafe_index_put.default": index_put(True),
+    "aten.masked_select.default": masked_select,
+    "aten.masked_scatter.default": masked_scatter(True),
+    "aten.masked_scatter_.default": masked_scatter(False),
+    "aten.index_add.default": index_add, "aten.scatter_add.default": scatter_add,
+    "aten.index_reduce.default": reduce_mean(3, True),
+    "aten.scatter_reduce.two": reduce_mean(3, False),
+    "aten.repeat_interleave.Tensor": repeat_interleave,
+    "aten.embedding_dense_backward.default": embedding_dense_backward,
+    "aten._embedding_bag.default": embedding_bag,
+    "aten._embedding_bag_forward_only.default": embedding_bag,
+    "aten._embedding_bag_backward.default": embedding_bag_backward,
+}

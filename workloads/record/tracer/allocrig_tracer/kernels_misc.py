@@ -1,0 +1,234 @@
+"""Losses, copies between host and card, lists of tensors, distances, and outputs in another order.
+
+Source: PyTorch 2.11, aten/src/ATen/native/Loss.cpp, LossCTC.cu, cuda/Copy.cu, cuda/ForeachReduceOp.cu,
+Distance.cpp, TensorTransformations.cu, RNN.cu, Dropout.cu.
+"""
+from .kernels_blas import keep_cublas
+from .kernels_reduce import accumulator_bytes, all_dims, reduce
+from .kernels_shape import (Steps, argument, bytes_of, ceil_div, contiguous, dense, dtype_of,
+                            is_tensor, item_bytes, numel, on_card, product, strides_of)
+
+CHUNK = 65536  # elements of a chunk of the multi-tensor kernels
+
+
+def order(*places):
+    """No memory of its own, but outputs in another order."""
+    def rule(args, kwargs, outs, ctx):
+        steps = Steps()
+        for place in places:
+            steps.out(place)
+        return steps
+    return rule
+
+
+def broadcast_bytes(args):
+    """Bytes of the elementwise loss of input and target."""
+    first, second = [[int(s) for s in t.shape] for t in args[:2]]
+    size = max(len(first), len(second))
+    pairs = zip([1] * (size - len(first)) + first, [1] * (size - len(second)) + second)
+    return product(max(a, b) for a, b in pairs) * item_bytes(args[0])
+
+
+def whole(steps, tensor, ctx):
+    """The sum of a contiguous tensor like `tensor`."""
+    reduce(steps, tensor, (0,), accumulator_bytes(dtype_of(tensor)), ctx, strides=[1],
+           shape=[numel(tensor)])
+
+
+def loss(place, temporaries, keeps):
+    """A loss of elements, reduced (mean and sum). keeps: the result keeps the storage of all
+    elements, of which it is the first; temporaries: tensors of all elements."""
+    def rule(args, kwargs, outs, ctx):
+        steps = Steps()
+        size = broadcast_bytes(args)
+        if int(argument(args, kwargs, place, "reduction", 1)) == 0:
+            return steps.out(0)
+        if keeps:
+            steps.out(0, size)
+            made = [steps.take(size) if temporaries else steps.take(item_bytes(args[0]))]
+        else:
+            made = [steps.take(size) for _ in range(temporaries)]
+            steps.out(0)
+        whole(steps, args[0], ctx)
+        return steps.give(*reversed(made))
+    return rule
+
+
+def soft_margin_backward(args, kwargs, outs, ctx):
+    size = broadcast_bytes(args[1:])
+    steps = Steps()
+    made = [steps.take(size) for _ in range(3)]
+    return steps.give(made[1], made[0]).out(0).give(made[2])
+
+
+def multi_margin(args, kwargs, outs, ctx):
+    rows = int(args[0].shape[0]) if len(args[0].shape) > 1 else 0
+    steps = Steps().out(0)
+    return steps.spend(rows * item_bytes(args[0])) if argument(
+        args, kwargs, 5, "reduction", 1) else steps
+
+
+def multilabel_margin(args, kwargs, outs, ctx):
+    rows = int(args[0].shape[0]) if len(args[0].shape) > 1 else 0
+    steps = Steps().out(1)
+    made = steps.take(rows * item_bytes(args[0])) if int(args[2]) else None
+    return steps.out(0).give(made)
+
+
+def ctc(backward):
+    """Lengths and offsets of the batch; log_beta in the backward pass."""
+    def rule(args, kwargs, outs, ctx):
+        tensor = args[1] if backward else args[0]
+        batch = int(tensor.shape[1]) if len(tensor.shape) == 3 else 1
+        steps = Steps()
+        made = [steps.take(batch * 8) for _ in range(3)]
+        if backward:
+            beta = steps.take(bytes_of(args[6]))
+            steps.out(0).give(beta)
+        else:
+            steps.out(1).out(0)
+        return steps.give(made[1], made[0], made[2])
+    return rule
+
+
+def alike(first, second):
+    """Both lie without gaps, in the same order of dimensions."""
+    return dense(first) and dense(second) and [
+        s for s, n in zip(strides_of(first), first.shape) if int(n) > 1] == [
+        s for s, n in zip(strides_of(second), second.shape) if int(n) > 1]
+
+
+def transfer(steps, target, source, non_blocking):
+    """copy_requires_temporaries of Copy.cu, for copies between host and card."""
+    if on_card(target) == on_card(source):
+        return steps
+    same = dtype_of(target) == dtype_of(source)
+    if same and list(target.shape) == list(source.shape) and alike(target, source):
+        return steps
+    if on_card(target):
+        if non_blocking and not same:
+            return steps.spend(numel(target) * item_bytes(source))
+        if not contiguous(target):
+            return steps.spend(bytes_of(target))
+        return steps
+    if not contiguous(source):
+        return steps.spend(numel(target) * item_bytes(source))
+    return steps
+
+
+def copy_(args, kwargs, outs, ctx):
+    return transfer(Steps(), args[0], args[1], argument(args, kwargs, 2, "non_blocking", False))
+
+
+def to_copy(args, kwargs, outs, ctx):
+    return transfer(Steps().out(0), outs[0], args[0], kwargs.get("non_blocking", False))
+
+
+def foreach_norm(args, kwargs, outs, ctx):
+    """A partial norm for each chunk of the longest tensor, of every tensor."""
+    tensors, kind = args[0], float(argument(args, kwargs, 1, "ord", 2))
+    steps = Steps()
+    if kind not in (1.0, 2.0, float("inf")):
+        for index, tensor in enumerate(tensors):
+            steps.out(index)
+            reduce(steps, tensor, all_dims(tensor), accumulator_bytes(dtype_of(tensor)), ctx)
+        return steps
+    longest = max([ceil_div(numel(t), CHUNK) for t in tensors] or [0])
+    item = 8 if dtype_of(tensors[0]) == "float64" else 4
+    made = steps.take(len(tensors) * longest * item)
+    for index in range(len(tensors)):
+        steps.out(index)
+    return steps.give(made)
+
+
+def foreach_max(args, kwargs, outs, ctx):
+    tensors = args[0]
+    steps = Steps()
+    for index in range(len(tensors)):
+        steps.out(index)
+    longest = max([ceil_div(numel(t), CHUNK) for t in tensors] or [0])
+    return steps.spend(len(tensors) * longest * item_bytes(tensors[0]))
+
+
+def roll(args, kwargs, outs, ctx):
+    """Several dimensions are rolled one after another."""
+    dims = argument(args, kwargs, 2, "dims", [])
+    steps = Steps()
+    made = [steps.take(bytes_of(args[0])) for _ in range(max(0, len(dims) - 1))]
+    return steps.out(0).give(*reversed(made))
+
+
+def renorm(args, kwargs, outs, ctx):
+    return Steps().out(0).spend(int(args[0].shape[int(args[2])]) * 4)
+
+
+def euclidean(args, kwargs, outs, ctx):
+    """The product of [-2 a, |a|^2, 1] and [b, 1, |b|^2]."""
+    first, second = args[0], args[1]
+    item, width = item_bytes(first), int(first.shape[-1])
+    rows, others = numel(first) // width, numel(second) // width
+    steps = Steps()
+    squares = steps.take(bytes_of(first))
+    norm = steps.take(rows * item)
+    steps.give(squares)
+    ones = steps.take(rows * item)
+    squares = steps.take(bytes_of(second))
+    norm2 = steps.take(others * item)
+    steps.give(squares)
+    ones2 = steps.take(others * item)
+    scaled = steps.take(bytes_of(first))
+    left = steps.take(rows * (width + 2) * item)
+    steps.give(ones, norm, scaled)
+    right = steps.take(others * (width + 2) * item)
+    steps.give(norm2, ones2).out(0)
+    keep_cublas(steps, ctx)
+    return steps.give(right, left)
+
+
+def cdist_backward(args, kwargs, outs, ctx):
+    """A gradient for each pair of rows, summed afterwards."""
+    grad, first = args[0], args[1]
+    steps = Steps().out(0)
+    made = steps.take(numel(grad) * int(first.shape[-1]) * item_bytes(first))
+    return steps.give(made)
+
+
+def varlen(args, kwargs, outs, ctx):
+    steps = Steps().out(0).out(1)
+    first = steps.take(16)
+    steps.spend(8)
+    return steps.out(2).give(first)
+
+
+def varlen_backward(args, kwargs, outs, ctx):
+    """softmax_d and dq_accum over all tokens, 128 more for each sequence."""
+    from .kernels_attention import width_rounded
+    query = args[1]
+    tokens, heads, width = [int(s) for s in query.shape]
+    sequences = numel(args[6]) - 1
+    rows = (tokens + 128 * sequences) * heads * 4
+    steps = Steps().out(0).out(1).out(2)
+    return steps.spend(rows, rows * width_rounded(width))
+
+
+RULES = {
+    "aten.native_dropout.default": order(1, 0), "aten.nll_loss2d_forward.default": order(1, 0),
+    "aten._thnn_fused_lstm_cell.default": order(2, 0, 1),
+    "aten._thnn_fused_gru_cell.default": order(1, 0),
+    "aten.mse_loss.default": loss(2, 1, True), "aten.smooth_l1_loss.default": loss(2, 1, True),
+    "aten.huber_loss.default": loss(2, 1, False),
+    "aten.binary_cross_entropy.default": loss(3, 0, True),
+    "aten.soft_margin_loss.default": loss(2, 0, True),
+    "aten.binary_cross_entropy_with_logits.default": loss(4, 2, False),
+    "aten.soft_margin_loss_backward.default": soft_margin_backward,
+    "aten.multi_margin_loss.default": multi_margin,
+    "aten.multilabel_margin_loss_forward.default": multilabel_margin,
+    "aten._ctc_loss.default": ctc(False), "aten._ctc_loss_backward.default": ctc(True),
+    "aten._ctc_loss.Tensor": ctc(False), "aten._ctc_loss_backward.Tensor": ctc(True),
+    "aten.copy_.default": copy_, "aten._to_copy.default": to_copy,
+    "aten._foreach_norm.Scalar": foreach_norm, "aten._foreach_max.default": foreach_max,
+    "aten.roll.default": roll, "aten.renorm.default": renorm,
+    "aten._euclidean_dist.default": euclidean, "aten._cdist_backward.default": cdist_backward,
+    "torch_attn._varlen_attn.default": varlen,
+    "torch_attn._varlen_attn_backward.default": varlen_backward,
+}
