@@ -6,7 +6,7 @@ measured, how often they are right, and what is outside.
 from importlib import import_module
 from pathlib import Path
 
-FAMILIES = ("reduce", "blas", "attention", "norm", "sort", "index", "image", "misc")
+FAMILIES = ("reduce", "blas", "attention", "norm", "sort", "index", "image", "misc", "linalg")
 RULES = {}
 NOTHING = set()
 
@@ -36,17 +36,17 @@ def plan(func, args, kwargs, outs, ctx):
 
     func: the operator (an OpOverload, or its name aten.NAME.OVERLOAD); outs: its new outputs.
     Steps, in the order of the real kernel: ("out", i) or ("out", i, bytes), ("take", bytes),
-    ("give", n) for the n-th take, ("keep", key, bytes), and those of kernels_cudnn.py: ("unsure", low,
-    high), ("probe", bytes), ("empty_cache",). What is not given is freed at the end.
+    ("give", n) for the n-th take, ("keep", key, bytes), ("unsure", low, high). What is not given is
+    freed at the end.
     """
     rule = RULES.get(name_of(func))
     if rule is None:
         return None
     steps = rule(args, kwargs or {}, outs, ctx)
-    if not steps or all(step[0] == "out" and len(step) == 2 for step in steps) and [
-            step[1] for step in steps] == sorted(step[1] for step in steps):
+    if not steps:
         return None
-    return steps
+    order = [step[1] if step[:1] == ("out",) and len(step) == 2 else -1 for step in steps]
+    return None if -1 not in order and order == sorted(order) else steps
 
 
 def known(func):

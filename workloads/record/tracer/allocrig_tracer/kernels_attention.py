@@ -3,9 +3,10 @@
 Source: PyTorch 2.11, aten/src/ATen/native/transformers/cuda/: flash_attn/flash_api.cpp (splits of
 the keys, rounding of lengths and widths, accumulators of the backward pass),
 mem_eff_attention/kernel_forward.h and kernel_backward.h (workspace of the backward pass),
-attention.cu and attention_backward.cu (delta, copies of gradients). The workspace of cuDNN's
-backward pass is a fit (exact in all rows measured): float32 accumulator of the queries' gradient,
-the row sums, 256 bytes, and the gradients of expanded keys and values.
+attention.cu and attention_backward.cu (delta, copies of gradients). The workspaces of cuDNN 9.19
+are fits (exact in all rows measured). Backward: a float32 accumulator of the queries' gradient, the
+row sums, 256 bytes, and the gradients of expanded keys and values. Forward: 256 bytes; for a single
+query the keys are split over the multiprocessors, with a partial result of each part.
 """
 from .kernels_shape import (HALF, Steps, argument, bytes_of, ceil_div, dtype_of, item_bytes, numel,
                             round_up, strides_of)
@@ -149,8 +150,14 @@ def cudnn(args, kwargs, outs, ctx):
             steps.out(index)
     for index in floats:
         steps.out(index)
-    steps.spend(256)
-    return steps
+    return steps.spend(decode_space(args[0], args[1], ctx) if int(args[0].shape[2]) == 1 else 256)
+
+
+def decode_space(query, key, ctx):
+    batch, heads, _, width = [int(s) for s in query.shape]
+    groups = batch * int(key.shape[1])
+    parts = min(ceil_div(int(key.shape[2]), 128), 1 << (ceil_div(ctx.sms, groups) - 1).bit_length())
+    return parts * batch * heads * (width + 2) * 4 + 128 if parts > 1 else 0
 
 
 def cudnn_backward(args, kwargs, outs, ctx):
@@ -159,7 +166,8 @@ def cudnn_backward(args, kwargs, outs, ctx):
     key_heads, keys = int(key.shape[1]), int(key.shape[2])
     size = batch * heads * length * (width + 1) * 4 + 256
     if heads != key_heads:
-        size += batch * heads * keys * (width + int(value.shape[3])) * item_bytes(query)
+        for columns in (width, int(value.shape[3])):
+            size += round_up(batch * heads * keys * columns * item_bytes(query), 128)
     steps = Steps().out(0).out(1).out(2)
     steps.spend(size)
     return steps

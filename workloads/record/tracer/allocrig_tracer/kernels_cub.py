@@ -11,7 +11,7 @@ capabilities have other tiles: the storage of a scan differs there by less than 
 from .kernels_shape import ceil_div, round_up
 
 # (bytes of key, bytes of value) -> items of a tile of the one-sweep radix sort
-TILES = {(4, 8): 5376, (8, 8): 4608, (2, 8): 5632, (1, 8): 3456, (4, 4): 6912, (8, 4): 5760,
+TILES = {(4, 8): 5376, (8, 8): 4608, (2, 8): 5632, (1, 8): 3456, (4, 4): 6144, (8, 4): 5760,
          (4, 0): 6912, (2, 0): 9728, (8, 0): 5760, (1, 0): 9728}
 INTEGER_KEYS = {(4, 0): 7296}
 PORTION = (1 << 28) - 1

@@ -59,8 +59,9 @@ def check_range(steps, tensor, count, ctx):
         steps.give(value)
 
 
-def sorted_put(steps, tensor, indices, count, values, ctx):
-    """index_put_with_sort_kernel: the linear index, its sort with the positions."""
+def sorted_put(steps, tensor, indices, count, values, ctx, mask_places=None):
+    """index_put_with_sort_kernel: the linear index, its sort with the positions. The places of a
+    mask are freed once the linear index is made."""
     linear, places = None, [p for p, i in enumerate(indices) if i is not None]
     for number in range(len(places)):
         check_range(steps, None, count, ctx)
@@ -70,6 +71,7 @@ def sorted_put(steps, tensor, indices, count, values, ctx):
             steps.give(first)
         else:
             steps.give(first, second)
+    steps.give(mask_places)
     expanded = steps.take(values)
     made = [steps.take(count * 8), steps.take(count * 8), steps.take(count * 8)]
     if getattr(ctx, "deterministic_algorithms", False):
@@ -120,32 +122,9 @@ def index_put(outputs):
                         if p >= len(indices) or indices[p] is None)
         full = count * width * item_bytes(tensor)
         expand = full if numel(values) != count * width and places_of == [0] else 0
-        if places is not None:
-            rest = Steps()
-            rest.taken = steps.taken
-            sorted_put(rest, tensor, indices, count, 0, ctx)
-            free_after_linear(rest, len(indices), count, places)
-            steps.extend(rest)
-        else:
-            sorted_put(steps, tensor, indices, count, expand, ctx)
+        sorted_put(steps, tensor, indices, count, 0 if found else expand, ctx, places)
         return steps.give(brought)
     return rule
-
-
-def free_after_linear(steps, number, count, places):
-    """The places of a mask are freed once the linear index of their columns is made: before the
-    sort takes its first tensor."""
-    need = 2 * number
-    for position, step in enumerate(steps):
-        if step == ("take", count * 8):
-            need -= 1
-        elif need == 0 and step[0] == "take":
-            break
-        if need < 0:
-            break
-    else:
-        position = len(steps)
-    steps.insert(position, ("give", places))
 
 
 def masked_select(args, kwargs, outs, ctx):
@@ -302,7 +281,12 @@ def embedding_bag_backward(args, kwargs, outs, ctx):
     by_frequency, mode, sparse = bool(args[7]), int(args[8]), bool(args[9])
     steps = Steps()
     if sparse:
-        return None
+        if mode == 1:  # the sizes of the bags, and each index's share of the gradient
+            item = item_bytes(grad)
+            bags = numel(args[4]) * item
+            made = [steps.take(bags), steps.take(bags), steps.take(numel(indices) * item)]
+            return steps.give(made[1], made[0], made[2])
+        return steps
     if mode == 2 or not numel(indices):
         return steps.out(0)
     return sorted_gradient(steps, grad, numel(indices), rows, item_bytes(indices), ctx,

@@ -1,6 +1,6 @@
 """Shapes drawn at random, for the operators whose own memory depends on the shape.
 
-These rows are the check of the rules: no rule was fitted to them.
+The rows of seed 18 were at hand when the rules were written; those of seed 19 were not.
 """
 import random
 
@@ -166,7 +166,7 @@ def transforms(draw):
     return out
 
 
-def cases():
-    draw = random.Random(18)
+def cases(seed=18):
+    draw = random.Random(seed)
     return (reductions(draw) + rows(draw) + attention(draw) + indexing(draw) + sorting(draw)
             + transforms(draw))

@@ -33,7 +33,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
 FAMILIES = ("blas", "index", "reduce", "norm", "attention", "optim", "image", "data", "linalg",
-            "random")
+            "more", "random")
 MARK = 104729 * 512 + 1  # bytes of a marker; no case allocates this size
 DTYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16,
           "i64": torch.int64, "i32": torch.int32, "i16": torch.int16, "i8": torch.int8,
@@ -335,13 +335,15 @@ def main():
     parser.add_argument("--families", default=",".join(FAMILIES))
     parser.add_argument("--seconds", type=float, default=240)
     parser.add_argument("--part", default="0/1", help="I/N: every Nth case, from case I")
+    parser.add_argument("--seed", type=int, default=18, help="of the shapes of calls_random.py")
     parser.add_argument("--check", choices=("cpu", "meta"))
     options = parser.parse_args()
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     sys.modules.setdefault("measure_kernels", sys.modules[__name__])
     cases = []
     for family in options.families.split(","):
-        cases += importlib.import_module("calls_" + family).cases()
+        module = importlib.import_module("calls_" + family)
+        cases += module.cases(options.seed) if family == "random" else module.cases()
     cases = [c for c in cases if re.search(options.only, c.text())]
     part, parts = map(int, options.part.split("/"))
     cases = cases[part::parts]

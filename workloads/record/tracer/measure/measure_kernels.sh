@@ -13,7 +13,7 @@ for job; do
     for ((part = 0; part < parts; part++)); do
         timeout $((seconds + 30)) python3 -W ignore "$here/measure_kernels.py" \
             -o "$work/$family-$part" --families "$family" --part "$part/$parts" --only "$only" \
-            --seconds "$seconds" >"$work/$family-$part.log" 2>&1 &
+            --seed "${SEED:-18}" --seconds "$seconds" >"$work/$family-$part.log" 2>&1 &
         jobs+=($!)
     done
 done

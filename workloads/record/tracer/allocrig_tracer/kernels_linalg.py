@@ -1,0 +1,194 @@
+"""Fourier transforms and linear algebra: workspaces of cuFFT and cuSOLVER.
+
+The order of the requests is that of PyTorch 2.11 (aten/src/ATen/native/cuda/SpectralOps.cpp,
+linalg/BatchLinearAlgebraLib.cpp). The sizes that the libraries ask for are fits to what was
+measured with CUDA 13.0 (kernels/README.md has the residuals); a plan says so by a step "unsure".
+"""
+from .kernels_shape import (Steps, argument, bytes_of, item_bytes, numel, product, round_up,
+                            wrap)
+
+SMOOTH = 127  # cuFFT composes lengths of these prime factors; others take Bluestein's algorithm
+
+
+def largest_factor(value):
+    factor, most = 2, 1
+    while factor * factor <= value:
+        while value % factor == 0:
+            most, value = factor, value // factor
+        factor += 1
+    return max(most, value)
+
+
+def fft_workspace(length, batch, item, kind):
+    """(bytes, how sure): nothing up to 4,096 real or 24,576 complex numbers; then the spectrum."""
+    size = batch * (length if kind == "c2c" else length // 2 + 1) * item
+    if length * item <= (196608 if kind == "c2c" else 32768 * (item // 8)):
+        return 0, largest_factor(length) <= 7
+    if largest_factor(length) <= SMOOTH:
+        if kind == "c2r":
+            size = batch * length * item // 2
+        return size, True
+    return (4 if kind == "c2c" else 5) * size, False
+
+
+def take_workspace(steps, length, batch, item, kind):
+    size, sure = fft_workspace(length, batch, item, kind)
+    steps.spend(size)
+    if not sure:
+        steps.unsure(0, 10 * batch * (length // 2 + 1) * item)
+
+
+def fft(kind):
+    def rule(args, kwargs, outs, ctx):
+        tensor, dims, out = args[0], args[1], outs[0]
+        steps = Steps()
+        if not dims or not numel(tensor):
+            return steps.out(0)
+        last = wrap(int(dims[-1]), len(tensor.shape))
+        length = int((out if kind == "c2r" else tensor).shape[last])
+        batch = product(s for d, s in enumerate(tensor.shape) if d != last)
+        item = item_bytes(tensor) if kind != "r2c" else 2 * item_bytes(tensor)
+        made = None
+        if kind == "r2c" and len(dims) > 1:
+            made = steps.take(bytes_of(out))
+        else:
+            steps.out(0)
+        if kind == "c2r":
+            made = steps.take(bytes_of(tensor))
+        take_workspace(steps, length, batch, item, kind)
+        if kind == "r2c" and len(dims) > 1:
+            steps.out(0)
+        return steps.give(made)
+    return rule
+
+
+def matrices(tensor):
+    """(count, rows, columns) of a batch."""
+    shape = [int(s) for s in tensor.shape]
+    return product(shape[:-2]), shape[-2], shape[-1]
+
+
+def getrf(size):
+    """Workspace of cuSOLVER's LU factorization of one matrix; a fit."""
+    return 768 if size <= 32 else round_up(16 * size + 640, 256)
+
+
+def library(size, places=None):
+    """Outputs, then one temporary of size(count, rows, columns, item) bytes: a fit of the peak."""
+    def rule(args, kwargs, outs, ctx):
+        tensor = args[0]
+        steps = Steps()
+        for index in places or range(len(outs)):
+            steps.out(index)
+        count, rows, columns = matrices(tensor)
+        if numel(tensor):
+            bytes_ = int(size(count, rows, columns, item_bytes(tensor)))
+            steps.spend(bytes_)
+            steps.unsure(0, 2 * bytes_)
+        return steps
+    return rule
+
+
+def check_errors(args, kwargs, outs, ctx):
+    """The status is read back: of one matrix by a comparison more."""
+    steps = Steps()
+    return steps.spend(1, 1) if not args[0].shape else steps.spend(1)
+
+
+def qr(args, kwargs, outs, ctx):
+    """geqrf, then orgqr unless only R is wanted; small batches of small matrices by cuBLAS."""
+    tensor = args[0]
+    mode = argument(args, kwargs, 1, "mode", "reduced")
+    count, rows, columns = matrices(tensor)
+    item, small = item_bytes(tensor), min(rows, columns)
+    steps = Steps().out(0).out(1)
+    if not numel(tensor):
+        return steps
+    tau = steps.take(count * small * item)
+    if rows <= 256 and count >= max(2, rows // 16):
+        steps.spend(count * 8, count * 8)
+    else:
+        status = steps.take(4)
+        space = 3145856 * (1 if item == 4 else 2)
+        if rows > 256:
+            space += 4 * rows * max(0, columns - 241)
+            steps.unsure(0, 2 * space)
+        for _ in range(count):
+            steps.give(steps.take(space))
+        steps.give(status)
+    if mode != "r":
+        status = steps.take(4)
+        space = 132096 + 64 * small * item // 2 + (0 if small < 64 else 4 * small * small // 2)
+        steps.unsure(0, 4 * space)
+        for _ in range(count):
+            steps.give(steps.take(space))
+        steps.give(status)
+    return steps.give(tau)
+
+
+def cholesky_with(second):
+    """cholesky_solve and cholesky_inverse copy the factor; a single matrix has a status."""
+    def rule(args, kwargs, outs, ctx):
+        factor = args[1] if second else args[0]
+        single = matrices(factor)[0] == 1
+        steps = Steps()
+        status = steps.take(4) if single and second else None
+        steps.out(0)
+        copy = steps.take(bytes_of(factor))
+        last = steps.take(4) if single and not second else None
+        return steps.give(last, copy, status)
+    return rule
+
+
+def decomposition(order, copies, space):
+    """svd and eigh: statuses, a copy of the input for svd, the workspace (a fit), then the check."""
+    def rule(args, kwargs, outs, ctx):
+        tensor = args[0]
+        steps = Steps()
+        for index in order:
+            steps.out(index)
+        if not numel(tensor):
+            return steps
+        count, rows, columns = matrices(tensor)
+        item = item_bytes(tensor)
+        status = steps.take(4 * count)
+        size = int(space(count, max(rows, columns), item))
+        if copies:
+            steps.spend(bytes_of(tensor), size)
+        elif columns > 32:
+            for _ in range(count):
+                steps.spend(size)
+        else:
+            steps.spend(size)
+        steps.unsure(0, 2 * size)
+        steps.spend(1, 1 if count == 1 else 0)
+        return steps.give(status)
+    return rule
+
+
+def svd_space(count, size, item):
+    return 992 * item if size <= 32 else 2 * size * size * item + 72 * size * item
+
+
+def eigh_space(count, size, item):
+    if size <= 32:
+        return count * 340000
+    return size * (size * item + 160) if size <= 512 else 19 * size * size * item // 4
+
+
+RULES = {
+    "aten._fft_r2c.default": fft("r2c"), "aten._fft_c2r.default": fft("c2r"),
+    "aten._fft_c2c.default": fft("c2c"),
+    "aten._linalg_check_errors.default": check_errors, "aten.linalg_qr.default": qr,
+    "aten.linalg_cholesky_ex.default": library(lambda b, m, n, i: 2 * n * i if b == 1 else 0),
+    "aten.cholesky_solve.default": cholesky_with(True),
+    "aten.cholesky_inverse.default": cholesky_with(False),
+    "aten.linalg_inv_ex.default": library(
+        lambda b, m, n, i: b * n * ((2 if n > 16 else 1) * n * i + 28)),
+    "aten._linalg_det.default": library(lambda b, m, n, i: b * n * 9 + getrf(n)),
+    "aten._linalg_slogdet.default": library(lambda b, m, n, i: b * n * 9 + getrf(n)),
+    "aten.linalg_lu_factor_ex.default": library(lambda b, m, n, i: getrf(n) if b == 1 else 16 * b),
+    "aten._linalg_solve_ex.default": library(lambda b, m, n, i: 16 * b * n + getrf(n)),
+    "aten._linalg_svd.default": decomposition((0, 2, 1), True, svd_space),
+    "aten._linalg_eigh.default": decomposition((1, 0), False, eigh_space),
+}
