@@ -156,7 +156,8 @@ def cudnn(args, kwargs, outs, ctx):
 def decode_space(query, key, ctx):
     batch, heads, _, width = [int(s) for s in query.shape]
     groups = batch * int(key.shape[1])
-    parts = min(ceil_div(int(key.shape[2]), 128), 1 << (ceil_div(ctx.sms, groups) - 1).bit_length())
+    tiles = max(1, int(key.shape[2]) // 128)
+    parts = min(1 << (tiles.bit_length() - 1), 1 << (ceil_div(ctx.sms, groups) - 1).bit_length())
     return parts * batch * heads * (width + 2) * 4 + 128 if parts > 1 else 0
 
 

@@ -11,7 +11,7 @@ capabilities have other tiles: the storage of a scan differs there by less than 
 from .kernels_shape import ceil_div, round_up
 
 # (bytes of key, bytes of value) -> items of a tile of the one-sweep radix sort
-TILES = {(4, 8): 5376, (8, 8): 4608, (2, 8): 5632, (1, 8): 3456, (4, 4): 6144, (8, 4): 5760,
+TILES = {(4, 8): 5376, (8, 8): 4608, (2, 8): 5632, (1, 8): 3456, (4, 4): 6528, (8, 4): 5760,
          (4, 0): 6912, (2, 0): 9728, (8, 0): 5760, (1, 0): 9728}
 INTEGER_KEYS = {(4, 0): 7296}
 PORTION = (1 << 28) - 1
@@ -67,9 +67,13 @@ def select_flagged(items):
     return storage(256, 8 * (ceil_div(items, 4224) + 32))
 
 
-def select_unique(items, item, boolean=False):
+def select_unique(items, item, name):
     """DeviceSelect::Unique."""
-    tile = SELECT_TILES[4] if boolean else SELECT_TILES.get(item, 4224)
+    if name == "bool":
+        item = 4
+    elif name == "int16":
+        item = 1
+    tile = SELECT_TILES.get(item, 4224)
     return storage(256, 8 * (ceil_div(items, tile) + 32))
 
 
@@ -78,14 +82,15 @@ def run_lengths(items):
     return storage(256, 8 * (ceil_div(items, 384) + 32))
 
 
-def unique_by_key(items):
-    """DeviceSelect::UniqueByKey; a fit to at most 65,536 items."""
-    return storage(256, 16 * (ceil_div(items, 4224) + 32))
+def unique_by_key(items, key):
+    """DeviceSelect::UniqueByKey with values of the keys' size."""
+    return storage(256, 16 * (ceil_div(items, 4608 if key == 8 else 7168) + 32))
 
 
-def scan_by_key(items):
-    """DeviceScan::InclusiveSumByKey; a fit to at most 20,000 items."""
-    return storage(256, 16 * (ceil_div(items, 4224) + 32))
+def scan_by_key(items, key):
+    """DeviceScan::InclusiveSumByKey: the last key of each tile as well."""
+    tiles = ceil_div(items, 2432 if key == 8 else 3968)
+    return storage(key * tiles, 16 * (tiles + 32))
 
 
 def bits_of(largest):

@@ -44,8 +44,13 @@ def index(args, kwargs, outs, ctx):
     if len(found) != 1:
         return None if found else steps.out(0).give(*reversed(copied))
     mask = found[0]
-    rest = product(s for d, s in enumerate(tensor.shape) if d >= len(mask.shape))
-    count = numel(outs[0]) // max(1, rest)
+    rest, dim = 1, 0
+    for item in indices:
+        dims = len(mask.shape) if item is mask else 1
+        if item is None:
+            rest *= int(tensor.shape[dim])
+        dim += dims
+    count = numel(outs[0]) // max(1, rest * product(tensor.shape[dim:]))
     places = nonzero_places(steps, mask, lambda s: s.take(count * len(mask.shape) * 8), ctx)
     return steps.out(0).give(places)
 
@@ -108,7 +113,11 @@ def index_put(outputs):
             mask = found[0]
             dims = len(mask.shape)
             rest = product(s for d, s in enumerate(tensor.shape) if d >= dims)
-            count = numel(values) // max(1, rest) if numel(values) > 1 else numel(mask) // 2
+            if len(values.shape) == len(tensor.shape) - dims + 1 and numel(values) > 1:
+                count = numel(values) // max(1, rest)
+            else:  # how many elements the mask has is not known: half of them
+                count = numel(mask) // 2
+                steps.unsure(0, numel(mask) * dims * 8)
             places = nonzero_places(steps, mask, lambda s: s.take(count * dims * 8), ctx)
             if not sorts:
                 return steps.give(places)
@@ -233,10 +242,11 @@ def sorted_gradient(steps, grad, count, rows, item_index, ctx, by_frequency, bag
     counts = None
     if by_frequency:
         counts = steps.take(each)
-        steps.spend(cub.scan_by_key(count)).spend(cub.scan_by_key(count))
+        space = cub.scan_by_key(count, item_index)
+        steps.spend(space).spend(space)
     steps.out(0)
     offsets, number, keys = steps.take(each), steps.take(8), steps.take(each)
-    steps.spend(cub.unique_by_key(count)).give(keys)
+    steps.spend(cub.unique_by_key(count, item_index)).give(keys)
     segments = min(count, rows)
     partial = [steps.take(segments * item_index), steps.take(segments * item_index)]
     steps.spend(cub.scan(segments, item_index))

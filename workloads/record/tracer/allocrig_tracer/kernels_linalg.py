@@ -20,15 +20,21 @@ def largest_factor(value):
 
 
 def fft_workspace(length, batch, item, kind):
-    """(bytes, how sure): nothing up to 4,096 real or 24,576 complex numbers; then the spectrum."""
-    size = batch * (length if kind == "c2c" else length // 2 + 1) * item
-    if length * item <= (196608 if kind == "c2c" else 32768 * (item // 8)):
-        return 0, largest_factor(length) <= 7
-    if largest_factor(length) <= SMOOTH:
-        if kind == "c2r":
-            size = batch * length * item // 2
-        return size, True
-    return (4 if kind == "c2c" else 5) * size, False
+    """(bytes, how sure). Complex transforms of up to 24,576 numbers take nothing, and so do real
+    ones of powers of 2 up to 8,192 and of products of 2, 3, 5 and 7 up to 2,048. Longer ones take
+    their data once, Bluestein's algorithm several times."""
+    factor = largest_factor(length)
+    if kind == "c2c":
+        if length * item <= 196608:
+            return 0, factor <= 11 and length <= 8192
+        return batch * length * item * (1 if factor <= SMOOTH else 4), factor <= SMOOTH
+    if length & (length - 1) == 0 and length * item <= 65536 or factor <= 7 and length <= 2048:
+        return 0, length <= 400
+    if factor > SMOOTH and length > 8192:
+        return 5 * batch * (length // 2 + 1) * item, False
+    if length >= 65536:
+        return batch * (length // 2 + 1) * item, factor <= SMOOTH
+    return batch * length * item // 2, factor <= 7
 
 
 def take_workspace(steps, length, batch, item, kind):
@@ -126,6 +132,27 @@ def qr(args, kwargs, outs, ctx):
     return steps.give(tau)
 
 
+def inverse(args, kwargs, outs, ctx):
+    """LU factors of a copy, then the solution of the unit matrix."""
+    tensor = args[0]
+    count, _, size = matrices(tensor)
+    if count != 1 or not numel(tensor):
+        return library(lambda b, m, n, i: b * n * ((2 if n > 16 else 1) * n * i + 28))(
+            args, kwargs, outs, ctx)
+    steps = Steps().out(0).out(1)
+    made = [steps.take(bytes_of(tensor)), steps.take(4 * size)]
+    steps.spend(getrf(size))
+    if size <= 16:
+        steps.spend(8, 8)
+    else:
+        more = [steps.take(8 * size) for _ in range(3)] + [steps.take(bytes_of(tensor))]
+        if size <= 64:
+            steps.spend(8, 8).spend(8, 8)
+        steps.give(*reversed(more))
+    steps.unsure(0, 1024)
+    return steps.give(*reversed(made))
+
+
 def cholesky_with(second):
     """cholesky_solve and cholesky_inverse copy the factor; a single matrix has a status."""
     def rule(args, kwargs, outs, ctx):
@@ -183,8 +210,7 @@ RULES = {
     "aten.linalg_cholesky_ex.default": library(lambda b, m, n, i: 2 * n * i if b == 1 else 0),
     "aten.cholesky_solve.default": cholesky_with(True),
     "aten.cholesky_inverse.default": cholesky_with(False),
-    "aten.linalg_inv_ex.default": library(
-        lambda b, m, n, i: b * n * ((2 if n > 16 else 1) * n * i + 28)),
+    "aten.linalg_inv_ex.default": inverse,
     "aten._linalg_det.default": library(lambda b, m, n, i: b * n * 9 + getrf(n)),
     "aten._linalg_slogdet.default": library(lambda b, m, n, i: b * n * 9 + getrf(n)),
     "aten.linalg_lu_factor_ex.default": library(lambda b, m, n, i: getrf(n) if b == 1 else 16 * b),

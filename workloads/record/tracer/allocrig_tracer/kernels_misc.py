@@ -54,6 +54,23 @@ def loss(place, temporaries, keeps):
     return rule
 
 
+def bce_logits(args, kwargs, outs, ctx):
+    """With weights of the positive class, two tensors more."""
+    weights = argument(args, kwargs, 3, "pos_weight")
+    if weights is None:
+        return loss(4, 2, False)(args, kwargs, outs, ctx)
+    size = broadcast_bytes(args)
+    steps = Steps()
+    first = steps.take(size)
+    less, scaled = steps.take(bytes_of(weights)), steps.take(size)
+    steps.give(less, scaled)
+    second = steps.take(size)
+    steps.out(0)
+    if int(argument(args, kwargs, 4, "reduction", 1)):
+        whole(steps, args[0], ctx)
+    return steps.give(second, first)
+
+
 def soft_margin_backward(args, kwargs, outs, ctx):
     size = broadcast_bytes(args[1:])
     steps = Steps()
@@ -219,7 +236,7 @@ RULES = {
     "aten.huber_loss.default": loss(2, 1, False),
     "aten.binary_cross_entropy.default": loss(3, 0, True),
     "aten.soft_margin_loss.default": loss(2, 0, True),
-    "aten.binary_cross_entropy_with_logits.default": loss(4, 2, False),
+    "aten.binary_cross_entropy_with_logits.default": bce_logits,
     "aten.soft_margin_loss_backward.default": soft_margin_backward,
     "aten.multi_margin_loss.default": multi_margin,
     "aten.multilabel_margin_loss_forward.default": multilabel_margin,

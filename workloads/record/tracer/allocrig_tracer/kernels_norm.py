@@ -4,8 +4,8 @@ Source: PyTorch 2.11, aten/src/ATen/native/cuda/SoftMax.cu, layer_norm_kernel.cu
 group_norm_kernel.cu, aten/src/ATen/native/ReduceOps.cpp (logsumexp) and SoftMax.cpp.
 """
 from .kernels_reduce import plain_strides, reduce
-from .kernels_shape import (Steps, argument, bytes_of, ceil_div, contiguous, dtype_of, is_tensor,
-                            item_bytes, numel, product, wrap)
+from .kernels_shape import (Steps, argument, bytes_of, ceil_div, contiguous, dense, dtype_of,
+                            is_tensor, item_bytes, numel, product, wrap)
 
 
 def copy_of(steps, *tensors):
@@ -59,7 +59,8 @@ def logsumexp(args, kwargs, outs, ctx):
     steps.give(infinite, size)
     powers = steps.take(numel(tensor) * item)
     steps.out(0)
-    reduce(steps, tensor, dims, max(4, item), ctx)
+    reduce(steps, tensor, dims, max(4, item), ctx,
+           strides=None if dense(tensor) else plain_strides(tensor.shape))
     return steps.give(powers, most)
 
 

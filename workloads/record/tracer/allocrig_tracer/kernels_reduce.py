@@ -129,9 +129,8 @@ def output_vector(it, reduced):
     return size
 
 
-def global_buffers(it, accumulator, ctx, vt0=4, vector=None, limit=THREADS):
+def global_buffers(it, accumulator, ctx, vt0=4, limit=THREADS):
     """(bytes of the buffer, bytes of the semaphores) of one launch; (0, 0) without a split."""
-    vector = vector or vt0
     outputs = it.outputs()
     inputs = product(it.shape) // max(outputs, 1)
     reduced = it.reduced()
@@ -145,8 +144,8 @@ def global_buffers(it, accumulator, ctx, vt0=4, vector=None, limit=THREADS):
             dim0, dim1, stride = outputs, inputs, it.source[reduced]
     wide = 1
     if stride == it.item:
-        if fastest and dim0 > 128 and len(it.shape) == 1 and vt0 >= vector:
-            dim0 //= vector
+        if fastest and dim0 > 128 and len(it.shape) == 1:
+            dim0 //= vt0
         elif not fastest:
             wide = output_vector(it, reduced)
             dim0 //= wide
@@ -180,9 +179,10 @@ def global_buffers(it, accumulator, ctx, vt0=4, vector=None, limit=THREADS):
     return size, 4 * grid
 
 
-def reduce(steps, tensor, dims, accumulator, ctx, dtype=None, strides=None, vt0=4, vector=None,
-           shape=None):
-    """The requests of one gpu_reduce_kernel over dims of tensor (read as dtype)."""
+def reduce(steps, tensor, dims, accumulator, ctx, dtype=None, strides=None, vt0=4, shape=None,
+           out_item=8):
+    """The requests of one gpu_reduce_kernel over dims of tensor (read as dtype). If the iterator is
+    split, an accumulator that is larger than an output (out_item bytes) needs a buffer."""
     shape = [int(s) for s in (tensor.shape if shape is None else shape)]
     item = item_bytes(dtype or tensor)
     dims = {wrap(int(d), len(shape)) for d in dims} if shape else set()
@@ -191,8 +191,13 @@ def reduce(steps, tensor, dims, accumulator, ctx, dtype=None, strides=None, vt0=
     strides = strides_of(tensor) if strides is None else strides
     limit = THREADS // 2 if dtype_of(dtype or tensor) == "complex128" else THREADS
     it = Iterator(shape, strides, dims, item)
-    for part in it.parts():
-        steps.spend(*global_buffers(part, accumulator, ctx, vt0, vector, limit))
+    parts = it.parts()
+    buffer = None
+    if len(parts) > 1 and accumulator > out_item:
+        buffer = steps.take(it.outputs() * accumulator)
+    for part in parts:
+        steps.spend(*global_buffers(part, accumulator, ctx, vt0, limit))
+    steps.give(buffer)
 
 
 def all_dims(tensor):
@@ -239,27 +244,30 @@ def sum_like(place_dim, place_dtype):
         if name != out and not (name in HALF and out == "float32"):
             number, strides = cast(steps, tensor, out)
             dtype = out
-        reduce(steps, tensor, chosen(tensor, dim), accumulator_bytes(out), ctx, dtype, strides)
+        reduce(steps, tensor, chosen(tensor, dim), accumulator_bytes(out), ctx, dtype, strides,
+               out_item=item_bytes(out))
         return steps.give(number)
     return rule
 
 
-def with_bytes(accumulator, place_dim=1, vt0=4, outputs=1):
-    """A reduction whose accumulator has the bytes that accumulator(dtype) says."""
+def with_bytes(accumulator, place_dim=1, vt0=4, outputs=1, in_output=False):
+    """A reduction whose accumulator has the bytes that accumulator(dtype) says; in_output: it can be
+    kept in the output."""
     def rule(args, kwargs, outs, ctx):
         tensor = args[0]
         dim = argument(args, kwargs, place_dim, "dim") if place_dim else None
         steps = Steps()
         for index in range(outputs):
             steps.out(index)
-        reduce(steps, tensor, chosen(tensor, dim), accumulator(dtype_of(tensor)), ctx, vt0=vt0)
+        reduce(steps, tensor, chosen(tensor, dim), accumulator(dtype_of(tensor)), ctx, vt0=vt0,
+               out_item=16 if in_output else item_bytes(outs[0]))
         return steps
     return rule
 
 
 def truth(place_dim):
     """any and all: of a single element, its value as bool is a tensor of its own."""
-    several = with_bytes(itself, place_dim)
+    several = with_bytes(itself, place_dim, in_output=True)
 
     def rule(args, kwargs, outs, ctx):
         if numel(args[0]) == 1 and dtype_of(args[0]) not in ("bool", "uint8"):

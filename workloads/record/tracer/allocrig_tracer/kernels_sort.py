@@ -12,6 +12,7 @@ from .kernels_shape import (HALF, Steps, argument, bytes_of, ceil_div, contiguou
                             item_bytes, numel, product, strides_of, wrap)
 
 SMALL_SORT = 4096
+LONG_SLICE = 1000000  # slices of this length are sorted one after another
 
 
 def sort_steps(steps, tensor, dim, outputs):
@@ -34,7 +35,12 @@ def sort_steps(steps, tensor, dim, outputs):
 
 def stable_sort(steps, count, size, item):
     slices = count // size
-    if slices == 1:
+    if slices > 1 and size >= LONG_SLICE:
+        made = steps.take(size * 8)
+        for _ in range(slices):
+            steps.give(steps.take(cub.radix(size, item, 8)))
+        steps.give(made)
+    elif slices == 1:
         steps.spend(count * 8, cub.radix(count, item, 8))
     elif slices >= 128:
         steps.spend(count * 8, cub.segmented_radix(count, item, 8))
@@ -90,7 +96,7 @@ def topk(args, kwargs, outs, ctx):
         topk_buffers(steps, slices, size, item_bytes(tensor), ctx)
     if ordered and k > SMALL_SORT:
         item, count = item_bytes(tensor), slices * k
-        pair = [steps.take(count * item), steps.take(count * 8)]
+        pair = [steps.take(count * 8), steps.take(count * item)]
         stable_sort(steps, count, k, item)
         steps.spend(count * 8)
         steps.give(*reversed(pair))
@@ -177,7 +183,7 @@ def unique_tail(steps, count, item, name, counts):
         steps.out(2)
         steps.spend(cub.run_lengths(count))
     else:
-        steps.spend(cub.select_unique(count, item, name == "bool"))
+        steps.spend(cub.select_unique(count, item, name))
     steps.give(number)
 
 
