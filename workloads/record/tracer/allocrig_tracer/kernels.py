@@ -9,6 +9,7 @@ from pathlib import Path
 FAMILIES = ("reduce", "blas", "attention", "norm", "sort", "index", "image", "misc", "linalg")
 RULES = {}
 NOTHING = set()
+UNREAD = {}  # operator -> why its rule could not read the arguments; it counts as not known
 
 
 def load():
@@ -42,7 +43,11 @@ def plan(func, args, kwargs, outs, ctx):
     rule = RULES.get(name_of(func))
     if rule is None:
         return None
-    steps = rule(args, kwargs or {}, outs, ctx)
+    try:
+        steps = rule(args, kwargs or {}, outs, ctx)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        UNREAD[name_of(func)] = repr(error)
+        return None
     if not steps:
         return None
     order = [step[1] if step[:1] == ("out",) and len(step) == 2 else -1 for step in steps]
@@ -52,6 +57,8 @@ def plan(func, args, kwargs, outs, ctx):
 def known(func):
     """Whether the operator was measured: it has a rule, or was seen to take nothing."""
     name = name_of(func)
+    if name in UNREAD:
+        return False
     if name in RULES or name in NOTHING:
         return True
     tags = getattr(func, "tags", ())

@@ -120,9 +120,9 @@ def grouped(bytes_of_group, bytes_of_sm):
         a, b = args[0], args[1]
         offsets = argument(args, kwargs, 4 if bytes_of_group == 76 else 2, "offs")
         groups = numel(offsets) if is_tensor(offsets) else int(a.shape[0])
-        if float(ctx.sm) != 9.0:
-            return None
         steps = Steps().out(0)
+        if float(ctx.sm) != 9.0:
+            return steps.unsure(0, groups * bytes_of(b) // max(1, int(b.shape[0])))
         steps.spend(bytes_of_group * groups, bytes_of_sm * ctx.sms)
         return steps
     return rule

@@ -41,8 +41,10 @@ def index(args, kwargs, outs, ctx):
     steps = Steps()
     copied = [steps.take(bytes_of(i)) for i in indices if is_tensor(i) and not on_card(i)
               and len(i.shape)]
-    if len(found) != 1:
-        return None if found else steps.out(0).give(*reversed(copied))
+    if not found:
+        return steps.out(0).give(*reversed(copied))
+    if len(found) > 1:
+        return steps.out(0).unsure(0, sum(numel(m) * len(m.shape) * 8 for m in found))
     mask = found[0]
     rest, dim = 1, 0
     for item in indices:
@@ -100,14 +102,14 @@ def index_put(outputs):
         brought = None
         found = masks(indices)
         if found and not accumulate and numel(values) == 1:
-            return None if on_card(values) else Steps()  # masked_fill
+            return steps  # masked_fill
         if not on_card(values):
             brought = steps.take(bytes_of(values))
         sorts = accumulate or getattr(ctx, "deterministic_algorithms", False)
         if not found and not sorts:
             return steps.give(brought)
         if len(found) > 1 or any(is_tensor(i) and not on_card(i) for i in indices):
-            return None
+            return steps.unsure(0, 48 * sum(numel(i) for i in indices if is_tensor(i)))
         width, places = 1, None
         if found:
             mask = found[0]
@@ -170,6 +172,19 @@ def masked_scatter(outputs):
             steps.spend(numel(tensor) * 8, copy, cub.scan(numel(tensor), 8))
         return steps
     return rule
+
+
+def masked_scatter_backward(args, kwargs, outs, ctx):
+    """The gradient's selected elements (half of them, since how many is not known), then zeros."""
+    grad, mask = args[0], args[1]
+    total, half = numel(grad), numel(grad) // 2
+    steps = Steps()
+    places = nonzero_places(steps, mask, lambda s: s.take(half * len(grad.shape) * 8), ctx)
+    chosen = steps.take(half * item_bytes(grad))
+    steps.give(places)
+    zeros = steps.take((total - half) * item_bytes(grad))
+    steps.unsure(0, total * len(grad.shape) * 8)
+    return steps.out(0).give(zeros, chosen)
 
 
 def index_add(args, kwargs, outs, ctx):
@@ -310,6 +325,7 @@ RULES = {
     "aten.masked_select.default": masked_select,
     "aten.masked_scatter.default": masked_scatter(True),
     "aten.masked_scatter_.default": masked_scatter(False),
+    "aten.masked_scatter_backward.default": masked_scatter_backward,
     "aten.index_add.default": index_add, "aten.scatter_add.default": scatter_add,
     "aten.index_reduce.default": reduce_mean(3, True),
     "aten.scatter_reduce.two": reduce_mean(3, False),

@@ -191,9 +191,11 @@ def unique_consecutive(args, kwargs, outs, ctx):
     tensor = args[0]
     inverse = argument(args, kwargs, 1, "return_inverse", False)
     counts = argument(args, kwargs, 2, "return_counts", False)
-    if argument(args, kwargs, 3, "dim") is not None:
-        return None
     count = numel(tensor)
+    dim = argument(args, kwargs, 3, "dim")
+    if dim is not None:
+        rows = int(tensor.shape[int(dim)]) if tensor.shape else 1
+        return Steps().unsure(0, 40 * rows).spend(rows * 8, cub.storage(512, 768))
     steps = Steps()
     if not count:
         return steps
@@ -248,7 +250,7 @@ def multinomial(args, kwargs, outs, ctx):
     tensor, samples = args[0], int(args[1])
     replacement = argument(args, kwargs, 2, "replacement", False)
     if replacement:
-        return None
+        return Steps().out(0).unsure(0, 3 * bytes_of(tensor))
     item, shape = item_bytes(tensor), [int(s) for s in tensor.shape]
     rows = shape[0] if len(shape) == 2 else 1
     columns = shape[-1]

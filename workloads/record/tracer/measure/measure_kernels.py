@@ -10,13 +10,12 @@ marker, and the allocator's own history (torch.cuda.memory._record_memory_histor
 markers is the operator's sequence of allocations and frees, to the byte as requested.
 
 Output: DIR/kernels.tsv, one row for each distinct (operator, arguments, sequence):
-    operator, run (1 or 2), thread (main or backward), arguments, outputs, sequence, pinned, case
+    operator, run (1 or 2), thread (main or backward), arguments, outputs, sequence, case
 arguments and outputs are JSON. A tensor is ["T", dtype, shape, stride, device, storage bytes];
 an output that is an argument's storage has "=" in the place of the storage bytes.
 sequence: oI=BYTES is the storage of output I, tN=BYTES a temporary, fN its free, kN=BYTES memory
-that is kept after the operator, g frees memory that an earlier operator kept.
-pinned: bytes of pinned host memory that the operator requested. A suffix @S of an allocation says
-that it is on a stream that is not the default stream.
+that is kept after the operator, g frees memory that an earlier operator kept. A suffix @S says that
+the allocation is on a stream that is not the default stream.
 DIR/errors.tsv lists the cases that failed. Rows are written as they are measured.
 """
 import argparse
@@ -66,12 +65,6 @@ def describe(value, known=None):
     return "%s" % value
 
 
-def pinned_bytes():
-    if DEVICE != "cuda":
-        return 0
-    return torch.cuda.host_memory_stats().get("allocated_bytes.allocated", 0)
-
-
 class Watch(TorchDispatchMode):
     """Calls each operator between two markers and notes its arguments and results."""
 
@@ -91,7 +84,6 @@ class Watch(TorchDispatchMode):
             if t.layout is torch.strided:
                 known.add(t.untyped_storage().data_ptr())
         text = describe(list(args)), describe(kwargs)
-        pinned = pinned_bytes()
         torch.empty(MARK, dtype=torch.uint8, device=DEVICE)
         result = func(*args, **kwargs)
         torch.empty(MARK, dtype=torch.uint8, device=DEVICE)
@@ -110,8 +102,7 @@ class Watch(TorchDispatchMode):
                 if pointer and pointer not in known and pointer not in fresh:
                     fresh.append(pointer)
         thread = "main" if threading.current_thread() is threading.main_thread() else "backward"
-        self.calls.append((str(func), thread, text, [describe(t, known) for t in outs], fresh,
-                           pinned_bytes() - pinned))
+        self.calls.append((str(func), thread, text, [describe(t, known) for t in outs], fresh))
         return result
 
 
@@ -250,7 +241,7 @@ def measure(cases, folder, seconds):
     seen = set()
     rows = open(os.path.join(folder, "kernels.tsv"), "w", encoding="utf-8")
     bad = open(os.path.join(folder, "errors.tsv"), "w", encoding="utf-8")
-    rows.write("operator\trun\tthread\targuments\toutputs\tsequence\tpinned\tcase\n")
+    rows.write("operator\trun\tthread\targuments\toutputs\tsequence\tcase\n")
     done = 0
 
     class Recording:
@@ -273,7 +264,7 @@ def measure(cases, folder, seconds):
                                                              len(self.watch.calls)))
                 return
             for entries, call in zip(found, self.watch.calls):
-                name, thread, (args, kwargs), outs, fresh, pinned = call
+                name, thread, (args, kwargs), outs, fresh = call
                 text = sequence(entries, fresh)
                 key = json.dumps([args, kwargs], separators=(",", ":")), json.dumps(
                     outs, separators=(",", ":")), text
@@ -282,7 +273,7 @@ def measure(cases, folder, seconds):
                     continue
                 seen.add((name, thread) + key)
                 rows.write("\t".join([name, str(self.run), thread, key[0], key[1], text,
-                                      str(pinned), self.case.text()]) + "\n")
+                                      self.case.text()]) + "\n")
 
     record(True)
     for case in cases:

@@ -37,7 +37,7 @@ wait "${jobs[@]}"
     nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
     tail -qn 3 "$work"/*.log
 } >"$out/log"
-printf 'operator\trun\tthread\targuments\toutputs\tsequence\tpinned\tcase\n' >"$work/all.tsv"
+printf 'operator\trun\tthread\targuments\toutputs\tsequence\tcase\n' >"$work/all.tsv"
 for folder in "$work"/*-[0-9]*/; do
     sed 1d "$folder/kernels.tsv" >>"$work/all.tsv"
     cat "$folder/errors.tsv" >>"$out/errors.tsv"

@@ -1,0 +1,59 @@
+#!/bin/bash
+# The tracer's rules of what kernels take for themselves, against the calls measured on a card. Needs no PyTorch.
+# shellcheck disable=SC2317 # functions are called by `check`
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+python=$(command -v python3)
+[ -n "$python" ] || { echo "skip tracer_kernels: python3 is not installed" && exit 0; }
+export PYTHONDONTWRITEBYTECODE=1
+measured=results/published/h200/kernels
+compare() { "$python" workloads/record/tracer/measure/check_kernels.py "$@" >"$out" 2>"$err"; }
+others='(?!aten\.(linalg|_linalg|_fft|cholesky)).*' # sizes of cuFFT and cuSOLVER are fits
+
+# plans STATEMENTS: they see plan(name, tensors...) and context(sm=...)
+plans() {
+    PYTHONPATH=workloads/record/tracer:workloads/record/tracer/measure "$python" - >"$out" 2>"$err" <<EOF
+from allocrig_tracer import kernels
+from check_kernels import Context, Tensor
+from allocrig_tracer.kernels_reduce import plain_strides
+def tensor(*shape, dtype="float32"):
+    return Tensor(dtype, shape, plain_strides(shape), "cuda", 0)
+def context(**values):
+    made = Context("main")
+    made.__dict__.update(values)
+    return made
+def plan(name, args, outs, ctx=context()):
+    return kernels.plan("aten." + name, args, {}, outs, ctx)
+$1
+EOF
+}
+
+check exact_in_measured_calls compare --every 4 --least 0.95 "$measured/measured.tsv.gz" --operator "$others"
+check exact_in_unseen_calls compare --every 2 --least 0.99 "$measured/unseen.tsv.gz" --operator "$others"
+check transforms_and_linear_algebra compare --every 4 --least 0.45 "$measured/unseen.tsv.gz"
+failing() { ! compare --every 50 --least 1 "$measured/measured.tsv.gz" --operator 'aten\.linalg_qr.*'; }
+check a_miss_fails failing
+check it_says_why grep -q 'the share of exact rows is below 1' "$err"
+
+product='m = tensor(64, 32), tensor(32, 16); o = [tensor(64, 16)]; mib = 2**20'
+check workspace_of_hopper plans "$product
+assert ('keep', ('cublas', 0, 'main', 0), 32 * mib) in plan('mm.default', m, o)"
+check workspace_of_others plans "$product
+assert plan('mm.default', m, o, context(sm=8.0))[1][2] == 8 * mib + 2**17"
+check a_thread_has_its_own plans "$product
+assert plan('mm.default', m, o, context(thread='backward'))[1][1][2] == 'backward'"
+CUBLAS_WORKSPACE_CONFIG=:16:8 check workspace_of_the_environment plans "$product
+assert plan('mm.default', m, o)[1][2] == 2**17"
+check a_bias_takes_cublaslt plans "$product
+steps = plan('addmm.default', (tensor(16),) + m, o)
+assert [s[1][0] for s in steps if s[0] == 'keep'] == ['cublas', 'cublaslt'], steps"
+check a_loss_keeps_its_elements plans "x = tensor(1000, 333)
+assert plan('mse_loss.default', (x, x), [tensor()])[0] == ('out', 0, 1332000)"
+check a_reduction_by_multiprocessors plans "x = tensor(1 << 24)
+a, b = (plan('sum.default', (x,), [tensor()], context(sms=n))[1][1] for n in (132, 66))
+assert a == 2 * b, (a, b)"
+check a_rule_that_cannot_read_is_outside plans "assert kernels.known('aten.sort.default')
+assert plan('sort.default', (None,), []) is None and not kernels.known('aten.sort.default')"
+check known_to_take_nothing plans "assert kernels.known('aten.add.Tensor') and not plan('add.Tensor', (), [])"
+check not_known plans "assert not kernels.known('torchvision.nms.default')"
