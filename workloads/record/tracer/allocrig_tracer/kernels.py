@@ -6,7 +6,7 @@ measured, how often they are right, and what is outside.
 from importlib import import_module
 from pathlib import Path
 
-FAMILIES = ("reduce", "blas", "attention", "norm", "sort", "index", "image", "misc", "linalg")
+FAMILIES = ("reduce", "blas", "attention", "norm", "cudnn", "sort", "index", "image", "misc", "linalg")
 RULES = {}
 NOTHING = set()
 UNREAD = {}  # operator -> why its rule could not read the arguments; it counts as not known
@@ -15,7 +15,11 @@ UNREAD = {}  # operator -> why its rule could not read the arguments; it counts 
 def load():
     here = Path(__file__).resolve().parent
     for family in FAMILIES:
-        RULES.update(import_module(__package__ + ".kernels_" + family).RULES)
+        try:
+            RULES.update(import_module(__package__ + ".kernels_" + family).RULES)
+        except ModuleNotFoundError as error:
+            if error.name != "torch":  # the rules of cuDNN need its types; a comparison does without
+                raise
     names = here / "kernels" / "nothing.tsv"
     if names.exists():
         for line in names.read_text(encoding="utf-8").splitlines():
@@ -37,8 +41,8 @@ def plan(func, args, kwargs, outs, ctx):
 
     func: the operator (an OpOverload, or its name aten.NAME.OVERLOAD); outs: its new outputs.
     Steps, in the order of the real kernel: ("out", i) or ("out", i, bytes), ("take", bytes),
-    ("give", n) for the n-th take, ("keep", key, bytes), ("unsure", low, high). What is not given is
-    freed at the end.
+    ("give", n) for the n-th take, ("keep", key, bytes), ("unsure", low, high), and those of
+    kernels_cudnn.py: ("probe", bytes), ("empty_cache",). What is not given is freed at the end.
     """
     rule = RULES.get(name_of(func))
     if rule is None:

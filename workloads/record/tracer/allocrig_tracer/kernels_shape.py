@@ -140,7 +140,7 @@ class Steps(list):
         return self
 
     def unsure(self, low, high):
-        """The operator takes between low and high bytes that no step names."""
+        """The bytes of the last take, or of requests that no step names, are between low and high."""
         self.append(("unsure", int(low), int(high)))
         return self
 
