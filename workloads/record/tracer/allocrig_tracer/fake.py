@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map_only
 
-from . import host_random, kernel_times, kernels, values
+from . import host_random, kernel_times, kernels, sparse, values
 
 aten = torch.ops.aten
 PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -234,6 +234,12 @@ class CardMode(TorchDispatchMode):
 
     def on_card(self, func, args, kwargs, tensors, fakes):
         """An operator on CUDA tensors, or one that makes them."""
+        if sparse.applies(func, fakes):
+            out = sparse.run(self, func, args, kwargs)
+            if out is not None:
+                return out
+        if func is aten._embedding_bag_backward.default and args[9]:
+            return sparse.bag_backward(self, args)
         special = values.SPECIAL.get(func)
         if special is not None:
             out = special(self, func, args, kwargs)

@@ -1,0 +1,285 @@
+"""Sparse tensors (COO) on a card: each operator as the dense ones that PyTorch runs for it, with their requests.
+
+A sparse tensor is PyTorch's own, with indices and values that have no data. The number of its elements after
+coalescing follows from the values of the indices, if these are known; else no two indices are equal. Rules:
+native/sparse/SparseTensor.cpp, native/sparse/cuda/SparseCUDATensor.cu and SparseCUDATensorMath.cu of PyTorch 2.11.
+"""
+
+import weakref
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from . import values
+
+aten = torch.ops.aten
+COO = torch.sparse_coo
+_known = {}  # address of the storage of indices -> (weak reference to it, their value)
+
+
+def is_sparse(tensor):
+    return isinstance(tensor, torch.Tensor) and tensor.layout is COO
+
+
+def applies(func, fakes):
+    return func in MAKE or any(t.layout is COO for t in fakes)
+
+
+def remember(indices):
+    value = values.value_of(indices)
+    if value is not None and isinstance(indices, FakeTensor):
+        storage = indices.untyped_storage()
+        address = storage._cdata
+        _known[address] = weakref.ref(storage, lambda _: _known.pop(address, None)), value
+
+
+def parts(mode, tensor):
+    """Indices and values of a sparse tensor."""
+    with mode.fake:
+        indices, data = aten._indices.default(tensor), aten._values.default(tensor)
+    entry = _known.get(indices.untyped_storage()._cdata)
+    if entry is not None and entry[1].shape == indices.shape:
+        values.set_value(indices, entry[1])
+    return indices, data
+
+
+def make(mode, indices, data, size, coalesced=None):
+    remember(indices)
+    sparse_dim = indices.shape[0]
+    with mode.fake:
+        return aten._sparse_coo_tensor_with_dims_and_tensors.default(
+            sparse_dim, len(size) - sparse_dim, list(size), indices, data, dtype=data.dtype, layout=COO,
+            device=data.fake_device, pin_memory=False, is_coalesced=coalesced)  # fmt: skip
+
+
+def call(mode, func, *args, **kwargs):
+    """An ordinary operator, as if the program had called it here."""
+    return mode.__torch_dispatch__(func, (), args, kwargs)
+
+
+def take(mode, like, size):
+    """Memory of a kernel: it is freed when the caller drops the tensor."""
+    return call(mode, aten.empty.memory_format, [size], dtype=torch.uint8, device=like.fake_device)
+
+
+def rounded(size):
+    return (size + 255) // 256 * 256
+
+
+def merge_sort_bytes(count):
+    """Temporary storage of thrust::sort_by_key with a comparison, 64-bit keys and values: two copies, and tiles."""
+    return 255 + 2 * rounded(8 * count) + rounded(4 * (-(-count // 2048) + 1))
+
+
+def construct(mode, func, args, kwargs):
+    with mode.fake:
+        out = func(*args, **kwargs)
+    remember(args[3])
+    return out
+
+
+def coalesce(mode, func, args, kwargs):
+    tensor = args[0]
+    indices, data = parts(mode, tensor)
+    if tensor.is_coalesced():
+        return tensor
+    known = values.value_of(indices)
+    count = indices.shape[1]
+    if count < 2:
+        return make(mode, call(mode, aten.clone.default, indices), call(mode, aten.clone.default, data), tensor.shape, True)
+    new = indices
+    if known is not None:
+        with mode.session.paused():
+            unique = torch.unique(known, dim=1)
+    one = indices.shape[0] == 1
+    if one:
+        flat = call(mode, aten.clone.default, indices)
+    else:
+        flat = call(mode, aten.arange.default, count, dtype=torch.int64, device=data.fake_device)
+    order = [take(mode, data, 8 * count) for _ in range(2)]
+    for size in (merge_sort_bytes(count), 1279 + rounded(4 * (-(-count // 4608) + 32))):
+        scratch = take(mode, data, size)
+        del scratch
+    left = unique.shape[1] if known is not None else count
+    out = call(mode, aten.empty.memory_format, [left, *data.shape[1:]], dtype=data.dtype, device=data.fake_device)
+    if one:
+        new = call(mode, aten.narrow.default, flat, 1, 0, left) if left != count else flat
+    else:
+        new = call(mode, aten.empty.memory_format, [indices.shape[0], left], dtype=torch.int64, device=data.fake_device)
+    if known is not None:
+        values.set_value(new, unique, values.is_drawn(indices))
+    else:
+        mode.session.drawn("coalesce")
+    del order, flat
+    return make(mode, new, out, tensor.shape, True)
+
+
+def read_indices(mode, func, args, kwargs):
+    return parts(mode, args[0])[0]
+
+
+def read_values(mode, func, args, kwargs):
+    return parts(mode, args[0])[1]
+
+
+def same(mode, func, args, kwargs):
+    """detach, alias: another tensor of the same indices and values."""
+    indices, data = parts(mode, args[0])
+    return make(mode, indices, data, args[0].shape, args[0].is_coalesced())
+
+
+def clone(mode, func, args, kwargs):
+    indices, data = parts(mode, args[0])
+    node = torch._C._current_autograd_node() if mode.session.in_backward() else None
+    if node is not None and "AccumulateGrad" in node.name():
+        return same(mode, func, args, kwargs)  # a gradient that nothing else holds is kept, not copied
+    data = call(mode, aten.clone.default, data)
+    return make(mode, call(mode, aten.clone.default, indices), data, args[0].shape, args[0].is_coalesced())
+
+
+def transpose(mode, func, args, kwargs):
+    """t, transpose: a copy whose two rows of indices are exchanged."""
+    tensor = args[0]
+    first, second = (0, 1) if len(args) < 3 else (args[1] % tensor.dim(), args[2] % tensor.dim())
+    indices, data = parts(mode, tensor)
+    known = values.value_of(indices)
+    data = call(mode, aten.clone.default, data)
+    indices = call(mode, aten.clone.default, indices)
+    scratch = take(mode, data, 8 * indices.shape[1])
+    del scratch
+    size = list(tensor.shape)
+    size[first], size[second] = size[second], size[first]
+    if known is not None and max(first, second) < known.shape[0]:
+        with mode.session.paused():
+            rows = list(range(known.shape[0]))
+            rows[first], rows[second] = rows[second], rows[first]
+            values.set_value(indices, known[rows])
+    return make(mode, indices, data, size, False)
+
+
+def mask(mode, func, args, kwargs):
+    """sparse_mask of a dense tensor: its product with a sparse tensor of ones."""
+    dense, like = args[0], args[1]
+    if dense.layout is COO:
+        return same(mode, func, args, kwargs)
+    indices, data = parts(mode, like)
+    ones = call(mode, aten.ones.default, [1], dtype=dense.dtype, device=dense.fake_device)
+    shape = [indices.shape[1], *dense.shape[indices.shape[0] :]]
+    picked = call(mode, aten.empty.memory_format, shape, dtype=dense.dtype, device=dense.fake_device)
+    indices = call(mode, aten.clone.default, indices)
+    out = call(mode, aten.mul.Tensor, picked, ones)
+    return make(mode, indices, out, dense.shape, like.is_coalesced())
+
+
+def product(mode, func, args, kwargs):
+    """addmm, _sparse_addmm and mm of a sparse and a dense matrix, in compressed rows with 32-bit indices."""
+    held = None
+    if func is aten.mm.default:
+        matrix, dense = args[0], args[1]
+        if dense.layout is COO or matrix.layout is not COO:
+            return None
+        held = call(mode, aten.zeros.default, [matrix.shape[0], dense.shape[1]], dtype=dense.dtype, device=dense.fake_device)
+    else:
+        matrix, dense = args[1], args[2]
+    shape = [matrix.shape[0], dense.shape[1]]
+    out = call(mode, aten.empty.memory_format, shape, dtype=dense.dtype, device=dense.fake_device)
+    ready = coalesce(mode, aten._coalesce.default, (matrix,), {})
+    count = parts(mode, ready)[0].shape[1]
+    rows = take(mode, out, 4 * (shape[0] + 1))
+    scratch = take(mode, out, 4 * count)
+    del scratch
+    columns = take(mode, out, 4 * count)
+    copy = call(mode, aten.clone.default, out)
+    scratch = take(mode, out, 2655)
+    del scratch, copy, columns, rows, ready, held
+    return out
+
+
+def add(mode, func, args, kwargs):
+    """add and add_: into a dense tensor in place, or two sparse ones one behind the other."""
+    one, other = args[0], args[1]
+    in_place = func._schema.name.endswith("_")
+    if one.layout is not COO:
+        return one if in_place else call(mode, aten.clone.default, one)
+    if not is_sparse(other):
+        return None
+    pair = [parts(mode, t) for t in (one, other)]
+    indices = call(mode, aten.cat.default, [p[0] for p in pair], 1)
+    data = call(mode, aten.cat.default, [p[1] for p in pair], 0)
+    return make(mode, indices, data, one.shape, False)
+
+
+def scale(mode, func, args, kwargs):
+    """mul and div by a number: the values change, the indices are copied or stay."""
+    tensor, factor = args[0], args[1]
+    if tensor.layout is not COO or is_sparse(factor):
+        return None
+    if func._schema.name.endswith("_"):
+        return tensor
+    indices, data = parts(mode, tensor)
+    data = call(mode, func, data, factor)
+    return make(mode, call(mode, aten.clone.default, indices), data, tensor.shape, tensor.is_coalesced())
+
+
+def bag_backward(mode, args):
+    """_embedding_bag_sparse_backward: the rows of the gradient, one for each index, are the values."""
+    grad, indices, offset2bag, bag_size = args[0], args[1], args[3], args[4]
+    weights, kind, sample = args[6], args[8], args[10]
+    data = call(mode, aten.index_select.default, grad, 0, offset2bag)
+    if kind == 1:
+        sizes = call(mode, aten.index_select.default, bag_size, 0, offset2bag)
+        data = call(mode, aten.div.Tensor, data, call(mode, aten.unsqueeze.default, sizes, 1))
+    if isinstance(sample, torch.Tensor):
+        data = call(mode, aten.mul_.Tensor, data, call(mode, aten.unsqueeze.default, sample, 1))
+    rows = call(mode, aten.view.default, indices, [1, -1])
+    known = values.value_of(indices)
+    if known is not None:
+        values.set_value(rows, known.reshape(1, -1), values.is_drawn(indices))
+    return make(mode, rows, data, [weights, grad.shape[1]], False)
+
+
+def dense(mode, func, args, kwargs):
+    tensor = args[0]
+    return call(mode, aten.zeros.default, list(tensor.shape), dtype=tensor.dtype, device=tensor.fake_device)
+
+
+def nothing(mode, func, args, kwargs):
+    return args[0]
+
+
+MAKE = {aten._sparse_coo_tensor_with_dims_and_tensors.default}
+RULES = {
+    **{f: construct for f in MAKE},
+    aten._coalesce.default: coalesce,
+    aten._indices.default: read_indices,
+    aten.indices.default: read_indices,
+    aten._values.default: read_values,
+    aten.values.default: read_values,
+    aten.detach.default: same,
+    aten.alias.default: same,
+    aten.clone.default: clone,
+    aten.t.default: transpose,
+    aten.transpose.int: transpose,
+    aten.sparse_mask.default: mask,
+    aten._sparse_addmm.default: product,
+    aten.addmm.default: product,
+    aten.mm.default: product,
+    aten.add.Tensor: add,
+    aten.add_.Tensor: add,
+    aten.mul.Tensor: scale,
+    aten.mul.Scalar: scale,
+    aten.mul_.Tensor: scale,
+    aten.mul_.Scalar: scale,
+    aten.div.Tensor: scale,
+    aten.div.Scalar: scale,
+    aten.div_.Tensor: scale,
+    aten.div_.Scalar: scale,
+    aten._to_dense.default: dense,
+    aten.zero_.default: nothing,
+}
+
+
+def run(mode, func, args, kwargs):
+    """The result of an operator on sparse tensors, or None if there is no rule for it."""
+    rule = RULES.get(func)
+    return rule(mode, func, args, kwargs) if rule is not None else None
