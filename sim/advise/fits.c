@@ -106,7 +106,8 @@ static bool is_better(const struct advise_row *row, const struct advise_row *own
 {
     return row->candidate.keys && !row->candidate.text[0] && row->safe_bytes && own != row &&
            (!own->safe_bytes || row->safe_bytes < own->safe_bytes ||
-            row->alone.peak_reserved_bytes < own->alone.peak_reserved_bytes);
+            (row->safe_bytes == own->safe_bytes &&
+             row->alone.peak_reserved_bytes < own->alone.peak_reserved_bytes));
 }
 
 size_t fits_rows(const struct advise_result *advice, const struct advise_row *rows[FITS_ROWS_MOST])

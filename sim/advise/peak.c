@@ -105,7 +105,7 @@ static void write_tag(const struct named_block *block, char *out, size_t room)
     size_t used = 0;
     for (const char *at = block->tag; *at && used + 2 < room;) {
         size_t length = strcspn(at, ".:"), digits = strspn(at, "0123456789");
-        bool number = block->at[0] && length && digits == length && at[length] == '.';
+        bool number = block->at[0] && length && digits == length && at[length];
         int written = snprintf(out + used, room - used, "%.*s%.1s", number ? 1 : (int)length,
                                number ? "*" : at, at + length);
         used += (size_t)written < room - used ? (size_t)written : room - used - 1;
