@@ -50,6 +50,10 @@ steps = plan('addmm.default', (tensor(16),) + m, o)
 assert [s[1][0] for s in steps if s[0] == 'keep'] == ['cublas', 'cublaslt'], steps"
 check a_loss_keeps_its_elements plans "x = tensor(1000, 333)
 assert plan('mse_loss.default', (x, x), [tensor()])[0] == ('out', 0, 1332000)"
+check seeds_on_the_host plans "q = tensor(2, 4, 64, 32)
+outs = [q, tensor(2, 4, 64), tensor(dtype='int64'), tensor(dtype='int64')]
+steps = plan('_scaled_dot_product_efficient_attention.default', (q, q, q, None, True), outs)
+assert steps == [('out', 0), ('out', 1), ('out', 2, 0), ('out', 3, 0)], steps"
 check a_reduction_by_multiprocessors plans "x = tensor(1 << 24)
 a, b = (plan('sum.default', (x,), [tensor()], context(sms=n))[1][1] for n in (132, 66))
 assert a == 2 * b, (a, b)"

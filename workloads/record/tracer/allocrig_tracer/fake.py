@@ -349,7 +349,8 @@ class CardMode(TorchDispatchMode):
                 if step[1] in todo:
                     storage = todo.pop(step[1])
                     size = step[2] if len(step) > 2 else storage.nbytes()
-                    ledger.adopt(storage, ledger.request(size, **where))
+                    if size:
+                        ledger.adopt(storage, ledger.request(size, **where))
             elif step[0] == "take":
                 taken.append(ledger.request(step[1], **{**where, "tag": where["tag"] + " workspace"}))
             elif step[0] == "probe":

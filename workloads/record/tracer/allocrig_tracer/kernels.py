@@ -40,9 +40,10 @@ def plan(func, args, kwargs, outs, ctx):
     """The steps of an operator's own memory, or None if it allocates its outputs alone.
 
     func: the operator (an OpOverload, or its name aten.NAME.OVERLOAD); outs: its new outputs.
-    Steps, in the order of the real kernel: ("out", i) or ("out", i, bytes), ("take", bytes),
-    ("give", n) for the n-th take, ("keep", key, bytes), ("unsure", low, high), and those of
-    kernels_cudnn.py: ("probe", bytes), ("empty_cache",). What is not given is freed at the end.
+    Steps, in the order of the real kernel: ("out", i) or ("out", i, bytes) if they differ from
+    the output's, ("take", bytes), ("give", n) for the n-th take, ("keep", key, bytes), ("unsure",
+    low, high), and those of kernels_cudnn.py: ("probe", bytes), ("empty_cache",). What is not given
+    is freed at the end.
     """
     rule = RULES.get(name_of(func))
     if rule is None:

@@ -91,7 +91,7 @@ def flash_backward(args, kwargs, outs, ctx):
 
 def efficient(args, kwargs, outs, ctx):
     query, value = args[0], args[2]
-    steps = Steps().out(0).out(1)
+    steps = Steps().out(0).out(1).out(2, 0).out(3, 0)  # seed and offset are on the host
     width = int(value.shape[3])
     if width > 128 and dtype_of(query) in HALF:
         batch, heads, length, _ = [int(s) for s in query.shape]
@@ -142,15 +142,20 @@ def efficient_backward(args, kwargs, outs, ctx):
 
 
 def cudnn(args, kwargs, outs, ctx):
-    """Seed and offset first, then the outputs; 256 bytes of workspace."""
+    """Seed and offset first, then the outputs; 256 bytes of workspace. The sums of the rows are an
+    output only if they are asked for."""
     steps = Steps()
     floats = [i for i, out in enumerate(outs) if not dtype_of(out).startswith(("int", "uint"))]
     for index in range(len(outs)):
         if index not in floats:
             steps.out(index)
+    wanted = argument(args, kwargs, 4, "compute_log_sumexp", False)
     for index in floats:
-        steps.out(index)
-    return steps.spend(decode_space(args[0], args[1], ctx) if int(args[0].shape[2]) == 1 else 256)
+        steps.out(index, None if wanted or index == floats[0] else 0)
+    if int(args[0].shape[2]) > 1:
+        return steps.spend(256)
+    causal = argument(args, kwargs, 6, "is_causal", False)
+    return steps.spend(0 if causal else decode_space(args[0], args[1], ctx))
 
 
 def decode_space(query, key, ctx):

@@ -74,6 +74,11 @@ def im2col(args, kwargs, outs, ctx):
     return steps.out(0).give(*made)
 
 
+def col2im(args, kwargs, outs, ctx):
+    """The result has the storage of a tensor like the input, if that is larger."""
+    return Steps().out(0, max(bytes_of(args[0]), bytes_of(outs[0])))
+
+
 def unfold_backward(args, kwargs, outs, ctx):
     """The positions along the dimension."""
     shape, dim = args[1], int(args[2])
@@ -111,6 +116,6 @@ RULES = {
     "aten.max_pool2d_with_indices_backward.default": max_pool_backward,
     "aten.max_unpool2d.default": copied((0, 1), first=True),
     "aten.reflection_pad2d.default": copied((0,)),
-    "aten.im2col.default": im2col, "aten.unfold_backward.default": unfold_backward,
+    "aten.col2im.default": col2im, "aten.im2col.default": im2col, "aten.unfold_backward.default": unfold_backward,
     "aten.affine_grid_generator.default": affine_grid,
 }

@@ -116,7 +116,8 @@ class Steps(list):
         self.taken = 0
 
     def out(self, index=0, size=None):
-        """Output index is allocated here; size differs from the output's only if given."""
+        """Output index is allocated here, of size bytes if they differ from the output's; 0: the
+        kernel makes no such output on the card."""
         self.append(("out", index) if size is None else ("out", index, size))
         return self
 
