@@ -101,21 +101,18 @@ def cudnn_preferred():
 
 
 def float_mask(mask, dtype):
-    """A mask of truth values becomes one of numbers: zeros, and minus infinity where it is false."""
+    """convert_boolean_attn_mask: a mask of truth values becomes one of zeros, and minus infinity where it is false."""
     if mask is None or mask.dtype != torch.bool:
         return mask
-    out = torch.zeros_like(mask, dtype=dtype)
-    return out.masked_fill_(mask.logical_not(), -math.inf)
+    return torch.where(mask, 0.0, torch.scalar_tensor(-math.inf, dtype=dtype, device=mask.device))
 
 
 def padded_mask(mask, query, key):
-    """The efficient kernel wants rows of a mask aligned to 16 elements: other masks are copied into wider rows."""
-    mask = mask.expand(query.shape[0], query.shape[1], query.shape[2], key.shape[2])
+    """preprocess_mask: a mask whose strides are no multiples of 8 elements is copied into wider rows, then expanded."""
     length = mask.shape[-1]
-    if length % 16 == 0:
-        return mask
-    wide = torch.nn.functional.pad(mask, (0, 16 - length % 16))
-    return wide[..., :length]
+    if mask.stride(-1) != 1 or any(n % 8 for n in mask.stride()[:-1]):
+        mask = torch.nn.functional.pad(mask, (0, 8 - length % 8))[..., :length]
+    return mask.expand(query.shape[0], query.shape[1], query.shape[2], key.shape[2])
 
 
 def padded_heads(tensor, multiple):

@@ -184,7 +184,7 @@ def reduce(steps, tensor, dims, accumulator, ctx, dtype=None, strides=None, vt0=
     """The requests of one gpu_reduce_kernel over dims of tensor (read as dtype). If the iterator is
     split, an accumulator that is larger than an output (out_item bytes) needs a buffer."""
     shape = [int(s) for s in (tensor.shape if shape is None else shape)]
-    item = item_bytes(dtype or tensor)
+    item = item_bytes(tensor if dtype is None else dtype)
     dims = {wrap(int(d), len(shape)) for d in dims} if shape else set()
     if product(shape) == 0:
         return

@@ -14,6 +14,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 
 aten = torch.ops.aten
 MAX_INTEGERS, MAX_FLOATS = 1 << 23, 4096  # elements of a tensor whose value is kept
+MAX_SAMPLE = 1 << 21  # elements of a tensor of any type that is random, or computed from such tensors alone
 GATE_COLUMNS, GATE_ELEMENTS = 256, 1 << 18  # a product of matrices that may be a gate: its value is drawn
 MAX_REAL_COPY = 1 << 22  # elements of a tensor that becomes real when it is copied to the CPU
 ORDINARY = object()  # what a special case returns if the operator is an ordinary one after all
@@ -112,17 +113,24 @@ def follow(mode, func, args, kwargs, tensors, outs):
         return
     changed = changes_input(func)
     drawn = any(is_drawn(t) for t in tensors) or func in GATES and not mode.session.in_backward()
-    if not changed and not any(isinstance(t, FakeTensor) and (keeps(t) or drawn and may_be_gate(t)) for t in outs):
+    known = all(value_of(t) is not None for t in tensors)
+    sample = known and (drawn or random(func)) and func not in HEAVY
+
+    def holds(t):
+        if not isinstance(t, FakeTensor):
+            return False
+        return keeps(t) or drawn and may_be_gate(t) or sample and t.numel() <= MAX_SAMPLE
+
+    if not changed and not any(holds(t) for t in outs):
         return
-    if all(value_of(t) is not None for t in tensors):
+    if known:
         if not tensors and func.overloadpacket in EMPTY:
             return
         real = real_call(mode, func, args, kwargs)
         if real is not None:
-            drawn = drawn or func._schema.name.split("::")[1].rstrip("_").split("_like")[0] in RANDOM
+            drawn = drawn or random(func)
             for fake, value in zip(outs, flat(real)):
-                kept = isinstance(fake, FakeTensor) and (keeps(fake) or drawn and may_be_gate(fake))
-                if kept and fake.shape == value.shape:
+                if holds(fake) and fake.shape == value.shape:
                     set_value(fake, value, drawn)
             return
     if changed:
@@ -137,6 +145,10 @@ def follow(mode, func, args, kwargs, tensors, outs):
             value = draw(mode, func, args, fake)
             if value is not None:
                 set_value(fake, value, True)
+
+
+def random(func):
+    return func._schema.name.split("::")[1].rstrip("_").split("_like")[0] in RANDOM
 
 
 def may_be_gate(fake):
@@ -202,6 +214,7 @@ FIXED_TRUTHS = {"isnan": False, "isinf": False, "isfinite": True, "isposinf": Fa
 SETS_SCALE = {aten.uniform_.default, aten.normal_.default}
 COPIES = {aten._to_copy.default, aten.clone.default, aten.copy_.default}
 GATES = {aten.mm.default, aten.addmm.default}
+HEAVY = {*GATES, aten.bmm.default, aten.baddbmm.default, aten.convolution.default}  # not computed for large samples
 EMPTY = {aten.empty, aten.empty_strided, aten.empty_like, aten.new_empty, aten.new_empty_strided}
 KEEPS_INPUT = {aten._amp_foreach_non_finite_check_and_unscale_.default}
 NEVER_HOLLOW = {aten.scalar_tensor.default, aten.arange.default, aten.arange.start, aten.arange.start_step}
