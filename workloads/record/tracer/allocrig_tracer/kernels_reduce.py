@@ -189,7 +189,7 @@ def reduce(steps, tensor, dims, accumulator, ctx, dtype=None, strides=None, vt0=
     if product(shape) == 0:
         return
     strides = strides_of(tensor) if strides is None else strides
-    limit = THREADS // 2 if dtype_of(dtype or tensor) == "complex128" else THREADS
+    limit = THREADS // 2 if dtype_of(tensor if dtype is None else dtype) == "complex128" else THREADS
     it = Iterator(shape, strides, dims, item)
     parts = it.parts()
     buffer = None
