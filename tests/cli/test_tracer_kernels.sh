@@ -60,4 +60,7 @@ assert a == 2 * b, (a, b)"
 check a_rule_that_cannot_read_is_outside plans "assert kernels.known('aten.sort.default')
 assert plan('sort.default', (None,), []) is None and not kernels.known('aten.sort.default')"
 check known_to_take_nothing plans "assert kernels.known('aten.add.Tensor') and not plan('add.Tensor', (), [])"
+check in_place_is_alike plans "x = tensor(5000); i = tensor(5000, dtype='int64')
+assert plan('cumsum_.default', (x, 0), [x]) == plan('cumsum.default', (x, 0), [x])
+assert all(kernels.known('aten.' + n) for n in ('scatter_.src', '_foreach_log_.default', 'sort.values'))"
 check not_known plans "assert not kernels.known('torchvision.nms.default')"

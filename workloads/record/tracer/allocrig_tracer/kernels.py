@@ -9,6 +9,10 @@ from pathlib import Path
 FAMILIES = ("reduce", "blas", "attention", "norm", "cudnn", "sort", "index", "image", "misc", "linalg")
 RULES = {}
 NOTHING = set()
+QUIET = set()  # operators without their overloads, if every overload takes nothing
+NAMES = {}  # name_of of the operators so far
+OUT_FORMS = ("out", "grad_input", "values", "values_stable", "dim_values", "result", "X")
+MULTI_TENSOR = ("aten._foreach_", "aten._fused_ad", "aten._fused_sgd")  # their lists are kernel arguments
 UNREAD = {}  # operator -> why its rule could not read the arguments; it counts as not known
 
 
@@ -20,20 +24,31 @@ def load():
         except ModuleNotFoundError as error:
             if error.name != "torch":  # the rules of cuDNN need its types; a comparison does without
                 raise
-    names = here / "kernels" / "nothing.tsv"
-    if names.exists():
-        for line in names.read_text(encoding="utf-8").splitlines():
-            if line and not line.startswith("#"):
-                NOTHING.add(line.split("\t")[0])
+    NOTHING.update(read(here / "kernels" / "nothing.tsv"))
+    ruled = {name.rpartition(".")[0].removesuffix("_") for name in RULES}
+    QUIET.update({name.rpartition(".")[0].removesuffix("_") for name in NOTHING} - ruled)
+    QUIET.update(read(here / "kernels" / "by_source.tsv"))
+
+
+def read(path):
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return {line.split("\t")[0] for line in lines if line and not line.startswith("#")}
 
 
 load()
 
 
 def name_of(func):
-    """The operator's name. One that writes to `out=`, as compiled programs call it, has the kernel of the plain one."""
+    """The operator's name, or that of the measured one with the same kernel: the form without out=, as
+    compiled programs call it, or the one that does not work in place."""
     name = str(func)
-    return name[:-3] + "default" if name.endswith(".out") and name not in RULES else name
+    if name not in NAMES:
+        base, _, overload = name.rpartition(".")
+        others = [name, base + ".default"] if overload in OUT_FORMS else [name]
+        if base.endswith("_"):
+            others.append(base[:-1] + "." + overload)
+        NAMES[name] = next((n for n in others if n in RULES or n in NOTHING), name)
+    return NAMES[name]
 
 
 def plan(func, args, kwargs, outs, ctx):
@@ -60,11 +75,14 @@ def plan(func, args, kwargs, outs, ctx):
 
 
 def known(func):
-    """Whether the operator was measured: it has a rule, or was seen to take nothing."""
+    """Whether the operator was measured, or one with the same kernel: it has a rule, or takes nothing."""
     name = name_of(func)
     if name in UNREAD:
         return False
     if name in RULES or name in NOTHING:
+        return True
+    base = name.rpartition(".")[0]
+    if base.startswith(MULTI_TENSOR) or base.removesuffix("_") in QUIET:
         return True
     tags = getattr(func, "tags", ())
     return any(str(tag).endswith(("pointwise",)) for tag in tags) or bool(

@@ -321,6 +321,7 @@ def embedding_bag_backward(args, kwargs, outs, ctx):
 RULES = {
     "aten.nonzero.default": nonzero, "aten.index.Tensor": index,
     "aten.index_put.default": index_put(True), "aten.index_put_.default": index_put(False),
+    "aten._index_put_impl_.default": index_put(False), "aten._unsafe_index.Tensor": index,
     "aten._unsafe_index_put.default": index_put(True),
     "aten.masked_select.default": masked_select,
     "aten.masked_scatter.default": masked_scatter(True),

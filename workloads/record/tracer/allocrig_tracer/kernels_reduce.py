@@ -355,6 +355,8 @@ RULES = {
     "aten.std_mean.correction": with_bytes(welford, 1, 2, 2),
     "aten.aminmax.default": aminmax, "aten.equal.default": equal, "aten.dist.default": dist,
     "aten.linalg_vector_norm.default": with_bytes(norm_bytes, 2),
+    "aten.norm.Scalar": with_bytes(norm_bytes, None),
+    "aten.norm.ScalarOpt_dim": with_bytes(norm_bytes, 2),
     "aten.count_nonzero.default": count_nonzero,
     "aten.count_nonzero.dim_IntList": count_nonzero,
 }
