@@ -126,7 +126,7 @@ warm_up() {
         }' - "$work/calls.csv"
 }
 run_experiment() {
-    local name=$1 step=$2 with_tape=$3 label=$4 later=$5
+    local name=$1 step=$2 with_tape=$3 label=$4 later=$5 last
     ask "$name" --reps 1 --jobs 1 --series "$work/series.csv" --calls "$work/calls.csv" --csv "$work/result.csv"
     awk -f plots/clean.awk "$work/result.csv" | awk -F, -v name="$name" '
         NR == 1 { for (i = 1; i <= NF; i++) title[i] = $i }
@@ -146,10 +146,12 @@ run_experiment() {
     [ -z "$label" ] || phase "$name" "$label"
     [ -z "$later" ] || warm_up "$name" "$later"
     awk -F, -v OFS=, 'NR > 1 { print "pool", $1, $4, $6, $7 }' "$work/series.csv" >"$work/thin.csv"
+    last=$(tail -n 1 "$work/thin.csv")
+    last=${last#*,}
     {
         echo process,at,live_bytes,reserved_bytes,physical_bytes
         for by in 3 4; do
-            awk -v policy=pool -v by=$by -v x=2 -v buckets=300 -v end="$(tail -n 1 "$work/thin.csv" | cut -d, -f2)" \
+            awk -v policy=pool -v by=$by -v x=2 -v buckets=300 -v end="${last%%,*}" \
                 -f plots/thin.awk "$work/thin.csv"
         done | sort -t, -k2,2n -u
     } >"$folder/data/$name.csv"
@@ -221,18 +223,20 @@ experiment() (
     *) run_experiment "$@" ;;
     esac
 )
-# identity TEXT: a checksum of the experiment: its command, the program and all files that a command may name
-identity() {
-    { echo "$command $1" && cat "$given"; } | cksum | tr ' ' -
+# sum: the checksum of standard input, a word
+sum() {
+    local text
+    text=$(cksum)
+    echo "${text// /-}"
 }
 # outcome NAME: a checksum of the files of the experiment in the folder
 outcome() {
-    { grep "^$1," "$folder/numbers.csv"; cat "$folder/data/$1.csv" "$folder/data/$1.steps" 2>/dev/null; } | cksum | tr ' ' -
+    { grep "^$1," "$folder/numbers.csv"; cat "$folder/data/$1.csv" "$folder/data/$1.steps" 2>/dev/null; } | sum
 }
 measure() {
-    local list count name step tape phase later stamp begun_ms status at=0 cards=1 tab=$'\t' given=$work/given
-    { cat "$(command -v "$rig")" bench/suite/claims.sh && find workloads/suites/claims -type f ! -name claims.ini -exec cksum {} + | sort; } |
-        cksum >"$given"
+    local list count name step tape phase later stamp begun_us ms status at=0 cards=1 tab=$'\t' given
+    # The program and all files that a command may name.
+    given=$({ cat "$(command -v "$rig")" bench/suite/claims.sh && find workloads/suites/claims -type f ! -name claims.ini -exec cksum {} + | sort; } | sum)
     [ "$device" = sim ] || cards=$("$rig" list devices cuda | sed -n 's/^Available: \([0-9]*\) card.*/\1/p')
     list=$(awk -v mode=experiments -v device="$device" -v cards="${cards:-0}" -f bench/suite/claims.awk "$table") || exit 2
     count=$(wc -l <<<"$list")
@@ -241,18 +245,20 @@ measure() {
     sed -i -e '/^machine,/d' -e "\$a\\" "$folder/numbers.csv" && echo "machine,cards,${cards:-0}" >>"$folder/numbers.csv" || exit 2
     while IFS='|' read -r name command step tape phase later; do
         at=$((at + 1))
-        stamp=$(identity "$step|$tape|$phase|$later")
-        # The numbers are written first, so an experiment in the list is complete.
-        ! grep -qE "^$name${tab}[0-9.]+$tab$stamp$tab$(outcome "$name")\$" "$folder/times.tsv" || continue
-        sed -i "/^$name,/d" "$folder/numbers.csv"
+        stamp=$(sum <<<"$command $step|$tape|$phase|$later $given")
+        if [ -n "$resume" ]; then
+            # The numbers are written first, so an experiment in the list is complete.
+            ! grep -qE "^$name${tab}[0-9.]+$tab$stamp$tab$(outcome "$name")\$" "$folder/times.tsv" || continue
+            sed -i "/^$name,/d" "$folder/numbers.csv"
+        fi
         [ ! -t 2 ] || printf '\r\033[K%d of %d: %.60s' "$at" "$count" "$name" >&2
-        begun_ms=$(($(date +%s%N) / 1000000)) status=0
+        begun_us=${EPOCHREALTIME//[!0-9]/} status=0
         experiment "$name" "$step" "$tape" "$phase" "$later" >"$work/numbers.part" || status=$?
         [ $status != 3 ] || exit 2
-        begun_ms=$(($(date +%s%N) / 1000000 - begun_ms))
+        ms=$(((${EPOCHREALTIME//[!0-9]/} - begun_us) / 1000))
         [ $status != 0 ] || { cat "$work/numbers.part" >>"$folder/numbers.csv" &&
-            echo "$name$tab$((begun_ms / 1000)).$(printf %03d $((begun_ms % 1000)))$tab$stamp$tab$(outcome "$name")" >>"$folder/times.tsv"; } || exit 2
-        [ "$device" = sim ] || echo "$at of $count: $name: $((begun_ms / 1000)).$((begun_ms % 1000 / 100)) s"
+            printf '%s\t%d.%03d\t%s\t%s\n' "$name" $((ms / 1000)) $((ms % 1000)) "$stamp" "$(outcome "$name")" >>"$folder/times.tsv"; } || exit 2
+        [ "$device" = sim ] || echo "$at of $count: $name: $((ms / 1000)).$((ms % 1000 / 100)) s"
     done <<<"$list"
     [ ! -t 2 ] || printf '\r\033[K' >&2
 }
