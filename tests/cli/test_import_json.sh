@@ -102,7 +102,7 @@ refused summary_bomb "$tmp/bad:2: the summary names more than 65536 chunks"
     echo 'BFCAllocator dump for x'
     head -c 5000 /dev/zero | tr '\0' '\n'
 } >"$tmp/bad"
-truncate -s 1000000000 "$tmp/bad" # takes no room on the disk
+truncate -s 300000000 "$tmp/bad" # takes no room on the disk
 bounded 262144 convert "$tmp/bad" "$tmp/x.txt"
 refused long_line 'the log holds no dump'
 

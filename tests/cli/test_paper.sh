@@ -5,6 +5,10 @@ set -u
 # shellcheck source=tests/cli/lib.bash
 . "$(dirname "$0")/lib.bash"
 export ALLOCRIG
+if [ "$TEST_VARIANT" != release ] && [ "${TEST_SOAK:-0}" != 1 ]; then
+    echo "skip paper: a script over ordinary runs; make soak does it in this build too"
+    exit 0
+fi
 tape=workloads/data/tape_small.default.csv.gz
 suite=$TEST_TMP/paper.ini
 manifest=$TEST_TMP/manifest

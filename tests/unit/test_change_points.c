@@ -4,6 +4,7 @@
 
 #include "allocators/base/rng.h"
 #include "bench/statistics/change_points.h"
+#include "tests/support/amount.h"
 #include "tests/support/test.h"
 
 #define MOST 400
@@ -70,7 +71,7 @@ static void counts_that_drift_are_seen_when_it_adds_up(void **state)
 static void fifty_unchanged_rows_raise_no_alarm(void **state)
 {
     struct ar_rng rng;
-    for (uint64_t seed = 1; seed <= 50; seed++) {
+    for (uint64_t seed = 1; seed <= test_amount(50, 50); seed++) {
         double values[50];
         struct change_point points[50];
         ar_rng_seed(&rng, seed);
@@ -87,7 +88,7 @@ static void fifty_unchanged_rows_raise_no_alarm(void **state)
 static void a_planted_step_is_found_at_its_place(void **state)
 {
     struct ar_rng rng;
-    for (uint64_t seed = 1; seed <= 50; seed++) {
+    for (uint64_t seed = 1; seed <= test_amount(50, 50); seed++) {
         double values[60];
         struct change_point points[60];
         size_t at = 15 + seed % 31;
