@@ -98,15 +98,12 @@ static enum ar_status print_rows(FILE *stream, const struct fits_page *page, str
                    "which on it runs to its end; smallest card: the least of `list devices` "
                    "that serves it, without the context of a process (531 MiB, as on an "
                    "H100).");
-    const struct advise_row *last = rows[count - 1];
-    if (last->candidate.keys && !last->candidate.given)
-        for (size_t i = 1; i < count; i++) {
-            if (!rows[i]->candidate.keys)
-                continue;
-            sentence_copied(stream, "Best: ", advise_page_setting(rows[i]));
-            break;
-        }
-    else
+    size_t best = 1;
+    while (best < count && !rows[best]->candidate.keys)
+        best++;
+    if (best < count)
+        sentence_copied(stream, "Best: ", advise_page_setting(rows[best]));
+    else if (rows[0]->candidate.own)
         sentence_print(stream, "No other setting of the allocator needs less.");
     return status;
 }

@@ -23,7 +23,7 @@ static bool keys(char *rest, struct trace_attributes *attributes)
     while (*rest) {
         char *value = strchr(rest, '=');
         assert_non_null(value);
-        if (!strncmp(rest, "op=", 3) || !strncmp(rest, "x=", 2)) { /* what a kernel does */
+        if (!strncmp(rest, "op=", 3) || !strncmp(rest, "x=", 2) || !strncmp(rest, "at=", 3)) {
             attributes->rest = rest;
             return true;
         }

@@ -1,0 +1,149 @@
+/* What `fits` reads from the notes of the tracer, how the blocks at the peak are grouped, and which
+ * rows and cards it shows. */
+#include "allocators/base/size.h"
+#include "sim/advise/fits.h"
+#include "sim/sim_device/profile.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny_trace.h"
+#include "workloads/trace/trace.h"
+
+static void notes_of(const char *events, struct fits_notes *out)
+{
+    struct ar_error error = {""};
+    struct trace_source *source = tiny_trace(events);
+    if (fits_notes_read(source, out, &error))
+        fail_msg("%s", error.text);
+    trace_close(source);
+}
+
+static void notes_are_read(void **state)
+{
+    struct fits_notes notes;
+    notes_of("a,0,512 !,traced,versions,torch !,traced,drawn,nonzero,3 "
+             "!,traced,outside_table,aten.a,4,400 !,traced,outside_table,aten.b,2,600 "
+             "!,traced,unsure,conv,7,1000,1200 !,traced,rule,cublas,1,5000 f,0",
+             &notes);
+    assert_true(notes.traced);
+    assert_string_equal(notes.versions, "torch");
+    assert_string_equal(notes.refusal, "");
+    assert_int_equal(notes.count, 5);
+    assert_string_equal(notes.at[0].name, "nonzero");
+    assert_int_equal(notes.at[0].count, 3);
+    assert_string_equal(notes.at[1].name, "aten.b"); /* the largest of its kind */
+    assert_int_equal(notes.at[1].more_bytes, 300);
+    assert_int_equal(notes.at[2].more_bytes, 100);
+    assert_int_equal(notes.at[3].kind, FITS_UNSURE);
+    assert_int_equal(notes.at[3].more_bytes, 200);
+    assert_int_equal(notes.at[4].bytes, 5000);
+    assert_int_equal(notes.at[4].more_bytes, 0); /* a rule has no bounds */
+    assert_int_equal(notes.more_bytes, 300);
+    fits_notes_close(&notes);
+}
+
+/* Missing fields are 0; what is no note of the tracer is passed over. */
+static void odd_notes_are_harmless(void **state)
+{
+    struct fits_notes notes;
+    notes_of("!,traced !,traced, !,tracedversions,x !,traced,drawn !,traced,drawn, "
+             "!,traced,outside_table,a !,traced,outside_table,b,0,8 !,traced,unsure,c,1,9,3 "
+             "!,traced,unsure,d,-1,x !,traced,news,e,1 a,0,512 f,0",
+             &notes);
+    assert_true(notes.traced);
+    assert_int_equal(notes.count, 5);
+    assert_int_equal(notes.more_bytes, 0);
+    fits_notes_close(&notes);
+    notes_of("!,traced,outside_envelope,first !,traced,outside_envelope,second a,0,512", &notes);
+    assert_string_equal(notes.refusal, "first");
+    fits_notes_close(&notes);
+    notes_of("a,0,512 !,alloc,4096 f,0", &notes);
+    assert_false(notes.traced);
+    fits_notes_close(&notes);
+}
+
+/* A recorder in the header stays; else the versions name it. */
+static void versions_name_the_recorder(void **state)
+{
+    struct fits_notes notes;
+    struct ar_error error = {""};
+    for (int named = 0; named < 2; named++) {
+        struct trace_source *source = tiny_trace("a,0,512 !,traced,versions,torch-2.11.0");
+        if (named)
+            strcpy(source->info.recorder, "torch 2.8.0");
+        assert_int_equal(fits_notes_read(source, &notes, &error), AR_OK);
+        assert_string_equal(source->info.recorder, named ? "torch 2.8.0" : "torch-2.11.0");
+        fits_notes_close(&notes);
+        trace_close(source);
+    }
+}
+
+static void layers_are_one_group(void **state)
+{
+    struct holders peak;
+    struct ar_error error = {""};
+    struct trace_source *source =
+        tiny_trace("a,0,100,0,tag=h.0.mlp:mm,at=m.py:7 a,1,200,0,tag=h.11.mlp:mm,at=m.py:7 "
+                   "a,2,50,0,tag=h.2.mlp:mm,at=m.py:8 a,3,40,0,tag=3:mm,at=m.py:7 "
+                   "a,4,30,0,tag=4:mm,x=1,at=m.py:7 a,5,20,0,tag=fc1:mm,at=m.py:7 "
+                   "a,6,10,0,tag=h.1.mlp:mm a,7,5,0,tag=h.2.mlp:mm");
+    assert_int_equal(holders_find(source, UINT64_MAX, &peak, &error), AR_OK);
+    assert_int_equal(peak.count, HOLDERS_MOST);
+    assert_string_equal(peak.at[0].tag, "h.*.mlp:mm");
+    assert_string_equal(peak.at[0].at, "m.py:7");
+    assert_int_equal(peak.at[0].bytes, 300);
+    assert_int_equal(peak.at[0].blocks, 2);
+    assert_string_equal(peak.at[1].tag, "*:mm");
+    assert_int_equal(peak.at[1].bytes, 70);
+    assert_string_equal(peak.at[2].at, "m.py:8");
+    assert_string_equal(peak.at[3].tag, "fc1:mm");
+    assert_string_equal(peak.at[4].tag, "h.1.mlp:mm"); /* without a line the tag is as it is */
+    trace_close(source);
+}
+
+static void long_names_are_cut(void **state)
+{
+    char events[3000], tag[700];
+    struct holders peak;
+    struct ar_error error = {""};
+    for (size_t i = 0; i + 1 < sizeof tag; i++)
+        tag[i] = i % 3 == 2 ? '.' : '7';
+    tag[sizeof tag - 1] = '\0';
+    snprintf(events, sizeof events, "a,0,100,0,tag=%s,at=%s a,1,100,0,tag=%s,at=%s", tag, tag, tag,
+             tag);
+    struct trace_source *source = tiny_trace(events);
+    assert_int_equal(holders_find(source, UINT64_MAX, &peak, &error), AR_OK);
+    assert_int_equal(peak.count, 1);
+    assert_int_equal(peak.at[0].blocks, 2);
+    assert_true(strlen(peak.at[0].tag) < sizeof peak.at[0].tag);
+    assert_true(strlen(peak.at[0].at) < sizeof peak.at[0].at);
+    trace_close(source);
+}
+
+static void the_smallest_card_that_serves(void **state)
+{
+    struct sim_profile card;
+    assert_false(fits_smallest_card(0, &card));
+    assert_true(fits_smallest_card(1, &card));
+    assert_string_equal(card.name, "l4");
+    assert_true(fits_smallest_card(card.usable_bytes, &card));
+    assert_string_equal(card.name, "l4");
+    assert_true(fits_smallest_card(card.usable_bytes + 1, &card));
+    assert_string_equal(card.name, "rtx4090");
+    assert_true(fits_smallest_card(70 * AR_GIB, &card));
+    assert_string_equal(card.compute, "8.0"); /* an A100 has less than an H100 */
+    assert_true(fits_smallest_card(150 * AR_GIB, &card));
+    assert_string_equal(card.name, "b200"); /* mi300x is no NVIDIA card */
+    assert_false(fits_smallest_card(200 * AR_GIB, &card));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(notes_are_read),
+        cmocka_unit_test(odd_notes_are_harmless),
+        cmocka_unit_test(versions_name_the_recorder),
+        cmocka_unit_test(layers_are_one_group),
+        cmocka_unit_test(long_names_are_cut),
+        cmocka_unit_test(the_smallest_card_that_serves),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
