@@ -54,6 +54,8 @@ run fits workloads/data/tape_small.expandable.csv.gz
 check a_recording_has_a_page [ "$status" = 0 ]
 check which_is_not_in_doubt grep -q "^This is a recording: the requests are the program's own.\$" "$out"
 check the_own_setting_and_the_default [ "$(grep -cE '^ *1[0-9]{3}\.0 .*(recorded|the default settings)' "$out")" = 2 ]
+run fits tests/golden/data/two_gpus.trace
+check a_page_for_each_gpu [ "$(grep -c '^two_gpus gpu[01], recorded' "$out")" = 2 ]
 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True run fits -- python3 "$program"
 check the_setting_of_the_environment grep -qE '460\.0 +yes +l4 +.*expandable_segments:True.*recorded' "$out"
 
