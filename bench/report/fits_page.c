@@ -178,8 +178,9 @@ static void print_sure(FILE *stream, const struct fits_page *page)
 {
     static const char *const begins[FITS_NOTE_KINDS] = {
         [FITS_DRAWN] = "Values drawn with the seed, on which sizes may depend (calls):",
-        [FITS_OUTSIDE_TABLE] = "Operators whose own memory was not measured, taken to need at most "
-                               "as much as their outputs (calls, bytes):",
+        [FITS_OUTSIDE_TABLE] =
+            ("Operators whose own memory was not measured, taken to need at most "
+             "as much as their outputs (calls, bytes):"),
         [FITS_UNSURE] = "Operators whose own memory is known within bounds (calls, bytes apart):",
         [FITS_RULE] = "By rule (times, bytes):",
     };
@@ -195,9 +196,12 @@ static void print_sure(FILE *stream, const struct fits_page *page)
     for (int kind = 0; kind < FITS_NOTE_KINDS; kind++)
         print_notes(stream, page->notes, (enum fits_note_kind)kind, begins[kind],
                     kind == FITS_DRAWN ? seeds : ".");
-    sentence_format(stream, 2, "So the reserved bytes in the first line are between %s and %s.",
-                    ar_size_print(spread->least_bytes, least, sizeof least),
-                    ar_size_print_up(most_reserved(page), most, sizeof most));
+    if (most_reserved(page) == spread->least_bytes)
+        sentence_print(stream, "Nothing else in the trace is open: no draws, no other operators.");
+    else
+        sentence_format(stream, 2, "So the reserved bytes in the first line are between %s and %s.",
+                        ar_size_print(spread->least_bytes, least, sizeof least),
+                        ar_size_print_up(most_reserved(page), most, sizeof most));
 }
 
 enum ar_status fits_page_print(FILE *stream, const struct fits_page *page, struct ar_error *error)
