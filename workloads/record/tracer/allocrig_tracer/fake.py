@@ -128,10 +128,16 @@ class Context:
     allow_tf32 = property(lambda self: torch.backends.cuda.matmul.allow_tf32)
 
 
-IN_PLACE = {
-    aten.add.Tensor, aten.index_put.default, aten.scatter.src, aten.scatter.value, aten.masked_fill.Scalar,
-    aten.masked_fill.Tensor, aten.index_add.default, aten.index_fill.int_Scalar,
-}  # fmt: skip
+IN_PLACE = {  # an operator of autograd -> what it is on a card, where the first argument is overwritten
+    aten.add.Tensor: aten.add_.Tensor,
+    aten.index_put.default: aten.index_put_.default,
+    aten.scatter.src: aten.scatter_.src,
+    aten.scatter.value: aten.scatter_.value,
+    aten.masked_fill.Scalar: aten.masked_fill_.Scalar,
+    aten.masked_fill.Tensor: aten.masked_fill_.Tensor,
+    aten.index_add.default: aten.index_add_.default,
+    aten.index_fill.int_Scalar: aten.index_fill_.int_Scalar,
+}
 
 
 class CardFakeMode(FakeTensorMode):
@@ -275,8 +281,9 @@ class CardMode(TorchDispatchMode):
             return
         module, stream, at = self.place(fakes, outs)
         self.context.stream = stream
-        if len(new) == 1 and func in IN_PLACE and self.session.in_backward() and self.overwrites(args[0], new[0][1], func is aten.add.Tensor):
-            return
+        if len(new) == 1 and func in IN_PLACE and self.session.in_backward():
+            if self.overwrites(args[0], new[0][1], func is aten.add.Tensor):
+                func, new = IN_PLACE[func], []
         steps = kernels.plan(func, args, kwargs, outs, self.context)
         if not new and not steps:
             if not kernels.known(func) and outs and not values.is_view(func):
