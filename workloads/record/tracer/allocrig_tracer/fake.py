@@ -130,7 +130,7 @@ class Context:
 
 IN_PLACE = {  # an operator of autograd -> what it is on a card, where the first argument is overwritten
     aten.add.Tensor: aten.add_.Tensor,
-    aten.index_put.default: aten.index_put_.default,
+    aten.index_put.default: aten._index_put_impl_.default,
     aten.scatter.src: aten.scatter_.src,
     aten.scatter.value: aten.scatter_.value,
     aten.masked_fill.Scalar: aten.masked_fill_.Scalar,
@@ -284,6 +284,8 @@ class CardMode(TorchDispatchMode):
         if len(new) == 1 and func in IN_PLACE and self.session.in_backward():
             if self.overwrites(args[0], new[0][1], func is aten.add.Tensor):
                 func, new = IN_PLACE[func], []
+                if func is aten._index_put_impl_.default:
+                    args = (*args, True)  # unsafe
         steps = kernels.plan(func, args, kwargs, outs, self.context)
         if not new and not steps:
             if not kernels.known(func) and outs and not values.is_view(func):

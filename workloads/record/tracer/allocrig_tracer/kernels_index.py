@@ -66,12 +66,13 @@ def check_range(steps, tensor, count, ctx):
         steps.give(value)
 
 
-def sorted_put(steps, tensor, indices, count, values, ctx, mask_places=None):
+def sorted_put(steps, tensor, indices, count, values, ctx, mask_places=None, unsafe=False):
     """index_put_with_sort_kernel: the linear index, its sort with the positions. The places of a
     mask are freed once the linear index is made."""
     linear, places = None, [p for p, i in enumerate(indices) if i is not None]
     for number in range(len(places)):
-        check_range(steps, None, count, ctx)
+        if not unsafe:
+            check_range(steps, None, count, ctx)
         first, second = steps.take(count * 8), steps.take(count * 8)
         if linear is None:
             linear = second
@@ -133,7 +134,8 @@ def index_put(outputs):
                         if p >= len(indices) or indices[p] is None)
         full = count * width * item_bytes(tensor)
         expand = full if numel(values) != count * width and places_of == [0] else 0
-        sorted_put(steps, tensor, indices, count, 0 if found else expand, ctx, places)
+        unsafe = argument(args, kwargs, 4, "unsafe", False)  # as in backward: indices are not checked
+        sorted_put(steps, tensor, indices, count, 0 if found else expand, ctx, places, unsafe)
         return steps.give(brought)
     return rule
 
