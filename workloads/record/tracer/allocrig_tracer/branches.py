@@ -7,7 +7,6 @@ would run. Tensors on the CPU take PyTorch's own way.
 import os
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 
 from . import attention, cudnn_meta, kernels_cudnn
 
@@ -15,7 +14,8 @@ aten = torch.ops.aten
 
 
 def on_card(tensor):
-    return not torch.compiler.is_compiling() and isinstance(tensor, FakeTensor) and tensor.is_cuda
+    """Whether a tensor is on the card; also a DTensor of such tensors."""
+    return not torch.compiler.is_compiling() and isinstance(tensor, torch.Tensor) and tensor.is_cuda
 
 
 def install(current):

@@ -20,6 +20,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed import distributed_c10d as c10d
 
 from . import kernel_times, nccl, values
+from .fake import where_in_program
 from .rank_values import give_value, reduced, set_values
 
 EVENTS = 64  # events that the operations of a group record in turn
@@ -246,7 +247,7 @@ def c10d_operator(groups, mode, func, args, kwargs):
 
 def flat_copies(session, name, outs, inputs, device):
     """The flat tensor of all_gather and reduce_scatter with lists (newLikeFlat), and the tensor of a barrier."""
-    ledger, where = session.ledger, {"device": device, "stream": session.stream_now(device)}
+    ledger, where = session.ledger, {"device": device, "stream": session.stream_now(device), "at": where_in_program()}
     if name == "barrier":
         return [ledger.request(4, tag="barrier", **where)]
     listed = {"allgather_": outs, "reduce_scatter_": inputs}.get(name)
@@ -329,6 +330,6 @@ def adopt(mode, outs, name):
             storage = t.untyped_storage()
             if storage._cdata not in ledger.storages:
                 device, module = t.fake_device.index, session.module_now()
-                where = {"device": device, "stream": session.stream_now(device)}
+                where = {"device": device, "stream": session.stream_now(device), "at": where_in_program()}
                 block = ledger.request(storage.nbytes(), tag=f"{module}:{name}" if module else name, **where)
                 ledger.adopt(storage, block)
