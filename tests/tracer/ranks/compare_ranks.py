@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Traces ranks of the programs of this folder and compares them with what ranks on cards requested.
+"""Traces ranks of the programs of this folder and compares them with what record_ranks.py recorded on cards.
 
-    compare_ranks.py [-v] [--python PYTHON] [--keep FOLDER] [--recordings FOLDER].. [NAME..]
+    compare_ranks.py [-v] [--python PYTHON] [--keep FOLDER] [--card NAME] RECORDINGS [NAME..]
 
-recorded.tsv has the peaks on the cards. The columns and -v are those of ../compare.py; a name is PROGRAM.RANKofWORLD.
+RECORDINGS is the folder in ranks.tar. A name is PROGRAM.RANKofWORLD. The columns and -v are those of ../compare.py.
 """
 
 import argparse
-import csv
+import glob
+import json
 import os
 import re
 import subprocess
@@ -30,34 +31,45 @@ def traced(name, card, python, folder, keep):
     return path
 
 
+def peaks(path):
+    """Peaks of live and reserved bytes of a recorded rank; None if it was not recorded or did not finish."""
+    if not os.path.exists(path):
+        return None, None
+    with open(path, encoding="utf-8") as f:
+        record = json.load(f)
+    if record["outcome"] != "finished":
+        return None, None
+    return record["stats"]["allocated_bytes.all.peak"], record["stats"]["reserved_bytes.all.peak"]
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("recordings")
     p.add_argument("names", nargs="*")
+    p.add_argument("--card", default="h200")
     p.add_argument("-v", "--verbose", action="store_true")
     p.add_argument("--most", type=int, default=10)
     p.add_argument("--python", default=os.environ.get("ALLOCRIG_PYTHON", sys.executable))
     p.add_argument("--keep", default="")
-    p.add_argument("--recordings", action="append", default=[])
     args = p.parse_args()
     folder = args.keep or tempfile.mkdtemp()
-    with open(f"{HERE}/recorded.tsv", encoding="utf-8") as f:
-        rows = list(csv.DictReader((line for line in f if line[0] != "#"), delimiter="\t"))
     print(f"{'MiB':24} {'live':>20} {'default':>20} {'expandable':>20}")
     print(f"{'':24}" + f" {'card':>6} {'traced':>6} {'%':>6}" * 3)
-    for row in rows:
-        name = f"{row['program']}.{row['rank']}of{row['world']}"
+    for path in sorted(glob.glob(f"{args.recordings}/*.default.json")):
+        name = os.path.basename(path).removesuffix(".default.json")
         if args.names and not any(n in name for n in args.names):
             continue
-        path = traced(name, row["card"], args.python, folder, args.keep)
+        live, default = peaks(path)
+        recorded = [live, default, peaks(path.replace(".default.", ".expandable."))[1]]
+        path = traced(name, args.card, args.python, folder, args.keep)
         try:
-            runs = compare.replay(path, row["card"], list(compare.SPECS.values()))
+            runs = compare.replay(path, args.card, list(compare.SPECS.values()))
         except (RuntimeError, KeyError) as e:
             print(f"{name}: no trace, see {path}.log: {e}")
             continue
         figures = [runs[0]["metrics"]["peak_granted_bytes"], *(r["metrics"]["peak_reserved_bytes"] for r in runs)]
-        pairs = [(int(row[k]) if row[k] else None, f) for k, f in zip(("live", "default", "expandable"), figures)]
-        print(f"{name:24} " + " ".join(compare.cell(pair) for pair in pairs))
-        history = list(compare.recorded_requests(name, args.recordings)) if args.verbose else []
+        print(f"{name:24} " + " ".join(compare.cell(pair) for pair in zip(recorded, figures)))
+        history = list(compare.recorded_requests(name, [args.recordings])) if args.verbose else []
         if history:
             out = []
             left, right = compare.one_sided(history, list(compare.traced_requests(path)), folder)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Records the programs of this folder on the cards of one host: record_ranks.py OUT [SECONDS]
+"""Records the programs of this folder on the cards of one host: record_ranks.py OUT [SECONDS [CARDS]]
 
-Each rank is a process with a card of its own and talks to the other one through NCCL. Ranks of larger jobs run alone,
-with PyTorch's fake process group, on the real allocator of a card. OUT/ranks.tar is written again whenever a program
+With two cards, each rank is a process with a card of its own and talks to the other one through NCCL. With
+one card, DDP and FSDP run as jobs of one rank over NCCL. Ranks of larger jobs run alone, with PyTorch's fake process
+group, on the real allocator of a card. OUT/ranks.tar is written again whenever a program
 ends: PROGRAM.RANKofWORLD.SETTING.json and .csv.gz as of ../record_one.py, and the log of NCCL's allocations.
 Processes import PyTorch at once; few of them use the cards at a time, because ranks of several jobs that wait for each
 other on one card are slow.
@@ -32,6 +33,7 @@ while not os.path.exists(go):
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 out, most = sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else 600
+cards = int(sys.argv[3]) if len(sys.argv) > 3 else 2
 work = "/tmp/ranks"
 os.makedirs(work, exist_ok=True)
 begin = time.time()
@@ -47,7 +49,7 @@ def started(number, backend, ranks, world, conf, words, log):
     """Starts the ranks of a job. They wait for the file work/go.NUMBER."""
     processes = []
     for rank in ranks:
-        card = str(rank if backend == "nccl" else number % world % 2)
+        card = str(rank if backend == "nccl" else number % cards)
         env = {**os.environ, "BACKEND": backend, "RANK": str(rank), "WORLD_SIZE": str(world), "LOCAL_RANK": "0",
                "CUDA_VISIBLE_DEVICES": card, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(29500 + number),
                "OMP_NUM_THREADS": "1", "PYTHONPATH": HERE, "PYTORCH_CUDA_ALLOC_CONF": conf}  # fmt: skip
@@ -67,17 +69,24 @@ def recorded(program, world, setting):
     return [ONE, f"{work}/{name}", f"{HERE}/{program}.py", *history, name]
 
 
+together = tuple(range(cards))
+if cards == 1:
+    TOGETHER = ["ddp_accumulate", "ddp_views", "zero_adam", "fsdp2_mixed", "fsdp1_blocks"]
+    EXPANDABLE = ["ddp_accumulate"]
+    ALONE += [("tensor_parallel", 1, 2), ("fsdp1_blocks", 1, 4)]
 words = [f"{HERE}/nccl_alone.py", f"{work}/nccl_alone.{{rank}}.json", "nccl_alone.{rank}"]
-jobs = [("nccl", (0, 1), 2, "", words, True)]
-jobs += [("nccl", (0, 1), 2, "", recorded(p, 2, "default"), False) for p in TOGETHER]
-jobs += [("fake", (rank,), world, "", recorded(p, world, "default"), False) for p, rank, world in ALONE]
+jobs = [("nccl", together, cards, "", words, True)]
+single = [("fake", (rank,), world, "", recorded(p, world, "default"), False) for p, rank, world in ALONE]
+jobs += single if cards == 1 else []
+jobs += [("nccl", together, cards, "", recorded(p, cards, "default"), False) for p in TOGETHER]
+jobs += single if cards > 1 else []
 conf = "expandable_segments:True"
-jobs += [("nccl", (0, 1), 2, conf, recorded(p, 2, "expandable"), False) for p in EXPANDABLE]
+jobs += [("nccl", together, cards, conf, recorded(p, cards, "expandable"), False) for p in EXPANDABLE]
 waiting = [(number, started(number, *job)) for number, job in enumerate(jobs)]
 running = []
 while (waiting or running) and time.time() - begin < most:
     alone = bool(running) and running[0][0] == 0
-    while waiting and not alone and len(running) < GROUPS_AT_ONCE:
+    while waiting and not alone and len(running) < GROUPS_AT_ONCE * 2 // cards:
         number, processes = waiting.pop(0)
         open(f"{work}/go.{number}", "w").close()
         running.append((number, processes))
