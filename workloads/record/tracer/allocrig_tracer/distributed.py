@@ -27,6 +27,7 @@ def install(current):
     _reductions(current, dist, c10d)
     objects.install(current)
     dist._verify_params_across_processes = _verify_parameters
+    dist.Logger.set_runtime_stats_and_log = lambda self: None  # it warns of devices other than CUDA's and the CPU
 
 
 def number(*names):
