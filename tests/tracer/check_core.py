@@ -300,6 +300,31 @@ def check_fused_and_foreach_optimizers():
     assert not any("sqrt" in n for n in names["fused"]), names["fused"]
 
 
+def check_operators_without_a_shape_function():
+    """Those that PyTorch has no shape function for, and one that nobody knows."""
+
+    def program():
+        made = lambda *size: torch.randn(*size, device="cuda", requires_grad=True)  # noqa: E731
+        lengths = torch.full((4,), 10), torch.full((4,), 5)
+        F.ctc_loss(made(10, 4, 20).log_softmax(2), torch.randint(1, 20, (4, 5), device="cuda"), *lengths).backward()
+        F.multi_margin_loss(made(3, 5), torch.zeros(3, dtype=torch.long, device="cuda")).backward()
+        nn.GRUCell(8, 16).cuda()(made(4, 8)).sum().backward()
+        model = nn.Linear(8, 8).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, fused=True)
+        model(made(2, 8)).sum().backward()
+        optimizer.step()
+        assert made(3).new_tensor([1.0, 2.0]).is_cuda and made(3).type() == "torch.cuda.FloatTensor"
+
+    traced(program)
+    try:
+        traced(lambda: torch.linalg.lstsq(torch.randn(8, 8, device="cuda"), torch.randn(8, 2, device="cuda")))
+        raise AssertionError("nothing was said")
+    except NotImplementedError as error:
+        assert "the tracer cannot run aten::linalg_lstsq" in str(error), error
+    refused = Trace(os.path.join(folder, "program.trace")).notes("outside_envelope")
+    assert "linalg_lstsq" in refused[0][0], refused
+
+
 def check_grad_scaler():
     def program():
         model = nn.Linear(64, 64).cuda()

@@ -58,7 +58,7 @@ def flash_serves(query, key, value, mask, causal, gqa, sm):
 def efficient_serves(query, key, value, mask, gqa, sm):
     if not torch.backends.cuda.mem_efficient_sdp_enabled() or query.dtype not in (*LOW, torch.float32):
         return False
-    if query.dtype == torch.bfloat16 and sm < 8.0 or not dense_serves(query, key, value, gqa):
+    if query.dtype == torch.bfloat16 and sm < 8.0 or not dense_serves(query, key, value, gqa and release() >= (2, 12)):
         return False
     alignment = 8 if query.dtype in LOW else 4
     if query.shape[3] != key.shape[3] or query.shape[3] % alignment or value.shape[3] % alignment:

@@ -35,6 +35,7 @@ def install(current):
     attend = functional.scaled_dot_product_attention
     functional.scaled_dot_product_attention = attention.function(attend, current)
     torch._C._nn.scaled_dot_product_attention = functional.scaled_dot_product_attention
+    torch.ctc_loss = _ctc_loss(torch.ctc_loss, current)
     torch.backends.mha.set_fastpath_enabled(False)
     torch._use_cudnn_rnn_flatten_weight = lambda: True
     torch._cudnn_rnn_flatten_weight = _flatten_weight(current)
@@ -99,6 +100,26 @@ def _rms_norm(plain):
         return torch._fused_rms_norm(input, list(normalized_shape), weight, eps)[0]
 
     return rms_norm
+
+
+def _ctc_loss(plain, current):
+    """native/LossCTC.cpp: lengths on the CPU become arguments of the kernel."""
+
+    def ctc_loss(log_probs, targets, input_lengths, target_lengths, *rest, **options):
+        if on_card(log_probs):
+            lengths = []
+            for given in (input_lengths, target_lengths):
+                with current().paused():
+                    real = given if isinstance(given, torch.Tensor) else torch.tensor(given)
+                if not isinstance(real, FakeTensor):
+                    fake = current().mode.hollow(real, log_probs.device)
+                    values.set_value(fake, real)
+                    real = fake
+                lengths.append(real)
+            input_lengths, target_lengths = lengths
+        return plain(log_probs, targets, input_lengths, target_lengths, *rest, **options)
+
+    return ctc_loss
 
 
 MODES = {"rnn_relu": 0, "rnn_tanh": 1, "lstm": 2, "gru": 3}

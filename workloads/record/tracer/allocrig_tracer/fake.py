@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map_only
 
 from . import host_random, kernel_times, kernels, sparse, values
+from . import shapes as shapes_of
 
 aten = torch.ops.aten
 PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -254,8 +255,13 @@ class CardMode(TorchDispatchMode):
         shapes = args, kwargs
         if tensors and not fakes:  # FakeTensorMode would compute on real tensors alone
             shapes = tree_map_only(torch.Tensor, self.hollow, (args, kwargs))
-        with self.fake:
-            out = func(*shapes[0], **shapes[1])
+        out = shapes_of.run(self, func, *shapes, fakes) if fakes else None
+        if out is None:
+            try:
+                with self.fake:
+                    out = func(*shapes[0], **shapes[1])
+            except Exception as error:  # noqa: BLE001  it is raised again unless a shape function is missing
+                out = shapes_of.without_shape(self, func, args, error)
         outs = tensors_out(out)
         self.record(func, args, kwargs, fakes, outs)
         self.kernel(func, args, kwargs, tensors, outs)

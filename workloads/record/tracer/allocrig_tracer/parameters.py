@@ -10,6 +10,13 @@ from torch._subclasses.fake_tensor import FakeTensor
 from . import values
 
 
+LEGACY = {
+    "Float": torch.float32, "Double": torch.float64, "Half": torch.float16, "BFloat16": torch.bfloat16,
+    "Byte": torch.uint8, "Char": torch.int8, "Short": torch.int16, "Int": torch.int32, "Long": torch.int64,
+    "Bool": torch.bool,
+}  # fmt: skip
+
+
 def install(current):
     """Installs all hooks, once. `current` returns the running session or None."""
     if getattr(install, "done", False):
@@ -215,12 +222,33 @@ def _data_access(current):
                 session.storage_resized(self, device)
         return out
 
+    new = torch.Tensor.new_tensor
+    kind = torch.Tensor.type
+
+    def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, **rest):
+        if not isinstance(self, FakeTensor):
+            return new(self, data, dtype=dtype, device=device, requires_grad=requires_grad, **rest)
+        return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+    def type_of(self, dtype=None, non_blocking=False, **rest):
+        """`x.type()` is the name of a legacy class, and `x.type(name)` converts to it."""
+        if dtype is None:
+            name = kind(self)
+            return name.replace("torch.meta.", "torch.cuda." if self.is_cuda else "torch.")
+        if isinstance(dtype, torch.dtype):
+            return self.to(dtype=dtype, non_blocking=non_blocking)
+        name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
+        found = LEGACY[name.rpartition(".")[2].removesuffix("Tensor")]
+        return self.to(device="cuda" if ".cuda." in name else "cpu", dtype=found, non_blocking=non_blocking)
+
     def formatted(self, spec):
         if self.dim() == 0 and spec:
             return self.item().__format__(spec)
         return object.__format__(self, "") if not spec else str(self)
 
     torch.Tensor.data_ptr = address
+    torch.Tensor.new_tensor = new_tensor
+    FakeTensor.type = type_of
     torch.Tensor.numpy = to_numpy
     torch.Tensor.__array__ = lambda self, dtype=None: (
         self.detach().numpy() if dtype is None else self.detach().numpy().astype(dtype, copy=False)

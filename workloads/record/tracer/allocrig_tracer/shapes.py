@@ -1,0 +1,109 @@
+"""Shapes of operators for which PyTorch has no shape function.
+
+An operator that is not here either ends the program with a sentence that names it: the trace up to there is kept.
+"""
+
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    UnsupportedOperatorException,
+)
+
+from . import values
+
+aten = torch.ops.aten
+MISSING = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedOperatorException, NotImplementedError)
+
+
+def like(number=0):
+    """One output of the shape of an argument."""
+    return lambda make, *args, **kwargs: make(args[number].shape, args[number].dtype)
+
+
+def two_like(second):
+    """Two outputs of the shape of the first argument; the second has another type."""
+    return lambda make, *args, **kwargs: (make(args[0].shape, args[0].dtype), make(args[0].shape, second or args[0].dtype))
+
+
+def ctc_loss(make, log_probs, targets, input_lengths, target_lengths, *rest):
+    """native/cuda/LossCTC.cu: log_alpha has two columns for each target, and one."""
+    time, batch = log_probs.shape[:2]
+    lengths = values.value_of(target_lengths) if isinstance(target_lengths, torch.Tensor) else torch.tensor(target_lengths)
+    longest = int(lengths.max()) if lengths is not None and lengths.numel() else targets.shape[-1]
+    return make((batch,), log_probs.dtype), make((batch, time, 2 * longest + 1), log_probs.dtype)
+
+
+def geqrf(make, a):
+    return make(a.shape, a.dtype), make((*a.shape[:-2], min(a.shape[-2:])), a.dtype)
+
+
+def product(add):
+    """mm, bmm, addmm and baddbmm with the type of the result."""
+
+    def shape(make, *args, **kwargs):
+        a, b = (args[1], args[2]) if add else (args[0], args[1])
+        dtype = args[3] if add else args[2]
+        return make((*a.shape[:-1], b.shape[-1]), dtype)
+
+    return shape
+
+
+SHAPES = {
+    "aten::_ctc_loss": ctc_loss,
+    "aten::_ctc_loss.Tensor": ctc_loss,
+    "aten::_ctc_loss_backward": like(1),
+    "aten::_ctc_loss_backward.Tensor": like(1),
+    "aten::_standard_gamma": like(),
+    "aten::_standard_gamma_grad": like(),
+    "aten::_sample_dirichlet": like(),
+    "aten::_dirichlet_grad": like(),
+    "aten::poisson": like(),
+    "aten::binomial": like(),
+    "aten::multi_margin_loss_backward": like(1),
+    "aten::multilabel_margin_loss_backward": like(1),
+    "aten::fake_quantize_per_tensor_affine_cachemask": two_like(torch.bool),
+    "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams": two_like(torch.bool),
+    "aten::fake_quantize_per_channel_affine_cachemask": two_like(torch.bool),
+    "aten::geqrf": geqrf,
+    "aten::mm.dtype": product(False),
+    "aten::bmm.dtype": product(False),
+    "aten::addmm.dtype": product(True),
+    "aten::baddbmm.dtype": product(True),
+}  # fmt: skip
+
+
+def name_of(func):
+    schema = func._schema
+    return f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
+
+
+def run(mode, func, args, kwargs, fakes):
+    """The outputs of an operator that is in the table; None if it is not."""
+    shape = SHAPES.get(name_of(func))
+    if shape is None:
+        return None
+    device = next(t.fake_device for t in fakes)
+
+    def make(size, dtype):
+        with torch._C._DisableTorchDispatch():
+            elem = torch.empty(tuple(size), dtype=dtype, device="meta")
+        return FakeTensor(mode.fake, elem, device)
+
+    return shape(make, *args, **kwargs)
+
+
+def without_shape(mode, func, args, error):
+    """An operator that has no shape function: one that only writes to its arguments needs none."""
+    driver = isinstance(error, RuntimeError) and "NVIDIA driver" in str(error)
+    if not isinstance(error, MISSING) and not driver:
+        raise error
+    schema = func._schema
+    if all(r.alias_info is not None and r.alias_info.is_write for r in schema.returns):
+        written = [a for s, a in zip(schema.arguments, args) if s.alias_info is not None and s.alias_info.is_write]
+        mode.session.drawn(f"{schema.name} (not checked)")
+        return None if not schema.returns else written[0] if len(schema.returns) == 1 else tuple(written)
+    sentence = f"the tracer cannot run {name_of(func)}: PyTorch {torch.__version__} has no shape function for it"
+    mode.session.refuse(sentence)
+    raise NotImplementedError(f"allocrig trace: {sentence}. Please report it with the program's line.") from error
