@@ -21,7 +21,8 @@ DATA_TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 9}
 _TENSOR_CORE, _DOWN_CONVERT, _NONDETERMINISTIC = 0, 1, 4
 
 # descriptors and attributes of cudnn_graph.h, as far as they are used here
-_CONVOLUTION, _ENGINE, _ENGINECFG, _ENGINEHEUR, _PLAN, _KNOB, _GRAPH, _TENSOR, _DEVICEPROP = 1, 2, 3, 4, 5, 7, 15, 17, 38
+_CONVOLUTION, _ENGINE, _ENGINECFG, _ENGINEHEUR, _PLAN = 1, 2, 3, 4, 5
+_KNOB, _GRAPH, _TENSOR, _DEVICEPROP = 7, 15, 17, 38
 _OPERATION = {  # alpha, beta, convolution, w, x, y
     FORWARD: (700, 701, 702, 703, 704, 705),
     BACKWARD_INPUT: (706, 707, 708, 709, 710, 711),

@@ -25,7 +25,8 @@ class Maker:
         shape = [int(n) for n in shape]
         last = last and len(shape) in (4, 5)
         with torch._C._DisableTorchDispatch():
-            elem = torch.empty_strided(shape, packed_strides(shape, last), dtype=dtype or self.like.dtype, device="meta")
+            elem = torch.empty_strided(shape, packed_strides(shape, last), dtype=dtype or self.like.dtype,
+                                       device="meta")
         return FakeTensor(self.mode, elem, self.like.fake_device)
 
 

@@ -4,18 +4,19 @@ Where the answer comes from, best first:
 
 1. cuDNN itself (cudnn_library.py), asked for the card without having it. On a machine without a driver it leaves
    out engines that need one, and plans for 18 multiprocessors (one GPC of the smallest card of that architecture).
-   Both are put right by the rules below. kernels/README.md says how often they hold.
+   Both are put right by the rules below. kernels/CUDNN.md says how often they hold.
 2. The table kernels/cudnn_plans.tsv, written by asking cuDNN on the layers of public architectures: which operands
    the plan copies to the other layout. Shapes that are not in it take the copies of the nearest one.
 
-Rules for what cuDNN leaves out without a driver, measured on an H200 with cuDNN 9.19 (kernels/README.md):
+Rules for what cuDNN leaves out without a driver, measured on an H200 with cuDNN 9.19 (kernels/CUDNN.md):
 
 - A kernel 1x1, stride 1, without padding and groups, runs in cublasLt, with a workspace of at most a few hundred
   bytes. Its weight gradient in NCHW is one product per sample into float32, summed up afterwards.
 - Depthwise convolutions have engines of their own without workspace; the weight gradient of 16-bit types in NHWC
   takes 32 bytes per sample, element of the filter and channel, with channels in multiples of 32.
 - Plans with clusters of thread blocks divide the last, partial wave of tiles along the reduction: each share of a
-  tile is a buffer of float32. Tiles t, running blocks p, rest r = t mod p: r * (p // r) buffers if p // r > 1.
+  tile is a buffer of float32. Tiles t, running blocks p, rest r = t mod p: r * (p // r) buffers if p // r > 1. It
+  holds if each share has at least 16 steps of 64 elements (32 of float32); else cuDNN's answer is kept.
 """
 import math
 from collections import namedtuple
@@ -29,10 +30,12 @@ HERE = Path(__file__).resolve().parent / "kernels"
 # first: bytes of the plan that runs without a search, between low and high; largest: bytes that a search takes for
 # all of its trials together; chosen: (most likely, low, high) of the plan that a search takes. exact: cuDNN answered.
 Answer = namedtuple("Answer", "first low high largest chosen exact")
-Shape = namedtuple("Shape", "operation x w y stride padding dilation groups dtype channels_last deterministic allow_tf32")
+Shape = namedtuple("Shape", "operation x w y stride padding dilation groups dtype channels_last deterministic"
+                            " allow_tf32")
 
 BYTES = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2}
 TIMED = 10  # torch.backends.cudnn.benchmark_limit: plans that a search times
+LISTED = 44  # the most plans that cuDNN lists: 40 and the fallbacks
 KNOB_TILE, KNOB_WORKSPACE, KNOB_CLUSTER_M, KNOB_CLUSTER_N = 2, 25, 27, 28
 TILES = {0: (128, 128), 1: (128, 64), 3: (256, 128), 4: (256, 64), 5: (64, 64), 6: (128, 256), 7: (64, 128),
          9: (64, 256), 20: (256, 96)}
@@ -72,11 +75,14 @@ class Cards:
                 self.rows.append((name, sm, [int(v) for v in clusters.split(",")], properties.encode()))
 
     def find(self, name, sm):
-        """The card whose name is part of the given name, else one of the compute capability, else the first."""
-        for row in self.rows:
-            if row[0].lower() in (name or "").lower():
-                return row
-        return next((row for row in self.rows if row[1] == str(sm)), self.rows[0])
+        """The card whose name is part of the given name, else one of the compute capability or its generation."""
+        major = str(sm).split(".")[0] + "."
+        for fits in (lambda row: row[0].lower() in (name or "").lower(), lambda row: row[1] == str(sm),
+                     lambda row: row[1].startswith(major)):
+            for row in self.rows:
+                if fits(row):
+                    return row
+        return self.rows[0]
 
 
 class Source:
@@ -91,7 +97,8 @@ class Source:
         return cls.shared[key]
 
     def __init__(self, card_name, sm, use_library=True):
-        _, _, clusters, properties = Cards().find(card_name, sm)
+        _, capability, clusters, properties = Cards().find(card_name, sm)
+        self.divides = capability.startswith("9.")  # other generations: not measured
         self.blocks = {size + 1: (size + 1) * count for size, count in enumerate(clusters)}
         self.multiprocessors = self.blocks.get(1, 132)
         self.planner = None
@@ -134,7 +141,11 @@ class Source:
             return Answer(first, low, high, 0, (first, low, high), True)
         x, w, y = operands(s)
         converted = sum(up(v, 128) + 128 for v in (x, w, y)) if not s.channels_last and s.dtype != "float64" else 0
-        largest = max([p[0] for p in found] + sizes + [converted, fourier(s)])
+        transforms = fourier(s)
+        if s.operation == FORWARD and pointwise(s) and len(found) + 5 > LISTED:
+            transforms = 0  # the last of cuDNN's list, which is cut
+        samples = s.x[0] * 4 * s.w[0] * s.x[1] if pointwise(s) and s.operation == BACKWARD_WEIGHT else 0
+        largest = max([p[0] for p in found] + sizes + [converted, transforms, samples])
         sizes = sizes[:TIMED]
         return Answer(first, low, high, largest, (first, min(sizes), max(sizes)), True)
 
@@ -144,14 +155,14 @@ class Source:
             knobs = self.planner.knobs(configuration)
         except library.CudnnError:
             return size, size, size
-        tile = TILES.get(knobs.get(KNOB_TILE))
+        tile = TILES.get(knobs.get(KNOB_TILE)) if self.divides else None
         if KNOB_CLUSTER_M not in knobs or knobs.get(KNOB_WORKSPACE) != 0 or tile is None or s.groups != 1:
             return size, size, size
-        m, n = product((s.y[0],) + tuple(s.y[2:])), s.y[1]
+        m, n, k = product((s.y[0],) + tuple(s.y[2:])), s.y[1], product(s.w[1:])
         if s.operation == BACKWARD_INPUT:
-            m, n = product((s.x[0],) + tuple(s.x[2:])), s.x[1]
+            m, n, k = product((s.x[0],) + tuple(s.x[2:])), s.x[1], s.w[0] * product(s.w[2:])
         elif s.operation == BACKWARD_WEIGHT:
-            m, n = s.w[0], product(s.w[1:])
+            m, n, k = s.w[0], product(s.w[1:]), product((s.y[0],) + tuple(s.y[2:]))
         cluster_m, cluster_n = knobs[KNOB_CLUSTER_M], knobs[KNOB_CLUSTER_N]
         cluster = cluster_m * cluster_n
         tiles = up(-(-m // tile[0]), cluster_m) * up(-(-n // tile[1]), cluster_n)
@@ -159,11 +170,15 @@ class Source:
         assumed = WITHOUT_DRIVER // cluster * cluster
         if not assumed:
             return size, size, size
-        copies = size - shares(tiles, assumed) * buffer
+        rest, split = shares(tiles, assumed)
+        copies = size - rest * split * buffer
         if copies < 0:
             return size, size, size
         blocks = self.blocks.get(cluster, self.multiprocessors // cluster * cluster)
-        return copies + shares(tiles, blocks) * buffer, copies, copies + blocks * buffer
+        rest, split = shares(tiles, blocks)
+        steps = k // (32 if s.dtype == "float32" else 64)
+        right = copies + rest * split * buffer if split > 1 and steps >= 16 * split else size
+        return right, copies, max(right, copies + min(rest * split, blocks) * buffer)
 
     # the table's answer
 
@@ -184,40 +199,98 @@ class Source:
 
 
 def shares(tiles, blocks):
-    """Buffers of the tiles of the last wave that are divided along the reduction."""
+    """(tiles of the last wave, parts of each along the reduction) if they are divided, else (0, 0)."""
     rest = tiles % blocks
-    return rest * (blocks // rest) if rest and blocks // rest > 1 else 0
+    return (rest, blocks // rest) if rest and blocks // rest > 1 else (0, 0)
 
 
 def leading(s, first):
     """(bytes, lowest, highest) if an engine leads that cuDNN leaves out without a driver, else None."""
     if pointwise(s):
-        n, k, c, area = s.x[0], s.w[0], s.x[1], product(s.x[2:])
-        if s.operation != BACKWARD_WEIGHT:
-            side = s.y if s.operation == FORWARD else s.x
-            return 0, 0, min(16 * 4 * product(side), 8 << 20) if area * n <= 4096 else 512
-        per_sample = n * k * c * 4
-        if not s.channels_last:
-            intense = 2 * k * c / (area * (c + k))
-            if area < 36 or n * area < 64:
-                return None
-            if intense <= 2.3 or per_sample <= 12 << 20:
-                return per_sample, min(first, per_sample), max(first, per_sample)
-            return None
-        if n * area < 3000:
-            return 0, 0, per_sample
-        tiles = -(-k // 128) * -(-c // 128)
-        split = max(1, min(132 // tiles, n * area // 512)) if tiles <= 66 else 0
-        return split * k * c * 4, 0, max(per_sample, split * k * c * 4)
+        return matrix_product(s, first)
     if depthwise(s):
-        if s.operation != BACKWARD_WEIGHT or not s.channels_last:
-            return 0, 0, first
-        if s.dtype in ("float16", "bfloat16") and all(d == 1 for d in s.dilation):
-            size = 32 * s.x[0] * product(s.w[2:]) * up(s.x[1], 32)
-            return size, 0, max(size, first)
+        return by_channel(s, first)
     return None
 
 
+def matrix_product(s, first):
+    """cublasLt's engines. Which of them lead, and how they split a sum, is cublasLt's choice: rules of thumb."""
+    n, k, c, area = s.x[0], s.w[0], s.x[1], product(s.x[2:])
+    rows, product_bytes, half = n * area, 4 * k * c, s.dtype in ("float16", "bfloat16")
+    if s.dtype == "float64":
+        return None
+    if s.dtype == "float32" and not s.allow_tf32:
+        if s.operation == BACKWARD_WEIGHT:
+            return 0, 0, first
+        return None if s.channels_last else (0, 0, first)
+    if s.operation != BACKWARD_WEIGHT:
+        odd = half and 25 <= area < 100 and area % 8 and n >= 16 and k * c >= 80000
+        if s.operation == FORWARD and not s.channels_last and odd:
+            return None  # too small and not aligned for one product per sample
+        side = s.y if s.operation == FORWARD else s.x
+        return 0, 0, min(16 * 4 * product(side), 8 << 20) if rows <= 4096 else 512
+    if not s.channels_last:
+        per_sample = n * product_bytes
+        intense = 2 * k * c / (area * (c + k))
+        if area < 36 or rows < 64 or intense > 2.3 and per_sample > 12 << 20:
+            return None
+        return per_sample, min(first, per_sample), max(first, per_sample)
+    few, many, some, more = (9000, 20000, 66, 132) if half else (1000, 6000, 132, 264)
+    tiles = -(-k // 128) * -(-c // 128)
+    split = (0 if rows < few else some if rows < many else more) // tiles
+    size = split * product_bytes if split > 1 else 0
+    return size, 0, max(size, min(n * product_bytes, 64 << 20))
+
+
+def by_channel(s, first):
+    """Engines for depthwise convolutions with a square filter in two dimensions."""
+    half, kernel = s.dtype in ("float16", "bfloat16"), s.w[2:]
+    plain = len(s.x) == 4 and s.w[0] == s.x[1] and all(d == 1 for d in s.dilation)
+    if not plain or s.dtype == "float64":
+        return None
+    square = kernel[0] == kernel[1] and kernel[0] in (3, 5, 7)
+    if s.operation != BACKWARD_WEIGHT:
+        return (0, 0, first) if square or not s.channels_last else None
+    if not s.channels_last:
+        small = product(s.x[2:]) <= 2500 and not (max(s.stride) > 1 and s.x[0] >= 128)
+        return (0, 0, first) if half and small else None
+    if not half or not square or max(s.stride) > 2:
+        return None
+    size = 32 * s.x[0] * product(kernel) * up(s.x[1], 32)
+    if s.dtype == "float16" and 0 < first < size:
+        size = first
+    return size, 0, max(size, first)
+
+
 def fourier(s):
-    """Bytes of the engines that transform float32 operands in NCHW, which a search tries."""
-    return 0
+    """Bytes of the largest engine that computes Fourier transforms of float32 images, which a search tries.
+
+    The engine of the whole image transforms a square of a power of two for each pair of sample or filter and channel;
+    that of tiles (gradient of the input) squares of 32, at most two tiles of an image at once. With stride 2 it does so
+    for the four phases of the input. Measured: kernels/CUDNN.md.
+    """
+    if s.dtype != "float32" or s.groups != 1 or len(s.x) != 4 or any(d != 1 for d in s.dilation):
+        return 0
+    n, c, k, kernel = s.x[0], s.x[1], s.w[0], s.w[2]
+    x, w, y = operands(s)
+    if s.w[3] != kernel or s.stride[0] != s.stride[1]:
+        return 0
+    if s.operation == BACKWARD_INPUT:
+        if kernel < 3 or kernel > 32 or s.stride[0] > 2:
+            return 0
+        tile = 8 * 32 * 17
+        if s.stride[0] == 1:
+            images = c * k + min(2, -(-max(s.x[2:]) // 32)) * n * (c + k)
+            return tile * images + (x + y + w if s.channels_last else 0)
+        images = 4 * c * k + min(2, -(-(max(s.y[2:]) + 1) // 32)) * n * (4 * c + k)
+        padded = 4 * n * k * (s.y[2] + 1) * (s.y[3] + 1)
+        return tile * images + x + padded + 16 * c * k * (-(-kernel // 2)) ** 2
+    side = max(size + 2 * pad for size, pad in zip(s.x[2:], s.padding))
+    side = max(16, 1 << (side - 1).bit_length())
+    if side > 256 or s.stride[0] > 1:
+        return 0
+    image = 2 * side * (side // 2 + 1) * 8
+    copies = x + y + (w if kernel > 1 else 0) if s.channels_last else 0
+    if s.operation == FORWARD:
+        return image * (c * k + n * c) + w + copies
+    return image * max(c * k, n * (c + k)) + y + copies

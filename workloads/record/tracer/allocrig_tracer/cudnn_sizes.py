@@ -1,8 +1,8 @@
-"""Sizes that cuDNN's recurrent networks, batch norm and CTC loss ask for, as formulas.
+"""Sizes that cuDNN's recurrent networks and batch norm ask for, as formulas.
 
-Fitted to the answers of cuDNN 9.19 (cudnnGetRNNTempSpaceSizes, cudnnGetBatchNormalization...Size,
-cudnnGetCTCLossWorkspaceSize) on an H200: kernels/README.md has the residuals. Buffers of cuDNN begin at
-multiples of 16 to 64 bytes, which the formulas leave out: a few hundred bytes of a workspace of megabytes.
+Fitted to the answers of cuDNN 9.19 (cudnnGetRNNTempSpaceSizes, cudnnGetBatchNormalization...Size)
+on an H200: kernels/CUDNN.md has the residuals. Buffers of cuDNN begin at multiples of 16 to 64 bytes, which the
+formulas leave out: a few hundred bytes of a workspace of megabytes.
 """
 import math
 

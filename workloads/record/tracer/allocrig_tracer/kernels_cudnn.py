@@ -7,8 +7,8 @@ plan(func, args, kwargs, outs, ctx) and known(func) have the interface of kernel
     ("empty_cache",)        cached memory is released to the device
 
 The order of requests is that of PyTorch 2.11 (aten/src/ATen/native/Convolution.cpp, cudnn/ConvShared.cpp,
-cudnn/Conv_v8.cpp, cudnn/RNN.cpp, cudnn/BatchNorm.cpp, cudnn/LossCTC.cpp); sizes are those of cudnn_plans.py and
-cudnn_sizes.py. kernels/README.md has the residuals.
+cudnn/Conv_v8.cpp, cudnn/RNN.cpp, cudnn/BatchNorm.cpp); sizes are those of cudnn_plans.py and cudnn_sizes.py.
+kernels/CUDNN.md has the residuals.
 
 A search (torch.backends.cudnn.benchmark) takes one workspace for all trials, as large as the largest plan asks,
 frees it, releases the cache, and runs the fastest of the first ten plans. Each thread searches for itself.
@@ -193,8 +193,10 @@ def convolution(args, kwargs, outs, ctx):
 def forward(x, w, stride, padding, dilation, transposed, output_padding, groups, dtype, outs, ctx):
     c = Convolution(x, w, stride, padding, dilation, transposed, output_padding, groups, dtype)
     steps, backend = Steps(), c.backend(ctx)
-    if backend in ("empty", "other"):
+    if backend == "empty":
         return None
+    if backend == "other":
+        raise ValueError("a convolution outside cuDNN")
     if backend != "cudnn":
         _, copy = steps.copy(c.x, False)
         steps.out(0)
@@ -242,8 +244,10 @@ def convolution_backward(args, kwargs, outs, ctx):
     for i, wanted in enumerate(mask):
         if wanted:
             position[i], count = count, count + 1
-    if backend in ("empty", "other"):
+    if backend == "empty":
         return None
+    if backend == "other":
+        raise ValueError("a convolution outside cuDNN")
     if backend != "cudnn":
         depthwise_backward(c, g, steps, position, backend)
     else:
@@ -354,7 +358,8 @@ def rnn_backward(args, kwargs, outs, ctx):
         again = n.copy_of(steps, x)
         first = 1 + len(states)
         biases = per_layer >= 4
-        flat = None if biases else steps.take(sizes.rnn_weights(mode, n.inputs, hidden, projection, layers, both) * size)
+        weights = sizes.rnn_weights(mode, n.inputs, hidden, projection, layers, both)
+        flat = None if biases else steps.take(weights * size)
         if biases:
             for i in range(first, len(outs)):
                 steps.out(i)
@@ -405,7 +410,7 @@ def reserve_bytes(args):
     return sizes.rnn_reserve(mode, hidden, projection, layers, both, rows, x.element_size())
 
 
-# Batch norm and CTC loss
+# Batch norm
 
 def batch_norm(args, kwargs, outs, ctx):
     x, training = args[0], args[5]

@@ -1,0 +1,52 @@
+#!/bin/bash
+# The tracer's rules of what cuDNN takes, without cuDNN and without PyTorch: the table, the cards, the formulas.
+# shellcheck disable=SC2317 # functions are called by `check`
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+python=$(command -v python3)
+[ -n "$python" ] || { echo "skip tracer_cudnn: python3 is not installed" && exit 0; }
+export PYTHONDONTWRITEBYTECODE=1
+
+# sizes STATEMENTS: they see plans, sizes, a source of answers from the table, shape(...)
+sizes() {
+    PYTHONPATH=workloads/record/tracer "$python" - >"$out" 2>"$err" <<EOF
+from allocrig_tracer import cudnn_plans as plans, cudnn_sizes as sizes
+source = plans.Source("NVIDIA H200", "9.0", use_library=False)
+def shape(operation, x, w, y, stride=1, padding=1, groups=1, dtype="bfloat16", last=False):
+    dims = len(x) - 2
+    return plans.Shape(operation, x, w, y, (stride,) * dims, (padding,) * dims, (1,) * dims, groups, dtype, last,
+                       False, True)
+layer = (64, 64, 56, 56), (64, 64, 3, 3), (64, 64, 56, 56)
+$1
+EOF
+}
+
+check copies_of_a_layer_of_the_table sizes "
+answer = source.ask(shape(plans.FORWARD, *layer))
+assert answer.first == sum(plans.operands(shape(plans.FORWARD, *layer))) and not answer.exact, answer"
+check channels_last_copies_nothing sizes "
+assert source.ask(shape(plans.FORWARD, *layer, last=True)).first == 0"
+check a_shape_outside_the_table_is_unsure sizes "
+answer = source.ask(shape(plans.FORWARD, (5, 33, 41, 17), (77, 33, 5, 5), (5, 77, 39, 15)))
+assert answer.low <= answer.first <= answer.high and answer.high > answer.low, answer"
+check a_search_takes_no_less sizes "
+s = shape(plans.FORWARD, *layer)
+assert source.ask(s, True).largest >= source.ask(s).first"
+check a_card_by_its_capability sizes "
+cards = plans.Cards()
+assert cards.find('NVIDIA H200', '9.0')[0] == 'H200'
+assert cards.find('a card that is not listed', '8.0')[1] == '8.0'"
+check measured_sizes_of_recurrent_networks sizes "
+import gzip
+types = {'0': 'float32', '2': 'float16', '9': 'bfloat16'}
+right = count = 0
+with gzip.open('results/published/h200/cudnn/sizes-18.tsv.gz', 'rt') as lines:
+    for line in lines:
+        c = line.split()
+        if c[0] == 'rnn' and c[14] == '0' and c[8] == '0':
+            mode, both, inputs, hidden, layers, rows = (int(c[i]) for i in (2, 3, 6, 7, 9, 13))
+            got = sizes.rnn_reserve(mode, hidden, 0, layers, both, rows, 4 if c[4] == '0' else 2)
+            count += 1
+            right += abs(got - int(c[17])) <= 0.01 * int(c[17])
+assert count > 1000 and right >= 0.98 * count, (right, count)"
