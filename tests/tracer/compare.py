@@ -188,6 +188,8 @@ def compare(program, limits, args, folder):
         mine = [r for r in rows if r["setting"] == s]
         low = max([int(r["limit"]) for r in mine if r["outcome"] == "out of memory"], default=None)
         high = min([int(r["limit"]) for r in mine if r["outcome"] in ("finished", "smallest")], default=None)
+        if low is not None and high is None and program[s]:
+            high = int(program[s])  # the run without a limit
         figures["safe " + s] = (low, high, safe.get(s))
     agree = retries = passed = 0
     misses = []
