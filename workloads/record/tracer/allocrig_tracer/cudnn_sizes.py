@@ -38,8 +38,13 @@ def rnn_weights(mode, inputs, hidden, projection, layers, both, biases=True):
     return count
 
 
-def rnn_reserve(mode, hidden, projection, layers, both, rows, size):
-    """What the forward pass keeps for the backward pass. rows: time steps x batch, or of a packed batch its rows."""
+def rnn_reserve(mode, hidden, projection, layers, both, rows, size, dropped=0):
+    """What the forward pass keeps for the backward pass. rows: time steps x batch, or of a packed batch its rows.
+    dropped: with dropout, time steps x batch (also of a packed batch): masks of one bit between two layers."""
+    if dropped:
+        bits = dropped * (projection or hidden) * (4 if both else 1) * (layers - 1)
+        whole = -(-bits // (128 * size)) * 16 * size
+        return whole + rnn_reserve(mode, hidden, projection, layers, both, rows, size)
     directions, out = 2 if both else 1, projection or hidden
     cell = {RELU: 1, TANH: 1, LSTM: 5, GRU: 6}[mode] * hidden
     if projection:
@@ -48,7 +53,7 @@ def rnn_reserve(mode, hidden, projection, layers, both, rows, size):
 
 
 def rnn_workspace(algorithm, mode, inputs, hidden, projection, layers, both, rows, steps, batch, packed, dtype,
-                  training):
+                  training, dropout=False):
     """Bytes of the workspace; in training of whichever of the three passes needs most, as PyTorch asks for it."""
     size = {"float32": 4, "float64": 8}.get(dtype, 2)
     directions, out, lstm, gates = 2 if both else 1, projection or hidden, mode == LSTM, GATES[mode]
@@ -83,6 +88,8 @@ def rnn_workspace(algorithm, mode, inputs, hidden, projection, layers, both, row
     else:
         forward = rows * (2 * gates * hidden + 6 * out) + x + state * {LSTM: 12, GRU: 7}.get(mode, 5)
         backward = (rows * ((6 if layers == 1 else 8) * out + 2 * inputs + 4 * widest) + state * (13 if lstm else 7))
+    if dropout and layers > 1 and not both:
+        forward += y  # outputs of a layer without what dropout removes
     return streams + size * (weights + (max(forward, backward) if training else forward))
 
 

@@ -324,7 +324,7 @@ def rnn(args, kwargs, outs, ctx):
         steps.out(i)
     if buffer is None:
         steps.out(4)
-    work = steps.take(n.workspace(True, train))
+    work = steps.take(n.workspace(True, train, dropout if train else 0))
     if train:
         steps.out(3)
     steps.give(work)
@@ -351,7 +351,7 @@ def rnn_backward(args, kwargs, outs, ctx):
     states = [hx] + ([cx] if cx is not None else [])
     for i in range(1 + len(states)):
         steps.out(i)
-    work = steps.take(n.workspace(False, True))
+    work = steps.take(n.workspace(False, True, dropout))
     for number in [work] + copies[::-1]:
         steps.give(number)
     if mask[3]:
@@ -363,7 +363,7 @@ def rnn_backward(args, kwargs, outs, ctx):
         if biases:
             for i in range(first, len(outs)):
                 steps.out(i)
-        work = steps.take(n.workspace(False, True))
+        work = steps.take(n.workspace(False, True, dropout))
         if not biases:
             for i in range(first, len(outs)):
                 steps.out(i)
@@ -394,20 +394,21 @@ class Recurrent:
         t = tensor.transpose(0, 1) if self.swapped else tensor
         return None if t.is_contiguous() else steps.take(t.numel() * t.element_size())
 
-    def workspace(self, forward, training):
+    def workspace(self, forward, training, dropout):
         algorithm = sizes.rnn_algorithm(
             self.mode, self.hidden, self.projection, self.layers, self.both, self.inputs, self.batch, self.packed,
             self.dtype, forward, self.ctx.sm, self.ctx.sms)
         return sizes.rnn_workspace(
             algorithm, self.mode, self.inputs, self.hidden, self.projection, self.layers, self.both, self.rows,
-            self.steps, self.batch, self.packed, self.dtype, training)
+            self.steps, self.batch, self.packed, self.dtype, training, dropout > 0)
 
 
 def reserve_bytes(args):
     """Bytes of the reserve of _cudnn_rnn, which is an output whose size only cuDNN knows."""
-    x, mode, hidden, projection, layers, both, batch_sizes = (args[i] for i in (0, 6, 7, 8, 9, 13, 14))
+    x, mode, hidden, projection, layers, dropout, both, batch_sizes = (args[i] for i in (0, 6, 7, 8, 9, 11, 13, 14))
     rows = x.shape[0] if batch_sizes else x.shape[0] * x.shape[1]
-    return sizes.rnn_reserve(mode, hidden, projection, layers, both, rows, x.element_size())
+    dropped = 0 if not dropout else len(batch_sizes) * batch_sizes[0] if batch_sizes else rows
+    return sizes.rnn_reserve(mode, hidden, projection, layers, both, rows, x.element_size(), dropped)
 
 
 # Batch norm
