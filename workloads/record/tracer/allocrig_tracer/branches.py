@@ -7,8 +7,9 @@ would run. Tensors on the CPU take PyTorch's own way.
 import os
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
-from . import attention, cudnn_meta, kernels_cudnn
+from . import attention, cudnn_meta, kernels_cudnn, values
 
 aten = torch.ops.aten
 
