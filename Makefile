@@ -136,9 +136,12 @@ $(B)/builtin_profiles.c: sim/profiles/builtin.sh $(sort $(wildcard sim/profiles/
 $(GENERATED): $(B)/%.o: $(B)/%.c
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
+# Warnings are kept beside the object for the lint of warnings, which compiles what is not built.
+KEEP_WARNINGS = $(if $(filter release,$(VARIANT)),2>$@.warnings; status=$$?; \
+    [ ! -s $@.warnings ] || cat $@.warnings >&2; exit $$status)
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) $(SPEED) $(MAIN) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(SPEED) $(MAIN) -MMD -MP -c $< -o $@ $(KEEP_WARNINGS)
 # The code of most tests runs for milliseconds: compiling it is what takes time.
 $(B)/tests/unit/%.o $(B)/tests/golden/%.o: SPEED := -O0 -g1
 $(B)/tests/unit/test_change_points.o: SPEED := -O2 -g1
