@@ -2,6 +2,7 @@
  * two orders of placement, and the proofs of the search. */
 #include "allocators/planning/exact.h"
 #include "allocators/planning/orders.h"
+#include "tests/support/amount.h"
 #include "tests/support/planning_rig.h"
 #include "tests/support/test.h"
 
@@ -105,8 +106,11 @@ static void solve(const struct known *known_one)
 
 static void all_but_two_need_no_more_than_their_peak(void **state)
 {
+    /* Under a sanitizer without the two that take most of the time. */
+    bool all = test_amount(3, 3) == 3;
     for (size_t i = 0; i < KNOWN; i++)
-        solve(&known[i]);
+        if (all || (strcmp(known[i].name, "G.1048576") && strcmp(known[i].name, "somas-resnet50")))
+            solve(&known[i]);
 }
 
 int main(void)
