@@ -10,7 +10,9 @@
 #include "bench/report/table.h"
 #include "sim/sim_device/profile.h"
 
-#define NAMES_MOST 4 /* operators in a sentence */
+#define NAMES_MOST 4  /* operators in a sentence */
+#define TAG_WIDE   28 /* columns next to a line of LINE_WIDE */
+#define LINE_WIDE  24
 
 static const char *const searched[FITS_SETTINGS] = {
     "the program's own setting", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"};
@@ -126,11 +128,27 @@ static void print_vary(FILE *stream, const struct fits_vary *vary)
                     vary->runs, vary->low, vary->high);
 }
 
+/* MODULE:OPERATOR; if it is long, the end of the module and, in a line of its own, the beginning of
+ * the operator. */
+static void tag_cell(struct table *table, const char *tag)
+{
+    const char *colon = strrchr(tag, ':');
+    if (!colon || strlen(tag) <= TAG_WIDE) {
+        table_cell(table, "%s", *tag ? tag : "-");
+        return;
+    }
+    int module = (int)(colon - tag);
+    bool cut = module + 1 > TAG_WIDE, cut_after = strlen(colon + 1) > TAG_WIDE;
+    const char *from = cut ? colon - (TAG_WIDE - 3) : tag;
+    table_cell(table, "%s%.*s: %.*s%s", cut ? ".." : "", (int)(colon - from), from,
+               cut_after ? TAG_WIDE - 2 : TAG_WIDE, colon + 1, cut_after ? ".." : "");
+}
+
 static enum ar_status print_peak(FILE *stream, const struct holders *peak, struct ar_error *error)
 {
     static const struct table_column columns[] = {
-        {"MiB", "", false, 0},  {"share", "%", false, 0},         {"blocks", "", false, 0},
-        {"line", "", true, 24}, {"module:operator", "", true, 0},
+        {"MiB", "", false, 0},         {"share", "%", false, 0},         {"blocks", "", false, 0},
+        {"line", "", true, LINE_WIDE}, {"module:operator", "", true, 0},
     };
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     struct holder rest = {.tag = "all others", .bytes = peak->bytes, .blocks = peak->blocks};
@@ -142,7 +160,7 @@ static enum ar_status print_peak(FILE *stream, const struct holders *peak, struc
         table_cell(table, "%.1f", 100 * (double)holder->bytes / (double)peak->bytes);
         table_cell(table, "%" PRIu64, holder->blocks);
         table_cell(table, "%s", holder->at[0] ? holder->at : "-");
-        table_cell(table, "%s", holder->tag[0] ? holder->tag : "-");
+        tag_cell(table, holder->tag);
         rest.bytes -= holder->bytes;
         rest.blocks -= holder->blocks;
     }
@@ -197,7 +215,7 @@ static void print_sure(FILE *stream, const struct fits_page *page)
         print_notes(stream, page->notes, (enum fits_note_kind)kind, begins[kind],
                     kind == FITS_DRAWN ? seeds : ".");
     if (most_reserved(page) == spread->least_bytes)
-        sentence_print(stream, "Nothing else in the trace is open: no draws, no other operators.");
+        sentence_print(stream, "No other operator takes memory that is not known.");
     else
         sentence_format(stream, 2, "So the reserved bytes in the first line are between %s and %s.",
                         ar_size_print(spread->least_bytes, least, sizeof least),
