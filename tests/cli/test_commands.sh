@@ -14,7 +14,7 @@ says() { # NAME REGEX ARGUMENTS...: ends with 0 and prints a line that matches
 
 says version '^allocrig [0-9]+\.[0-9]+\.[0-9]+$' --version
 says help_names_every_command '^  run ' help
-for command in run capacity gen convert inspect calibrate list minimize; do
+for command in run capacity gen convert inspect calibrate list minimize trace fits; do
     says "help_$command" "^Usage: allocrig $command" help "$command"
     says "help_option_$command" "^Usage: allocrig $command" "$command" --help
 done
@@ -47,7 +47,7 @@ check lists_are_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
 says list_recordings '^workloads/data/lora_recompute.limit5.csv.gz +limit 5GiB$' list workloads
 says list_recorded_settings 'expandable.csv.gz +expandable_segments:True$' list workloads
 says list_ranges_in_whole_numbers '^ +count +20 +20\.\.4194304 ' list policies torch
-for command in run capacity gen convert inspect list fidelity calibrate; do
+for command in run capacity gen convert inspect list fidelity calibrate trace fits; do
     run "$command" --help
     check "help_is_narrow_$command" [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
 done
