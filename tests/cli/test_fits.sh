@@ -50,10 +50,12 @@ run fits "$TEST_TMP/out.trace"
 check a_trace_has_the_same_page cmp "$out" "$TEST_TMP/page"
 run capacity -p torch -w "$TEST_TMP/out.trace"
 check capacity_agrees grep -qE '^1 +torch +470\.0 +470\.0 ' "$out"
-run fits workloads/data/tape_small.expandable.csv.gz
-check a_recording_has_a_page [ "$status" = 0 ]
-check which_is_not_in_doubt grep -q "^This is a recording: the requests are the program's own.\$" "$out"
-check the_own_setting_and_the_default [ "$(grep -cE '^ *1[0-9]{3}\.0 .*(recorded|the default settings)' "$out")" = 2 ]
+if long fits_recording; then
+    run fits workloads/data/tape_small.expandable.csv.gz
+    check a_recording_has_a_page [ "$status" = 0 ]
+    check which_is_not_in_doubt grep -q "^This is a recording: the requests are the program's own.\$" "$out"
+    check the_own_setting_and_the_default [ "$(grep -cE '^ *1[0-9]{3}\.0 .*(recorded|the default settings)' "$out")" = 2 ]
+fi
 run fits tests/golden/data/two_gpus.trace
 check a_page_for_each_gpu [ "$(grep -c '^two_gpus gpu[01], recorded' "$out")" = 2 ]
 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True run fits -- python3 "$program"
@@ -80,18 +82,20 @@ check no_card_serves_it grep -qE ' no +none +the default' "$out"
 
 # ---- the largest value
 
-run fits --card l4 --vary BATCH=700..800 --json "$TEST_TMP/out.json" -- python3 "$program"
-check the_largest_value says 'Largest BATCH that fits: 745, with the program.s own setting'
-check under_expandable_segments says 'Largest BATCH that fits: 746, with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True'
-check the_page_is_of_that_value grep -q '^stand_in with BATCH=745, traced for NVIDIA L4' "$out"
-check it_is_narrow narrow
-check progress_is_shown said '^allocrig fits: BATCH=800 seed 1$'
-check every_trial_is_one_run says "Tried: $(grep -c '^allocrig fits: ' "$err") values of 700 to 800"
-check in_few_runs [ "$(grep -c '^allocrig fits: ' "$err")" -le 6 ]
-check json_has_the_value json largest 745
-check json_has_the_other json largest_expandable 746
-run fits --card l4 --vary SIZE=740..750 -- python3 "$program" '{SIZE}'
-check an_argument_varies says 'Largest SIZE that fits: 745, with the program'
+if long fits_searches; then
+    run fits --card l4 --vary BATCH=700..800 --json "$TEST_TMP/out.json" -- python3 "$program"
+    check the_largest_value says 'Largest BATCH that fits: 745, with the program.s own setting'
+    check under_expandable_segments says 'Largest BATCH that fits: 746, with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True'
+    check the_page_is_of_that_value grep -q '^stand_in with BATCH=745, traced for NVIDIA L4' "$out"
+    check it_is_narrow narrow
+    check progress_is_shown said '^allocrig fits: BATCH=800 seed 1$'
+    check every_trial_is_one_run says "Tried: $(grep -c '^allocrig fits: ' "$err") values of 700 to 800"
+    check in_few_runs [ "$(grep -c '^allocrig fits: ' "$err")" -le 6 ]
+    check json_has_the_value json largest 745
+    check json_has_the_other json largest_expandable 746
+    run fits --card l4 --vary SIZE=740..750 -- python3 "$program" '{SIZE}'
+    check an_argument_varies says 'Largest SIZE that fits: 745, with the program'
+fi
 run fits --card l4 --vary BATCH=1..8 -- python3 "$program"
 check all_fit says 'Largest BATCH that fits: 8 \(the most asked for\)'
 check in_two_runs runs 2
@@ -129,14 +133,14 @@ refuses no_such_trace 2 'no.trace' fits "$TEST_TMP/no.trace"
 
 # ---- Python
 
-if [ -e .build/release/liballocrig.so.0 ]; then
+if ! [ -e .build/release/liballocrig.so.0 ]; then
+    echo "skip functions_of_python: the library is not built"
+elif long functions_of_python; then
     of_python() {
         ALLOCRIG_PROGRAM=$(realpath "$ALLOCRIG") PYTHONPATH=$PWD/bench/library/python PYTHONDONTWRITEBYTECODE=1 \
             "$python" tests/cli/library_traced.py "$TEST_TMP"
     }
     check functions_of_python of_python
-else
-    echo "skip functions_of_python: the library is not built"
 fi
 check leaves_nothing [ -z "$(find "$TEST_TMP" -name 'allocrig-*')" ]
 
