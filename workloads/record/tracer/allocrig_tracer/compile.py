@@ -12,6 +12,7 @@ the trace says so.
 """
 
 import contextlib
+import functools
 import os
 import sys
 import tempfile
@@ -40,6 +41,14 @@ def install(current):
     _attention(current)
     _after_import("triton", lambda: triton_kernels.install(current))
     _after_import("torch._inductor.compile_fx", lambda: _inductor(current))
+
+
+def keep_rules():
+    """Dynamo's rules stay those of PyTorch's own functions, also when it clears its caches and makes them again."""
+    from torch._dynamo import trace_rules
+
+    rules = trace_rules.get_torch_obj_rule_map()
+    trace_rules.get_torch_obj_rule_map = functools.cache(lambda: rules)
 
 
 def not_compiled(session, error):

@@ -302,12 +302,13 @@ def _wrapper_subclasses(current):
     _sharding_prop.FakeTensorMode = lambda: current().mode.fake  # it shares our stand-in of the card's tensors
     tell(DTensor, lambda self: self._local_tensor)
     tell(AsyncCollectiveTensor, lambda self: self.elem)
-    make = torch.Tensor._make_wrapper_subclass
 
-    def on_meta(cls, *args, **kwargs):
-        device = kwargs.get("device")
-        if device is not None and torch.device(device).type == "cuda":
-            kwargs["device"] = torch.device("meta")
-        return make(cls, *args, **kwargs)
+    def made(cls, elem):
+        out = torch.Tensor._make_wrapper_subclass(
+            cls, elem.size(), strides=elem.stride(), storage_offset=elem.storage_offset(), dtype=elem.dtype,
+            layout=elem.layout, device=torch.device("meta"), requires_grad=elem.requires_grad,
+        )  # fmt: skip
+        out.elem, out.completed = elem, False
+        return out
 
-    torch.Tensor._make_wrapper_subclass = staticmethod(on_meta)
+    AsyncCollectiveTensor.__new__ = staticmethod(made)

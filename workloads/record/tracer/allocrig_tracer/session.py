@@ -218,6 +218,7 @@ def start(path, card_name="NVIDIA H100 80GB HBM3", card_bytes=85028372480, sm="9
         patch_fake_tensor()
         torch._allocrig_patched = True
     _current = session
+    compiler.keep_rules()
     card.install(current)
     parameters.install(current)
     branches.install(current)
