@@ -101,11 +101,11 @@ watch() {
 # run_one SET PATH PART: runs it, writes LOG and LOG.count, prints its line. PART is K/N or -.
 run_one() {
     local set=$1 path=$2 part=$3 name log status seconds cpu passed failed skipped fd session
-    name=$(printf '%s' "$path" | sed -e 's,^\.build/[a-z]*/,,' -e 's,^tests/,,' -e 's,\.sh$,,')
+    name=${path#.build/*/} name=${name#tests/} name=${name%.sh}
     local label=$name
     [ "$part" = - ] || label="$name.${part/\//of}"
-    log=$logs/$set-$(printf '%s' "$label" | tr '/' '-').log
-    TEST_TMP=$PWD/.build/test-tmp/$set-$(printf '%s' "$label" | tr '/' '-')
+    log=$logs/$set-${label//\//-}.log
+    TEST_TMP=$PWD/.build/test-tmp/$set-${label//\//-}
     rm -rf "$TEST_TMP" && mkdir -p "$TEST_TMP"
     export TEST_TMP
     local -a arguments=()
