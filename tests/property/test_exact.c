@@ -119,7 +119,8 @@ static void units_do_not_matter(void **state)
 {
     struct ar_rng rng;
     ar_rng_seed(&rng, 6);
-    for (int round = 0; round < 50; round++) {
+    const uint64_t rounds = test_amount(50, 50);
+    for (uint64_t round = 0; round < rounds; round++) {
         struct packing_block blocks[BLOCKS];
         planning_rig_draw(&rng, blocks, BLOCKS, 6, 9);
         uint64_t top_bytes = solve(blocks, BLOCKS, every_order).top_bytes;

@@ -1,5 +1,6 @@
 /* Every layout of PyTorch's memory snapshots, made from runs of policy `torch`: each
  * is read, and each address and the state at the end come out as they went in. */
+#include "tests/support/amount.h"
 #include "tests/support/snapshot_layouts.h"
 #include "tests/support/snapshot_runs.h"
 #include "tests/support/test.h"
@@ -9,7 +10,8 @@
 
 static const char *const forms[] = {"pickle of C++", "pickle", "JSON"};
 
-/* Every layout that has these keys, in every form, complete and with its head missing. */
+/* Every layout that has these keys, in every form, complete and with its head missing. Under a
+ * sanitizer a third: each layout in each form, with another part missing. */
 static void check_layouts(const struct snapshot_image *image, unsigned keys)
 {
     struct trace_rig rig;
@@ -18,7 +20,8 @@ static void check_layouts(const struct snapshot_image *image, unsigned keys)
         for (unsigned form = SNAPSHOT_PICKLE_2; form <= SNAPSHOT_JSON; form++)
             for (unsigned part = 0; part < 3; part++) {
                 const struct snapshot_layout *layout = &snapshot_layouts[i];
-                if ((layout->keys & keys) != keys)
+                if ((layout->keys & keys) != keys ||
+                    (i + form + part) % (4 - test_amount(3, 3)) != 0)
                     continue;
                 const struct snapshot_layout_options options = {
                     .form = (enum snapshot_form)form, .dropped = part * image->entry_count / 3};
