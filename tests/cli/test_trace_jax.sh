@@ -63,20 +63,55 @@ ENTRY %main (p0: f32[100], p1: f32[1024]) -> (f32[1024], f32[]) {
   ROOT %out = (f32[1024]{0}, f32[]) tuple(%new, %sum)
 }
 END_OF_FILE
+cat >"$TEST_TMP/m.gpu_after_optimizations-live-range.txt" <<'END_OF_FILE'
+HloLiveRange (max 3):
+  InstructionSequence:
+    0:p0
+    1:t
+    2:gemm
+  BufferLiveRange:
+    p0{}:0-3
+    t{}:1-2
+END_OF_FILE
 cat >"$TEST_TMP/reads.py" <<'END_OF_FILE'
 import sys
 
 sys.path.insert(0, "workloads/record/tracer")
-from allocrig_tracer import jax_assignment, jax_cards, jax_compile
+from allocrig_tracer import jax_assignment, jax_autotune, jax_cards, jax_compile
 
 folder = sys.argv[1]
-*read, hlo = jax_assignment.read_folder(folder)
+*read, hlo, live_range, temporaries = jax_assignment.read_folder(folder)
 program = jax_compile.Program("step", *read)
 print("requests", program.requests)
 print("aliases", program.aliases, "donors", sorted(program.donors), "shapes", program.shapes)
 print("bytes", program.parameters, program.temp, program.constants, program.unplaced)
 print("calls", jax_compile.unplanned_calls(hlo))
-print("bits", jax_compile.type_bytes("(f32[10,3]{1,0}, bf16[8], s4[16], f8e4m3fn[5], pred[])"))
+print("values", temporaries)
+print("bits", jax_autotune.type_bytes("(f32[10,3]{1,0}, bf16[8], s4[16], f8e4m3fn[5], pred[])"))
+kernels = jax_autotune.kernels("""
+%add_computation (p0: f32[4,8], p1: f32[8,2]) -> f32[4,2] {
+  %p0 = f32[4,8]{1,0} parameter(0)
+  ROOT %dot.1 = f32[4,2]{1,0} dot(%p0, %p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+%move (p2: f32[4,2]) -> f32[2,4] {
+  ROOT %scatter.1 = f32[2,4]{1,0} scatter(%p2), to_apply=%x
+}
+ENTRY %main {
+  %a = (f32[4,8]{1,0}, s32[]) parameter(0)
+  %b = f32[8,2]{1,0} parameter(1)
+  %gemm = f32[4,2]{1,0} fusion(%a#0, %b), kind=kCustom, calls=%add_computation, backend_config={"kind":"__triton_nested_gemm_fusion"}
+  %turn = f32[2,4]{1,0} fusion(%gemm), kind=kInput, calls=%turned
+  %again = f32[2,4]{1,0} fusion(%gemm), kind=kInput, calls=%turned.1
+  %put = f32[2,4]{1,0} fusion(%gemm), kind=kInput, calls=%move
+  ROOT %loop = f32[2,4]{1,0} fusion(%turn), kind=kLoop, calls=%l
+}""")
+print("kernels", [(k.name, k.inputs, k.outputs, k.flops) for k in kernels])
+zone = jax_autotune.RED_ZONE_BYTES
+print("trials", [([n - zone for n in i], r) for i, r in jax_autotune.trials(kernels, 4 << 20)])
+large = [jax_autotune.Kernel("gemm", [], 0, 1e9), jax_autotune.Kernel("t", [], 0, 1e6)]
+text = "  InstructionSequence:\n    1:t\n    2:gemm\n  BufferLiveRange:\n    t{}:1-2\n    later{}:3-4\n"
+print("temp", jax_autotune.temp_with_workspaces(8192, large, 4096, text, {"t{}": 8192, "later{}": 9000}))
+print("workspaces", jax_autotune.workspace_bytes("9.0"), jax_autotune.workspace_bytes("8.6"))
 for card, cores in ("NVIDIA GH200 480GB", 132), ("NVIDIA A100-SXM4-80GB", 108), ("NVIDIA L4", 58), ("unknown", 132):
     print(card, f"core_count: {cores}\n" in jax_cards.target_config(card, 1 << 34, "8.9"))
 END_OF_FILE
@@ -85,7 +120,12 @@ check requests_in_order grep -qxF "requests [(4, 1, 'output', False), (16, None,
 check donated_parameters grep -qxF "aliases {0: 1} donors [0, 1] shapes [('f32', (1024,)), ('f32', ())]" "$out"
 check sums grep -qxF "bytes 4496 8192 64 []" "$out"
 check calls_outside_the_plan grep -qxF "calls {'cusolver_potrf_ffi': [1, 516]}" "$out"
+check bytes_of_temporary_values grep -qxF "values {'t{}': 8192}" "$out"
 check bytes_of_types grep -qxF "bits 150" "$out"
+check kernels_that_are_tried grep -qxF "kernels [('gemm', [128, 64], 32, 128.0), ('turn', [32], 32, 0), ('again', [32], 32, 0)]" "$out"
+check trials_of_equal_kernels_once grep -qxF "trials [([128, 64], [32, 4194304]), ([32], [32])]" "$out"
+check workspaces_in_temporary_memory grep -qxF "temp 12544" "$out"
+check workspaces_by_card grep -qxF "workspaces 33554432 4194304" "$out"
 check cards [ "$(grep -c ' True$' "$out")" = 4 ]
 
 # ---- a program
@@ -131,6 +171,7 @@ check donated_arguments_make_no_requests [ "$(grep -c '^a,[0-9]*,4194304,tag=ste
 check temporary_memory [ "$(grep -c '^a,[0-9]*,[0-9]*,tag=step:temp,at=train.py:18$' "$trace")" = 5 ]
 check step_of_the_largest_function grep -qx '!,traced,step,step,5' "$trace"
 check versions grep -q '^!,traced,versions,jax [0-9.]*; jaxlib [0-9.]*; compiled for c' "$trace"
+check what_the_autotuner_asks_for grep -qxE '!,traced,(rule,jax_autotune|unsure,jax_compiled_for_cpu),.*' "$trace"
 check no_refusal [ "$(grep -c outside_envelope "$trace")" = 0 ]
 run run -p bfc:framework=jax,growth=true -p greedy -w "$trace" -d sim
 check policies_serve_it [ "$status" = 0 ]

@@ -12,7 +12,7 @@ import os
 import re
 
 _ALLOCATION = re.compile(r"allocation (\d+): size (\d+)(.*)")
-_VALUE = re.compile(r" value: <(\d+) ")
+_VALUE = re.compile(r" value: <(\d+) (\S+) .*?\(size=(\d+)")
 _POSITION = re.compile(r"  (\S+?)(?: ?\{(\d*)\})?$")
 _COLOR = re.compile(r"color (\d+)")
 _PARAMETER = re.compile(r"parameter (\d+)")
@@ -33,8 +33,9 @@ class Allocation:
 
 
 def read_allocations(text):
-    """The allocations of a buffer assignment, by number, and the allocation of each value."""
-    allocations, of_value, now = {}, {}, None
+    """The allocations of a buffer assignment, by number, the allocation of each value, and the bytes of each value in
+    temporary memory by its name."""
+    allocations, of_value, temporaries, now = {}, {}, {}, None
     for line in text.splitlines():
         match = _ALLOCATION.match(line)
         if match:
@@ -58,7 +59,9 @@ def read_allocations(text):
             match = _VALUE.match(line)
             if match:
                 of_value.setdefault(int(match[1]), now.number)
-    return allocations, of_value
+                if now.kind == "temp":
+                    temporaries[match[2] if match[2].endswith("}") else match[2] + "{}"] = int(match[3])
+    return allocations, of_value, temporaries
 
 
 def root_of(hlo):
@@ -117,7 +120,7 @@ def read_header(hlo):
 
 def read_folder(folder):
     """All of it for the module whose files are in `folder`: (allocations in order, outputs, aliases, donors, shapes,
-    HLO text). Errors: LookupError if a file is missing."""
+    HLO text, live ranges, bytes of temporary values). Errors: LookupError if a file is missing."""
 
     def text(ending):
         found = sorted(glob.glob(os.path.join(glob.escape(folder), "*" + ending)))
@@ -126,8 +129,10 @@ def read_folder(folder):
         with open(found[-1], encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    allocations, of_value = read_allocations(text("after_optimizations-buffer-assignment.txt"))
+    allocations, of_value, temporaries = read_allocations(text("after_optimizations-buffer-assignment.txt"))
     hlo = text("after_optimizations.txt")
     outputs = read_outputs(text("after_optimizations-buffer-assignment-values.txt"), root_of(hlo), of_value)
     aliases, donors, shapes = read_header(hlo)
-    return [allocations[n] for n in sorted(allocations)], outputs, aliases, donors, shapes, hlo
+    live_range = text("-live-range.txt")
+    ordered = [allocations[n] for n in sorted(allocations)]
+    return ordered, outputs, aliases, donors, shapes, hlo, live_range, temporaries

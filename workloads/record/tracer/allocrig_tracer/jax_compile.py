@@ -11,7 +11,8 @@ import re
 import shutil
 import tempfile
 
-from . import jax_assignment, jax_cards
+from . import jax_assignment, jax_autotune, jax_cards
+from .jax_autotune import type_bytes
 
 
 class Program:
@@ -39,7 +40,7 @@ class Program:
         self.unplaced = [n for n in range(len(shapes)) if n not in placed]
         self.bytes = self.parameters + sum(r[0] for r in self.requests)
         self.flops = self.accessed = 0.0
-        self.unplanned = {}
+        self.unplanned, self.trials = {}, []
         self.runs = 0
 
 
@@ -49,6 +50,7 @@ class Compiler:
     def __init__(self, card_name, card_bytes, capability):
         self.card_name, self.why, self.topologies = card_name, "", {}
         self.config = jax_cards.target_config(card_name, card_bytes, capability)
+        self.workspace = jax_autotune.workspace_bytes(capability)
         self.platform = "cuda"
         try:
             self.devices(1)
@@ -96,14 +98,31 @@ class Compiler:
                 host_callbacks = []  # called by their numbers
                 options.device_assignment = xla_client.DeviceAssignment.create(numpy.arange(count).reshape(1, count))
             executable = original(backend, module, executable_devices, options, host_callbacks)
-            read = jax_assignment.read_folder(folder)
+            *read, hlo, live_range, temporaries = jax_assignment.read_folder(folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         name = os.path.basename(str(module.operation.attributes["sym_name"]).strip('"'))
-        program = Program(name.removeprefix("jit_"), *read[:5])
+        trials = []
+        if self.platform == "cuda":
+            kernels = jax_autotune.kernels(hlo)
+            trials = jax_autotune.trials(kernels, self.workspace)
+            self.add_workspaces(read[0], kernels, live_range, temporaries)
+        program = Program(name.removeprefix("jit_"), *read)
+        program.trials = trials
         self.costs(program, executable)
-        program.unplanned = unplanned_calls(read[5])
+        program.unplanned = unplanned_calls(hlo)
         return executable, program
+
+    def add_workspaces(self, allocations, kernels, live_range, temporaries):
+        """Makes room for the workspaces of cuBLAS in the temporary memory."""
+        temp = [a for a in allocations if a.kind == "temp" and not a.pinned]
+        size = max((a.size for a in temp), default=0)
+        wanted = jax_autotune.temp_with_workspaces(size, kernels, self.workspace, live_range, temporaries)
+        if wanted > size and temp:
+            max(temp, key=lambda a: a.size).size = wanted
+        elif wanted > size:
+            number = 1 + max((a.number for a in allocations), default=0)
+            allocations.append(jax_assignment.Allocation(number, wanted, "temp", None, False))
 
     def costs(self, program, executable):
         import jax
@@ -120,18 +139,6 @@ class Compiler:
 
 # calls whose memory XLA has planned completely
 _PLANNED = ("__cublas$", "__gpu$", "__triton", "__cudnn$fmha", "cu_threefry", "cu_lu_pivots", "Sharding")
-_TYPE_BITS = {"pred": 8, "c64": 64, "c128": 128, "bf16": 16}
-
-
-def type_bytes(text):
-    """The bytes of all arrays in the text of a type."""
-    total = 0
-    for name, sizes in re.findall(r"([a-z]+[0-9]*)[a-z0-9]*\[([\d,<=]*)\]", text):
-        bits = _TYPE_BITS.get(name) or int(re.sub(r"\D", "", name) or 0)
-        for size in sizes.split(","):
-            bits *= int(size.lstrip("<=") or 1)
-        total += bits // 8
-    return total
 
 
 def unplanned_calls(hlo):

@@ -91,7 +91,7 @@ def install(session):
             given["host_callbacks"],
             given["executable_devices"],
         )
-        session.programs.append(program)
+        session.compiled(program, devices)
         values = Values(jaxpr, session_value(session), session.on_cpu) if jaxpr is not None else None
         return Executable(session, executable, program, devices, values, tokens, constants)
 

@@ -89,11 +89,11 @@ class Session:
             frame = frame.f_back
         return ""
 
-    def request(self, size, device, tag, at, pinned=False):
-        """A request. Returns its number."""
+    def request(self, size, device, tag, at, pinned=False, letter="a"):
+        """A request, or with letter "p" a probe. Returns its number."""
         number = self.next_number
         self.next_number += 1
-        line = f"a,{number},{size},tag={tag}"
+        line = f"{letter},{number},{size},tag={tag}"
         if device:
             line += f",device={device}"
         if pinned:
@@ -127,6 +127,20 @@ class Session:
             if not buffer.pinned:
                 self.live[buffer.device] -= -(-buffer.size // 256) * 256
             buffer.number = None
+
+    def compiled(self, program, devices):
+        """A function was compiled: what XLA's autotuner asks for on the card that compiles."""
+        from .jax_arrays import Buffer
+
+        self.programs.append(program)
+        device, at = min(d.id for d in devices), self.user_line()
+        with self.lock:
+            self.flush()
+            for inputs, results in program.trials:
+                sizes = inputs + results + results
+                numbers = [self.request(n, device, f"{program.name}:autotune", at, letter="p") for n in sizes if n]
+                self.freed.extend(Buffer(n, size, None, device) for n, size in zip(numbers, [s for s in sizes if s]))
+                self.flush()
 
     def waited(self):
         """The program waited for the card."""
@@ -203,6 +217,9 @@ class Session:
             note("traced", "drawn", "host_callback", callbacks)
         for name, (count, size) in sorted(calls.items()):
             note("traced", "outside_table", name, count, size)
+        tried = [sum(i) + 2 * sum(r) for p in self.programs for i, r in p.trials]
+        if tried:
+            note("traced", "rule", "jax_autotune", len(tried), max(tried))
         ran = [p for p in self.programs if p.temp]
         note("traced", "rule", "jax_temporary", sum(p.runs for p in ran), sum(p.temp for p in ran))
         constants = sum(p.constants for p in self.programs)
