@@ -1,6 +1,6 @@
 #!/bin/bash
-# `trace` of a JAX program: what is read of XLA's plan (without JAX), and, if JAX is installed, the requests of a program,
-# donation, steps, values that are known, and refusals.
+# `trace` of a JAX program: what is read of XLA's plan (without JAX), and, if JAX is installed, the requests of a
+# program, donation, steps, values that are known, and refusals.
 # shellcheck disable=SC2317 # functions are called by `check`
 set -u
 # shellcheck source=tests/cli/lib.bash
@@ -92,6 +92,12 @@ kernels = jax_autotune.kernels("""
 %add_computation (p0: f32[4,8], p1: f32[8,2]) -> f32[4,2] {
   %p0 = f32[4,8]{1,0} parameter(0)
   ROOT %dot.1 = f32[4,2]{1,0} dot(%p0, %p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+%turned (p3: f32[4,2]) -> f32[2,4] {
+  ROOT %transpose.1 = f32[2,4]{1,0} transpose(%p3), dimensions={1,0}
+}
+%turned.1 (p4: f32[4,2]) -> f32[2,4] {
+  ROOT %transpose.2 = f32[2,4]{1,0} transpose(%p4), dimensions={1,0}
 }
 %move (p2: f32[4,2]) -> f32[2,4] {
   ROOT %scatter.1 = f32[2,4]{1,0} scatter(%p2), to_apply=%x

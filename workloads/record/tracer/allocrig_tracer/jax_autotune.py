@@ -1,9 +1,10 @@
 """What XLA's autotuner does on a card, by rule: what it takes while it compiles, and the workspaces of cuBLAS.
 
-1. For each kernel that it tries out (products, and fusions that Triton can emit) it asks for the inputs, each with a red
-   zone of 8 MiB on both sides, and runs the candidates one after another; the results of the first one and of the
+1. For each kernel that it tries out (products, and fusions that Triton can emit) it asks for the inputs, each with a
+   red zone of 8 MiB on both sides, and runs the candidates one after another; the results of the first one and of the
    current one are live together. A candidate of cuBLAS has its workspace among the results. If memory is short it goes
-   on without trying (openxla/xla, gpu_profiler.cc and autotuner.cc of 2026), so these requests are probes.
+   on without trying (openxla/xla, xla/backends/gpu/autotuner/gpu_profiler.cc, xla/service/gpu/autotuning/
+   redzone_buffers.cc and xla/backends/autotuner/config_runner.cc of 2026), so these requests are probes.
 2. A product of at least LARGE_FLOPS is given to cuBLAS: its workspace is live in the module's temporary memory while
    the product runs. On an H100 and an H200 products of 1000 x 1000 went to cuBLAS, those of 333 x 333 to Triton.
 """
@@ -55,7 +56,7 @@ class Kernel:
 
 def kernels(hlo):
     """The kernels of a module in the order of its text."""
-    types, dots, fusions, scatters, computation = {}, {}, [], set(), ""
+    types, dots, fusions, holds, computation = {}, {}, [], {}, ""
     for line in hlo.splitlines():
         if line.endswith("{") and not line.startswith(" "):
             computation = line.split(" ")[1 if line.startswith("ENTRY") else 0].lstrip("%")
@@ -65,20 +66,20 @@ def kernels(hlo):
             continue
         name, kind, opcode, operands = match.groups()
         types[name] = kind
+        holds.setdefault(computation, set()).add(opcode)
         if opcode == "dot":
             dots[computation] = (kind, operands, line)
-        elif opcode == "scatter":
-            scatters.add(computation)
         elif opcode == "fusion":
             backend = re.search(r'"kind":"([^"]*)"', line)
             called = re.search(r"calls=%?([^\s,]+)", line)
             emitted = backend and backend[1].startswith("__triton")
             if emitted or "kind=kInput" in line:
-                fusions.append((name, kind, operands, called[1] if called else ""))
+                fusions.append((name, kind, operands, called[1] if called else "", emitted))
     found = []
-    for name, kind, operands, called in fusions:
-        if called in scatters:  # which Triton cannot emit
-            continue
+    for name, kind, operands, called, emitted in fusions:
+        inside = holds.get(called, set())
+        if not emitted and (not inside & {"reduce", "transpose"} or inside & {"scatter", "concatenate"}):
+            continue  # Triton cannot emit it
         inputs = []
         for operand in operands.split(", "):
             operand, _, number = operand.strip().lstrip("%").partition("#")
