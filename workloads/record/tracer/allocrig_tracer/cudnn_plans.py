@@ -224,22 +224,39 @@ def matrix_product(s, first):
             return 0, 0, first
         return None if s.channels_last else (0, 0, first)
     if s.operation != BACKWARD_WEIGHT:
-        odd = half and 25 <= area < 100 and area % 8 and n >= 16 and k * c >= 80000
-        if s.operation == FORWARD and not s.channels_last and odd:
-            return None  # too small and not aligned for one product per sample
+        if not s.channels_last and by_copies(s, n, k * c, area, half):
+            return None
         side = s.y if s.operation == FORWARD else s.x
-        return 0, 0, min(16 * 4 * product(side), 8 << 20) if rows <= 4096 else 512
+        high = min(16 * 4 * product(side), 8 << 20) if rows <= 4096 else 512
+        return 0, 0, high if s.channels_last or k * c < 100000 else max(high, first)
     if not s.channels_last:
         per_sample = n * product_bytes
         intense = 2 * k * c / (area * (c + k))
         if area < 36 or rows < 64 or intense > 2.3 and per_sample > 12 << 20:
             return None
         return per_sample, min(first, per_sample), max(first, per_sample)
-    few, many, some, more = (9000, 20000, 66, 132) if half else (1000, 6000, 132, 264)
     tiles = -(-k // 128) * -(-c // 128)
-    split = (0 if rows < few else some if rows < many else more) // tiles
+    if half:
+        split = min(rows // 1344, 132 // tiles) if rows >= 4000 else 0
+    else:
+        split = 264 // tiles if rows >= 1000 else 0
+        if tiles == 1:
+            split = min(split, rows // 64)
+        while rows < 64 * split:
+            split //= 2
     size = split * product_bytes if split > 1 else 0
     return size, 0, max(size, min(n * product_bytes, 64 << 20))
+
+
+def by_copies(s, samples, weights, area, half):
+    """Whether the engine that copies to NHWC precedes one product per sample: images that fill no tile of 64 rows."""
+    small = 25 <= area < 100
+    if s.operation == BACKWARD_INPUT:
+        return small and (samples >= 16 and weights >= 220000 if half else samples >= 8 and weights >= 240000)
+    if not half:
+        return False
+    return (small and area % 8 and samples >= 16 and weights >= 80000 or
+            100 <= area < 256 and area % 64 and samples * area >= 2400 and weights >= 560000)
 
 
 def by_channel(s, first):
