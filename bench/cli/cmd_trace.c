@@ -127,32 +127,24 @@ static enum ar_status find_tracer(char *path, size_t room, struct ar_error *erro
                : ar_error_set(error, AR_INVALID, "PYTHONPATH is too long");
 }
 
-#define VARIABLES_MOST 20
-#define HOST_GPUS      8 /* GPUs of a host: larger jobs have several */
+#define VARIABLES_MOST 11
 
 enum ar_status traced_program_run(const struct traced_program *self, struct program_end *end,
                                   struct ar_error *error)
 {
     struct sim_profile card;
-    char python_path[4 * PATH_MAX], bytes[24], local_rank[24], local_world[24];
-    const char *rank = self->world ? self->rank ? self->rank : "0" : NULL;
+    char python_path[4 * PATH_MAX], bytes[24];
+    const char *world = self->world ? self->world : self->rank ? "0" : "1";
     *end = (struct program_end){0};
     enum ar_status status = traced_card_find(self->card ? self->card : "h100", &card, error);
-    if (!status && (self->rank || self->world) &&
-        strtoull(rank ? rank : self->rank, NULL, 10) >=
-            strtoull(self->world ? self->world : "0", NULL, 10))
+    if (!status && strtoull(self->rank ? self->rank : "0", NULL, 10) >= strtoull(world, NULL, 10))
         status = ar_error_set(error, AR_INVALID, "--rank %s needs --world with a larger number",
-                              rank ? rank : self->rank);
+                              self->rank ? self->rank : "0");
     if (!status)
         status = find_tracer(python_path, sizeof python_path, error);
     if (status)
         return status;
     snprintf(bytes, sizeof bytes, "%" PRIu64, card.total_bytes);
-    unsigned long long on_host = rank ? strtoull(self->world, NULL, 10) : 1;
-    on_host = on_host < HOST_GPUS ? on_host : HOST_GPUS;
-    snprintf(local_rank, sizeof local_rank, "%llu",
-             strtoull(rank ? rank : "0", NULL, 10) % on_host);
-    snprintf(local_world, sizeof local_world, "%llu", on_host);
     const struct program_variable given[VARIABLES_MOST] = {
         {"PYTHONPATH", python_path},
         {"ALLOCRIG_TRACE", self->path},
@@ -163,15 +155,8 @@ enum ar_status traced_program_run(const struct traced_program *self, struct prog
         {"ALLOCRIG_TRACE_PROGRESS", isatty(STDERR_FILENO) ? "1" : "0"},
         {"ALLOCRIG_TRACE_STEPS", self->steps},
         self->variable,
-        {"ALLOCRIG_TRACE_RANK", rank},
+        {"ALLOCRIG_TRACE_RANK", self->rank},
         {"ALLOCRIG_TRACE_WORLD", self->world},
-        /* as torchrun sets them on hosts of HOST_GPUS */
-        {"RANK", rank},
-        {"LOCAL_RANK", rank ? local_rank : NULL},
-        {"WORLD_SIZE", self->world},
-        {"LOCAL_WORLD_SIZE", rank ? local_world : NULL},
-        {"MASTER_ADDR", rank ? "127.0.0.1" : NULL},
-        {"MASTER_PORT", rank ? "29500" : NULL},
     };
     struct program_variable variables[VARIABLES_MOST + 1];
     size_t count = 0;

@@ -50,7 +50,7 @@ if mode == "invalid":
     lines.append("x,1")
 if mode == "environment":
     print(*(f"{name[9:]}={value}" for name, value in sorted(env.items()) if name.startswith("ALLOCRIG_TRACE_")
-            and name != "ALLOCRIG_TRACER"), *(f"{name}={env[name]}" for name in ("RANK", "WORLD_SIZE") if name in env))
+            and name != "ALLOCRIG_TRACER"))
     print(env["PYTHONPATH"])
 with open(env["ALLOCRIG_TRACE"], "w", encoding="utf-8") as file:
     file.write("\n".join(lines) + "\n")

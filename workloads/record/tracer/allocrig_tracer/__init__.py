@@ -6,6 +6,7 @@ program.
 
 import importlib.abc
 import importlib.machinery
+import os
 import sys
 
 
@@ -42,8 +43,21 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
+def name_rank():
+    """Sets what torchrun sets on hosts of 8 GPUs, before the program reads it, if a rank is to be traced."""
+    world = os.environ.get("ALLOCRIG_TRACE_WORLD")
+    if not world:
+        return
+    rank, local = int(os.environ.get("ALLOCRIG_TRACE_RANK") or 0), min(int(world), 8)
+    os.environ.update(
+        RANK=str(rank), WORLD_SIZE=world, LOCAL_RANK=str(rank % local), LOCAL_WORLD_SIZE=str(local),
+        MASTER_ADDR="127.0.0.1", MASTER_PORT="29500",
+    )  # fmt: skip
+
+
 def start_at_import():
     """Starts the tracer as soon as the program has imported torch or jax. Reads ALLOCRIG_TRACE and the others."""
+    name_rank()
 
     def torch_imported():
         from . import session
