@@ -7,6 +7,7 @@ except large floating-point ones (parameters, inputs), which have no data either
 """
 
 import functools
+import functools
 import os
 import sys
 
@@ -29,6 +30,12 @@ LIBRARY = tuple(os.path.dirname(os.path.dirname(os.path.abspath(m.__file__))) fo
 )
 
 
+@functools.cache
+def _mixed(cls):
+    """A class of tensors that have the methods of `cls` and are fake."""
+    return type(cls.__name__, (cls, FakeTensor), {"_is_param": issubclass(cls, torch.nn.Parameter)})
+
+
 def patch_fake_tensor():
     """Makes FakeTensor a stand-in of a CUDA tensor that needs no driver."""
     make_subclass = torch.Tensor._make_subclass
@@ -36,6 +43,10 @@ def patch_fake_tensor():
     def without_device(cls, elem, requires_grad=False, *, dispatch_device=False, **rest):
         if issubclass(cls, FakeTensor):
             dispatch_device = False
+        elif isinstance(elem, FakeTensor) and not rest:
+            out = elem.detach().requires_grad_(requires_grad)
+            out.__class__ = _mixed(cls)  # such as bitsandbytes' parameters: their methods, and no data
+            return out
         return make_subclass(cls, elem, requires_grad, dispatch_device=dispatch_device, **rest)
 
     torch.Tensor._make_subclass = without_device

@@ -138,6 +138,15 @@ def _steps(current):
 
     optimizer = importlib.import_module("torch.optim.optimizer")
     optimizer.register_optimizer_step_post_hook(torch._dynamo.disable(stepped))
+    made = torch.optim.Optimizer.__init__
+
+    @functools.wraps(made)
+    def init(self, *args, **kwargs):
+        if current() is not None:
+            current().has_optimizer = True
+        made(self, *args, **kwargs)
+
+    torch.optim.Optimizer.__init__ = init
     for module in (torch.utils._foreach_utils, optimizer):
         types = getattr(module, "_foreach_supported_types", None)
         if types is not None and FakeTensor not in types:

@@ -53,7 +53,7 @@ class Session:
         self.kernel_times = os.environ.get("ALLOCRIG_TRACE_KERNELS") != "none"
         self.host_ns = 0  # time of the host by the model of kernel_times.py
         self.stream_of_backward = 0  # the current stream when backward began
-        self.in_step_of = None
+        self.in_step_of, self.has_optimizer = None, False
         self.devices = int(os.environ.get("ALLOCRIG_TRACE_DEVICES") or 1)
         self.emptied = {}  # storages of fake CUDA tensors that were resized to 0 -> device
         self.started = time.monotonic()
@@ -157,7 +157,7 @@ class Session:
 
     def synchronized(self):
         """The program waited for the card: this ends a step of a program that has no optimizer."""
-        if self.in_step_of is None and self.ledger.next_number:
+        if not self.has_optimizer and self.ledger.next_number:
             self.step()
 
     def step(self):
