@@ -186,4 +186,10 @@ check steps_are_limited grep -qE ', 3 steps$' "$err"
 run trace -o "$trace" -- "$python" "$TEST_TMP/train.py" branch fail
 check the_exit_status_is_passed_on [ "$status" = 5 ]
 check a_branch_is_refused grep -qx '!,traced,outside_envelope,the program branches at train.py:22 on a value that only the card computes' "$trace"
+if "$python" -c 'import jax_plugins.xla_cuda13' 2>/dev/null; then
+    run trace -o "$trace" -- "$python" tests/gpu/programs/jax_programs.py embedding
+    check the_requests_of_a_recording grep -q '^allocations=439 ' "$out" # workloads/data/driver/README.md
+else
+    echo "skip the_requests_of_a_recording: jax-cuda13-plugin is not installed for $python"
+fi
 finish

@@ -12,7 +12,7 @@ import weakref
 import numpy
 
 _NORESERVE = 0x4000  # of Linux' mmap: no memory is set aside
-_MAPPING_BYTES = 1 << 44  # of addresses
+_MAPPING_BYTES = (1 << 44, 1 << 41, 1 << 38)  # of addresses; less if the system allows no more
 _STEP = 64  # the alignment with which the CPU client takes memory over
 
 SMALL_BYTES = 1 << 20  # an array up to this size keeps its values
@@ -44,16 +44,24 @@ class Arrays:
         self.next_at = 0
         self.mapping = None
 
+    @staticmethod
+    def _map():
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
+        for size in _MAPPING_BYTES:
+            try:
+                return numpy.frombuffer(mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ), numpy.uint8)
+            except OSError as error:
+                refused = error
+        raise MemoryError(f"allocrig trace: no {_MAPPING_BYTES[-1] >> 30} GiB of addresses for arrays: {refused}")
+
     def _zeros(self, shape, dtype):
         """An array of zeros at an address of its own. Addresses overlap: nothing is ever written there."""
         size = int(numpy.prod(shape, dtype=object)) * dtype.itemsize
         if self.mapping is None:
-            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
-            room = mmap.mmap(-1, _MAPPING_BYTES, flags=flags, prot=mmap.PROT_READ)
-            self.mapping = numpy.frombuffer(room, numpy.uint8)
-        if size > _MAPPING_BYTES // 2:
+            self.mapping = self._map()
+        if size > self.mapping.size // 2:
             raise MemoryError(f"allocrig trace: an array of {size} bytes is larger than any card")
-        if self.next_at + size > _MAPPING_BYTES:
+        if self.next_at + size > self.mapping.size:
             self.next_at = 0  # addresses of arrays that are gone by now
         while self.mapping.ctypes.data + self.next_at in self.buffers:
             self.next_at += _STEP

@@ -181,6 +181,10 @@ def _device(session):
     from jax._src import xla_bridge
     from jax._src.lib import xla_client
 
+    def initialize(*arguments, **keys):
+        session.refuse("the program consists of several processes (jax.distributed), of which one was run, on its own")
+
+    jax.distributed.initialize = initialize
     array_type = session.arrays.array_type
     get_backend = xla_bridge._get_backend_uncached
 
