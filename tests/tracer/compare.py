@@ -236,7 +236,7 @@ def cell(pair):
 def safe_error(low, high, traced):
     """Per cent by which the traced capacity is outside the recorded bounds; 0 within them; None if not known."""
     if high is None or traced is None or low is None and traced <= high:
-        return None if high is None or traced is None else difference(high, traced)
+        return None
     if traced > high:
         return difference(high, traced)
     return difference(low, traced) if low is not None and traced < low else 0.0

@@ -152,6 +152,12 @@ IN_PLACE = {  # an operator of autograd -> what it is on a card, where the first
 }
 
 
+def out_of_place():
+    """The backward of scatter_reduce makes its operators' results anew for any kind of tensor."""
+    node = torch._C._current_autograd_node()
+    return node is not None and node.name().startswith("ScatterReduce")
+
+
 class CardFakeMode(FakeTensorMode):
     """PyTorch's FakeTensorMode, for tensors that C++ takes for `meta`: where C++ asks for meta, it means the card."""
 
@@ -298,7 +304,7 @@ class CardMode(TorchDispatchMode):
             return
         module, stream, at = self.place(fakes, outs)
         self.context.stream = stream
-        if len(new) == 1 and func in IN_PLACE and self.session.in_backward():
+        if len(new) == 1 and func in IN_PLACE and self.session.in_backward() and not out_of_place():
             if self.overwrites(args[0], new[0][1], func is aten.add.Tensor):
                 func, new = IN_PLACE[func], []
                 if func is aten._index_put_impl_.default:
