@@ -60,7 +60,7 @@ def not_compiled(session, error):
 
 def _after_import(name, then):
     """Runs `then` after the module has been imported, or now if it has been."""
-    if name in sys.modules:
+    if sys.modules.get(name) is not None:
         then()
         return
     from . import _Finder
@@ -249,7 +249,7 @@ def _inductor(current):
             if os.environ.get("ALLOCRIG_TRACE_DEBUG"):
                 raise
             not_compiled(session, error)
-            return model
+            return torch._dynamo.disable(model.forward)
         finally:
             inside.pop()
 

@@ -120,8 +120,8 @@ def _modules(current):
         if stack:
             stack.pop()
 
-    torch.nn.modules.module.register_module_forward_pre_hook(before)
-    torch.nn.modules.module.register_module_forward_hook(after, always_call=True)
+    torch.nn.modules.module.register_module_forward_pre_hook(torch._dynamo.disable(before))
+    torch.nn.modules.module.register_module_forward_hook(torch._dynamo.disable(after), always_call=True)
 
 
 def _steps(current):
