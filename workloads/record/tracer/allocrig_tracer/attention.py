@@ -125,7 +125,7 @@ def function(plain, current):
     def scaled_dot_product_attention(
         query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
     ):
-        if not isinstance(query, torch.Tensor) or not query.is_cuda:
+        if torch.compiler.is_compiling() or not isinstance(query, torch.Tensor) or not query.is_cuda:
             return plain(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
         if torch.is_autocast_enabled("cuda"):
             dtype = torch.get_autocast_dtype("cuda")

@@ -140,8 +140,10 @@ def _without_own_hooks():
 
 def _tracing(current):
     """Dynamo compiles a frame without the tracer's mode and hooks."""
-    from torch._dynamo import convert_frame, device_interface
+    from torch._dynamo import convert_frame, device_interface, trace_rules
+    from torch._dynamo.variables import TorchInGraphFunctionVariable
 
+    trace_rules.get_torch_obj_rule_map()[torch.tensor] = TorchInGraphFunctionVariable
     interface, cuda = device_interface.CudaInterface, torch.cuda
     for name in (
         "current_device", "set_device", "device_count", "stream", "current_stream", "set_stream", "synchronize",

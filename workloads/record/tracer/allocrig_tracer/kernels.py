@@ -47,7 +47,7 @@ def name_of(func):
         others = [name, base + ".default"] if overload in OUT_FORMS else [name]
         if base.endswith("_"):
             others.append(base[:-1] + "." + overload)
-        NAMES[name] = next((n for n in others if n in RULES or n in NOTHING), name)
+        NAMES[name] = next((n for n in others if n in RULES), None) or next((n for n in others if n in NOTHING), name)
     return NAMES[name]
 
 

@@ -235,7 +235,7 @@ def _data_access(current):
     kind = torch.Tensor.type
 
     def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, **rest):
-        if not isinstance(self, FakeTensor):
+        if not self.is_cuda:
             return new(self, data, dtype=dtype, device=device, requires_grad=requires_grad, **rest)
         return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
