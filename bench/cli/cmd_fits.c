@@ -40,7 +40,8 @@ static const struct cli_page page = {
     .options = options,
 };
 
-#define PATH_ROOM (TRACED_PATH_ROOM + 32)
+#define SEEDS_MOST 10000 /* each is a run of the program */
+#define PATH_ROOM  (TRACED_PATH_ROOM + 32)
 
 /* The trace that was tried last, of all its GPUs. */
 struct fits_tried {
@@ -109,8 +110,9 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
         return take_vary(&self->vary, value, error);
     case KEY_SEEDS:
         status = ar_count_parse(value, &self->seeds, error);
-        return !status && !self->seeds ? ar_error_set(error, AR_INVALID, "--seeds 0: at least 1")
-                                       : status;
+        if (!status && (!self->seeds || self->seeds > SEEDS_MOST))
+            status = ar_error_set(error, AR_INVALID, "--seeds %s: from 1 to %d", value, SEEDS_MOST);
+        return status;
     case KEY_JSON:
         self->json = value;
         return AR_OK;
@@ -391,6 +393,9 @@ static enum ar_status run_command(struct fits_arguments *self, char path[PATH_RO
     for (uint64_t i = self->seeds; i-- > 1 && !status;) {
         snprintf(path, PATH_ROOM, "%s/seed.txt", self->folder);
         status = trace_once(self, value, self->first_seed + i, path, end, error);
+        if (!status && end->signal) /* it interrupts the whole command */
+            status =
+                program_failed(self->program.command[0], end, "no further seed is tried", error);
         if (!status)
             status = each_part(self, path, try_part, error);
     }

@@ -112,6 +112,10 @@ DRAWS=1 run fits --seeds 3 -- python3 "$program"
 check three_runs runs 3
 check seeds_are_named says 'aten\.nonzero \(3\); seeds: 3\.$'
 check the_spread_of_seeds says 'between 492\.0 MiB and 510\.0 MiB'
+MODE=killed run fits --seeds 3 -- python3 "$program"
+check a_signal_ends_the_seeds [ "$status" = 137 ]
+check after_one_run runs 1
+check with_a_reason said 'signal 9 \(Killed\); no further seed is tried$'
 MODE=exact run fits -- python3 "$program"
 check all_is_known grep -q '^No other operator takes memory that is not known\.$' "$out"
 
@@ -128,7 +132,8 @@ refuses both_given 2 'give a trace or a command, not both' fits "$TEST_TMP/out.t
 refuses a_trace_has_run 2 'of a trace that exists; only --card and --json apply' fits "$TEST_TMP/out.trace" --seeds 2
 refuses no_range 2 '--vary x: write a name and two numbers' fits --vary x -- true
 refuses an_empty_range 2 '--vary B=4..2: write a name' fits --vary B=4..2 -- true
-refuses no_seeds 2 '--seeds 0: at least 1' fits --seeds 0 -- true
+refuses no_seeds 2 '--seeds 0: from 1 to 10000' fits --seeds 0 -- true
+refuses seeds_without_end 2 '--seeds 99999999999: from 1 to 10000' fits --seeds 99999999999 -- true
 refuses no_such_trace 2 'no.trace' fits "$TEST_TMP/no.trace"
 
 # ---- Python
