@@ -5,8 +5,10 @@ Prints `ok NAME` or `FAILED NAME: why` for each check. Exit status 1 if one fail
 
 import copy
 import os
+import pickle
 import sys
 import tempfile
+import threading
 import traceback
 
 import torch
@@ -338,6 +340,89 @@ def check_grad_scaler():
         assert scaler.get_scale() == 65536.0
 
     equal(traced(program).lines.count("m,step"), 2)
+
+
+def check_saved_tensors_are_loaded():
+    """Each storage is one request of its size; map_location, tied weights and optimizers are those of PyTorch."""
+
+    def program():
+        file = os.path.join(folder, "saved.pt")
+        model = nn.ModuleDict({"a": nn.Linear(64, 64), "b": nn.Linear(64, 64)}).cuda()
+        model["b"].weight = model["a"].weight
+        optimizer = torch.optim.AdamW(model.parameters())
+        model["b"](model["a"](torch.randn(8, 64, device="cuda"))).sum().backward()
+        optimizer.step()
+        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3}, file)
+        before = torch.cuda.memory_allocated()
+        again = torch.load(file)
+        assert torch.cuda.memory_allocated() - before == (64 * 64 * 4 + 2 * 512) * 3, "one weight and two biases, thrice"
+        assert again["model"]["a.weight"].is_cuda and again["epoch"] == 3
+        assert torch.load(file, map_location="cpu")["model"]["a.weight"].device.type == "cpu"
+        model.load_state_dict(again["model"])
+        optimizer.load_state_dict(again["optimizer"])
+        optimizer.step()
+        torch.save(model, file)
+        whole = torch.load(file, weights_only=False)
+        assert whole["a"].weight.is_cuda and isinstance(whole["a"].weight, nn.Parameter)
+        ids = pickle.loads(pickle.dumps(torch.tensor([5, 7], device="cuda")))
+        assert ids.is_cuda and ids.tolist() == [5, 7] and copy.copy(ids).data_ptr() == ids.data_ptr()
+
+    traced(program)
+
+
+def check_files_of_real_programs_are_loaded_to_the_card():
+    file = os.path.join(folder, "real.pt")
+    weight = torch.arange(256.0)
+    torch.save({"weight": weight, "half": weight[128:]}, file)
+
+    def program():
+        for where in ("cuda", {"cpu": "cuda:0"}, lambda storage, location: storage.cuda(0)):
+            loaded = torch.load(file, map_location=where)
+            assert loaded["half"].is_cuda and loaded["half"].tolist()[0] == 128.0
+
+    equal([size for size, _, _ in traced(program).requests.values()], [1024] * 3)
+
+
+def check_data_of_the_host_goes_to_the_card():
+    def program():
+        x = torch.as_tensor([1, 2], device="cuda")
+        assert x.is_cuda and torch.as_tensor(x, device="cuda") is x and x.share_memory_() is x
+        assert torch.asarray([1.0], device="cuda", dtype=torch.half).dtype == torch.half
+
+    equal([size for size, _, _ in traced(program).requests.values()], [16, 2])
+
+
+def check_threads_run_at_once():
+    """A thread that is inside an operator does not change what the others see."""
+    done = []
+
+    def work():
+        for _ in range(20):
+            x = torch.randn(100, requires_grad=True, device="cuda")
+            (x * 2).sum().backward()
+            done.append(x.grad.is_cuda)
+
+    def program():
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    traced(program)
+    equal(done, [True] * 80)
+
+
+def check_names_with_commas():
+    """The name of a module or a file does not break a line of the trace."""
+
+    def program():
+        model = nn.ModuleDict({"a,b\n": nn.Linear(8, 8)}).cuda()
+        exec(compile('model["a,b\\n"](torch.ones(2, 8, device="cuda"))', "my, train.py", "exec"))
+
+    trace = traced(program)
+    equal(trace.sizes("Linear:addmm"), [64])
+    assert any(line.endswith("at=my; train.py:1") for line in trace.lines), trace.lines
 
 
 def main():

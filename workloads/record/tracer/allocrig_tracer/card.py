@@ -265,6 +265,8 @@ def _construction(current):
     for name in MAKERS:
         setattr(torch, name, wrap(getattr(torch, name)))
     torch.tensor = _tensor(torch.tensor, current)
+    for name in ("as_tensor", "asarray"):
+        setattr(torch, name, _as_tensor(getattr(torch, name), current))
     torch.Generator = Generator
     _meta_context(current)
     for name in MAKERS:  # TorchScript takes them for the operators
@@ -293,6 +295,25 @@ def _tensor(make, current):
         return real.to(device).requires_grad_(requires_grad)
 
     return tensor
+
+
+def _as_tensor(make, current):
+    """torch.as_tensor and torch.asarray with device=cuda: a tensor that is there already is not copied."""
+
+    def as_tensor(data, dtype=None, device=None, **rest):
+        session = current()
+        chosen = default_device() if device is None and not isinstance(data, torch.Tensor) else device
+        fake = isinstance(data, FakeTensor)
+        if session is None or not session.active() or not fake and (chosen is None or torch.device(chosen).type != "cuda"):
+            return make(data, dtype=dtype, device=device, **rest)
+        copy, grad = bool(rest.get("copy")), rest.get("requires_grad")
+        if not isinstance(data, torch.Tensor):
+            with session.paused():
+                data, copy = make(_plain(data), dtype=dtype, device="cpu"), False
+        out = data.to(device=chosen or data.device, dtype=dtype or data.dtype, copy=copy)
+        return out if grad is None or grad == out.requires_grad else out.detach().requires_grad_(grad)
+
+    return as_tensor
 
 
 def _plain(data):

@@ -10,6 +10,7 @@ import functools
 import functools
 import os
 import sys
+import threading
 
 import torch
 import torch._dynamo  # noqa: F401  PyTorch imports it on first use; inside the mode that import would fail
@@ -162,8 +163,20 @@ class CardFakeMode(FakeTensorMode):
     """PyTorch's FakeTensorMode, for tensors that C++ takes for `meta`: where C++ asks for meta, it means the card."""
 
     def __init__(self, session):
+        self.local = threading.local()
         super().__init__(allow_non_fake_inputs=True)
         self.session = session
+
+    def _of_thread(name, start):  # noqa: N805  PyTorch's mode belongs to one thread, this one to all
+        def get(self):
+            if name not in self.local.__dict__:
+                self.local.__dict__[name] = start()
+            return self.local.__dict__[name]
+
+        return property(get, lambda self, value: self.local.__dict__.__setitem__(name, value))
+
+    in_kernel_invocation = _of_thread("in_kernel_invocation", bool)
+    enter_stack = _of_thread("enter_stack", list)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         device = kwargs.get("device") if kwargs else None

@@ -2,7 +2,6 @@
 
 import functools
 import importlib
-import os
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -266,17 +265,6 @@ def _data_access(current):
     torch.UntypedStorage.resize_ = resized
     FakeTensor.__format__ = formatted
     FakeTensor.__deepcopy__ = _deepcopy
-    save = torch.save
-
-    def save_nothing(obj, f, *args, **kwargs):
-        session = current()
-        if session is None or not any(isinstance(t, FakeTensor) for t in torch.utils._pytree.tree_leaves(obj)):
-            return save(obj, f, *args, **kwargs)
-        session.drawn("torch.save (nothing is written)")
-        if isinstance(f, (str, os.PathLike)):
-            open(f, "wb").close()
-
-    torch.save = save_nothing
 
 
 def _deepcopy(self, memo):

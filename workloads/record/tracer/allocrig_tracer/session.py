@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import torch
 
 from . import compile as compiler
-from . import autocast, branches, card, distributed, graphs, moves, parameters
+from . import autocast, branches, card, checkpoints, distributed, graphs, moves, parameters
 from .fake import CardMode, patch_fake_tensor
 from .ledger import Ledger
 from .trace_file import TraceFile
@@ -226,6 +226,7 @@ def start(path, card_name="NVIDIA H100 80GB HBM3", card_bytes=85028372480, sm="9
     compiler.install(current)
     autocast.install()
     moves.install(current)
+    checkpoints.install(current)
     distributed.install(current)
     _hook_threads()
     session.mode.__enter__()
@@ -265,7 +266,15 @@ def start_from_environment():
         hook(kind, value, trace)
 
     def on_end():
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C would cut the trace off
         session.stop(complete=not failed)
+
+    leave = os._exit
+
+    def on_exit(status):
+        session.stop(complete=status == 0)
+        leave(status)
 
     def on_signal(number, frame):
         session.stop(complete=False)
@@ -273,6 +282,7 @@ def start_from_environment():
         os.kill(os.getpid(), number)
 
     sys.excepthook = on_error
+    os._exit = on_exit
     atexit.register(on_end)
     signal.signal(signal.SIGTERM, on_signal)
 

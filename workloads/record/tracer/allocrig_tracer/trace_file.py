@@ -28,7 +28,7 @@ class TraceFile:
         line = ",".join([letter, *map(str, fields)])
         for key, value in keys.items():
             if value is not None and value != "":
-                line += f",{key}={value}"
+                line += f",{key}={text_of(value) if isinstance(value, str) else value}"
         self.events += 1
         self.part.write(line + "\n")
 
