@@ -30,14 +30,31 @@ static void join_names(const char *const *names, size_t count, char *all, size_t
         snprintf(all + used, bytes - used, ", and %zu more", count - i);
 }
 
+/* The names that begin with a word of at least 3 characters; returns how many `out` has. */
+static size_t names_that_begin(const char *word, const char *const *names, size_t count,
+                               const char *out[], size_t room)
+{
+    size_t length = strlen(word), found = 0;
+    for (size_t i = 0; length >= 3 && i < count && found < room; i++)
+        if (strncmp(names[i], word, length) == 0)
+            out[found++] = names[i];
+    return found;
+}
+
 enum ar_status cli_unknown(const char *what, const char *word, const char *const *names,
                            size_t count, struct ar_error *error)
 {
-    const char *near = ar_nearest_name(word, names, count);
+    const char *near = ar_nearest_name(word, names, count), *longer[16];
+    char all[512];
+    size_t begin = names_that_begin(word, names, count, longer, sizeof longer / sizeof *longer);
+    if (begin && !(near && strncmp(near, word, strlen(word)) == 0)) {
+        join_names(longer, begin, all, sizeof all);
+        return ar_error_set(error, AR_INVALID, "there is no %s \"%.60s\"; did you mean: %s?", what,
+                            word, all);
+    }
     if (near)
         return ar_error_set(error, AR_INVALID, "there is no %s \"%.60s\"; did you mean \"%s\"?",
                             what, word, near);
-    char all[512];
     join_names(names, count, all, sizeof all);
     return ar_error_set(error, AR_INVALID, "there is no %s \"%.60s\"; there are: %s", what, word,
                         all);

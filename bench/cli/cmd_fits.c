@@ -140,6 +140,11 @@ static enum ar_status read_arguments(int argc, char **argv, struct fits_argument
                             self->file ? "fits: give a trace or a command, not both"
                                        : "fits: no command is given; write fits -- python3 "
                                          "train.py, or name a trace");
+    size_t length = self->file ? strlen(self->file) : 0;
+    if (length > 3 && strcmp(self->file + length - 3, ".py") == 0)
+        return ar_error_set(error, AR_INVALID,
+                            "fits: %s is a program, not a trace; write fits -- python3 %s",
+                            self->file, self->file);
     if (self->file && (self->vary.name[0] || self->seeds > 1 || program->seed || program->steps ||
                        program->rank || program->world))
         return ar_error_set(error, AR_INVALID,
@@ -365,8 +370,12 @@ static enum ar_status search(struct fits_arguments *self, struct ar_error *error
     struct fits_bracket brackets[FITS_SETTINGS] = {{.fails = vary->high + 1},
                                                    {.fails = vary->high + 1}};
     enum ar_status status = try_value(self, vary->low, brackets, error);
-    if (!status && vary->high > vary->low && brackets[0].fits + brackets[1].fits)
+    struct fits_tried low = self->tried;
+    if (!status && vary->high > vary->low && brackets[0].fits + brackets[1].fits) {
         status = try_value(self, vary->high, brackets, error);
+        vary->has_no_effect = low.under[0].bytes == self->tried.under[0].bytes &&
+                              low.under[1].bytes == self->tried.under[1].bytes;
+    }
     for (size_t i = 0; i < vary->settings; i++) {
         struct fits_bracket *at = &brackets[i];
         for (int n = 0; !status && at->fits && at->fails - at->fits > 1; n++)

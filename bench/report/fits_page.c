@@ -100,6 +100,9 @@ static enum ar_status print_rows(FILE *stream, const struct fits_page *page, str
                    "which on it runs to its end; smallest card: the least of `list devices` "
                    "that serves it, without the context of a process (531 MiB, as on an "
                    "H100).");
+    if (page->advice->has_outside)
+        sentence_print(stream, "safe also counts memory outside of the allocator, such as NCCL's; "
+                               "reserved does not.");
     size_t best = 1;
     while (best < count && !rows[best]->candidate.keys)
         best++;
@@ -126,6 +129,12 @@ static void print_vary(FILE *stream, const struct fits_vary *vary)
                     "Tried: %" PRIu64 " values of %" PRIu64 " to %" PRIu64
                     ". A value is taken to fit if a larger one fits.",
                     vary->runs, vary->low, vary->high);
+    if (vary->has_no_effect)
+        sentence_format(stream, 2,
+                        "%" PRIu64 " and %" PRIu64
+                        " take the same memory: does the program read %s from its environment? "
+                        "For an argument, write {%s} in the command.",
+                        vary->low, vary->high, vary->name, vary->name);
 }
 
 /* MODULE:OPERATOR; if it is long, the end of the module and, in a line of its own, the beginning of

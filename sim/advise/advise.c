@@ -216,6 +216,7 @@ static enum ar_status set_up(struct advising *self, struct ar_error *error)
     if (status)
         return status;
     out->capacity_bytes = capacity_of(self, props.capacity_bytes, &out->capacity_from);
+    out->has_outside = self->prepared.has_outside;
     out->as_limit = out->capacity_from == ADVISE_FROM_LIMIT || config->as_limit;
     self->setup = (struct trial_setup){
         .device = &self->card.spec,

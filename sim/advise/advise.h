@@ -91,6 +91,7 @@ struct advise_result {
     bool timed;    /* slowdowns are known: the trace has kernels, or host time is modelled */
     bool complete; /* false: the recording says that the program died */
     bool has_failed_request;
+    bool has_outside;                    /* the recording has memory outside of its allocator */
     uint64_t failed_event, failed_bytes; /* of that request */
     uint64_t tries,
         tries_most_bytes;    /* requests with which a library tries algorithms; the largest */

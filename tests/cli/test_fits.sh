@@ -99,6 +99,10 @@ fi
 run fits --card l4 --vary BATCH=1..8 -- python3 "$program"
 check all_fit says 'Largest BATCH that fits: 8 \(the most asked for\)'
 check in_two_runs runs 2
+check a_value_with_an_effect not grep -q 'take the same memory' "$out"
+run fits --card l4 --vary OTHER=1..8 -- python3 "$program"
+check a_value_without_effect says '1 and 8 take the same memory: does the program read OTHER from its environment\? For an argument, write \{OTHER\} in the command\.'
+check which_is_narrow narrow
 run fits --card l4 --vary BATCH=900..1000 -- python3 "$program"
 check none_fits says 'Largest BATCH that fits: none, with the program'
 check in_one_run runs 1
@@ -130,6 +134,8 @@ refuses no_framework 3 'no trace was written: true imported neither torch nor ja
 refuses nothing_given 2 'no command is given; write fits -- python3 train.py, or name a trace' fits
 refuses both_given 2 'give a trace or a command, not both' fits "$TEST_TMP/out.trace" -- true
 refuses a_trace_has_run 2 'of a trace that exists; only --card and --json apply' fits "$TEST_TMP/out.trace" --seeds 2
+refuses a_program_as_a_trace 2 'train\.py is a program, not a trace; write fits -- python3 train\.py' fits train.py
+refuses a_card_of_two_sizes 2 'no card "a100"; did you mean: a100-40, a100-80\?' fits --card a100 -- true
 refuses no_range 2 '--vary x: write a name and two numbers' fits --vary x -- true
 refuses an_empty_range 2 '--vary B=4..2: write a name' fits --vary B=4..2 -- true
 refuses no_seeds 2 '--seeds 0: from 1 to 10000' fits --seeds 0 -- true
