@@ -218,6 +218,11 @@ static void print_sure(FILE *stream, const struct fits_page *page)
         sentence_print(stream, "This is a recording: the requests are the program's own.");
         return;
     }
+    if (page->notes->measured[0])
+        sentence_format(stream, 2,
+                        "The memory that kernels take for themselves was measured with %s and "
+                        "may differ with %s.",
+                        page->notes->measured, page->notes->versions);
     snprintf(seeds, sizeof seeds, "; seeds: %" PRIu64 "%s.", spread->seeds,
              spread->seeds == 1 ? " (--seeds 5 shows the spread)" : "");
     for (int kind = 0; kind < FITS_NOTE_KINDS; kind++)
@@ -305,6 +310,7 @@ void fits_json_write(struct json_writer *json, const struct fits_page *page)
     json_put_text(json, "card", page->advice->profile);
     json_put_integer(json, "capacity_bytes", page->advice->capacity_bytes);
     json_put_bool(json, "traced", page->notes->traced);
+    json_put_text(json, "measured_with", page->notes->measured[0] ? page->notes->measured : NULL);
     json_put_bool(json, "complete", page->info->complete);
     json_put_integer(json, "steps", page->info->steps);
     write_peak(json, &page->advice->peak);

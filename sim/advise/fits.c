@@ -50,6 +50,8 @@ static enum ar_status read_note(struct fits_notes *self, const char *text, struc
     self->traced = true;
     if ((rest = after(text, "versions")))
         snprintf(self->versions, sizeof self->versions, "%s", rest);
+    if ((rest = after(text, "measured")))
+        snprintf(self->measured, sizeof self->measured, "%s", rest);
     if ((rest = after(text, "outside_envelope")) && !self->refusal[0])
         snprintf(self->refusal, sizeof self->refusal, "%s", rest);
     for (int kind = 0; kind < FITS_NOTE_KINDS; kind++) {

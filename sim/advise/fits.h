@@ -34,6 +34,7 @@ struct fits_note {
 struct fits_notes {
     bool traced; /* by the tracer */
     char versions[64];
+    char measured[64];    /* the release of which the kernels' own memory was measured; "": this */
     char refusal[256];    /* the tracer cannot trace the program; "": it can */
     struct fits_note *at; /* by kind, then by more_bytes, descending */
     size_t count, room;

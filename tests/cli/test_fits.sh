@@ -67,8 +67,14 @@ a,1,4194304,tag=CrossEntropyLoss.backward:_log_softmax_backward_data,at=a_script
 !,traced,versions,torch 2.11.0
 END
 run fits "$TEST_TMP/long.trace"
+check the_measured_release_is_not_named not grep -q 'was measured with' "$out"
 check long_names_are_narrow narrow
+sed 's/torch 2.11.0$/torch 2.15.0/' "$TEST_TMP/long.trace" >"$TEST_TMP/other.trace"
+echo '!,traced,measured,torch 2.11' >>"$TEST_TMP/other.trace"
 check a_long_name_is_cut grep -qE 'training_loops\.py:1200 +\.\.s\.\*\.self_attention\.rotary:$' "$out"
+
+run fits "$TEST_TMP/other.trace"
+check another_measured_release_is_named says 'kernels take for themselves was measured with torch 2\.11 and may differ with torch 2\.15\.0\.'
 
 # ---- the card
 

@@ -60,6 +60,17 @@ static void odd_notes_are_harmless(void **state)
     fits_notes_close(&notes);
 }
 
+static void another_release_was_measured(void **state)
+{
+    struct fits_notes notes;
+    notes_of("a,0,512 !,traced,versions,torch-2.15.0 !,traced,measured,torch-2.11", &notes);
+    assert_string_equal(notes.measured, "torch-2.11");
+    fits_notes_close(&notes);
+    notes_of("a,0,512 !,traced,versions,torch-2.11.0", &notes);
+    assert_string_equal(notes.measured, "");
+    fits_notes_close(&notes);
+}
+
 /* A recorder in the header stays; else the versions name it. */
 static void versions_name_the_recorder(void **state)
 {
@@ -140,6 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(notes_are_read),
         cmocka_unit_test(odd_notes_are_harmless),
+        cmocka_unit_test(another_release_was_measured),
         cmocka_unit_test(versions_name_the_recorder),
         cmocka_unit_test(layers_are_one_group),
         cmocka_unit_test(long_names_are_cut),

@@ -60,6 +60,9 @@ def start_at_import():
     name_rank()
 
     def torch_imported():
+        from . import release
+
+        release.refuse_old(os.environ["ALLOCRIG_TRACE"])
         from . import session
 
         session.start_from_environment()

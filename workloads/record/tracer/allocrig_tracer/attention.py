@@ -1,13 +1,15 @@
 """Which kernel scaled_dot_product_attention runs on a card, and what it makes around the kernel.
 
 The conditions are those of native/transformers/cuda/sdp_utils.cpp and native/transformers/attention.cpp of
-PyTorch 2.11.
+PyTorch 2.11, and where another release differs, of that one.
 """
 
 import math
 import os
 
 import torch
+
+from .release import cudnn_version, release
 
 aten = torch.ops.aten
 LOW = (torch.float16, torch.bfloat16)
@@ -29,18 +31,29 @@ def last_strides_one(*tensors):
     return all(t.stride(-1) == 1 or t.shape[-1] == 1 for t in tensors)
 
 
-def cudnn_serves(query, key, value, mask, dropout, gqa):
+def cudnn_sizes_serve(query, value, sm, grad):
+    """check_cudnn_tensor_shapes and, from 2.14 on, check_cudnn_d256_bprop_head_dim."""
+    sizes = query.shape[3], value.shape[3]
+    if sizes[0] % 8 or sizes[1] % 8 or (release() >= (2, 13) and max(query.shape[:2]) > 65535):
+        return False
+    wide = release() >= (2, 14) and cudnn_version() > 92200 and (sm == 9.0 or int(sm) == 10)
+    if not wide:
+        return max(sizes) <= 128 or sizes == (192, 128)
+    return max(sizes) <= 256 and (not grad or max(sizes) <= 128 or sizes in ((192, 128), (256, 256)))
+
+
+def cudnn_serves(query, key, value, mask, dropout, gqa, sm):
     cuda = torch.backends.cuda
     if not cuda.cudnn_sdp_enabled() or query.dtype not in LOW or not dense_serves(query, key, value, gqa):
         return False
     if torch.are_deterministic_algorithms_enabled() and not torch.is_deterministic_algorithms_warn_only_enabled():
         return False
-    if key.shape[2] == 1 or (dropout and query.shape[2] == 1):
+    if key.shape[2] == 1 or ((dropout or release() < (2, 9)) and query.shape[2] == 1):
         return False
     if release() >= (2, 12) and dropout * 16 != math.floor(dropout * 16):
         return False
-    sizes = query.shape[3], value.shape[3]
-    if sizes != (192, 128) and (max(sizes) > 128 or sizes[0] % 8 or sizes[1] % 8):
+    grad = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value))
+    if not cudnn_sizes_serve(query, value, sm, grad):
         return False
     return last_strides_one(query, key, value)
 
@@ -65,23 +78,25 @@ def efficient_serves(query, key, value, mask, gqa, sm):
         return False
     if any(t.stride(-1) != 1 for t in (query, key, value)):
         return False
+    if release() >= (2, 13) and sm >= 8.0 and any(t.storage_offset() % alignment for t in (query, key, value)):
+        return False
     return mask is None or mask.stride(-1) == 1 or mask.shape[-1] == 1
 
 
 def choose(query, key, value, mask, dropout, causal, gqa, sm):
     """The kernel: "cudnn", "flash", "efficient" or "math". cuDNN comes first on compute capability 9 and 10."""
     options = {
-        "cudnn": lambda: sm >= 8.0 and cudnn_serves(query, key, value, mask, dropout, gqa),
+        "cudnn": lambda: sm >= 8.0 and cudnn_serves(query, key, value, mask, dropout, gqa, sm),
         "flash": lambda: flash_serves(query, key, value, mask, causal, gqa, sm),
         "efficient": lambda: efficient_serves(query, key, value, mask, gqa, sm),
     }
     names = {1: "flash", 2: "efficient", 3: "cudnn", 0: "math"}
     order = ["flash", "efficient", "math", "cudnn"]
-    if int(sm) in (9, 10) and cudnn_preferred():
+    if cudnn_preferred(sm):
         order = ["cudnn", "flash", "efficient", "math"]
     chosen = torch._C._get_sdp_priority_order() if hasattr(torch._C, "_get_sdp_priority_order") else None
-    default = [1, 2, 0, 3, 4]
-    if chosen and list(chosen)[: len(default)] != default[: len(chosen)]:
+    default = [1, 2, 0, 3]
+    if chosen and list(chosen)[:4] != default[: len(chosen)]:
         order = [names[n] for n in chosen if n in names]
     for name in order:
         if name == "math" or options[name]():
@@ -89,14 +104,11 @@ def choose(query, key, value, mask, dropout, causal, gqa, sm):
     return "math"
 
 
-def release():
-    """Major and minor number of PyTorch's release."""
-    return tuple(int(n) for n in torch.__version__.split("+")[0].split(".")[:2])
-
-
-def cudnn_preferred():
-    """PyTorch 2.10 and later with cuDNN after 9.15.0, which the CUDA 13 wheels have, unless the user turned it off."""
-    return release() >= (2, 10) and os.environ.get("TORCH_CUDNN_SDPA_DEPRIORITIZED") != "1"
+def cudnn_preferred(sm):
+    """check_prefer_cudnn_attention: not before 2.9. The environment can turn it off."""
+    if release() < (2, 10):
+        return release() == (2, 9) and sm in (9.0, 10.0) and os.environ.get("TORCH_CUDNN_SDPA_PREFERRED") != "0"
+    return int(sm) in (9, 10) and cudnn_version() > 91500 and os.environ.get("TORCH_CUDNN_SDPA_DEPRIORITIZED") != "1"
 
 
 def float_mask(mask, dtype):

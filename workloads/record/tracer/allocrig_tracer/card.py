@@ -1,5 +1,6 @@
 """Stand-ins for torch.cuda: a card that has memory, streams and statistics, and no driver."""
 
+import importlib
 import re
 from collections import OrderedDict, defaultdict
 from types import SimpleNamespace
@@ -8,6 +9,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from . import streams
+from .release import cudnn_version
 
 MULTIPROCESSORS = (  # as the cards' data sheets say
     ("H100 PCIe", 114), ("GH200", 132), ("H100", 132), ("H200", 132), ("A100", 108), ("L40S", 142), ("L40", 142),
@@ -19,6 +21,8 @@ L2_MIB = (
     ("H200", 60), ("H100", 50), ("GH200", 60), ("A100", 40), ("L40S", 96), ("L40", 96), ("L4", 48), ("3090", 6),
     ("4090", 72), ("5090", 96), ("B200", 126), ("GB10", 24), ("V100", 6), ("T4", 4), ("A10G", 6), ("A10", 6),
 )  # fmt: skip
+
+MODES = {"RNN_RELU": 0, "RNN_TANH": 1, "LSTM": 2, "GRU": 3}  # cudnnRNNMode_t
 
 
 def multiprocessors(name, sm):
@@ -94,7 +98,8 @@ def _devices(cuda, current):
     cuda.nvtx.range_push = cuda.nvtx.range_pop = cuda.nvtx.mark = nothing
     torch.backends.cuda.is_built = lambda: True
     torch.backends.cudnn.is_available = lambda: True
-    torch.backends.cudnn.version = lambda: 91900
+    torch.backends.cudnn.version = cudnn_version
+    importlib.import_module("torch.backends.cudnn.rnn").get_cudnn_mode = MODES.__getitem__  # a build without CUDA has no numbers for them
     torch.backends.cudnn.is_acceptable = lambda tensor: tensor.is_cuda and torch.backends.cudnn.enabled
     accelerator = torch.accelerator
     accelerator.is_available = lambda: True
@@ -196,7 +201,7 @@ def _random(cuda, current):
         module.initial_seed = lambda: current().seed
 
 
-class _Generators(type):
+class _Generators(type(torch._C.Generator)):
     """isinstance(g, torch.Generator) holds for real generators, which stand for those of the card as well."""
 
     def __instancecheck__(cls, instance):

@@ -16,6 +16,7 @@ import functools
 import os
 import sys
 import tempfile
+import types
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -190,8 +191,18 @@ def _tracing(current):
 
     torch.nn.modules.module._has_any_global_hook = has_any_global_hook
     # Dynamo has one entry for each of these functions: they must not be the same object.
-    stream = torch.cuda.current_stream
-    torch.accelerator.current_stream = lambda device=None: stream(device)
+    seen = set()
+    for module in (cuda, torch.accelerator):
+        for name, function in list(vars(module).items()):
+            if not isinstance(function, types.FunctionType):
+                continue
+            if function in seen and function.__module__.startswith(__package__):
+                copy = types.FunctionType(
+                    function.__code__, function.__globals__, name, function.__defaults__, function.__closure__
+                )
+                copy.__kwdefaults__ = function.__kwdefaults__
+                setattr(module, name, copy)
+            seen.add(function)
 
 
 def _attention(current):

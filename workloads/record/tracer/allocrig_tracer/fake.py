@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_flatten, tree_map_only
 
 from . import host_random, kernel_times, kernels, sparse, values
 from . import shapes as shapes_of
+from .kernels_shape import dense as is_dense
 
 aten = torch.ops.aten
 PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -52,7 +53,8 @@ def patch_fake_tensor():
 
     torch.Tensor._make_subclass = without_device
     fake_tensor.init_gpu_context = lambda device: None
-    torch._C._ensureCUDADeviceGuardSet()
+    if hasattr(torch._C, "_ensureCUDADeviceGuardSet"):  # 2.9 and later
+        torch._C._ensureCUDADeviceGuardSet()
 
     def kind(name):
         return property(lambda self: not self.fake_mode.in_kernel_invocation and self.fake_device.type == name)
@@ -352,7 +354,7 @@ class CardMode(TorchDispatchMode):
         counts = references(target)
         if self.unique is None:
             self.unique = counts
-        dense = torch._prims_common.is_non_overlapping_and_dense_or_false(target)
+        dense = is_dense(target)
         if not dense or counts[0] > self.unique[0] or (adds and counts[1] > self.unique[1]):
             return False
         block = self.ledger.storages.pop(old._cdata, None)

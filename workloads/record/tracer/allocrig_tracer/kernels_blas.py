@@ -14,34 +14,68 @@ from .kernels_shape import (Steps, argument, bytes_of, dense, is_tensor, item_by
 MIB = 1 << 20
 
 
+def release(ctx):
+    """Major and minor number of PyTorch's release; 2.11 if the context does not name it."""
+    found = re.match(r"(\d+)\.(\d+)", getattr(ctx, "torch_version", None) or "2.11")
+    return int(found[1]), int(found[2])
+
+
+def variable(name):
+    """c10::utils::check_env: True, False, or None if the variable is not set to either."""
+    value = os.environ.get(name, "").lower()
+    return True if value in ("1", "true", "on", "y", "yes") else False if value in ("0", "false", "off", "n", "no") else None
+
+
+def kept(ctx):
+    """Whether workspaces live as long as the process. From 2.15 on each operation has its own
+    (isCUDABlasWorkspaceCachingEnabled)."""
+    return release(ctx) < (2, 15) or variable("TORCH_CUBLAS_WORKSPACE_CACHE") is True
+
+
+def unified(ctx):
+    """Whether cuBLASLt works in cuBLAS's workspace: by default from 2.12 on."""
+    wanted = variable("TORCH_CUBLASLT_UNIFIED_WORKSPACE")
+    return kept(ctx) and (wanted is True or (wanted is None and release(ctx) >= (2, 12)))
+
+
 def cublas_bytes(ctx):
-    """parseChosenWorkspaceSize: 32 MiB on compute capability 9.0, else :4096:2:16:8."""
+    """parseChosenWorkspaceSize: 32 MiB on compute capability 9.0, from 2.12 on also on later ones;
+    else :4096:2:16:8."""
     config = os.environ.get("CUBLAS_WORKSPACE_CONFIG", "")
     pairs = re.findall(r":([0-9]+):([0-9]+)", config)
     if pairs:
         return sum(int(size) * 1024 * int(count) for size, count in pairs)
-    return 32 * MIB if float(ctx.sm) == 9.0 else 4096 * 1024 * 2 + 16 * 1024 * 8
+    large = float(ctx.sm) == 9.0 if release(ctx) < (2, 12) else float(ctx.sm) >= 9.0
+    return 32 * MIB if large else 4096 * 1024 * 2 + 16 * 1024 * 8
 
 
 def cublaslt_bytes(ctx):
-    """getCUDABlasLtWorkspaceSize: 1 MiB, and not more than cuBLAS's."""
+    """getCUDABlasLtWorkspaceSize: 1 MiB, and not more than cuBLAS's while those are kept."""
     value = os.environ.get("CUBLASLT_WORKSPACE_SIZE", "")
     size = int(value) * 1024 if value.isdigit() else MIB
-    if os.environ.get("TORCH_CUBLASLT_UNIFIED_WORKSPACE", "1").lower() not in ("0", "false", "off"):
+    if (2, 9) <= release(ctx) and kept(ctx) and variable("TORCH_CUBLASLT_UNIFIED_WORKSPACE") is not False:
         size = min(size, cublas_bytes(ctx))
     return size
 
 
 def keep_cublas(steps, ctx):
+    """The workspace of cuBLAS: one for each handle and stream, or one for the operation."""
+    if not kept(ctx):
+        return steps.spend(cublas_bytes(ctx))
     key = ("cublas", getattr(ctx, "device", 0), ctx.thread, ctx.stream)
     return steps.keep(key, cublas_bytes(ctx))
 
 
 def keep_cublaslt(steps, ctx):
-    """The handle of cuBLASLt is cuBLAS's: its workspace is made as well."""
+    """The handle of cuBLASLt is cuBLAS's: while workspaces are kept, its workspace is made as well.
+    Before 2.9 the one of cuBLASLt was a tensor of the operation."""
+    if not kept(ctx):
+        return steps.spend(cublaslt_bytes(ctx))
     keep_cublas(steps, ctx)
-    if os.environ.get("TORCH_CUBLASLT_UNIFIED_WORKSPACE", "") in ("1", "true", "on"):
+    if unified(ctx):
         return steps
+    if release(ctx) < (2, 9):
+        return steps.spend(cublaslt_bytes(ctx))
     key = ("cublaslt", getattr(ctx, "device", 0), ctx.thread, ctx.stream)
     return steps.keep(key, cublaslt_bytes(ctx))
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import torch
 
 from . import compile as compiler
-from . import autocast, branches, card, checkpoints, distributed, graphs, moves, parameters
+from . import autocast, branches, card, checkpoints, distributed, graphs, moves, parameters, release
 from .fake import CardMode, patch_fake_tensor
 from .ledger import Ledger
 from .trace_file import TraceFile
@@ -191,6 +191,8 @@ class Session:
     def write_notes(self):
         note = self.trace.note
         note("traced", "versions", f"torch {torch.__version__}")
+        if release.release() != release.MEASURED:
+            note("traced", "measured", f"torch {release.text(release.MEASURED)}")
         note("traced", "seed", self.seed)
         for name, count in sorted(self.draws.items()):
             note("traced", "drawn", name, count)
@@ -208,9 +210,12 @@ def start(path, card_name="NVIDIA H100 80GB HBM3", card_bytes=85028372480, sm="9
     """Starts a recording to `path`: from here on CUDA tensors of the program have no data and need no card.
 
     Call it right after `import torch`, before other modules take functions out of torch. Returns the Session; end it
-    with `stop`. Errors: RuntimeError if a session runs already, OSError if the file cannot be written.
+    with `stop`. Errors: RuntimeError if a session runs already or this release of PyTorch is too old, OSError if the file
+    cannot be written.
     """
     global _current
+    if release.too_old():
+        raise RuntimeError(release.too_old())
     if _current is not None:
         raise RuntimeError("a recording of allocrig runs already in this process: stop it first")
     session = Session(path, card_name, card_bytes, sm, seed, max_steps, progress)

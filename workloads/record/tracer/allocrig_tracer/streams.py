@@ -61,6 +61,9 @@ class Stream:
     def query(self):
         return True
 
+    def is_capturing(self):
+        return torch.cuda.is_current_stream_capturing()
+
     def __eq__(self, other):
         return isinstance(other, Stream) and (self.device_index, self.number) == (other.device_index, other.number)
 
