@@ -102,9 +102,10 @@ def _fake_modes(current):
 
     def make_wrapper(cls, *args, **kwargs):
         """Autocast casts the functional tensors of the card as well: C++ adds its key only to those of a CUDA device."""
-        if cls is FunctionalTensor and isinstance(args[-1], torch._C.DispatchKeySet):
+        at = next((i for i, value in enumerate(args) if isinstance(value, torch._C.DispatchKeySet)), None)
+        if cls is FunctionalTensor and at is not None:
             inner = torch._C._dispatch_keys(torch._from_functional_tensor(sys._getframe(1).f_locals["elem"]))
-            args = (*args[:-1], args[-1] | (inner & autocast))
+            args = (*args[:at], args[at] | (inner & autocast), *args[at + 1 :])
         return make(cls, *args, **kwargs)
 
     torch.Tensor._make_wrapper_subclass = make_wrapper

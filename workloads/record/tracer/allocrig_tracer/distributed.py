@@ -90,7 +90,9 @@ def _backend(current, group_class):
     class Stand(metaclass=Kind):
         Options = None
 
-        def __new__(cls, store, rank, size, options=None, timeout=None):
+        def __new__(cls, store, rank, size, *rest, **options):
+            if not hasattr(group_class, "_create_internal"):  # before 2.9
+                return group_class(rank, size)
             return group_class._create_internal(rank, size, group_class.Options())
 
         @staticmethod
@@ -113,7 +115,7 @@ def _groups(current, dist, c10d):
     group_class.supports_splitting = property(lambda self: False)
     group_class.options = property(lambda self: stand.Options())
     stand = _backend(current, group_class)
-    for name in ("ProcessGroupNCCL", "ProcessGroupGloo", "ProcessGroupMPI", "ProcessGroupUCC"):
+    for name in ("ProcessGroupNCCL", "ProcessGroupNCCL2", "ProcessGroupGloo", "ProcessGroupMPI", "ProcessGroupUCC"):
         setattr(c10d, name, stand)
         setattr(dist, name, stand)
     for name in ("nccl", "gloo", "mpi"):
@@ -216,8 +218,9 @@ def _register_operators(session, groups):
         func = getattr(torch.ops.c10d, name).default
         values.SPECIAL[func] = of(collectives.c10d_operator)
         values.PINNED[func] = on_cpu(collectives.c10d_operator, func)
-    wrap = torch.ops._c10d_functional._wrap_tensor_autograd.default
-    values.SPECIAL[wrap] = lambda mode, func, args, kwargs: AsyncCollectiveTensor(args[0])
+    wrap = getattr(torch.ops._c10d_functional, "_wrap_tensor_autograd", None)  # 2.9 to 2.14
+    if wrap is not None:
+        values.SPECIAL[wrap.default] = lambda mode, func, args, kwargs: AsyncCollectiveTensor(args[0])
     for name in (*collectives.FUNCTIONAL, *(f"{n}_" for n in collectives.FUNCTIONAL), "wait_tensor"):
         packet = getattr(torch.ops._c10d_functional, name, None)
         if packet is not None:
