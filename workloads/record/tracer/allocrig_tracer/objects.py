@@ -41,11 +41,11 @@ def install(current):
 
     send, receive, to_tensor = c10d.send_object_list, c10d.recv_object_list, c10d._object_to_tensor
 
-    def _object_to_tensor(obj, device, group):
+    def _object_to_tensor(obj, device, group, *rest, **options):
         session = current()
         if session is not None:
             obj = torch.utils._pytree.tree_map_only(FakeTensor, lambda t: _to_pickle(session, t), obj)
-        return to_tensor(obj, device, group)
+        return to_tensor(obj, device, group, *rest, **options)
 
     @functools.wraps(send)
     def send_object_list(object_list, dst=None, *args, **kwargs):
