@@ -424,7 +424,7 @@ def check_names_with_commas():
         exec(compile('model["a,b\\n"](torch.ones(2, 8, device="cuda"))', "my, train.py", "exec"))
 
     trace = traced(program)
-    equal(trace.sizes("Linear:addmm"), [64])
+    equal(trace.sizes("Linear:addmm")[:1], [64])  # from 2.15 on a workspace follows
     assert any(line.endswith("at=my; train.py:1") for line in trace.lines), trace.lines
 
 
