@@ -330,6 +330,19 @@ def check_operators_without_a_shape_function():
     assert "linalg_lstsq" in refused[0][0], refused
 
 
+def check_a_full_disk_leaves_no_part_of_a_trace():
+    path = os.path.join(folder, "full.trace")
+    os.symlink("/dev/full", path + ".part")
+    session.start(path)
+    torch.zeros(8, device="cuda")
+    try:
+        session.stop()
+        raise AssertionError("nothing was said")
+    except OSError:
+        pass
+    assert not os.path.exists(path) and not os.path.lexists(path + ".part")
+
+
 def check_grad_scaler():
     def program():
         model = nn.Linear(64, 64).cuda()

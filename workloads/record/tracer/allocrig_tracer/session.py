@@ -245,8 +245,10 @@ def stop(complete=True):
     session, _current = _current, None
     if session is None:
         return None
-    session.stop(complete)
-    session.mode.__exit__(None, None, None)
+    try:
+        session.stop(complete)
+    finally:
+        session.mode.__exit__(None, None, None)
     return session.trace.path
 
 
@@ -270,26 +272,35 @@ def start_from_environment():
         failed.append(kind)
         hook(kind, value, trace)
 
+    leave = os._exit
+
+    def end(complete):
+        try:
+            session.stop(complete)
+        except OSError as error:
+            print(f"allocrig trace: the trace cannot be written to {session.trace.path}: {error.strerror}", file=sys.stderr)
+            leave(1)
+
     def on_end():
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C would cut the trace off
-        session.stop(complete=not failed)
-
-    leave = os._exit
+        end(not failed)
 
     def on_exit(status):
-        session.stop(complete=status == 0)
+        end(status == 0)
         leave(status)
 
     def on_signal(number, frame):
-        session.stop(complete=False)
+        end(False)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
     sys.excepthook = on_error
     os._exit = on_exit
     atexit.register(on_end)
-    signal.signal(signal.SIGTERM, on_signal)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+            signal.signal(number, on_signal)
 
 
 def _hook_threads():

@@ -1,5 +1,6 @@
 """Writes a trace in the text form of workloads/trace/FORMAT.md."""
 
+import contextlib
 import gzip
 import os
 import shutil
@@ -40,10 +41,21 @@ class TraceFile:
         """Writes the whole trace to its path and removes the part. A trace that is not complete says so."""
         if self.part is None or os.getpid() != self.pid:
             return
-        self.part.close()
-        self.part = None
+        part, self.part = self.part, None
         if not complete:
             self.header["complete"] = "no"
+        try:
+            part.close()
+            self.write()
+        except OSError:
+            for path in (self.path, f"{self.path}.part"):
+                with contextlib.suppress(OSError):
+                    os.unlink(path)  # a part of a trace is not one
+            raise
+        os.unlink(f"{self.path}.part")
+
+    def write(self):
+        """Writes the header and the events."""
         opener = gzip.open if self.path.endswith(".gz") else open
         with opener(self.path, "wt", encoding="utf-8", newline="\n") as out:
             out.write("# allocrig-trace 1\n")
@@ -52,4 +64,3 @@ class TraceFile:
                     out.write(f"# {key}: {text_of(self.header[key])}\n")
             with open(f"{self.path}.part", encoding="utf-8", newline="\n") as part:
                 shutil.copyfileobj(part, out)
-        os.unlink(f"{self.path}.part")
