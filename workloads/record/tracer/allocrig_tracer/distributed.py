@@ -7,6 +7,7 @@ from RANK and WORLD_SIZE, else from the program's own arguments of init_process_
 """
 
 import functools
+import importlib
 import os
 
 import torch
@@ -129,6 +130,10 @@ def _groups(current, dist, c10d):
         session = current()
         if session is None:
             return start(backend, init_method, timeout, world_size, rank, store, **rest)
+        if not hasattr(torch._C, "_ensureCUDADeviceGuardSet"):  # C++ code of DDP would ask the driver
+            sentence = f"the tracer cannot trace programs of several ranks with PyTorch {torch.__version__}: take a later one"
+            session.refuse(sentence)
+            raise RuntimeError(f"allocrig trace: {sentence}")
         wanted_rank, wanted_world = rank_and_world()
         world = wanted_world or (world_size if world_size > 0 else 1)
         rank = wanted_rank if wanted_rank is not None else max(rank, 0)
@@ -185,6 +190,9 @@ def _groups(current, dist, c10d):
         module.new_group = new_group
         module.split_group = split_group
         module.monitored_barrier = lambda group=None, timeout=None, wait_all_ranks=False: None
+    mesh = importlib.import_module("torch.distributed.device_mesh")
+    if hasattr(mesh, "split_group"):  # 2.15 has taken it from distributed_c10d
+        mesh.split_group = split_group
 
 
 def _without_processes(backend):
