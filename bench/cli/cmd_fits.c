@@ -440,8 +440,12 @@ static enum ar_status answer(struct fits_arguments *self, struct ar_error *error
         status = program_failed(self->program.command[0], &end,
                                 "the answer is about the part before that", error);
     if (!status && self->program.card && !self->fits)
-        status = ar_error_set(error, AR_NEGATIVE, "it does not fit on %s under any setting",
-                              self->program.card);
+        status = ar_error_set(error, AR_NEGATIVE,
+                              "it does not fit on %s under any setting of the allocator%s",
+                              self->program.card,
+                              self->program.command && !self->vary.name[0]
+                                  ? "; --vary BATCH=1..64 finds the largest BATCH that fits"
+                                  : "");
     return status;
 }
 

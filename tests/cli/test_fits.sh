@@ -80,7 +80,7 @@ check another_measured_release_is_named says 'kernels take for themselves was me
 
 run fits --card l4 -- python3 "$program" 900
 check the_answer_is_no [ "$status" = 1 ]
-check with_a_sentence said '^allocrig: it does not fit on l4 under any setting$'
+check with_a_sentence said '^allocrig: it does not fit on l4 under any setting of the allocator; --vary BATCH=1\.\.64 finds the largest BATCH that fits$'
 check and_the_card_that_serves grep -qE '^26434\.0|^ *26434\.0 +26434\.0 +no +rtx5090 +the default' "$out"
 check nothing_else_helps grep -q '^No other setting of the allocator needs less\.$' "$out"
 run fits -- python3 "$program" 100000
