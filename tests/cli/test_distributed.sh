@@ -11,6 +11,9 @@ if ! "$python" -c 'import torch.distributed as d; raise SystemExit(not d.is_avai
     echo "skip distributed: torch is not installed for $python (ALLOCRIG_PYTHON names another one)"
     finish
 fi
+"$python" -c 'import torch; raise SystemExit(not hasattr(torch._C, "_ensureCUDADeviceGuardSet"))' || {
+    echo "skip distributed: this release of PyTorch is too old for programs of several ranks" && finish
+}
 trace=$TEST_TMP/rank.trace
 export TMPDIR=$TEST_TMP ALLOCRIG_TRACE_RECEIVES=6x1024
 run trace -o "$trace" --rank 1 --world 4 -- "$python" tests/tracer/distributed_program.py

@@ -8,7 +8,7 @@ from .trace_file import TraceFile
 
 LEAST = (2, 8)
 MEASURED = (2, 11)  # the release of which kernels/*.tsv and kernels_*.py were measured
-CUDNN = (((2, 8), 91002), ((2, 11), 91900), ((2, 15), 92000))  # what the wheels of a release and later ones have
+CUDNN = (((2, 8), 91002), ((2, 11), 91900), ((2, 15), 92600))  # what the wheels of a release and later ones have
 
 
 def release():
