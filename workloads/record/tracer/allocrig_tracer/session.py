@@ -18,6 +18,7 @@ from .fake import CardMode, patch_fake_tensor
 from .ledger import Ledger
 from .trace_file import TraceFile
 
+PROGRESS_S = 2  # seconds between two lines of progress
 _current = None
 
 
@@ -44,7 +45,7 @@ class Session:
         self.generator = torch.Generator()
         self.generator.manual_seed(seed)
         self.random_state = self.generator.get_state()
-        self.draws = Counter()
+        self.draws, self.reads = Counter(), Counter()
         self.attention = Counter()
         self.doubts = {}
         self.refusals = []
@@ -56,7 +57,7 @@ class Session:
         self.in_step_of, self.has_optimizer = None, False
         self.devices = int(os.environ.get("ALLOCRIG_TRACE_DEVICES") or 1)
         self.emptied = {}  # storages of fake CUDA tensors that were resized to 0 -> device
-        self.started = time.monotonic()
+        self.started = self.shown = time.monotonic()
         self.mode = CardMode(self)
         self.stopped = False
 
@@ -124,6 +125,10 @@ class Session:
     def drawn(self, name):
         self.draws[name] += 1
 
+    def read(self, name):
+        """The program reads unknown numbers, such as a loss that it prints: no size is likely to depend on them."""
+        self.reads[name] += 1
+
     def unsure(self, name, low, high):
         """A kernel takes between low and high bytes of its own."""
         entry = self.doubts.setdefault(name, [0, 0, 0])
@@ -163,16 +168,12 @@ class Session:
     def step(self):
         """Ends a step. After the number of steps that the user asked for, the program ends."""
         self.ledger.step()
-        if self.progress:
-            live = self.ledger.live[0] / (1 << 20)
-            peak = self.ledger.peak[0] / (1 << 20)
-            seconds = time.monotonic() - self.started
-            print(
-                f"\rallocrig trace: step {self.ledger.steps}, {live:.0f} MiB live, peak {peak:.0f} MiB, {seconds:.0f} s",
-                end="\n" if not sys.stderr.isatty() else "",
-                file=sys.stderr,
-                flush=True,
-            )
+        now = time.monotonic()
+        if self.progress and now - self.shown >= PROGRESS_S:
+            self.shown = now
+            live, peak = self.ledger.live[0] / (1 << 20), self.ledger.peak[0] / (1 << 20)
+            text = f"step {self.ledger.steps}, {live:.0f} MiB live, peak {peak:.0f} MiB, {now - self.started:.0f} s"
+            print(f"allocrig trace: {text}", file=sys.stderr, flush=True)
         if self.max_steps and self.ledger.steps >= self.max_steps:
             self.stop()
             raise SystemExit(0)
@@ -181,8 +182,6 @@ class Session:
         """Ends the recording and writes the trace. A second call does nothing."""
         if self.stopped or os.getpid() != self.pid:
             return
-        if self.progress and sys.stderr.isatty() and self.ledger.steps:
-            print(file=sys.stderr)
         self.stopped = True
         self.ledger.close()
         self.write_notes()
@@ -196,6 +195,8 @@ class Session:
         note("traced", "seed", self.seed)
         for name, count in sorted(self.draws.items()):
             note("traced", "drawn", name, count)
+        for name, count in sorted(self.reads.items()):
+            note("traced", "read", name, count)
         for name, (count, size) in sorted(self.mode.outside.items()):
             note("traced", "outside_table", name, count, size)
         for name, (count, low, high) in sorted(self.doubts.items()):

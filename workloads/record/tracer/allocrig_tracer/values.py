@@ -48,8 +48,10 @@ def is_drawn(tensor):
 
 def used(mode, func, tensor):
     """Counts the use of a drawn value."""
-    if is_drawn(tensor):
-        mode.session.drawn(func if isinstance(func, str) else func._schema.name.split("::")[1])
+    if is_drawn(tensor) and isinstance(func, str):
+        unknown(mode, func, tensor)
+    elif is_drawn(tensor):
+        mode.session.drawn(func._schema.name.split("::")[1])
 
 
 def is_view(func):
@@ -238,6 +240,14 @@ def need(mode, func, tensor):
         return torch.randint(0, 1 << 15, tuple(tensor.shape), generator=mode.session.generator).to(tensor.dtype)
 
 
+def unknown(mode, name, tensor):
+    """Counts that the program reads a value that is not known: a number, or what may decide a size."""
+    if tensor.dtype.is_floating_point:
+        mode.session.read(name)
+    else:
+        mode.session.drawn(name)
+
+
 def scalar(mode, func, args, kwargs):
     """item(): the value if it is known; else 1.0, False, or 0. The host waits for the stream."""
     mode.session.wait_for_stream(args[0])
@@ -247,7 +257,7 @@ def scalar(mode, func, args, kwargs):
         with mode.session.paused():
             return value.item()
     if args[0].fake_device.type == "cuda":
-        mode.session.drawn("item")
+        unknown(mode, "item", args[0])
     if args[0].dtype == torch.bool:
         return False
     return 1.0 if args[0].dtype.is_floating_point else 0
@@ -304,7 +314,7 @@ def copy_to_real(mode, func, args, kwargs):
         with mode.session.paused():
             target.copy_(value)
     else:
-        mode.session.drawn("copy to the CPU")
+        unknown(mode, "copy to the CPU", source)
     return target
 
 
@@ -393,5 +403,5 @@ def to_real(mode, func, tensor, fakes):
     with mode.session.paused():
         if value is not None:
             return value.to(tensor.dtype).clone()
-        mode.session.drawn("copy to the CPU")
+        unknown(mode, "copy to the CPU", tensor)
         return torch.ones(tuple(tensor.shape), dtype=tensor.dtype)
