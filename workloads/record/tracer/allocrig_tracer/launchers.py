@@ -1,4 +1,4 @@
-"""torchrun, torch.distributed.run and mp.spawn run the rank that is traced in this process, and start no other one."""
+"""torchrun, torch.distributed.run, accelerate launch and mp.spawn run the rank that is traced in this process, alone."""
 
 import functools
 import os
@@ -27,6 +27,7 @@ def install(current):
         _launcher_api(current)
     else:
         _after_import("torch.distributed.launcher.api", lambda: _launcher_api(current))
+    _after_import("accelerate.commands.launch", lambda: _accelerate(current))
 
 
 def _after_import(name, then):
@@ -57,6 +58,24 @@ def _launcher_api(current):
         return {}
 
     api.launch_agent = launch_agent
+
+
+def _accelerate(current):
+    """accelerate launch of one process: the script runs here."""
+    from accelerate.commands import launch
+
+    plain = launch.simple_launcher
+
+    @functools.wraps(plain)
+    def simple_launcher(args):
+        session = current()
+        if session is None:
+            return plain(args)
+        command, environment = launch.prepare_simple_launcher_cmd_env(args)
+        os.environ.update({name: str(value) for name, value in environment.items()})
+        run_here(session, command[0], [str(part) for part in command[1:]])
+
+    launch.simple_launcher = simple_launcher
 
 
 def run_here(session, entrypoint, args):
