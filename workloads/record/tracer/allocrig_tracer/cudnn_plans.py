@@ -16,7 +16,7 @@ Rules for what cuDNN leaves out without a driver, measured on an H200 with cuDNN
   takes 32 bytes per sample, element of the filter and channel, with channels in multiples of 32.
 - Plans with clusters of thread blocks divide the last, partial wave of tiles along the reduction: each share of a
   tile is a buffer of float32. Tiles t, running blocks p, rest r = t mod p: r * (p // r) buffers if p // r > 1. It
-  holds if each share has at least 16 steps of 64 elements (32 of float32); else cuDNN's answer is kept.
+  holds if each share has at least 16 steps of 64 elements (of float32: 12 of 32); else cuDNN's answer is kept.
 """
 import math
 from collections import namedtuple
@@ -176,8 +176,8 @@ class Source:
             return size, size, size
         blocks = self.blocks.get(cluster, self.multiprocessors // cluster * cluster)
         rest, split = shares(tiles, blocks)
-        steps = k // (32 if s.dtype == "float32" else 64)
-        right = copies + rest * split * buffer if split > 1 and steps >= 16 * split else size
+        step, least = (32, 12) if s.dtype == "float32" else (64, 16)
+        right = copies + rest * split * buffer if split > 1 and k // step >= least * split else size
         return right, copies, max(right, copies + min(rest * split, blocks) * buffer)
 
     # the table's answer
