@@ -70,7 +70,8 @@ def trace(program, args, folder):
 
 def replay(path, card, specs):
     """Metrics of each policy on the trace, in the order of specs."""
-    words = [ALLOCRIG, "run", "-w", path, "-d", f"sim:profile={card}", "--json", "-", "--jobs", "1"]
+    words = [ALLOCRIG, "run", "-w", path, "-d", f"sim:profile={card}", "--json", "-", "--jobs", "1",
+             "--host", "recorded"]
     for s in specs:
         words += ["-p", s]
     done = subprocess.run(words, capture_output=True, text=True)

@@ -74,7 +74,7 @@ def call(command, function, arguments, options, folder):
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                            errors="replace")
     said = ended.stderr.rstrip()
-    if ended.returncode and not (command == "fits" and ended.returncode == 1 and said.endswith("under any setting")):
+    if ended.returncode and not (command == "fits" and ended.returncode == 1 and "it does not fit on" in said):
         raise _library.Error(ended.returncode, said[said.rfind("allocrig: ") + 10:] + (
             "\n" + said[-4000:] if "Traceback" in said else ""))
     return ended.stdout
