@@ -185,7 +185,7 @@ static enum ar_status open_part(const struct fits_arguments *self, struct trace_
         /* The traced capacity is that of the whole card, of which a process has a part. */
         .card_asked = self->card[0] || (sim_profile_of_card(info->card) && !info->limit_bytes),
         .frees = frees[ways - 1],
-        .host = REPLAY_HOST_RECORDED, /* blocks of other streams come back as the card works them off */
+        .host = REPLAY_HOST_RECORDED, /* decides when blocks of other streams come back */
         .seed = 1,
         .jobs = processors > 0 ? (unsigned)processors : 1,
     };
