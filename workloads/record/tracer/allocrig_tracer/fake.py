@@ -424,7 +424,7 @@ class CardMode(TorchDispatchMode):
             node = torch._C._current_autograd_node()
             info = self.nodes.get(node._sequence_nr()) if node is not None else None
             if info is None:
-                return "backward", session.backward_stream(), ""
+                return "backward", session.stream_now(), ""
             stream = session.stream_now()
             if stream == session.stream_of_backward:  # else a hook has chosen another one
                 stream = info[1]

@@ -8,15 +8,14 @@
 3. Small results that small known values determine are computed on the CPU (jax_values.py).
 """
 
-import atexit
 import os
-import signal
 import sys
 import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
 
+from . import ending
 from .trace_file import TraceFile
 
 _session = None
@@ -235,7 +234,7 @@ def current():
     return _session
 
 
-def start(path, card_name, card_bytes, capability="9.0", max_steps=0, progress=False):
+def start(path, card_name, card_bytes, sm=ending.CARD_SM, max_steps=0, progress=False):
     """Starts a recording to `path`. Call it right after `import jax`. Errors: RuntimeError if one runs already, or if
     this JAX has other insides than the tracer knows; OSError if the file cannot be written."""
     global _session
@@ -247,39 +246,15 @@ def start(path, card_name, card_bytes, capability="9.0", max_steps=0, progress=F
         raise RuntimeError("a recording of allocrig runs already in this process: stop it first")
     jax_hooks.check()
     jax.config.update("jax_platforms", "cpu")
-    _session = Session(path, card_name, card_bytes, capability, max_steps, progress)
+    _session = Session(path, card_name, card_bytes, sm, max_steps, progress)
     jax_hooks.install(_session)
     return _session
 
 
 def start_from_environment():
     """Starts the recording that `allocrig trace` asks for and ends it with the program."""
-    get = os.environ.get
-    path = get("ALLOCRIG_TRACE")
+    path = os.environ.get("ALLOCRIG_TRACE")
     if not path:
         print("allocrig trace: JAX is not traced, because this program imported torch first", file=sys.stderr)
         return
-    session = start(
-        path,
-        get("ALLOCRIG_TRACE_CARD") or "NVIDIA H100 80GB HBM3",
-        int(get("ALLOCRIG_TRACE_CARD_BYTES") or 85028372480),
-        get("ALLOCRIG_TRACE_CARD_SM") or "9.0",
-        int(get("ALLOCRIG_TRACE_STEPS") or 0),
-        get("ALLOCRIG_TRACE_PROGRESS") == "1",
-    )
-    os.environ.pop("ALLOCRIG_TRACE")  # a program that this one starts would overwrite the trace
-    failed = []
-    hook = sys.excepthook
-
-    def on_error(kind, value, trace):
-        failed.append(kind)
-        hook(kind, value, trace)
-
-    def on_signal(number, frame):
-        session.stop(complete=False)
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-
-    sys.excepthook = on_error
-    atexit.register(lambda: session.stop(complete=not failed))
-    signal.signal(signal.SIGTERM, on_signal)
+    ending.with_program(start(path, **ending.options()))

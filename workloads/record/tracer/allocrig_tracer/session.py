@@ -1,8 +1,6 @@
 """Starts and stops a recording, and holds what belongs to the whole program: streams, steps, modules, draws."""
 
-import atexit
 import os
-import signal
 import sys
 import threading
 import time
@@ -13,7 +11,7 @@ from types import SimpleNamespace
 import torch
 
 from . import compile as compiler
-from . import autocast, branches, card, checkpoints, distributed, graphs, moves, parameters, release
+from . import autocast, branches, card, checkpoints, distributed, ending, graphs, moves, parameters, release
 from .fake import CardMode, patch_fake_tensor
 from .ledger import Ledger
 from .trace_file import TraceFile
@@ -103,9 +101,6 @@ class Session:
 
     def in_backward(self):
         return self.backward_depth > 0
-
-    def backward_stream(self):
-        return self.stream_now()
 
     def module_now(self):
         stack = getattr(self.local, "modules", None)
@@ -207,7 +202,9 @@ class Session:
             note("traced", "outside_envelope", sentence)
 
 
-def start(path, card_name="NVIDIA H100 80GB HBM3", card_bytes=85028372480, sm="9.0", seed=1, max_steps=0, progress=False):
+def start(
+    path, card_name=ending.CARD_NAME, card_bytes=ending.CARD_BYTES, sm=ending.CARD_SM, seed=1, max_steps=0, progress=False
+):
     """Starts a recording to `path`: from here on CUDA tensors of the program have no data and need no card.
 
     Call it right after `import torch`, before other modules take functions out of torch. Returns the Session; end it
@@ -255,53 +252,8 @@ def stop(complete=True):
 
 def start_from_environment():
     """Starts the recording that `allocrig trace` asks for and ends it with the program."""
-    get = os.environ.get
-    session = start(
-        get("ALLOCRIG_TRACE"),
-        get("ALLOCRIG_TRACE_CARD") or "NVIDIA H100 80GB HBM3",
-        int(get("ALLOCRIG_TRACE_CARD_BYTES") or 85028372480),
-        get("ALLOCRIG_TRACE_CARD_SM") or "9.0",
-        int(get("ALLOCRIG_TRACE_SEED") or 1),
-        int(get("ALLOCRIG_TRACE_STEPS") or 0),
-        get("ALLOCRIG_TRACE_PROGRESS") == "1",
-    )
-    os.environ.pop("ALLOCRIG_TRACE")  # a program that this one starts would overwrite the trace
-    failed = []
-    hook = sys.excepthook
-
-    def on_error(kind, value, trace):
-        failed.append(kind)
-        hook(kind, value, trace)
-
-    leave = os._exit
-
-    def end(complete):
-        try:
-            session.stop(complete)
-        except OSError as error:
-            print(f"allocrig trace: the trace cannot be written to {session.trace.path}: {error.strerror}", file=sys.stderr)
-            leave(1)
-
-    def on_end():
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C would cut the trace off
-        end(not failed)
-
-    def on_exit(status):
-        end(status == 0)
-        leave(status)
-
-    def on_signal(number, frame):
-        end(False)
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-
-    sys.excepthook = on_error
-    os._exit = on_exit
-    atexit.register(on_end)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
-            signal.signal(number, on_signal)
+    seed = int(os.environ.get("ALLOCRIG_TRACE_SEED") or 1)
+    ending.with_program(start(os.environ["ALLOCRIG_TRACE"], seed=seed, **ending.options()))
 
 
 def _hook_threads():
