@@ -12,7 +12,6 @@ the note NONDETERMINISTIC, and without TF32 those with the note TENSOR_CORE if t
 """
 import ctypes
 import glob
-import json
 import os
 
 FORWARD, BACKWARD_WEIGHT, BACKWARD_INPUT = 10, 11, 12  # cudnnBackendDescriptorType_t of the operation

@@ -139,7 +139,8 @@ def _groups(current, dist, c10d):
         rank = wanted_rank if wanted_rank is not None else max(rank, 0)
         if rank >= world:
             raise ValueError(f"rank {rank} of a job with {world} ranks: give --rank below --world")
-        device_id, options = rest.pop("device_id", None), rest.pop("pg_options", None)  # noqa: F841
+        device_id = rest.pop("device_id", None)
+        rest.pop("pg_options", None)
         session.devices = max(session.devices, ranks_per_node(world))
         groups = session.groups = collectives.Groups(session, rank, ranks_per_node(world))
         _register_operators(session, groups)
@@ -216,24 +217,17 @@ def _register_operators(session, groups):
 
         return special
 
-    def on_cpu(function, func):
-        def special(mode, *args, **kwargs):
-            return function(groups, mode, func, args, kwargs)
-
-        return special
-
     for name in collectives.KINDS:
         func = getattr(torch.ops.c10d, name).default
-        values.SPECIAL[func] = of(collectives.c10d_operator)
-        values.PINNED[func] = on_cpu(collectives.c10d_operator, func)
+        values.SPECIAL[func] = values.ON_CPU[func] = of(collectives.c10d_operator)
     wrap = getattr(torch.ops._c10d_functional, "_wrap_tensor_autograd", None)  # 2.9 to 2.14
     if wrap is not None:
         values.SPECIAL[wrap.default] = lambda mode, func, args, kwargs: AsyncCollectiveTensor(args[0])
     for name in (*collectives.FUNCTIONAL, *(f"{n}_" for n in collectives.FUNCTIONAL), "wait_tensor"):
         packet = getattr(torch.ops._c10d_functional, name, None)
         if packet is not None:
-            values.SPECIAL[packet.default] = of(collectives.functional_operator)
-            values.PINNED[packet.default] = on_cpu(collectives.functional_operator, packet.default)
+            special = of(collectives.functional_operator)
+            values.SPECIAL[packet.default] = values.ON_CPU[packet.default] = special
 
 
 def _group_object(current, dist, c10d):

@@ -7,7 +7,6 @@ except large floating-point ones (parameters, inputs), which have no data either
 """
 
 import functools
-import functools
 import os
 import sys
 import threading
@@ -248,8 +247,8 @@ class CardMode(TorchDispatchMode):
 
     def on_cpu(self, func, args, kwargs, tensors):
         """An operator without fake tensors."""
-        if func in values.PINNED:
-            return values.PINNED[func](self, *args, **kwargs)
+        if func in values.ON_CPU:
+            return values.ON_CPU[func](self, func, args, kwargs)
         out = self.hollow_or_real(func, args, kwargs, tensors)
         self.session.host_ns += kernel_times.host_nanoseconds(func, out)
         return out
@@ -357,11 +356,10 @@ class CardMode(TorchDispatchMode):
         dense = is_dense(target)
         if not dense or counts[0] > self.unique[0] or (adds and counts[1] > self.unique[1]):
             return False
-        block = self.ledger.storages.pop(old._cdata, None)
+        block = self.ledger.of(target)
         if block is None or block.size != storage.nbytes():
-            if block is not None:
-                self.ledger.adopt(old, block)
             return False
+        del self.ledger.storages[old._cdata]
         self.ledger.adopt(storage, block)
         return True
 

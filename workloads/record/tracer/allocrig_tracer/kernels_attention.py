@@ -8,7 +8,7 @@ are fits (exact in all rows measured). Backward: a float32 accumulator of the qu
 row sums, 256 bytes, and the gradients of expanded keys and values. Forward: 256 bytes; for a single
 query the keys are split over the multiprocessors, with a partial result of each part.
 """
-from .kernels_shape import (HALF, Steps, argument, bytes_of, ceil_div, dtype_of, item_bytes, numel,
+from .kernels_shape import (HALF, Steps, argument, bytes_of, ceil_div, dtype_of, item_bytes,
                             round_up, strides_of)
 
 

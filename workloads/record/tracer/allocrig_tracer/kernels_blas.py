@@ -8,8 +8,7 @@ of one dimension takes cuBLASLt).
 import os
 import re
 
-from .kernels_shape import (Steps, argument, bytes_of, dense, is_tensor, item_bytes, numel,
-                            strides_of)
+from .kernels_shape import (Steps, argument, bytes_of, dense, is_tensor, numel, strides_of)
 
 MIB = 1 << 20
 

@@ -5,8 +5,7 @@ UpSampleBicubic2d.cu, AdaptiveMaxPooling2d.cu, DilatedMaxPool2d.cu, MaxUnpooling
 ReflectionPad.cu, Im2Col.cu; aten/src/ATen/native/AffineGridGenerator.cpp.
 """
 from .kernels_blas import keep_cublas
-from .kernels_shape import (Steps, argument, bytes_of, channels_last, contiguous, item_bytes, numel,
-                            product)
+from .kernels_shape import (Steps, bytes_of, channels_last, contiguous, item_bytes, product)
 
 
 def resize(places, few=0):

@@ -6,7 +6,7 @@ Distance.cpp, TensorTransformations.cu, RNN.cu, Dropout.cu.
 from .kernels_blas import keep_cublas
 from .kernels_reduce import accumulator_bytes, all_dims, reduce
 from .kernels_shape import (Steps, argument, bytes_of, ceil_div, contiguous, dense, dtype_of,
-                            is_tensor, item_bytes, numel, on_card, product, strides_of)
+                            item_bytes, numel, on_card, product, strides_of)
 
 CHUNK = 65536  # elements of a chunk of the multi-tensor kernels
 

@@ -7,8 +7,8 @@ dimension). The order of the dimensions is that of TensorIterator (aten/src/ATen
 reorder_dimensions, coalesce_dimensions). Iterators beyond 2^31 bytes are split as
 TensorIterator::with_32bit_indexing splits them.
 """
-from .kernels_shape import (HALF, Steps, argument, bytes_of, ceil_div, contiguous, dtype_of,
-                            item_bytes, numel, product, strides_of, wrap)
+from .kernels_shape import (HALF, Steps, argument, bytes_of, ceil_div, dtype_of, item_bytes, numel,
+                            product, strides_of, wrap)
 
 THREADS = 512            # MAX_NUM_THREADS of Reduce.cuh
 THREADS_OF_SM = {(7, 5): 1024, (8, 6): 1536, (8, 7): 1536, (8, 9): 1536, (12, 0): 1536}

@@ -8,8 +8,8 @@ import math
 
 from . import kernels_cub as cub
 from .kernels_reduce import plain_strides, reduce
-from .kernels_shape import (HALF, Steps, argument, bytes_of, ceil_div, contiguous, dense, dtype_of,
-                            item_bytes, numel, product, strides_of, wrap)
+from .kernels_shape import (Steps, argument, bytes_of, ceil_div, contiguous, dense, dtype_of,
+                            item_bytes, numel, strides_of, wrap)
 
 SMALL_SORT = 4096
 LONG_SLICE = 1000000  # slices of this length are sorted one after another

@@ -40,7 +40,6 @@ class Ledger:
         self.pool = 0  # the private pool of requests now: graphs.py sets it
         self.mempool = None
         self.rules = {}  # name -> [count, bytes]
-        self.counts = Counter()
         self.steps = 0
         self.closed = False
         self.lock = threading.RLock()

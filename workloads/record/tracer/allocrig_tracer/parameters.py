@@ -8,7 +8,6 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from . import values
 
-
 LEGACY = {
     "Float": torch.float32, "Double": torch.float64, "Half": torch.float16, "BFloat16": torch.bfloat16,
     "Byte": torch.uint8, "Char": torch.int8, "Short": torch.int16, "Int": torch.int32, "Long": torch.int64,
@@ -62,7 +61,7 @@ def _parameters(current):
                 grad = param.grad
                 if applied is not param:
                     param.grad = None
-                    rebind(param, applied)
+                    param.data = applied
                 if grad is not None:
                     with torch.no_grad():
                         param.grad = fn(grad)
@@ -86,11 +85,6 @@ def _parameters(current):
             values.set_value(self, values.value_of(value))
 
     FakeTensor.data = property(lambda self: get.__get__(self), set_data)
-
-
-def rebind(param, applied):
-    """Gives a parameter the storage, shape and device of another tensor, as `param.data = applied` does."""
-    param.data = applied
 
 
 def _modules(current):

@@ -4,13 +4,14 @@ A fake tensor has no data, but sizes of a program can depend on data: masks, rou
 tensor of integers or booleans (and a tiny one of any type) therefore keeps a real copy on the CPU, as far as it follows
 from known values. Where a value comes from one that is not known, such as the argmax of activations, it is drawn from a
 generator with the tracer's seed. A narrow product of matrices, as the gate of a mixture of experts, is drawn from the
-normal distribution: the scale of the weights is that of their initialisation, activations have unit scale. Drawn values are counted where a size or the program's own control flow uses them.
+normal distribution: the scale of the weights is that of their initialisation, activations have unit scale. Drawn values
+are counted where a size or the program's own control flow uses them.
 """
 
 import math
 
 import torch
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor
+from torch._subclasses.fake_tensor import FakeTensor
 
 aten = torch.ops.aten
 MAX_INTEGERS, MAX_FLOATS = 1 << 23, 4096  # elements of a tensor whose value is kept
@@ -330,24 +331,17 @@ def ignored(mode, func, args, kwargs):
     return None
 
 
-def pin(mode, tensor, device=None):
+def pin(mode, func, args, kwargs):
     """_pin_memory: a copy in pinned host memory."""
+    tensor = args[0]
     with mode.session.paused():
         copy = mode.hollow(tensor) if isinstance(tensor, FakeTensor) else tensor.clone()
     return mode.pinned(copy)
 
 
-def pin_special(mode, func, args, kwargs):
-    return pin(mode, args[0])
-
-
-def is_pinned(mode, tensor, device=None):
-    block = mode.ledger.of(tensor)
+def is_pinned(mode, func, args, kwargs):
+    block = mode.ledger.of(args[0])
     return block is not None and block.pinned
-
-
-def is_pinned_special(mode, func, args, kwargs):
-    return is_pinned(mode, args[0])
 
 
 def resize(mode, func, args, kwargs):
@@ -362,8 +356,9 @@ def resize(mode, func, args, kwargs):
     return out
 
 
-PINNED = {aten._pin_memory.default: pin, aten.is_pinned.default: is_pinned}
+ON_CPU = {aten._pin_memory.default: pin, aten.is_pinned.default: is_pinned}
 SPECIAL = {
+    **ON_CPU,
     aten._local_scalar_dense.default: scalar,
     aten.nonzero.default: by_value,
     aten._unique2.default: by_value,
@@ -381,8 +376,6 @@ SPECIAL = {
     aten.equal.default: equal,
     aten._assert_async.default: ignored,
     aten._assert_async.msg: ignored,
-    aten._pin_memory.default: pin_special,
-    aten.is_pinned.default: is_pinned_special,
     aten.resize_.default: resize,
     aten.set_.source_Storage: resize,
     aten.set_.source_Storage_storage_offset: resize,
