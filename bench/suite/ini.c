@@ -51,18 +51,23 @@ static enum ar_status begin_section(struct ini_line *line, char named[INI_SECTIO
         }
     }
     const char *near = ar_nearest_name(name, sections, count);
-    return ar_error_set(error, AR_FORMAT, "%s:%u: there is no section [%s]; did you mean [%s]?",
-                        line->path, line->number, name, near ? near : sections[0]);
+    near = near ? near : sections[0];
+    size_t named_of = strlen(near) > 2 && !strcmp(near + strlen(near) - 2, " *") ? 1 : 0;
+    return ar_error_set(error, AR_FORMAT, "%s:%u: there is no section [%s]; did you mean [%.*s%s]?",
+                        line->path, line->number, name, (int)(strlen(near) - named_of), near,
+                        named_of ? "NAME" : "");
 }
 
 static enum ar_status read_line(struct ini_line *line, char named[INI_SECTION_ROOM],
-                                const char *const *sections, size_t count, ini_entry *entry,
-                                void *argument, struct ar_error *error)
+                                const char *const *sections, size_t count, ini_entry *begin,
+                                ini_entry *entry, void *argument, struct ar_error *error)
 {
     if (line->text[0] == '\0' || line->text[0] == '#' || line->text[0] == ';')
         return AR_OK;
-    if (line->text[0] == '[')
-        return begin_section(line, named, sections, count, error);
+    if (line->text[0] == '[') {
+        enum ar_status status = begin_section(line, named, sections, count, error);
+        return status || !begin ? status : begin(argument, line, error);
+    }
     if (!line->section)
         return ar_error_set(error, AR_FORMAT,
                             "%s:%u: \"%.40s\" is before the first section; begin with [%s]",
@@ -117,6 +122,13 @@ static FILE *open_file(const char *path, struct ar_error *error)
 enum ar_status ini_read(const char *path, const char *const *sections, size_t section_count,
                         ini_entry *entry, void *argument, struct ar_error *error)
 {
+    return ini_read_sections(path, sections, section_count, NULL, entry, argument, error);
+}
+
+enum ar_status ini_read_sections(const char *path, const char *const *sections,
+                                 size_t section_count, ini_entry *begin, ini_entry *entry,
+                                 void *argument, struct ar_error *error)
+{
     FILE *file = open_file(path, error);
     if (!file)
         return AR_IO;
@@ -134,7 +146,7 @@ enum ar_status ini_read(const char *path, const char *const *sections, size_t se
             break;
         bool marked = line.number == 1 && strncmp(buffer, "\xef\xbb\xbf", 3) == 0;
         line.text = trim(buffer + (marked ? 3 : 0)); /* byte-order mark */
-        status = read_line(&line, named, sections, section_count, entry, argument, error);
+        status = read_line(&line, named, sections, section_count, begin, entry, argument, error);
     }
     free(buffer);
     fclose(file);

@@ -1,0 +1,460 @@
+#include "bench/suite/scenario.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/array.h"
+#include "allocators/base/size.h"
+#include "allocators/options.h"
+#include "bench/suite/child.h"
+#include "bench/suite/ini.h"
+#include "bench/suite/scenario_reported.h"
+
+#define CYCLES_MOST       UINT64_C(1000000)
+#define TOLERANCE_DEFAULT 0.05
+
+static enum ar_status no_memory(const struct scenario *self, struct ar_error *error)
+{
+    return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory for the scenario", self->path);
+}
+
+const char *scenario_text(struct scenario *self, const char *text, size_t length)
+{
+    char *copy = strndup(text, length);
+    if (copy && AR_ARRAY_ADD(self->texts, self->text_count, self->text_room, copy))
+        return copy;
+    free(copy);
+    return NULL;
+}
+
+/* ---- sections and keys ---------------------------------------------------------------------- */
+
+struct scenario_section *scenario_find(const struct scenario *self, const char *name)
+{
+    for (size_t i = 0; i < self->section_count; i++) {
+        struct scenario_section *section = &self->sections[i];
+        if (!strcmp(section->name[0] ? section->name : section->kind, name))
+            return section;
+    }
+    return NULL;
+}
+
+static struct scenario_key *find_key(const struct scenario_section *self, const char *name)
+{
+    for (size_t i = 0; i < self->key_count; i++)
+        if (!strcmp(self->keys[i].name, name))
+            return &self->keys[i];
+    return NULL;
+}
+
+const char *scenario_value(const struct scenario_section *self, const char *key)
+{
+    const struct scenario_key *found = self ? find_key(self, key) : NULL;
+    return found ? found->value : NULL;
+}
+
+/* Whether a text is a name: letters, digits, _ and -, the first a letter. */
+static bool is_name(const char *text)
+{
+    if (!isalpha((unsigned char)text[0]))
+        return false;
+    while (isalnum((unsigned char)*text) || *text == '_' || *text == '-')
+        text++;
+    return !*text;
+}
+
+static bool is_list(const char *section)
+{
+    return !strcmp(section, "schedule") || !strcmp(section, "reported");
+}
+
+static enum ar_status begin_section(void *argument, const struct ini_line *line,
+                                    struct ar_error *error)
+{
+    struct scenario *self = argument;
+    if (is_list(line->section))
+        return AR_OK;
+    const char *blank = strchr(line->section, ' ');
+    size_t kind = blank ? (size_t)(blank - line->section) : strlen(line->section);
+    const char *name = blank ? blank + 1 : "";
+    while (*name == ' ')
+        name++;
+    const struct scenario_section *other = scenario_find(self, blank ? name : line->section);
+    if (other)
+        return ar_error_set(
+            error, AR_FORMAT,
+            "%s:%u: [%s]: there is a [%s%s%s] already, in line %u; choose another name", line->path,
+            line->section_number, line->section, other->kind, other->name[0] ? " " : "",
+            other->name, other->line);
+    if (blank && (!is_name(name) || !strcmp(name, "machine") || is_list(name) ||
+                  !strcmp(name, "cycle") || !strcmp(name, "drift")))
+        return ar_error_set(
+            error, AR_FORMAT,
+            "%s:%u: [%s]: \"%s\" is no name of a process or part; write letters, digits, _ and "
+            "-, a letter first, and not machine, schedule, reported, cycle or drift",
+            line->path, line->section_number, line->section, name);
+    if (self->section_count == SCENARIO_SECTIONS)
+        return ar_error_set(error, AR_FORMAT, "%s:%u: there are more than %d sections", line->path,
+                            line->section_number, SCENARIO_SECTIONS);
+    struct scenario_section section = {.kind = scenario_text(self, line->section, kind),
+                                       .name = scenario_text(self, name, strlen(name)),
+                                       .line = line->section_number};
+    return section.kind && section.name &&
+                   AR_ARRAY_ADD(self->sections, self->section_count, self->section_room, section)
+               ? AR_OK
+               : no_memory(self, error);
+}
+
+static enum ar_status set_key(struct scenario *self, struct scenario_section *section,
+                              const char *name, const char *value, unsigned line,
+                              struct ar_error *error)
+{
+    struct scenario_key key = {.value = scenario_text(self, value, strlen(value)), .line = line};
+    struct scenario_key *known = find_key(section, name);
+    key.name = known ? known->name : scenario_text(self, name, strlen(name));
+    if (!key.name || !key.value)
+        return no_memory(self, error);
+    if (known) {
+        *known = key;
+        return AR_OK;
+    }
+    return AR_ARRAY_ADD(section->keys, section->key_count, section->key_room, key)
+               ? AR_OK
+               : no_memory(self, error);
+}
+
+static enum ar_status section_line(struct scenario *self, const struct ini_line *line,
+                                   const char *key, const char *value, struct ar_error *error)
+{
+    struct scenario_section *section = &self->sections[self->section_count - 1];
+    const struct scenario_key *other = find_key(section, key);
+    if (other)
+        return ar_error_set(error, AR_FORMAT,
+                            "%s:%u: %s is given a second time, first in line %u; leave one out",
+                            line->path, line->number, key, other->line);
+    return set_key(self, section, key, value, line->number, error);
+}
+
+/* ---- the schedule --------------------------------------------------------------------------- */
+
+/* The next piece of `*text` up to one of `ends`, without blanks around it. False: none is left. */
+static bool next_piece(const char **text, const char *ends, const char **piece, size_t *length)
+{
+    if (!*text)
+        return false;
+    const char *begin = *text;
+    size_t count = strcspn(begin, ends);
+    *text = begin[count] ? begin + count + 1 : NULL;
+    while (count && isspace((unsigned char)*begin))
+        begin++, count--;
+    while (count && isspace((unsigned char)begin[count - 1]))
+        count--;
+    *piece = begin;
+    *length = count;
+    return true;
+}
+
+/* Copies words with one blank between them. `out` has room for `length` bytes and a NUL. */
+static void join_words(const char *text, size_t length, char *out)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < length; i++)
+        if (!isspace((unsigned char)text[i])) {
+            if (used && isspace((unsigned char)text[i - 1]))
+                out[used++] = ' ';
+            out[used++] = text[i];
+        }
+    out[used] = '\0';
+}
+
+/* Where an error is: the line, or --set. */
+static enum ar_status step_bad(const struct scenario *self, unsigned line, const char *what,
+                               const char *text, struct ar_error *error)
+{
+    return line
+               ? ar_error_set(error, AR_FORMAT, "%s:%u: \"%.80s\" %s", self->path, line, text, what)
+               : ar_error_set(error, AR_INVALID, "\"%.80s\" %s", text, what);
+}
+
+static enum ar_status read_call(struct scenario *self, const char *text, unsigned line,
+                                struct scenario_call *call, struct ar_error *error)
+{
+    const char *dot = strchr(text, '.'), *blank = strchr(text, ' ');
+    char name[128];
+    size_t part = dot ? (size_t)(dot - text) : 0;
+    snprintf(name, sizeof name, "%.*s", (int)(part < sizeof name ? part : 0), text);
+    if (!dot || (blank && blank < dot) || !is_name(name) || !isalpha((unsigned char)dot[1]))
+        return step_bad(self, line,
+                        "is no step; write PART.ACTION and its arguments, as in `actor.train` or "
+                        "`engine.sleep 1`, with commas between steps",
+                        text, error);
+    call->part = scenario_text(self, text, part);
+    call->action =
+        scenario_text(self, dot + 1, blank ? (size_t)(blank - dot - 1) : strlen(dot + 1));
+    call->arguments = scenario_text(self, blank ? blank + 1 : "", blank ? strlen(blank + 1) : 0);
+    return call->part && call->action && call->arguments ? AR_OK : no_memory(self, error);
+}
+
+static enum ar_status read_step(struct scenario *self, const char *text, unsigned line,
+                                struct scenario_step *step, struct ar_error *error)
+{
+    char *joined = malloc(strlen(text) + 1), *shown = malloc(2 * strlen(text) + 1);
+    const char *rest = text, *piece;
+    size_t length, used = 0;
+    enum ar_status status = joined && shown ? AR_OK : no_memory(self, error);
+    *step = (struct scenario_step){.line = line};
+    while (!status && next_piece(&rest, "&", &piece, &length)) {
+        join_words(piece, length, joined);
+        if (step->call_count == SCENARIO_CALLS)
+            status = step_bad(self, line, "has more than 8 actions side by side", text, error);
+        else
+            status = read_call(self, joined, line, &step->calls[step->call_count], error);
+        used += status
+                    ? 0
+                    : (size_t)sprintf(shown + used, "%s%s", step->call_count ? " & " : "", joined);
+        step->call_count++;
+    }
+    if (!status && !(step->text = scenario_text(self, shown, used)))
+        status = no_memory(self, error);
+    free(joined);
+    free(shown);
+    return status;
+}
+
+static enum ar_status add_steps(struct scenario *self, enum scenario_list list, const char *text,
+                                unsigned line, struct ar_error *error)
+{
+    struct scenario_steps *steps = &self->lists[list];
+    const char *piece;
+    size_t length;
+    enum ar_status status = AR_OK;
+    while (!status && next_piece(&text, ",", &piece, &length)) {
+        struct scenario_step step;
+        char *one = strndup(piece, length);
+        if (!one)
+            return no_memory(self, error);
+        if (steps->count == SCENARIO_STEPS)
+            status = step_bad(self, line, "is one step too many; repeat them with cycles = N", one,
+                              error);
+        if (!status && length)
+            status = read_step(self, one, line, &step, error);
+        if (!status && length && !AR_ARRAY_ADD(steps->at, steps->count, steps->room, step))
+            status = no_memory(self, error);
+        free(one);
+    }
+    return status;
+}
+
+static const char *const list_names[SCENARIO_LISTS] = {"start", "cycle", "end"};
+
+/* `line` 0: of an edit, which replaces a list. */
+static enum ar_status schedule_key(struct scenario *self, const char *key, const char *value,
+                                   unsigned line, struct ar_error *error)
+{
+    uint64_t cycles;
+    for (int list = 0; list < SCENARIO_LISTS; list++)
+        if (!strcmp(key, list_names[list])) {
+            if (!line)
+                self->lists[list].count = 0;
+            return add_steps(self, (enum scenario_list)list, value, line, error);
+        }
+    if (strcmp(key, "cycles") != 0)
+        return step_bad(self, line, "is no key of [schedule]; it has start, cycle, end and cycles",
+                        key, error);
+    if (ar_count_parse(value, &cycles, NULL) || cycles > CYCLES_MOST)
+        return step_bad(self, line, "is no number of cycles; write 0 to 1000000", value, error);
+    self->cycles = cycles;
+    return AR_OK;
+}
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+static enum ar_status take_line(void *argument, const struct ini_line *line, struct ar_error *error)
+{
+    struct scenario *self = argument;
+    const char *key, *value;
+    if (!strcmp(line->section, "reported"))
+        return scenario_reported_line(self, line, error);
+    enum ar_status status = ini_split(line, &key, &value, error);
+    if (status)
+        return status;
+    return !strcmp(line->section, "schedule") ? schedule_key(self, key, value, line->number, error)
+                                              : section_line(self, line, key, value, error);
+}
+
+enum ar_status scenario_read(const char *path, const char *const *kinds, size_t kind_count,
+                             struct scenario *out, struct ar_error *error)
+{
+    static const char *const fixed[] = {"machine", "schedule", "reported", "process *"};
+    enum { FIXED = sizeof fixed / sizeof *fixed };
+    *out = (struct scenario){.path = path, .cycles = 1, .tolerance = TOLERANCE_DEFAULT};
+    char(*room)[64] = calloc(kind_count + 1, sizeof *room);
+    const char **sections = calloc(FIXED + kind_count, sizeof *sections);
+    enum ar_status status = room && sections ? AR_OK : no_memory(out, error);
+    for (size_t i = 0; !status && i < FIXED; i++)
+        sections[i] = fixed[i];
+    for (size_t i = 0; !status && i < kind_count; i++) {
+        snprintf(room[i], sizeof room[i], "%s *", kinds[i]);
+        sections[FIXED + i] = room[i];
+    }
+    if (!status)
+        status = ini_read_sections(path, sections, FIXED + kind_count, begin_section, take_line,
+                                   out, error);
+    free(room);
+    free((void *)sections);
+    if (status)
+        scenario_close(out);
+    return status;
+}
+
+static void *copy_of(const void *items, size_t count, size_t bytes)
+{
+    void *copy = malloc(count ? count * bytes : 1);
+    if (copy && count)
+        memcpy(copy, items, count * bytes);
+    return copy;
+}
+
+enum ar_status scenario_copy(const struct scenario *from, struct scenario *out,
+                             struct ar_error *error)
+{
+    *out = *from;
+    out->texts = NULL;
+    out->text_count = out->text_room = 0;
+    bool good = (out->sections =
+                     copy_of(from->sections, from->section_count, sizeof *from->sections)) != NULL;
+    out->section_room = good ? from->section_count : 0;
+    if (!good)
+        out->section_count = 0;
+    for (size_t i = 0; i < out->section_count; i++) {
+        struct scenario_section *section = &out->sections[i];
+        section->keys = copy_of(section->keys, section->key_count, sizeof *section->keys);
+        section->key_room = section->key_count;
+        good = good && section->keys;
+    }
+    for (int i = 0; i < SCENARIO_LISTS; i++) {
+        struct scenario_steps *list = &out->lists[i];
+        list->at = copy_of(list->at, list->count, sizeof *list->at);
+        list->room = list->count;
+        good = good && list->at;
+    }
+    out->reported = copy_of(from->reported, from->reported_count, sizeof *from->reported);
+    out->reported_room = from->reported_count;
+    if (good && out->reported)
+        return AR_OK;
+    scenario_close(out);
+    return no_memory(from, error);
+}
+
+void scenario_close(struct scenario *self)
+{
+    for (size_t i = 0; i < self->section_count; i++)
+        free(self->sections[i].keys);
+    free(self->sections);
+    for (int i = 0; i < SCENARIO_LISTS; i++)
+        free(self->lists[i].at);
+    free(self->reported);
+    for (size_t i = 0; i < self->text_count; i++)
+        free(self->texts[i]);
+    free(self->texts);
+    *self = (struct scenario){0};
+}
+
+/* ---- edits ---------------------------------------------------------------------------------- */
+
+enum ar_status scenario_set(struct scenario *self, const char *name, const char *key,
+                            const char *value, struct ar_error *error)
+{
+    if (!strcmp(name, "schedule"))
+        return schedule_key(self, key, value ? value : "", 0, error);
+    struct scenario_section *section = scenario_find(self, name);
+    if (!section) {
+        const char *names[SCENARIO_SECTIONS + 1] = {"schedule"};
+        size_t count = 1;
+        for (size_t i = 0; i < self->section_count; i++)
+            names[count++] =
+                self->sections[i].name[0] ? self->sections[i].name : self->sections[i].kind;
+        const char *near = ar_nearest_name(name, names, count);
+        return ar_error_set(
+            error, AR_INVALID, "%s has no process or part \"%.60s\"%s%s%s; write SECTION.KEY=VALUE",
+            self->path, name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    }
+    if (value)
+        return set_key(self, section, key, value, 0, error);
+    struct scenario_key *known = find_key(section, key);
+    if (known) {
+        size_t after = section->key_count - 1 - (size_t)(known - section->keys);
+        memmove(known, known + 1, after * sizeof *known);
+        section->key_count--;
+    }
+    return AR_OK;
+}
+
+enum ar_status scenario_set_text(struct scenario *self, const char *text, struct ar_error *error)
+{
+    const char *equals = strchr(text, '='), *dot = strchr(text, '.');
+    if (!equals || !dot || dot == text || dot > equals || dot + 1 == equals)
+        return ar_error_set(error, AR_INVALID,
+                            "\"%.80s\" is no change; write SECTION.KEY=VALUE, as in "
+                            "engine.max_num_seqs=64 or schedule.cycles=10",
+                            text);
+    char *section = strndup(text, (size_t)(dot - text));
+    char *key = strndup(dot + 1, (size_t)(equals - dot - 1));
+    enum ar_status status = section && key ? scenario_set(self, section, key, equals + 1, error)
+                                           : no_memory(self, error);
+    free(section);
+    free(key);
+    return status;
+}
+
+enum ar_status scenario_insert(struct scenario *self, enum scenario_list list, size_t place,
+                               const char *text, struct ar_error *error)
+{
+    struct scenario_steps *steps = &self->lists[list];
+    struct scenario_step step;
+    enum ar_status status = read_step(self, text, 0, &step, error);
+    if (status)
+        return status;
+    if (!ar_array_make_room(&steps->at, steps->count, &steps->room, sizeof *steps->at))
+        return no_memory(self, error);
+    place = place < steps->count ? place : steps->count;
+    memmove(steps->at + place + 1, steps->at + place, (steps->count - place) * sizeof *steps->at);
+    steps->at[place] = step;
+    steps->count++;
+    return AR_OK;
+}
+
+void scenario_remove(struct scenario *self, enum scenario_list list, size_t place)
+{
+    struct scenario_steps *steps = &self->lists[list];
+    if (place >= steps->count)
+        return;
+    steps->count--;
+    memmove(steps->at + place, steps->at + place + 1, (steps->count - place) * sizeof *steps->at);
+}
+
+static uint64_t add_text(uint64_t hash, const char *text)
+{
+    return fnv_add(hash, text, strlen(text) + 1);
+}
+
+uint64_t scenario_hash(const struct scenario *self)
+{
+    uint64_t hash = fnv_add(FNV_SEED, &self->cycles, sizeof self->cycles);
+    for (size_t i = 0; i < self->section_count; i++) {
+        const struct scenario_section *section = &self->sections[i];
+        hash = add_text(add_text(hash, section->kind), section->name);
+        for (size_t k = 0; k < section->key_count; k++)
+            hash = add_text(add_text(hash, section->keys[k].name), section->keys[k].value);
+        hash = add_text(hash, "");
+    }
+    for (int i = 0; i < SCENARIO_LISTS; i++) {
+        for (size_t k = 0; k < self->lists[i].count; k++)
+            hash = add_text(hash, self->lists[i].at[k].text);
+        hash = add_text(hash, "");
+    }
+    return hash;
+}
