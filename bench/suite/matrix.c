@@ -9,48 +9,20 @@
  *    reported, which does not depend on the workers: every run before it was taken before. */
 #include "bench/suite/matrix.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "bench/suite/progress.h"
 #include "bench/suite/run.h"
-#include "sim/replay/latency.h"
 
 /* ---- the journal ---------------------------------------------------------------------------- */
-
-#define HEAD_MAGIC UINT64_C(0x31776c616e72756f) /* "ournalw1" in memory */
-#define MOST_BYTES UINT64_C(1048576)
-
-struct head {
-    uint64_t magic, key;
-};
-
-struct record_head {
-    uint64_t run, bytes, check;
-};
 
 static uint64_t add_text(uint64_t hash, const char *text)
 {
     return fnv_add(hash, text, strlen(text) + 1);
-}
-
-static uint64_t add_file(uint64_t hash, const char *path)
-{
-    char bytes[65536];
-    FILE *file = fopen(path, "re");
-    for (size_t count; file && (count = fread(bytes, 1, sizeof bytes, file)) > 0;)
-        hash = fnv_add(hash, bytes, count);
-    if (file)
-        fclose(file);
-    return hash;
 }
 
 /* The spec of a policy; of one in a shared object the file too. */
@@ -60,7 +32,7 @@ static uint64_t add_policy(uint64_t hash, const char *text)
     snprintf(path, sizeof path, "%.*s", (int)strcspn(text, ":"), text);
     const char *name = strrchr(path, '+') ? strrchr(path, '+') + 1 : path;
     hash = add_text(hash, text);
-    return strchr(name, '/') ? add_file(hash, name) : hash;
+    return strchr(name, '/') ? journal_add_file(hash, name) : hash;
 }
 
 static uint64_t key_of(const struct plan *plan)
@@ -70,7 +42,7 @@ static uint64_t key_of(const struct plan *plan)
     const uint64_t how[] = {
         suite->frees, suite->host,   suite->measure, suite->seed,     suite->stop_on_failure,
         suite->time,  suite->verify, suite->isolate, plan->run_count, suite->output != NULL};
-    uint64_t hash = add_file(FNV_SEED, "/proc/self/exe");
+    uint64_t hash = journal_key();
     hash = fnv_add(hash, how, sizeof how);
     for (size_t i = 0; i < plan->policy_count; i++)
         hash = add_policy(hash, plan->policies[i].text);
@@ -86,153 +58,35 @@ static uint64_t key_of(const struct plan *plan)
     return hash;
 }
 
-static bool read_all(int file, void *bytes, size_t count)
-{
-    char *at = bytes;
-    while (count) {
-        ssize_t got = read(file, at, count);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        at += got;
-        count -= (size_t)got;
-    }
-    return true;
-}
+/* What a journal is read into. */
+struct records {
+    const struct plan *plan;
+    struct run_record *at;
+    bool *done; /* of the runs */
+};
 
-static enum ar_status write_all(const struct journal *self, const void *bytes, size_t count,
-                                struct ar_error *error)
+static bool take_record(void *argument, uint64_t run, const void *payload, size_t bytes)
 {
-    const char *at = bytes;
-    while (count) {
-        ssize_t put = write(self->file, at, count);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return ar_error_set(error, AR_IO, "%s: cannot be written: %s", self->path,
-                                strerror(errno));
-        at += put;
-        count -= (size_t)put;
-    }
-    return AR_OK;
-}
-
-/* Reads one record into its place. False: there is none, or it is not whole. */
-static bool read_record(const struct journal *self, const struct plan *plan,
-                        struct run_record *records, bool *done)
-{
-    struct record_head head;
+    struct records *self = argument;
     struct ar_error error;
-    if (!read_all(self->file, &head, sizeof head) || head.run >= plan->run_count ||
-        head.bytes > MOST_BYTES)
+    if (run >= self->plan->run_count)
         return false;
-    void *bytes = malloc(head.bytes ? head.bytes : 1);
-    bool whole = bytes && read_all(self->file, bytes, head.bytes) &&
-                 fnv_add(head.run, bytes, head.bytes) == head.check;
-    const struct run_job job = {plan, &plan->runs[whole ? head.run : 0]};
-    const struct child_answer answer = {
-        .end = CHILD_ANSWERED, .payload = bytes, .bytes = head.bytes};
-    whole = whole && run_receive(&job, &answer, &records[head.run], &error) == AR_OK;
-    if (whole)
-        done[head.run] = true;
-    free(bytes);
-    return whole;
+    const struct run_job job = {self->plan, &self->plan->runs[run]};
+    const struct child_answer answer = {.end = CHILD_ANSWERED, .payload = payload, .bytes = bytes};
+    self->done[run] = run_receive(&job, &answer, &self->at[run], &error) == AR_OK;
+    return self->done[run];
 }
 
-static enum ar_status read_journal(struct journal *self, const struct plan *plan,
-                                   struct run_record *records, bool *done, struct ar_error *error)
-{
-    const struct head wanted = {HEAD_MAGIC, key_of(plan)};
-    struct head head;
-    struct stat about;
-    if (flock(self->file, LOCK_EX | LOCK_NB) != 0)
-        return ar_error_set(error, AR_INVALID, "%s: another process is writing to it", self->path);
-    if (fstat(self->file, &about) != 0)
-        return ar_error_set(error, AR_IO, "%s: cannot be read: %s", self->path, strerror(errno));
-    if (!S_ISREG(about.st_mode))
-        return ar_error_set(error, AR_INVALID, "%s: is no file that a journal can be kept in",
-                            self->path);
-    bool whole = about.st_size >= (off_t)sizeof head;
-    size_t there = whole ? sizeof head : (size_t)about.st_size;
-    size_t same = there < sizeof head.magic ? there : sizeof head.magic;
-    if (!read_all(self->file, &head, there) || memcmp(&head, &wanted, same) != 0 ||
-        (whole && head.key != wanted.key))
-        return ar_error_set(
-            error, AR_INVALID,
-            "%s: is the journal of another sweep or suite, or of another build of this program; "
-            "remove it to begin anew, or name another with --journal",
-            self->path);
-    if (!whole) { /* new, or killed within its head */
-        if (ftruncate(self->file, 0) != 0 || lseek(self->file, 0, SEEK_SET) != 0)
-            return ar_error_set(error, AR_IO, "%s: cannot be written: %s", self->path,
-                                strerror(errno));
-        return write_all(self, &wanted, sizeof wanted, error);
-    }
-    off_t end = (off_t)sizeof head;
-    while (read_record(self, plan, records, done))
-        end = lseek(self->file, 0, SEEK_CUR);
-    if (ftruncate(self->file, end) != 0 || lseek(self->file, end, SEEK_SET) != end)
-        return ar_error_set(error, AR_IO, "%s: cannot be written: %s", self->path, strerror(errno));
-    return AR_OK;
-}
-
-static enum ar_status journal_open(struct journal *self, const char *path, const struct plan *plan,
-                                   struct run_record *records, bool *done, struct ar_error *error)
-{
-    self->path = path;
-    self->synced_ns = latency_clock_ns();
-    if (!*path || strcmp(path, "-") == 0)
-        return ar_error_set(error, AR_INVALID,
-                            "\"%s\" is no journal: it is read again, so name a file", path);
-    bool made = false;
-    self->file = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    if (self->file < 0 && errno == ENOENT) {
-        self->file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        made = self->file >= 0;
-    }
-    if (self->file < 0)
-        return ar_error_set(error, AR_IO, "%s: cannot be written: %s", path, strerror(errno));
-    enum ar_status status = read_journal(self, plan, records, done, error);
-    if (status && made)
-        (void)unlink(path);
-    if (status)
-        close(self->file);
-    return status;
-}
-
-static enum ar_status journal_add(struct journal *self, const struct plan *plan, size_t run,
-                                  const struct run_record *record, struct ar_error *error)
+static enum ar_status add_record(struct journal *journal, const struct plan *plan, size_t run,
+                                 const struct run_record *record, struct ar_error *error)
 {
     void *payload = NULL;
     size_t bytes = 0;
     enum ar_status status = run_pack(&plan->runs[run], record, &payload, &bytes, error);
-    if (status)
-        return status;
-    const struct record_head head = {run, bytes, fnv_add(run, payload, bytes)};
-    char *whole = malloc(sizeof head + bytes);
-    if (whole) {
-        memcpy(whole, &head, sizeof head);
-        memcpy(whole + sizeof head, payload, bytes);
-        status = write_all(self, whole, sizeof head + bytes, error);
-    } else {
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the journal");
-    }
-    free(whole);
+    if (!status)
+        status = journal_add(journal, run, payload, bytes, error);
     free(payload);
-    uint64_t now = latency_clock_ns();
-    if (!status && now - self->synced_ns > UINT64_C(1000000000)) {
-        self->synced_ns = now;
-        (void)fdatasync(self->file);
-    }
     return status;
-}
-
-void journal_close(struct journal *self, bool remove)
-{
-    if (remove)
-        unlink(self->path);
-    close(self->file);
 }
 
 /* ---- the workers ---------------------------------------------------------------------------- */
@@ -298,7 +152,7 @@ static void finish(struct matrix *self, size_t place, enum ar_status status, str
     const struct plan_run *run = &self->runs[index];
     pthread_mutex_lock(&self->lock);
     if (!status && self->journal)
-        status = journal_add(self->journal, self->plan, index, &self->records[index], error);
+        status = add_record(self->journal, self->plan, index, &self->records[index], error);
     if (status && place < self->failed) {
         self->failed = place;
         self->status = status;
@@ -441,8 +295,9 @@ enum ar_status matrix_run_journal(const struct plan *plan, unsigned jobs, bool l
                           .done = calloc(plan->run_count + 1, sizeof *self.done),
                           .journal = journal,
                           .longest_first = longest_first};
+    struct records taken = {plan, records, self.done};
     enum ar_status status =
-        self.done ? journal_open(journal, path, plan, records, self.done, error)
+        self.done ? journal_open(journal, path, key_of(plan), take_record, &taken, error)
                   : ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the journal");
     *opened = !status;
     if (!status)

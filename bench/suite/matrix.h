@@ -3,6 +3,7 @@
 #ifndef BENCH_SUITE_MATRIX_H
 #define BENCH_SUITE_MATRIX_H
 
+#include "bench/suite/journal.h"
 #include "bench/suite/plan.h"
 
 /* Fills records[i] for runs[i]. Stops at the first run that is bad input or finds a fault, and
@@ -10,20 +11,6 @@
 enum ar_status matrix_run(const struct plan *plan, const struct plan_run *runs, size_t count,
                           unsigned jobs, struct run_record *records,
                           struct ar_error *error) AR_STATUS_CHECKED;
-
-/* The finished runs of an interrupted suite or sweep: a file that only grows.
- *
- * 1. Its head holds a key: a hash of this program, of shared objects and of all runs. A journal
- *    with another key belongs to other runs and is refused.
- * 2. A record holds the number of its run, the result and a check sum. Reading ends at the first
- *    record that is not whole, which is cut off: a process killed while it writes leaves at most
- *    one.
- * 3. What is written survives the process at once; it is flushed to the disk once a second. */
-struct journal {
-    int file;
-    uint64_t synced_ns;
-    const char *path; /* borrowed */
-};
 
 /* Opens or creates the journal at `path`, takes the records that it holds, and does the other runs
  * of the plan, each of which is added to the journal as it ends. `longest_first`: in the order of
@@ -33,8 +20,5 @@ enum ar_status matrix_run_journal(const struct plan *plan, unsigned jobs, bool l
                                   const char *path, struct journal *journal, bool *opened,
                                   struct run_record *records,
                                   struct ar_error *error) AR_STATUS_CHECKED;
-
-/* `remove`: it is no longer needed. */
-void journal_close(struct journal *self, bool remove);
 
 #endif
