@@ -12,9 +12,9 @@
  *
  * 1. Its head holds a key: a hash of this program, and of what the runs depend on. A journal
  *    with another key belongs to other runs and is refused.
- * 2. A record holds the number of its run (an index, or a hash of its input), the result and a check sum. Reading ends at the first
- *    record that is not whole, which is cut off: a process killed while it writes leaves at most
- *    one.
+ * 2. A record holds the number of its run (an index, or a hash of its input), the result and a
+ *    check sum. Reading ends at the first record that is not whole, which is cut off: a process
+ *    killed while it writes leaves at most one.
  * 3. What is written survives the process at once; it is flushed to the disk once a second. */
 struct journal {
     int file;

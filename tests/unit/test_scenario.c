@@ -45,7 +45,7 @@ static void sections_have_keys_and_lines(void **state)
     assert_string_equal(scenario_value(scenario_find(&file, "actor"), "workload"), "a=b, c");
     assert_int_equal(scenario_find(&file, "rollout")->key_count, 0);
     assert_null(scenario_value(scenario_find(&file, "rollout"), "workload"));
-    assert_null(scenario_find(&file, "nobody"));
+    assert_null(scenario_find(&file, "other"));
     assert_int_equal(file.cycles, 1);
     scenario_close(&file);
 }
