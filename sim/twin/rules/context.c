@@ -1,0 +1,17 @@
+#include "sim/twin/rules/context.h"
+
+#include <stddef.h>
+
+#include "allocators/base/size.h"
+
+uint64_t context_bytes(uint64_t profile_bytes, bool *measured)
+{
+    if (measured)
+        *measured = profile_bytes != 0;
+    return profile_bytes ? profile_bytes : CONTEXT_MEASURED_BYTES;
+}
+
+uint64_t context_cublas_workspace_bytes(uint32_t compute)
+{
+    return compute >= 90 ? 8 * 4096 * AR_KIB : (2 * 4096 + 8 * 16) * AR_KIB;
+}

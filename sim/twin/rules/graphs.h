@@ -1,0 +1,68 @@
+/* CUDA graphs of inference engines: which batch sizes are captured, how many graphs and kernels
+ * that is, and what the driver keeps for them on the card. The private pool of the captures is the
+ * policy's: the part `graphs` makes its requests.
+ *
+ * Sizes vLLM 0.6, 0.7        1, 2, 4, 8, 16 .. 256 up to max_num_seqs: 35 sizes
+ * (worker/model_runner.py,
+ *                        _BATCH_SIZES_TO_CAPTURE) vLLM 0.8 to 0.10     1, 2, 4, 8, 16 .. 512: 67
+ *                        sizes (config.py, _set_cudagraph_sizes); from 0.9
+ *                        on up to the lesser of 512 and 2 x max_num_seqs
+ *   vLLM from 0.11 on    1, 2, 4, 8 .. 248 by 8, 256 .. by 16: 51 sizes (config/vllm.py)
+ *   SGLang before 0.5    1, 2, 4, 8 .. 160 by 8 (server_args.py and cuda_graph_runner.py)
+ *   SGLang from 0.5 on   1, 2, 4, 8, 12, 16 .. 256 by 8, 272 .. 496 by 16, 512 .. by 32
+ *
+ * All capture the largest size first, into one pool, so smaller ones use its blocks again. */
+#ifndef SIM_TWIN_RULES_GRAPHS_H
+#define SIM_TWIN_RULES_GRAPHS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "allocators/base/status.h"
+
+#define GRAPHS_SIZES 1027 /* 1, 2, 4 and multiples of 8 up to 8192 */
+
+struct graphs_sizes {
+    size_t count;
+    uint32_t at[GRAPHS_SIZES]; /* ascending */
+};
+
+/* The default sizes of vLLM. `release`: 900 for 0.9, 1101 for 0.11.1 (minor x 100 + patch); 0: the
+ * newest. `largest` is max_cudagraph_capture_size, 0: the default. No size is above
+ * `max_batched_tokens` (0: no bound). */
+void graphs_vllm_sizes(uint32_t release, uint32_t max_num_seqs, uint32_t max_batched_tokens,
+                       uint32_t largest, struct graphs_sizes *out);
+
+/* The default sizes of SGLang for --cuda-graph-max-bs. `release` as above: 503 for 0.5.3. */
+void graphs_sglang_sizes(uint32_t release, uint32_t max_bs, struct graphs_sizes *out);
+
+/* Sizes from a text: numbers, and ranges with a step: "1 2 4 8-256/8", with blanks or commas.
+ * INVALID with a sentence that begins with `key`. */
+enum ar_status graphs_sizes_parse(const char *key, const char *text, struct graphs_sizes *out,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
+
+/* The graphs and kernels of one captured size of a decoder with `layers` layers. */
+struct graphs_shape {
+    uint32_t graphs;  /* executable graphs */
+    uint32_t kernels; /* kernel nodes in all of them */
+};
+
+/* One graph of the whole forward pass (vLLM's FULL, SGLang). `ranks` is the tensor parallelism: two
+ * all-reduces for each layer and one for the embedding. */
+struct graphs_shape graphs_full(uint32_t layers, uint32_t ranks);
+
+/* vLLM's PIECEWISE: a graph between each two attention kernels. */
+struct graphs_shape graphs_piecewise(uint32_t layers, uint32_t ranks);
+
+/* What the driver keeps for all executable graphs of a process. `cuda`: CUDA version of the driver,
+ * 1204 for 12.4; 0: the newest. */
+uint64_t graphs_driver_bytes(uint32_t cuda, uint64_t graphs, uint64_t kernels);
+
+/* The private pool of the captures by a simple sum, for an estimate before the capture: a size with
+ * n tokens needs n x `bytes_per_token` at its peak, of which n x `kept_per_token` stay live.
+ * `each`: every size has its own pool. */
+uint64_t graphs_pool_bytes(const struct graphs_sizes *sizes, uint64_t bytes_per_token,
+                           uint64_t kept_per_token, bool each);
+
+#endif
