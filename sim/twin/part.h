@@ -52,6 +52,16 @@ struct twin_action {
     unsigned least_arguments, most_arguments;
 };
 
+/* A change that may save memory, which `twin` tries: an option, or the arguments of an action. */
+struct twin_what_if {
+    char text[120];     /* "sleep at level 2" */
+    const char *option; /* NULL: none */
+    char value[1024];   /* of the option */
+    /* Steps with this action and these arguments have others instead: "sleep", "1", "2". NULL:
+     * none. */
+    const char *action, *arguments, *instead;
+};
+
 struct twin_part_ops {
     const char *kind;    /* "[trainer NAME]" */
     const char *summary; /* one line */
@@ -76,6 +86,15 @@ struct twin_part_ops {
     uint64_t (*weights_bytes)(struct twin_part *self);
     /* Optional. Frees what create and act took from the host. Blocks need not be freed. */
     void (*destroy)(struct twin_part *self);
+
+    /* For the page and the what-ifs, all optional. Names of actions with blanks between: those that
+     * release memory of the card ("sleep offload"), and those that take it again ("wake load"). */
+    const char *releases, *restores;
+    /* The option that sets the size of its key-value cache ("gpu_memory_utilization"). */
+    const char *(*cache_option)(const void *values);
+    /* A change of its options or actions, by index from 0; it must differ from what `values` has.
+     * False: past the last one. */
+    bool (*what_if)(const void *values, size_t index, struct twin_what_if *out);
 };
 
 /* The base of every part. The engine fills it before create. */
