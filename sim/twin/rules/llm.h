@@ -1,0 +1,84 @@
+/* A language model as an inference engine holds it: its weights, tensor by tensor, and the bytes
+ * that a token takes in the key-value cache, on one rank of tensor and pipeline parallelism.
+ *
+ * Sources: vLLM 0.8 to 0.11, vllm/model_executor/models/llama.py, qwen2.py, qwen3.py, mixtral.py,
+ * deepseek_v2.py for the tensors and the order in which they are made; layers/linear.py
+ * (QKVParallelLinear, MergedColumnParallelLinear, RowParallelLinear) and
+ * layers/vocab_parallel_embedding.py (DEFAULT_VOCAB_PADDING_SIZE) for their shares of a rank;
+ * distributed/utils.py, get_pp_indices, for the layers of a stage. SGLang's models have the same
+ * tensors. */
+#ifndef SIM_TWIN_RULES_LLM_H
+#define SIM_TWIN_RULES_LLM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "allocators/base/status.h"
+
+/* The configuration, as config.json of the model has it. */
+struct llm {
+    const char *name;
+    uint64_t layers, hidden, heads, kv_heads, head; /* head: values of one head */
+    uint64_t ffn, vocabulary, positions;            /* positions: max_position_embeddings */
+    bool tied;                                      /* the output uses the embedding's weights */
+    bool qkv_bias, qk_norm;
+    /* Experts; 0: none. The first `dense_layers` layers have a plain feed-forward network, of `ffn`
+     * values; `shared_ffn` is that of all shared experts together. */
+    uint64_t experts, experts_used, expert_ffn, shared_ffn, dense_layers;
+    /* Multi-head latent attention; kv_rank 0: plain attention. q_rank 0: queries without one. */
+    uint64_t q_rank, kv_rank, nope, rope, v_head;
+    /* `window_layers` layers attend to the last `window` tokens only; 0: none. */
+    uint64_t window, window_layers;
+};
+
+/* The type of the weights of products. Embeddings, norms and routers are never quantised. */
+enum llm_quantization {
+    LLM_PLAIN,
+    LLM_FP8,       /* a scale for each tensor */
+    LLM_FP8_BLOCK, /* a scale for each 128 x 128 values, as DeepSeek-V3 */
+    LLM_INT8,      /* a scale for each output */
+    LLM_INT4,      /* AWQ, GPTQ: a scale and a zero point for each 128 inputs */
+};
+#define LLM_QUANTIZATIONS "none|fp8|fp8_block|int8|int4"
+
+struct llm_rank {
+    uint64_t tensor_parallel, pipeline_parallel, stage; /* stage: from 0 */
+    bool expert_parallel;                               /* whole experts on each rank */
+    unsigned value_bytes;                               /* of weights that are not quantised */
+    unsigned rope_bytes; /* of a value in the table of rotary embeddings; 0: no table */
+    enum llm_quantization quantization;
+};
+
+/* A preset by name ("llama-3.1-8b"), or NULL; the preset at an index, NULL past the end. */
+const struct llm *llm_find(const char *name);
+const struct llm *llm_at(uint64_t index);
+
+/* Whether the model can be divided like this. INVALID: a sentence. */
+enum ar_status llm_check(const struct llm *self, const struct llm_rank *rank,
+                         struct ar_error *error) AR_STATUS_CHECKED;
+
+struct llm_tensor {
+    const char *name; /* "qkv_proj" */
+    uint64_t layer;   /* of the model; 0 for embedding and output */
+    uint64_t bytes;
+    uint64_t plain_bytes; /* before quantisation; the same as `bytes` without one */
+};
+
+/* Calls `visit` for each tensor of the rank, in the order in which the engine makes them. */
+typedef void llm_visit(void *context, const struct llm_tensor *tensor);
+void llm_weights(const struct llm *self, const struct llm_rank *rank, llm_visit *visit,
+                 void *context);
+
+uint64_t llm_weights_bytes(const struct llm *self, const struct llm_rank *rank);
+uint64_t llm_parameters(const struct llm *self);
+
+/* Layers of the rank's stage. */
+uint64_t llm_stage_layers(const struct llm *self, const struct llm_rank *rank);
+/* Bytes of a token's keys and values in one layer of the rank. */
+uint64_t llm_kv_layer_bytes(const struct llm *self, const struct llm_rank *rank,
+                            unsigned kv_value_bytes);
+/* The same in all layers of the rank. */
+uint64_t llm_kv_token_bytes(const struct llm *self, const struct llm_rank *rank,
+                            unsigned kv_value_bytes);
+
+#endif

@@ -1,0 +1,254 @@
+/* vLLM's rules; see vllm.h. Numbers are doubles where Python has floats, so that the divisions
+ * round as there. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "sim/twin/rules/vllm.h"
+
+#define LAST_PATCH 99
+
+static bool at_least(struct vllm_version version, unsigned minor, unsigned patch)
+{
+    if (version.major || version.minor != minor)
+        return version.major || version.minor > minor;
+    return version.patch >= patch;
+}
+
+static uint64_t divide_up(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+enum ar_status vllm_version_read(const char *text, struct vllm_version *version,
+                                 struct ar_error *error)
+{
+    int end = 0;
+    *version = (struct vllm_version){.patch = LAST_PATCH};
+    int fields = sscanf(text, "%3u.%3u%n.%3u%n", &version->major, &version->minor, &end,
+                        &version->patch, &end);
+    if (fields < 2)
+        return ar_error_set(error, AR_INVALID, "\"%s\" is not a version such as 0.9.2", text);
+    version->v1 = at_least(*version, 8, 0);
+    const char *engine = text + end;
+    if (strcmp(engine, "-v0") == 0)
+        version->v1 = false;
+    else if (strcmp(engine, "-v1") == 0)
+        version->v1 = true;
+    else if (*engine)
+        return ar_error_set(error, AR_INVALID, "\"%s\" is not a version such as 0.9.2 or 0.8.4-v0",
+                            text);
+    if (!version->v1 && at_least(*version, 11, 0))
+        return ar_error_set(error, AR_INVALID, "vLLM %s has no engine V0", text);
+    if (version->v1 && !at_least(*version, 7, 0))
+        return ar_error_set(error, AR_INVALID, "engine V1 of vLLM is known from 0.7 on, not %s",
+                            text);
+    return AR_OK;
+}
+
+/* ---- the profile run ---- */
+
+enum vllm_account vllm_account_of(struct vllm_version version)
+{
+    if (version.v1) {
+        if (at_least(version, 21, 0))
+            return VLLM_CONSUMED;
+        return at_least(version, 9, 1) ? VLLM_PARTS : VLLM_TORCH_PEAK;
+    }
+    if (at_least(version, 6, 5))
+        return VLLM_PARTS;
+    return at_least(version, 6, 4) ? VLLM_TORCH_PEAK : VLLM_FREE_DROP;
+}
+
+static double less(uint64_t a, uint64_t b)
+{
+    return (double)a - (double)b;
+}
+
+static double used_by_others(enum vllm_account account, const struct vllm_profile *profile)
+{
+    double outside;
+    switch (account) {
+    case VLLM_FREE_DROP:
+        return less(profile->free_start, profile->free_after);
+    case VLLM_TORCH_PEAK:
+        outside =
+            less(profile->total_bytes, profile->free_after) - (double)profile->allocated_after;
+        return (double)profile->peak_bytes + (outside > 0 ? outside : 0);
+    case VLLM_PARTS:
+        outside = less(profile->free_start, profile->free_after) -
+                  less(profile->reserved_after, profile->reserved_start);
+        return (double)profile->weights_bytes + outside +
+               less(profile->peak_bytes, profile->allocated_before);
+    case VLLM_CONSUMED:
+        return less(profile->free_start, profile->free_after) +
+               less(profile->peak_bytes, profile->allocated_after);
+    }
+    return 0;
+}
+
+double vllm_available(struct vllm_version version, double utilization,
+                      const struct vllm_profile *profile)
+{
+    double requested = (double)profile->total_bytes * utilization;
+    double graphs = vllm_estimates_graphs(version) ? (double)profile->graphs_bytes : 0;
+    return requested - used_by_others(vllm_account_of(version), profile) - graphs;
+}
+
+bool vllm_estimates_graphs(struct vllm_version version)
+{
+    return version.v1 && at_least(version, 21, 0);
+}
+
+bool vllm_starts(struct vllm_version version, double utilization, uint64_t total_bytes,
+                 uint64_t free_bytes)
+{
+    return !version.v1 || !at_least(version, 9, 1) ||
+           (double)free_bytes >= (double)total_bytes * utilization;
+}
+
+/* ---- blocks ---- */
+
+struct vllm_cache vllm_cache_of(struct vllm_version version, const struct llm *model,
+                                const struct llm_rank *rank, uint64_t block_tokens,
+                                unsigned kv_value_bytes)
+{
+    uint64_t layers = llm_stage_layers(model, rank);
+    struct vllm_cache cache = {
+        .block_tokens = block_tokens,
+        .page_bytes = block_tokens * llm_kv_layer_bytes(model, rank, kv_value_bytes),
+        .tensors = layers,
+        .full_groups = 1,
+    };
+    if (!model->window || !model->window_layers || !version.v1 || !at_least(version, 9, 2))
+        return cache;
+    cache.window = model->window;
+    /* A stage has its share of the layers with a window. */
+    uint64_t windowed = model->window_layers * layers / model->layers;
+    uint64_t full = layers - windowed;
+    if (!full || !windowed) {
+        cache.full_groups = full != 0;
+        cache.window_groups = windowed != 0;
+        return cache;
+    }
+    uint64_t least = smaller(full, windowed), most = layers - least;
+    /* From 0.11 on, a few layers of padding are taken rather than many groups. */
+    cache.tensors = at_least(version, 11, 0) && 2 * most < 3 * least ? most : least;
+    cache.full_groups = divide_up(full, cache.tensors);
+    cache.window_groups = divide_up(windowed, cache.tensors);
+    return cache;
+}
+
+uint64_t vllm_blocks(const struct vllm_cache *cache, double available)
+{
+    double blocks = floor(floor(available) / (double)(cache->page_bytes * cache->tensors));
+    return blocks > 0 ? (uint64_t)blocks : 0;
+}
+
+uint64_t vllm_tokens(const struct vllm_cache *cache, uint64_t blocks)
+{
+    return blocks / (cache->full_groups + cache->window_groups) * cache->block_tokens;
+}
+
+/* A window group keeps the window before the tokens of one step, and may begin within a block:
+ * kv_cache_interface.py, SlidingWindowSpec.max_memory_usage_bytes. */
+uint64_t vllm_request_blocks(const struct vllm_cache *cache, uint64_t length, uint64_t batch_tokens)
+{
+    uint64_t blocks = cache->full_groups * divide_up(length, cache->block_tokens);
+    if (cache->window_groups) {
+        uint64_t kept = smaller(cache->window - 1 + batch_tokens, length);
+        blocks += cache->window_groups * (divide_up(kept, cache->block_tokens) + 1);
+    }
+    return blocks;
+}
+
+double vllm_concurrency(struct vllm_version version, const struct vllm_cache *cache,
+                        uint64_t blocks, uint64_t length, uint64_t batch_tokens)
+{
+    if (version.v1 && at_least(version, 9, 1))
+        return (double)blocks / (double)vllm_request_blocks(cache, length, batch_tokens);
+    return (double)vllm_tokens(cache, blocks) / (double)length;
+}
+
+static double request_bytes(const struct vllm_cache *cache, uint64_t length, uint64_t batch_tokens)
+{
+    return (double)(vllm_request_blocks(cache, length, batch_tokens) * cache->page_bytes *
+                    cache->tensors);
+}
+
+uint64_t vllm_longest(const struct vllm_cache *cache, double available, uint64_t length,
+                      uint64_t batch_tokens)
+{
+    uint64_t fits = 0, above = length + 1;
+    while (fits + 1 < above) {
+        uint64_t middle = fits + (above - fits) / 2;
+        if (request_bytes(cache, middle, batch_tokens) <= available)
+            fits = middle;
+        else
+            above = middle;
+    }
+    return fits;
+}
+
+uint64_t vllm_swap_blocks(const struct vllm_cache *cache, uint64_t swap_bytes)
+{
+    return swap_bytes / (cache->page_bytes * cache->tensors);
+}
+
+enum ar_status vllm_cache_check(struct vllm_version version, const struct vllm_cache *cache,
+                                double available, uint64_t length, uint64_t batch_tokens,
+                                struct ar_error *error)
+{
+    uint64_t blocks = vllm_blocks(cache, available);
+    if (version.v1 ? available <= 0 : blocks == 0)
+        return ar_error_set(error, AR_NEGATIVE,
+                            "vLLM refuses to start: no memory is left for blocks of the key-value "
+                            "cache; raise gpu_memory_utilization");
+    if (version.v1 ? request_bytes(cache, length, batch_tokens) <= available
+                   : length <= vllm_tokens(cache, blocks))
+        return AR_OK;
+    return ar_error_set(error, AR_NEGATIVE,
+                        "vLLM refuses to start: one request of max_model_len=%" PRIu64
+                        " tokens needs %.2f GiB of key-value cache, and %.2f GiB are available; "
+                        "at most %" PRIu64 " tokens fit",
+                        length, request_bytes(cache, length, batch_tokens) / (double)AR_GIB,
+                        available / (double)AR_GIB,
+                        vllm_longest(cache, available, length, batch_tokens));
+}
+
+/* ---- defaults ---- */
+
+static bool large_card(uint64_t total_bytes, bool a100)
+{
+    return total_bytes >= 70 * AR_GIB && !a100;
+}
+
+uint64_t vllm_batch_tokens(struct vllm_version version, uint64_t total_bytes, bool a100,
+                           bool offline, uint64_t length)
+{
+    if (!version.v1) {
+        /* Chunked prefill is on for lengths above 32768 only: 512 tokens to 0.6.5, then 2048. */
+        if (length > 32768 && at_least(version, 5, 1))
+            return at_least(version, 6, 6) ? 2048 : 512;
+        return length > 2048 ? length : 2048;
+    }
+    if (large_card(total_bytes, a100))
+        return offline ? 16384 : 8192;
+    return offline ? 8192 : 2048;
+}
+
+uint64_t vllm_max_seqs(struct vllm_version version, uint64_t total_bytes, bool a100)
+{
+    if (!version.v1)
+        return 256;
+    if (!at_least(version, 8, 5))
+        return 1024; /* for all cards */
+    return large_card(total_bytes, a100) ? 1024 : 256;
+}

@@ -1,0 +1,112 @@
+/* How vLLM sizes its key-value cache: the profile run's account, the blocks, and what it refuses.
+ * Pure functions; sources are cited at each rule. V0 and V1 are its two engines: V1 is the default
+ * from 0.8 on, and V0 is gone from 0.11 on. */
+#ifndef SIM_TWIN_RULES_VLLM_H
+#define SIM_TWIN_RULES_VLLM_H
+
+#include "sim/twin/rules/llm.h"
+
+struct vllm_version {
+    unsigned major, minor, patch;
+    bool v1;
+};
+
+/* Reads "0.9.2", "0.9" (its last release) or "0.8.4-v0". INVALID: a sentence. */
+enum ar_status vllm_version_read(const char *text, struct vllm_version *version,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
+
+/* ---- the profile run ---- */
+
+/* What counts as used by everything but the cache. */
+enum vllm_account {
+    /* V0 to 0.6.3: the drop of free memory from the start to the end of the profile run, cached
+     * memory included. worker/worker.py, determine_num_available_blocks. */
+    VLLM_FREE_DROP,
+    /* V0 0.6.4, V1 to 0.9.0: the peak that torch has allocated, and all memory of the card that
+     * torch does not have allocated after the run, of other processes too. V0: the same function;
+     * V1: v1/worker/gpu_worker.py, determine_available_memory. */
+    VLLM_TORCH_PEAK,
+    /* V0 from 0.6.5, V1 from 0.9.1: weights, the rise of torch's peak in the run, and the rise of
+     * memory that torch has not reserved. utils memory_profiling. */
+    VLLM_PARTS,
+    /* V1 from 0.21 on: the drop of free memory, and the peak above what is allocated after the run.
+     * utils/mem_utils.py, memory_profiling, in main of 2026; the first release is not certain. */
+    VLLM_CONSUMED,
+};
+enum vllm_account vllm_account_of(struct vllm_version version);
+
+/* What the worker reads. "After" is after the run; for all but VLLM_FREE_DROP cached memory was
+ * released before. */
+struct vllm_profile {
+    uint64_t total_bytes;
+    uint64_t free_start, free_after;         /* of the card */
+    uint64_t reserved_start, reserved_after; /* by torch */
+    uint64_t weights_bytes;                  /* that loading the model allocated */
+    uint64_t allocated_before;               /* by torch, before the run */
+    uint64_t peak_bytes;                     /* that torch had allocated in the run */
+    uint64_t allocated_after;
+    uint64_t graphs_bytes; /* the estimate of vllm_estimates_graphs */
+};
+
+/* Bytes for the key-value cache; negative: there is no room. */
+double vllm_available(struct vllm_version version, double utilization,
+                      const struct vllm_profile *profile);
+
+/* Whether the memory of CUDA graphs is estimated and taken off (VLLM_MEMORY_PROFILER_ESTIMATE_
+ * CUDAGRAPHS is on by default): from 0.21 on. Before, graphs come on top of the utilization. */
+bool vllm_estimates_graphs(struct vllm_version version);
+
+/* V1 from 0.9.1 on refuses to start if less memory than total x utilization is free. v1/worker/
+ * gpu_worker.py, init_device. */
+bool vllm_starts(struct vllm_version version, double utilization, uint64_t total_bytes,
+                 uint64_t free_bytes);
+
+/* ---- blocks ---- */
+
+/* The layers in groups, each with a table of blocks of its own. Models with sliding windows have
+ * several groups from 0.9.2 on; all others, and all before, have one. Groups share tensors.
+ * v1/core/kv_cache_utils.py, _get_kv_cache_groups_uniform_page_size. */
+struct vllm_cache {
+    uint64_t block_tokens;
+    uint64_t page_bytes; /* of a block in one layer */
+    uint64_t tensors;    /* layers of a group: as many tensors are made */
+    uint64_t full_groups, window_groups;
+    uint64_t window;
+};
+struct vllm_cache vllm_cache_of(struct vllm_version version, const struct llm *model,
+                                const struct llm_rank *rank, uint64_t block_tokens,
+                                unsigned kv_value_bytes);
+
+/* Blocks in `available` bytes: v1 get_num_blocks; V0 determine_num_available_blocks. */
+uint64_t vllm_blocks(const struct vllm_cache *cache, double available);
+/* "GPU KV cache size: N tokens"; V0: blocks x tokens. */
+uint64_t vllm_tokens(const struct vllm_cache *cache, uint64_t blocks);
+/* Blocks that one request of `length` tokens needs. `batch_tokens`: max_num_batched_tokens. */
+uint64_t vllm_request_blocks(const struct vllm_cache *cache, uint64_t length,
+                             uint64_t batch_tokens);
+/* "Maximum concurrency for LENGTH tokens per request". V0, and V1 to 0.9.0, divide tokens; later
+ * ones divide blocks. */
+double vllm_concurrency(struct vllm_version version, const struct vllm_cache *cache,
+                        uint64_t blocks, uint64_t length, uint64_t batch_tokens);
+/* The longest request that fits into the bytes, at most `length`: "the estimated maximum model
+ * length". */
+uint64_t vllm_longest(const struct vllm_cache *cache, double available, uint64_t length,
+                      uint64_t batch_tokens);
+/* "# CPU blocks": V0 only. */
+uint64_t vllm_swap_blocks(const struct vllm_cache *cache, uint64_t swap_bytes);
+
+/* NEGATIVE with a sentence if vLLM refuses to start: no memory for blocks, or too few for one
+ * request of `length`. V0: raise_if_cache_size_invalid; V1: _check_enough_kv_cache_memory. */
+enum ar_status vllm_cache_check(struct vllm_version version, const struct vllm_cache *cache,
+                                double available, uint64_t length, uint64_t batch_tokens,
+                                struct ar_error *error) AR_STATUS_CHECKED;
+
+/* ---- defaults ---- */
+
+/* max_num_batched_tokens of a server, or of the class LLM (`offline`). V1: engine/arg_utils.py,
+ * get_batch_defaults; V0: SchedulerConfig. `a100`: the card is an A100. */
+uint64_t vllm_batch_tokens(struct vllm_version version, uint64_t total_bytes, bool a100,
+                           bool offline, uint64_t length);
+uint64_t vllm_max_seqs(struct vllm_version version, uint64_t total_bytes, bool a100);
+
+#endif

@@ -1,0 +1,579 @@
+/* Sizing rules of vLLM and SGLang against figures that the two printed: in their documentation, and
+ * in logs in public issues, whose addresses are in the tables. A log prints GiB with two digits, so
+ * a figure that is computed from such figures must lie within their rounding. Figures that are
+ * computed from whole numbers must be equal. */
+#include <math.h>
+
+#include "allocators/base/size.h"
+#include "sim/twin/rules/graphs.h"
+#include "sim/twin/rules/sglang.h"
+#include "sim/twin/rules/vllm.h"
+#include "tests/support/test.h"
+
+#define GIB     ((double)AR_GIB)
+#define ROUNDED 0.005 /* of a figure with two digits */
+#define VLLM    "github.com/vllm-project/vllm/issues/"
+#define SGLANG  "github.com/sgl-project/sglang/pull/"
+
+static struct vllm_version vllm(const char *text)
+{
+    struct vllm_version version;
+    struct ar_error error;
+    if (vllm_version_read(text, &version, &error))
+        fail_msg("%s", error.text);
+    return version;
+}
+
+static struct sglang_version sglang(const char *text)
+{
+    struct sglang_version version;
+    struct ar_error error;
+    if (sglang_version_read(text, &version, &error))
+        fail_msg("%s", error.text);
+    return version;
+}
+
+static struct llm_rank rank_of(uint64_t parallel)
+{
+    return (struct llm_rank){
+        .tensor_parallel = parallel, .pipeline_parallel = 1, .value_bytes = 2, .rope_bytes = 2};
+}
+
+static const struct llm *model(const char *name)
+{
+    const struct llm *out = llm_find(name);
+    if (!out)
+        fail_msg("no preset %s", name);
+    return out;
+}
+
+/* Models that are no presets. */
+static const struct llm others[] = {
+    {.name = "llama-3.2-11b-vision", .layers = 40, .heads = 32, .kv_heads = 8, .head = 128},
+    {.name = "qwen-7b", .layers = 32, .heads = 32, .kv_heads = 32, .head = 128},
+    {.name = "deepseek-coder-6.7b", .layers = 32, .heads = 32, .kv_heads = 32, .head = 128},
+    /* without latent attention keys and values have padded heads of 256 values */
+    {.name = "deepseek-v2-lite-mha", .layers = 27, .heads = 16, .kv_heads = 16, .head = 256},
+};
+
+static const struct llm *any_model(const char *name)
+{
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(others[i].name, name) == 0)
+            return &others[i];
+    return model(name);
+}
+
+static void within(const char *what, double value, double expected, double allowed)
+{
+    if (fabs(value - expected) > allowed)
+        fail_msg("%s: %.6f, printed %.6f, allowed %.6f", what, value, expected, allowed);
+}
+
+/* ---- weights ---- */
+
+/* "Total params" of the model cards on Hugging Face, in millions where they round. */
+static const struct {
+    const char *name;
+    double parameters, allowed;
+} cards[] = {
+    {"llama-2-7b", 6738415616, 0},     {"llama-2-13b", 13015864320, 0},
+    {"llama-2-70b", 68976648192, 0},   {"llama-3-8b", 8030261248, 0},
+    {"llama-3-70b", 70553706496, 0},   {"llama-3.2-1b", 1235814400, 0},
+    {"llama-3.2-3b", 3212749824, 0},   {"qwen2.5-0.5b", 494032768, 0},
+    {"qwen2.5-1.5b", 1543714304, 0},   {"qwen2.5-3b", 3085938688, 0},
+    {"qwen2.5-7b", 7615616512, 0},     {"qwen2.5-14b", 14770033664, 0},
+    {"qwen2.5-32b", 32763876352, 0},   {"qwen2.5-72b", 72706203648, 0},
+    {"qwen3-0.6b", 596049920, 0},      {"qwen3-8b", 8190735360, 0},
+    {"qwen3-14b", 14768307200, 0},     {"qwen3-32b", 32762123264, 0},
+    {"qwen3-30b-a3b", 30532122624, 0}, {"qwen3-235b-a22b", 235093634560, 0},
+    {"mistral-7b", 7241732096, 0},     {"mixtral-8x7b", 46702792704, 0},
+    {"deepseek-v3", 671e9, 0.1e9},     {"deepseek-v2-lite", 15706484224, 0},
+};
+
+static void parameters_are_those_of_the_model_cards(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cards / sizeof cards[0]; i++)
+        within(cards[i].name, (double)llm_parameters(model(cards[i].name)), cards[i].parameters,
+               cards[i].allowed);
+}
+
+/* "Loading model weights took ..": what torch has allocated, at most 1 MiB more for each tensor
+ * than was requested; test_twin_engine.c compares the exact figures. */
+static const struct {
+    const char *source, *model;
+    uint64_t parallel;
+    double gib, allowed;
+} loads[] = {
+    {VLLM "10517", "llama-3.1-8b", 1, 14.9888, 0.0001},
+    {"github.com/vllm-project/vllm/pull/10511", "llama-3-8b", 1, 14.96, ROUNDED},
+    {"github.com/vllm-project/vllm/pull/10511", "llama-3-8b", 2, 7.48, ROUNDED},
+};
+
+static void weights_are_those_that_were_loaded(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
+        struct llm_rank rank = rank_of(loads[i].parallel);
+        within(loads[i].source, (double)llm_weights_bytes(model(loads[i].model), &rank) / GIB,
+               loads[i].gib, loads[i].allowed);
+    }
+}
+
+static void ranks_divide_the_model(void **state)
+{
+    (void)state;
+    const struct llm *large = model("llama-3.1-70b");
+    struct ar_error error;
+    uint64_t sum = 0;
+    for (uint64_t stage = 0; stage < 3; stage++) {
+        struct llm_rank rank = {
+            .tensor_parallel = 8, .pipeline_parallel = 3, .stage = stage, .value_bytes = 2};
+        assert_int_equal(llm_check(large, &rank, &error), AR_OK);
+        assert_int_equal(llm_stage_layers(large, &rank), stage == 2 ? 26 : 27);
+        sum += llm_weights_bytes(large, &rank);
+    }
+    /* norms are on each rank */
+    struct llm_rank whole = {.tensor_parallel = 1, .pipeline_parallel = 1, .value_bytes = 2};
+    uint64_t norms = 161 * 8192 * 2;
+    assert_int_equal(sum * 8, llm_weights_bytes(large, &whole) + 7 * norms);
+    struct llm_rank odd = rank_of(3);
+    assert_int_equal(llm_check(large, &odd, &error), AR_INVALID);
+    assert_non_null(strstr(error.text, "64 heads cannot be divided"));
+    struct llm_rank many = {.tensor_parallel = 1, .pipeline_parallel = 100, .value_bytes = 2};
+    assert_int_equal(llm_check(large, &many, &error), AR_INVALID);
+    /* experts: divided by width, or whole ones */
+    struct llm_rank wide = rank_of(8), expert = rank_of(8);
+    expert.expert_parallel = true;
+    const struct llm *moe = model("qwen3-30b-a3b");
+    assert_int_equal(llm_weights_bytes(moe, &wide), llm_weights_bytes(moe, &expert));
+    /* quantised: bytes of a weight, with scales */
+    struct llm_rank int4 = rank_of(1);
+    int4.quantization = LLM_INT4;
+    within(VLLM "13882", (double)llm_weights_bytes(model("qwen2.5-7b"), &int4) / GIB, 5.2032, 0.01);
+}
+
+/* ---- vLLM: the account of the profile run ---- */
+
+/* total x utilization, weights, memory outside of torch, peak of activations: the rest. */
+static const struct {
+    const char *source, *version;
+    double total, utilization, weights, outside, peak, printed;
+} accounts[] = {
+    /* peak_torch_memory includes the weights in this form */
+    {VLLM "10517", "0.6.4", 23.58, 0.90, 0, 0.35, 17.06, 3.81},
+    {VLLM "10517", "0.6.4", 23.58, 0.90, 0, 0.35, 17.98, 2.89},
+    {"github.com/vllm-project/vllm/pull/10927", "0.6.4", 79.10, 0.90, 0, 5.21, 30.56, 35.42},
+    {"github.com/vllm-project/vllm/pull/10511", "0.6.5", 79.22, 0.90, 14.96, 1.79, 1.26, 53.29},
+    {"github.com/vllm-project/vllm/pull/12126", "0.7.0", 79.22, 0.90, 19.86, 0.16, 36.63, 14.65},
+    {VLLM "15815", "0.7.2", 44.42, 0.90, 30.71, 0.30, 1.26, 7.71},
+    {VLLM "13882", "0.7.3", 8.00, 0.70, 5.20, 0.03, 1.42, -1.05},
+    {VLLM "16570", "0.8.3-v0", 39.38, 0.95, 34.43, 0.34, 2.51, 0.13},
+    {"github.com/vllm-project/vllm/pull/14447", "0.8.3-v0", 23.58, 0.99, 21.21, 0.20, 0.37, 1.57},
+    /* requested 65.32 GiB of 79.18: the log of a second engine on a card */
+    {"github.com/llm-d-incubation/llm-d-fast-model-actuation/issues/746", "0.20", 65.32, 1, 0.67,
+     0.14, 0.24, 64.27},
+};
+
+static void the_rest_of_the_account_is_what_was_printed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof accounts / sizeof accounts[0]; i++) {
+        double weights = accounts[i].weights, peak = accounts[i].peak;
+        struct vllm_version version = vllm(accounts[i].version);
+        bool whole_peak = vllm_account_of(version) == VLLM_TORCH_PEAK;
+        double used = (whole_peak ? 0 : weights) + accounts[i].outside;
+        struct vllm_profile profile = {
+            .total_bytes = (uint64_t)(accounts[i].total * GIB),
+            .free_start = (uint64_t)(accounts[i].total * GIB),
+            .free_after = (uint64_t)((accounts[i].total - used) * GIB),
+            .reserved_after = (uint64_t)(weights * GIB),
+            .weights_bytes = (uint64_t)(weights * GIB),
+            .allocated_before = (uint64_t)(weights * GIB),
+            .allocated_after = whole_peak ? 0 : (uint64_t)(weights * GIB),
+            .peak_bytes = (uint64_t)((weights + peak) * GIB),
+        };
+        double rest = vllm_available(version, accounts[i].utilization, &profile) / GIB;
+        within(accounts[i].source, rest, accounts[i].printed, 5 * ROUNDED);
+    }
+}
+
+static void accounts_of_the_versions(void **state)
+{
+    (void)state;
+    /* 10 GiB free at first; weights 4, activations up to 2 more of which 1 stays reserved, 0.5
+     * outside; a neighbour on the card has 6 of 16 */
+    struct vllm_profile profile = {
+        .total_bytes = 16 * AR_GIB,
+        .free_start = 10 * AR_GIB,
+        .free_after = 5 * AR_GIB,
+        .reserved_after = 9 * AR_GIB / 2,
+        .weights_bytes = 4 * AR_GIB,
+        .allocated_before = 4 * AR_GIB,
+        .peak_bytes = 6 * AR_GIB,
+        .allocated_after = 4 * AR_GIB,
+        .graphs_bytes = AR_GIB,
+    };
+    const struct {
+        const char *version;
+        double gib;
+    } table[] = {
+        {"0.6.3", 8 - 5},     /* the drop of free memory */
+        {"0.6.4", 8 - 6 - 7}, /* the neighbour counts */
+        {"0.8.5", 8 - 6 - 7},      {"0.8.5-v0", 8 - 4 - 2 - 0.5},
+        {"0.9.0", 8 - 6 - 7},      {"0.9.1", 8 - 4 - 2 - 0.5},
+        {"0.11", 8 - 4 - 2 - 0.5}, {"0.21.0", 8 - 5 - 2 - 1}, /* graphs are estimated */
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        within(table[i].version, vllm_available(vllm(table[i].version), 0.5, &profile) / GIB,
+               table[i].gib, 1e-9);
+}
+
+static const struct {
+    const char *source;
+    double free, total, utilization, requested;
+} starts[] = {
+    {VLLM "20305", 31.44, 47.38, 0.95, 45.01},
+    {VLLM "25837", 3.22, 4.0, 0.9, 3.6},
+    {"github.com/pytorch/pytorch/issues/175666", 19.77, 22.05, 0.9, 19.84},
+    {"github.com/vllm-project/vllm-omni/issues/276", 0.49, 79.32, 0.6, 47.59},
+};
+
+static void a_card_that_is_in_use_is_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+        uint64_t total = (uint64_t)(starts[i].total * GIB);
+        uint64_t free = (uint64_t)(starts[i].free * GIB);
+        within(starts[i].source, starts[i].total * starts[i].utilization, starts[i].requested,
+               2 * ROUNDED);
+        assert_false(vllm_starts(vllm("0.9.1"), starts[i].utilization, total, free));
+        assert_true(vllm_starts(vllm("0.9.0"), starts[i].utilization, total, free));
+        assert_true(vllm_starts(vllm("0.9.1"), starts[i].utilization, total,
+                                (uint64_t)(starts[i].requested * GIB) + AR_GIB / 64));
+    }
+}
+
+/* ---- vLLM: blocks ---- */
+
+/* Gibibytes for the cache as printed, and blocks or tokens. */
+static const struct {
+    const char *source, *version, *model;
+    uint64_t parallel;
+    unsigned kv_bytes;
+    double gib;
+    uint64_t blocks, tokens; /* one of the two */
+} caches[] = {
+    {VLLM "10517", "0.6.4", "llama-3.1-8b", 1, 2, 3.81, 1952, 0},
+    {VLLM "10517", "0.6.4", "llama-3.1-8b", 1, 2, 2.89, 1478, 0},
+    {"github.com/vllm-project/vllm/pull/10927", "0.6.4", "deepseek-v2-lite-mha", 1, 2, 35.42, 5373,
+     0},
+    {"github.com/vllm-project/vllm/pull/12126", "0.7.0", "llama-3.2-11b-vision", 1, 2, 14.65, 6001,
+     0},
+    {VLLM "15815", "0.7.2", "qwen2.5-32b", 2, 2, 7.71, 3947, 0},
+    {VLLM "13882", "0.7.3", "qwen2.5-7b", 1, 2, -1.05, 0, 0},
+    {"github.com/LMCache/LMCache/issues/1739", "0.11", "qwen3-14b", 1, 2, 6.51, 0, 42656},
+    {VLLM "33263", "0.14", "qwen3-1.7b", 1, 2, 18.78, 0, 175856},
+    {VLLM "25350", "0.10.2", "qwen3-30b-a3b", 1, 1, 10.55, 0, 230528},
+};
+
+static void blocks_are_those_of_the_logs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof caches / sizeof caches[0]; i++) {
+        struct llm_rank rank = rank_of(caches[i].parallel);
+        struct vllm_cache cache = vllm_cache_of(vllm(caches[i].version), any_model(caches[i].model),
+                                                &rank, 16, caches[i].kv_bytes);
+        uint64_t least = vllm_blocks(&cache, (caches[i].gib - ROUNDED) * GIB);
+        uint64_t most = vllm_blocks(&cache, (caches[i].gib + ROUNDED) * GIB);
+        uint64_t printed = caches[i].tokens ? caches[i].tokens / 16 : caches[i].blocks;
+        if (printed < least || printed > most)
+            fail_msg("%s: %" PRIu64 " blocks, computed %" PRIu64 " to %" PRIu64, caches[i].source,
+                     printed, least, most);
+        if (caches[i].tokens)
+            assert_int_equal(vllm_tokens(&cache, printed), caches[i].tokens);
+    }
+}
+
+/* "# CPU blocks" of a swap space of 4 GiB (the two with tensor parallelism: of each rank);
+ * equal. */
+static const struct {
+    const char *source, *model;
+    uint64_t parallel, gib, blocks;
+} swaps[] = {
+    {VLLM "10517", "llama-3.1-8b", 1, 4, 2048},
+    {VLLM "13882", "qwen2.5-7b", 1, 4, 4681},
+    {VLLM "15815", "qwen2.5-32b", 2, 4, 2048},
+    {VLLM "2418", "llama-2-7b", 1, 4, 512},
+    {VLLM "7256", "qwen-7b", 1, 4, 512},
+    {VLLM "5248", "deepseek-coder-6.7b", 2, 4, 1024},
+    {"github.com/vllm-project/vllm/pull/12126", "llama-3.2-11b-vision", 1, 4, 1638},
+    {"github.com/vllm-project/vllm/pull/10927", "deepseek-v2-lite-mha", 1, 4, 606},
+    {"github.com/OpenRLHF/OpenRLHF/issues/336", "llama-3-70b", 2, 4, 1638},
+    {"github.com/mlcommons/inference/issues/2267", "llama-3.1-8b", 8, 4, 16384},
+};
+
+static void a_block_has_the_bytes_of_the_logs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof swaps / sizeof swaps[0]; i++) {
+        struct llm_rank rank = rank_of(swaps[i].parallel);
+        struct vllm_cache cache =
+            vllm_cache_of(vllm("0.6.3"), any_model(swaps[i].model), &rank, 16, 2);
+        if (vllm_swap_blocks(&cache, swaps[i].gib * AR_GIB) != swaps[i].blocks)
+            fail_msg("%s: %" PRIu64 " blocks", swaps[i].source,
+                     vllm_swap_blocks(&cache, swaps[i].gib * AR_GIB));
+    }
+}
+
+/* "Maximum concurrency for N tokens per request"; the printed digits are equal. */
+static const struct {
+    const char *source, *version;
+    uint64_t blocks, length;
+    const char *printed;
+} concurrencies[] = {
+    {VLLM "10517", "0.6.4", 1952, 20000, "1.56"},
+    {VLLM "10517", "0.6.4", 1478, 29000, "0.82"},
+    {VLLM "17327", "0.8.4", 198784 / 16, 8192, "24.27"},
+    {VLLM "25350", "0.10.2", 230528 / 16, 100000, "2.31"},
+    {VLLM "13882", "0.7.3", 0, 4096, "0.00"},
+    {"github.com/LMCache/LMCache/issues/1739", "0.11", 42656 / 16, 32768, "1.30"},
+    {"github.com/mlcommons/inference/issues/2267", "0.6.4", 464716, 131072, "56.73"},
+    {"github.com/vllm-project/vllm/pull/10927", "0.6.4", 5373, 8192, "10.49"},
+};
+
+static void concurrency_is_that_of_the_logs(void **state)
+{
+    (void)state;
+    struct llm_rank rank = rank_of(1);
+    for (size_t i = 0; i < sizeof concurrencies / sizeof concurrencies[0]; i++) {
+        struct vllm_version version = vllm(concurrencies[i].version);
+        struct vllm_cache cache = vllm_cache_of(version, model("llama-3.1-8b"), &rank, 16, 2);
+        char text[32];
+        snprintf(text, sizeof text, "%.2f",
+                 vllm_concurrency(version, &cache, concurrencies[i].blocks, concurrencies[i].length,
+                                  2048));
+        if (strcmp(text, concurrencies[i].printed) != 0)
+            fail_msg("%s: %s, printed %s", concurrencies[i].source, text, concurrencies[i].printed);
+    }
+}
+
+static void caches_that_are_too_small_are_refused(void **state)
+{
+    (void)state;
+    struct ar_error error;
+    struct llm_rank one = rank_of(1), two = rank_of(2);
+    /* vllm#10517: 1478 blocks hold 23648 tokens, 29000 are refused; so 23648 pass */
+    struct vllm_cache llama = vllm_cache_of(vllm("0.6.4"), model("llama-3.1-8b"), &one, 16, 2);
+    double bytes = 1478 * 2.0 * (double)AR_MIB;
+    assert_int_equal(vllm_cache_check(vllm("0.6.4"), &llama, bytes, 29000, 0, &error), AR_NEGATIVE);
+    assert_non_null(strstr(error.text, "at most 23648 tokens fit"));
+    assert_int_equal(vllm_cache_check(vllm("0.6.4"), &llama, bytes, 23648, 0, &error), AR_OK);
+    /* vllm#2418: 229 blocks hold 3664 tokens; OpenRLHF#336: 378 blocks hold 6048 */
+    struct vllm_cache old = vllm_cache_of(vllm("0.2.7"), model("llama-2-7b"), &one, 16, 2);
+    assert_int_equal(vllm_tokens(&old, 229), 3664);
+    struct vllm_cache large = vllm_cache_of(vllm("0.5.0"), model("llama-3-70b"), &two, 16, 2);
+    assert_int_equal(vllm_tokens(&large, 378), 6048);
+    /* vllm#25350: 221000 tokens need 10.12 GiB, 5.59 are available, 122080 fit */
+    struct vllm_cache moe = vllm_cache_of(vllm("0.10.2"), model("qwen3-30b-a3b"), &one, 16, 1);
+    assert_int_equal(vllm_cache_check(vllm("0.10.2"), &moe, 5.5884 * GIB, 221000, 8192, &error),
+                     AR_NEGATIVE);
+    assert_non_null(strstr(error.text, "needs 10.12 GiB of key-value cache, and 5.59 GiB"));
+    assert_non_null(strstr(error.text, "at most 122080 tokens fit"));
+    assert_int_equal(vllm_cache_check(vllm("0.10.2"), &moe, -1, 16, 8192, &error), AR_NEGATIVE);
+    assert_non_null(strstr(error.text, "no memory is left"));
+}
+
+static void windows_make_groups(void **state)
+{
+    (void)state;
+    /* gpt-oss-20b: 12 layers with a window of 128, 12 without; Gemma-3: 5 to 1 */
+    struct llm oss = {
+        .layers = 24, .heads = 64, .kv_heads = 8, .head = 64, .window = 128, .window_layers = 12};
+    struct llm gemma = {
+        .layers = 48, .heads = 16, .kv_heads = 8, .head = 256, .window = 1024, .window_layers = 40};
+    struct llm_rank rank = rank_of(1);
+    struct vllm_cache one = vllm_cache_of(vllm("0.9.1"), &oss, &rank, 16, 2);
+    assert_int_equal(one.tensors, 24);
+    assert_int_equal(one.full_groups + one.window_groups, 1);
+    struct vllm_cache two = vllm_cache_of(vllm("0.11"), &oss, &rank, 16, 2);
+    assert_int_equal(two.tensors, 12);
+    assert_int_equal(two.full_groups, 1);
+    assert_int_equal(two.window_groups, 1);
+    /* 8192 tokens without window, and the window with one step of 2048 */
+    assert_int_equal(vllm_request_blocks(&two, 8192, 2048), 512 + 136 + 1);
+    struct vllm_cache six = vllm_cache_of(vllm("0.11"), &gemma, &rank, 16, 2);
+    assert_int_equal(six.tensors, 8);
+    assert_int_equal(six.full_groups, 1);
+    assert_int_equal(six.window_groups, 5);
+    assert_int_equal(vllm_tokens(&six, 600), 1600);
+}
+
+static void defaults_of_vllm(void **state)
+{
+    (void)state;
+    struct vllm_version v0 = vllm("0.7.2"), v1 = vllm("0.9.2");
+    assert_int_equal(vllm_batch_tokens(v0, 80 * AR_GIB, false, false, 8192), 8192);
+    assert_int_equal(vllm_batch_tokens(v0, 80 * AR_GIB, false, false, 131072), 2048);
+    /* vllm#10537: 0.6.4.post1, "max_num_batched_tokens=512" */
+    assert_int_equal(vllm_batch_tokens(vllm("0.6.4"), 80 * AR_GIB, false, false, 120000), 512);
+    /* llm-compressor#1560: 0.9.1, class LLM on an A100, 8192; LMCache#2522: 8192 for a server */
+    assert_int_equal(vllm_batch_tokens(vllm("0.9.1"), 80 * AR_GIB, true, true, 4096), 8192);
+    assert_int_equal(vllm_batch_tokens(v1, 80 * AR_GIB, false, false, 1024), 8192);
+    assert_int_equal(vllm_batch_tokens(v1, 24 * AR_GIB, false, false, 1024), 2048);
+    assert_int_equal(vllm_max_seqs(v1, 24 * AR_GIB, false), 256);
+    assert_int_equal(vllm_max_seqs(v1, 80 * AR_GIB, false), 1024);
+    struct graphs_sizes sizes;
+    /* vllm#15228: 0.7.2 prints 256, 248, .. 8, 4, 2, 1 */
+    graphs_vllm_sizes(702, 256, 16000, 0, &sizes);
+    assert_int_equal(sizes.count, 35);
+    assert_int_equal(sizes.at[3], 8);
+    assert_int_equal(sizes.at[34], 256);
+    graphs_vllm_sizes(804, 1024, 8192, 0, &sizes);
+    assert_int_equal(sizes.count, 67);
+    /* vllm#39559, vllm#46389: "51/51" to 512; ProxmoxVED#2047 prints the list */
+    graphs_vllm_sizes(1900, 256, 8192, 0, &sizes);
+    assert_int_equal(sizes.count, 51);
+    assert_int_equal(sizes.at[34], 256);
+    assert_int_equal(sizes.at[35], 272);
+    assert_int_equal(sizes.at[50], 512);
+}
+
+/* ---- SGLang ---- */
+
+/* "KV Cache is allocated. #tokens: N, K size: X GB, V size: X GB"; latent attention: "KV size". */
+static const struct {
+    const char *source, *model;
+    uint64_t parallel, tokens;
+    const char *printed;
+} buffers[] = {
+    {VLLM "21348", "qwen3-235b-a22b", 4, 367404, "8.23"},
+    {SGLANG "18263", "qwen3-30b-a3b", 1, 1669816, "76.44"},
+    {SGLANG "15909", "qwen3-30b-a3b", 4, 2090351, "23.92"},
+    {"github.com/xorbitsai/inference/issues/3481", "qwen3-14b", 1, 91749, "7.00"},
+    {"github.com/sgl-project/sglang/issues/6017", "deepseek-v3", 1, 161488, "10.57"},
+};
+
+static void buffers_have_the_sizes_of_the_logs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) {
+        const struct llm *preset = model(buffers[i].model);
+        struct llm_rank rank = rank_of(buffers[i].parallel);
+        uint64_t layer = llm_kv_layer_bytes(preset, &rank, 2) / (preset->kv_rank ? 1 : 2);
+        char text[32];
+        snprintf(text, sizeof text, "%.2f",
+                 (double)(preset->layers * sglang_buffer_bytes(buffers[i].tokens, 1, layer)) / GIB);
+        if (strcmp(text, buffers[i].printed) != 0)
+            fail_msg("%s: %s GB, printed %s", buffers[i].source, text, buffers[i].printed);
+    }
+}
+
+static void tokens_are_those_of_the_logs(void **state)
+{
+    (void)state;
+    /* sglang#18263 prints the budget in bytes: equal */
+    struct llm_rank one = rank_of(1);
+    uint64_t moe = llm_kv_token_bytes(model("qwen3-30b-a3b"), &one, 2);
+    assert_int_equal(sglang_tokens(164149629787, moe, 1, 0), 1669816);
+    assert_int_equal(sglang_tokens(164149629787, moe, 64, 0), 1669816 / 64 * 64);
+    assert_int_equal(sglang_tokens(164149629787, moe, 1, 1000), 1000);
+    assert_int_equal(sglang_tokens(-1, moe, 1, 0), 0);
+    /* xorbitsai/inference#3481: 47.24 GB before the weights, 19.67 after; 91749 tokens at 0.88 */
+    uint64_t dense = llm_kv_token_bytes(model("qwen3-14b"), &one, 2);
+    double least = sglang_available((47.24 + ROUNDED) * GIB, (19.67 - ROUNDED) * GIB, 0.88);
+    double most = sglang_available((47.24 - ROUNDED) * GIB, (19.67 + ROUNDED) * GIB, 0.88);
+    assert_in_range(91749, sglang_tokens(least, dense, 1, 0), sglang_tokens(most, dense, 1, 0));
+    struct sglang_settings settings = {
+        .card_mib = 49140, .tensor_parallel = 1, .pipeline_parallel = 1};
+    sglang_defaults(sglang("0.4.6"), &settings);
+    within("fraction", settings.fraction, 0.88, 1e-9);
+    struct graphs_sizes sizes;
+    graphs_sglang_sizes(406, (uint32_t)settings.graph_batch, &sizes);
+    assert_int_equal(sizes.count, 23);
+    assert_int_equal(sizes.at[3], 8);
+    assert_int_equal(sizes.at[4], 16);
+    assert_int_equal(sizes.at[22], 160);
+}
+
+/* The worked examples of the documentation of server_args.py: a card of 24564 MiB has 0.847, one of
+ * 81920 MiB with 8 ranks has 0.819. */
+static void fractions_of_sglang(void **state)
+{
+    (void)state;
+    const struct {
+        const char *version;
+        uint64_t card_mib, parallel;
+        double fraction;
+        uint64_t chunk, batch;
+    } table[] = {
+        {"0.5.4", 24564, 1, 0.847, 2048, 24},
+        {"0.5.4", 81920, 8, 0.819, 8192, 512},
+        {"0.5.4", 81920, 1, 0.836, 8192, 256},
+        {"0.5.1", 81920, 8, 0.831, 8192, 160}, /* (81920 - 13.5 x 1024) / 81920 */
+        {"0.5.1", 15360, 1, 0.807, 2048, 8},
+        {"0.4.3", 81920, 8, 0.81, 8192, 160},
+        {"0.4.3", 24564, 2, 0.87, 2048, 8},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct sglang_settings settings = {.card_mib = table[i].card_mib,
+                                           .tensor_parallel = table[i].parallel,
+                                           .pipeline_parallel = 1};
+        sglang_defaults(sglang(table[i].version), &settings);
+        within(table[i].version, settings.fraction, table[i].fraction, 1e-9);
+        assert_int_equal(settings.chunked_prefill, table[i].chunk);
+        assert_int_equal(settings.graph_batch, table[i].batch);
+    }
+    struct graphs_sizes sizes;
+    /* sglang#15909 prints 52 sizes up to 512 */
+    graphs_sglang_sizes(506, 512, &sizes);
+    assert_int_equal(sizes.count, 52);
+    assert_int_equal(sizes.at[4], 12);
+    assert_int_equal(sizes.at[51], 512);
+    /* sglang#29575: 2086558 tokens with a context of 256000 give the least, 2048, by default */
+    assert_int_equal(sglang_max_requests(2086558, 256000), 4096);
+    assert_int_equal(sglang_max_requests(91749, 40960), 2048);
+    assert_int_equal(sglang_request_table_bytes(2048, 40960), 2048 * 40964 * 4);
+}
+
+static void versions(void **state)
+{
+    (void)state;
+    struct vllm_version version;
+    struct sglang_version other;
+    struct ar_error error;
+    assert_true(vllm("0.8").v1);
+    assert_false(vllm("0.7.3").v1);
+    assert_false(vllm("0.9.2-v0").v1);
+    assert_int_equal(vllm("0.9").patch, 99);
+    const char *wrong[] = {"", "nine", "0", "0.9.", "0.9.2x", "0.11-v0", "0.6-v1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        if (vllm_version_read(wrong[i], &version, &error) != AR_INVALID)
+            fail_msg("\"%s\" is a version", wrong[i]);
+    assert_int_equal(sglang_version_read("0.5.4post", &other, &error), AR_INVALID);
+    assert_int_equal(sglang_version_read("5", &other, &error), AR_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parameters_are_those_of_the_model_cards),
+        cmocka_unit_test(weights_are_those_that_were_loaded),
+        cmocka_unit_test(ranks_divide_the_model),
+        cmocka_unit_test(the_rest_of_the_account_is_what_was_printed),
+        cmocka_unit_test(accounts_of_the_versions),
+        cmocka_unit_test(a_card_that_is_in_use_is_refused),
+        cmocka_unit_test(blocks_are_those_of_the_logs),
+        cmocka_unit_test(a_block_has_the_bytes_of_the_logs),
+        cmocka_unit_test(concurrency_is_that_of_the_logs),
+        cmocka_unit_test(caches_that_are_too_small_are_refused),
+        cmocka_unit_test(windows_make_groups),
+        cmocka_unit_test(defaults_of_vllm),
+        cmocka_unit_test(buffers_have_the_sizes_of_the_logs),
+        cmocka_unit_test(tokens_are_those_of_the_logs),
+        cmocka_unit_test(fractions_of_sglang),
+        cmocka_unit_test(versions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
