@@ -40,6 +40,8 @@ struct ar_policy_request {
 #define AR_MEMPOOL_PLAIN      0x1u
 #define AR_MEMPOOL_USE_ON_OOM 0x2u /* other requests may take its free memory when there is none */
 #define AR_MEMPOOL_NO_SPLIT   0x4u /* its free blocks are handed out whole */
+#define AR_MEMPOOL_ALLOCATOR                                                                       \
+    0x8u /* MemPool(allocator=..): its segments come from another allocator */
 
 /* What the policy returns for a request. The caller keeps it and passes it back unchanged. */
 struct ar_policy_block {

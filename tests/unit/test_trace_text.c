@@ -21,7 +21,7 @@ static const char every_event[] = "# allocrig-trace 1\n"
                                   "a,1,1048576,1,tag=weights,pool=2,align=256,device=1,thread=7,"
                                   "tenant=3,space=pinned,end=upper,"
                                   "mempool=no_split\n"
-                                  "p,2,4294967296,end=lower\n"
+                                  "p,2,4294967296,end=lower,mempool=use_on_oom+allocator\n"
                                   "a,3,0,pool=0,space=device,later=1,x=\n"
                                   "k,0,1500\n"
                                   "k,1,20,tag=gemm\n"
@@ -143,7 +143,7 @@ static const struct refusal refusals[] = {
     {"a,0,8,align=3", ":2: align=3: must be a power of two"},
     {"a,0,8,pool=-1", ":2: pool=-1: must be a whole number"},
     {"a,0,8,space=moon", ":2: space=moon: must be device or pinned"},
-    {"a,0,8,mempool=yes", ":2: mempool=yes: must be plain, use_on_oom, no_split or"},
+    {"a,0,8,mempool=yes", ":2: mempool=yes: must be plain, or of use_on_oom, no_split and"},
     {"a,0,8,align=0", ":2: align=0: must be a power of two"},
     {"a,0,8,x=1,tag=a,x=2", ":2: the key \"x\" is given twice"},
     {"a,0,8,xy=1,x=2,xy=1", ":2: the key \"xy\" is given twice"},

@@ -1,6 +1,7 @@
 /* Rules of memory beside the pool (sim/twin/rules), compared with figures that others printed and
  * with measurements on a card. */
 #include "allocators/base/size.h"
+#include "sim/twin/rules/compatible.h"
 #include "sim/twin/rules/context.h"
 #include "sim/twin/rules/copies.h"
 #include "sim/twin/rules/graphs.h"
@@ -244,6 +245,65 @@ static void copies_of_segments(void **state)
     assert_true(copies_stay(COPIES_MEMORY_SAVER, 0, true));
 }
 
+/* ---- settings that work together ------------------------------------------------------------- */
+
+static void check_pair(enum compatible_setting a, enum compatible_setting b,
+                       enum compatible_program program, const char *release,
+                       enum compatible_verdict verdict)
+{
+    struct compatible_releases releases = {{0}};
+    releases.of[program] = release ? compatible_release(release) : 0;
+    const struct compatible_statement *one = compatible_find(a, b, &releases);
+    assert_non_null(one);
+    assert_ptr_equal(one, compatible_find(b, a, &releases));
+    if (one->verdict != verdict)
+        fail_msg("%s and %s in %s: %d", compatible_name(a), compatible_name(b),
+                 release ? release : "the newest", (int)one->verdict);
+}
+
+static void settings_by_release(void **state)
+{
+    enum compatible_setting expandable = COMPATIBLE_EXPANDABLE;
+    static const enum compatible_verdict own[] = {COMPATIBLE_NO_EFFECT, COMPATIBLE_NO_EFFECT,
+                                                  COMPATIBLE_REFUSED,   COMPATIBLE_REFUSED,
+                                                  COMPATIBLE_REFUSED,   COMPATIBLE_WORKS};
+    static const char *const releases[] = {"2.5", "2.6.0", "2.7.1", "2.8", "2.9", "2.10.0+cu130"};
+    for (size_t i = 0; i < 6; i++)
+        check_pair(expandable, COMPATIBLE_MEMPOOL_OWN, COMPATIBLE_TORCH, releases[i], own[i]);
+    check_pair(expandable, COMPATIBLE_MEMPOOL_OWN, COMPATIBLE_TORCH, NULL, COMPATIBLE_WORKS);
+    check_pair(expandable, COMPATIBLE_SLEEP, COMPATIBLE_VLLM, "0.7.3", COMPATIBLE_NO_EFFECT);
+    check_pair(expandable, COMPATIBLE_SLEEP, COMPATIBLE_VLLM, "0.9", COMPATIBLE_REFUSED);
+    check_pair(expandable, COMPATIBLE_SLEEP, COMPATIBLE_VLLM, NULL, COMPATIBLE_WORKS);
+    check_pair(COMPATIBLE_EMPTY_CACHE, COMPATIBLE_MEMPOOL, COMPATIBLE_TORCH, "2.11",
+               COMPATIBLE_NO_EFFECT);
+    check_pair(COMPATIBLE_EMPTY_CACHE, COMPATIBLE_MEMPOOL, COMPATIBLE_TORCH, "2.13",
+               COMPATIBLE_WORKS);
+    struct compatible_releases none = {{0}};
+    assert_null(compatible_find(COMPATIBLE_NO_SPLIT, COMPATIBLE_USE_ON_OOM, &none));
+    assert_int_equal(compatible_release("torch"), 0);
+    assert_int_equal(compatible_release("2"), 0);
+    assert_int_equal(compatible_release("2.x"), 0);
+    assert_int_equal(compatible_release("0.21"), 21);
+}
+
+/* Of two settings and one program, no two statements hold for the same release. */
+static void statements_do_not_overlap(void **state)
+{
+    const struct compatible_statement *a, *b;
+    for (size_t i = 0; (a = compatible_at(i)) != NULL; i++) {
+        assert_true(a->what[0] && a->source[0] && compatible_name(a->a) && compatible_name(a->b));
+        for (size_t k = i + 1; (b = compatible_at(k)) != NULL; k++) {
+            bool same = a->program == b->program &&
+                        ((a->a == b->a && a->b == b->b) || (a->a == b->b && a->b == b->a));
+            uint32_t a_last = a->last ? a->last : UINT32_MAX;
+            uint32_t b_last = b->last ? b->last : UINT32_MAX;
+            if (same && a->first <= b_last && b->first <= a_last)
+                fail_msg("%s and %s: two statements", compatible_name(a->a), compatible_name(a->b));
+        }
+    }
+    assert_string_equal(compatible_program_name(COMPATIBLE_NCCL), "NCCL");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +319,8 @@ int main(void)
         cmocka_unit_test(pools_of_captures),
         cmocka_unit_test(contexts),
         cmocka_unit_test(copies_of_segments),
+        cmocka_unit_test(settings_by_release),
+        cmocka_unit_test(statements_do_not_overlap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

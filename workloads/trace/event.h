@@ -77,6 +77,7 @@ struct trace_attributes {
 #define TRACE_MEMPOOL_PLAIN      0x1u
 #define TRACE_MEMPOOL_USE_ON_OOM 0x2u
 #define TRACE_MEMPOOL_NO_SPLIT   0x4u
+#define TRACE_MEMPOOL_ALLOCATOR  0x8u
 
 /* The result of a request, for programs whose later requests depend on it. */
 struct trace_served {

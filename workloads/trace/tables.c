@@ -31,8 +31,9 @@ static const char *const key_names[KEY_COUNT] = {"tag",    "pool",  "align", "de
 static const char *const space_names[] = {"device", "pinned"};
 static const char *const end_names[] = {"", "lower", "upper"};
 /* By the bits above TRACE_MEMPOOL_PLAIN. */
-static const char *const mempool_names[] = {"plain", "use_on_oom", "no_split",
-                                            "use_on_oom+no_split"};
+static const char *const mempool_names[] = {
+    "plain",     "use_on_oom",           "no_split",           "use_on_oom+no_split",
+    "allocator", "use_on_oom+allocator", "no_split+allocator", "use_on_oom+no_split+allocator"};
 
 void trace_tables_close(struct trace_tables *tables)
 {
@@ -81,13 +82,13 @@ static enum ar_status take_known(struct trace_attributes *out, enum key key, con
             return ar_error_set(error, AR_INVALID, "space=%.40s: must be device or pinned", value);
         out->space = value[0] == 'p' ? TRACE_SPACE_PINNED : TRACE_SPACE_DEVICE;
     } else if (key == KEY_MEMPOOL) {
-        for (unsigned i = 0; i < 4; i++)
+        for (unsigned i = 0; i < 8; i++)
             if (strcmp(value, mempool_names[i]) == 0)
                 out->mempool = (uint8_t)(TRACE_MEMPOOL_PLAIN | i << 1);
         if (!out->mempool)
             return ar_error_set(error, AR_INVALID,
-                                "mempool=%.40s: must be plain, use_on_oom, no_split or "
-                                "use_on_oom+no_split",
+                                "mempool=%.40s: must be plain, or of use_on_oom, no_split and "
+                                "allocator those that apply, in this order and joined by +",
                                 value);
     } else if (key == KEY_END) {
         if (strcmp(value, "lower") != 0 && strcmp(value, "upper") != 0)
@@ -176,7 +177,7 @@ static size_t print_keys(const struct trace_attributes *a, char *out, size_t roo
         [KEY_TAG] = a->tag ? a->tag : "",
         [KEY_SPACE] = space_names[a->space == TRACE_SPACE_PINNED],
         [KEY_END] = end_names[a->end <= TRACE_END_UPPER ? a->end : 0],
-        [KEY_MEMPOOL] = mempool_names[a->mempool >> 1 & 3],
+        [KEY_MEMPOOL] = mempool_names[a->mempool >> 1 & 7],
     };
     unsigned given = given_of(a);
     size_t used = 0;

@@ -77,7 +77,7 @@ void torch_arena_rule(const struct torch *self, struct torch_arena *arena)
 {
     if (self->pools[arena->pool].mempool & AR_MEMPOOL_NO_SPLIT)
         arena->least_rest_bytes = UINT64_MAX;
-    else if (arena->small || self->settings.expandable)
+    else if (arena->small || torch_is_ranged(self, arena->pool))
         arena->least_rest_bytes = TORCH_MIN_BLOCK_BYTES;
     else
         arena->least_rest_bytes = TORCH_SMALL_BYTES + 1;
@@ -224,7 +224,7 @@ uint32_t torch_fitting(const struct torch *self, uint32_t arena_index, uint64_t 
     uint32_t block = ar_span_index_next(&arena->index, self->spans.at, &bytes, &address);
     if (!block)
         return 0;
-    if (settings->expandable) {
+    if (torch_is_ranged(self, arena->pool)) {
         /* A block that cannot grow and follows in size is taken before a block that can. */
         for (uint32_t next;
              (next = ar_span_index_next(&arena->index, self->spans.at, &bytes, &address)) != 0;

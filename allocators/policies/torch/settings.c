@@ -17,7 +17,11 @@
  * 5. From 2.15 on expandable_segments_reserve is the size of a range, and a request that is larger
  *    fails (#192269).
  * 6. Before 2.11 pools with use_on_oom are the last resort; from then on they come before the
- *    release of cached memory (#169699). */
+ *    release of cached memory (#169699).
+ * 7. With expandable_segments, a MemPool with an allocator of its own grew by pages of PyTorch up
+ *    to 2.6, so the allocator was never called (#147851). 2.7 refuses any MemPool (#148378), 2.8 to
+ *    2.9 those with an allocator (#154746): the program stops at an exception; here the request
+ *    fails and nothing is released. From 2.10 on they have segments (#169491). */
 #include "allocators/policies/torch/torch.h"
 
 #include <stdio.h>
@@ -284,6 +288,10 @@ static enum ar_status read_version(const struct torch_values *values,
     settings->stops = is_before(*release, 5);
     settings->pools_fail = is_before(*release, 13);
     settings->overflow_last = is_before(*release, 11);
+    settings->user_pools = is_before(*release, 7)    ? TORCH_POOLS_IGNORED
+                           : is_before(*release, 8)  ? TORCH_POOLS_FAIL_ALL
+                           : is_before(*release, 10) ? TORCH_POOLS_FAIL
+                                                     : TORCH_POOLS_PLAIN;
     const struct {
         const char *key;
         uint64_t value, unset;

@@ -30,11 +30,9 @@
 static uint32_t from_mempools(struct torch *self, const struct torch_arena *arena,
                               uint64_t rounded_bytes)
 {
-    if (self->settings.expandable)
-        return 0;
     for (uint32_t i = 0; i < self->pool_count; i++) {
         const struct torch_pool *pool = &self->pools[i];
-        if (!(pool->mempool & AR_MEMPOOL_USE_ON_OOM) || pool->ended)
+        if (!(pool->mempool & AR_MEMPOOL_USE_ON_OOM) || pool->ended || torch_is_ranged(self, i))
             continue;
         uint32_t found = torch_arena_find(self, arena->stream, pool->id, arena->small);
         uint32_t block = found == UINT32_MAX ? 0 : torch_find(self, found, rounded_bytes);
@@ -42,6 +40,15 @@ static uint32_t from_mempools(struct torch *self, const struct torch_arena *aren
             return block;
     }
     return 0;
+}
+
+/* Whether a request that needs memory raises an exception because of its pool: settings.c, 7. */
+static bool pool_fails(const struct torch *self, const struct torch_pool *pool)
+{
+    enum torch_user_pools rule = self->settings.user_pools;
+    return self->settings.expandable &&
+           ((rule == TORCH_POOLS_FAIL && pool->mempool & AR_MEMPOOL_ALLOCATOR) ||
+            (rule == TORCH_POOLS_FAIL_ALL && pool->mempool));
 }
 
 /* Steps 4 to 8. 0: out of memory. */
@@ -53,6 +60,8 @@ static uint32_t obtain(struct torch *self, uint32_t arena, uint64_t rounded_byte
     if (self->ages)
         torch_collect(self);
     if (self->settings.rejects && torch_is_beyond_limit(self, rounded_bytes))
+        return 0;
+    if (pool_fails(self, &self->pools[self->arenas[arena]->pool]))
         return 0;
     uint32_t block = torch_alloc_block(self, arena, rounded_bytes, false);
     if (!block && !self->fault && !is_private && !overflow_last)
@@ -330,8 +339,7 @@ static inline void make_free(struct torch *self, uint32_t block, enum torch_kind
                              uint64_t bytes)
 {
     torch_usage_remove(self->usage, kind, bytes, self->blocks[block].requested_bytes);
-    if (!self->settings.expandable ||
-        (self->settings.plain_pools && !torch_is_expandable(self, block))) {
+    if (!torch_is_expandable(self, block)) {
         put_back(self, block, kind);
         return;
     }

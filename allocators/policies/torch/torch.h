@@ -135,16 +135,25 @@ struct torch_values {
     uint64_t large_segment_size_mb;
 };
 
+/* What happens to a MemPool if other segments grow by pages. */
+enum torch_user_pools {
+    TORCH_POOLS_PLAIN,   /* a pool with an allocator of its own has segments, others grow */
+    TORCH_POOLS_IGNORED, /* all grow: the allocator of a pool is never called */
+    TORCH_POOLS_FAIL,    /* requests in a pool with an allocator raise an exception */
+    TORCH_POOLS_FAIL_ALL /* requests in any MemPool do */
+};
+
 /* The settings in force, from the options and the configuration string. */
 struct torch_settings {
     bool expandable;
     bool rejects; /* throw_on_cudamalloc_oom: a request beyond the limit fails at once */
     bool has_divisions;
     /* What releases before the newest do otherwise: settings.c has the sources. */
-    bool plain_pools;         /* private pools have segments even if others grow by pages */
-    bool stops;               /* a program stops if a range is to be released as a segment */
-    bool pools_fail;          /* a request of a private pool completes no free, releases no cache */
-    bool overflow_last;       /* pools with use_on_oom come after the release of the cache */
+    bool plain_pools;   /* private pools have segments even if others grow by pages */
+    bool stops;         /* a program stops if a range is to be released as a segment */
+    bool pools_fail;    /* a request of a private pool completes no free, releases no cache */
+    bool overflow_last; /* pools with use_on_oom come after the release of the cache */
+    enum torch_user_pools user_pools;
     uint64_t max_split_bytes; /* UINT64_MAX: no limit */
     uint64_t max_non_split_rounding_bytes;
     double gc_threshold;
@@ -386,11 +395,19 @@ static inline bool torch_is_expandable(const struct torch *self, uint32_t block)
     return self->settings.expandable && self->segments[self->blocks[block].segment].expandable;
 }
 
+/* Whether blocks of a pool are searched and divided by the rules of segments that grow. */
+static inline bool torch_is_ranged(const struct torch *self, uint32_t pool)
+{
+    return self->settings.expandable && !(self->pools[pool].mempool & AR_MEMPOOL_ALLOCATOR &&
+                                          self->settings.user_pools == TORCH_POOLS_PLAIN);
+}
+
 /* Whether the segments of an arena grow by pages. */
 static inline bool torch_grows(const struct torch *self, uint32_t arena)
 {
-    return self->settings.expandable &&
-           !(self->settings.plain_pools && self->pools[self->arenas[arena]->pool].id != 0);
+    uint32_t pool = self->arenas[arena]->pool;
+    return torch_is_ranged(self, pool) &&
+           !(self->settings.plain_pools && self->pools[pool].id != 0);
 }
 
 static inline uint64_t torch_page_bytes(const struct torch *self, const struct torch_arena *arena)
@@ -414,7 +431,7 @@ static inline bool torch_should_split(const struct torch *self, const struct tor
                                       uint64_t rounded_bytes, uint64_t bytes)
 {
     return bytes - rounded_bytes >= arena->least_rest_bytes &&
-           (rounded_bytes < self->settings.max_split_bytes || self->settings.expandable);
+           (rounded_bytes < self->settings.max_split_bytes || torch_is_ranged(self, arena->pool));
 }
 
 #endif
