@@ -1,0 +1,228 @@
+/* The scheduler with a paged key-value cache: small known answers, and properties that hold for
+ * random requests in each style. */
+#include "allocators/base/rng.h"
+#include "sim/twin/rules/paged.h"
+#include "tests/support/amount.h"
+#include "tests/support/test.h"
+
+static struct paged scheduler(const struct paged_setup *setup)
+{
+    struct paged out;
+    struct ar_error error;
+    if (paged_open(&out, setup, &error))
+        fail_msg("%s", error.text);
+    return out;
+}
+
+static void add(struct paged *self, uint64_t prompt, uint64_t answer)
+{
+    struct ar_error error;
+    assert_int_equal(paged_add(self, prompt, answer, &error), AR_OK);
+}
+
+static struct paged_step step(struct paged *self)
+{
+    struct paged_step out;
+    assert_true(paged_step(self, &out));
+    return out;
+}
+
+/* Two requests of 20 tokens share steps of 16: the prompts in chunks, the answers before them. */
+static void chunks_share_a_step(void **state)
+{
+    (void)state;
+    struct paged_setup setup = {.style = PAGED_V1,
+                                .blocks = 11,
+                                .block_tokens = 4,
+                                .max_requests = 8,
+                                .step_tokens = 16,
+                                .length = 32,
+                                .chunks = true};
+    struct paged self = scheduler(&setup);
+    add(&self, 20, 3);
+    add(&self, 12, 2);
+    struct paged_step at = step(&self); /* 16 of the first prompt */
+    assert_int_equal(at.tokens, 16);
+    assert_int_equal(at.rows, 0);
+    assert_int_equal(at.blocks, 4);
+    at = step(&self); /* 4 of the first, 12 of the second */
+    assert_int_equal(at.tokens, 16);
+    assert_int_equal(at.sequences, 2);
+    assert_int_equal(at.rows, 2);
+    assert_int_equal(at.blocks, 5 + 3);
+    at = step(&self); /* a token of each; the second is complete */
+    assert_int_equal(at.tokens, 2);
+    assert_false(at.prompts);
+    assert_int_equal(at.blocks, 6 + 4);
+    assert_int_equal(at.finished, 1);
+    at = step(&self);
+    assert_int_equal(at.tokens, 1);
+    assert_int_equal(at.finished, 1);
+    struct paged_step none;
+    assert_false(paged_step(&self, &none));
+    assert_int_equal(self.preemptions, 0);
+    paged_close(&self);
+}
+
+/* 4 usable blocks: two requests of 8 tokens fill them, and the next token preempts the second. */
+static void the_last_request_is_preempted(void **state)
+{
+    (void)state;
+    struct paged_setup setup = {.style = PAGED_V1,
+                                .blocks = 5,
+                                .block_tokens = 4,
+                                .max_requests = 8,
+                                .step_tokens = 16,
+                                .length = 16,
+                                .chunks = true};
+    struct paged self = scheduler(&setup);
+    add(&self, 8, 4);
+    add(&self, 8, 4);
+    add(&self, 1, 1);
+    struct paged_step at = step(&self);
+    assert_int_equal(at.rows, 2);
+    assert_int_equal(at.blocks, 4);
+    at = step(&self); /* a ninth token: the third request does not come in after a preemption */
+    assert_int_equal(at.preempted, 1);
+    assert_int_equal(at.sequences, 1);
+    assert_int_equal(at.blocks, 3);
+    assert_int_equal(self.recomputed, 8);
+    at = step(&self); /* the preempted one waits first, and needs 3 blocks */
+    assert_int_equal(at.sequences, 1);
+    at = step(&self);
+    assert_int_equal(at.finished, 1);
+    at = step(&self); /* its prompt and its first token again, and the third request */
+    assert_int_equal(at.tokens, 9 + 1);
+    assert_int_equal(at.finished, 1);
+    paged_close(&self);
+}
+
+static void without_chunks_prompts_come_first(void **state)
+{
+    (void)state;
+    struct paged_setup setup = {.style = PAGED_V0,
+                                .blocks = 100,
+                                .block_tokens = 16,
+                                .max_requests = 2,
+                                .step_tokens = 64,
+                                .length = 64};
+    struct paged self = scheduler(&setup);
+    add(&self, 40, 3);
+    add(&self, 40, 2);
+    add(&self, 10, 2);
+    assert_int_equal(step(&self).tokens, 40); /* 80 are more than a step has */
+    assert_int_equal(step(&self).tokens, 40);
+    struct paged_step at = step(&self); /* two requests run: answers */
+    assert_int_equal(at.tokens, 2);
+    assert_int_equal(at.finished, 1);
+    at = step(&self); /* a new prompt interrupts the answer */
+    assert_int_equal(at.tokens, 10);
+    assert_int_equal(at.sequences, 1);
+    assert_int_equal(step(&self).tokens, 2);
+    paged_close(&self);
+}
+
+static void bad_setups_are_refused(void **state)
+{
+    (void)state;
+    struct ar_error error;
+    struct paged self;
+    struct paged_setup small = {.style = PAGED_V1,
+                                .blocks = 4,
+                                .block_tokens = 16,
+                                .max_requests = 1,
+                                .step_tokens = 64,
+                                .length = 65};
+    assert_int_equal(paged_open(&self, &small, &error), AR_INVALID);
+    assert_non_null(strstr(error.text, "4 blocks cannot hold a request of 65 tokens"));
+    paged_close(&self);
+    struct paged_setup narrow = {.style = PAGED_V0,
+                                 .blocks = 40,
+                                 .block_tokens = 16,
+                                 .max_requests = 1,
+                                 .step_tokens = 64,
+                                 .length = 65};
+    assert_int_equal(paged_open(&self, &narrow, &error), AR_INVALID);
+    assert_non_null(strstr(error.text, "without chunked prefill"));
+    paged_close(&self);
+}
+
+/* Never more blocks than exist; each has as many as its tokens need; every request ends; tokens of
+ * answers are neither lost nor made twice. */
+static void any_requests(uint64_t seed)
+{
+    struct ar_rng rng;
+    ar_rng_seed(&rng, seed);
+    struct paged_setup setup = {
+        .style = (enum paged_style)ar_rng_below(&rng, 3),
+        .block_tokens = UINT64_C(1) << ar_rng_below(&rng, 5),
+        .max_requests = ar_rng_between(&rng, 1, 40),
+        .length = ar_rng_between(&rng, 2, 300),
+        .chunks = ar_rng_below(&rng, 2) != 0,
+        .expected_percent = (unsigned)ar_rng_below(&rng, 101),
+    };
+    setup.step_tokens =
+        setup.chunks ? ar_rng_between(&rng, 1, 400) : ar_rng_between(&rng, setup.length, 600);
+    if (setup.style == PAGED_V1)
+        setup.chunks = true;
+    uint64_t least = (setup.length + setup.block_tokens - 1) / setup.block_tokens;
+    setup.blocks = ar_rng_between(&rng, least, 6 * least) + (setup.style == PAGED_V1);
+    struct paged self = scheduler(&setup);
+    uint64_t count = ar_rng_between(&rng, 0, 60), answers = 0, prompts = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        add(&self, ar_rng_between(&rng, 1, 350), ar_rng_between(&rng, 1, 350));
+        assert_true(self.requests[i].prompt + self.requests[i].answer <= setup.length);
+        answers += self.requests[i].answer;
+        prompts += self.requests[i].prompt;
+    }
+    struct paged_step at;
+    uint64_t tokens = 0, rows = 0, finished = 0;
+    for (uint64_t steps = 0; paged_step(&self, &at); steps++) {
+        if (steps > 200000)
+            fail_msg("seed %" PRIu64 ": no end", seed);
+        assert_true(at.blocks <= setup.blocks);
+        assert_true(at.sequences <= setup.max_requests);
+        assert_true(at.tokens > 0);
+        assert_true(at.tokens <= setup.step_tokens || !at.prompts);
+        uint64_t used = 0;
+        for (uint64_t i = 0; i < count; i++) {
+            const struct paged_request *request = &self.requests[i];
+            assert_true(request->produced <= request->answer);
+            if (request->blocks)
+                assert_int_equal(request->blocks,
+                                 (request->computed + setup.block_tokens - 1) / setup.block_tokens);
+            used += request->blocks;
+        }
+        assert_int_equal(used + self.free, setup.blocks - (setup.style == PAGED_V1));
+        tokens += at.tokens;
+        rows += at.rows;
+        finished += at.finished;
+    }
+    assert_int_equal(finished, count);
+    assert_int_equal(rows, answers);
+    /* the last token of an answer is not computed */
+    assert_int_equal(tokens, prompts + answers - count + self.recomputed);
+    if (!self.preemptions)
+        assert_int_equal(self.recomputed, 0);
+    paged_close(&self);
+}
+
+static void properties_hold_for_any_requests(void **state)
+{
+    (void)state;
+    uint64_t amount = test_amount(30000, 1500);
+    for (uint64_t seed = 1; seed <= amount; seed++)
+        any_requests(seed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chunks_share_a_step),
+        cmocka_unit_test(the_last_request_is_preempted),
+        cmocka_unit_test(without_chunks_prompts_come_first),
+        cmocka_unit_test(bad_setups_are_refused),
+        cmocka_unit_test(properties_hold_for_any_requests),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
