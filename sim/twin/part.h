@@ -156,8 +156,8 @@ void twin_free(struct twin_part *self, struct twin_block *block);
 void twin_free_on(struct twin_part *self, struct twin_block *block, uint32_t stream);
 /* The block is used on another stream too (record_stream). */
 void twin_use(struct twin_part *self, const struct twin_block *block, uint32_t stream);
-/* Whether a request that may fail was served. */
-bool twin_served(struct twin_part *self, const struct twin_block *block);
+/* Whether a request that may fail was served. If not, the block is not held any more. */
+bool twin_served(struct twin_part *self, struct twin_block *block);
 /* What the policy granted; 0 if the block is not held. */
 uint64_t twin_granted_bytes(struct twin_part *self, const struct twin_block *block);
 
@@ -202,31 +202,36 @@ void twin_blocks_close(struct twin_blocks *list);
  * ------------------------------------------------ */
 
 enum twin_region_kind {
-    /* vLLM's CuMemAllocator: requests go to a MemPool of their own, whose segments are of the
-     * region. */
+    /* vLLM's CuMemAllocator: requests go to a MemPool of their own for each twin_region_begin.
+     * Segments without a block are released at twin_region_end; the pool still counts them. Copies
+     * are pinned memory of the process's own pool, and freed when the region wakes. */
     TWIN_REGION_POOL,
-    /* torch_memory_saver in its mode `preload`: driver allocations that are made while the region
-     * is open are of the region, whatever pool they are for. */
+    /* torch_memory_saver: one MemPool for each tag and `backup`, used again by later regions.
+     * Driver allocations for any other pool, such as that of a graph, are of the region too. Copies
+     * are pinned memory from the driver, and kept after the region wakes. */
+    TWIN_REGION_SAVER,
+    /* The same before it had pools: requests go to their usual pool, and driver allocations that
+     * are made while the region is open are of the region. */
     TWIN_REGION_PRELOAD,
 };
 
 struct twin_region {
     enum twin_region_kind kind;
     const char *tag;
-    bool backup; /* sleeping copies the contents to pinned host memory, unless the call says not */
+    bool backup; /* see `keep` of twin_sleep */
 };
 
-/* All segments that are obtained until twin_region_end are of the region. One region at a time.
- * UNSUPPORTED with the reason if this does not work with the policy. */
+/* Segments that are obtained until twin_region_end are of the region. One region at a time.
+ * UNSUPPORTED with the reason if this does not work with the policy or the card. */
 enum ar_status twin_region_begin(struct twin_part *self, const struct twin_region *region,
                                  struct ar_error *error) AR_STATUS_CHECKED;
 void twin_region_end(struct twin_part *self);
-/* Unmaps and releases all awake segments of the process that have the tag (NULL: any tag).
- * Contents of the tag `keep` (NULL: none; "*": of every region with backup) are copied to pinned
- * host memory first. */
+/* Unmaps and releases the memory of all awake segments of the process with the tag (NULL: of all
+ * regions); their addresses stay reserved. First the contents of segments with the tag `keep` are
+ * copied to pinned host memory (NULL: none; "*": those of regions with `backup`). */
 void twin_sleep(struct twin_part *self, const char *tag, const char *keep);
-/* Creates and maps all sleeping segments with the tag (NULL: any) at their old addresses, and
- * frees the copies. */
+/* Creates and maps memory for all sleeping segments with the tag (NULL: all), at their addresses.
+ * If the card has not as much, the run ends. */
 void twin_wake(struct twin_part *self, const char *tag);
 
 /* ---- questions: each replays first all that was requested
@@ -239,7 +244,7 @@ const char *twin_card_name(struct twin_part *self);
 
 struct twin_pool_state {
     uint64_t live_bytes;      /* requested */
-    uint64_t allocated_bytes; /* granted, and pending: torch.cuda.memory_allocated */
+    uint64_t allocated_bytes; /* granted: torch.cuda.memory_allocated */
     uint64_t reserved_bytes;  /* torch.cuda.memory_reserved */
     /* Since the last twin_reset_peaks: torch.cuda.max_memory_allocated, _reserved. */
     uint64_t peak_allocated_bytes, peak_reserved_bytes;

@@ -1,0 +1,88 @@
+/* Memory of a constant size: whatever a program holds all the time, in its pool, on the card
+ * outside of it, or in pinned host memory. */
+#include <stddef.h>
+
+#include "sim/twin/part.h"
+
+enum { WHERE_POOL, WHERE_OUTSIDE, WHERE_PINNED };
+
+struct values {
+    uint64_t bytes, count;
+    int where;
+};
+
+struct buffer {
+    struct twin_part base;
+    struct twin_blocks blocks;
+};
+
+static const struct ar_option options[] = {
+    {"bytes", AR_OPTION_BYTES, offsetof(struct values, bytes), "0", 0, 0, NULL, "of one buffer"},
+    {"count", AR_OPTION_COUNT, offsetof(struct values, count), "1", 1, 1e6, NULL,
+     "number of buffers"},
+    {"where", AR_OPTION_CHOICE, offsetof(struct values, where), "pool", 0, 0, "pool|outside|pinned",
+     "the process's pool, the card outside of it, or pinned host memory"},
+    {0},
+};
+
+enum { ACTION_LOAD, ACTION_FREE };
+
+static const struct twin_action actions[] = {
+    {"load", NULL, "allocates the buffers", 0, 0},
+    {"free", NULL, "frees them", 0, 0},
+    {0},
+};
+
+static enum ar_status buffer_create(struct twin_part *base, struct ar_error *error)
+{
+    const struct values *values = base->values;
+    if (!values->bytes)
+        return ar_error_set(error, AR_INVALID, "it needs a size; write bytes = 64MiB");
+    return AR_OK;
+}
+
+static void load(struct buffer *self, const struct values *values)
+{
+    uint32_t owner = twin_owner(&self->base, "buffer");
+    if (values->where == WHERE_OUTSIDE) {
+        twin_outside(&self->base, owner, values->bytes * values->count);
+        return;
+    }
+    const struct twin_request request = {
+        .bytes = values->bytes, .owner = owner, .pinned = values->where == WHERE_PINNED};
+    while (self->blocks.count < values->count && !twin_over(&self->base))
+        twin_blocks_alloc(&self->base, &self->blocks, &request);
+}
+
+static enum ar_status buffer_act(struct twin_part *base, const struct twin_call *call, bool *more,
+                                 struct ar_error *error)
+{
+    struct buffer *self = (struct buffer *)base;
+    const struct values *values = base->values;
+    (void)more;
+    (void)error;
+    if (call->action == ACTION_LOAD)
+        load(self, values);
+    else if (values->where == WHERE_OUTSIDE)
+        twin_outside(base, twin_owner(base, "buffer"), 0);
+    else
+        twin_blocks_free(base, &self->blocks);
+    return AR_OK;
+}
+
+static void buffer_destroy(struct twin_part *base)
+{
+    twin_blocks_close(&((struct buffer *)base)->blocks);
+}
+
+const struct twin_part_ops buffer_part = {
+    .kind = "buffer",
+    .summary = "memory of a constant size",
+    .options = options,
+    .values_bytes = sizeof(struct values),
+    .part_bytes = sizeof(struct buffer),
+    .actions = actions,
+    .create = buffer_create,
+    .act = buffer_act,
+    .destroy = buffer_destroy,
+};

@@ -1,0 +1,161 @@
+/* The state of a run, shared by the files of this folder. */
+#ifndef SIM_TWIN_RUN_H
+#define SIM_TWIN_RUN_H
+
+#include "allocators/base/rng.h"
+#include "sim/experiment/session.h"
+#include "sim/replay.h"
+#include "sim/twin/feed.h"
+#include "sim/twin/regions.h"
+#include "sim/twin/schedule.h"
+#include "sim/twin/twin.h"
+#include "sim/twin/watch.h"
+
+struct twin_run;
+
+/* One rank of a process, on one card. Several ranks that do the same are one (`times`). */
+struct twin_process {
+    struct twin_run *run;
+    const struct twin_process_setup *setup;
+    size_t number; /* of the scenario */
+    uint32_t rank, ranks, card;
+    uint64_t times;
+    struct twin_part *parts; /* in the order of the scenario */
+    bool begun, ended;       /* its context is on the card; it has ended */
+
+    struct ar_device *device;
+    struct ar_host host, pinned_host;
+    struct regions regions;
+    struct watch watch;
+    struct ar_policy *policy, *pinned;
+    struct relay pinned_relay; /* refuses what all processes together may not pin */
+    struct feed feed;
+    struct replay_config config;
+    struct replay *replay;
+
+    struct account *accounts;
+    size_t account_count, account_room;
+    uint32_t streams, pools;
+    uint8_t *pool_bits; /* AR_MEMPOOL_x by pool */
+    size_t pool_room;
+    uint32_t region_pool; /* of the open region; 0: none */
+    uint64_t events;      /* of twin_event */
+    uint64_t context_bytes, outside_bytes;
+    uint32_t context_account, request_account; /* of the request that is served now */
+    uint64_t pinned_live_bytes;
+    uint64_t phase_events, phase_ns; /* at the begin of the phase */
+    struct twin_rank_state state;    /* at the end of the last phase */
+    struct ar_rng rng;
+};
+
+/* One card of those that are computed. */
+struct twin_card {
+    uint32_t number;
+    uint64_t high_bytes;      /* most in this phase */
+    struct twin_amount *high; /* at that moment */
+    size_t high_count, high_room;
+};
+
+struct twin_owner_key {
+    size_t process, part;
+    enum twin_owner_kind kind;
+    uint32_t text; /* index of the purpose */
+};
+
+struct twin_run {
+    const struct twin_scenario *scenario;
+    struct ar_spec device_spec;   /* as the scenario has it */
+    struct session_device device; /* the same with the whole card as its capacity */
+    uint64_t context_bytes;       /* of a process, unless it says */
+    struct schedule schedule;
+    struct twin_process *processes; /* computed ranks, by card and then by number */
+    size_t process_count;
+    struct twin_card *cards;
+    size_t card_count;
+    uint32_t shown_as[TWIN_CARDS];      /* of each card of the machine: index of the computed one */
+    uint64_t total_bytes, usable_bytes; /* usable: in whole pages */
+    char card_name[64];
+    bool dependent[TWIN_CARDS]; /* a part of that card depends on its rank */
+
+    struct texts texts; /* names of owners, lines */
+    struct twin_owner *owners;
+    struct twin_owner_key *owner_keys;
+    size_t owner_count, owner_room, owner_key_room;
+
+    size_t phase;
+    bool last_cycle;
+    const struct schedule_call *call; /* that runs now */
+    struct twin_part *acting;
+    bool over; /* it has failed, or `status` is not OK */
+    enum ar_status status;
+    struct ar_error *error;
+    struct twin_failure failure;
+    enum twin_outcome outcome;
+
+    /* Arrays of the result. */
+    struct twin_rank *ranks;
+    const struct twin_process **rank_process; /* that computes it */
+    size_t rank_count, rank_room, rank_process_room;
+    struct twin_phase *phases;
+    size_t phase_count, phase_room;
+    struct twin_card_state *card_states;
+    size_t card_state_count, card_state_room;
+    struct twin_rank_state *rank_states;
+    size_t rank_state_count, rank_state_room;
+    struct twin_amount *amounts;
+    size_t amount_count, amount_room;
+    struct twin_figure *figures;
+    size_t figure_count, figure_room;
+    struct twin_pin *pins;
+    size_t pin_count, pin_room;
+    struct twin_line *lines;
+    size_t line_count, line_room;
+    uint64_t events;
+};
+
+/* Ends the run with an error; the first one counts. Returns its status. */
+enum ar_status twin_run_error(struct twin_run *run, enum ar_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+enum ar_status twin_no_memory(struct twin_run *run);
+
+/* ---- process.c ---- */
+
+/* Puts the process on its card: device, policy, context. Does nothing if it has begun. */
+void twin_process_begin(struct twin_process *self);
+/* Tells the device what the others on the card hold. */
+void twin_process_tell(struct twin_process *self);
+/* Replays all that was requested. */
+void twin_process_settle(struct twin_process *self);
+/* The program ends: its memory is released. */
+void twin_process_end(struct twin_process *self);
+void twin_process_close(struct twin_process *self);
+/* The process has more on the card than before in this phase. */
+void twin_process_look(struct twin_process *self);
+/* A request of `bytes` failed that no event of the replay made. */
+void twin_process_failed(struct twin_process *self, uint64_t bytes, uint32_t account, bool pinned);
+/* The index of the account of an owner, which is added if it is new. */
+uint32_t twin_process_account(struct twin_process *self, const struct twin_owner_key *key,
+                              const char *purpose);
+/* Sets the bytes outside of the pool of an account. */
+void twin_process_outside(struct twin_process *self, uint32_t account, uint64_t bytes);
+static inline uint64_t twin_process_used(const struct twin_process *self)
+{
+    return self->device ? watch_used(&self->watch) : 0;
+}
+
+/* ---- accounts.c ---- */
+
+/* Adds the amounts of a process to an array. CORRUPT if they do not add up. */
+enum ar_status twin_amounts_add(struct twin_process *self, struct twin_amount **items,
+                                size_t *count, size_t *room);
+/* What all other processes have on the card of this one. */
+uint64_t twin_others(const struct twin_process *self);
+/* Records the state of everything at the end of a phase. */
+void twin_record_phase(struct twin_run *run);
+/* Adds the pinning blocks of a process. */
+void twin_record_pins(struct twin_process *self);
+/* The number of an owner. */
+uint32_t twin_owner_number(struct twin_run *run, const struct twin_owner_key *key,
+                           const char *purpose);
+
+#endif

@@ -1,0 +1,255 @@
+/* Regions of a process: what twin_region_begin, twin_sleep and twin_wake do with its blocks, its
+ * pinned memory and the other processes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "allocators/policy.h"
+#include "allocators/spec.h"
+#include "sim/twin/run.h"
+
+/* The process with everything replayed; NULL: the run is over. */
+static struct twin_process *settled(struct twin_part *self)
+{
+    struct twin_process *process = self->process;
+    twin_process_begin(process);
+    twin_process_settle(process);
+    return process->run->over || process->ended ? NULL : process;
+}
+
+/* Whether the policy's spec sets `key` to a true value, as an option or in `conf`. */
+static bool is_expandable(const char *policy)
+{
+    struct ar_spec spec;
+    bool found = false;
+    if (!policy || ar_spec_parse(policy, &spec, NULL) != AR_OK)
+        return false;
+    const char *option = ar_spec_value(&spec, "expandable_segments");
+    const char *conf = ar_spec_value(&spec, "conf");
+    if (option)
+        found = strcmp(option, "true") == 0 || strcmp(option, "yes") == 0 ||
+                strcmp(option, "on") == 0 || strcmp(option, "1") == 0 || !*option;
+    else if (conf)
+        found = strstr(conf, "expandable_segments:True") != NULL;
+    ar_spec_close(&spec);
+    return found;
+}
+
+/* Combinations that the real programs refuse, or that have no meaning. */
+static enum ar_status check_region(const struct twin_process *process,
+                                   const struct twin_region *region, struct ar_error *error)
+{
+    const struct ar_policy_ops *ops = watch_inside(process->policy)->ops;
+    const struct ar_backing *backing = process->device->backing;
+    if (!backing->page_bytes)
+        return ar_error_set(error, AR_UNSUPPORTED,
+                            "region %s: card %s has no virtual memory, so nothing can sleep",
+                            region->tag, process->device->props.profile);
+    if (ops->capabilities & AR_POLICY_NEEDS_MAPPING)
+        return ar_error_set(error, AR_UNSUPPORTED,
+                            "region %s: policy %s maps its own pages, so it obtains no segment "
+                            "that can be put into a region; choose torch",
+                            region->tag, ops->name);
+    if (strcmp(ops->name, "async") == 0)
+        return ar_error_set(error, AR_UNSUPPORTED,
+                            "region %s: the driver's own pool (policy async) obtains no segment "
+                            "that can be put into a region; choose torch",
+                            region->tag);
+    if (process->regions.open)
+        return ar_error_set(error, AR_UNSUPPORTED, "region %s: region %s is open already",
+                            region->tag, process->regions.kinds[process->regions.open - 1].tag);
+    if (!is_expandable(process->setup->policy))
+        return AR_OK;
+    if (region->kind == TWIN_REGION_POOL)
+        return ar_error_set(error, AR_UNSUPPORTED,
+                            "region %s: expandable_segments does not work with the MemPool of "
+                            "vLLM's sleep mode (pytorch/pytorch#147851); vLLM asserts this, and "
+                            "later versions turn it off while the pool is in use; leave "
+                            "expandable_segments out",
+                            region->tag);
+    return ar_error_set(error, AR_UNSUPPORTED,
+                        "region %s: torch_memory_saver raises RuntimeError with "
+                        "expandable_segments (_sanity_checks in its entrypoint.py), because it "
+                        "replaces cudaMalloc only; leave expandable_segments out",
+                        region->tag);
+}
+
+enum ar_status twin_region_begin(struct twin_part *self, const struct twin_region *region,
+                                 struct ar_error *error)
+{
+    struct twin_process *process = settled(self);
+    if (!process)
+        return AR_OK;
+    enum ar_status status = check_region(process, region, error);
+    if (status != AR_OK)
+        return ar_error_prefix(error, status, "part %s", self->name);
+    uint32_t pool = twin_pool(self, AR_MEMPOOL_PLAIN);
+    return regions_begin(&process->regions, region, &process->region_pool, pool, error);
+}
+
+/* ---- segments ---- */
+
+static void device_status(struct twin_process *process, enum ar_status status)
+{
+    if (status != AR_OK)
+        twin_run_error(process->run, status, "process %s: regions: %s", process->setup->name,
+                       process->device->ops->problem(process->device));
+}
+
+/* The blocks of the process whose segment sleeps are not on the card. */
+static void mark_blocks(struct twin_process *process)
+{
+    struct feed *feed = &process->feed;
+    for (size_t i = 0; i < process->account_count; i++)
+        process->accounts[i].asleep_live_bytes = process->accounts[i].asleep_granted_bytes = 0;
+    for (size_t i = 0; i < feed->slot_count; i++) {
+        struct feed_block *block = &feed->blocks[i];
+        if (block->state != FEED_LIVE || block->pinned)
+            continue;
+        block->asleep = regions_asleep(&process->regions, block->address);
+        if (!block->asleep)
+            continue;
+        process->accounts[block->account].asleep_live_bytes += block->bytes;
+        process->accounts[block->account].asleep_granted_bytes += block->granted_bytes;
+    }
+}
+
+struct emptiness {
+    struct regions *regions;
+    struct regions_segment *segment;
+    bool used;
+};
+
+static bool find_use(void *argument, const struct ar_policy_range *range)
+{
+    struct emptiness *self = argument;
+    if (range->segment_address == self->segment->address &&
+        (range->state == AR_POLICY_RANGE_USED || range->state == AR_POLICY_RANGE_PENDING))
+        self->used = true;
+    return !self->used;
+}
+
+/* vLLM releases the segments of a pool that have no block when it leaves the pool. */
+static void drop_empty(struct twin_process *process)
+{
+    struct regions *regions = &process->regions;
+    uint32_t region = regions->open - 1;
+    for (size_t i = 0; i < regions->segment_count; i++) {
+        struct regions_segment *segment = &regions->segments[i];
+        if (segment->region != region || segment->state != REGIONS_AWAKE)
+            continue;
+        struct emptiness emptiness = {regions, segment, false};
+        ar_policy_walk(process->policy, find_use, &emptiness);
+        if (!emptiness.used)
+            device_status(process, regions_sleep(regions, segment, REGIONS_DROPPED));
+    }
+}
+
+static void wait_for_work(struct twin_process *process)
+{
+    process->device->ops->sync(process->device, TRACE_NO_STREAM);
+    ar_policy_progress(process->policy);
+}
+
+void twin_region_end(struct twin_part *self)
+{
+    struct twin_process *process = settled(self);
+    if (!process || !process->regions.open)
+        return;
+    struct regions *regions = &process->regions;
+    if (regions->kinds[regions->open - 1].kind == TWIN_REGION_POOL) {
+        wait_for_work(process);
+        drop_empty(process);
+    }
+    regions->open = 0;
+    process->region_pool = 0;
+}
+
+/* ---- sleep and wake ---- */
+
+static bool has_tag(const struct regions *regions, const struct regions_segment *segment,
+                    const char *tag)
+{
+    return !tag || strcmp(regions->kinds[segment->region].tag, tag) == 0;
+}
+
+static void copy_to_host(struct twin_part *self, struct regions_segment *segment)
+{
+    struct twin_process *process = self->process;
+    const struct regions_kind *kind = &process->regions.kinds[segment->region];
+    uint32_t owner = twin_owner(self, "copies of sleeping memory");
+    if (segment->copy.held || segment->host_address)
+        return;
+    if (kind->kind == TWIN_REGION_POOL) {
+        const struct twin_request request = {
+            .bytes = segment->bytes, .owner = owner, .tag = kind->tag, .pinned = true};
+        twin_alloc(self, &request, &segment->copy);
+        twin_process_settle(process);
+        return;
+    }
+    if (!process->device->pinned)
+        return;
+    enum ar_status status = ar_backing_segment_alloc(&process->pinned_relay.base, segment->bytes,
+                                                     &segment->host_address);
+    if (status == AR_REFUSED)
+        twin_process_failed(process, segment->bytes, owner, true);
+    else
+        device_status(process, status);
+}
+
+static bool is_kept(const struct regions *regions, const struct regions_segment *segment,
+                    const char *keep)
+{
+    const struct regions_kind *kind = &regions->kinds[segment->region];
+    return keep && (strcmp(keep, "*") == 0 ? kind->backup : strcmp(kind->tag, keep) == 0);
+}
+
+void twin_sleep(struct twin_part *self, const char *tag, const char *keep)
+{
+    struct twin_process *process = settled(self);
+    if (!process)
+        return;
+    struct regions *regions = &process->regions;
+    wait_for_work(process);
+    for (size_t i = 0; i < regions->segment_count && !process->run->over; i++) {
+        struct regions_segment *segment = &regions->segments[i];
+        if (segment->state != REGIONS_AWAKE || !has_tag(regions, segment, tag))
+            continue;
+        if (is_kept(regions, segment, keep))
+            copy_to_host(self, segment);
+        if (!process->run->over)
+            device_status(process, regions_sleep(regions, segment, REGIONS_ASLEEP));
+    }
+    mark_blocks(process);
+}
+
+static void wake_segment(struct twin_part *self, struct regions_segment *segment)
+{
+    struct twin_process *process = self->process;
+    enum ar_status status = regions_wake(&process->regions, segment);
+    if (status == AR_REFUSED) {
+        char purpose[64];
+        snprintf(purpose, sizeof purpose, "region %s", process->regions.kinds[segment->region].tag);
+        twin_process_failed(process, segment->bytes, twin_owner(self, purpose), false);
+    } else {
+        device_status(process, status);
+        twin_free(self, &segment->copy);
+    }
+}
+
+void twin_wake(struct twin_part *self, const char *tag)
+{
+    struct twin_process *process = settled(self);
+    if (!process)
+        return;
+    struct regions *regions = &process->regions;
+    twin_process_tell(process);
+    for (size_t i = 0; i < regions->segment_count && !process->run->over; i++) {
+        struct regions_segment *segment = &regions->segments[i];
+        if (segment->state == REGIONS_ASLEEP && has_tag(regions, segment, tag))
+            wake_segment(self, segment);
+    }
+    mark_blocks(process);
+    twin_process_settle(process);
+    if (!process->run->over)
+        twin_process_look(process);
+}
