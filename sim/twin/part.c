@@ -257,6 +257,15 @@ uint32_t twin_pool(struct twin_part *self, uint8_t mempool)
 
 void twin_pool_end(struct twin_part *self, uint32_t pool)
 {
+    /* In a trace, the end of a graph's pool releases the cache too. Here only empty_cache does. */
+    if (!pool_bits(self->process, pool)) {
+        const struct twin_process *process = settled(self);
+        if (process)
+            ar_policy_end_pool(process->policy, pool);
+        if (process && process->pinned)
+            ar_policy_end_pool(process->pinned, pool);
+        return;
+    }
     struct feed *feed = room(self);
     if (!feed)
         return;

@@ -1,0 +1,280 @@
+/* CUDA graphs that an engine captures for a list of batch sizes: requests in a private pool, and
+ * what the driver keeps outside of it, by rules/graphs.h.
+ *
+ * The largest size is captured first. Each capture requests its activations (bytes_per_token for
+ * each token) and frees them, and keeps kept_per_token until the release: outputs that the graph
+ * writes. A shared pool serves the next size from the blocks of the one before. After the release
+ * the pool ends: its memory goes with the next empty_cache. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "sim/twin/part.h"
+#include "sim/twin/rules/compatible.h"
+#include "sim/twin/rules/graphs.h"
+
+enum { BY_LIST, BY_VLLM, BY_SGLANG };
+enum { MODE_FULL, MODE_PIECEWISE, MODE_BOTH };
+enum { POOL_SHARED, POOL_EACH };
+
+struct values {
+    const char *sizes, *version, *driver;
+    uint64_t max_num_seqs, max_batched_tokens, largest;
+    uint64_t layers, ranks, kernels, bytes_per_token, kept_per_token, workspace;
+    int rules, mode, pool;
+};
+
+struct graphs {
+    struct twin_part base;
+    struct graphs_sizes sizes;
+    struct twin_blocks kept;
+    uint32_t stream;
+    uint32_t *pools; /* the shared one, or one for each size */
+    size_t pool_count;
+    uint32_t cuda;
+    uint64_t graphs, kernels; /* captured */
+    uint64_t free_before;
+    bool captured;
+};
+
+#define OPTION(field) offsetof(struct values, field)
+
+static const struct ar_option options[] = {
+    {"rules", AR_OPTION_CHOICE, OPTION(rules), "list", 0, 0, "list|vllm|sglang",
+     "whose batch sizes: `sizes`, or the defaults of an engine"},
+    {"sizes", AR_OPTION_TEXT, OPTION(sizes), NULL, 0, 0, NULL,
+     "batch sizes, such as \"1 2 4 8-256/8\" (a range with its step)"},
+    {"version", AR_OPTION_TEXT, OPTION(version), NULL, 0, 0, NULL,
+     "of the engine, such as 0.9; default: the newest"},
+    {"max_num_seqs", AR_OPTION_COUNT, OPTION(max_num_seqs), "256", 1, 65536, NULL,
+     "vllm: its option; sglang: --cuda-graph-max-bs"},
+    {"max_num_batched_tokens", AR_OPTION_COUNT, OPTION(max_batched_tokens), "0", 0, 1e6, NULL,
+     "vllm: no size is larger; 0: no bound"},
+    {"max_capture_size", AR_OPTION_COUNT, OPTION(largest), "0", 0, 8192, NULL,
+     "vllm: max_cudagraph_capture_size; 0: its default"},
+    {"layers", AR_OPTION_COUNT, OPTION(layers), "32", 1, 1000, NULL, "of the decoder"},
+    {"ranks", AR_OPTION_COUNT, OPTION(ranks), "1", 1, 4096, NULL, "tensor parallelism"},
+    {"mode", AR_OPTION_CHOICE, OPTION(mode), "full", 0, 0, "full|piecewise|both",
+     "graphs of the whole pass, between attention kernels, or both (full up to max_num_seqs)"},
+    {"kernels", AR_OPTION_COUNT, OPTION(kernels), "0", 0, 1e7, NULL,
+     "kernels of a captured size; 0: by layers and ranks"},
+    {"bytes_per_token", AR_OPTION_BYTES, OPTION(bytes_per_token), "0", 0, 0, NULL,
+     "activations of a capture for each token, at their peak"},
+    {"kept_per_token", AR_OPTION_BYTES, OPTION(kept_per_token), "0", 0, 0, NULL,
+     "what stays live of each size for each token"},
+    {"workspace", AR_OPTION_BYTES, OPTION(workspace), "0", 0, 0, NULL,
+     "of cuBLAS for the stream of the captures; stays live in the pool"},
+    {"pool", AR_OPTION_CHOICE, OPTION(pool), "shared", 0, 0, "shared|each",
+     "one private pool for all sizes, or one for each"},
+    {"driver", AR_OPTION_TEXT, OPTION(driver), NULL, 0, 0, NULL,
+     "CUDA version of the driver, such as 12.2; default: 12.4 or newer"},
+    {0},
+};
+
+enum { ACTION_CAPTURE, ACTION_REPLAY, ACTION_RELEASE };
+
+static const struct twin_action actions[] = {
+    {"capture", NULL, "captures all sizes, the largest first", 0, 0},
+    {"replay", "[STEPS]", "launches a graph so many times: no memory", 0, 1},
+    {"release", NULL, "destroys the graphs; empty_cache releases their pool then", 0, 0},
+    {0},
+};
+
+static enum ar_status read_sizes(struct graphs *self, const struct values *values,
+                                 struct ar_error *error)
+{
+    if (values->rules == BY_LIST) {
+        if (!values->sizes)
+            return ar_error_set(
+                error, AR_INVALID,
+                "it needs batch sizes: write sizes = 1 2 4 8-256/8, or rules = vllm "
+                "or sglang");
+        return graphs_sizes_parse("sizes", values->sizes, &self->sizes, error);
+    }
+    if (values->sizes)
+        return ar_error_set(error, AR_INVALID, "sizes and rules = %s: leave one of them out",
+                            values->rules == BY_VLLM ? "vllm" : "sglang");
+    /* 0.9 is 9, and 900 for the rule. */
+    uint32_t release = values->version ? 100 * compatible_release(values->version) : 0;
+    if (values->version && !release)
+        return ar_error_set(error, AR_INVALID, "version = %.40s: write a release, such as 0.9",
+                            values->version);
+    uint32_t most = (uint32_t)values->max_num_seqs;
+    if (values->rules == BY_VLLM)
+        graphs_vllm_sizes(release, most, (uint32_t)values->max_batched_tokens,
+                          (uint32_t)values->largest, &self->sizes);
+    else
+        graphs_sglang_sizes(release, most, &self->sizes);
+    return AR_OK;
+}
+
+static enum ar_status graphs_create(struct twin_part *base, struct ar_error *error)
+{
+    struct graphs *self = (struct graphs *)base;
+    const struct values *values = base->values;
+    self->cuda = values->driver ? compatible_release(values->driver) : 0;
+    if (values->driver && !self->cuda)
+        return ar_error_set(error, AR_INVALID, "driver = %.40s: write a CUDA version, such as 12.2",
+                            values->driver);
+    enum ar_status status = read_sizes(self, values, error);
+    if (status != AR_OK)
+        return status;
+    self->stream = twin_stream(base);
+    self->pools = calloc(self->sizes.count, sizeof *self->pools);
+    if (!self->pools)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu pools",
+                            self->sizes.count);
+    return AR_OK;
+}
+
+/* The pool for the next size. */
+static uint32_t pool_for_next(struct graphs *self, int pools)
+{
+    if (pools == POOL_EACH || !self->pool_count)
+        self->pools[self->pool_count++] = twin_pool(&self->base, 0);
+    return self->pools[self->pool_count - 1];
+}
+
+static void capture_size(struct graphs *self, const struct values *values, uint32_t size)
+{
+    struct twin_part *base = &self->base;
+    uint32_t pool = pool_for_next(self, values->pool);
+    struct twin_request request = {.bytes = size * values->bytes_per_token,
+                                   .owner = twin_owner(base, "activations"),
+                                   .stream = self->stream,
+                                   .pool = pool};
+    struct twin_block activations = {0};
+    if (values->workspace && (values->pool == POOL_EACH || !self->captured)) {
+        struct twin_request workspace = request;
+        workspace.bytes = values->workspace;
+        workspace.owner = twin_owner(base, "workspace");
+        twin_blocks_alloc(base, &self->kept, &workspace);
+    }
+    self->captured = true;
+    twin_alloc(base, &request, &activations);
+    if (values->kept_per_token) {
+        request.bytes = size * values->kept_per_token;
+        request.owner = twin_owner(base, "outputs");
+        twin_blocks_alloc(base, &self->kept, &request);
+    }
+    twin_free_on(base, &activations, self->stream);
+}
+
+/* The graphs and kernels of a size. */
+static void count_size(struct graphs *self, const struct values *values, uint32_t size)
+{
+    uint32_t layers = (uint32_t)values->layers, ranks = (uint32_t)values->ranks;
+    bool full =
+        values->mode == MODE_FULL || (values->mode == MODE_BOTH && size <= values->max_num_seqs);
+    struct graphs_shape whole = graphs_full(layers, ranks),
+                        pieces = graphs_piecewise(layers, ranks);
+    if (full) {
+        self->graphs += whole.graphs;
+        self->kernels += values->kernels ? values->kernels : whole.kernels;
+    }
+    if (values->mode != MODE_FULL) {
+        self->graphs += pieces.graphs;
+        self->kernels += values->kernels ? values->kernels : pieces.kernels;
+    }
+}
+
+/* One size for each turn. */
+static enum ar_status capture(struct graphs *self, const struct values *values, uint64_t turn,
+                              bool *more, struct ar_error *error)
+{
+    struct twin_part *base = &self->base;
+    uint64_t free_bytes, total_bytes;
+    if (turn == 0) {
+        if (self->captured)
+            return twin_refuse(base, error, "the graphs are captured already; release them first");
+        twin_card(base, &self->free_before, &total_bytes);
+    }
+    uint32_t size = self->sizes.at[self->sizes.count - 1 - turn];
+    capture_size(self, values, size);
+    count_size(self, values, size);
+    twin_outside(base, twin_owner(base, "driver"),
+                 graphs_driver_bytes(self->cuda, self->graphs, self->kernels));
+    *more = turn + 1 < self->sizes.count && !twin_over(base);
+    if (!*more) {
+        twin_card(base, &free_bytes, &total_bytes);
+        double took = (double)self->free_before - (double)free_bytes;
+        twin_figure(base, "graphs", took);
+        twin_say(base, "%zu sizes captured: %llu graphs, %llu kernels, %.2f GiB", self->sizes.count,
+                 (unsigned long long)self->graphs, (unsigned long long)self->kernels,
+                 took / (double)AR_GIB);
+    }
+    return AR_OK;
+}
+
+static void release(struct graphs *self)
+{
+    twin_blocks_free(&self->base, &self->kept);
+    for (size_t i = 0; i < self->pool_count; i++)
+        twin_pool_end(&self->base, self->pools[i]);
+    twin_outside(&self->base, twin_owner(&self->base, "driver"), 0);
+    self->pool_count = 0;
+    self->graphs = self->kernels = 0;
+    self->captured = false;
+    twin_figure(&self->base, "graphs", 0);
+}
+
+static enum ar_status graphs_act(struct twin_part *base, const struct twin_call *call, bool *more,
+                                 struct ar_error *error)
+{
+    struct graphs *self = (struct graphs *)base;
+    const struct values *values = base->values;
+    uint64_t steps = 1;
+    if (call->action == ACTION_CAPTURE)
+        return capture(self, values, call->turn, more, error);
+    if (call->action == ACTION_RELEASE) {
+        release(self);
+        return AR_OK;
+    }
+    if (call->argument_count) {
+        enum ar_status status = ar_count_parse(call->arguments[0], &steps, error);
+        if (status != AR_OK)
+            return status;
+    }
+    twin_step(base);
+    *more = call->turn + 1 < steps;
+    return AR_OK;
+}
+
+static void graphs_destroy(struct twin_part *base)
+{
+    struct graphs *self = (struct graphs *)base;
+    twin_blocks_close(&self->kept);
+    free(self->pools);
+}
+
+static bool graphs_what_if(const void *given, size_t index, struct twin_what_if *out)
+{
+    const struct values *values = given;
+    static const struct twin_what_if changes[] = {
+        {.text = "graphs of all sizes share a pool", .option = "pool", .value = "shared"},
+        {.text = "graphs for batch sizes up to 64 only", .option = "max_num_seqs", .value = "64"},
+    };
+    bool apply[] = {values->pool == POOL_EACH,
+                    values->rules != BY_LIST && values->max_num_seqs > 64};
+    for (size_t i = 0; i < 2; i++)
+        if (apply[i] && index-- == 0) {
+            *out = changes[i];
+            return true;
+        }
+    return false;
+}
+
+const struct twin_part_ops graphs_part = {
+    .kind = "graphs",
+    .summary = "CUDA graphs captured for a list of batch sizes",
+    .options = options,
+    .values_bytes = sizeof(struct values),
+    .part_bytes = sizeof(struct graphs),
+    .actions = actions,
+    .create = graphs_create,
+    .act = graphs_act,
+    .destroy = graphs_destroy,
+    .releases = "release",
+    .restores = "capture",
+    .what_if = graphs_what_if,
+};

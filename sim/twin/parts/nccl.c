@@ -1,0 +1,291 @@
+/* Communicators of NCCL: what they take of the card outside of the pool, by rules/nccl.h.
+ *
+ * A process has one communicator for each of its groups. PyTorch makes it at the first operation of
+ * the group (`use`), or at once if init_process_group has a device_id (`init`).
+ * destroy_process_group (`finalize`) returns all of it; kernels of NCCL that the driver loaded stay
+ * with the context. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "sim/twin/part.h"
+#include "sim/twin/rules/compatible.h"
+#include "sim/twin/rules/nccl.h"
+
+#define GROUPS 64
+
+struct values {
+    const char *groups, *version, *link, *rank;
+    uint64_t ranks_per_node, channels, buffer_bytes, compute, mem_alloc, registered, kernels;
+    bool cumem, lazy, nvls;
+};
+
+struct nccl {
+    struct twin_part base;
+    struct nccl_setup setup;
+    struct nccl_communicator groups[GROUPS];
+    size_t group_count;
+    bool started, kernels;
+    uint64_t captured; /* operations */
+};
+
+#define OPTION(field) offsetof(struct values, field)
+
+static const struct ar_option options[] = {
+    {"groups", AR_OPTION_TEXT, OPTION(groups), NULL, 0, 0, NULL,
+     "ranks of each process group, such as \"8 8 2\"; default: one of all ranks of the process"},
+    {"version", AR_OPTION_TEXT, OPTION(version), "2.28", 0, 0, NULL, "of NCCL, from 2.14 on"},
+    {"link", AR_OPTION_TEXT, OPTION(link), "auto", 0, 0, NULL,
+     "nvlink (through switches) | pcie | auto: nvlink for cards of SXM servers"},
+    {"compute", AR_OPTION_COUNT, OPTION(compute), "0", 0, 200, NULL,
+     "compute capability times ten; 0: that of the card"},
+    {"ranks_per_node", AR_OPTION_COUNT, OPTION(ranks_per_node), "8", 1, NCCL_LOCAL_PEERS, NULL,
+     "ranks of a group that are in one server"},
+    {"channels", AR_OPTION_COUNT, OPTION(channels), "0", 0, 64, NULL,
+     "of rings and trees, as NCCL logs (\"24 coll channels\"); 0: as on the usual server"},
+    {"buffer_bytes", AR_OPTION_BYTES, OPTION(buffer_bytes), "4MiB", 4096, 1e12, NULL,
+     "NCCL_BUFFSIZE"},
+    {"cumem", AR_OPTION_BOOL, OPTION(cumem), "true", 0, 0, NULL, "NCCL_CUMEM_ENABLE, from 2.19 on"},
+    {"lazy", AR_OPTION_BOOL, OPTION(lazy), "true", 0, 0, NULL,
+     "NCCL_RUNTIME_CONNECT, from 2.22 on: connections are made by the first operation"},
+    {"nvls", AR_OPTION_BOOL, OPTION(nvls), "true", 0, 0, NULL, "NCCL_NVLS_ENABLE"},
+    {"rank", AR_OPTION_TEXT, OPTION(rank), "own", 0, 0, NULL,
+     "rank in each group that all cards are counted as; own: each its own"},
+    {"mem_alloc", AR_OPTION_BYTES, OPTION(mem_alloc), "0", 0, 0, NULL,
+     "buffers of the program from ncclMemAlloc"},
+    {"registered", AR_OPTION_BYTES, OPTION(registered), "0", 0, 0, NULL,
+     "buffers of the program that are registered; they take no memory by themselves"},
+    {"kernels", AR_OPTION_BYTES, OPTION(kernels), "0", 0, 0, NULL,
+     "kernels of NCCL that the driver loads at the first operation, which stay"},
+    {0},
+};
+
+enum { ACTION_INIT, ACTION_USE, ACTION_CAPTURE, ACTION_FINALIZE };
+
+static const struct twin_action actions[] = {
+    {"init", NULL, "makes the communicators", 0, 0},
+    {"use", "[all_reduce|all_gather|all_to_all] [BYTES]",
+     "an operation of each group, by default an all-reduce of 4MiB", 0, 2},
+    {"capture", "OPERATIONS", "so many operations become part of captured graphs", 1, 1},
+    {"finalize", NULL, "destroys the communicators; frees buffers of ncclMemAlloc", 0, 0},
+    {0},
+};
+
+/* Cards of profiles by name. */
+static const struct card {
+    const char *name;
+    uint32_t compute;
+    bool nvlink; /* in the usual server */
+} cards[] = {
+    {"a100", 80, true},     {"h100", 90, true},      {"h200", 90, true}, {"b200", 100, true},
+    {"gb10", 121, false},   {"l40s", 89, false},     {"l4", 89, false},  {"rtx3090", 86, false},
+    {"rtx4090", 89, false}, {"rtx5090", 120, false},
+};
+
+static struct card card_of(struct twin_part *base)
+{
+    const char *name = twin_card_name(base);
+    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
+        if (name && strncmp(name, cards[i].name, strlen(cards[i].name)) == 0)
+            return cards[i];
+    return cards[1];
+}
+
+static enum ar_status read_setup(struct nccl *self, struct ar_error *error)
+{
+    const struct values *values = self->base.values;
+    uint32_t release = compatible_release(values->version);
+    if (release < 214 || release >= 300)
+        return ar_error_set(error, AR_INVALID,
+                            "version = %.40s: write a release from 2.14 on, such as "
+                            "2.28",
+                            values->version);
+    bool automatic = strcmp(values->link, "auto") == 0;
+    if (!automatic && strcmp(values->link, "nvlink") != 0 && strcmp(values->link, "pcie") != 0)
+        return ar_error_set(error, AR_INVALID, "link = %.40s: write nvlink, pcie or auto",
+                            values->link);
+    struct card card = card_of(&self->base);
+    self->setup = (struct nccl_setup){
+        .release = release,
+        .compute = values->compute ? (uint32_t)values->compute : card.compute,
+        .ranks_per_node = (uint32_t)values->ranks_per_node,
+        .nvlink = automatic ? card.nvlink : values->link[0] == 'n',
+        .no_cumem = !values->cumem,
+        .eager = !values->lazy,
+        .no_nvls = !values->nvls,
+        .channels = (uint32_t)values->channels,
+        .buffer_bytes = values->buffer_bytes,
+    };
+    return AR_OK;
+}
+
+static enum ar_status bad_groups(const char *text, struct ar_error *error)
+{
+    return ar_error_set(error, AR_INVALID,
+                        "groups = %.60s: write the ranks of each group, 1 to 65536, such as 8 8 2; "
+                        "at most %d groups",
+                        text, GROUPS);
+}
+
+/* The number of this process in a group of `ranks`: groups are of ranks that follow each other. */
+static enum ar_status rank_in(const struct nccl *self, uint32_t ranks, uint32_t *rank,
+                              struct ar_error *error)
+{
+    const struct values *values = self->base.values;
+    uint64_t number;
+    *rank = self->base.rank % ranks;
+    if (strcmp(values->rank, "own") == 0)
+        return AR_OK;
+    if (ar_count_parse(values->rank, &number, NULL) != AR_OK || number >= ranks)
+        return ar_error_set(error, AR_INVALID,
+                            "rank = %.40s: write own, or a number below the ranks of each group",
+                            values->rank);
+    *rank = (uint32_t)number;
+    return AR_OK;
+}
+
+static enum ar_status add_group(struct nccl *self, uint32_t ranks, struct ar_error *error)
+{
+    uint32_t rank;
+    enum ar_status status = rank_in(self, ranks, &rank, error);
+    if (status == AR_OK)
+        self->groups[self->group_count++] = nccl_communicator(&self->setup, ranks, rank);
+    return status;
+}
+
+static enum ar_status nccl_create(struct twin_part *base, struct ar_error *error)
+{
+    struct nccl *self = (struct nccl *)base;
+    const struct values *values = base->values;
+    const char *text = values->groups;
+    enum ar_status status = read_setup(self, error);
+    if (status == AR_OK && !text)
+        status = add_group(self, base->ranks, error);
+    for (const char *at = text ? text + strspn(text, " ,") : ""; *at && !status;
+         at += strspn(at, " ,")) {
+        char *end;
+        unsigned long ranks = *at >= '0' && *at <= '9' ? strtoul(at, &end, 10) : 0;
+        if (!ranks || ranks > 65536 || self->group_count == GROUPS || !strchr(" ,", *end))
+            return bad_groups(text, error);
+        status = add_group(self, (uint32_t)ranks, error);
+        at = end;
+    }
+    if (status == AR_OK && !self->group_count)
+        return bad_groups(text, error);
+    /* Ranks at the ends of trees have fewer neighbours. */
+    base->depends_on_rank = base->ranks > 2 && strcmp(values->rank, "own") == 0;
+    return status;
+}
+
+/* Tells the engine what all communicators hold now. */
+static void report(struct nccl *self)
+{
+    const struct values *values = self->base.values;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < self->group_count; i++)
+        bytes += self->groups[i].bytes;
+    uint64_t captured = nccl_captured_bytes(&self->setup, self->captured);
+    uint64_t own = self->started && values->mem_alloc
+                       ? nccl_mem_alloc_bytes(&self->setup, values->mem_alloc)
+                       : 0;
+    twin_outside(&self->base, twin_owner(&self->base, "communicators"), bytes);
+    twin_outside(&self->base, twin_owner(&self->base, "captured operations"), captured);
+    twin_outside(&self->base, twin_owner(&self->base, "buffers"), own);
+    twin_outside(&self->base, twin_owner(&self->base, "kernels"),
+                 self->kernels ? values->kernels : 0);
+    twin_figure(&self->base, "nccl", (double)(bytes + captured + own));
+}
+
+static void start(struct nccl *self)
+{
+    for (size_t i = 0; i < self->group_count && !self->started; i++)
+        nccl_start(&self->groups[i]);
+    self->started = true;
+}
+
+static enum ar_status use(struct nccl *self, const struct twin_call *call, struct ar_error *error)
+{
+    static const char *const names[] = {"all_reduce", "all_gather", "all_to_all"};
+    unsigned operation = 0;
+    uint64_t bytes = 4 * AR_MIB;
+    if (call->argument_count > 0) {
+        while (operation < 3 && strcmp(call->arguments[0], names[operation]) != 0)
+            operation++;
+        if (operation == 3)
+            return ar_error_set(error, AR_INVALID,
+                                "use %.40s: write all_reduce, all_gather or all_to_all",
+                                call->arguments[0]);
+    }
+    if (call->argument_count > 1) {
+        enum ar_status status = ar_size_parse(call->arguments[1], &bytes, error);
+        if (status != AR_OK)
+            return status;
+    }
+    start(self);
+    self->kernels = true;
+    for (size_t i = 0; i < self->group_count; i++)
+        nccl_use(&self->groups[i], (enum nccl_operation)operation, bytes);
+    return AR_OK;
+}
+
+static enum ar_status nccl_act(struct twin_part *base, const struct twin_call *call, bool *more,
+                               struct ar_error *error)
+{
+    struct nccl *self = (struct nccl *)base;
+    enum ar_status status = AR_OK;
+    uint64_t operations = 0;
+    (void)more;
+    switch (call->action) {
+    case ACTION_INIT:
+        start(self);
+        break;
+    case ACTION_USE:
+        status = use(self, call, error);
+        break;
+    case ACTION_CAPTURE:
+        status = ar_count_parse(call->arguments[0], &operations, error);
+        self->captured += operations;
+        break;
+    default:
+        for (size_t i = 0; i < self->group_count; i++)
+            nccl_finalize(&self->groups[i]);
+        self->started = false;
+        self->captured = 0;
+        break;
+    }
+    if (status == AR_OK)
+        report(self);
+    return status;
+}
+
+static bool nccl_what_if(const void *given, size_t index, struct twin_what_if *out)
+{
+    const struct values *values = given;
+    static const struct twin_what_if changes[] = {
+        {.text = "NCCL buffers of 1 MiB (NCCL_BUFFSIZE)",
+         .option = "buffer_bytes",
+         .value = "1MiB"},
+        {.text = "no NVLink SHARP (NCCL_NVLS_ENABLE=0)", .option = "nvls", .value = "false"},
+    };
+    bool apply[] = {values->buffer_bytes > AR_MIB, values->nvls};
+    for (size_t i = 0; i < 2; i++)
+        if (apply[i] && index-- == 0) {
+            *out = changes[i];
+            return true;
+        }
+    return false;
+}
+
+const struct twin_part_ops nccl_part = {
+    .kind = "nccl",
+    .summary = "communicators of NCCL and their buffers",
+    .options = options,
+    .values_bytes = sizeof(struct values),
+    .part_bytes = sizeof(struct nccl),
+    .actions = actions,
+    .create = nccl_create,
+    .act = nccl_act,
+    .releases = "finalize",
+    .restores = "init use",
+    .what_if = nccl_what_if,
+};

@@ -1,0 +1,206 @@
+/* The parts nccl and graphs: memory beside the pool and in private pools, in scenarios whose
+ * figures follow from the rules (test_twin_rules has those). */
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "sim/twin/rules/graphs.h"
+#include "sim/twin/twin.h"
+#include "tests/support/test.h"
+
+static const struct twin_process_setup processes[] = {
+    {.name = "p", .policy = "torch", .cards = 0xff, .context_bytes = 500 * AR_MIB}};
+
+struct part_text {
+    const char *kind, *name;
+    struct ar_spec_pair pairs[8];
+};
+
+static enum ar_status try(const struct twin_scenario *given, const struct part_text *text,
+                          struct twin_result *result, struct ar_error *error)
+{
+    struct twin_scenario scenario = *given;
+    size_t pairs = 0;
+    while (text->pairs[pairs].key)
+        pairs++;
+    struct twin_part_setup part = {.name = text->name,
+                                   .ops = twin_part_find(text->kind),
+                                   .process = "p",
+                                   .options = {.pairs = text->pairs, .pair_count = pairs}};
+    assert_non_null(part.ops);
+    scenario.processes = processes;
+    scenario.process_count = 1;
+    scenario.parts = &part;
+    scenario.part_count = 1;
+    return twin_run(&scenario, result, error);
+}
+
+static void run(const struct twin_scenario *scenario, const struct part_text *text,
+                struct twin_result *result)
+{
+    struct ar_error error = {""};
+    if (try(scenario, text, result, &error) != AR_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(result->outcome, TWIN_PASSED);
+}
+
+static void expect_refusal(const char *device, const struct part_text *text, const char *start,
+                           const char *sentence)
+{
+    struct twin_scenario scenario = {.device = device, .cards = 8, .start = start};
+    struct twin_result result;
+    struct ar_error error = {""};
+    enum ar_status status = try(&scenario, text, &result, &error);
+    if (status == AR_OK) {
+        snprintf(error.text, sizeof error.text, "%s", result.failure.why);
+        twin_result_close(&result);
+    }
+    if (!strstr(error.text, sentence))
+        fail_msg("\"%s\" is not in \"%s\"", sentence, error.text);
+}
+
+static uint64_t bytes_of(const struct twin_result *result, size_t phase, unsigned card,
+                         const char *owner)
+{
+    const struct twin_card_state *state = twin_card_at(result, phase, card);
+    uint64_t sum = 0, found = 0;
+    for (size_t i = 0; i < state->amounts.count; i++) {
+        const struct twin_amount *amount = &result->amounts[state->amounts.first + i];
+        sum += amount->bytes;
+        if (strcmp(result->owners[amount->owner].name, owner) == 0)
+            found = amount->bytes;
+    }
+    assert_int_equal(sum, state->used_bytes);
+    return found;
+}
+
+/* NVIDIA/nccl#964 on 8 cards: ranks at the end of the trees take less. */
+static void communicators(void **state)
+{
+    struct twin_scenario scenario = {.device = "sim:profile=a100-80",
+                                     .cards = 8,
+                                     .start = "n.use, n.use all_to_all, n.finalize"};
+    struct part_text text = {"nccl", "n", {{"version", "2.18", false}, {"groups", "8", false}}};
+    struct twin_result result;
+    run(&scenario, &text, &result);
+    assert_int_equal(bytes_of(&result, 0, 0, "n/communicators"), 688 * AR_MIB);
+    assert_int_equal(bytes_of(&result, 0, 1, "n/communicators"), 832 * AR_MIB);
+    /* 32 channels to each of 7 ranks; an A100 reads: 6 MiB in both directions. */
+    assert_int_equal(bytes_of(&result, 1, 0, "n/communicators"), (688 + 7 * 32 * 12) * AR_MIB);
+    assert_int_equal(twin_card_at(&result, 2, 0)->used_bytes, 500 * AR_MIB);
+    twin_result_close(&result);
+}
+
+static void groups_and_buffers_of_the_program(void **state)
+{
+    struct twin_scenario scenario = {.device = "sim:profile=h100",
+                                     .cards = 8,
+                                     .start = "n.init, n.use all_gather 1MiB, n.capture 10",
+                                     .end = "n.finalize"};
+    struct part_text text = {"nccl",
+                             "n",
+                             {{"groups", "2, 2", false},
+                              {"rank", "0", false},
+                              {"nvls", "false", false},
+                              {"mem_alloc", "5MiB", false},
+                              {"kernels", "20MiB", false},
+                              {"version", "2.22.3", false}}};
+    struct twin_result result;
+    run(&scenario, &text, &result);
+    uint64_t arrays = 2 * (3 * 32 + 2) * 2 * AR_MIB; /* 32 channels for sends and receives */
+    assert_int_equal(bytes_of(&result, 0, 0, "n/communicators"), arrays);
+    assert_int_equal(bytes_of(&result, 0, 0, "n/buffers"), 6 * AR_MIB);
+    assert_int_equal(bytes_of(&result, 0, 0, "n/kernels"), 0);
+    assert_int_equal(bytes_of(&result, 1, 7, "n/communicators"),
+                     arrays + 2 * 24 * (2 + 10) * AR_MIB);
+    assert_int_equal(bytes_of(&result, 2, 0, "n/captured operations"), 0);
+    assert_int_equal(twin_card_at(&result, 3, 0)->used_bytes, 520 * AR_MIB);
+    twin_result_close(&result);
+}
+
+static double figure(const struct twin_result *result, const char *name)
+{
+    double value = -1;
+    for (size_t i = 0; i < result->figure_count; i++)
+        if (strcmp(result->figures[i].name, name) == 0 && result->figures[i].rank == 0 &&
+            result->figures[i].value > value)
+            value = result->figures[i].value;
+    return value;
+}
+
+/* Sizes 1, 2, 4 with 16 MiB a token and 1 MiB kept of each. */
+static void captures(const char *pool, uint64_t pool_mib, uint64_t after_mib)
+{
+    struct twin_scenario scenario = {.device = "sim:profile=h100",
+                                     .cards = 8,
+                                     .start = "g.capture, g.replay 3, g.release, p.empty_cache"};
+    struct part_text text = {"graphs",
+                             "g",
+                             {{"sizes", "1 2 4", false},
+                              {"layers", "16", false},
+                              {"bytes_per_token", "16MiB", false},
+                              {"kept_per_token", "1MiB", false},
+                              {"pool", pool, false}}};
+    struct twin_result result;
+    run(&scenario, &text, &result);
+    struct graphs_shape shape = graphs_full(16, 1);
+    uint64_t driver = graphs_driver_bytes(0, 3, 3 * shape.kernels);
+    assert_int_equal(bytes_of(&result, 0, 0, "g/driver"), driver);
+    assert_int_equal(bytes_of(&result, 0, 0, "g/outputs"), 7 * AR_MIB);
+    assert_int_equal(twin_card_at(&result, 0, 0)->used_bytes - driver - 500 * AR_MIB,
+                     pool_mib * AR_MIB);
+    assert_int_equal(figure(&result, "graphs"), pool_mib * AR_MIB + driver);
+    assert_int_equal(bytes_of(&result, 2, 0, "g/driver"), 0);
+    assert_int_equal(twin_card_at(&result, 2, 0)->used_bytes - 500 * AR_MIB, after_mib * AR_MIB);
+    assert_int_equal(twin_card_at(&result, 3, 0)->used_bytes, 500 * AR_MIB);
+    twin_result_close(&result);
+}
+
+static void pools_of_graphs(void **state)
+{
+    /* 64 MiB of the largest serve the others; outputs of 4 and 2 MiB take a segment of 20 MiB, that
+     * of 1 MiB one of 2 MiB. */
+    captures("shared", 64 + 20 + 2, 64 + 20 + 2);
+    captures("each", 64 + 20 + 32 + 20 + 16 + 2, 64 + 20 + 32 + 20 + 16 + 2);
+}
+
+static void wrong_options(void **state)
+{
+    static const struct {
+        struct part_text text;
+        const char *start, *sentence;
+    } cases[] = {
+        {{"nccl", "n", {{"version", "2.13", false}}}, "n.init", "from 2.14 on"},
+        {{"nccl", "n", {{"groups", "8 x", false}}}, "n.init", "groups = 8 x"},
+        {{"nccl", "n", {{"groups", "", false}}}, "n.init", "groups = "},
+        {{"nccl", "n", {{"groups", "0", false}}}, "n.init", "groups = 0"},
+        {{"nccl", "n", {{"rank", "8", false}}}, "n.init", "rank = 8"},
+        {{"nccl", "n", {{"link", "ib", false}}}, "n.init", "link = ib"},
+        {{"nccl", "n", {{NULL, NULL, false}}}, "n.use ring", "use ring"},
+        {{"nccl", "n", {{NULL, NULL, false}}}, "n.use all_gather much", "much"},
+        {{"graphs", "g", {{NULL, NULL, false}}}, "g.capture", "needs batch sizes"},
+        {{"graphs", "g", {{"sizes", "2 1", false}}}, "g.capture", "sizes = 2 1"},
+        {{"graphs", "g", {{"rules", "vllm", false}, {"version", "new", false}}},
+         "g.capture",
+         "version = new"},
+        {{"graphs", "g", {{"rules", "vllm", false}, {"sizes", "1", false}}},
+         "g.capture",
+         "leave one of them out"},
+        {{"graphs", "g", {{"sizes", "1", false}, {"driver", "x", false}}},
+         "g.capture",
+         "driver = x"},
+        {{"graphs", "g", {{"sizes", "1", false}}}, "g.capture, g.capture", "captured already"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect_refusal("sim:profile=h100", &cases[i].text, cases[i].start, cases[i].sentence);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(communicators),
+        cmocka_unit_test(groups_and_buffers_of_the_program),
+        cmocka_unit_test(pools_of_graphs),
+        cmocka_unit_test(wrong_options),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
