@@ -1,0 +1,510 @@
+#include "sim/twin/parts/player.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/array.h"
+#include "allocators/policy.h"
+#include "sim/twin/parts/purposes.h"
+
+const char *const player_purpose_names[PLAYER_PURPOSES] = {
+    "activations", "weights", "gradients", "optimizer", "state", "blocks",
+};
+
+static enum ar_status no_memory(struct ar_error *error)
+{
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a workload");
+}
+
+/* ---- open ---- */
+
+enum ar_status player_open(struct player *self, struct twin_part *part, struct trace_source *source,
+                           uint64_t repeat, struct ar_error *error)
+{
+    *self = (struct player){.part = part, .source = source, .repeat = repeat};
+    enum ar_status status = purposes_find(self, error);
+    if (status == AR_OK)
+        status = trace_rewind(source, error);
+    if (status != AR_OK)
+        return status;
+    for (unsigned i = 0; i < PLAYER_PURPOSES; i++)
+        self->owners[i] = twin_owner(part, player_purpose_names[i]);
+    self->outside_owner = twin_owner(part, "outside");
+    for (uint32_t i = 0; i < source->info.streams; i++) {
+        uint32_t *streams =
+            ar_array_reach(self->streams, &self->stream_count, i, sizeof *self->streams);
+        if (!streams)
+            return no_memory(error);
+        self->streams = streams;
+        streams[i] = i ? twin_stream(part) : 0;
+    }
+    return AR_OK;
+}
+
+void player_close(struct player *self)
+{
+    trace_close(self->source);
+    free(self->blocks);
+    free(self->purposes);
+    free(self->streams);
+    free(self->pools);
+    *self = (struct player){0};
+}
+
+/* ---- one event ---- */
+
+static uint32_t stream_of(const struct player *self, uint32_t stream)
+{
+    return stream < self->stream_count ? self->streams[stream] : 0;
+}
+
+static uint32_t pool_of(struct player *self, const struct trace_attributes *keys)
+{
+    if (!keys->pool)
+        return 0;
+    uint32_t *pools =
+        ar_array_reach(self->pools, &self->pool_count, keys->pool, sizeof *self->pools);
+    if (!pools)
+        return 0;
+    self->pools = pools;
+    if (!pools[keys->pool])
+        pools[keys->pool] = twin_pool(self->part, keys->mempool);
+    return pools[keys->pool];
+}
+
+static struct player_block *block_at(struct player *self, uint32_t slot)
+{
+    struct player_block *blocks =
+        ar_array_reach(self->blocks, &self->block_count, slot, sizeof *self->blocks);
+    if (blocks)
+        self->blocks = blocks;
+    return blocks ? &blocks[slot] : NULL;
+}
+
+static const struct trace_attributes *keys_of(struct player *self, const struct trace_event *event)
+{
+    static const struct trace_attributes none = {0};
+    return event->attributes ? trace_attributes_of(self->source, event->attributes) : &none;
+}
+
+static uint8_t purpose_of(const struct player *self, uint64_t id, const char *tag)
+{
+    uint8_t purpose = PLAYER_BLOCK;
+    if (purposes_of_tag(tag, &purpose))
+        return purpose;
+    return id < self->purpose_count ? self->purposes[id] : PLAYER_BLOCK;
+}
+
+/* What the program has asked for, without the request. */
+static struct player_block *note_request(struct player *self, const struct trace_event *event)
+{
+    struct player_block *block = block_at(self, event->slot);
+    if (!block)
+        return NULL;
+    const struct trace_attributes *keys = keys_of(self, event);
+    *block = (struct player_block){
+        .block = {.bytes = event->value, .pinned = keys->space == TRACE_SPACE_PINNED},
+        .id = event->id,
+        .stream = stream_of(self, event->stream),
+        .pool = pool_of(self, keys),
+        .tag = keys->tag,
+        .purpose = purpose_of(self, event->id, keys->tag),
+        .known = true,
+    };
+    return block;
+}
+
+static void ask(struct player *self, struct player_block *block, uint64_t alignment, bool may_fail)
+{
+    const struct twin_request request = {
+        .bytes = block->block.bytes,
+        .owner = self->owners[block->purpose],
+        .tag = block->tag,
+        .stream = block->stream,
+        .pool = block->pool,
+        .alignment = alignment,
+        .may_fail = may_fail,
+        .pinned = block->block.pinned,
+    };
+    twin_alloc(self->part, &request, &block->block);
+}
+
+static enum ar_status on_request(struct player *self, const struct trace_event *event,
+                                 struct ar_error *error)
+{
+    struct player_block *block = note_request(self, event);
+    if (!block)
+        return no_memory(error);
+    ask(self, block, keys_of(self, event)->align, event->kind == TRACE_PROBE);
+    struct trace_source *source = self->source;
+    if (source->ops->served) {
+        struct trace_served served = {.served = twin_served(self->part, &block->block)};
+        served.granted_bytes = twin_granted_bytes(self->part, &block->block);
+        source->ops->served(source, event, &served);
+    }
+    return AR_OK;
+}
+
+static void on_free(struct player *self, const struct trace_event *event)
+{
+    struct player_block *block = block_at(self, event->slot);
+    if (!block || !block->known)
+        return;
+    if (event->kind == TRACE_FREE_REQUESTED && event->stream != TRACE_NO_STREAM)
+        twin_free_on(self->part, &block->block, stream_of(self, event->stream));
+    else
+        twin_free(self->part, &block->block);
+    twin_free(self->part, &block->copy);
+    block->known = block->away = false;
+}
+
+static void on_trim(struct player *self, const struct trace_event *event)
+{
+    const struct trace_attributes *keys = keys_of(self, event);
+    uint32_t pool = pool_of(self, keys);
+    if (!pool) {
+        twin_trim(self->part);
+        return;
+    }
+    twin_pool_end(self->part, pool);
+    self->pools[keys->pool] = 0; /* a later pass has a pool of its own */
+}
+
+static uint64_t event_number(const struct player *self, uint64_t number)
+{
+    return ((uint64_t)self->part->index + 1) << 40 | number;
+}
+
+static void on_other(struct player *self, const struct trace_event *event)
+{
+    struct twin_part *part = self->part;
+    uint32_t stream = stream_of(self, event->stream);
+    const struct player_block *block;
+    switch (event->kind) {
+    case TRACE_USE:
+        block = block_at(self, event->slot);
+        if (block && block->known)
+            twin_use(part, &block->block, stream);
+        break;
+    case TRACE_KERNEL:
+        twin_kernel(part, stream, event->value);
+        break;
+    case TRACE_RECORD:
+        twin_record(part, event_number(self, event->value), stream);
+        break;
+    case TRACE_WAIT:
+        twin_wait(part, stream, event_number(self, event->value));
+        break;
+    case TRACE_SYNC:
+        twin_sync(part);
+        break;
+    case TRACE_TRIM:
+        on_trim(self, event);
+        break;
+    case TRACE_OUTSIDE:
+        twin_outside(part, self->outside_owner, event->value);
+        break;
+    default:
+        break;
+    }
+}
+
+static enum ar_status play(struct player *self, const struct trace_event *event,
+                           struct ar_error *error)
+{
+    switch (event->kind) {
+    case TRACE_ALLOC:
+    case TRACE_PROBE:
+        return on_request(self, event, error);
+    case TRACE_FREE_REQUESTED:
+        on_free(self, event);
+        return AR_OK;
+    case TRACE_FREE_COMPLETED:
+        if (event->flags & TRACE_WHOLE)
+            on_free(self, event);
+        return AR_OK;
+    default:
+        on_other(self, event);
+        return AR_OK;
+    }
+}
+
+/* ---- passes ---- */
+
+static enum ar_status next_event(struct player *self, const struct trace_event **event,
+                                 struct ar_error *error)
+{
+    *event = NULL;
+    if (!self->count) {
+        enum ar_status status = trace_next(self->source, &self->events, &self->count, error);
+        if (status != AR_OK)
+            return status;
+    }
+    self->ended = !self->count;
+    if (self->ended)
+        return AR_OK;
+    *event = self->events++;
+    self->count--;
+    self->played++;
+    return AR_OK;
+}
+
+static bool ends_step(const struct trace_event *event)
+{
+    return event->kind == TRACE_MARK && event->flags & TRACE_STEP;
+}
+
+/* The blocks of the program at the begin of the step `repeat`, without any request. */
+static enum ar_status skip_steps(struct player *self, struct ar_error *error)
+{
+    enum ar_status status = trace_rewind(self->source, error);
+    self->count = 0;
+    self->played = self->step = 0;
+    self->ended = false;
+    while (status == AR_OK && self->step + 1 < self->repeat) {
+        const struct trace_event *event;
+        status = next_event(self, &event, error);
+        if (status != AR_OK || !event)
+            return status;
+        if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
+            if (!note_request(self, event))
+                return no_memory(error);
+        } else if (event->kind == TRACE_FREE_REQUESTED ||
+                   (event->kind == TRACE_FREE_COMPLETED && event->flags & TRACE_WHOLE)) {
+            self->blocks[event->slot].known = false;
+        }
+        self->step += ends_step(event);
+    }
+    return status;
+}
+
+/* Whether the held block `old` can be the block that the program has at the begin of the step. */
+static bool matches(const struct player_block *old, const struct player_block *wanted, bool same_id)
+{
+    if (!old->known || !wanted->known || wanted->block.held || wanted->away)
+        return false;
+    if (same_id)
+        return old->id == wanted->id;
+    return old->block.bytes == wanted->block.bytes && old->stream == wanted->stream &&
+           old->pool == wanted->pool && old->block.pinned == wanted->block.pinned;
+}
+
+static void take_over(struct player_block *old, struct player_block *wanted)
+{
+    wanted->block = old->block;
+    wanted->copy = old->copy;
+    wanted->away = old->away;
+    *old = (struct player_block){0};
+}
+
+/* By sizes: both lists are in the order of bytes, then of ids. */
+static int by_bytes(const void *a, const void *b)
+{
+    const struct player_block *const *left = a, *const *right = b;
+    uint64_t left_bytes = (*left)->block.bytes, right_bytes = (*right)->block.bytes;
+    if (left_bytes != right_bytes)
+        return left_bytes < right_bytes ? -1 : 1;
+    return (*left)->id < (*right)->id ? -1 : (*left)->id > (*right)->id;
+}
+
+static size_t list_known(struct player_block *blocks, size_t count, struct player_block **list)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++)
+        if (blocks[i].known && !blocks[i].away)
+            list[found++] = &blocks[i];
+    qsort(list, found, sizeof *list, by_bytes);
+    return found;
+}
+
+static void match_sizes(struct player_block **olds, size_t old_count, struct player_block **wanted,
+                        size_t wanted_count)
+{
+    for (size_t i = 0, j = 0; i < wanted_count && j < old_count;) {
+        uint64_t wanted_bytes = wanted[i]->block.bytes, old_bytes = olds[j]->block.bytes;
+        if (wanted[i]->block.held || wanted[i]->away || wanted_bytes < old_bytes) {
+            i++;
+        } else if (old_bytes < wanted_bytes || !olds[j]->known) {
+            j++;
+        } else {
+            if (matches(olds[j], wanted[i], false))
+                take_over(olds[j], wanted[i++]);
+            j++;
+        }
+    }
+}
+
+/* Frees what the program has too much, and allocates what it lacks. */
+static enum ar_status exchange(struct player *self, struct player_block *olds, size_t old_count,
+                               struct ar_error *error)
+{
+    size_t room = old_count + self->block_count + 1;
+    struct player_block **lists = malloc(2 * room * sizeof(struct player_block *));
+    if (!lists)
+        return no_memory(error);
+    for (size_t i = 0; i < old_count && i < self->block_count; i++)
+        if (matches(&olds[i], &self->blocks[i], true))
+            take_over(&olds[i], &self->blocks[i]);
+    size_t old_known = list_known(olds, old_count, lists);
+    size_t wanted = list_known(self->blocks, self->block_count, lists + room);
+    match_sizes(lists, old_known, lists + room, wanted);
+    for (size_t i = 0; i < old_count; i++) {
+        twin_free(self->part, &olds[i].block);
+        twin_free(self->part, &olds[i].copy);
+    }
+    for (size_t i = 0; i < wanted; i++) {
+        struct player_block *block = lists[room + i];
+        if (!block->block.held && !block->away)
+            ask(self, block, 0, false);
+    }
+    free(lists);
+    return AR_OK;
+}
+
+/* Begins a pass at the step `repeat`. */
+static enum ar_status begin_again(struct player *self, struct ar_error *error)
+{
+    size_t old_count = self->block_count;
+    struct player_block *olds = self->blocks;
+    self->blocks = NULL;
+    self->block_count = 0;
+    enum ar_status status = skip_steps(self, error);
+    if (status == AR_OK)
+        status = exchange(self, olds, old_count, error);
+    free(olds);
+    return status;
+}
+
+enum ar_status player_load(struct player *self, struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    if (self->source->ops->served && !self->step)
+        return player_step(self, error);
+    while (status == AR_OK && self->played < self->load_end && !twin_over(self->part)) {
+        const struct trace_event *event;
+        status = next_event(self, &event, error);
+        if (status != AR_OK || !event)
+            break;
+        status = play(self, event, error);
+    }
+    return status;
+}
+
+enum ar_status player_step(struct player *self, struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    if (self->ended || (self->steps && self->step >= self->steps))
+        status = begin_again(self, error);
+    bool any = false;
+    while (status == AR_OK && !twin_over(self->part)) {
+        const struct trace_event *event;
+        status = next_event(self, &event, error);
+        if (status != AR_OK)
+            break;
+        if (!event && !any) { /* a workload that ends with its last step */
+            any = true;
+            status = begin_again(self, error);
+            continue;
+        }
+        if (!event)
+            break;
+        any = true;
+        if (ends_step(event)) {
+            self->step++;
+            break;
+        }
+        status = play(self, event, error);
+    }
+    twin_step(self->part);
+    return status;
+}
+
+enum ar_status player_reset(struct player *self, struct ar_error *error)
+{
+    for (size_t i = 0; i < self->block_count; i++) {
+        twin_free(self->part, &self->blocks[i].block);
+        twin_free(self->part, &self->blocks[i].copy);
+    }
+    free(self->blocks);
+    self->blocks = NULL;
+    self->block_count = self->count = 0;
+    self->played = self->step = 0;
+    self->ended = false;
+    return trace_rewind(self->source, error);
+}
+
+/* ---- offload ---- */
+
+static int by_id(const void *a, const void *b)
+{
+    const struct player_block *const *left = a, *const *right = b;
+    return (*left)->id < (*right)->id ? -1 : (*left)->id > (*right)->id;
+}
+
+void player_each(struct player *self, unsigned purposes,
+                 void (*take)(void *argument, struct player_block *block), void *argument)
+{
+    struct player_block **list = malloc((self->block_count + 1) * sizeof(struct player_block *));
+    size_t count = 0;
+    if (!list)
+        return;
+    for (size_t i = 0; i < self->block_count; i++)
+        if (self->blocks[i].known && purposes >> self->blocks[i].purpose & 1)
+            list[count++] = &self->blocks[i];
+    qsort(list, count, sizeof *list, by_id);
+    for (size_t i = 0; i < count; i++)
+        take(argument, list[i]);
+    free(list);
+}
+
+struct moving {
+    struct player *player;
+    bool pinned;
+    uint32_t owner;
+};
+
+static void move_off(void *argument, struct player_block *block)
+{
+    const struct moving *moving = argument;
+    struct twin_part *part = moving->player->part;
+    if (!block->block.held || block->block.pinned)
+        return;
+    if (moving->pinned) {
+        const struct twin_request request = {
+            .bytes = block->block.bytes, .owner = moving->owner, .tag = block->tag, .pinned = true};
+        twin_alloc(part, &request, &block->copy);
+    }
+    twin_free(part, &block->block);
+    block->away = true;
+}
+
+static void move_on(void *argument, struct player_block *block)
+{
+    const struct moving *moving = argument;
+    if (!block->away)
+        return;
+    block->away = false;
+    ask(moving->player, block, 0, false);
+    twin_free(moving->player->part, &block->copy);
+}
+
+void player_offload(struct player *self, unsigned purposes, bool pinned)
+{
+    struct moving moving = {self, pinned, twin_owner(self->part, "offloaded copies")};
+    player_each(self, purposes, move_off, &moving);
+}
+
+void player_onload(struct player *self, unsigned purposes)
+{
+    struct moving moving = {self, false, 0};
+    player_each(self, purposes, move_on, &moving);
+}
+
+bool player_is_away(const struct player *self, unsigned purposes)
+{
+    for (size_t i = 0; i < self->block_count; i++)
+        if (self->blocks[i].known && self->blocks[i].away &&
+            purposes >> self->blocks[i].purpose & 1)
+            return true;
+    return false;
+}

@@ -1,0 +1,85 @@
+/* Plays a workload (a recording, a traced program, a generator) as the requests of a part.
+ *
+ * 1. Blocks get a purpose. A tag of the workload decides if it names one. Else the lifetime does:
+ *    a block that no end of a step finds live is an activation. One from the first step that is
+ *    live at the last is a weight, or a state of the optimizer if it comes after the first
+ *    gradient (after the peak, if there are no gradients). A block that lives over one end of a
+ *    step is a gradient. The rest are other state.
+ * 2. After its last step the workload is played again from the step `repeat`. The blocks that the
+ *    program had at the begin of that step and those that it has now are compared: blocks of the
+ *    same size take each other's place, others are freed or allocated.
+ * 3. Blocks can be away (offloaded): they are freed, and allocated again by player_onload. */
+#ifndef SIM_TWIN_PARTS_PLAYER_H
+#define SIM_TWIN_PARTS_PLAYER_H
+
+#include "sim/twin/part.h"
+#include "workloads/trace/source.h"
+
+enum player_purpose {
+    PLAYER_ACTIVATION,
+    PLAYER_WEIGHT,
+    PLAYER_GRADIENT,
+    PLAYER_OPTIMIZER,
+    PLAYER_STATE,
+    PLAYER_BLOCK, /* not known: the workload adapts itself to the policy */
+    PLAYER_PURPOSES
+};
+#define PLAYER_ALL ((1u << PLAYER_PURPOSES) - 1)
+
+extern const char *const player_purpose_names[PLAYER_PURPOSES];
+
+struct player_block {
+    struct twin_block block;
+    struct twin_block copy; /* in pinned memory, while it is away */
+    uint64_t id;            /* of the workload */
+    uint32_t stream, pool;
+    const char *tag;
+    uint8_t purpose;
+    bool known, away; /* known: the program has the block */
+};
+
+struct player {
+    struct twin_part *part;
+    struct trace_source *source;
+    const struct trace_event *events; /* pulled and not played */
+    size_t count;
+    uint64_t played;             /* events of this pass */
+    struct player_block *blocks; /* by slot of the workload */
+    size_t block_count;
+    uint8_t *purposes; /* by id; enum player_purpose */
+    size_t purpose_count;
+    uint64_t load_end; /* event after the last weight */
+    uint64_t steps;    /* in a pass; 0: not known, or no steps */
+    uint64_t repeat;   /* the step from which later passes begin, from 1 */
+    uint64_t step;     /* ended in this pass */
+    uint32_t owners[PLAYER_PURPOSES];
+    uint32_t outside_owner;
+    uint32_t *streams, *pools; /* of the process, by those of the workload */
+    size_t stream_count, pool_count;
+    bool ended; /* the pass */
+};
+
+/* In create. Takes over the source, also if it fails. */
+enum ar_status player_open(struct player *self, struct twin_part *part, struct trace_source *source,
+                           uint64_t repeat, struct ar_error *error) AR_STATUS_CHECKED;
+void player_close(struct player *self); /* a zeroed struct is fine */
+
+/* Plays the workload until its weights are there. */
+enum ar_status player_load(struct player *self, struct ar_error *error) AR_STATUS_CHECKED;
+/* Plays one step. */
+enum ar_status player_step(struct player *self, struct ar_error *error) AR_STATUS_CHECKED;
+/* Frees all blocks. The next step is the first one of a new pass. */
+enum ar_status player_reset(struct player *self, struct ar_error *error) AR_STATUS_CHECKED;
+
+/* Frees the live blocks of these purposes (a bit for each); `pinned`: their copies are in pinned
+ * host memory. */
+void player_offload(struct player *self, unsigned purposes, bool pinned);
+void player_onload(struct player *self, unsigned purposes);
+/* Whether a block of these purposes is away. */
+bool player_is_away(const struct player *self, unsigned purposes);
+
+/* The live blocks of a purpose in the order of their requests: calls `take` for each. */
+void player_each(struct player *self, unsigned purposes,
+                 void (*take)(void *argument, struct player_block *block), void *argument);
+
+#endif

@@ -1,0 +1,184 @@
+#include "sim/twin/parts/purposes.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/array.h"
+
+/* Parts of tags, in lower case. The first that is found counts. "autograd" is PyTorch's category
+ * of saved tensors (torch.profiler memory timeline). */
+static const struct {
+    const char *part;
+    enum player_purpose purpose;
+} words[] = {
+    {"autograd", PLAYER_ACTIVATION},  {"activation", PLAYER_ACTIVATION},
+    {"temporary", PLAYER_ACTIVATION}, {"scratch", PLAYER_ACTIVATION},
+    {"grad", PLAYER_GRADIENT},        {"optim", PLAYER_OPTIMIZER},
+    {"exp_avg", PLAYER_OPTIMIZER},    {"moment", PLAYER_OPTIMIZER},
+    {"param", PLAYER_WEIGHT},         {"weight", PLAYER_WEIGHT},
+};
+
+bool purposes_of_tag(const char *tag, uint8_t *purpose)
+{
+    char lower[64];
+    size_t length = 0;
+    if (!tag)
+        return false;
+    for (; tag[length] && length + 1 < sizeof lower; length++)
+        lower[length] = (char)tolower((unsigned char)tag[length]);
+    lower[length] = '\0';
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strstr(lower, words[i].part)) {
+            *purpose = (uint8_t)words[i].purpose;
+            return true;
+        }
+    return false;
+}
+
+/* A block by its id. */
+struct life {
+    uint64_t event;
+    uint32_t born, died; /* steps that had ended; died UINT32_MAX: never */
+};
+
+struct reading {
+    struct player *player;
+    struct life *lives; /* by id */
+    size_t life_count;
+    uint64_t *ids; /* by slot */
+    size_t slot_count;
+    uint64_t *bytes; /* by slot, of live blocks */
+    size_t bytes_count;
+    uint64_t events, live_bytes;
+    uint64_t peak_bytes, peak_event; /* of the first step */
+    uint32_t steps;
+};
+
+static bool on_request(struct reading *self, const struct trace_event *event)
+{
+    struct life *lives =
+        ar_array_reach(self->lives, &self->life_count, event->id, sizeof *self->lives);
+    if (!lives)
+        return false;
+    self->lives = lives;
+    uint64_t *ids = ar_array_reach(self->ids, &self->slot_count, event->slot, sizeof *self->ids);
+    if (!ids)
+        return false;
+    self->ids = ids;
+    uint64_t *bytes =
+        ar_array_reach(self->bytes, &self->bytes_count, event->slot, sizeof *self->bytes);
+    if (!bytes)
+        return false;
+    self->bytes = bytes;
+    lives[event->id] = (struct life){self->events, self->steps, UINT32_MAX};
+    ids[event->slot] = event->id;
+    bytes[event->slot] = event->value;
+    self->live_bytes += event->value;
+    if (!self->steps && self->live_bytes > self->peak_bytes) {
+        self->peak_bytes = self->live_bytes;
+        self->peak_event = self->events;
+    }
+    return true;
+}
+
+static bool is_free(const struct trace_event *event)
+{
+    return event->kind == TRACE_FREE_REQUESTED ||
+           (event->kind == TRACE_FREE_COMPLETED && event->flags & TRACE_WHOLE);
+}
+
+static enum ar_status read_all(struct reading *self, struct ar_error *error)
+{
+    struct trace_source *source = self->player->source;
+    while (self->events < PURPOSES_EVENTS) {
+        const struct trace_event *events;
+        size_t count;
+        enum ar_status status = trace_next(source, &events, &count, error);
+        if (status != AR_OK || !count) {
+            self->player->steps = self->steps;
+            return status;
+        }
+        for (size_t i = 0; i < count; i++, self->events++) {
+            const struct trace_event *event = &events[i];
+            if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
+                if (!on_request(self, event))
+                    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a workload");
+            } else if (is_free(event) && event->slot < self->slot_count) {
+                self->lives[self->ids[event->slot]].died = self->steps;
+                self->live_bytes -= self->bytes[event->slot];
+            } else if (event->kind == TRACE_MARK && event->flags & TRACE_STEP) {
+                self->steps++;
+            }
+        }
+    }
+    return AR_OK;
+}
+
+/* A block that one end of a step finds live: a gradient, if it goes on like that. */
+static bool is_gradient(const struct reading *self, const struct life *life)
+{
+    if (life->born >= self->steps) /* after the last end */
+        return false;
+    if (life->died >= self->steps)
+        return life->born + 1 == self->steps && self->steps > 1;
+    return life->died == life->born + 1;
+}
+
+/* The event that divides weights from states of the optimizer. */
+static uint64_t boundary(const struct reading *self)
+{
+    for (size_t i = 0; i < self->life_count; i++) {
+        const struct life *life = &self->lives[i];
+        if (!life->born && is_gradient(self, life) && life->died < self->steps)
+            return life->event;
+    }
+    return self->peak_event;
+}
+
+static enum player_purpose purpose_of(const struct reading *self, const struct life *life,
+                                      uint64_t boundary_event)
+{
+    if (!self->steps)
+        return life->died == UINT32_MAX ? PLAYER_WEIGHT : PLAYER_ACTIVATION;
+    if (life->born == life->died || life->born >= self->steps)
+        return PLAYER_ACTIVATION;
+    if (life->born == 0 && life->died >= self->steps)
+        return life->event < boundary_event ? PLAYER_WEIGHT : PLAYER_OPTIMIZER;
+    return is_gradient(self, life) ? PLAYER_GRADIENT : PLAYER_STATE;
+}
+
+static enum ar_status judge(struct reading *self, struct ar_error *error)
+{
+    struct player *player = self->player;
+    uint64_t at = boundary(self);
+    player->purposes = malloc(self->life_count + 1);
+    if (!player->purposes)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a workload");
+    player->purpose_count = self->life_count;
+    for (size_t i = 0; i < self->life_count; i++) {
+        player->purposes[i] = (uint8_t)purpose_of(self, &self->lives[i], at);
+        bool is_weight = player->purposes[i] == PLAYER_WEIGHT && self->steps;
+        if (is_weight && self->lives[i].event >= player->load_end)
+            player->load_end = self->lives[i].event + 1;
+    }
+    return AR_OK;
+}
+
+enum ar_status purposes_find(struct player *player, struct ar_error *error)
+{
+    if (player->source->ops->served) {
+        player->repeat = 1;
+        return AR_OK;
+    }
+    struct reading self = {.player = player};
+    enum ar_status status = read_all(&self, error);
+    if (status == AR_OK)
+        status = judge(&self, error);
+    if (self.steps < player->repeat)
+        player->repeat = self.steps ? self.steps : 1;
+    free(self.lives);
+    free(self.ids);
+    free(self.bytes);
+    return status;
+}

@@ -1,0 +1,353 @@
+/* A trainer: its requests come from a recording, a traced program or a generator, or from the sizes
+ * of its weights, gradients, states and activations.
+ *
+ * What it holds can be offloaded to the host and brought back, sleep in a region
+ * (torch_memory_saver around the trainer), and be sent to an engine. Weights are sent in buckets, as
+ * trainers of reinforcement learning do: a bucket is gathered in a block of its own, which is freed
+ * when the engine has it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "sim/twin/parts/plan.h"
+#include "sim/twin/parts/player.h"
+#include "workloads/workload.h"
+
+enum { OFFLOAD_PAGEABLE, OFFLOAD_PINNED };
+enum { REGION_NONE, REGION_SAVER, REGION_PRELOAD };
+
+struct values {
+    const char *workload, *evaluate;
+    uint64_t repeat_from;
+    struct plan plan;
+    int offload_to, region;
+    bool backup;
+    uint64_t update_bucket_bytes, shards;
+};
+
+struct trainer {
+    struct twin_part base;
+    struct player player, evaluation;
+    uint64_t steps_left; /* of the action that runs */
+};
+
+static const struct ar_option options[] = {
+    {"workload", AR_OPTION_TEXT, offsetof(struct values, workload), NULL, 0, 0, NULL,
+     "a recording, a traced program or a generator; else the sizes below are used"},
+    {"repeat_from", AR_OPTION_COUNT, offsetof(struct values, repeat_from), "2", 1, 1e9, NULL,
+     "the step of the workload that follows its last one"},
+    {"evaluate", AR_OPTION_TEXT, offsetof(struct values, evaluate), NULL, 0, 0, NULL,
+     "the workload of the action evaluate"},
+    {"layers", AR_OPTION_COUNT, offsetof(struct values, plan.layers), "32", 1, 1e5, NULL,
+     "number of layers; all sizes are divided among them"},
+    {"weights", AR_OPTION_BYTES, offsetof(struct values, plan.weights_bytes), "0", 0, 0, NULL,
+     "bytes of the weights on this card"},
+    {"gradients", AR_OPTION_BYTES, offsetof(struct values, plan.gradients_bytes), "0", 0, 0, NULL,
+     "bytes of the gradients on this card"},
+    {"optimizer", AR_OPTION_BYTES, offsetof(struct values, plan.optimizer_bytes), "0", 0, 0, NULL,
+     "bytes of the states of the optimizer on this card"},
+    {"activations", AR_OPTION_BYTES, offsetof(struct values, plan.activations_bytes), "0", 0, 0,
+     NULL, "bytes of the activations that the backward pass needs"},
+    {"workspace", AR_OPTION_BYTES, offsetof(struct values, plan.workspace_bytes), "0", 0, 0, NULL,
+     "bytes that each layer needs while it runs"},
+    {"layer_ns", AR_OPTION_COUNT, offsetof(struct values, plan.layer_ns), "1000000", 0, 1e12, NULL,
+     "nanoseconds of a layer's kernel"},
+    {"offload_to", AR_OPTION_CHOICE, offsetof(struct values, offload_to), "pageable", 0, 0,
+     "pageable|pinned", "host memory of the action offload"},
+    {"region", AR_OPTION_CHOICE, offsetof(struct values, region), "none", 0, 0,
+     "none|saver|preload",
+     "all of its memory is in a region of torch_memory_saver (saver: with pools; preload: the "
+     "version without)"},
+    {"backup", AR_OPTION_BOOL, offsetof(struct values, backup), "true", 0, 0, NULL,
+     "the action sleep copies the region to pinned host memory"},
+    {"update_bucket", AR_OPTION_BYTES, offsetof(struct values, update_bucket_bytes), "0", 0, 0,
+     NULL, "bytes of weights that `update` gathers at a time; 0: one tensor"},
+    {"shards", AR_OPTION_COUNT, offsetof(struct values, shards), "1", 1, 65536, NULL,
+     "the weights of this card are one of so many shards; `update` gathers all"},
+    {0},
+};
+
+enum {
+    ACTION_LOAD,
+    ACTION_TRAIN,
+    ACTION_EVALUATE,
+    ACTION_OFFLOAD,
+    ACTION_ONLOAD,
+    ACTION_SLEEP,
+    ACTION_WAKE,
+    ACTION_UPDATE,
+    ACTION_FREE,
+};
+
+#define WHAT "[weights|gradients|optimizer|state|all]"
+
+static const struct twin_action actions[] = {
+    {"load", NULL, "allocates the weights", 0, 0},
+    {"train", "[STEPS]", "trains for so many steps; without a number one", 0, 1},
+    {"evaluate", NULL, "plays the workload `evaluate` once", 0, 0},
+    {"offload", WHAT, "moves what it holds between steps to the host", 0, 8},
+    {"onload", WHAT, "moves it back", 0, 8},
+    {"sleep", NULL, "its region sleeps", 0, 0},
+    {"wake", NULL, "its region wakes", 0, 0},
+    {"update", "PART", "sends the weights to another part", 1, 1},
+    {"free", NULL, "frees everything; the next action begins anew", 0, 0},
+    {0},
+};
+
+static struct trainer *of(struct twin_part *base)
+{
+    return (struct trainer *)base;
+}
+
+static enum ar_status open_player(struct trainer *self, struct player *player, const char *text,
+                                  uint64_t repeat, struct ar_error *error)
+{
+    const struct values *values = self->base.values;
+    struct trace_source *source = NULL;
+    enum ar_status status = text ? workload_open_single(text, &source, error)
+                                 : plan_open(&values->plan, &source, error);
+    return status == AR_OK ? player_open(player, &self->base, source, repeat, error) : status;
+}
+
+static enum ar_status trainer_create(struct twin_part *base, struct ar_error *error)
+{
+    struct trainer *self = of(base);
+    const struct values *values = base->values;
+    if (!values->workload && !values->plan.weights_bytes)
+        return ar_error_set(error, AR_INVALID,
+                            "it needs its requests; write workload = FILE, or weights = 16GiB and "
+                            "the other sizes");
+    enum ar_status status =
+        open_player(self, &self->player, values->workload, values->repeat_from, error);
+    if (status == AR_OK && values->evaluate)
+        status = open_player(self, &self->evaluation, values->evaluate, 1, error);
+    return status;
+}
+
+/* ---- actions ---- */
+
+static enum ar_status read_what(const struct twin_call *call, unsigned *what,
+                                struct ar_error *error)
+{
+    *what = call->argument_count ? 0 : PLAYER_ALL;
+    for (size_t i = 0; i < call->argument_count; i++) {
+        const char *word = call->arguments[i];
+        unsigned purpose = 0;
+        while (purpose < PLAYER_PURPOSES && strcmp(player_purpose_names[purpose], word) != 0)
+            purpose++;
+        if (strcmp(word, "all") == 0)
+            *what = PLAYER_ALL;
+        else if (purpose < PLAYER_PURPOSES)
+            *what |= 1u << purpose;
+        else
+            return ar_error_set(error, AR_INVALID, "\"%.60s\" is not one of %s", word, WHAT);
+    }
+    return AR_OK;
+}
+
+static enum ar_status check_home(const struct trainer *self, struct ar_error *error)
+{
+    if (!player_is_away(&self->player, PLAYER_ALL))
+        return AR_OK;
+    return ar_error_set(error, AR_INVALID,
+                        "a part of what it trains is offloaded; write onload before it");
+}
+
+static enum ar_status begin_region(struct trainer *self, struct ar_error *error)
+{
+    const struct values *values = self->base.values;
+    if (values->region == REGION_NONE)
+        return AR_OK;
+    const struct twin_region region = {.kind = values->region == REGION_SAVER ? TWIN_REGION_SAVER
+                                                                              : TWIN_REGION_PRELOAD,
+                                       .tag = self->base.name,
+                                       .backup = values->backup};
+    return twin_region_begin(&self->base, &region, error);
+}
+
+static void end_region(struct trainer *self)
+{
+    const struct values *values = self->base.values;
+    if (values->region != REGION_NONE)
+        twin_region_end(&self->base);
+}
+
+static enum ar_status train(struct trainer *self, const struct twin_call *call, bool *more,
+                            struct ar_error *error)
+{
+    enum ar_status status = check_home(self, error);
+    if (status == AR_OK && !call->turn) {
+        self->steps_left = 1;
+        if (call->argument_count)
+            status = ar_count_parse(call->arguments[0], &self->steps_left, error);
+    }
+    if (status != AR_OK || !self->steps_left)
+        return status;
+    status = player_step(&self->player, error);
+    *more = --self->steps_left > 0;
+    return status;
+}
+
+static enum ar_status evaluate(struct trainer *self, struct ar_error *error)
+{
+    const struct values *values = self->base.values;
+    struct player *player = &self->evaluation;
+    if (!values->evaluate)
+        return ar_error_set(error, AR_INVALID,
+                            "the trainer has no workload for it; write evaluate = FILE");
+    enum ar_status status;
+    do
+        status = player_step(player, error);
+    while (status == AR_OK && !player->ended && player->steps && player->step < player->steps &&
+           !twin_over(&self->base));
+    return status == AR_OK ? player_reset(player, error) : status;
+}
+
+struct sending {
+    struct trainer *trainer;
+    struct twin_part *peer;
+    uint64_t left_bytes;   /* of all weights */
+    uint64_t bucket_bytes; /* collected and not sent */
+    enum ar_status status;
+    struct ar_error *error;
+};
+
+static void send_bucket(struct sending *self)
+{
+    struct twin_part *part = &self->trainer->base;
+    struct twin_block bucket;
+    uint64_t bytes = self->bucket_bytes;
+    self->bucket_bytes = 0;
+    self->left_bytes -= bytes;
+    twin_alloc_for(part, bytes, "update bucket", &bucket);
+    if (self->status == AR_OK)
+        self->status = twin_send(part, self->peer, bytes, !self->left_bytes, self->error);
+    twin_free(part, &bucket);
+}
+
+static void add_weight(void *argument, struct player_block *block)
+{
+    struct sending *self = argument;
+    const struct values *values = self->trainer->base.values;
+    uint64_t bytes = block->block.bytes * values->shards;
+    if (self->bucket_bytes && self->bucket_bytes + bytes > values->update_bucket_bytes)
+        send_bucket(self);
+    self->bucket_bytes += bytes;
+}
+
+static void sum_weight(void *argument, struct player_block *block)
+{
+    *(uint64_t *)argument += block->block.bytes;
+}
+
+static uint64_t trainer_weights_bytes(struct twin_part *base)
+{
+    uint64_t bytes = 0;
+    player_each(&of(base)->player, 1u << PLAYER_WEIGHT, sum_weight, &bytes);
+    return bytes;
+}
+
+static enum ar_status update(struct trainer *self, const struct twin_call *call,
+                             struct ar_error *error)
+{
+    const struct values *values = self->base.values;
+    struct sending sending = {.trainer = self, .error = error};
+    if (player_is_away(&self->player, 1u << PLAYER_WEIGHT))
+        return ar_error_set(error, AR_INVALID,
+                            "its weights are offloaded; write onload weights before it");
+    sending.peer = twin_peer(&self->base, call->arguments[0], error);
+    if (!sending.peer)
+        return AR_INVALID;
+    sending.left_bytes = trainer_weights_bytes(&self->base) * values->shards;
+    player_each(&self->player, 1u << PLAYER_WEIGHT, add_weight, &sending);
+    if (sending.bucket_bytes)
+        send_bucket(&sending);
+    return sending.status;
+}
+
+static enum ar_status sleep_or_wake(struct trainer *self, bool sleep, struct ar_error *error)
+{
+    const struct values *values = self->base.values;
+    if (values->region == REGION_NONE)
+        return ar_error_set(error, AR_INVALID,
+                            "the trainer's memory is in no region; write region = saver, or use "
+                            "offload");
+    if (sleep)
+        twin_sleep(&self->base, self->base.name, "*");
+    else
+        twin_wake(&self->base, self->base.name);
+    return AR_OK;
+}
+
+static enum ar_status move(struct trainer *self, const struct twin_call *call,
+                           struct ar_error *error)
+{
+    const struct values *values = self->base.values;
+    unsigned what;
+    enum ar_status status = read_what(call, &what, error);
+    if (status != AR_OK)
+        return status;
+    if (call->action == ACTION_OFFLOAD)
+        player_offload(&self->player, what, values->offload_to == OFFLOAD_PINNED);
+    else
+        player_onload(&self->player, what);
+    return AR_OK;
+}
+
+/* The actions that make requests of the trainer's own memory. */
+static enum ar_status act_in_region(struct trainer *self, const struct twin_call *call, bool *more,
+                                    struct ar_error *error)
+{
+    switch (call->action) {
+    case ACTION_LOAD:
+        return player_load(&self->player, error);
+    case ACTION_TRAIN:
+        return train(self, call, more, error);
+    case ACTION_EVALUATE:
+        return evaluate(self, error);
+    default:
+        return move(self, call, error);
+    }
+}
+
+static enum ar_status trainer_act(struct twin_part *base, const struct twin_call *call, bool *more,
+                                  struct ar_error *error)
+{
+    struct trainer *self = of(base);
+    switch (call->action) {
+    case ACTION_SLEEP:
+    case ACTION_WAKE:
+        return sleep_or_wake(self, call->action == ACTION_SLEEP, error);
+    case ACTION_UPDATE:
+        return update(self, call, error);
+    case ACTION_FREE:
+        return player_reset(&self->player, error);
+    default:
+        break;
+    }
+    enum ar_status status = begin_region(self, error);
+    if (status == AR_OK) {
+        status = act_in_region(self, call, more, error);
+        end_region(self);
+    }
+    return status;
+}
+
+static void trainer_destroy(struct twin_part *base)
+{
+    player_close(&of(base)->player);
+    player_close(&of(base)->evaluation);
+}
+
+const struct twin_part_ops trainer_part = {
+    .kind = "trainer",
+    .summary = "a training: from a recording, a traced program, a generator, or its sizes",
+    .options = options,
+    .values_bytes = sizeof(struct values),
+    .part_bytes = sizeof(struct trainer),
+    .actions = actions,
+    .create = trainer_create,
+    .act = trainer_act,
+    .weights_bytes = trainer_weights_bytes,
+    .destroy = trainer_destroy,
+};
