@@ -218,11 +218,13 @@ enum twin_region_kind {
 struct twin_region {
     enum twin_region_kind kind;
     const char *tag;
-    bool backup; /* see `keep` of twin_sleep */
+    bool backup;         /* see `keep` of twin_sleep */
+    const char *release; /* of vLLM or torch_memory_saver; NULL: the newest */
 };
 
 /* Segments that are obtained until twin_region_end are of the region. One region at a time.
- * UNSUPPORTED with the reason if this does not work with the policy or the card. */
+ * NEGATIVE if the real program refuses it with the policy's settings, which act() returns then;
+ * UNSUPPORTED if it has no meaning with the policy or the card. */
 enum ar_status twin_region_begin(struct twin_part *self, const struct twin_region *region,
                                  struct ar_error *error) AR_STATUS_CHECKED;
 void twin_region_end(struct twin_part *self);

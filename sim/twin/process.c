@@ -8,7 +8,6 @@
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
-#include "sim/replay/cause.h"
 #include "sim/twin/run.h"
 
 enum ar_status twin_run_error(struct twin_run *run, enum ar_status status, const char *format, ...)
@@ -265,6 +264,26 @@ static void note_failure(struct twin_process *self, uint64_t bytes, enum replay_
              ar_size_print(free_bytes, free_size, sizeof free_size));
 }
 
+enum replay_cause twin_process_cause(const struct twin_process *self, uint64_t bytes, bool beside)
+{
+    const struct ar_policy_totals *totals = &self->policy->totals;
+    const struct ar_device_counters *counters = &self->device->counters;
+    uint64_t free_bytes, total_bytes, asleep_bytes = self->regions.asleep_bytes;
+    for (size_t i = 0; i < self->account_count; i++)
+        asleep_bytes -= self->accounts[i].asleep_granted_bytes;
+    ar_backing_memory(self->device->backing, &free_bytes, &total_bytes);
+    free_bytes += ar_policy_free_bytes(totals) - asleep_bytes;
+    if (free_bytes >= bytes)
+        return beside ? REPLAY_CAUSE_CACHE : REPLAY_CAUSE_FRAGMENTATION;
+    if ((free_bytes += totals->pending_bytes) >= bytes)
+        return REPLAY_CAUSE_PENDING;
+    if ((free_bytes += counters->others_bytes) >= bytes)
+        return REPLAY_CAUSE_TENANT;
+    if (!beside && free_bytes + counters->outside_bytes >= bytes)
+        return REPLAY_CAUSE_OUTSIDE;
+    return REPLAY_CAUSE_CAPACITY;
+}
+
 /* The replay has stopped at a request that failed. Its last event stays in the feed. */
 static void end_failed_replay(struct twin_process *self)
 {
@@ -276,17 +295,18 @@ static void end_failed_replay(struct twin_process *self)
     if (run->status != AR_OK)
         return;
     note_failed_event(self, &result);
+    if (self->regions.asleep_bytes && !run->failure.pinned)
+        result.cause = twin_process_cause(self, result.first_failed_bytes, false);
     note_failure(self, result.first_failed_bytes, result.cause);
     replay_result_close(&result);
 }
 
-void twin_process_failed(struct twin_process *self, uint64_t bytes, uint32_t account, bool pinned)
+void twin_process_failed(struct twin_process *self, uint64_t bytes, uint32_t account,
+                         enum replay_cause cause)
 {
-    struct cause_ladder ladder;
-    cause_ladder_fill_beside(&ladder, self->policy, self->device);
     self->run->failure.owner = self->accounts[account].owner;
-    self->run->failure.pinned = pinned;
-    note_failure(self, bytes, pinned ? REPLAY_CAUSE_PINNED : cause_of_ladder(&ladder, bytes));
+    self->run->failure.pinned = cause == REPLAY_CAUSE_PINNED;
+    note_failure(self, bytes, cause);
 }
 
 /* Copies of segments that the policy has released. */
@@ -339,7 +359,8 @@ void twin_process_outside(struct twin_process *self, uint32_t account, uint64_t 
     enum ar_status status =
         self->device->ops->outside(self->device, self->outside_bytes - *mine + bytes);
     if (status == AR_REFUSED) {
-        twin_process_failed(self, bytes - *mine, account, false);
+        twin_process_failed(self, bytes - *mine, account,
+                            twin_process_cause(self, bytes - *mine, true));
         return;
     }
     if (status != AR_OK) {

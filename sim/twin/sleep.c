@@ -5,6 +5,7 @@
 
 #include "allocators/policy.h"
 #include "allocators/spec.h"
+#include "sim/twin/rules/compatible.h"
 #include "sim/twin/run.h"
 
 /* The process with everything replayed; NULL: the run is over. */
@@ -16,61 +17,77 @@ static struct twin_process *settled(struct twin_part *self)
     return process->run->over || process->ended ? NULL : process;
 }
 
-/* Whether the policy's spec sets `key` to a true value, as an option or in `conf`. */
-static bool is_expandable(const char *policy)
+/* What the spec of a policy says about expandable segments, and the release of PyTorch. */
+struct policy_facts {
+    bool expandable;
+    uint32_t release;
+};
+
+static struct policy_facts facts_of(const char *policy)
 {
+    struct policy_facts facts = {0};
     struct ar_spec spec;
-    bool found = false;
     if (!policy || ar_spec_parse(policy, &spec, NULL) != AR_OK)
-        return false;
+        return facts;
     const char *option = ar_spec_value(&spec, "expandable_segments");
-    const char *conf = ar_spec_value(&spec, "conf");
+    const char *conf = ar_spec_value(&spec, "conf"), *release = ar_spec_value(&spec, "version");
+    facts.release = release ? compatible_release(release) : 0;
     if (option)
-        found = strcmp(option, "true") == 0 || strcmp(option, "yes") == 0 ||
-                strcmp(option, "on") == 0 || strcmp(option, "1") == 0 || !*option;
+        facts.expandable = !*option || strchr("tTyY1", *option) || strcmp(option, "on") == 0;
     else if (conf)
-        found = strstr(conf, "expandable_segments:True") != NULL;
+        facts.expandable = strstr(conf, "expandable_segments:True") != NULL;
     ar_spec_close(&spec);
-    return found;
+    return facts;
 }
 
-/* Combinations that the real programs refuse, or that have no meaning. */
+/* Expandable segments beside a region: the statement on them, and the bits of the region's pool. */
+static enum ar_status check_expandable(const struct twin_process *process,
+                                       const struct twin_region *region, uint8_t *bits,
+                                       struct ar_error *error)
+{
+    struct policy_facts facts = facts_of(process->setup->policy);
+    struct compatible_releases releases = {{0}};
+    bool pool = region->kind == TWIN_REGION_POOL;
+    *bits = AR_MEMPOOL_PLAIN | AR_MEMPOOL_ALLOCATOR;
+    if (!facts.expandable)
+        return AR_OK;
+    releases.of[COMPATIBLE_TORCH] = facts.release;
+    releases.of[pool ? COMPATIBLE_VLLM : COMPATIBLE_SAVER] =
+        region->release ? compatible_release(region->release) : 0;
+    const struct compatible_statement *found = compatible_find(
+        COMPATIBLE_EXPANDABLE, pool ? COMPATIBLE_SLEEP : COMPATIBLE_SAVER_PRELOAD, &releases);
+    if (found && found->verdict == COMPATIBLE_NO_EFFECT)
+        *bits = AR_MEMPOOL_PLAIN; /* the pool grows by pages, which are of no region */
+    if (!found || found->verdict != COMPATIBLE_REFUSED)
+        return AR_OK;
+    return ar_error_set(error, AR_NEGATIVE, "region %s with expandable_segments: %s (%s)",
+                        region->tag, found->what, found->source);
+}
+
+/* Combinations that the real programs refuse (NEGATIVE), or that have no meaning. */
 static enum ar_status check_region(const struct twin_process *process,
-                                   const struct twin_region *region, struct ar_error *error)
+                                   const struct twin_region *region, uint8_t *bits,
+                                   struct ar_error *error)
 {
     const struct ar_policy_ops *ops = watch_inside(process->policy)->ops;
-    const struct ar_backing *backing = process->device->backing;
-    if (!backing->page_bytes)
+    if (!process->device->backing->page_bytes)
         return ar_error_set(error, AR_UNSUPPORTED,
                             "region %s: card %s has no virtual memory, so nothing can sleep",
                             region->tag, process->device->props.profile);
-    if (ops->capabilities & AR_POLICY_NEEDS_MAPPING)
+    if (!ops->delete_pool && region->kind != TWIN_REGION_PRELOAD)
         return ar_error_set(error, AR_UNSUPPORTED,
-                            "region %s: policy %s maps its own pages, so it obtains no segment "
-                            "that can be put into a region; choose torch",
+                            "region %s: policy %s has no private pools, so the region's memory "
+                            "would serve other requests too; choose torch",
                             region->tag, ops->name);
-    if (strcmp(ops->name, "async") == 0)
+    if (ops->capabilities & (AR_POLICY_NEEDS_MAPPING | AR_POLICY_OPAQUE))
         return ar_error_set(error, AR_UNSUPPORTED,
-                            "region %s: the driver's own pool (policy async) obtains no segment "
-                            "that can be put into a region; choose torch",
-                            region->tag);
+                            "region %s: policy %s obtains no segments that could be put into a "
+                            "region; choose torch",
+                            region->tag, ops->name);
     if (process->regions.open)
         return ar_error_set(error, AR_UNSUPPORTED, "region %s: region %s is open already",
                             region->tag, process->regions.kinds[process->regions.open - 1].tag);
-    if (!is_expandable(process->setup->policy))
-        return AR_OK;
-    if (region->kind == TWIN_REGION_POOL)
-        return ar_error_set(error, AR_UNSUPPORTED,
-                            "region %s: expandable_segments does not work with the MemPool of "
-                            "vLLM's sleep mode (pytorch/pytorch#147851); vLLM asserts this, and "
-                            "later versions turn it off while the pool is in use; leave "
-                            "expandable_segments out",
-                            region->tag);
-    return ar_error_set(error, AR_UNSUPPORTED,
-                        "region %s: torch_memory_saver raises RuntimeError with "
-                        "expandable_segments (_sanity_checks in its entrypoint.py), because it "
-                        "replaces cudaMalloc only; leave expandable_segments out",
-                        region->tag);
+    return check_expandable(process, region, bits, error);
 }
 
 enum ar_status twin_region_begin(struct twin_part *self, const struct twin_region *region,
@@ -79,10 +96,11 @@ enum ar_status twin_region_begin(struct twin_part *self, const struct twin_regio
     struct twin_process *process = settled(self);
     if (!process)
         return AR_OK;
-    enum ar_status status = check_region(process, region, error);
+    uint8_t bits;
+    enum ar_status status = check_region(process, region, &bits, error);
     if (status != AR_OK)
         return ar_error_prefix(error, status, "part %s", self->name);
-    uint32_t pool = twin_pool(self, AR_MEMPOOL_PLAIN);
+    uint32_t pool = twin_pool(self, bits);
     return regions_begin(&process->regions, region, &process->region_pool, pool, error);
 }
 
@@ -191,7 +209,7 @@ static void copy_to_host(struct twin_part *self, struct regions_segment *segment
     enum ar_status status = ar_backing_segment_alloc(&process->pinned_relay.base, segment->bytes,
                                                      &segment->host_address);
     if (status == AR_REFUSED)
-        twin_process_failed(process, segment->bytes, owner, true);
+        twin_process_failed(process, segment->bytes, owner, REPLAY_CAUSE_PINNED);
     else
         device_status(process, status);
 }
@@ -222,14 +240,16 @@ void twin_sleep(struct twin_part *self, const char *tag, const char *keep)
     mark_blocks(process);
 }
 
-static void wake_segment(struct twin_part *self, struct regions_segment *segment)
+/* `cause`: why not all segments can wake. */
+static void wake_segment(struct twin_part *self, struct regions_segment *segment,
+                         enum replay_cause cause)
 {
     struct twin_process *process = self->process;
     enum ar_status status = regions_wake(&process->regions, segment);
     if (status == AR_REFUSED) {
         char purpose[64];
         snprintf(purpose, sizeof purpose, "region %s", process->regions.kinds[segment->region].tag);
-        twin_process_failed(process, segment->bytes, twin_owner(self, purpose), false);
+        twin_process_failed(process, segment->bytes, twin_owner(self, purpose), cause);
     } else {
         device_status(process, status);
         twin_free(self, &segment->copy);
@@ -243,10 +263,16 @@ void twin_wake(struct twin_part *self, const char *tag)
         return;
     struct regions *regions = &process->regions;
     twin_process_tell(process);
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < regions->segment_count; i++)
+        if (regions->segments[i].state == REGIONS_ASLEEP &&
+            has_tag(regions, &regions->segments[i], tag))
+            bytes += regions->segments[i].bytes;
+    enum replay_cause cause = twin_process_cause(process, bytes, true);
     for (size_t i = 0; i < regions->segment_count && !process->run->over; i++) {
         struct regions_segment *segment = &regions->segments[i];
         if (segment->state == REGIONS_ASLEEP && has_tag(regions, segment, tag))
-            wake_segment(self, segment);
+            wake_segment(self, segment, cause);
     }
     mark_blocks(process);
     twin_process_settle(process);

@@ -121,11 +121,145 @@ static void memory_runs_out(void **state)
     twin_result_close(&result);
 }
 
+/* Sizes that are whole segments: 20 MiB blocks and more have segments of their own. */
+#define SIZES                                                                                      \
+    {"layers", "4", false}, {"weights", "1GiB", false}, {"gradients", "1GiB", false},              \
+        {"optimizer", "2GiB", false},                                                              \
+    {                                                                                              \
+        "activations", "512MiB", false                                                             \
+    }
+
+static void a_trainer_has_its_phases(void **state)
+{
+    (void)state;
+    struct twin_scenario scenario = {.processes = &one_process,
+                                     .process_count = 1,
+                                     .device = "sim:capacity=8GiB",
+                                     .start = "t.load",
+                                     .cycle = "t.train 2, t.offload optimizer, p.empty_cache, "
+                                              "t.onload, t.offload weights optimizer, t.onload",
+                                     .cycles = 2};
+    const struct part_text parts[] = {{"trainer", "t", "p", {SIZES}}};
+    struct twin_result result;
+    run(&scenario, parts, 1, &result);
+    assert_int_equal(result.outcome, TWIN_PASSED);
+    assert_sums(&result);
+    assert_int_equal(owner_bytes(&result, 0, 0, "t/weights"), AR_GIB);
+    assert_int_equal(twin_card_at(&result, 0, 0)->used_bytes, AR_GIB + 500 * AR_MIB);
+    assert_int_equal(owner_bytes(&result, 1, 0, "t/weights"), AR_GIB);
+    assert_int_equal(owner_bytes(&result, 1, 0, "t/optimizer"), 2 * AR_GIB);
+    /* All gradients, and the last activation before it is freed. */
+    assert_int_equal(twin_rank_at(&result, 1, 0)->peak_allocated_bytes, 4 * AR_GIB + 128 * AR_MIB);
+    assert_int_equal(owner_bytes(&result, 2, 0, "t/optimizer"), 0);
+    assert_int_equal(twin_card_at(&result, 3, 0)->used_bytes, AR_GIB + 500 * AR_MIB);
+    assert_int_equal(owner_bytes(&result, 4, 0, "t/optimizer"), 2 * AR_GIB);
+    assert_int_equal(twin_rank_at(&result, 5, 0)->live_bytes, 0);
+    assert_int_equal(twin_rank_at(&result, 6, 0)->live_bytes, 3 * AR_GIB);
+    assert_int_equal(twin_rank_at(&result, 12, 0)->live_bytes, 3 * AR_GIB);
+    twin_result_close(&result);
+}
+
+static void a_region_sleeps_and_wakes(void **state)
+{
+    (void)state;
+    const struct twin_process_setup process = {.name = "p", .context_bytes = 500 * AR_MIB};
+    struct twin_scenario scenario = {.processes = &process,
+                                     .process_count = 1,
+                                     .device = "sim:capacity=8GiB",
+                                     .start = "t.load, b.load",
+                                     .cycle = "t.train, t.sleep, b.free, b.load, t.wake",
+                                     .cycles = 2};
+    const struct part_text parts[] = {
+        {"trainer", "t", "p", {SIZES, {"region", "saver", false}}},
+        {"buffer", "b", "p", {{"bytes", "100MiB", false}}},
+    };
+    struct twin_result result;
+    run(&scenario, parts, 2, &result);
+    assert_int_equal(result.outcome, TWIN_PASSED);
+    assert_sums(&result);
+    size_t asleep = twin_phase_find(&result, TWIN_CYCLE, 1, 1);
+    const struct twin_rank_state *rank = twin_rank_at(&result, asleep, 0);
+    assert_int_equal(twin_card_at(&result, asleep, 0)->used_bytes, 600 * AR_MIB);
+    assert_int_equal(owner_bytes(&result, asleep, 0, "t/weights"), 0);
+    assert_int_equal(rank->live_bytes, 3 * AR_GIB + 100 * AR_MIB);
+    assert_int_equal(rank->asleep_bytes + rank->physical_bytes, rank->reserved_bytes);
+    assert_int_equal(rank->pinned_bytes, rank->asleep_bytes);
+    assert_int_equal(twin_residue(rank), 100 * AR_MIB);
+    const struct twin_rank_state *awake = twin_rank_at(&result, asleep + 3, 0);
+    assert_int_equal(awake->asleep_bytes, 0);
+    assert_int_equal(awake->physical_bytes, awake->reserved_bytes);
+    assert_int_equal(awake->pinned_bytes, rank->pinned_bytes); /* torch_memory_saver keeps copies */
+    twin_result_close(&result);
+}
+
+static void a_region_does_not_wake_without_memory(void **state)
+{
+    (void)state;
+    const struct twin_process_setup processes[] = {{.name = "p", .context_bytes = 500 * AR_MIB},
+                                                   {.name = "q", .context_bytes = 500 * AR_MIB}};
+    struct twin_scenario scenario = {.processes = processes,
+                                     .process_count = 2,
+                                     .device = "sim:capacity=8GiB",
+                                     .start = "t.load, t.train, t.sleep, b.load, t.wake"};
+    const struct part_text parts[] = {
+        {"trainer", "t", "p", {SIZES, {"region", "saver", false}}},
+        {"buffer", "b", "q", {{"bytes", "6GiB", false}}},
+    };
+    struct twin_result result;
+    run(&scenario, parts, 2, &result);
+    assert_int_equal(result.outcome, TWIN_OUT_OF_MEMORY);
+    assert_string_equal(result.failure.action, "t.wake");
+    assert_int_equal(result.failure.cause, REPLAY_CAUSE_TENANT);
+    assert_sums(&result);
+    twin_result_close(&result);
+}
+
+static void a_region_refuses_expandable_segments(void **state)
+{
+    (void)state;
+    const struct twin_process_setup process = {.name = "p",
+                                               .policy = "torch:expandable_segments=true"};
+    struct twin_scenario scenario = {.processes = &process, .process_count = 1, .start = "t.load"};
+    const struct part_text parts[] = {{"trainer", "t", "p", {SIZES, {"region", "saver", false}}}};
+    struct twin_result result;
+    run(&scenario, parts, 1, &result);
+    assert_int_equal(result.outcome, TWIN_REFUSED);
+    assert_non_null(strstr(result.failure.why, "expandable_segments is not supported yet"));
+    twin_result_close(&result);
+}
+
+static void a_recording_is_played(void **state)
+{
+    (void)state;
+    struct twin_scenario scenario = {.processes = &one_process,
+                                     .process_count = 1,
+                                     .start = "t.load",
+                                     .cycle = "t.train, t.offload, p.empty_cache, t.onload",
+                                     .cycles = 30};
+    const struct part_text parts[] = {
+        {"trainer", "t", "p", {{"workload", "workloads/data/gpt2_train.default.csv.gz", false}}}};
+    struct twin_result result;
+    run(&scenario, parts, 1, &result);
+    assert_int_equal(result.outcome, TWIN_PASSED);
+    assert_sums(&result);
+    for (size_t cycle = 1; cycle <= 30; cycle++) {
+        size_t phase = twin_phase_find(&result, TWIN_CYCLE, cycle, 0);
+        assert_int_equal(owner_bytes(&result, phase, 0, "t/weights"),
+                         owner_bytes(&result, 0, 0, "t/weights"));
+    }
+    twin_result_close(&result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_buffer_has_its_owner),
         cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(a_trainer_has_its_phases),
+        cmocka_unit_test(a_region_sleeps_and_wakes),
+        cmocka_unit_test(a_region_does_not_wake_without_memory),
+        cmocka_unit_test(a_region_refuses_expandable_segments),
+        cmocka_unit_test(a_recording_is_played),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

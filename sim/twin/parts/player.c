@@ -90,9 +90,10 @@ static const struct trace_attributes *keys_of(struct player *self, const struct 
 static uint8_t purpose_of(const struct player *self, uint64_t id, const char *tag)
 {
     uint8_t purpose = PLAYER_BLOCK;
-    if (purposes_of_tag(tag, &purpose))
-        return purpose;
-    return id < self->purpose_count ? self->purposes[id] : PLAYER_BLOCK;
+    if (id < self->purpose_count)
+        return self->purposes[id];
+    (void)purposes_of_tag(tag, &purpose);
+    return purpose;
 }
 
 /* What the program has asked for, without the request. */

@@ -40,6 +40,7 @@ bool purposes_of_tag(const char *tag, uint8_t *purpose)
 struct life {
     uint64_t event;
     uint32_t born, died; /* steps that had ended; died UINT32_MAX: never */
+    uint8_t tagged;      /* the purpose that its tag names; PLAYER_PURPOSES: none */
 };
 
 struct reading {
@@ -71,7 +72,10 @@ static bool on_request(struct reading *self, const struct trace_event *event)
     if (!bytes)
         return false;
     self->bytes = bytes;
-    lives[event->id] = (struct life){self->events, self->steps, UINT32_MAX};
+    lives[event->id] = (struct life){self->events, self->steps, UINT32_MAX, PLAYER_PURPOSES};
+    if (event->attributes)
+        (void)purposes_of_tag(trace_attributes_of(self->player->source, event->attributes)->tag,
+                              &lives[event->id].tagged);
     ids[event->slot] = event->id;
     bytes[event->slot] = event->value;
     self->live_bytes += event->value;
@@ -118,6 +122,8 @@ static enum ar_status read_all(struct reading *self, struct ar_error *error)
 /* A block that one end of a step finds live: a gradient, if it goes on like that. */
 static bool is_gradient(const struct reading *self, const struct life *life)
 {
+    if (life->tagged != PLAYER_PURPOSES)
+        return life->tagged == PLAYER_GRADIENT;
     if (life->born >= self->steps) /* after the last end */
         return false;
     if (life->died >= self->steps)
@@ -130,7 +136,8 @@ static uint64_t boundary(const struct reading *self)
 {
     for (size_t i = 0; i < self->life_count; i++) {
         const struct life *life = &self->lives[i];
-        if (!life->born && is_gradient(self, life) && life->died < self->steps)
+        bool ends = life->died < self->steps || life->tagged == PLAYER_GRADIENT;
+        if (!life->born && ends && is_gradient(self, life))
             return life->event;
     }
     return self->peak_event;
@@ -139,6 +146,8 @@ static uint64_t boundary(const struct reading *self)
 static enum player_purpose purpose_of(const struct reading *self, const struct life *life,
                                       uint64_t boundary_event)
 {
+    if (life->tagged != PLAYER_PURPOSES)
+        return (enum player_purpose)life->tagged;
     if (!self->steps)
         return life->died == UINT32_MAX ? PLAYER_WEIGHT : PLAYER_ACTIVATION;
     if (life->born == life->died || life->born >= self->steps)
@@ -158,7 +167,8 @@ static enum ar_status judge(struct reading *self, struct ar_error *error)
     player->purpose_count = self->life_count;
     for (size_t i = 0; i < self->life_count; i++) {
         player->purposes[i] = (uint8_t)purpose_of(self, &self->lives[i], at);
-        bool is_weight = player->purposes[i] == PLAYER_WEIGHT && self->steps;
+        bool is_weight =
+            player->purposes[i] == PLAYER_WEIGHT && self->steps && !self->lives[i].born;
         if (is_weight && self->lives[i].event >= player->load_end)
             player->load_end = self->lives[i].event + 1;
     }

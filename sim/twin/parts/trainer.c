@@ -2,9 +2,9 @@
  * of its weights, gradients, states and activations.
  *
  * What it holds can be offloaded to the host and brought back, sleep in a region
- * (torch_memory_saver around the trainer), and be sent to an engine. Weights are sent in buckets, as
- * trainers of reinforcement learning do: a bucket is gathered in a block of its own, which is freed
- * when the engine has it. */
+ * (torch_memory_saver around the trainer), and be sent to an engine. Weights are sent in buckets,
+ * as trainers of reinforcement learning do: a bucket is gathered in a block of its own, which is
+ * freed when the engine has it. */
 #include <stdlib.h>
 #include <string.h>
 
