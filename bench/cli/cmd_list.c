@@ -30,8 +30,8 @@ static const struct cli_option options[] = {
 };
 
 static const struct cli_page page = {
-    .arguments = "[policies|workloads|devices|metrics|formats|messages] [NAME]\n"
-                 "policies|decorators|workloads|recordings|devices|metrics|formats --names",
+    .arguments = "[policies|workloads|devices|metrics|formats|parts|messages] [NAME]\n"
+                 "policies|decorators|workloads|recordings|devices|metrics|formats|parts --names",
     .text = "Lists the names of a kind; with a NAME, describes that one. The list of policies "
             "includes decorators, which are written before a policy; the list of workloads "
             "includes the recordings in workloads/data.",
@@ -202,6 +202,7 @@ static const struct kind kinds[] = {
     {"devices", list_devices, device_name, false},
     {"metrics", list_metrics, metric_name, false},
     {"formats", list_formats, list_format_name, false},
+    {"parts", list_parts, list_part_name, false},
     {"messages", list_messages, message_name, false},
 };
 #define KIND_COUNT (sizeof kinds / sizeof kinds[0])

@@ -13,8 +13,9 @@
 #include "bench/cli/cli.h"
 
 static const char *const outputs[] = {
-    "calls",    "chrome",      "csv",    "hdr",        "journal", "json",   "junit",    "latex",
-    "markdown", "openmetrics", "output", "placements", "plan",    "series", "snapshot", "stats",
+    "calls",      "chrome", "csv",    "figure",   "hdr",         "journal",
+    "json",       "junit",  "latex",  "markdown", "openmetrics", "output",
+    "placements", "plan",   "series", "snapshot", "stats",
 };
 
 static bool is_output(const struct cli_file *file)

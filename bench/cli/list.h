@@ -13,10 +13,12 @@ enum ar_status list_decorators(const char *name, struct ar_error *error) AR_STAT
 enum ar_status list_workloads(const char *name, struct ar_error *error) AR_STATUS_CHECKED;
 enum ar_status list_recordings(const char *name, struct ar_error *error) AR_STATUS_CHECKED;
 enum ar_status list_formats(const char *name, struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status list_parts(const char *name, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The name at an index, in the order of the list; NULL past the last. */
 typedef const char *list_name_at(size_t index);
-list_name_at list_policy_name, list_decorator_name, list_workload_name, list_format_name;
+list_name_at list_policy_name, list_decorator_name, list_workload_name, list_format_name,
+    list_part_name;
 
 /* Prints the paths of the recordings, one in each line. */
 enum ar_status list_recording_paths(struct ar_error *error) AR_STATUS_CHECKED;

@@ -15,6 +15,7 @@ const struct cli_command cli_commands[] = {
     {"fits", "say on which card a program fits that never ran there", cmd_fits},
     {"explain", "explain an out-of-memory error of a run or a message", cmd_explain},
     {"tenants", "run several processes on the cards of one machine", cmd_tenants},
+    {"twin", "say where memory is if training and inference share cards", cmd_twin},
     {"bound", "compute lower bounds and offline plans; check a plan", cmd_bound},
     {"fidelity", "compare a recording with the policy that imitates its allocator", cmd_fidelity},
     {"gen", "write a synthetic workload as a trace", cmd_gen},

@@ -11,7 +11,7 @@ _allocrig() {
         -d | --device) names=$("$program" list devices --names 2>/dev/null) ;;
         --frees) names='ordered at-once recorded' ;;
         --host) names='none recorded open' ;;
-        list) [ "${COMP_WORDS[1]}" != list ] || names='policies decorators workloads recordings devices metrics formats' ;;
+        list) [ "${COMP_WORDS[1]}" != list ] || names='policies decorators workloads recordings devices metrics formats parts' ;;
         esac
         case $word in
         -*) names=$("$program" "${COMP_WORDS[1]}" --help 2>/dev/null |

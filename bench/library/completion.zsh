@@ -12,7 +12,7 @@ else
     -d|--device) names=(${(f)"$($program list devices --names 2>/dev/null)"}) ;;
     --frees) names=(ordered at-once recorded) ;;
     --host) names=(none recorded open) ;;
-    list) names=(policies decorators workloads recordings devices metrics formats) ;;
+    list) names=(policies decorators workloads recordings devices metrics formats parts) ;;
     esac
 fi
 if (( $#names )); then

@@ -70,6 +70,10 @@ fi
 for module in bench/library/python/allocrig/*.py; do # for PYTHONPATH=$PREFIX/lib/allocrig, without pip
     put 644 "$module" "lib/allocrig/allocrig/${module##*/}"
 done
+for file in plots/{style,grid,key,twin}.gp plots/twin.awk; do # of `allocrig twin --figure`
+    put 644 "$file" "share/allocrig/$file"
+done
+put 755 plots/twin.sh share/allocrig/plots/twin.sh
 while read -r file; do # of `allocrig trace`
     put 644 "$file" "share/allocrig/tracer/${file#workloads/record/tracer/}"
 done < <(find workloads/record/tracer/start workloads/record/tracer/allocrig_tracer -type f \( -name '*.py' -o -name '*.tsv' \) 2>/dev/null | LC_ALL=C sort)
@@ -77,7 +81,7 @@ done < <(find workloads/record/tracer/start workloads/record/tracer/allocrig_tra
 if [ "$action" = uninstall ]; then # folders that are empty now, the deepest first
     for folder in include/allocrig/allocators/base include/allocrig/allocators include/allocrig/sim include/allocrig \
         lib/allocrig/allocrig lib/allocrig lib/pkgconfig share/allocrig/tracer/allocrig_tracer/kernels \
-        share/allocrig/tracer/allocrig_tracer share/allocrig/tracer/start share/allocrig/tracer share/allocrig \
+        share/allocrig/tracer/allocrig_tracer share/allocrig/tracer/start share/allocrig/tracer share/allocrig/plots share/allocrig \
         share/man/man1 share/man/man5 share/man share/bash-completion/completions share/bash-completion share/zsh/site-functions share/zsh share bin lib include; do
         rmdir "$root/$folder" 2>/dev/null || true
     done

@@ -13,7 +13,6 @@
 #include "bench/suite/ini.h"
 #include "bench/suite/scenario_reported.h"
 
-#define CYCLES_MOST       UINT64_C(1000000)
 #define TOLERANCE_DEFAULT 0.05
 
 static enum ar_status no_memory(const struct scenario *self, struct ar_error *error)
@@ -264,7 +263,7 @@ static enum ar_status schedule_key(struct scenario *self, const char *key, const
     if (strcmp(key, "cycles") != 0)
         return step_bad(self, line, "is no key of [schedule]; it has start, cycle, end and cycles",
                         key, error);
-    if (ar_count_parse(value, &cycles, NULL) || cycles > CYCLES_MOST)
+    if (ar_count_parse(value, &cycles, NULL) || cycles > SCENARIO_CYCLES)
         return step_bad(self, line, "is no number of cycles; write 0 to 1000000", value, error);
     self->cycles = cycles;
     return AR_OK;

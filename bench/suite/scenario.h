@@ -7,7 +7,7 @@
  *   [KIND NAME]     a part: process = NAME, and the options of its kind
  *   [schedule]      start, cycle, end = lists of steps; cycles = N
  *   [reported]      source, tolerance; QUANTITY = VALUE; [cycle N] STEP: QUANTITY = VALUE;
- *                   drift STEP = BYTES
+ *                   drift STEP = BYTES. Without a STEP: at the end of the run
  *
  * A list of steps is `PART.ACTION ARGUMENTS, ...`; the actions of a step that is written as
  * `A.train & B.generate` run side by side. Instead of a part, a process may have actions
@@ -25,6 +25,7 @@
 #define SCENARIO_STEPS    65536
 #define SCENARIO_CALLS    8 /* actions of a step */
 #define SCENARIO_REPORTED 4096
+#define SCENARIO_CYCLES   UINT64_C(1000000)
 
 struct scenario_key {
     const char *name, *value;
@@ -88,7 +89,11 @@ enum scenario_value_kind {
     SCENARIO_VALUE_OUTCOME
 };
 const char *scenario_quantity_name(enum scenario_quantity quantity);
-enum scenario_value_kind scenario_quantity_value(enum scenario_quantity quantity);
+enum scenario_value_kind scenario_quantity_kind(enum scenario_quantity quantity);
+
+/* Values of an outcome, and their words. */
+enum { SCENARIO_REFUSED = -1, SCENARIO_OUT_OF_MEMORY = 0, SCENARIO_FITS = 1 };
+const char *scenario_outcome_name(int outcome);
 
 #define SCENARIO_CYCLE_LAST UINT64_MAX
 

@@ -23,9 +23,16 @@ const char *scenario_quantity_name(enum scenario_quantity quantity)
     return quantities[quantity].name;
 }
 
-enum scenario_value_kind scenario_quantity_value(enum scenario_quantity quantity)
+enum scenario_value_kind scenario_quantity_kind(enum scenario_quantity quantity)
 {
     return quantities[quantity].value;
+}
+
+const char *scenario_outcome_name(int outcome)
+{
+    return outcome == SCENARIO_FITS      ? "fits"
+           : outcome == SCENARIO_REFUSED ? "refused"
+                                         : "out of memory";
 }
 
 enum ar_status scenario_bytes_parse(const char *text, uint64_t *bytes, struct ar_error *error)
@@ -99,10 +106,12 @@ static enum ar_status take_value(const struct ini_line *line, struct scenario_re
     const char *text = out->given;
     switch (quantities[out->quantity].value) {
     case SCENARIO_VALUE_OUTCOME:
-        out->value = !strcmp(text, "fits");
-        return out->value > 0 || !strcmp(text, "out of memory")
-                   ? AR_OK
-                   : bad(line, text, "is no outcome; write fits or out of memory", error);
+        for (int outcome = SCENARIO_REFUSED; outcome <= SCENARIO_FITS; outcome++)
+            if (!strcmp(text, scenario_outcome_name(outcome))) {
+                out->value = outcome;
+                return AR_OK;
+            }
+        return bad(line, text, "is no outcome; write fits, out of memory or refused", error);
     case SCENARIO_VALUE_COUNT:
         if (ar_count_parse(text, &number, NULL))
             return bad(line, text, "is no number; write digits alone", error);

@@ -14,7 +14,7 @@ says() { # NAME REGEX ARGUMENTS...: ends with 0 and prints a line that matches
 
 says version '^allocrig [0-9]+\.[0-9]+\.[0-9]+$' --version
 says help_names_every_command '^  run ' help
-for command in run capacity gen convert inspect calibrate list minimize trace fits; do
+for command in run capacity gen convert inspect calibrate list minimize trace fits twin; do
     says "help_$command" "^Usage: allocrig $command" help "$command"
     says "help_option_$command" "^Usage: allocrig $command" "$command" --help
 done
@@ -47,14 +47,14 @@ check lists_are_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
 says list_recordings '^workloads/data/lora_recompute.limit5.csv.gz +limit 5GiB$' list workloads
 says list_recorded_settings 'expandable.csv.gz +expandable_segments:True$' list workloads
 says list_ranges_in_whole_numbers '^ +count +20 +20\.\.4194304 ' list policies torch
-for command in run capacity gen convert inspect list fidelity calibrate trace fits; do
+for command in run capacity gen convert inspect list fidelity calibrate trace fits twin; do
     run "$command" --help
     check "help_is_narrow_$command" [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
 done
 run help
 check help_is_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
 # Names stand alone, each is one of the list, and each is known there and shown in 80 columns.
-for kind in policies decorators workloads recordings devices metrics formats; do
+for kind in policies decorators workloads recordings devices metrics formats parts; do
     run list $kind
     cp "$out" "$TEST_TMP/$kind.list"
     run list $kind --names

@@ -142,7 +142,7 @@ static void bad_files(void **state)
         {"[reported]\na.b: card used = -1GiB\n", ":2:", "is no size"},
         {"[reported]\na.b: figure x = 0x\n", ":2:", "is no number and no size"},
         {"[reported]\nkv blocks = 1.5\n", ":2:", "is no number; write digits alone"},
-        {"[reported]\noutcome = crash\n", ":2:", "write fits or out of memory"},
+        {"[reported]\noutcome = crash\n", ":2:", "write fits, out of memory or refused"},
         {"[reported]\ncycle 0 a.b: residue = 1\n", ":2:", "has no cycle"},
         {"[reported]\ncycle 18446744073709551615 a.b: residue = 1\n", ":2:", "has no cycle"},
         {"[reported]\ncycle 3: residue = 1\n", ":2:", "has no cycle"},

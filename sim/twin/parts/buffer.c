@@ -85,4 +85,6 @@ const struct twin_part_ops buffer_part = {
     .create = buffer_create,
     .act = buffer_act,
     .destroy = buffer_destroy,
+    .releases = "free",
+    .restores = "load",
 };

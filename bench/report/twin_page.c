@@ -1,0 +1,503 @@
+#include "bench/report/twin_page.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "bench/report/sentence.h"
+#include "bench/report/table.h"
+
+#define PEAK_ROWS   10
+#define PIN_ROWS    8
+#define WHATIF_ROWS 12
+#define LINES_MOST  12
+
+const char *twin_owner_kind_name(enum twin_owner_kind kind)
+{
+    static const char *const names[] = {
+        [TWIN_OWNER_PART] = "part",       [TWIN_OWNER_OUTSIDE] = "outside",
+        [TWIN_OWNER_CONTEXT] = "context", [TWIN_OWNER_ROUNDING] = "rounding",
+        [TWIN_OWNER_PENDING] = "pending", [TWIN_OWNER_CACHED] = "cached",
+        [TWIN_OWNER_PAGES] = "pages",
+    };
+    return names[kind];
+}
+
+static double in_mib(double bytes)
+{
+    return bytes / (double)AR_MIB;
+}
+
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* ---- does it fit ---------------------------------------------------------------------------- */
+
+static void print_head(FILE *stream, const struct twin_page *page)
+{
+    const struct twin_scenario *scenario = page->scenario;
+    char size[32];
+    sentence_format(stream, 2,
+                    "%s: %zu process%s, %zu part%s on %u card%s of %s (%s), %" PRIu64 " cycle%s.",
+                    page->name, scenario->process_count, scenario->process_count == 1 ? "" : "es",
+                    scenario->part_count, plural(scenario->part_count), page->result->card_count,
+                    plural(page->result->card_count), scenario->device ? scenario->device : "sim",
+                    ar_size_print(page->result->total_bytes, size, sizeof size),
+                    twin_answer_cycles(page->result), plural(twin_answer_cycles(page->result)));
+}
+
+static void print_outcome(FILE *stream, const struct twin_page *page)
+{
+    const struct twin_result *result = page->result;
+    const struct twin_peak peak = twin_answer_peak(result);
+    char bytes[32], spare[32], place[160], why[400];
+    if (result->outcome == TWIN_PASSED && peak.phase != SIZE_MAX) {
+        const struct twin_card_state *state = twin_card_at(result, peak.phase, peak.card);
+        uint64_t usable = state->used_bytes + state->free_bytes;
+        ar_size_print(peak.bytes, bytes, sizeof bytes);
+        ar_size_print(usable > peak.bytes ? usable - peak.bytes : 0, spare, sizeof spare);
+        sentence_format(stream, 2, "It fits. The peak is %s, in %s; %s are to spare.", bytes,
+                        twin_answer_place(result, peak.phase, place, sizeof place), spare);
+        return;
+    }
+    twin_answer_failure(page->scenario, result, why, sizeof why);
+    if (result->failure.phase < result->phase_count)
+        twin_answer_place(result, result->failure.phase, place, sizeof place);
+    else
+        snprintf(place, sizeof place, "start");
+    sentence_format(stream, 2, "%s In %s: %s.",
+                    result->outcome == TWIN_REFUSED ? "It is refused." : "It does not fit.", place,
+                    why);
+}
+
+/* ---- the peak ------------------------------------------------------------------------------- */
+
+struct share {
+    uint64_t bytes;
+    const char *name;
+};
+
+static int by_share(const void *left, const void *right)
+{
+    const struct share *a = left, *b = right;
+    return a->bytes != b->bytes ? (a->bytes < b->bytes ? 1 : -1) : strcmp(a->name, b->name);
+}
+
+static enum ar_status print_peak(FILE *stream, const struct twin_page *page, struct ar_error *error)
+{
+    static const struct table_column columns[] = {
+        {"MiB", "", false, 0}, {"share", "%", false, 0}, {"owner", "", true, 0}};
+    const struct twin_result *result = page->result;
+    const struct twin_peak peak = twin_answer_peak(result);
+    char place[160];
+    const struct twin_amounts amounts = twin_card_at(result, peak.phase, peak.card)->peak_amounts;
+    struct share *shares = calloc(amounts.count + 1, sizeof *shares);
+    if (!shares)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the table of the peak");
+    for (size_t i = 0; i < amounts.count; i++) {
+        const struct twin_amount *amount = &result->amounts[amounts.first + i];
+        shares[i] = (struct share){amount->bytes, result->owners[amount->owner].name};
+    }
+    qsort(shares, amounts.count, sizeof *shares, by_share);
+    struct table *table = table_create(columns, 3);
+    uint64_t rest = peak.bytes;
+    for (size_t i = 0; i < amounts.count && i < PEAK_ROWS && shares[i].bytes; i++) {
+        table_cell(table, "%.1f", in_mib((double)shares[i].bytes));
+        table_cell(table, "%.1f", 100 * (double)shares[i].bytes / (double)peak.bytes);
+        table_cell(table, "%s", shares[i].name);
+        rest -= shares[i].bytes;
+    }
+    if (rest) {
+        table_cell(table, "%.1f", in_mib((double)rest));
+        table_cell(table, "%.1f", 100 * (double)rest / (double)peak.bytes);
+        table_cell(table, "all others");
+    }
+    fputc('\n', stream);
+    sentence_format(stream, 2, "The peak, in %s, on card %u",
+                    twin_answer_place(result, peak.phase, place, sizeof place), peak.card);
+    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
+    table_close(table);
+    free(shares);
+    return status;
+}
+
+/* ---- residue and drift ---------------------------------------------------------------------- */
+
+static void signed_mib(struct table *table, bool known, double bytes)
+{
+    if (!known)
+        table_cell(table, "-");
+    else if (bytes == 0)
+        table_cell(table, "0");
+    else
+        table_cell(table, "%+.3f", in_mib(bytes));
+}
+
+/* The drift on the card where it is greatest. */
+static bool most_drift(const struct twin_result *result, size_t place, double *most)
+{
+    bool known = false;
+    for (unsigned card = 0; card < result->card_count; card++) {
+        double bytes;
+        if (twin_drift(result, place, card, TWIN_WARM_CYCLES, &bytes) &&
+            (!known || fabs(bytes) > fabs(*most))) {
+            *most = bytes;
+            known = true;
+        }
+    }
+    return known;
+}
+
+/* Bytes at the end of a phase in the first and the last cycle. */
+static void pair_cells(struct table *table, bool known, bool ended, uint64_t first, uint64_t last)
+{
+    table_number(table, known, 1, in_mib((double)first));
+    table_number(table, known && ended, 1, in_mib((double)last));
+}
+
+static void residue_row(struct table *table, const struct twin_page *page, size_t phase,
+                        bool with_residue)
+{
+    const struct twin_result *result = page->result;
+    const struct twin_phase *at = &result->phases[phase];
+    const unsigned card = twin_answer_peak(result).card;
+    size_t last = twin_phase_find(result, TWIN_CYCLE, twin_answer_cycles(result), at->place);
+    size_t process = 0, there = last == SIZE_MAX ? phase : last;
+    double drift = 0;
+    bool sleeps = twin_answer_sleeps(page->scenario, at->text, &process);
+    table_cell(table, "%s", at->text);
+    if (with_residue)
+        pair_cells(table, sleeps, last != SIZE_MAX, twin_answer_residue(result, phase, process),
+                   twin_answer_residue(result, there, process));
+    pair_cells(table, true, last != SIZE_MAX, twin_card_at(result, phase, card)->used_bytes,
+               twin_card_at(result, there, card)->used_bytes);
+    signed_mib(table, most_drift(result, at->place, &drift), drift);
+}
+
+static enum ar_status print_residue(FILE *stream, const struct twin_page *page,
+                                    struct ar_error *error)
+{
+    static const struct table_column columns[] = {
+        {"at the end of", "", true, 28}, {"residue", "first", false, 0},
+        {"", "last", false, 0},          {"used", "first", false, 0},
+        {"", "last", false, 0},          {"drift", "a cycle", false, 0},
+    };
+    static const struct table_column narrow[] = {
+        {"at the end of", "", true, 28},
+        {"used", "first", false, 0},
+        {"", "last", false, 0},
+        {"drift", "a cycle", false, 0},
+    };
+    const struct twin_result *result = page->result;
+    bool sleeps = false;
+    size_t rows = 0, process;
+    for (size_t phase = 0; phase < result->phase_count; phase++) {
+        const struct twin_phase *at = &result->phases[phase];
+        sleeps |= at->stage == TWIN_CYCLE && twin_answer_sleeps(page->scenario, at->text, &process);
+        rows += at->stage == TWIN_CYCLE;
+    }
+    if (!rows)
+        return AR_OK;
+    struct table *table = sleeps ? table_create(columns, sizeof columns / sizeof *columns)
+                                 : table_create(narrow, sizeof narrow / sizeof *narrow);
+    for (size_t phase = 0; phase < result->phase_count; phase++)
+        if (result->phases[phase].stage == TWIN_CYCLE && result->phases[phase].cycle == 1)
+            residue_row(table, page, phase, sleeps);
+    fprintf(stream, "\n%s (MiB; first and last cycle)\n", sleeps ? "Residue and drift" : "Drift");
+    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
+    table_close(table);
+    sentence_format(stream, 2,
+                    "%sdrift: the change of used bytes from cycle to cycle, without the "
+                    "first one.",
+                    sleeps ? "residue: what the process of the step uses of the card beyond its "
+                             "context, after memory was released. "
+                           : "");
+    return status;
+}
+
+static int by_kept(const void *left, const void *right)
+{
+    const struct twin_pin *a = left, *b = right;
+    return a->keeps_bytes != b->keeps_bytes ? (a->keeps_bytes < b->keeps_bytes ? 1 : -1)
+                                            : (a->address > b->address) - (a->address < b->address);
+}
+
+/* The phase whose pinning blocks are shown: the last that releases memory, or where it failed. */
+static size_t pin_phase(const struct twin_page *page)
+{
+    size_t phase = SIZE_MAX, process;
+    if (page->result->outcome != TWIN_PASSED)
+        return page->result->failure.phase;
+    return twin_answer_last_sleep(page->scenario, page->result, &phase, &process) ? phase
+                                                                                  : SIZE_MAX;
+}
+
+static enum ar_status print_pins(FILE *stream, const struct twin_page *page, struct ar_error *error)
+{
+    static const struct table_column columns[] = {
+        {"keeps", "MiB", false, 0}, {"block", "MiB", false, 0}, {"segment", "MiB", false, 0},
+        {"owner", "", true, 20},    {"born in", "", true, 22},  {"tag", "", true, 0},
+    };
+    const struct twin_result *result = page->result;
+    const size_t phase = pin_phase(page);
+    struct twin_pin *pins = calloc(result->pin_count + 1, sizeof *pins);
+    char place[160];
+    size_t count = 0;
+    uint64_t kept = 0;
+    if (!pins)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the pinning blocks");
+    for (size_t i = 0; i < result->pin_count; i++)
+        if (result->pins[i].phase == phase && result->pins[i].keeps_bytes) {
+            kept += result->pins[i].keeps_bytes;
+            pins[count++] = result->pins[i];
+        }
+    if (!count) {
+        free(pins);
+        return AR_OK;
+    }
+    qsort(pins, count, sizeof *pins, by_kept);
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < count && i < PIN_ROWS; i++) {
+        table_cell(table, "%.1f", in_mib((double)pins[i].keeps_bytes));
+        table_cell(table, "%.3f", in_mib((double)pins[i].bytes));
+        table_cell(table, "%.1f", in_mib((double)pins[i].segment_bytes));
+        table_cell(table, "%s", result->owners[pins[i].owner].name);
+        table_cell(table, "%s",
+                   pins[i].born_phase < result->phase_count
+                       ? twin_answer_place(result, pins[i].born_phase, place, sizeof place)
+                       : "-");
+        table_cell(table, "%s", pins[i].tag && pins[i].tag[0] ? pins[i].tag : "-");
+    }
+    fputc('\n', stream);
+    sentence_format(stream, 2,
+                    "Pinning blocks after %s: %zu live blocks keep %.1f MiB of free memory from "
+                    "being released%s.",
+                    twin_answer_place(result, phase, place, sizeof place), count,
+                    in_mib((double)kept), count > PIN_ROWS ? "; the first of them" : "");
+    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
+    table_close(table);
+    free(pins);
+    return status;
+}
+
+/* ---- caches, graphs, lines ------------------------------------------------------------------ */
+
+static void print_caches(FILE *stream, const struct twin_page *page)
+{
+    for (size_t i = 0; i < page->cache_count; i++) {
+        const struct twin_page_cache *cache = &page->caches[i];
+        const char *name = page->scenario->parts[cache->part].name;
+        char more[160] = "", size[32];
+        size_t used = 0;
+        fputc('\n', stream);
+        if (cache->safe <= 0) {
+            sentence_format(stream, 2,
+                            "No key-value cache of %s is safe: with the least that was tried, "
+                            "%s = %g, %s.",
+                            name, cache->option, cache->step, cache->why);
+            continue;
+        }
+        if (cache->blocks > 0)
+            used +=
+                (size_t)snprintf(more + used, sizeof more - used, ", %.0f blocks", cache->blocks);
+        if (cache->tokens > 0)
+            used +=
+                (size_t)snprintf(more + used, sizeof more - used, ", %.0f tokens", cache->tokens);
+        if (cache->bytes > 0)
+            snprintf(more + used, sizeof more - used, ", %s",
+                     ar_size_print((uint64_t)cache->bytes, size, sizeof size));
+        sentence_format(stream, 2, "Largest safe key-value cache of %s: %s = %g (now %g)%s.", name,
+                        cache->option, cache->safe, cache->now, more);
+        if (cache->safe >= cache->most)
+            sentence_format(stream, 2, "A larger value than %g was not tried.", cache->most);
+        else
+            sentence_format(stream, 2, "With %g: %s.", cache->safe + cache->step, cache->why);
+        sentence_format(stream, 2, "Safe: the whole schedule passes. Tried by %u run%s.",
+                        cache->runs, plural(cache->runs));
+    }
+}
+
+static bool is_of_graphs(const char *owner)
+{
+    return strstr(owner, "graph") != NULL;
+}
+
+static enum ar_status print_graphs(FILE *stream, const struct twin_page *page,
+                                   struct ar_error *error)
+{
+    static const struct table_column columns[] = {
+        {"MiB", "", false, 0}, {"", "", true, 0}, {"owner", "", true, 0}};
+    const struct twin_result *result = page->result;
+    struct table *table = table_create(columns, 3);
+    double total = 0;
+    for (size_t owner = 0; owner < result->owner_count; owner++) {
+        uint64_t most = 0;
+        for (size_t phase = 0; phase < result->phase_count; phase++) {
+            const struct twin_card_state *state =
+                twin_card_at(result, phase, twin_answer_peak(result).card);
+            uint64_t bytes = twin_answer_amount(result, state->amounts, (uint32_t)owner);
+            most = bytes > most ? bytes : most;
+        }
+        if (!most || !is_of_graphs(result->owners[owner].name))
+            continue;
+        total += (double)most;
+        table_cell(table, "%.1f", in_mib((double)most));
+        table_cell(table, "%s",
+                   result->owners[owner].kind == TWIN_OWNER_OUTSIDE ? "driver" : "pool");
+        table_cell(table, "%s", result->owners[owner].name);
+    }
+    enum ar_status status = AR_OK;
+    if (total > 0) {
+        fputc('\n', stream);
+        sentence_format(stream, 2, "Memory of graphs, at most: %.1f MiB", in_mib(total));
+        status = table_print(table, stream, TABLE_TEXT, error);
+    }
+    table_close(table);
+    return status;
+}
+
+/* What the programs would log, each line once. */
+static void print_lines(FILE *stream, const struct twin_page *page)
+{
+    const struct twin_result *result = page->result;
+    size_t shown = 0;
+    for (size_t i = 0; i < result->line_count; i++) {
+        const struct twin_line *line = &result->lines[i];
+        bool again = line->rank != 0;
+        for (size_t k = 0; k < i && !again; k++)
+            again =
+                result->lines[k].part == line->part && !strcmp(result->lines[k].text, line->text);
+        if (again || shown++ >= LINES_MOST)
+            continue;
+        if (shown == 1)
+            fputs("\nWhat the programs say\n", stream);
+        sentence_format(stream, 4, "  %s: %s", page->scenario->parts[line->part].name, line->text);
+    }
+    if (shown > LINES_MOST)
+        sentence_format(stream, 2, "  and %zu more (--json has them)", shown - LINES_MOST);
+}
+
+/* ---- reported figures and what-ifs ---------------------------------------------------------- */
+
+static enum ar_status print_reported(FILE *stream, const struct twin_page *page,
+                                     struct ar_error *error)
+{
+    static const struct table_column columns[] = {
+        {"reported", "", false, 0}, {"twin", "", false, 0},  {"differs", "%", false, 0},
+        {"", "", true, 0},          {"figure", "", true, 0},
+    };
+    if (!page->reported_count)
+        return AR_OK;
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    size_t agree = 0;
+    for (size_t i = 0; i < page->reported_count; i++) {
+        const struct twin_page_reported *one = &page->reported[i];
+        table_cell(table, "%s", one->given);
+        table_cell(table, "%s", one->known ? one->ours : "-");
+        if (one->has_part && fabs(one->part) < 10)
+            table_cell(table, "%+.1f", 100 * one->part);
+        else
+            table_cell(table, "-");
+        table_cell(table, "%s", !one->known ? "unknown" : one->agrees ? "ok" : "off");
+        table_cell(table, "%s", one->text);
+        agree += one->known && one->agrees;
+    }
+    fputc('\n', stream);
+    sentence_format(stream, 2, "Reported figures: %zu of %zu agree within %g %%", agree,
+                    page->reported_count, 100 * page->tolerance);
+    if (page->source)
+        sentence_copied(stream, "  ", page->source);
+    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
+    table_close(table);
+    return status;
+}
+
+static void saved_cell(struct table *table, bool known, double bytes)
+{
+    if (known && fabs(bytes) < 0.05 * (double)AR_MIB)
+        table_cell(table, "0");
+    else
+        table_number(table, known, 1, in_mib(bytes));
+}
+
+static enum ar_status print_whatifs(FILE *stream, const struct twin_page *page,
+                                    struct ar_error *error)
+{
+    static const struct table_column columns[] = {{"peak", "MiB less", false, 0},
+                                                  {"residue", "MiB less", false, 0},
+                                                  {"what if", "", true, 0}};
+    size_t rows = 0, less = 0, without = 0;
+    if (!page->has_whatifs)
+        return AR_OK;
+    struct table *table = table_create(columns, 3);
+    for (size_t i = 0; i < page->whatif_count; i++) {
+        const struct twin_page_whatif *one = &page->whatifs[i];
+        bool saves = one->now_fits || one->peak_saved >= (double)AR_MIB / 20 ||
+                     (one->has_residue && one->residue_saved >= (double)AR_MIB / 20);
+        if (!one->runs || !one->passes)
+            continue;
+        if (!saves || rows == WHATIF_ROWS) {
+            *(saves ? &less : &without) += 1;
+            continue;
+        }
+        saved_cell(table, !one->now_fits, one->peak_saved);
+        saved_cell(table, one->has_residue, one->residue_saved);
+        table_cell(table, "%s%s", one->text, one->now_fits ? " (then it fits)" : "");
+        rows++;
+    }
+    fputs("\nWhat if\n", stream);
+    enum ar_status status = rows ? table_print(table, stream, TABLE_TEXT, error) : AR_OK;
+    table_close(table);
+    if (less)
+        sentence_format(stream, 2, "%zu more save less (--json has them).", less);
+    if (without)
+        sentence_format(stream, 2, "%zu %schange%s %s nothing.", without, rows ? "other " : "",
+                        plural(without), without == 1 ? "saves" : "save");
+    if (!page->whatif_count)
+        sentence_print(stream, "No part and no policy of this scenario offers a change.");
+    bool fits = page->result->outcome == TWIN_PASSED, begun = false;
+    for (size_t i = 0; i < page->whatif_count; i++) {
+        const struct twin_page_whatif *one = &page->whatifs[i];
+        if (one->runs && !one->passes && !fits) {
+            fputs(begun ? "" : "It does not fit with these either:\n", stream);
+            sentence_format(stream, 4, "  %s", one->text);
+            begun = true;
+        }
+    }
+    for (size_t i = 0; i < page->whatif_count; i++) {
+        const struct twin_page_whatif *one = &page->whatifs[i];
+        if (!one->runs || (!one->passes && fits))
+            sentence_format(stream, 2, "%s: %s%s.", one->text,
+                            one->runs ? "" : "cannot run: ", one->why);
+    }
+    return status;
+}
+
+enum ar_status twin_page_print(FILE *stream, const struct twin_page *page, struct ar_error *error)
+{
+    print_head(stream, page);
+    print_outcome(stream, page);
+    if (!page->result->phase_count)
+        return AR_OK;
+    fputs("\nBytes by owner at the end of each phase (MiB)\n", stream);
+    enum ar_status status = twin_owners_print(stream, page, error);
+    if (!status)
+        status = print_peak(stream, page, error);
+    if (!status)
+        status = print_residue(stream, page, error);
+    if (!status)
+        status = print_pins(stream, page, error);
+    print_caches(stream, page);
+    if (!status)
+        status = print_graphs(stream, page, error);
+    print_lines(stream, page);
+    if (!status)
+        status = print_reported(stream, page, error);
+    if (!status)
+        status = print_whatifs(stream, page, error);
+    return status;
+}

@@ -1,0 +1,425 @@
+/* 1. Policies: options that are known to change how much memory is kept, if the policy has them.
+ * 2. Parts: the changes that a part offers.
+ * 3. Parts that hold memory at the peak, or where memory runs out, without taking part in it:
+ *    release before, restore after.
+ * 4. empty_cache before a phase, if the pool has cached memory then.
+ * 5. Order: an action that releases memory one step earlier, one that takes it one step later, past
+ *    a step of other parts. */
+#include "bench/suite/twin_changes.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/array.h"
+#include "allocators/base/size.h"
+#include "allocators/registry.h"
+#include "bench/report/twin_answers.h"
+
+#define CACHED_LEAST  (2 * AR_MIB) /* what is worth an empty_cache: a segment of PyTorch */
+#define CACHED_PLACES 4            /* phases of a process before which it is tried */
+
+struct finding {
+    const struct scenario *text;
+    const struct twin_setup *setup;
+    const struct twin_result *result;
+    struct twin_changes *out;
+    struct twin_peak peak; /* or where memory ran out */
+    struct ar_error *error;
+};
+
+/* A new change, a copy without an edit so far. NULL: no host memory. */
+__attribute__((format(printf, 2, 3))) static struct twin_change *add(struct finding *self,
+                                                                     const char *format, ...)
+{
+    struct twin_change change = {.failed = false};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(change.text, sizeof change.text, format, arguments);
+    va_end(arguments);
+    if (scenario_copy(self->text, &change.edited, self->error))
+        return NULL;
+    if (AR_ARRAY_ADD(self->out->at, self->out->count, self->out->room, change))
+        return &self->out->at[self->out->count - 1];
+    scenario_close(&change.edited);
+    (void)ar_error_set(self->error, AR_HOST_MEMORY, "no host memory for what-ifs");
+    return NULL;
+}
+
+static void note(struct twin_change *change, enum ar_status status, const struct ar_error *error)
+{
+    if (status && !change->failed) {
+        change->failed = true;
+        snprintf(change->why, sizeof change->why, "%.399s", error->text);
+    }
+}
+
+static void set(struct twin_change *change, const char *section, const char *key, const char *value)
+{
+    struct ar_error error = {{0}};
+    note(change, scenario_set(&change->edited, section, key, value, &error), &error);
+}
+
+static void insert(struct twin_change *change, enum scenario_list list, size_t place,
+                   const char *step)
+{
+    struct ar_error error = {{0}};
+    note(change, scenario_insert(&change->edited, list, place, step, &error), &error);
+}
+
+/* ---- policies ------------------------------------------------------------------------------- */
+
+/* The end of the last link's name: of its first colon that is in no brackets and no quotes. */
+static size_t name_end(const char *text)
+{
+    size_t at = 0;
+    unsigned depth = 0;
+    char quote = 0;
+    for (; text[at]; at++) {
+        if (quote)
+            quote = text[at] == quote ? 0 : quote;
+        else if (text[at] == '\'' || text[at] == '"')
+            quote = text[at];
+        else if (text[at] == '(')
+            depth++;
+        else if (text[at] == ')')
+            depth -= depth > 0;
+        else if (text[at] == ':' && !depth)
+            break;
+    }
+    return at;
+}
+
+char *twin_policy_with(const char *policy, const char *key, const char *value)
+{
+    struct ar_spec spec;
+    char *text = NULL;
+    size_t bytes = 0;
+    if (ar_spec_parse(policy, &spec, NULL))
+        return NULL;
+    FILE *stream = open_memstream(&text, &bytes);
+    const struct ar_spec_link *link = &spec.links[spec.link_count - 1];
+    if (stream) {
+        bool found = false;
+        fprintf(stream, "%.*s", (int)name_end(policy), policy);
+        for (size_t i = 0; i <= link->pair_count; i++) {
+            bool more = i == link->pair_count;
+            if (more && found)
+                break;
+            const char *name = more ? key : link->pairs[i].key;
+            bool is_key = !strcmp(name, key);
+            const char *given = is_key ? value : link->pairs[i].value;
+            const char *quote = strchr(given, ',') ? (strchr(given, '\'') ? "\"" : "'") : "";
+            fprintf(stream, "%c%s", i ? ',' : ':', name);
+            if (is_key || !link->pairs[i].alone)
+                fprintf(stream, "=%s%s%s", quote, given, quote);
+            found |= is_key;
+        }
+        if (fclose(stream) != 0) {
+            free(text);
+            text = NULL;
+        }
+    }
+    ar_spec_close(&spec);
+    return text;
+}
+
+static bool is_true(const char *text)
+{
+    return !strcmp(text, "true") || !strcmp(text, "yes") || !strcmp(text, "on") ||
+           !strcmp(text, "1");
+}
+
+static enum ar_status policy_change(struct finding *self, const struct twin_process_setup *process,
+                                    const char *key, const char *value)
+{
+    const char *policy = process->policy ? process->policy : "torch";
+    char *text = twin_policy_with(policy, key, value);
+    struct twin_change *change = add(self, "%s.policy: %s=%s", process->name, key, value);
+    if (change && text)
+        set(change, process->name, "policy", text);
+    free(text);
+    return change && text
+               ? AR_OK
+               : ar_error_set(self->error, AR_HOST_MEMORY, "no host memory for what-ifs");
+}
+
+static enum ar_status policy_changes(struct finding *self, const struct twin_process_setup *process)
+{
+    struct ar_spec spec;
+    const struct ar_policy_ops *ops;
+    enum ar_status status =
+        ar_spec_parse(process->policy ? process->policy : "torch", &spec, self->error);
+    if (status)
+        return status;
+    status = registry_lookup(&spec, &ops, self->error);
+    const struct ar_option *growing =
+        status || !ops->options ? NULL : ar_options_find(ops->options, "expandable_segments");
+    const struct ar_option *threshold =
+        status || !ops->options ? NULL
+                                : ar_options_find(ops->options, "garbage_collection_threshold");
+    if (growing) {
+        const char *now = ar_spec_value(&spec, growing->name);
+        now = now ? now : growing->default_text;
+        status =
+            policy_change(self, process, growing->name, now && is_true(now) ? "false" : "true");
+    }
+    if (!status && threshold && !ar_spec_value(&spec, threshold->name))
+        status = policy_change(self, process, threshold->name, "0.8");
+    ar_spec_close(&spec);
+    return status;
+}
+
+/* ---- parts ---------------------------------------------------------------------------------- */
+
+/* Replaces the arguments of an action wherever the schedule has it. Returns the number. */
+static size_t replace_arguments(struct twin_change *change, const char *part,
+                                const struct twin_what_if *what)
+{
+    char from[300], to[300];
+    size_t count = 0;
+    snprintf(from, sizeof from, "%s.%s%s%s", part, what->action, what->arguments[0] ? " " : "",
+             what->arguments);
+    snprintf(to, sizeof to, "%s.%s%s%s", part, what->action, what->instead[0] ? " " : "",
+             what->instead);
+    for (int list = 0; list < SCENARIO_LISTS; list++)
+        for (size_t i = 0; i < change->edited.lists[list].count; i++)
+            if (!strcmp(change->edited.lists[list].at[i].text, from)) {
+                scenario_remove(&change->edited, (enum scenario_list)list, i);
+                insert(change, (enum scenario_list)list, i, to);
+                count++;
+            }
+    return count;
+}
+
+static enum ar_status part_changes(struct finding *self, const struct twin_part_setup *part)
+{
+    struct twin_what_if what;
+    char owner[160];
+    if (!part->ops->what_if)
+        return AR_OK;
+    void *values = calloc(1, part->ops->values_bytes ? part->ops->values_bytes : 1);
+    if (!values)
+        return ar_error_set(self->error, AR_HOST_MEMORY, "no host memory for what-ifs");
+    snprintf(owner, sizeof owner, "%.60s %.60s", part->ops->kind, part->name);
+    enum ar_status status =
+        ar_options_read(part->ops->options, &part->options, owner, values, self->error);
+    for (size_t i = 0; !status; i++) {
+        what = (struct twin_what_if){.option = NULL};
+        if (!part->ops->what_if(values, i, &what))
+            break;
+        struct twin_change *change = add(self, "%s: %s", part->name, what.text);
+        if (!change) {
+            status = AR_HOST_MEMORY;
+            break;
+        }
+        if (what.option)
+            set(change, part->name, what.option, what.value);
+        if (what.action && !replace_arguments(change, part->name, &what)) {
+            scenario_close(&change->edited); /* the schedule does not have this action */
+            self->out->count--;
+        }
+    }
+    free(values);
+    return status;
+}
+
+/* The first word of a list that is an action without arguments that must be there. */
+static bool plain_action(const struct twin_part_ops *ops, const char *words, char *out, size_t room)
+{
+    for (const char *at = words; at && *at; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        for (const struct twin_action *action = ops->actions; action->name; action++)
+            if (strlen(action->name) == length && !strncmp(action->name, at, length) &&
+                !action->least_arguments) {
+                snprintf(out, room, "%s", action->name);
+                return true;
+            }
+        at += length;
+    }
+    return false;
+}
+
+static bool takes_part(const struct scenario_step *step, const char *name)
+{
+    for (size_t i = 0; i < step->call_count; i++) {
+        const char *at = strstr(step->calls[i].arguments, name);
+        if (!strcmp(step->calls[i].part, name) || at)
+            return true;
+    }
+    return false;
+}
+
+/* What a part has on the fullest card at the peak, in the pool and outside. */
+static uint64_t held_at_peak(const struct finding *self, size_t part)
+{
+    const struct twin_amounts amounts =
+        twin_card_at(self->result, self->peak.phase, self->peak.card)->peak_amounts;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < amounts.count; i++) {
+        const struct twin_amount *amount = &self->result->amounts[amounts.first + i];
+        if (self->result->owners[amount->owner].part == part)
+            bytes += amount->bytes;
+    }
+    return bytes;
+}
+
+/* Releases the part's memory before the peak and takes it again before the part is next used, or at
+ * the end of the list. */
+static enum ar_status release_around_peak(struct finding *self, size_t index)
+{
+    const struct twin_part_setup *part = &self->setup->parts[index];
+    const struct twin_phase *phase = &self->result->phases[self->peak.phase];
+    const enum scenario_list list = (enum scenario_list)phase->stage;
+    const struct scenario_steps *steps = &self->text->lists[list];
+    char release[80], restore[80], before[200], after[200];
+    if (phase->place >= steps->count || takes_part(&steps->at[phase->place], part->name) ||
+        held_at_peak(self, index) < AR_MIB ||
+        !plain_action(part->ops, part->ops->releases, release, sizeof release) ||
+        !plain_action(part->ops, part->ops->restores, restore, sizeof restore))
+        return AR_OK;
+    size_t next = phase->place + 1;
+    while (next < steps->count && !takes_part(&steps->at[next], part->name))
+        next++;
+    snprintf(before, sizeof before, "%s.%s", part->name, release);
+    snprintf(after, sizeof after, "%s.%s", part->name, restore);
+    struct twin_change *change =
+        next < steps->count ? add(self, "%s before %s, %s before %s", before, phase->text, after,
+                                  steps->at[next].text)
+                            : add(self, "%s before %s, %s at the end of the %s", before,
+                                  phase->text, after, list == SCENARIO_CYCLE ? "cycle" : "list");
+    if (!change)
+        return AR_HOST_MEMORY;
+    insert(change, list, next, after);
+    insert(change, list, phase->place, before);
+    return AR_OK;
+}
+
+/* ---- empty_cache ---------------------------------------------------------------------------- */
+
+/* What the pool of a process has cached on the fullest card at the end of a phase. */
+static uint64_t cached_at(const struct finding *self, size_t phase, size_t process)
+{
+    const struct twin_amounts amounts = twin_card_at(self->result, phase, self->peak.card)->amounts;
+    for (size_t i = 0; i < amounts.count; i++) {
+        const struct twin_amount *amount = &self->result->amounts[amounts.first + i];
+        const struct twin_owner *owner = &self->result->owners[amount->owner];
+        if (owner->kind == TWIN_OWNER_CACHED && owner->process == process)
+            return amount->bytes;
+    }
+    return 0;
+}
+
+static bool is_empty_cache(const struct scenario_step *step, const char *process)
+{
+    return !strcmp(step->calls[0].part, process) && !strcmp(step->calls[0].action, "empty_cache");
+}
+
+static enum ar_status empty_caches(struct finding *self, size_t process)
+{
+    const struct scenario_steps *cycle = &self->text->lists[SCENARIO_CYCLE];
+    const char *name = self->setup->processes[process].name;
+    const uint64_t last = twin_answer_cycles(self->result);
+    struct place {
+        uint64_t bytes;
+        size_t place;
+    } best[CACHED_PLACES] = {{0, 0}};
+    for (size_t i = 0; i < cycle->count; i++) {
+        size_t before = i ? i - 1 : cycle->count - 1;
+        size_t phase = twin_phase_find(self->result, TWIN_CYCLE, last, before);
+        uint64_t bytes = phase == SIZE_MAX ? 0 : cached_at(self, phase, process);
+        if (bytes < CACHED_LEAST || is_empty_cache(&cycle->at[i], name) ||
+            is_empty_cache(&cycle->at[before], name))
+            continue;
+        struct place one = {bytes, i};
+        for (size_t k = 0; k < CACHED_PLACES; k++)
+            if (one.bytes > best[k].bytes) {
+                struct place other = best[k];
+                best[k] = one;
+                one = other;
+            }
+    }
+    for (size_t k = 0; k < CACHED_PLACES && best[k].bytes; k++) {
+        char step[200];
+        struct twin_change *change =
+            add(self, "%s.empty_cache before %s", name, cycle->at[best[k].place].text);
+        if (!change)
+            return AR_HOST_MEMORY;
+        snprintf(step, sizeof step, "%s.empty_cache", name);
+        insert(change, SCENARIO_CYCLE, best[k].place, step);
+    }
+    return AR_OK;
+}
+
+/* ---- order ---------------------------------------------------------------------------------- */
+
+static enum twin_effect effect_of(const struct finding *self, const struct scenario_step *step)
+{
+    for (size_t i = 0; i < self->setup->scenario.part_count && step->call_count == 1; i++)
+        if (!strcmp(self->setup->parts[i].name, step->calls[0].part))
+            return twin_answer_effect(self->setup->parts[i].ops, step->calls[0].action);
+    return TWIN_EFFECT_NONE;
+}
+
+/* Whether the two steps have no part in common, not even as an argument, and the other one is of
+ * parts. */
+static bool are_apart(const struct finding *self, const struct scenario_step *mover,
+                      const struct scenario_step *other)
+{
+    bool of_part = false;
+    for (size_t i = 0; i < self->setup->scenario.part_count; i++)
+        of_part |= !strcmp(self->setup->parts[i].name, other->calls[0].part);
+    for (size_t i = 0; i < other->call_count && of_part; i++)
+        if (takes_part(mover, other->calls[i].part))
+            return false;
+    return of_part && !takes_part(other, mover->calls[0].part);
+}
+
+static enum ar_status other_orders(struct finding *self)
+{
+    const struct scenario_steps *cycle = &self->text->lists[SCENARIO_CYCLE];
+    for (size_t i = 0; i + 1 < cycle->count; i++) {
+        const struct scenario_step *first = &cycle->at[i], *second = &cycle->at[i + 1];
+        enum twin_effect a = effect_of(self, first), b = effect_of(self, second);
+        bool earlier = b == TWIN_EFFECT_RELEASES && a != TWIN_EFFECT_RELEASES &&
+                       are_apart(self, second, first);
+        bool later = a == TWIN_EFFECT_RESTORES && b != TWIN_EFFECT_RESTORES &&
+                     are_apart(self, first, second);
+        if (!earlier && !later)
+            continue;
+        struct twin_change *change = add(self, "%s before %s", second->text, first->text);
+        if (!change)
+            return AR_HOST_MEMORY;
+        scenario_remove(&change->edited, SCENARIO_CYCLE, i + 1);
+        insert(change, SCENARIO_CYCLE, i, second->text);
+    }
+    return AR_OK;
+}
+
+enum ar_status twin_changes_find(const struct scenario *text, const struct twin_setup *setup,
+                                 const struct twin_result *result, struct twin_changes *out,
+                                 struct ar_error *error)
+{
+    struct finding self = {text, setup, result, out, twin_answer_peak(result), error};
+    if (result->outcome != TWIN_PASSED && result->failure.phase < result->phase_count)
+        self.peak.phase = result->failure.phase;
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < setup->scenario.process_count && !status; i++)
+        status = policy_changes(&self, &setup->processes[i]);
+    for (size_t i = 0; i < setup->scenario.part_count && !status; i++)
+        status = part_changes(&self, &setup->parts[i]);
+    for (size_t i = 0; i < setup->scenario.part_count && !status && result->phase_count; i++)
+        status = release_around_peak(&self, i);
+    for (size_t i = 0; i < setup->scenario.process_count && !status; i++)
+        status = empty_caches(&self, i);
+    return status ? status : other_orders(&self);
+}
+
+void twin_changes_close(struct twin_changes *self)
+{
+    for (size_t i = 0; i < self->count; i++)
+        scenario_close(&self->at[i].edited);
+    free(self->at);
+    *self = (struct twin_changes){0};
+}

@@ -1,0 +1,483 @@
+#include "bench/suite/twin_setup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "allocators/registry.h"
+#include "bench/suite/scenario_reported.h"
+
+static enum ar_status no_memory(const struct scenario *text, struct ar_error *error)
+{
+    return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory for the scenario", text->path);
+}
+
+size_t twin_setup_kinds(const char **kinds, size_t most)
+{
+    size_t count = 0;
+    for (; twin_part_at(count) && count < most; count++)
+        kinds[count] = twin_part_at(count)->kind;
+    return count;
+}
+
+static bool is_part(const struct scenario_section *section)
+{
+    return strcmp(section->kind, "machine") != 0 && strcmp(section->kind, "process") != 0;
+}
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+/* A key and what its errors name. */
+struct reading {
+    const struct scenario *text;
+    const struct scenario_section *section;
+    const struct scenario_key *key;
+    struct ar_error *error;
+};
+
+/* Puts the line, or the edit, before the error. */
+static enum ar_status at_key(const struct reading *self, enum ar_status status)
+{
+    const char *name = self->section->name[0] ? self->section->name : self->section->kind;
+    return !status ? AR_OK
+           : self->key->line
+               ? ar_error_prefix(self->error, AR_FORMAT, "%s:%u", self->text->path, self->key->line)
+               : ar_error_prefix(self->error, AR_INVALID, "%s.%s=%s", name, self->key->name,
+                                 self->key->value);
+}
+
+static enum ar_status bad(const struct reading *self, const char *what)
+{
+    return at_key(self, ar_error_set(self->error, AR_FORMAT, "%s = %.80s: %s", self->key->name,
+                                     self->key->value, what));
+}
+
+static enum ar_status unknown(const struct reading *self, const char *const *names, size_t count)
+{
+    const char *near = ar_nearest_name(self->key->name, names, count);
+    char list[600];
+    size_t used = 0;
+    for (size_t i = 0; i < count && used < sizeof list - 40; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+    return at_key(self, near ? ar_error_set(self->error, AR_FORMAT,
+                                            "[%s%s%s] has no key \"%.60s\"; did you mean %s?",
+                                            self->section->kind, self->section->name[0] ? " " : "",
+                                            self->section->name, self->key->name, near)
+                             : ar_error_set(self->error, AR_FORMAT,
+                                            "[%s%s%s] has no key \"%.60s\"; its keys are %s",
+                                            self->section->kind, self->section->name[0] ? " " : "",
+                                            self->section->name, self->key->name, list));
+}
+
+static enum ar_status take_bytes(const struct reading *self, uint64_t *bytes)
+{
+    return scenario_bytes_parse(self->key->value, bytes, NULL)
+               ? bad(self, "write a size, such as 500MiB")
+               : AR_OK;
+}
+
+static enum ar_status machine_key(const struct reading *self, struct twin_scenario *out)
+{
+    static const char *const names[] = {"card", "cards", "host", "seed"};
+    const char *name = self->key->name, *value = self->key->value;
+    uint64_t number;
+    if (!strcmp(name, "card")) {
+        struct ar_spec spec;
+        if (ar_spec_parse(value, &spec, self->error))
+            return at_key(self, AR_FORMAT);
+        bool simulated = spec.link_count == 1 && !strcmp(spec.links[0].name, "sim");
+        ar_spec_close(&spec);
+        out->device = value;
+        return simulated ? AR_OK : bad(self, "write a simulated card, such as sim:profile=h100");
+    }
+    if (!strcmp(name, "cards")) {
+        if (ar_count_parse(value, &number, NULL) || !number || number > TWIN_CARDS)
+            return bad(self, "write a number of cards from 1 to 64");
+        out->cards = (unsigned)number;
+        return AR_OK;
+    }
+    if (!strcmp(name, "host"))
+        return take_bytes(self, &out->host_bytes);
+    if (!strcmp(name, "seed"))
+        return ar_count_parse(value, &out->seed, NULL) ? bad(self, "write a number") : AR_OK;
+    return unknown(self, names, 4);
+}
+
+/* "all", "0", "0-3" or "0,2" as bits. */
+static enum ar_status take_cards(const struct reading *self, unsigned cards, uint64_t *out)
+{
+    static const char what[] = "write all, a card as 0, or several as 0-3 or 0,2";
+    const char *at = self->key->value;
+    if (!strcmp(at, "all")) {
+        *out = cards == 64 ? UINT64_MAX : (UINT64_C(1) << cards) - 1;
+        return AR_OK;
+    }
+    while (true) {
+        char word[24], *dash;
+        uint64_t first, last;
+        size_t length = strcspn(at, ",");
+        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : 0), at);
+        dash = strchr(word, '-');
+        if (dash)
+            *dash++ = '\0';
+        if (ar_count_parse(word, &first, NULL) || ar_count_parse(dash ? dash : word, &last, NULL) ||
+            last < first)
+            return bad(self, what);
+        if (last >= cards) {
+            char text[80];
+            snprintf(text, sizeof text, "the machine has %u card%s, from 0", cards,
+                     cards == 1 ? "" : "s");
+            return bad(self, text);
+        }
+        for (uint64_t card = first; card <= last; card++)
+            *out |= UINT64_C(1) << card;
+        if (!at[length])
+            return AR_OK;
+        at += length + 1;
+        at += strspn(at, " ");
+    }
+}
+
+static enum ar_status check_policy(const struct reading *self)
+{
+    struct ar_spec spec;
+    const struct ar_policy_ops *ops;
+    enum ar_status status = ar_spec_parse(self->key->value, &spec, self->error);
+    if (status)
+        return at_key(self, status);
+    status = registry_lookup(&spec, &ops, self->error);
+    ar_spec_close(&spec);
+    return at_key(self, status);
+}
+
+static enum ar_status process_key(const struct reading *self, unsigned cards,
+                                  struct twin_process_setup *out)
+{
+    static const char *const names[] = {"cards", "policy", "context", "pinned"};
+    const char *name = self->key->name, *value = self->key->value;
+    if (!strcmp(name, "cards"))
+        return take_cards(self, cards, &out->cards);
+    if (!strcmp(name, "policy")) {
+        out->policy = value;
+        return check_policy(self);
+    }
+    if (!strcmp(name, "context"))
+        return take_bytes(self, &out->context_bytes);
+    if (!strcmp(name, "pinned")) {
+        out->pinned = strcmp(value, "none") != 0 ? value : NULL;
+        return out->pinned ? check_policy(self) : AR_OK;
+    }
+    return unknown(self, names, 4);
+}
+
+/* One key by itself, so that its error has its line. */
+static enum ar_status check_option(const struct reading *self, const struct twin_part_ops *ops)
+{
+    const char *names[256] = {"process"};
+    size_t count = 1;
+    for (const struct ar_option *option = ops->options; option && option->name && count < 256;
+         option++)
+        names[count++] = option->name;
+    if (!ops->options || !ar_options_find(ops->options, self->key->name))
+        return unknown(self, names, count);
+    char owner[160];
+    const struct ar_spec_pair pair = {self->key->name, self->key->value, false};
+    const struct ar_spec_link link = {self->section->name, &pair, 1};
+    void *values = calloc(1, ops->values_bytes ? ops->values_bytes : 1);
+    snprintf(owner, sizeof owner, "%.60s %.60s", self->section->kind, self->section->name);
+    enum ar_status status = values
+                                ? ar_options_read(ops->options, &link, owner, values, self->error)
+                                : no_memory(self->text, self->error);
+    free(values);
+    return status == AR_HOST_MEMORY ? status : at_key(self, status);
+}
+
+/* ---- sections ------------------------------------------------------------------------------- */
+
+static enum ar_status take_machine(const struct scenario *text, struct twin_setup *out,
+                                   struct ar_error *error)
+{
+    const struct scenario_section *section = scenario_find(text, "machine");
+    enum ar_status status = AR_OK;
+    out->scenario.cards = 1;
+    for (size_t i = 0; section && i < section->key_count && !status; i++)
+        status =
+            machine_key(&(struct reading){text, section, &section->keys[i], error}, &out->scenario);
+    return status;
+}
+
+static enum ar_status take_process(const struct scenario *text,
+                                   const struct scenario_section *section, struct twin_setup *out,
+                                   struct ar_error *error)
+{
+    struct twin_process_setup *process = &out->processes[out->scenario.process_count++];
+    enum ar_status status = AR_OK;
+    *process = (struct twin_process_setup){
+        .name = section->name, .context_bytes = UINT64_MAX, .line = section->line};
+    for (size_t i = 0; i < section->key_count && !status; i++)
+        status = process_key(&(struct reading){text, section, &section->keys[i], error},
+                             out->scenario.cards, process);
+    if (!process->cards)
+        process->cards = 1;
+    return status;
+}
+
+/* The process of a part: the one that it names, or the only one. */
+static enum ar_status find_process(const struct scenario *text,
+                                   const struct scenario_section *section, struct twin_setup *out,
+                                   const char **name, struct ar_error *error)
+{
+    const char *names[SCENARIO_SECTIONS];
+    size_t count = out->scenario.process_count;
+    const char *given = scenario_value(section, "process");
+    for (size_t i = 0; i < count; i++)
+        names[i] = out->processes[i].name;
+    if (!given && count == 1) {
+        *name = names[0];
+        return AR_OK;
+    }
+    if (!given)
+        return ar_error_set(error, AR_FORMAT,
+                            "%s:%u: [%s %s] is in no process; write process = %s or another",
+                            text->path, section->line, section->kind, section->name, names[0]);
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(given, names[i])) {
+            *name = names[i];
+            return AR_OK;
+        }
+    const char *near = ar_nearest_name(given, names, count);
+    unsigned line = section->line;
+    for (size_t i = 0; i < section->key_count; i++)
+        if (!strcmp(section->keys[i].name, "process") && section->keys[i].line)
+            line = section->keys[i].line;
+    return ar_error_set(
+        error, AR_FORMAT, "%s:%u: [%s %s]: there is no process \"%.60s\"; did you mean %s?",
+        text->path, line, section->kind, section->name, given, near ? near : names[0]);
+}
+
+static enum ar_status take_part(const struct scenario *text, const struct scenario_section *section,
+                                struct twin_setup *out, struct ar_error *error)
+{
+    struct twin_part_setup *part = &out->parts[out->scenario.part_count++];
+    struct ar_spec_pair *pairs = calloc(section->key_count + 1, sizeof *pairs);
+    size_t count = 0;
+    *part = (struct twin_part_setup){.name = section->name,
+                                     .ops = twin_part_find(section->kind),
+                                     .options = {.name = section->name, .pairs = pairs},
+                                     .line = section->line};
+    enum ar_status status =
+        pairs ? find_process(text, section, out, &part->process, error) : no_memory(text, error);
+    for (size_t i = 0; i < section->key_count && !status; i++) {
+        const struct scenario_key *key = &section->keys[i];
+        if (!strcmp(key->name, "process"))
+            continue;
+        status = check_option(&(struct reading){text, section, key, error}, part->ops);
+        pairs[count++] = (struct ar_spec_pair){key->name, key->value, false};
+    }
+    part->options.pair_count = count;
+    return status;
+}
+
+static enum ar_status take_sections(const struct scenario *text, struct twin_setup *out,
+                                    struct ar_error *error)
+{
+    enum ar_status status = take_machine(text, out, error);
+    for (size_t i = 0; i < text->section_count && !status; i++)
+        if (!strcmp(text->sections[i].kind, "process"))
+            status = take_process(text, &text->sections[i], out, error);
+    if (!status && !out->scenario.process_count)
+        status = ar_error_set(error, AR_FORMAT,
+                              "%s: there is no process; write [process NAME] and policy = torch",
+                              text->path);
+    for (size_t i = 0; i < text->section_count && !status; i++)
+        if (is_part(&text->sections[i]))
+            status = take_part(text, &text->sections[i], out, error);
+    return status;
+}
+
+/* ---- the schedule --------------------------------------------------------------------------- */
+
+static enum ar_status bad_step(const struct scenario *text, const struct scenario_step *step,
+                               const char *what, struct ar_error *error)
+{
+    return step->line ? ar_error_set(error, AR_FORMAT, "%s:%u: %s: %s", text->path, step->line,
+                                     step->text, what)
+                      : ar_error_set(error, AR_INVALID, "%s: %s", step->text, what);
+}
+
+/* The actions of a part or a process; NULL: there is no such name. */
+static const struct twin_action *actions_of(const struct twin_setup *setup, const char *name)
+{
+    for (size_t i = 0; i < setup->scenario.part_count; i++)
+        if (!strcmp(setup->parts[i].name, name))
+            return setup->parts[i].ops->actions;
+    for (size_t i = 0; i < setup->scenario.process_count; i++)
+        if (!strcmp(setup->processes[i].name, name))
+            return twin_process_actions();
+    return NULL;
+}
+
+static enum ar_status unknown_part(const struct scenario *text, const struct scenario_step *step,
+                                   const char *name, struct ar_error *error)
+{
+    const char *names[SCENARIO_SECTIONS];
+    char what[300];
+    size_t count = 0;
+    for (size_t i = 0; i < text->section_count; i++)
+        if (text->sections[i].name[0])
+            names[count++] = text->sections[i].name;
+    const char *near = ar_nearest_name(name, names, count);
+    snprintf(what, sizeof what, "there is no part or process \"%.60s\"; %s %s%s", name,
+             near ? "did you mean" : "write its section, as in", near ? near : "[trainer NAME]",
+             near ? "?" : "");
+    return bad_step(text, step, what, error);
+}
+
+static enum ar_status unknown_action(const struct scenario *text, const struct scenario_step *step,
+                                     const struct scenario_call *call,
+                                     const struct twin_action *actions, struct ar_error *error)
+{
+    const char *names[64];
+    char what[600];
+    size_t count = 0;
+    for (; actions->name && count < 64; actions++)
+        names[count++] = actions->name;
+    const char *near = ar_nearest_name(call->action, names, count);
+    size_t used = (size_t)snprintf(what, sizeof what, "%s has no action \"%.60s\"; ", call->part,
+                                   call->action);
+    if (near)
+        snprintf(what + used, sizeof what - used, "did you mean %s?", near);
+    else
+        used += (size_t)snprintf(what + used, sizeof what - used, "it has ");
+    for (size_t i = 0; !near && i < count && used < sizeof what - 80; i++)
+        used += (size_t)snprintf(what + used, sizeof what - used, "%s%s", i ? ", " : "", names[i]);
+    return bad_step(text, step, what, error);
+}
+
+static enum ar_status check_call(const struct scenario *text, const struct twin_setup *setup,
+                                 const struct scenario_step *step, const struct scenario_call *call,
+                                 struct ar_error *error)
+{
+    const struct twin_action *actions = actions_of(setup, call->part), *action = actions;
+    char what[300];
+    unsigned words = call->arguments[0] != '\0';
+    for (const char *at = call->arguments; *at; at++)
+        words += *at == ' ';
+    if (!actions)
+        return unknown_part(text, step, call->part, error);
+    while (action->name && strcmp(action->name, call->action) != 0)
+        action++;
+    if (!action->name)
+        return unknown_action(text, step, call, actions, error);
+    if (words >= action->least_arguments && words <= action->most_arguments)
+        return AR_OK;
+    snprintf(what, sizeof what, "%.60s takes %s%.120s", call->action,
+             action->arguments ? "the arguments " : "no arguments",
+             action->arguments ? action->arguments : "");
+    return bad_step(text, step, what, error);
+}
+
+/* Checks the steps of a list and joins them with commas. */
+static enum ar_status take_list(const struct scenario *text, enum scenario_list list,
+                                struct twin_setup *out, struct ar_error *error)
+{
+    const struct scenario_steps *steps = &text->lists[list];
+    size_t bytes = 1, used = 0;
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < steps->count && !status; i++) {
+        const struct scenario_step *step = &steps->at[i];
+        bytes += strlen(step->text) + 2;
+        for (size_t k = 0; k < step->call_count && !status; k++)
+            status = check_call(text, out, step, &step->calls[k], error);
+    }
+    char *joined = status ? NULL : malloc(bytes);
+    if (!status && !joined)
+        return no_memory(text, error);
+    out->lists[list] = joined;
+    if (joined)
+        joined[0] = '\0';
+    for (size_t i = 0; joined && i < steps->count; i++)
+        used += (size_t)sprintf(joined + used, "%s%s", i ? ", " : "", steps->at[i].text);
+    return status;
+}
+
+static enum ar_status take_schedule(const struct scenario *text, struct twin_setup *out,
+                                    struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    size_t steps = 0;
+    for (int list = 0; list < SCENARIO_LISTS && !status; list++) {
+        status = take_list(text, (enum scenario_list)list, out, error);
+        steps += text->lists[list].count;
+    }
+    if (!status && !steps)
+        status = ar_error_set(error, AR_FORMAT,
+                              "%s: there is no step; write [schedule] and start = PART.ACTION, ... "
+                              "or cycle = ...",
+                              text->path);
+    out->scenario.start = out->lists[SCENARIO_START];
+    /* A list of no cycles is no list. */
+    out->scenario.cycle = text->cycles ? out->lists[SCENARIO_CYCLE] : "";
+    out->scenario.end = out->lists[SCENARIO_END];
+    out->scenario.cycles = text->cycles;
+    return status;
+}
+
+enum ar_status twin_setup_error(const struct scenario *text, const struct twin_setup *setup,
+                                size_t part, enum ar_status status, struct ar_error *error)
+{
+    char begin[200];
+    if (!status || status == AR_HOST_MEMORY || status == AR_CORRUPT)
+        return status;
+    for (size_t i = 0; i < setup->scenario.part_count && part == SIZE_MAX; i++) {
+        snprintf(begin, sizeof begin, "%.60s %.100s:", setup->parts[i].ops->kind,
+                 setup->parts[i].name);
+        if (!strncmp(error->text, begin, strlen(begin)))
+            part = i;
+    }
+    return part < setup->scenario.part_count
+               ? ar_error_prefix(error, AR_FORMAT, "%s:%u", text->path, setup->parts[part].line)
+               : ar_error_prefix(error, AR_FORMAT, "%s", text->path);
+}
+
+/* What the engine finds: an error of a part has the line of its section. */
+static enum ar_status check_all(const struct scenario *text, struct twin_setup *out,
+                                struct ar_error *error)
+{
+    size_t part = SIZE_MAX;
+    enum ar_status status = twin_check(&out->scenario, &part, error);
+    return twin_setup_error(text, out, part, status, error);
+}
+
+enum ar_status twin_setup_make(const struct scenario *text, struct twin_setup *out,
+                               struct ar_error *error)
+{
+    *out = (struct twin_setup){
+        .processes = calloc(text->section_count + 1, sizeof *out->processes),
+        .parts = calloc(text->section_count + 1, sizeof *out->parts),
+    };
+    out->scenario.processes = out->processes;
+    out->scenario.parts = out->parts;
+    out->scenario.name = text->path;
+    enum ar_status status =
+        out->processes && out->parts ? take_sections(text, out, error) : no_memory(text, error);
+    if (!status)
+        status = take_schedule(text, out, error);
+    if (!status)
+        status = check_all(text, out, error);
+    if (status)
+        twin_setup_close(out);
+    return status;
+}
+
+void twin_setup_close(struct twin_setup *self)
+{
+    for (size_t i = 0; self->parts && i < self->scenario.part_count; i++)
+        free((void *)(uintptr_t)self->parts[i].options.pairs);
+    for (int list = 0; list < SCENARIO_LISTS; list++)
+        free(self->lists[list]);
+    free(self->processes);
+    free(self->parts);
+    *self = (struct twin_setup){0};
+}

@@ -1,0 +1,281 @@
+/* The largest safe cache: the fraction is searched in steps of 0.01. From the present value upwards
+ * if it passes, else downwards in coarse steps to one that passes; then by halves. A run that
+ * passes the whole schedule is safe. It is taken that what passes with a fraction passes with less,
+ * down to where the engine refuses to start. */
+#include "bench/suite/twin_study.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/suite/twin_compare.h"
+
+#define PARTS_OF_ONE 100 /* steps of the search */
+#define COARSE       10  /* steps of it at a time on the way down */
+
+static enum ar_status no_memory(struct ar_error *error)
+{
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the answers");
+}
+
+/* ---- the largest cache ---------------------------------------------------------------------- */
+
+struct search {
+    struct twin_trials *trials;
+    const struct scenario *text;
+    const char *part;
+    struct twin_page_cache *cache;
+    struct twin_trial trial; /* the last one */
+};
+
+/* Runs with a fraction. */
+static enum ar_status try_fraction(struct search *self, int hundredths, bool *passes,
+                                   struct ar_error *error)
+{
+    struct scenario edited;
+    char value[16];
+    enum ar_status status = scenario_copy(self->text, &edited, error);
+    if (status)
+        return status;
+    snprintf(value, sizeof value, "%.2f", (double)hundredths / PARTS_OF_ONE);
+    status = scenario_set(&edited, self->part, self->cache->option, value, error);
+    self->trial = (struct twin_trial){.text = &edited, .cache_part = self->cache->part};
+    if (!status)
+        status = twin_trials_run(self->trials, &self->trial, 1, error);
+    scenario_close(&edited);
+    self->trial.text = NULL;
+    *passes = !status && !self->trial.cannot_run && self->trial.summary.outcome == TWIN_PASSED;
+    self->cache->runs++;
+    if (*passes) {
+        self->cache->safe = (double)hundredths / PARTS_OF_ONE;
+        self->cache->blocks = self->trial.summary.cache_blocks;
+        self->cache->tokens = self->trial.summary.cache_tokens;
+        self->cache->bytes = self->trial.summary.cache_bytes;
+    } else {
+        const struct twin_summary *summary = &self->trial.summary;
+        const char *where = self->trial.cannot_run ? "" : summary->where;
+        snprintf(self->cache->why, sizeof self->cache->why, "%.120s%s%.270s", where,
+                 where[0] ? ": " : "", self->trial.why);
+    }
+    return status;
+}
+
+static enum ar_status search_cache(struct search *self, bool passes_now, struct ar_error *error)
+{
+    struct twin_page_cache *cache = self->cache;
+    const int most = (int)lround(cache->most * PARTS_OF_ONE);
+    int now = (int)floor(cache->now * PARTS_OF_ONE + 1e-9), low = 0, high = most + 1;
+    bool passes = false;
+    enum ar_status status = AR_OK;
+    now = now < 1 ? 1 : now > most ? most : now;
+    if (passes_now) {
+        status = try_fraction(self, now, &passes, error); /* for the figures of the cache */
+        low = passes ? now : 0;
+        if (!status && passes && now < most) {
+            status = try_fraction(self, most, &passes, error);
+            low = passes ? most : low;
+            high = passes ? high : most;
+        }
+    }
+    if (!low)
+        high = now;
+    for (int value = now - COARSE; !status && !low && value > 0; value -= COARSE) {
+        status = try_fraction(self, value, &passes, error);
+        low = passes ? value : 0;
+        high = passes ? high : value;
+    }
+    while (!status && low && high - low > 1) {
+        int middle = low + (high - low) / 2;
+        status = try_fraction(self, middle, &passes, error);
+        *(passes ? &low : &high) = middle;
+    }
+    return status;
+}
+
+/* The option of a part that sets the size of its cache, if it is a fraction, and its value. */
+static const struct ar_option *cache_option(const struct twin_part_setup *part, double *now)
+{
+    const struct twin_part_ops *ops = part->ops;
+    const struct ar_option *option = NULL;
+    struct ar_error error;
+    void *values = ops->cache_option ? calloc(1, ops->values_bytes ? ops->values_bytes : 1) : NULL;
+    if (values && !ar_options_read(ops->options, &part->options, part->name, values, &error)) {
+        const char *name = ops->cache_option(values);
+        option = name ? ar_options_find(ops->options, name) : NULL;
+        if (option && option->type == AR_OPTION_FRACTION)
+            memcpy(now, (const char *)values + option->offset, sizeof *now);
+        else
+            option = NULL;
+    }
+    free(values);
+    return option;
+}
+
+static enum ar_status search_caches(struct twin_study *self, const struct scenario *text,
+                                    struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < self->setup.scenario.part_count && !status; i++) {
+        struct twin_page_cache *cache = &self->caches[self->cache_count];
+        double now = 0;
+        const struct ar_option *option = cache_option(&self->setup.parts[i], &now);
+        if (!option)
+            continue;
+        *cache = (struct twin_page_cache){
+            .part = i,
+            .option = option->name,
+            .now = now,
+            .step = 1.0 / PARTS_OF_ONE,
+            .most = option->most > 0 && option->most < 1 ? option->most : 1 - 1.0 / PARTS_OF_ONE};
+        struct search search = {.trials = &self->trials,
+                                .text = text,
+                                .part = self->setup.parts[i].name,
+                                .cache = cache};
+        status = search_cache(&search, self->result.outcome == TWIN_PASSED, error);
+        self->cache_count++;
+    }
+    return status;
+}
+
+/* ---- what-ifs ------------------------------------------------------------------------------- */
+
+static int by_saving(const void *left, const void *right)
+{
+    const struct twin_page_whatif *a = left, *b = right;
+    const double of_a[] = {a->now_fits, a->peak_saved, a->residue_saved};
+    const double of_b[] = {b->now_fits, b->peak_saved, b->residue_saved};
+    for (size_t i = 0; i < sizeof of_a / sizeof *of_a; i++)
+        if (of_a[i] != of_b[i])
+            return of_a[i] < of_b[i] ? 1 : -1;
+    return strcmp(a->text, b->text);
+}
+
+static void take_trial(struct twin_page_whatif *row, const struct twin_change *change,
+                       const struct twin_trial *trial, const struct twin_summary *base)
+{
+    const struct twin_summary *now = &trial->summary;
+    *row = (struct twin_page_whatif){.text = change->text,
+                                     .runs = !change->failed && !trial->cannot_run};
+    row->passes = row->runs && now->outcome == TWIN_PASSED;
+    if (!row->passes) {
+        const char *where = row->runs ? now->where : "";
+        snprintf(row->why, sizeof row->why, "%s%.120s%s%.260s",
+                 row->runs ? "does not fit, in " : "", where, where[0] ? ": " : "",
+                 change->failed ? change->why : trial->why);
+        return;
+    }
+    row->now_fits = base->outcome != TWIN_PASSED;
+    row->peak_saved = (double)base->peak_bytes - (double)now->peak_bytes;
+    row->has_residue = base->has_residue && now->has_residue;
+    if (row->has_residue)
+        row->residue_saved = (double)base->residue_bytes - (double)now->residue_bytes;
+}
+
+static enum ar_status try_changes(struct twin_study *self, const struct scenario *text,
+                                  struct ar_error *error)
+{
+    enum ar_status status =
+        twin_changes_find(text, &self->setup, &self->result, &self->changes, error);
+    const size_t count = self->changes.count;
+    struct twin_trial *at = calloc(count + 1, sizeof *at);
+    size_t *places = calloc(count + 1, sizeof *places), runs = 0;
+    self->whatifs = calloc(count + 1, sizeof *self->whatifs);
+    if (!status && (!at || !places || !self->whatifs))
+        status = no_memory(error);
+    /* The first one is the scenario itself. */
+    if (!status)
+        at[runs++] = (struct twin_trial){.text = text, .cache_part = SIZE_MAX};
+    for (size_t i = 0; i < count && !status; i++)
+        if (!self->changes.at[i].failed) {
+            places[i] = runs;
+            at[runs++] =
+                (struct twin_trial){.text = &self->changes.at[i].edited, .cache_part = SIZE_MAX};
+        }
+    if (!status)
+        status = twin_trials_run(&self->trials, at, runs, error);
+    for (size_t i = 0; i < count && !status; i++)
+        take_trial(&self->whatifs[i], &self->changes.at[i], &at[places[i]], &at[0].summary);
+    if (!status) {
+        self->whatif_count = count;
+        qsort(self->whatifs, count, sizeof *self->whatifs, by_saving);
+    }
+    free(at);
+    free(places);
+    return status;
+}
+
+static enum ar_status run_again(struct twin_study *self, const struct scenario *text,
+                                const char *journal, struct ar_error *error)
+{
+    enum ar_status status = twin_trials_open(&self->trials, text, journal, error);
+    if (status)
+        return status;
+    status = scenario_copy(text, &self->few, error);
+    self->has_few = !status;
+    if (!status && self->few.cycles > TWIN_WHATIF_CYCLES)
+        self->few.cycles = TWIN_WHATIF_CYCLES;
+    if (!status)
+        status = search_caches(self, &self->few, error);
+    if (!status)
+        status = try_changes(self, &self->few, error);
+    return status;
+}
+
+/* ---- the study ------------------------------------------------------------------------------ */
+
+/* The name of the file without folder and ending. */
+static void take_name(struct twin_study *self, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    snprintf(self->name, sizeof self->name, "%.*s", (int)strcspn(name, "."), name);
+}
+
+enum ar_status twin_study_run(const struct scenario *text, bool again, const char *journal,
+                              struct twin_study *out, struct ar_error *error)
+{
+    *out = (struct twin_study){.has_few = false};
+    enum ar_status status = twin_setup_make(text, &out->setup, error);
+    out->reported = calloc(text->reported_count + 1, sizeof *out->reported);
+    out->caches = calloc(text->section_count + 1, sizeof *out->caches);
+    if (!status && (!out->reported || !out->caches))
+        status = no_memory(error);
+    if (!status) {
+        status = twin_run(&out->setup.scenario, &out->result, error);
+        status = twin_setup_error(text, &out->setup, SIZE_MAX, status, error);
+    }
+    if (!status)
+        twin_compare(text, &out->setup, &out->result, out->reported);
+    if (!status && again)
+        status = run_again(out, text, journal, error);
+    take_name(out, text->path);
+    out->page = (struct twin_page){.name = out->name,
+                                   .source = text->source,
+                                   .scenario = &out->setup.scenario,
+                                   .result = &out->result,
+                                   .reported = out->reported,
+                                   .reported_count = text->reported_count,
+                                   .tolerance = text->tolerance,
+                                   .caches = out->caches,
+                                   .cache_count = out->cache_count,
+                                   .whatifs = out->whatifs,
+                                   .whatif_count = out->whatif_count,
+                                   .has_whatifs = again};
+    if (status)
+        twin_study_close(out, false);
+    return status;
+}
+
+void twin_study_close(struct twin_study *self, bool finished)
+{
+    twin_trials_close(&self->trials, finished);
+    twin_result_close(&self->result);
+    twin_setup_close(&self->setup);
+    twin_changes_close(&self->changes);
+    if (self->has_few)
+        scenario_close(&self->few);
+    free(self->reported);
+    free(self->caches);
+    free(self->whatifs);
+    *self = (struct twin_study){.has_few = false};
+}

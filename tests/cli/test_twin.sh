@@ -1,0 +1,115 @@
+#!/bin/bash
+# `twin`: pages and files of small scenarios, changes, a journal, and a sentence with file and line for
+# each bad scenario.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+small=tests/golden/data/twin/small.ini
+
+# The page and the files of a small scenario, byte by byte.
+run twin $small --json "$tmp/small.json" --series "$tmp/small.csv"
+check passes [ "$status" = 0 ]
+check the_page cmp "$out" tests/golden/data/twin/small.txt
+check the_json cmp "$tmp/small.json" tests/golden/data/twin/small.json
+check the_series cmp "$tmp/small.csv" tests/golden/data/twin/small.csv
+check the_page_is_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
+check rows_of_an_end_are_the_card [ "$(awk -F, '$6 == "end" { sum[$1] += $9 } END { for (p in sum) print sum[p] }' "$tmp/small.csv" | sort -u | wc -l)" = 1 ]
+run twin $small --what-if no
+check no_what_ifs not grep -q 'What if' "$out"
+run twin $small --what-if no --cycles 1 --json -
+check fewer_cycles grep -q '"cycles": 1,' "$out"
+check no_page_beside_json not grep -q '^small:' "$out"
+
+# A change of a key; what does not fit, and what would.
+run twin $small --set kv.bytes=14GiB
+check does_not_fit [ "$status" = 1 ]
+check says_where says 'It does not fit. In cycle 1, kv.load: a request of 14.00 GiB for kv/buffer fails: capacity'
+check says_it_in_a_sentence grep -q 'it does not fit$' "$err"
+run twin $small --set kv.bytes=13GiB
+check a_change_makes_it_fit says 'weights.free before kv.load, weights.load at the end of the cycle \(then it fits\)'
+
+# --check
+run twin $small --check
+check figures_agree [ "$status" = 0 ]
+run twin $small --check --set kv.bytes=6GiB
+check figures_differ grep -qE ': [0-9]+ of [0-9]+ reported figures differ by more than 5 %$' "$err"
+check figures_differ_status [ "$status" = 1 ]
+grep -v -A 9 '^\[reported\]' $small | sed '/^\[reported\]/,$d' >"$tmp/none.ini"
+refuses nothing_to_check 2 '--check needs figures' twin "$tmp/none.ini" --check
+
+# The journal: an interrupted command continues with the same answer; a changed scenario does not.
+run twin $small --journal "$tmp/journal" --json "$tmp/no_such_folder/x.json"
+check nothing_runs_without_its_files [ ! -e "$tmp/journal" ]
+run twin $small --journal "$tmp/journal" --figure "$tmp/no_such_folder/x.svg"
+check the_journal_stays [ -s "$tmp/journal" ]
+refuses journal_of_another 2 'journal: is the journal of .*another scenario' twin $small --journal "$tmp/journal" --set kv.bytes=4GiB
+truncate -s -100 "$tmp/journal" # cut off within its last record
+run twin $small --journal "$tmp/journal"
+check the_same_answer cmp "$out" tests/golden/data/twin/small.txt
+check the_journal_is_removed [ ! -e "$tmp/journal" ]
+
+# The figure.
+if command -v gnuplot >/dev/null; then
+    run twin $small --what-if no --figure "$tmp/small.svg"
+    check figure grep -q '</svg>' "$tmp/small.svg"
+    check figure_names_owners grep -q 'kv/buffer' "$tmp/small.svg"
+    refuses figure_without_a_place 2 'small.svg: it was not drawn' twin $small --what-if no --figure "$tmp/no_such_folder/small.svg"
+else
+    refuses no_gnuplot 3 'gnuplot is missing' twin $small --what-if no --figure "$tmp/small.svg"
+fi
+
+# Arguments.
+refuses no_scenario 2 'no scenario is given' twin
+refuses two_scenarios 2 'one scenario too many' twin a.ini b.ini
+refuses no_file 2 'no_such.ini: cannot be read' twin no_such.ini
+refuses no_cycles 2 '--cycles many: a number from 0 to 1000000' twin $small --cycles many
+refuses no_form 2 '--figure x.gif: the name ends with .svg' twin $small --figure x.gif
+refuses no_answer 2 '--what-if maybe: yes or no' twin $small --what-if maybe
+refuses journal_of_nothing 2 'leave out --what-if no' twin $small --what-if no --journal "$tmp/j"
+refuses set_without_value 2 '--set kv: "kv" is no change; write SECTION.KEY=VALUE' twin $small --set kv
+refuses set_of_another 2 '--set kw.bytes=1: .*did you mean kv' twin $small --set kw.bytes=1
+refuses set_of_a_wrong_key 2 'kv.byte=1: .*has no key "byte"; did you mean bytes' twin $small --set kv.byte=1
+refuses set_of_a_wrong_value 2 'kv.bytes=much: .*bytes' twin $small --set kv.bytes=much
+
+# Bad scenarios, each with its line. bad NAME PATTERN LINES..: below a machine and a process
+bad() {
+    local name=$1 pattern=$2
+    shift 2
+    printf '%s\n' '[machine]' 'card = sim:profile=h100' '[process rl]' 'policy = torch' "$@" >"$tmp/bad.ini"
+    refuses "$name" 2 "bad.ini:?$pattern" twin "$tmp/bad.ini" --what-if no
+}
+step='start = b.load'
+part='[buffer b]'
+bad no_kind '5: there is no section \[bufer b\]; did you mean \[buffer NAME\]' '[bufer b]'
+bad no_key '6: \[buffer b\] has no key "byte"; did you mean bytes' "$part" 'byte = 1GiB'
+bad no_size '6: .*bytes' "$part" 'bytes = much'
+bad no_choice '6: .*pool' "$part" 'where = here'
+bad a_part_refuses '5: .*it needs a size; write bytes = 64MiB' "$part" '[schedule]' "$step"
+bad no_process '6: \[buffer b\]: there is no process "lr"; did you mean rl' "$part" 'process = lr'
+bad two_processes '7: \[buffer b\] is in no process; write process = rl or another' '[process other]' 'policy = torch' "$part"
+bad no_policy '6: .*torhc' '[process other]' 'policy = torhc'
+bad no_pinned '6: .*torch-pined' '[process other]' 'pinned = torch-pined'
+bad no_context '6: context = big: write a size' '[process other]' 'context = big'
+bad no_process_key '6: \[process other\] has no key "polcy"; did you mean policy' '[process other]' 'polcy = torch'
+bad no_card '6: cards = 1: the machine has 1 card, from 0' '[process other]' 'cards = 1'
+bad no_cards '6: cards = 2-1: write all, a card as 0' '[process other]' 'cards = 2-1'
+bad no_steps ': there is no step; write \[schedule\]' "$part" 'bytes = 1'
+bad no_part '8: c.load: there is no part or process "c"; did you mean b' "$part" 'bytes = 1' '[schedule]' 'start = c.load'
+bad no_action '8: b.laod: b has no action "laod"; did you mean load' "$part" 'bytes = 1' '[schedule]' 'start = b.laod'
+bad no_action_of_a_process '8: rl.flush: rl has no action "flush"; it has empty_cache' "$part" 'bytes = 1' '[schedule]' 'start = rl.flush'
+bad too_many_arguments '8: b.load 3: load takes no arguments' "$part" 'bytes = 1' '[schedule]' 'start = b.load 3'
+bad reported_elsewhere '10: "b.free" is no step of the schedule' "$part" 'bytes = 1' '[schedule]' "$step" '[reported]' 'b.free: residue = 1'
+bad reported_cycle '12: the schedule has 1 cycle, not 3; write cycles = 3' "$part" 'bytes = 1' '[schedule]' "$step" 'cycle = b.free' '' '[reported]' 'cycle 3 b.free: residue = 1'
+bad reported_drift '10: "b.load" is no step of the cycle' "$part" 'bytes = 1' '[schedule]' "$step" '[reported]' 'drift b.load = 1'
+printf '[machine]\ncard = cuda\n' >"$tmp/bad.ini"
+refuses no_simulated_card 2 'bad.ini:2: card = cuda: write a simulated card' twin "$tmp/bad.ini"
+printf '[machine]\ncards = 65\n' >"$tmp/bad.ini"
+refuses too_many_cards 2 'bad.ini:2: cards = 65: write a number of cards from 1 to 64' twin "$tmp/bad.ini"
+printf '[machine]\ncrad = sim\n' >"$tmp/bad.ini"
+refuses no_machine_key 2 'bad.ini:2: \[machine\] has no key "crad"; did you mean card' twin "$tmp/bad.ini"
+printf '[machine]\ncard = sim:profile=nothing\n[process a]\n[schedule]\nstart = a.empty_cache\n' >"$tmp/bad.ini"
+refuses no_profile 2 'bad.ini.*nothing' twin "$tmp/bad.ini"
+printf '[buffer b]\n' >"$tmp/bad.ini"
+refuses no_processes 2 'bad.ini: there is no process; write \[process NAME\]' twin "$tmp/bad.ini"
+finish
