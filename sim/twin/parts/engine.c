@@ -1,0 +1,491 @@
+/* An inference engine: vLLM or SGLang, by their own sizing rules (rules/vllm.h, rules/sglang.h).
+ *
+ * 1. load makes the weights, tensor by tensor. profile runs a forward pass of the largest step and
+ *    finds what the key-value cache can have; SGLang only reads the free memory. allocate makes the
+ *    cache, capture the CUDA graphs. start is all four.
+ * 2. generate serves requests of drawn lengths with a paged block manager (rules/paged.h).
+ * 3. sleep and wake release and make again the memory of weights and cache: vLLM's levels 1 (copy
+ *    the weights to pinned host memory) and 2 (drop them), or SGLang's release_memory_occupation
+ *    and resume_memory_occupation. The blocks keep their addresses.
+ * 4. New weights are written into the old ones. From another process they come through a buffer.
+ *
+ * engine_memory.c has 1, engine_forward.c the requests of a forward pass, engine_serve.c 2. */
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "sim/twin/parts/engine.h"
+
+#define AT(field) offsetof(struct engine_values, field)
+#define MOST      1e15
+
+static const struct ar_option options[] = {
+    {"rules", AR_OPTION_CHOICE, AT(rules), "vllm", 0, 0, "vllm|sglang", "whose sizing rules"},
+    {"version", AR_OPTION_TEXT, AT(version), "", 0, 0, NULL,
+     "\"0.9.2\", \"0.8.5-v0\"; the default is 0.11 of vLLM, 0.5.4 of SGLang"},
+    {"model", AR_OPTION_TEXT, AT(model), "llama-3.1-8b", 0, 0, NULL,
+     "a preset, with other values after a colon: llama-3.1-8b:positions=8192; or custom:layers=.."},
+    {"weights", AR_OPTION_BYTES, AT(weights), "0", 0, MOST, NULL,
+     "bytes of the weights on a rank; 0: by the model"},
+    {"kv_bytes_per_token", AR_OPTION_BYTES, AT(kv_bytes_per_token), "0", 0, MOST, NULL,
+     "of all layers of a rank; 0: by the model"},
+    {"dtype", AR_OPTION_CHOICE, AT(dtype), "bfloat16", 0, 0, "bfloat16|float16|float32",
+     "of weights that are not quantised, and of activations"},
+    {"quantization", AR_OPTION_CHOICE, AT(quantization), "none", 0, 0, LLM_QUANTIZATIONS,
+     "of the weights of products"},
+    {"quantize_online", AR_OPTION_BOOL, AT(quantize_online), "no", 0, 0, NULL,
+     "the files have plain weights, which are quantised after loading"},
+    {"kv_cache_dtype", AR_OPTION_CHOICE, AT(kv_cache_dtype), "auto", 0, 0, "auto|fp8",
+     "of keys and values; auto: as dtype"},
+    {"tensor_parallel", AR_OPTION_COUNT, AT(tensor_parallel), "1", 1, 1024, NULL,
+     "ranks that divide each layer"},
+    {"pipeline_parallel", AR_OPTION_COUNT, AT(pipeline_parallel), "1", 1, 1024, NULL,
+     "stages of layers; ranks of a stage follow one another"},
+    {"expert_parallel", AR_OPTION_BOOL, AT(expert_parallel), "no", 0, 0, NULL,
+     "a rank has whole experts"},
+    {"gpu_memory_utilization", AR_OPTION_FRACTION, AT(gpu_memory_utilization), "0.9", 0.01, 1, NULL,
+     "of the card, for weights, activations and cache (vLLM)"},
+    {"kv_cache_memory", AR_OPTION_BYTES, AT(kv_cache_memory), "0", 0, MOST, NULL,
+     "bytes of the cache (vLLM, --kv-cache-memory); 0: by gpu_memory_utilization"},
+    {"num_gpu_blocks_override", AR_OPTION_COUNT, AT(num_gpu_blocks_override), "0", 0, 1e9, NULL,
+     "blocks of the cache (vLLM); 0: by its bytes"},
+    {"mem_fraction_static", AR_OPTION_FRACTION, AT(mem_fraction_static), "0", 0, 1, NULL,
+     "of the card's free memory, for weights and cache (SGLang); 0: by the card"},
+    {"max_total_tokens", AR_OPTION_COUNT, AT(max_total_tokens), "0", 0, 1e12, NULL,
+     "limit of the cache (SGLang); 0: none"},
+    {"max_model_len", AR_OPTION_COUNT, AT(max_model_len), "0", 0, 1e8, NULL,
+     "tokens of a request (SGLang: context_length); 0: of the model"},
+    {"max_num_seqs", AR_OPTION_COUNT, AT(max_num_seqs), "0", 0, 1e6, NULL,
+     "requests that run at a time (SGLang: max_running_requests); 0: by the card"},
+    {"max_num_batched_tokens", AR_OPTION_COUNT, AT(max_num_batched_tokens), "0", 0, 1e8, NULL,
+     "tokens of a step (SGLang: max_prefill_tokens); 0: by the card"},
+    {"chunked_prefill_size", AR_OPTION_COUNT, AT(chunked_prefill_size), "0", 0, 1e8, NULL,
+     "tokens of a prompt in a step (SGLang); 0: by the card"},
+    {"block_size", AR_OPTION_COUNT, AT(block_size), "0", 0, 1e6, NULL,
+     "tokens of a block (SGLang: page_size); 0: 16, with SGLang 1"},
+    {"enforce_eager", AR_OPTION_BOOL, AT(enforce_eager), "no", 0, 0, NULL,
+     "no CUDA graphs (SGLang: disable_cuda_graph)"},
+    {"cudagraph_sizes", AR_OPTION_TEXT, AT(cudagraph_sizes), "", 0, 0, NULL,
+     "\"1 2 4 8-256/8\"; the default is that of the version"},
+    {"cuda_graph_max_bs", AR_OPTION_COUNT, AT(cuda_graph_max_bs), "0", 0, 8192, NULL,
+     "largest batch with a graph (SGLang); 0: by the card"},
+    {"offline", AR_OPTION_BOOL, AT(offline), "yes", 0, 0, NULL,
+     "defaults of vLLM's class LLM, not of its server"},
+    {"enable_sleep_mode", AR_OPTION_BOOL, AT(enable_sleep_mode), "no", 0, 0, NULL,
+     "weights and cache can sleep (SGLang: enable_memory_saver)"},
+    {"weights_cpu_backup", AR_OPTION_BOOL, AT(weights_cpu_backup), "no", 0, 0, NULL,
+     "sleeping weights are copied to pinned host memory (SGLang)"},
+    {"graphs_sleep", AR_OPTION_BOOL, AT(graphs_sleep), "no", 0, 0, NULL,
+     "the graphs' pool can sleep, with the tag cuda_graph (SGLang)"},
+    {"activation", AR_OPTION_BYTES, AT(activation), "0", 0, MOST, NULL,
+     "peak of the profile run's activations; 0: an estimate by the model"},
+    {"non_torch", AR_OPTION_BYTES, AT(non_torch), "66MiB", 0, MOST, NULL,
+     "that libraries take outside of the pool at the first forward pass: cuBLAS"},
+    {"update_bucket", AR_OPTION_BYTES, AT(update_bucket), "0", 0, MOST, NULL,
+     "buffer of new weights from another process; 0: of the piece that arrives"},
+    {"prompts", AR_OPTION_TEXT, AT(prompts), "256-1024", 0, 0, NULL,
+     "tokens of a prompt: a list of numbers and ranges to draw from"},
+    {"answers", AR_OPTION_TEXT, AT(answers), "32-256", 0, 0, NULL, "tokens of an answer"},
+    {"seed", AR_OPTION_COUNT, AT(seed), "1", 0, MOST, NULL, "of the drawn lengths"},
+    {0},
+};
+
+enum {
+    ACTION_START,
+    ACTION_LOAD,
+    ACTION_PROFILE,
+    ACTION_ALLOCATE,
+    ACTION_CAPTURE,
+    ACTION_GENERATE,
+    ACTION_SLEEP,
+    ACTION_WAKE,
+    ACTION_UPDATE,
+    ACTION_RELEASE,
+};
+
+static const struct twin_action actions[] = {
+    {"start", NULL, "load, profile, allocate and capture", 0, 0},
+    {"load", NULL, "makes the weights", 0, 0},
+    {"profile", NULL, "finds how many bytes the key-value cache can have", 0, 0},
+    {"allocate", NULL, "makes the key-value cache", 0, 0},
+    {"capture", NULL, "captures CUDA graphs", 0, 0},
+    {"generate", "[REQUESTS]", "serves requests, 256 by default, until all are complete", 0, 1},
+    {"sleep", "[LEVEL] [TAG..]", "vLLM: level 1 or 2; SGLang: tags weights, kv_cache", 0, 4},
+    {"wake", "[TAG..]", "makes the memory of tags again; without tags of all", 0, 3},
+    {"update_weights", NULL, "writes new weights into the old ones, from files", 0, 0},
+    {"release", NULL, "frees all and empties the cache of the pool", 0, 0},
+    {0},
+};
+
+/* ---- options ---- */
+
+#define LLM(field) offsetof(struct llm, field)
+#define COUNT(NAME, FIELD, HELP)                                                                   \
+    {                                                                                              \
+        NAME, AR_OPTION_COUNT, LLM(FIELD), NULL, 0, 1e9, NULL, HELP                                \
+    }
+
+static const struct ar_option model_options[] = {
+    COUNT("layers", layers, "layers"),
+    COUNT("hidden", hidden, "values of a token between layers"),
+    COUNT("heads", heads, "heads of queries"),
+    COUNT("kv_heads", kv_heads, "heads of keys and values"),
+    COUNT("head", head, "values of a head"),
+    COUNT("ffn", ffn, "width of the feed-forward network"),
+    COUNT("vocabulary", vocabulary, "tokens"),
+    COUNT("positions", positions, "longest request"),
+    COUNT("experts", experts, "experts of a layer"),
+    COUNT("experts_used", experts_used, "experts of a token"),
+    COUNT("expert_ffn", expert_ffn, "width of an expert"),
+    COUNT("shared_ffn", shared_ffn, "width of the shared experts together"),
+    COUNT("dense_layers", dense_layers, "first layers that have no experts"),
+    COUNT("q_rank", q_rank, "rank of queries, with latent attention"),
+    COUNT("kv_rank", kv_rank, "rank of keys and values: latent attention"),
+    COUNT("nope", nope, "values of a head without position"),
+    COUNT("rope", rope, "values of a head with position"),
+    COUNT("v_head", v_head, "values of a head's value"),
+    COUNT("window", window, "tokens of a sliding window"),
+    COUNT("window_layers", window_layers, "layers that have the window"),
+    {"tied", AR_OPTION_BOOL, LLM(tied), NULL, 0, 0, NULL, "the output uses the embedding"},
+    {"qkv_bias", AR_OPTION_BOOL, LLM(qkv_bias), NULL, 0, 0, NULL, "products of attention have one"},
+    {"qk_norm", AR_OPTION_BOOL, LLM(qk_norm), NULL, 0, 0, NULL, "queries and keys have a norm"},
+    {0},
+};
+
+static enum ar_status unknown_model(const char *name, struct ar_error *error)
+{
+    char names[640] = "";
+    for (size_t i = 0; llm_at(i); i++) {
+        size_t length = strlen(names);
+        snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "", llm_at(i)->name);
+    }
+    return ar_error_set(error, AR_INVALID,
+                        "option model: \"%s\" is no preset; write custom:layers=32,hidden=4096,.. "
+                        "or one of %s",
+                        name, names);
+}
+
+/* "llama-3.1-8b", "llama-3.1-8b:layers=2", "custom:layers=..". */
+static enum ar_status read_model(struct engine *self, const char *text, struct ar_error *error)
+{
+    struct ar_spec spec;
+    enum ar_status status = ar_spec_parse(text, &spec, error);
+    if (status)
+        return ar_error_prefix(error, status, "option model");
+    const struct ar_spec_link *link = &spec.links[spec.link_count - 1];
+    const struct llm *preset = llm_find(link->name);
+    bool custom = strcmp(link->name, "custom") == 0;
+    if (preset)
+        self->model = *preset;
+    else if (!custom)
+        status = unknown_model(link->name, error);
+    self->model.name = custom ? "custom" : preset ? preset->name : "";
+    if (status == AR_OK)
+        status = ar_options_read(model_options, link, "option model", &self->model, error);
+    ar_spec_close(&spec);
+    if (status == AR_OK && custom) {
+        struct llm *model = &self->model;
+        model->kv_heads = model->kv_heads ? model->kv_heads : model->heads;
+        model->head = model->head || !model->heads ? model->head : model->hidden / model->heads;
+        model->positions = model->positions ? model->positions : 4096;
+    }
+    return status;
+}
+
+/* "256-1024", "100 200-300": numbers and ranges. */
+static enum ar_status read_lengths(const char *option, const char *text, struct engine_lengths *out,
+                                   struct ar_error *error)
+{
+    const char *at = text;
+    out->count = 0;
+    while (*(at += strspn(at, " ,;"))) {
+        char *end;
+        unsigned long long least = strtoull(at, &end, 10), most = least;
+        bool good = end != at && *at != '-' && *at != '+';
+        if (good && *end == '-') {
+            at = end + 1;
+            most = strtoull(at, &end, 10);
+            good = end != at && *at != '-' && *at != '+';
+        }
+        good = good && (!*end || strchr(" ,;", *end)) && least >= 1 && most >= least &&
+               most <= (1u << 30) && out->count < ENGINE_LENGTHS;
+        if (!good)
+            return ar_error_set(error, AR_INVALID,
+                                "option %s: \"%s\" is no list of at most %d numbers from 1 on, or "
+                                "ranges such as 256-1024",
+                                option, text, ENGINE_LENGTHS);
+        out->ranges[out->count].least = least;
+        out->ranges[out->count++].most = most;
+        at = end;
+    }
+    if (!out->count)
+        return ar_error_set(error, AR_INVALID, "option %s: it has no number", option);
+    return AR_OK;
+}
+
+static enum ar_status read_version(struct engine *self, struct ar_error *error)
+{
+    const char *text = engine_version(self);
+    enum ar_status status = engine_is_vllm(self) ? vllm_version_read(text, &self->vllm, error)
+                                                 : sglang_version_read(text, &self->sglang, error);
+    return status ? ar_error_prefix(error, status, "option version") : AR_OK;
+}
+
+static enum ar_status engine_create(struct twin_part *base, struct ar_error *error)
+{
+    static const unsigned dtype_bytes[] = {2, 2, 4};
+    struct engine *self = (struct engine *)base;
+    const struct engine_values *values = engine_values(self);
+    enum ar_status status = read_version(self, error);
+    if (status == AR_OK)
+        status = read_model(self, values->model, error);
+    if (status == AR_OK)
+        status = read_lengths("prompts", values->prompts, &self->prompts, error);
+    if (status == AR_OK)
+        status = read_lengths("answers", values->answers, &self->answers, error);
+    if (status == AR_OK && *values->cudagraph_sizes)
+        status = graphs_sizes_parse("option cudagraph_sizes", values->cudagraph_sizes,
+                                    &self->given_sizes, error);
+    if (status)
+        return status;
+    unsigned bytes = dtype_bytes[values->dtype];
+    self->rank = (struct llm_rank){
+        .tensor_parallel = values->tensor_parallel,
+        .pipeline_parallel = values->pipeline_parallel,
+        .stage = base->rank / values->tensor_parallel % values->pipeline_parallel,
+        .expert_parallel = values->expert_parallel,
+        .value_bytes = bytes,
+        .rope_bytes = engine_is_vllm(self) ? bytes : 4, /* SGLang keeps the table in float32 */
+        .quantization = (enum llm_quantization)values->quantization,
+    };
+    base->depends_on_rank = values->pipeline_parallel > 1;
+    self->kv_value_bytes = values->kv_cache_dtype ? 1 : bytes;
+    self->length = values->max_model_len ? values->max_model_len : self->model.positions;
+    self->page_tokens = values->block_size ? values->block_size : engine_is_vllm(self) ? 16 : 1;
+    ar_rng_seed(&self->rng, values->seed);
+    status = llm_check(&self->model, &self->rank, error);
+    return status ? ar_error_prefix(error, status, "option model") : AR_OK;
+}
+
+/* ---- sleep, wake and new weights ---- */
+
+static void set_asleep(struct engine *self, const char *tag, bool asleep)
+{
+    if (!tag || strcmp(tag, "weights") == 0)
+        self->weights_asleep = asleep;
+    if (!tag || strcmp(tag, "kv_cache") == 0)
+        self->kv_asleep = asleep;
+}
+
+static enum ar_status check_tags(const struct twin_call *call, size_t from, struct ar_error *error)
+{
+    for (size_t i = from; i < call->argument_count; i++) {
+        const char *tag = call->arguments[i];
+        if (strcmp(tag, "weights") && strcmp(tag, "kv_cache") && strcmp(tag, "cuda_graph"))
+            return ar_error_set(error, AR_INVALID,
+                                "\"%s\" is no tag; write weights, kv_cache or cuda_graph", tag);
+    }
+    return AR_OK;
+}
+
+/* vLLM: CuMemAllocator.sleep, which empties torch's cache at its end. Without tags everything
+ * sleeps; level 1 copies what has the tag weights. SGLang: the cache is emptied first
+ * (flush_cache). */
+static enum ar_status engine_sleep(struct engine *self, const struct twin_call *call,
+                                   struct ar_error *error)
+{
+    bool vllm = engine_is_vllm(self);
+    const char *keep = vllm ? "weights" : "*";
+    size_t from = 0;
+    if (call->argument_count && strspn(call->arguments[0], "0123456789") != 0) {
+        bool two = strcmp(call->arguments[0], "2") == 0;
+        if (!vllm || (!two && strcmp(call->arguments[0], "1") != 0))
+            return ar_error_set(error, AR_INVALID,
+                                "\"%s\" is no level; vLLM has 1 and 2, SGLang none",
+                                call->arguments[0]);
+        keep = two ? NULL : keep;
+        from = 1;
+    }
+    enum ar_status status = check_tags(call, from, error);
+    if (status)
+        return status;
+    if (!engine_values(self)->enable_sleep_mode)
+        return twin_refuse(&self->base, error, "%s cannot sleep: enable_sleep_mode is off",
+                           self->base.name);
+    if (!vllm)
+        twin_trim(&self->base);
+    for (size_t i = from; i < call->argument_count || i == from; i++) {
+        const char *tag = i < call->argument_count ? call->arguments[i] : NULL;
+        twin_sleep(&self->base, tag, keep);
+        set_asleep(self, tag, true);
+    }
+    if (vllm)
+        twin_trim(&self->base);
+    return AR_OK;
+}
+
+static enum ar_status engine_wake(struct engine *self, const struct twin_call *call,
+                                  struct ar_error *error)
+{
+    enum ar_status status = check_tags(call, 0, error);
+    for (size_t i = 0; status == AR_OK && (i < call->argument_count || i == 0); i++) {
+        const char *tag = i < call->argument_count ? call->arguments[i] : NULL;
+        twin_wake(&self->base, tag);
+        set_asleep(self, tag, false);
+    }
+    return status;
+}
+
+static enum ar_status need_weights(const struct engine *self, struct ar_error *error)
+{
+    if (self->loaded && !self->weights_asleep)
+        return AR_OK;
+    return ar_error_set(error, AR_INVALID, "%s has no weights to write to; call %s first",
+                        self->base.name, self->loaded ? "wake weights" : "load");
+}
+
+/* In one process tensors are copied into place. From another one they are received in a buffer. */
+static enum ar_status engine_receive(struct twin_part *base, uint64_t bytes, bool same_process,
+                                     bool last, struct ar_error *error)
+{
+    struct engine *self = (struct engine *)base;
+    enum ar_status status = need_weights(self, error);
+    if (status)
+        return status;
+    uint64_t bucket = engine_values(self)->update_bucket;
+    bucket = bucket ? bucket : bytes;
+    if (!same_process && self->bucket.bytes != bucket) {
+        twin_free(base, &self->bucket);
+        twin_alloc_for(base, bucket, "update buffer", &self->bucket);
+    }
+    if (last) {
+        twin_sync(base);
+        twin_free(base, &self->bucket);
+        self->bucket.bytes = 0;
+    }
+    return AR_OK;
+}
+
+static uint64_t engine_weights_bytes(struct twin_part *base)
+{
+    struct engine *self = (struct engine *)base;
+    uint64_t given = engine_values(self)->weights;
+    return given ? given : llm_weights_bytes(&self->model, &self->rank);
+}
+
+/* ---- actions ---- */
+
+static enum ar_status engine_start(struct engine *self, struct ar_error *error)
+{
+    enum ar_status (*const steps[])(struct engine *, struct ar_error *) = {
+        engine_load, engine_profile, engine_allocate, engine_capture};
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; status == AR_OK && i < sizeof steps / sizeof steps[0]; i++)
+        status = steps[i](self, error);
+    return status;
+}
+
+static enum ar_status engine_act(struct twin_part *base, const struct twin_call *call, bool *more,
+                                 struct ar_error *error)
+{
+    struct engine *self = (struct engine *)base;
+    uint64_t requests = 256;
+    switch (call->action) {
+    case ACTION_START:
+        return engine_start(self, error);
+    case ACTION_LOAD:
+        return engine_load(self, error);
+    case ACTION_PROFILE:
+        return engine_profile(self, error);
+    case ACTION_ALLOCATE:
+        return engine_allocate(self, error);
+    case ACTION_CAPTURE:
+        return engine_capture(self, error);
+    case ACTION_GENERATE:
+        if (call->argument_count && ar_count_parse(call->arguments[0], &requests, error) != AR_OK)
+            return ar_error_prefix(error, AR_INVALID, "generate");
+        return engine_generate(self, requests, more, error);
+    case ACTION_SLEEP:
+        return engine_sleep(self, call, error);
+    case ACTION_WAKE:
+        return engine_wake(self, call, error);
+    case ACTION_UPDATE:
+        return need_weights(self, error); /* files are read on the host */
+    default:
+        engine_release_all(self);
+        return AR_OK;
+    }
+}
+
+static void engine_destroy(struct twin_part *base)
+{
+    struct engine *self = (struct engine *)base;
+    struct twin_blocks *const lists[] = {&self->weights, &self->inputs, &self->kv,
+                                         &self->graph_outputs};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        twin_blocks_close(lists[i]);
+    paged_close(&self->paged);
+}
+
+/* ---- the page ---- */
+
+static const char *engine_cache_option(const void *of)
+{
+    const struct engine_values *values = of;
+    if (values->rules == ENGINE_SGLANG)
+        return values->max_total_tokens ? "max_total_tokens" : "mem_fraction_static";
+    if (values->num_gpu_blocks_override)
+        return "num_gpu_blocks_override";
+    return values->kv_cache_memory ? "kv_cache_memory" : "gpu_memory_utilization";
+}
+
+static bool engine_what_if(const void *of, size_t index, struct twin_what_if *out)
+{
+    const struct engine_values *values = of;
+    const bool vllm = values->rules == ENGINE_VLLM;
+    const struct {
+        bool applies;
+        struct twin_what_if what;
+    } list[] = {
+        {vllm && values->enable_sleep_mode,
+         {.text = "sleep at level 2", .action = "sleep", .arguments = "1", .instead = "2"}},
+        {!values->enforce_eager && strcmp(values->cudagraph_sizes, "1 2 4 8") != 0,
+         {.text = "graphs for 1, 2, 4 and 8 only",
+          .option = "cudagraph_sizes",
+          .value = "1 2 4 8"}},
+        {!values->enforce_eager,
+         {.text = "no CUDA graphs", .option = "enforce_eager", .value = "yes"}},
+        {!values->enable_sleep_mode,
+         {.text = "weights and cache can sleep", .option = "enable_sleep_mode", .value = "yes"}},
+        {values->kv_cache_dtype == 0,
+         {.text = "keys and values in fp8", .option = "kv_cache_dtype", .value = "fp8"}},
+    };
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        if (!list[i].applies || index--)
+            continue;
+        *out = list[i].what;
+        return true;
+    }
+    return false;
+}
+
+const struct twin_part_ops engine_part = {
+    .kind = "engine",
+    .summary = "an inference engine with a paged key-value cache, as vLLM or SGLang",
+    .options = options,
+    .values_bytes = sizeof(struct engine_values),
+    .part_bytes = sizeof(struct engine),
+    .actions = actions,
+    .create = engine_create,
+    .act = engine_act,
+    .receive = engine_receive,
+    .weights_bytes = engine_weights_bytes,
+    .destroy = engine_destroy,
+    .releases = "sleep release",
+    .restores = "wake load",
+    .cache_option = engine_cache_option,
+    .what_if = engine_what_if,
+};

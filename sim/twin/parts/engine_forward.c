@@ -1,0 +1,203 @@
+/* The requests of a forward pass: the tensors that a layer makes, in the order of the model's code
+ * (vllm/model_executor/models/llama.py and layers/fused_moe, SGLang's are alike), and those of the
+ * sampler. All layers of a kind request the same sizes, so the first two of each kind are enough:
+ * later ones get the same blocks again.
+ *
+ * What torch.compile plans, workspaces of attention kernels and of sorts are left out. So the peak
+ * is an estimate; the option `activation` sets it to what a log of the engine prints. */
+#include <string.h>
+
+#include "sim/twin/parts/engine.h"
+
+struct pass {
+    struct engine *self;
+    uint32_t owner, pool;
+    bool dry; /* only the sum is wanted */
+    uint64_t live, peak;
+};
+
+static struct twin_block make(struct pass *pass, uint64_t bytes, const char *tag)
+{
+    struct twin_block block = {.bytes = bytes};
+    if (pass->dry) {
+        pass->live += bytes;
+        if (pass->live > pass->peak)
+            pass->peak = pass->live;
+        return block;
+    }
+    struct twin_request request = {
+        .bytes = bytes, .owner = pass->owner, .tag = tag, .pool = pass->pool};
+    twin_alloc(&pass->self->base, &request, &block);
+    return block;
+}
+
+static void drop(struct pass *pass, struct twin_block *block)
+{
+    if (pass->dry)
+        pass->live -= block->bytes;
+    else
+        twin_free(&pass->self->base, block);
+    block->bytes = 0;
+}
+
+/* The sum of all ranks, out of place. */
+static struct twin_block reduced(struct pass *pass, struct twin_block part)
+{
+    if (pass->self->rank.tensor_parallel == 1)
+        return part;
+    struct twin_block sum = make(pass, part.bytes, "all_reduce");
+    drop(pass, &part);
+    return sum;
+}
+
+static struct twin_block attention(struct pass *pass, uint64_t tokens)
+{
+    const struct llm *model = &pass->self->model;
+    const struct llm_rank *rank = &pass->self->rank;
+    uint64_t values = tokens * rank->value_bytes, heads = model->heads / rank->tensor_parallel;
+    struct twin_block inputs[4] = {{0}}, scores;
+    size_t count = 0;
+    if (model->kv_rank) {
+        if (model->q_rank)
+            inputs[count++] = make(pass, values * model->q_rank, "q_a_proj");
+        inputs[count++] = make(pass, values * heads * (model->nope + model->rope), "q_b_proj");
+        inputs[count++] = make(pass, values * (model->kv_rank + model->rope), "kv_a_proj");
+        inputs[count++] = make(pass, values * heads * (model->nope + model->v_head), "kv_b_proj");
+        scores = make(pass, values * heads * model->v_head, "attention");
+    } else {
+        uint64_t kv = model->kv_heads / rank->tensor_parallel;
+        uint64_t rows = heads + 2 * (kv ? kv : 1);
+        inputs[count++] = make(pass, values * rows * model->head, "qkv_proj");
+        scores = make(pass, values * heads * model->head, "attention");
+    }
+    struct twin_block out = make(pass, values * model->hidden, "o_proj");
+    while (count)
+        drop(pass, &inputs[--count]);
+    drop(pass, &scores);
+    return reduced(pass, out);
+}
+
+static struct twin_block network(struct pass *pass, uint64_t tokens, uint64_t ffn)
+{
+    const struct llm_rank *rank = &pass->self->rank;
+    uint64_t values = tokens * rank->value_bytes;
+    struct twin_block gate_up = make(pass, values * 2 * ffn, "gate_up_proj");
+    struct twin_block act = make(pass, values * ffn, "act_fn");
+    struct twin_block out = make(pass, values * pass->self->model.hidden, "down_proj");
+    drop(pass, &gate_up);
+    drop(pass, &act);
+    return out;
+}
+
+/* Each token goes through `experts_used` experts: fused_moe.py, fused_experts_impl, intermediate
+ * caches 1 to 3, of which 1 and 3 share memory. */
+static struct twin_block experts(struct pass *pass, uint64_t tokens)
+{
+    const struct llm *model = &pass->self->model;
+    const struct llm_rank *rank = &pass->self->rank;
+    uint64_t used = tokens * model->experts_used, width = model->expert_ffn;
+    if (!rank->expert_parallel)
+        width /= rank->tensor_parallel;
+    uint64_t first = used * 2 * width, third = used * model->hidden;
+    struct twin_block logits = make(pass, tokens * model->experts * 4, "router_logits");
+    struct twin_block weights = make(pass, used * 4, "topk_weights");
+    struct twin_block ids = make(pass, used * 4, "topk_ids");
+    struct twin_block cache13 =
+        make(pass, (first > third ? first : third) * rank->value_bytes, "cache13");
+    struct twin_block cache2 = make(pass, used * width * rank->value_bytes, "cache2");
+    struct twin_block out = make(pass, tokens * model->hidden * rank->value_bytes, "experts");
+    struct twin_block *const blocks[] = {&logits, &weights, &ids, &cache13, &cache2};
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        drop(pass, blocks[i]);
+    return out;
+}
+
+static struct twin_block feed_forward(struct pass *pass, uint64_t tokens, bool dense)
+{
+    const struct llm *model = &pass->self->model;
+    uint64_t parallel = pass->self->rank.tensor_parallel;
+    if (dense)
+        return reduced(pass, network(pass, tokens, model->ffn / parallel));
+    struct twin_block shared = {0};
+    if (model->shared_ffn)
+        shared = network(pass, tokens, model->shared_ffn / parallel);
+    struct twin_block out = experts(pass, tokens);
+    if (model->shared_ffn)
+        drop(pass, &shared);
+    return reduced(pass, out);
+}
+
+static void layers(struct pass *pass, uint64_t tokens)
+{
+    const struct llm *model = &pass->self->model;
+    uint64_t bytes = tokens * model->hidden * pass->self->rank.value_bytes;
+    struct twin_block residual = make(pass, bytes, "embedding");
+    struct twin_block hidden = make(pass, bytes, "norm");
+    bool plain = !model->experts || model->dense_layers;
+    for (unsigned i = 0; i < 4; i++) {
+        bool dense = i < 2;
+        if (dense ? !plain : !model->experts)
+            continue;
+        struct twin_block out = attention(pass, tokens);
+        drop(pass, &hidden);
+        hidden = out;
+        out = feed_forward(pass, tokens, dense);
+        drop(pass, &hidden);
+        hidden = out;
+    }
+    drop(pass, &residual);
+    drop(pass, &hidden);
+}
+
+/* Logits of the sampled rows: 16 bits, gathered from all ranks, as float32, and sorted with their
+ * indices for top-k and top-p (v1/sample/ops/topk_topp_sampler.py, V0's Sampler). */
+static void sample(struct pass *pass, uint64_t rows)
+{
+    const struct llm *model = &pass->self->model;
+    const struct llm_rank *rank = &pass->self->rank;
+    uint64_t values = rows * model->vocabulary;
+    struct twin_block blocks[6];
+    size_t count = 0;
+    blocks[count++] = make(pass, rows * model->hidden * rank->value_bytes, "sampled");
+    if (rank->tensor_parallel > 1)
+        blocks[count++] = make(pass, values / rank->tensor_parallel * rank->value_bytes, "lm_head");
+    blocks[count++] = make(pass, values * rank->value_bytes, "logits");
+    blocks[count++] = make(pass, values * 4, "logits float32");
+    blocks[count++] = make(pass, values * 4, "sorted");
+    blocks[count++] = make(pass, values * 8, "sorted indices");
+    while (count)
+        drop(pass, &blocks[--count]);
+}
+
+static void forward(struct pass *pass, const struct engine_pass *what)
+{
+    uint64_t activation = engine_values(pass->self)->activation;
+    if (activation) { /* in proportion to the profile run's tokens */
+        uint64_t tokens = what->graphed ? 0 : what->tokens;
+        double share = (double)tokens / (double)pass->self->step_tokens;
+        struct twin_block block =
+            make(pass, (uint64_t)((double)activation * (share < 1 ? share : 1)), "activation");
+        drop(pass, &block);
+        return;
+    }
+    if (!what->graphed && what->tokens)
+        layers(pass, what->tokens);
+    bool last = pass->self->rank.stage + 1 == pass->self->rank.pipeline_parallel;
+    if (what->rows && last)
+        sample(pass, what->rows);
+}
+
+void engine_forward(struct engine *self, const struct engine_pass *what)
+{
+    struct pass pass = {.self = self,
+                        .pool = what->pool,
+                        .owner = twin_owner(&self->base, what->pool ? "graphs" : "activations")};
+    forward(&pass, what);
+}
+
+uint64_t engine_forward_bytes(struct engine *self, const struct engine_pass *what)
+{
+    struct pass pass = {.self = self, .dry = true};
+    forward(&pass, what);
+    return pass.peak;
+}

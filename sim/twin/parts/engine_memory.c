@@ -1,0 +1,458 @@
+/* What an engine does once: it loads the weights, runs the profile, allocates the key-value cache
+ * and captures its graphs. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "sim/twin/parts/engine.h"
+#include "sim/twin/rules/context.h"
+
+#define GIB(bytes) ((double)(bytes) / (double)AR_GIB)
+
+uint32_t engine_release(const struct engine *self)
+{
+    if (!engine_is_vllm(self))
+        return self->sglang.minor * 100 + self->sglang.patch;
+    if (!self->vllm.v1 && self->vllm.minor >= 8)
+        return 799; /* V0 of later releases captures the sizes of 0.7 */
+    return self->vllm.minor * 100 + self->vllm.patch;
+}
+
+static void request(struct engine *self, struct twin_blocks *list, uint64_t bytes, uint32_t owner,
+                    const char *tag)
+{
+    twin_blocks_alloc(&self->base, list,
+                      &(struct twin_request){.bytes = bytes, .owner = owner, .tag = tag});
+}
+
+/* Opens the region of a tag, if memory of the tag can sleep. */
+static enum ar_status begin(struct engine *self, const char *tag, bool *open,
+                            struct ar_error *error)
+{
+    const struct engine_values *values = engine_values(self);
+    struct twin_region region = {.tag = tag};
+    *open = values->enable_sleep_mode;
+    if (!*open)
+        return AR_OK;
+    region.kind = engine_is_vllm(self) ? TWIN_REGION_POOL : TWIN_REGION_SAVER;
+    region.release = engine_is_vllm(self) ? engine_version(self) : NULL;
+    region.backup =
+        strcmp(tag, "weights") == 0 && (engine_is_vllm(self) || values->weights_cpu_backup);
+    return twin_region_begin(&self->base, &region, error);
+}
+
+static void end(struct engine *self, bool open)
+{
+    if (open)
+        twin_region_end(&self->base);
+}
+
+/* ---- load ---- */
+
+/* Settings whose defaults depend on the card. */
+static void settle(struct engine *self, uint64_t total_bytes)
+{
+    const struct engine_values *values = engine_values(self);
+    bool a100 = strncmp(twin_card_name(&self->base), "a100", 4) == 0;
+    self->max_requests = values->max_num_seqs;
+    if (engine_is_vllm(self)) {
+        if (!self->max_requests)
+            self->max_requests = vllm_max_seqs(self->vllm, total_bytes, a100);
+        self->step_tokens = values->max_num_batched_tokens;
+        if (!self->step_tokens)
+            self->step_tokens =
+                vllm_batch_tokens(self->vllm, total_bytes, a100, values->offline, self->length);
+        graphs_vllm_sizes(engine_release(self), (uint32_t)self->max_requests,
+                          (uint32_t)self->step_tokens, 0, &self->sizes);
+    } else {
+        self->settings = (struct sglang_settings){
+            .card_mib = total_bytes / AR_MIB,
+            .tensor_parallel = self->rank.tensor_parallel,
+            .pipeline_parallel = self->rank.pipeline_parallel,
+            .chunked_prefill = values->chunked_prefill_size,
+            .max_prefill = values->max_num_batched_tokens,
+            .graph_batch = values->cuda_graph_max_bs,
+            .fraction = values->mem_fraction_static,
+        };
+        sglang_defaults(self->sglang, &self->settings);
+        self->step_tokens = self->settings.chunked_prefill;
+        graphs_sglang_sizes(engine_release(self), (uint32_t)self->settings.graph_batch,
+                            &self->sizes);
+    }
+    if (self->given_sizes.count)
+        self->sizes = self->given_sizes;
+    if (values->enforce_eager)
+        self->sizes.count = 0;
+}
+
+/* vLLM V1 has the inputs of a step on the card from its start (gpu_model_runner.py, input_batch.py:
+ * token ids, positions, slots, and a table of blocks for each request). */
+static void make_inputs(struct engine *self)
+{
+    if (!engine_is_vllm(self) || !self->vllm.v1)
+        return;
+    uint32_t owner = twin_owner(&self->base, "inputs");
+    uint64_t row = (self->length + self->page_tokens - 1) / self->page_tokens;
+    request(self, &self->inputs, self->step_tokens * 4, owner, "input_ids");
+    request(self, &self->inputs, self->step_tokens * 8, owner, "positions");
+    request(self, &self->inputs, self->step_tokens * 8, owner, "slot_mapping");
+    request(self, &self->inputs, self->max_requests * row * 4, owner, "block_table");
+}
+
+struct loading {
+    struct engine *engine;
+    uint32_t owner;
+    bool online, repack;
+};
+
+/* A tensor as it is made before the files are read: of quantised weights those of the file, or, if
+ * they are quantised online, the plain ones. The files are read on the host, and each tensor is
+ * copied into place: the card needs nothing more for that. */
+static void make_tensor(void *context, const struct llm_tensor *tensor)
+{
+    struct loading *loading = context;
+    request(loading->engine, &loading->engine->weights,
+            loading->online && tensor->plain_bytes ? tensor->plain_bytes : tensor->bytes,
+            loading->owner, tensor->name);
+}
+
+/* process_weights_after_loading: a tensor in its last form is made, then the first form is
+ * freed. */
+static void replace_tensor(void *context, const struct llm_tensor *tensor)
+{
+    struct loading *loading = context;
+    struct twin_blocks *weights = &loading->engine->weights;
+    bool product = tensor->plain_bytes != tensor->bytes && tensor->plain_bytes;
+    struct twin_block *block = &weights->items[loading->owner++];
+    if (!product)
+        return;
+    struct twin_block old = *block;
+    struct twin_request same = {.bytes = tensor->bytes,
+                                .owner = twin_owner(&loading->engine->base, "weights"),
+                                .tag = tensor->name};
+    twin_alloc(&loading->engine->base, &same, block);
+    twin_free(&loading->engine->base, &old);
+}
+
+static void load_weights(struct engine *self)
+{
+    const struct engine_values *values = engine_values(self);
+    struct loading loading = {.engine = self, .owner = twin_owner(&self->base, "weights")};
+    if (values->weights) { /* a size, and no tensors: one block for each layer */
+        uint64_t layers = llm_stage_layers(&self->model, &self->rank);
+        for (uint64_t i = 0; i < layers; i++)
+            request(self, &self->weights, values->weights / layers + (i < values->weights % layers),
+                    loading.owner, "layer");
+        return;
+    }
+    loading.online = values->quantize_online && self->rank.quantization != LLM_PLAIN;
+    loading.repack = self->rank.quantization == LLM_INT4; /* into the layout of Marlin */
+    llm_weights(&self->model, &self->rank, make_tensor, &loading);
+    if (!loading.online && !loading.repack)
+        return;
+    loading.owner = 0; /* the index of the next tensor */
+    llm_weights(&self->model, &self->rank, replace_tensor, &loading);
+}
+
+enum ar_status engine_load(struct engine *self, struct ar_error *error)
+{
+    const struct engine_values *values = engine_values(self);
+    uint64_t total_bytes;
+    bool open;
+    if (self->loaded)
+        return ar_error_set(error, AR_INVALID, "%s has its weights already", self->base.name);
+    twin_trim(&self->base);
+    twin_card(&self->base, &self->free_start, &total_bytes);
+    struct twin_pool_state start = twin_pool_state(&self->base);
+    self->reserved_start = start.reserved_bytes;
+    settle(self, total_bytes);
+    double utilization = values->gpu_memory_utilization;
+    if (engine_is_vllm(self) && !values->kv_cache_memory &&
+        !vllm_starts(self->vllm, utilization, total_bytes, self->free_start))
+        return twin_refuse(&self->base, error,
+                           "vLLM refuses to start: %.2f of %.2f GiB are free, and "
+                           "gpu_memory_utilization=%g needs %.2f GiB",
+                           GIB(self->free_start), GIB(total_bytes), utilization,
+                           GIB(total_bytes) * utilization);
+    make_inputs(self);
+    start = twin_pool_state(&self->base);
+    enum ar_status status = begin(self, "weights", &open, error);
+    if (status)
+        return status;
+    load_weights(self);
+    end(self, open);
+    self->weights_allocated = twin_pool_state(&self->base).allocated_bytes - start.allocated_bytes;
+    self->loaded = true;
+    twin_figure(&self->base, "model weights", (double)self->weights_allocated);
+    twin_say(&self->base, "loading the model took %.4f GiB", GIB(self->weights_allocated));
+    return AR_OK;
+}
+
+/* ---- the profile run ---- */
+
+/* Compute capability times ten, as far as workspaces depend on it. */
+static uint32_t compute_of(const char *card)
+{
+    return strncmp(card, "h", 1) == 0 || strncmp(card, "b", 1) == 0 || strncmp(card, "gb", 2) == 0
+               ? 90
+               : 80;
+}
+
+/* The first product makes cuBLAS load itself, and its workspace in the pool. */
+static void first_product(struct engine *self)
+{
+    if (self->workspace.held)
+        return;
+    uint64_t outside = engine_values(self)->non_torch;
+    twin_outside(&self->base, twin_owner(&self->base, "libraries"), outside);
+    uint64_t bytes = context_cublas_workspace_bytes(compute_of(twin_card_name(&self->base)));
+    twin_alloc_for(&self->base, bytes, "workspace", &self->workspace);
+}
+
+/* The memory that profile_cudagraph_memory finds, before the cache is there. */
+static uint64_t graphs_estimate(struct engine *self)
+{
+    if (!vllm_estimates_graphs(self->vllm) || !self->sizes.count)
+        return 0;
+    struct engine_pass pass = {.tokens = self->sizes.at[self->sizes.count - 1]};
+    uint32_t layers = (uint32_t)llm_stage_layers(&self->model, &self->rank);
+    struct graphs_shape shape = graphs_piecewise(layers, (uint32_t)self->rank.tensor_parallel);
+    return engine_forward_bytes(self, &pass) +
+           graphs_driver_bytes(0, self->sizes.count * shape.graphs,
+                               self->sizes.count * shape.kernels);
+}
+
+static void profile_vllm(struct engine *self)
+{
+    const struct engine_values *values = engine_values(self);
+    struct vllm_profile profile = {.free_start = self->free_start,
+                                   .reserved_start = self->reserved_start,
+                                   .weights_bytes = self->weights_allocated};
+    twin_trim(&self->base);
+    twin_reset_peaks(&self->base);
+    profile.allocated_before = twin_pool_state(&self->base).allocated_bytes;
+    first_product(self);
+    uint64_t rows = self->max_requests < self->step_tokens ? self->max_requests : self->step_tokens;
+    struct engine_pass pass = {.tokens = self->step_tokens, .rows = rows};
+    engine_forward(self, &pass);
+    twin_sync(&self->base);
+    if (vllm_account_of(self->vllm) == VLLM_FREE_DROP) {
+        twin_card(&self->base, &profile.free_after, &profile.total_bytes);
+        twin_trim(&self->base);
+    } else {
+        twin_trim(&self->base);
+        twin_card(&self->base, &profile.free_after, &profile.total_bytes);
+    }
+    struct twin_pool_state after = twin_pool_state(&self->base);
+    profile.peak_bytes = after.peak_allocated_bytes;
+    profile.reserved_after = after.reserved_bytes;
+    profile.allocated_after = after.allocated_bytes;
+    profile.graphs_bytes = graphs_estimate(self);
+    self->available = vllm_available(self->vllm, values->gpu_memory_utilization, &profile);
+    double peak = (double)profile.peak_bytes - (double)profile.allocated_before;
+    twin_figure(&self->base, "peak activation", peak);
+    twin_say(&self->base,
+             "%.2f GiB x %g = %.2f GiB: weights %.2f, peak of activations %.2f, for the cache "
+             "%.2f GiB",
+             GIB(profile.total_bytes), values->gpu_memory_utilization,
+             GIB(profile.total_bytes) * values->gpu_memory_utilization,
+             GIB(self->weights_allocated), GIB(peak), GIB(self->available));
+}
+
+enum ar_status engine_profile(struct engine *self, struct ar_error *error)
+{
+    const struct engine_values *values = engine_values(self);
+    uint64_t free_after, total_bytes;
+    if (!self->loaded)
+        return ar_error_set(error, AR_INVALID, "%s has no weights; call load first",
+                            self->base.name);
+    if (engine_is_vllm(self)) {
+        profile_vllm(self);
+        if (values->kv_cache_memory)
+            self->available = (double)values->kv_cache_memory;
+    } else {
+        twin_trim(&self->base);
+        twin_card(&self->base, &free_after, &total_bytes);
+        self->available =
+            sglang_available((double)self->free_start, (double)free_after, self->settings.fraction);
+        twin_say(&self->base,
+                 "%.2f GiB were free before the weights, %.2f after; mem_fraction_static=%.3f "
+                 "gives %.2f GiB to the cache",
+                 GIB(self->free_start), GIB(free_after), self->settings.fraction,
+                 GIB(self->available));
+    }
+    self->profiled = true;
+    twin_figure(&self->base, "available", self->available);
+    return AR_OK;
+}
+
+/* ---- the key-value cache ---- */
+
+static uint64_t token_bytes(const struct engine *self)
+{
+    uint64_t given = engine_values(self)->kv_bytes_per_token;
+    return given ? given : llm_kv_token_bytes(&self->model, &self->rank, self->kv_value_bytes);
+}
+
+static enum ar_status size_vllm(struct engine *self, struct ar_error *error)
+{
+    const struct engine_values *values = engine_values(self);
+    self->cache = vllm_cache_of(self->vllm, &self->model, &self->rank, self->page_tokens,
+                                self->kv_value_bytes);
+    if (values->kv_bytes_per_token)
+        self->cache.page_bytes =
+            self->page_tokens * values->kv_bytes_per_token / self->cache.tensors;
+    struct ar_error why;
+    if (!values->num_gpu_blocks_override &&
+        vllm_cache_check(self->vllm, &self->cache, self->available, self->length, self->step_tokens,
+                         &why) != AR_OK)
+        return twin_refuse(&self->base, error, "%s", why.text);
+    self->blocks = values->num_gpu_blocks_override ? values->num_gpu_blocks_override
+                                                   : vllm_blocks(&self->cache, self->available);
+    self->tokens = vllm_tokens(&self->cache, self->blocks);
+    twin_figure(
+        &self->base, "max concurrency",
+        vllm_concurrency(self->vllm, &self->cache, self->blocks, self->length, self->step_tokens));
+    return AR_OK;
+}
+
+static enum ar_status size_sglang(struct engine *self, struct ar_error *error)
+{
+    self->tokens = sglang_tokens(self->available, token_bytes(self), self->page_tokens,
+                                 engine_values(self)->max_total_tokens);
+    if (!self->tokens)
+        return twin_refuse(&self->base, error,
+                           "SGLang refuses to start: no memory is left for the key-value cache; "
+                           "raise mem_fraction_static=%.3f",
+                           self->settings.fraction);
+    self->blocks = self->tokens / self->page_tokens;
+    if (!self->max_requests)
+        self->max_requests = sglang_max_requests(self->tokens, self->length);
+    return AR_OK;
+}
+
+static void make_cache(struct engine *self)
+{
+    uint32_t owner = twin_owner(&self->base, "kv cache");
+    if (engine_is_vllm(self)) {
+        for (uint64_t i = 0; i < self->cache.tensors && !twin_over(&self->base); i++)
+            request(self, &self->kv, self->blocks * self->cache.page_bytes, owner, "kv_cache");
+        return;
+    }
+    uint64_t layers = llm_stage_layers(&self->model, &self->rank);
+    uint64_t parts = self->model.kv_rank ? 1 : 2; /* keys and values, or both in one */
+    uint64_t bytes =
+        sglang_buffer_bytes(self->tokens, self->page_tokens, token_bytes(self) / layers / parts);
+    request(self, &self->kv, sglang_request_table_bytes(self->max_requests, self->length), owner,
+            "req_to_token");
+    for (uint64_t i = 0; i < parts * layers && !twin_over(&self->base); i++)
+        request(self, &self->kv, bytes, owner, i < layers ? "k_buffer" : "v_buffer");
+}
+
+enum ar_status engine_allocate(struct engine *self, struct ar_error *error)
+{
+    bool open;
+    if (!self->profiled)
+        return ar_error_set(error, AR_INVALID, "%s has no profile; call profile first",
+                            self->base.name);
+    if (self->allocated)
+        return ar_error_set(error, AR_INVALID, "%s has its cache already", self->base.name);
+    enum ar_status status =
+        engine_is_vllm(self) ? size_vllm(self, error) : size_sglang(self, error);
+    if (status == AR_OK)
+        status = begin(self, "kv_cache", &open, error);
+    if (status)
+        return status;
+    make_cache(self);
+    end(self, open);
+    self->allocated = true;
+    twin_figure(&self->base, "kv blocks", (double)self->blocks);
+    twin_figure(&self->base, "kv tokens", (double)self->tokens);
+    twin_say(&self->base, "the cache has %" PRIu64 " blocks for %" PRIu64 " tokens", self->blocks,
+             self->tokens);
+    return AR_OK;
+}
+
+/* ---- CUDA graphs ---- */
+
+/* Executable graphs and kernels of all sizes: vLLM V1 has a graph between each two attention
+ * kernels, from 0.11 on also whole ones for sizes that decode. */
+static uint64_t driver_bytes(const struct engine *self)
+{
+    uint32_t layers = (uint32_t)llm_stage_layers(&self->model, &self->rank);
+    uint32_t ranks = (uint32_t)self->rank.tensor_parallel;
+    struct graphs_shape full = graphs_full(layers, ranks), pieces = graphs_piecewise(layers, ranks);
+    uint64_t graphs = 0, kernels = 0;
+    bool v1 = engine_is_vllm(self) && self->vllm.v1;
+    for (size_t i = 0; i < self->sizes.count; i++) {
+        bool whole = !v1 || (self->vllm.minor >= 11 && self->sizes.at[i] <= self->max_requests);
+        graphs += (v1 ? pieces.graphs : 0) + (whole ? full.graphs : 0);
+        kernels += (v1 ? pieces.kernels : 0) + (whole ? full.kernels : 0);
+    }
+    return graphs ? graphs_driver_bytes(0, graphs, kernels) : 0;
+}
+
+enum ar_status engine_capture(struct engine *self, struct ar_error *error)
+{
+    if (!self->loaded)
+        return ar_error_set(error, AR_INVALID, "%s has no weights; call load first",
+                            self->base.name);
+    if (self->captured || !self->sizes.count)
+        return AR_OK;
+    first_product(self);
+    uint64_t before = twin_pool_state(&self->base).reserved_bytes, common = 0;
+    bool open = false;
+    self->graph_pool = twin_pool(&self->base, 0);
+    uint32_t owner = twin_owner(&self->base, "graphs");
+    for (size_t i = self->sizes.count; i-- > 0 && !twin_over(&self->base);) {
+        uint64_t tokens = self->sizes.at[i];
+        engine_forward(self, &(struct engine_pass){.tokens = tokens}); /* warms up */
+        common = i + 1 == self->sizes.count ? twin_pool_state(&self->base).reserved_bytes : common;
+        if (engine_values(self)->graphs_sleep && i + 1 == self->sizes.count) {
+            enum ar_status status = begin(self, "cuda_graph", &open, error);
+            if (status)
+                return status;
+        }
+        engine_forward(self, &(struct engine_pass){.tokens = tokens, .pool = self->graph_pool});
+        if (i + 1 < self->sizes.count)
+            continue;
+        /* The output of the largest size stays; smaller graphs write into it. */
+        twin_blocks_alloc(
+            &self->base, &self->graph_outputs,
+            &(struct twin_request){.bytes = tokens * self->model.hidden * self->rank.value_bytes,
+                                   .owner = owner,
+                                   .tag = "graph output",
+                                   .pool = self->graph_pool});
+    }
+    end(self, open);
+    uint64_t outside = driver_bytes(self);
+    twin_outside(&self->base, twin_owner(&self->base, "graphs (driver)"), outside);
+    uint64_t pool =
+        twin_pool_state(&self->base).reserved_bytes - (common > before ? common : before);
+    if (engine_is_vllm(self) && self->vllm.v1) /* the sampler's tensors, after the capture */
+        engine_forward(self, &(struct engine_pass){.tokens = self->max_requests,
+                                                   .rows = self->max_requests,
+                                                   .graphed = true});
+    self->captured = true;
+    twin_figure(&self->base, "graphs", (double)(pool + outside));
+    twin_say(&self->base, "graphs of %zu sizes take %.2f GiB in their pool and %.2f GiB outside",
+             self->sizes.count, GIB(pool), GIB(outside));
+    return AR_OK;
+}
+
+void engine_release_all(struct engine *self)
+{
+    struct twin_blocks *const lists[] = {&self->graph_outputs, &self->kv, &self->weights,
+                                         &self->inputs};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        twin_blocks_free(&self->base, lists[i]);
+    twin_free(&self->base, &self->workspace);
+    if (self->captured)
+        twin_pool_end(&self->base, self->graph_pool);
+    twin_outside(&self->base, twin_owner(&self->base, "graphs (driver)"), 0);
+    twin_outside(&self->base, twin_owner(&self->base, "libraries"), 0);
+    twin_trim(&self->base);
+    self->loaded = self->profiled = self->allocated = self->captured = false;
+    self->weights_asleep = self->kv_asleep = false;
+}
