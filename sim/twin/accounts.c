@@ -260,6 +260,9 @@ static void record_ranks(struct twin_run *run)
 void twin_record_phase(struct twin_run *run)
 {
     for (size_t i = 0; i < run->process_count; i++)
+        if (run->processes[i].policy)
+            twin_process_look(&run->processes[i]);
+    for (size_t i = 0; i < run->process_count; i++)
         if ((run->last_cycle || run->outcome != TWIN_PASSED) && run->processes[i].policy)
             twin_record_pins(&run->processes[i]);
     record_ranks(run);

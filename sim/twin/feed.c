@@ -34,7 +34,7 @@ static void feed_end(struct trace_source *base)
 }
 
 enum ar_status feed_open(struct feed *self, const char *name, uint32_t streams,
-                         struct ar_error *error)
+                         bool one_block_stream, struct ar_error *error)
 {
     static const struct trace_source_ops ops = {
         .next = feed_next,
@@ -47,7 +47,7 @@ enum ar_status feed_open(struct feed *self, const char *name, uint32_t streams,
     /* Counted, without completions apart from requests of frees: a free ends its slot. */
     info->counted = true;
     info->streams = streams;
-    info->one_block_stream = streams == 1;
+    info->one_block_stream = one_block_stream;
     self->events = malloc(FEED_EVENTS * sizeof *self->events);
     self->calls = malloc(FEED_EVENTS * sizeof *self->calls);
     if (!self->events || !self->calls)

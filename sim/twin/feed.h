@@ -54,9 +54,10 @@ struct feed {
     uint64_t next_id;
 };
 
-/* `streams`: 1 + the highest stream of any event. HOST_MEMORY. */
+/* `streams`: 1 + the highest stream of any event; `one_block_stream`: all blocks are on stream 0.
+ * HOST_MEMORY. */
 enum ar_status feed_open(struct feed *self, const char *name, uint32_t streams,
-                         struct ar_error *error) AR_STATUS_CHECKED;
+                         bool one_block_stream, struct ar_error *error) AR_STATUS_CHECKED;
 void feed_close(struct feed *self); /* a zeroed struct is fine */
 
 static inline bool feed_full(const struct feed *self)

@@ -184,6 +184,12 @@ uint64_t twin_granted_bytes(struct twin_part *self, const struct twin_block *blo
 
 uint32_t twin_stream(struct twin_part *self)
 {
+    self->process->several_block_streams = true;
+    return self->process->streams++;
+}
+
+uint32_t twin_kernel_stream(struct twin_part *self)
+{
     return self->process->streams++;
 }
 

@@ -163,6 +163,9 @@ uint64_t twin_granted_bytes(struct twin_part *self, const struct twin_block *blo
 
 /* Another stream of the process, for all of the run. Only in create. */
 uint32_t twin_stream(struct twin_part *self);
+/* The same for a stream with kernels only: no block is requested, used or freed on it. Processes
+ * whose blocks are all on stream 0 are replayed faster. */
+uint32_t twin_kernel_stream(struct twin_part *self);
 void twin_kernel(struct twin_part *self, uint32_t stream, uint64_t ns);
 /* An event is recorded on a stream; a stream waits for it. Numbers as of twin_event. */
 uint64_t twin_event(struct twin_part *self);

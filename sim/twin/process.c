@@ -170,7 +170,8 @@ static enum ar_status open_replay(struct twin_process *self, struct ar_error *er
 {
     char name[96];
     snprintf(name, sizeof name, "process %s, card %u", self->setup->name, self->card);
-    enum ar_status status = feed_open(&self->feed, name, self->streams, error);
+    enum ar_status status =
+        feed_open(&self->feed, name, self->streams, !self->several_block_streams, error);
     if (status != AR_OK)
         return status;
     self->config.policy = self->policy;

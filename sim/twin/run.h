@@ -36,6 +36,7 @@ struct twin_process {
     struct account *accounts;
     size_t account_count, account_room;
     uint32_t streams, pools;
+    bool several_block_streams;
     uint8_t *pool_bits; /* AR_MEMPOOL_x by pool */
     size_t pool_room;
     uint32_t region_pool; /* of the open region; 0: none */

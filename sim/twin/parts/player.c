@@ -18,6 +18,23 @@ static enum ar_status no_memory(struct ar_error *error)
 
 /* ---- open ---- */
 
+/* If all blocks of the workload are on one stream, that is stream 0 of the process. */
+static enum ar_status open_streams(struct player *self, struct ar_error *error)
+{
+    const struct trace_info *info = &self->source->info;
+    bool one = info->counted && info->one_block_stream;
+    for (uint32_t i = 0; i < info->streams; i++) {
+        uint32_t *streams =
+            ar_array_reach(self->streams, &self->stream_count, i, sizeof *self->streams);
+        if (!streams)
+            return no_memory(error);
+        self->streams = streams;
+        if (i != (one ? self->block_stream : 0))
+            streams[i] = one ? twin_kernel_stream(self->part) : twin_stream(self->part);
+    }
+    return AR_OK;
+}
+
 enum ar_status player_open(struct player *self, struct twin_part *part, struct trace_source *source,
                            uint64_t repeat, struct ar_error *error)
 {
@@ -30,15 +47,7 @@ enum ar_status player_open(struct player *self, struct twin_part *part, struct t
     for (unsigned i = 0; i < PLAYER_PURPOSES; i++)
         self->owners[i] = twin_owner(part, player_purpose_names[i]);
     self->outside_owner = twin_owner(part, "outside");
-    for (uint32_t i = 0; i < source->info.streams; i++) {
-        uint32_t *streams =
-            ar_array_reach(self->streams, &self->stream_count, i, sizeof *self->streams);
-        if (!streams)
-            return no_memory(error);
-        self->streams = streams;
-        streams[i] = i ? twin_stream(part) : 0;
-    }
-    return AR_OK;
+    return open_streams(self, error);
 }
 
 void player_close(struct player *self)

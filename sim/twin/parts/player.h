@@ -48,10 +48,11 @@ struct player {
     size_t block_count;
     uint8_t *purposes; /* by id; enum player_purpose */
     size_t purpose_count;
-    uint64_t load_end; /* event after the last weight */
-    uint64_t steps;    /* in a pass; 0: not known, or no steps */
-    uint64_t repeat;   /* the step from which later passes begin, from 1 */
-    uint64_t step;     /* ended in this pass */
+    uint64_t load_end;     /* event after the last weight */
+    uint32_t block_stream; /* of the first request */
+    uint64_t steps;        /* in a pass; 0: not known, or no steps */
+    uint64_t repeat;       /* the step from which later passes begin, from 1 */
+    uint64_t step;         /* ended in this pass */
     uint32_t owners[PLAYER_PURPOSES];
     uint32_t outside_owner;
     uint32_t *streams, *pools; /* of the process, by those of the workload */

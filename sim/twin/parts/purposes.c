@@ -79,6 +79,8 @@ static bool on_request(struct reading *self, const struct trace_event *event)
     ids[event->slot] = event->id;
     bytes[event->slot] = event->value;
     self->live_bytes += event->value;
+    if (!event->id)
+        self->player->block_stream = event->stream;
     if (!self->steps && self->live_bytes > self->peak_bytes) {
         self->peak_bytes = self->live_bytes;
         self->peak_event = self->events;
