@@ -1,0 +1,232 @@
+/* Random scenarios: the bytes by owner add up to what the device says is used, at the end of each
+ * phase and at its peak; ranks add up to cards; nothing exceeds the card; and the same scenario
+ * gives the same result. */
+#include <string.h>
+
+#include "allocators/base/rng.h"
+#include "allocators/base/size.h"
+#include "sim/twin/twin.h"
+#include "tests/support/test.h"
+
+#define PARTS_MOST     6
+#define PROCESSES_MOST 3
+
+/* `regions`: a part may have its memory in a region. */
+static const struct {
+    const char *policy;
+    bool regions;
+} policies[] = {
+    {"torch", true},
+    {"torch", true},
+    {"torch:garbage_collection_threshold=0.5", true},
+    {"torch:expandable_segments=true", false},
+    {"torch:max_split_size_mb=64", true},
+    {"bfc", false},
+    {"growth", false},
+    {"direct", false},
+    {"vmm", false},
+    {"cupy", false},
+    {"gmlake", false},
+    {"async", false},
+    {"rmm-pool", false},
+    {"buddy", false},
+    {"slab", false},
+};
+
+struct random_scenario {
+    struct ar_rng rng;
+    struct twin_scenario scenario;
+    struct twin_process_setup processes[PROCESSES_MOST];
+    bool regions[PROCESSES_MOST];
+    struct twin_part_setup parts[PARTS_MOST];
+    struct ar_spec_pair pairs[PARTS_MOST][8];
+    char names[PROCESSES_MOST + PARTS_MOST][8];
+    char values[PARTS_MOST][8][16];
+    char schedule[3][512];
+    char device[48];
+};
+
+static void add_pair(struct random_scenario *self, size_t part, const char *key, const char *value)
+{
+    struct ar_spec_link *link = &self->parts[part].options;
+    char *copy = self->values[part][link->pair_count];
+    snprintf(copy, sizeof self->values[0][0], "%s", value);
+    self->pairs[part][link->pair_count++] = (struct ar_spec_pair){key, copy, false};
+}
+
+static void add_size(struct random_scenario *self, size_t part, const char *key, uint64_t most_mib)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%lluKiB",
+             (unsigned long long)ar_rng_between(&self->rng, 1, most_mib * 1024));
+    add_pair(self, part, key, text);
+}
+
+static void make_part(struct random_scenario *self, size_t index)
+{
+    static const char *const places[] = {"pool", "outside", "pinned"};
+    struct twin_part_setup *part = &self->parts[index];
+    size_t process = ar_rng_below(&self->rng, self->scenario.process_count);
+    bool trainer = ar_rng_below(&self->rng, 2);
+    part->name = self->names[PROCESSES_MOST + index];
+    part->ops = twin_part_find(trainer ? "trainer" : "buffer");
+    part->process = self->processes[process].name;
+    part->options.pairs = self->pairs[index];
+    if (!trainer) {
+        add_size(self, index, "bytes", 300);
+        add_pair(self, index, "where", places[ar_rng_below(&self->rng, 3)]);
+        add_pair(self, index, "count", ar_rng_below(&self->rng, 2) ? "1" : "5");
+        return;
+    }
+    add_size(self, index, "weights", 600);
+    add_size(self, index, "gradients", 600);
+    add_size(self, index, "optimizer", 900);
+    add_size(self, index, "activations", 600);
+    add_pair(self, index, "layers", ar_rng_below(&self->rng, 2) ? "3" : "17");
+    add_pair(self, index, "offload_to", ar_rng_below(&self->rng, 2) ? "pinned" : "pageable");
+    if (self->regions[process] && ar_rng_below(&self->rng, 2))
+        add_pair(self, index, "region", ar_rng_below(&self->rng, 3) ? "saver" : "preload");
+}
+
+static bool has_region(const struct random_scenario *self, size_t part)
+{
+    const struct ar_spec_link *link = &self->parts[part].options;
+    return strcmp(link->pairs[link->pair_count - 1].key, "region") == 0;
+}
+
+/* Adds the text of a few phases that are valid together. */
+static void add_phases(struct random_scenario *self, char *text, size_t room)
+{
+    size_t part = ar_rng_below(&self->rng, self->scenario.part_count);
+    const char *name = self->parts[part].name;
+    char phases[160];
+    bool trainer = strcmp(self->parts[part].ops->kind, "trainer") == 0;
+    unsigned choice = (unsigned)ar_rng_below(&self->rng, 5);
+    if (choice == 0)
+        snprintf(phases, sizeof phases, "%s.empty_cache", self->parts[part].process);
+    else if (!trainer)
+        snprintf(phases, sizeof phases, "%s.%s", name, choice < 3 ? "load" : "free");
+    else if (choice == 1 && has_region(self, part))
+        snprintf(phases, sizeof phases, "%s.sleep, %s.empty_cache, %s.wake", name,
+                 self->parts[part].process, name);
+    else if (choice < 3)
+        snprintf(phases, sizeof phases, "%s.offload, %s.onload", name, name);
+    else
+        snprintf(phases, sizeof phases, "%s.train 2", name);
+    snprintf(text + strlen(text), room - strlen(text), "%s%s", *text ? ", " : "", phases);
+}
+
+static void make(struct random_scenario *self, uint64_t seed)
+{
+    memset(self, 0, sizeof *self);
+    ar_rng_seed(&self->rng, seed);
+    struct twin_scenario *scenario = &self->scenario;
+    for (size_t i = 0; i < PROCESSES_MOST + PARTS_MOST; i++)
+        snprintf(self->names[i], sizeof self->names[i], "n%zu", i);
+    scenario->cards = (unsigned)ar_rng_between(&self->rng, 1, 3);
+    scenario->process_count = ar_rng_between(&self->rng, 1, PROCESSES_MOST);
+    scenario->part_count = ar_rng_between(&self->rng, 1, PARTS_MOST);
+    scenario->cycles = ar_rng_between(&self->rng, 1, 3);
+    scenario->host_bytes = ar_rng_below(&self->rng, 2) ? 0 : 2 * AR_GIB;
+    snprintf(self->device, sizeof self->device, "sim:capacity=%lluGiB",
+             (unsigned long long)ar_rng_between(&self->rng, 1, 6));
+    scenario->device = self->device;
+    for (size_t i = 0; i < scenario->process_count; i++) {
+        size_t policy = ar_rng_below(&self->rng, sizeof policies / sizeof *policies);
+        self->regions[i] = policies[policy].regions;
+        self->processes[i] = (struct twin_process_setup){
+            .name = self->names[i],
+            .policy = policies[policy].policy,
+            .pinned = ar_rng_below(&self->rng, 2) ? "torch-pinned" : NULL,
+            .cards = ar_rng_between(&self->rng, 1, (1u << scenario->cards) - 1),
+            .context_bytes = ar_rng_between(&self->rng, 0, 300) * AR_MIB + 12345};
+    }
+    scenario->processes = self->processes;
+    scenario->parts = self->parts;
+    for (size_t i = 0; i < scenario->part_count; i++)
+        make_part(self, i);
+    for (unsigned stage = 0; stage < 3; stage++)
+        for (uint64_t i = ar_rng_between(&self->rng, 1, 5); i > 0; i--)
+            add_phases(self, self->schedule[stage], sizeof self->schedule[stage]);
+    scenario->start = self->schedule[TWIN_START];
+    scenario->cycle = self->schedule[TWIN_CYCLE];
+    scenario->end = self->schedule[TWIN_END];
+}
+
+static uint64_t sum_of(const struct twin_result *result, const struct twin_amounts *amounts)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < amounts->count; i++)
+        sum += result->amounts[amounts->first + i].bytes;
+    return sum;
+}
+
+static void check(const struct twin_result *result)
+{
+    for (size_t phase = 0; phase < result->phase_count; phase++)
+        for (unsigned card = 0; card < result->card_count; card++) {
+            const struct twin_card_state *state = twin_card_at(result, phase, card);
+            uint64_t ranks = 0;
+            for (size_t i = 0; i < result->rank_count; i++) {
+                const struct twin_rank_state *rank = twin_rank_at(result, phase, i);
+                if (result->ranks[i].card == card)
+                    ranks += rank->physical_bytes + rank->outside_bytes;
+                assert_true(rank->asleep_bytes <= rank->reserved_bytes);
+                assert_true(rank->peak_allocated_bytes >= rank->allocated_bytes);
+            }
+            assert_int_equal(sum_of(result, &state->amounts), state->used_bytes);
+            assert_int_equal(sum_of(result, &state->peak_amounts), state->peak_bytes);
+            assert_int_equal(ranks, state->used_bytes);
+            assert_true(state->peak_bytes >= state->used_bytes);
+            assert_true(state->peak_bytes <= result->total_bytes);
+        }
+}
+
+static void assert_same(const struct twin_result *a, const struct twin_result *b)
+{
+    assert_int_equal(a->outcome, b->outcome);
+    assert_int_equal(a->phase_count, b->phase_count);
+    for (size_t phase = 0; phase < a->phase_count; phase++) {
+        for (unsigned card = 0; card < a->card_count; card++)
+            assert_memory_equal(twin_card_at(a, phase, card), twin_card_at(b, phase, card),
+                                sizeof(struct twin_card_state));
+        for (size_t rank = 0; rank < a->rank_count; rank++)
+            assert_memory_equal(twin_rank_at(a, phase, rank), twin_rank_at(b, phase, rank),
+                                sizeof(struct twin_rank_state));
+    }
+}
+
+#define SEEDS 500
+
+static void random_scenarios_add_up(void **state)
+{
+    (void)state;
+    static struct random_scenario random;
+    unsigned passed = 0, failed = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct twin_result result, again;
+        struct ar_error error = {""};
+        make(&random, seed);
+        enum ar_status status = twin_run(&random.scenario, &result, &error);
+        if (status != AR_OK)
+            fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
+        check(&result);
+        assert_true(result.outcome != TWIN_REFUSED);
+        passed += result.outcome == TWIN_PASSED;
+        failed += result.outcome == TWIN_OUT_OF_MEMORY;
+        if (seed % 10 == 0) {
+            assert_int_equal(twin_run(&random.scenario, &again, &error), AR_OK);
+            assert_same(&result, &again);
+            twin_result_close(&again);
+        }
+        twin_result_close(&result);
+    }
+    assert_true(passed > SEEDS / 4); /* both outcomes occur often */
+    assert_true(failed > SEEDS / 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_scenarios_add_up)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
