@@ -41,7 +41,9 @@ struct twin_call {
     unsigned action; /* the index in ops->actions */
     const char *const *arguments;
     size_t argument_count;
-    uint64_t turn;  /* calls of this action in this phase before this one */
+    uint64_t turn; /* calls of this action in this phase before this one */
+    /* About how many events a turn has: UINT64_MAX if no other action is in the phase. */
+    uint64_t turn_events;
     uint64_t cycle; /* from 1; 0 in `start`; the last one in `end` */
 };
 

@@ -8,6 +8,8 @@
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 
+#define TURN_EVENTS 64 /* as the turns of sim/tenants */
+
 static const struct twin_action process_actions[] = {
     {"empty_cache", NULL, "the policy releases its cached memory (torch.cuda.empty_cache)", 0, 0},
     {"reset_peaks", NULL, "peaks begin anew (torch.cuda.reset_peak_memory_stats)", 0, 0},
@@ -378,6 +380,7 @@ static void part_act(struct twin_part *part, const struct schedule_call *call, u
                                     .arguments = call->arguments,
                                     .argument_count = call->argument_count,
                                     .turn = turn,
+                                    .turn_events = run->turn_events,
                                     .cycle = cycle};
     run->acting = part;
     twin_process_begin(part->process);
@@ -431,6 +434,7 @@ static void run_calls(struct twin_run *run, const struct schedule_phase *phase, 
         return;
     }
     bool any = true;
+    run->turn_events = phase->call_count > 1 ? TURN_EVENTS : UINT64_MAX;
     for (uint64_t turn = 0; any && !run->over; turn++) {
         any = false;
         for (size_t i = 0; i < phase->call_count && !run->over; i++) {

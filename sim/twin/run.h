@@ -86,6 +86,7 @@ struct twin_run {
     size_t phase;
     bool last_cycle;
     const struct schedule_call *call; /* that runs now */
+    uint64_t turn_events;
     struct twin_part *acting;
     bool over; /* it has failed, or `status` is not OK */
     enum ar_status status;

@@ -122,8 +122,9 @@ static void memory_runs_out(void **state)
 }
 
 /* Sizes that are whole segments: 20 MiB blocks and more have segments of their own. */
-#define SIZES                                                                                      \
-    {"layers", "4", false}, {"weights", "1GiB", false}, {"gradients", "1GiB", false},              \
+#define SIZES LAYERS("4")
+#define LAYERS(layers)                                                                             \
+    {"layers", layers, false}, {"weights", "1GiB", false}, {"gradients", "1GiB", false},           \
         {"optimizer", "2GiB", false},                                                              \
     {                                                                                              \
         "activations", "512MiB", false                                                             \
@@ -250,6 +251,135 @@ static void a_recording_is_played(void **state)
     twin_result_close(&result);
 }
 
+static void blocks_pin_their_segments(void **state)
+{
+    (void)state;
+    struct twin_scenario scenario = {.processes = &one_process,
+                                     .process_count = 1,
+                                     .device = "sim:capacity=8GiB",
+                                     .start = "a.load, b.load, a.free, p.empty_cache"};
+    const struct part_text parts[] = {
+        {"buffer", "a", "p", {{"bytes", "4MiB", false}}},
+        {"buffer", "b", "p", {{"bytes", "4MiB", false}}},
+    };
+    struct twin_result result;
+    run(&scenario, parts, 2, &result);
+    assert_sums(&result);
+    /* Both are in one segment of 20 MiB. */
+    const struct twin_pin *pin = &result.pins[result.pin_count - 1];
+    assert_int_equal(pin->phase, 3);
+    assert_int_equal(pin->segment_bytes, 20 * AR_MIB);
+    assert_int_equal(pin->keeps_bytes, 16 * AR_MIB);
+    assert_int_equal(pin->bytes, 4 * AR_MIB);
+    assert_int_equal(pin->born_phase, 1);
+    assert_string_equal(result.owners[pin->owner].name, "b/buffer");
+    assert_int_equal(twin_residue(twin_rank_at(&result, 3, 0)), 20 * AR_MIB);
+    twin_result_close(&result);
+}
+
+static void actions_of_a_phase_take_turns(void **state)
+{
+    (void)state;
+    const struct part_text parts[] = {{"trainer", "t", "p", {LAYERS("32")}},
+                                      {"trainer", "u", "p", {LAYERS("32")}}};
+    uint64_t peaks[2];
+    const char *const cycles[] = {"t.train, u.train", "t.train & u.train"};
+    for (unsigned i = 0; i < 2; i++) {
+        struct twin_scenario scenario = {.processes = &one_process,
+                                         .process_count = 1,
+                                         .device = "sim:capacity=40GiB",
+                                         .start = "t.load, u.load",
+                                         .cycle = cycles[i],
+                                         .cycles = 2};
+        struct twin_result result;
+        run(&scenario, parts, 2, &result);
+        assert_int_equal(result.outcome, TWIN_PASSED);
+        assert_sums(&result);
+        peaks[i] = twin_rank_at(&result, result.phase_count - 1, 0)->peak_allocated_bytes;
+        assert_int_equal(twin_rank_at(&result, result.phase_count - 1, 0)->live_bytes, 6 * AR_GIB);
+        twin_result_close(&result);
+    }
+    assert_int_equal(peaks[0], 7 * AR_GIB + 16 * AR_MIB);
+    assert_true(peaks[1] > peaks[0]); /* gradients of both */
+}
+
+static void cards_with_the_same_processes_are_the_same(void **state)
+{
+    (void)state;
+    const struct twin_process_setup processes[] = {
+        {.name = "p", .cards = 0xff, .context_bytes = 100 * AR_MIB},
+        {.name = "q", .cards = 0x01, .context_bytes = 50 * AR_MIB},
+    };
+    struct twin_scenario scenario = {.processes = processes,
+                                     .process_count = 2,
+                                     .cards = 8,
+                                     .device = "sim:capacity=8GiB",
+                                     .start = "t.load, b.load, t.train"};
+    const struct part_text parts[] = {{"trainer", "t", "p", {SIZES}},
+                                      {"buffer", "b", "q", {{"bytes", "64MiB", false}}}};
+    struct twin_result result;
+    run(&scenario, parts, 2, &result);
+    assert_sums(&result);
+    assert_int_equal(result.card_count, 8);
+    assert_int_equal(result.rank_count, 9);
+    assert_int_equal(result.ranks[7].rank, 7);
+    assert_int_equal(result.ranks[8].process, 1);
+    for (unsigned card = 0; card < 8; card++)
+        assert_int_equal(twin_card_at(&result, 1, card)->used_bytes,
+                         AR_GIB + 100 * AR_MIB + (card ? 0 : 114 * AR_MIB));
+    twin_result_close(&result);
+}
+
+static void wrong_scenarios_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *start, *error;
+    } cases[] = {
+        {"", "the schedule has no phases; write start = PART.ACTION, .."},
+        {"a.laod", "schedule: start, phase 1: a has no action \"laod\"; did you mean \"load\"?"},
+        {"a.load, c.load", "schedule: start, phase 2: there is no part or process \"c\"; did you "
+                           "mean \"a\"?"},
+        {"a.load 3", "schedule: start, phase 1: a.load takes no arguments, and got 1"},
+        {"a.load & load", "schedule: start, phase 1: \"load\" is not an action; write PART.ACTION "
+                          "ARGUMENT.."},
+        {"t.offload all", NULL},
+        {"t.offload wieghts", "t.offload: \"wieghts\" is not one of "
+                              "[weights|gradients|optimizer|state|all]"},
+        {"t.load, t.offload weights, t.train",
+         "t.train: a part of what it trains is offloaded; write onload before it"},
+        {"p.end, a.load", "a.load: process p has ended"},
+        {"t.sleep", "t.sleep: the trainer's memory is in no region; write region = saver, or use "
+                    "offload"},
+    };
+    const struct ar_spec_pair bytes = {"bytes", "64MiB", false},
+                              weights = {"weights", "1GiB", false};
+    const struct twin_part_setup parts[] = {
+        {.name = "a",
+         .ops = twin_part_find("buffer"),
+         .process = "p",
+         .options = {.pairs = &bytes, .pair_count = 1}},
+        {.name = "t",
+         .ops = twin_part_find("trainer"),
+         .process = "p",
+         .options = {.pairs = &weights, .pair_count = 1}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct twin_scenario scenario = {.processes = &one_process,
+                                               .process_count = 1,
+                                               .parts = parts,
+                                               .part_count = 2,
+                                               .start = cases[i].start};
+        struct twin_result result;
+        struct ar_error error = {""};
+        enum ar_status status = twin_run(&scenario, &result, &error);
+        assert_int_equal(status, cases[i].error ? AR_INVALID : AR_OK);
+        if (cases[i].error)
+            assert_string_equal(error.text, cases[i].error);
+        twin_result_close(&result);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +390,10 @@ int main(void)
         cmocka_unit_test(a_region_does_not_wake_without_memory),
         cmocka_unit_test(a_region_refuses_expandable_segments),
         cmocka_unit_test(a_recording_is_played),
+        cmocka_unit_test(blocks_pin_their_segments),
+        cmocka_unit_test(actions_of_a_phase_take_turns),
+        cmocka_unit_test(cards_with_the_same_processes_are_the_same),
+        cmocka_unit_test(wrong_scenarios_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -388,45 +388,56 @@ static enum ar_status begin_again(struct player *self, struct ar_error *error)
 enum ar_status player_load(struct player *self, struct ar_error *error)
 {
     enum ar_status status = AR_OK;
+    bool more;
     if (self->source->ops->served && !self->step)
-        return player_step(self, error);
+        return player_step(self, UINT64_MAX, &more, error);
     while (status == AR_OK && self->played < self->load_end && !twin_over(self->part)) {
         const struct trace_event *event;
         status = next_event(self, &event, error);
         if (status != AR_OK || !event)
             break;
+        self->in_step = true;
         status = play(self, event, error);
     }
     return status;
 }
 
-enum ar_status player_step(struct player *self, struct ar_error *error)
+/* The next event of a step; NULL at the end of the workload. */
+static enum ar_status step_event(struct player *self, const struct trace_event **event,
+                                 struct ar_error *error)
 {
     enum ar_status status = AR_OK;
-    if (self->ended || (self->steps && self->step >= self->steps))
+    if (!self->in_step && (self->ended || (self->steps && self->step >= self->steps)))
         status = begin_again(self, error);
-    bool any = false;
-    while (status == AR_OK && !twin_over(self->part)) {
-        const struct trace_event *event;
-        status = next_event(self, &event, error);
+    if (status == AR_OK)
+        status = next_event(self, event, error);
+    if (status != AR_OK || *event || self->in_step)
+        return status;
+    /* The workload ended with its last step. */
+    status = begin_again(self, error);
+    return status == AR_OK ? next_event(self, event, error) : status;
+}
+
+enum ar_status player_step(struct player *self, uint64_t events, bool *more, struct ar_error *error)
+{
+    *more = true;
+    for (uint64_t i = 0; i < events && *more && !twin_over(self->part); i++) {
+        const struct trace_event *event = NULL;
+        enum ar_status status = step_event(self, &event, error);
         if (status != AR_OK)
-            break;
-        if (!event && !any) { /* a workload that ends with its last step */
-            any = true;
-            status = begin_again(self, error);
-            continue;
-        }
-        if (!event)
-            break;
-        any = true;
-        if (ends_step(event)) {
+            return status;
+        *more = event && !ends_step(event);
+        self->in_step = *more;
+        if (*more)
+            status = play(self, event, error);
+        else if (event)
             self->step++;
-            break;
-        }
-        status = play(self, event, error);
+        if (status != AR_OK)
+            return status;
     }
-    twin_step(self->part);
-    return status;
+    if (!*more)
+        twin_step(self->part);
+    return AR_OK;
 }
 
 enum ar_status player_reset(struct player *self, struct ar_error *error)
@@ -439,7 +450,7 @@ enum ar_status player_reset(struct player *self, struct ar_error *error)
     self->blocks = NULL;
     self->block_count = self->count = 0;
     self->played = self->step = 0;
-    self->ended = false;
+    self->ended = self->in_step = false;
     return trace_rewind(self->source, error);
 }
 

@@ -57,7 +57,8 @@ struct player {
     uint32_t outside_owner;
     uint32_t *streams, *pools; /* of the process, by those of the workload */
     size_t stream_count, pool_count;
-    bool ended; /* the pass */
+    bool ended;   /* the pass */
+    bool in_step; /* events of a step were played and not its end */
 };
 
 /* In create. Takes over the source, also if it fails. */
@@ -67,8 +68,9 @@ void player_close(struct player *self); /* a zeroed struct is fine */
 
 /* Plays the workload until its weights are there. */
 enum ar_status player_load(struct player *self, struct ar_error *error) AR_STATUS_CHECKED;
-/* Plays one step. */
-enum ar_status player_step(struct player *self, struct ar_error *error) AR_STATUS_CHECKED;
+/* Plays at most so many events of a step; `*more` if it is not at its end. */
+enum ar_status player_step(struct player *self, uint64_t events, bool *more,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 /* Frees all blocks. The next step is the first one of a new pass. */
 enum ar_status player_reset(struct player *self, struct ar_error *error) AR_STATUS_CHECKED;
 

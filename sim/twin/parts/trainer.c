@@ -181,10 +181,13 @@ static enum ar_status train(struct trainer *self, const struct twin_call *call, 
         if (call->argument_count)
             status = ar_count_parse(call->arguments[0], &self->steps_left, error);
     }
+    /* Alone, a turn is a step. */
     if (status != AR_OK || !self->steps_left)
         return status;
-    status = player_step(&self->player, error);
-    *more = --self->steps_left > 0;
+    bool in_step;
+    status = player_step(&self->player, call->turn_events, &in_step, error);
+    self->steps_left -= !in_step;
+    *more = self->steps_left > 0;
     return status;
 }
 
@@ -196,8 +199,9 @@ static enum ar_status evaluate(struct trainer *self, struct ar_error *error)
         return ar_error_set(error, AR_INVALID,
                             "the trainer has no workload for it; write evaluate = FILE");
     enum ar_status status;
+    bool more;
     do
-        status = player_step(player, error);
+        status = player_step(player, UINT64_MAX, &more, error);
     while (status == AR_OK && !player->ended && player->steps && player->step < player->steps &&
            !twin_over(&self->base));
     return status == AR_OK ? player_reset(player, error) : status;
