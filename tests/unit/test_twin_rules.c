@@ -210,6 +210,47 @@ static void sizes_as_text(void **state)
             fail_msg("\"%s\" was read", wrong[i]);
 }
 
+/* An H200, driver 580 (CUDA 13.0): free memory before and after cudaGraphInstantiate of 8 graphs of
+ * a decoder with 4, 16 and 48 layers; after 4 and 5 graphs of the second, 2 of the third. */
+static void graphs_on_h200(void **state)
+{
+    static const struct {
+        uint64_t graphs, nodes, mib;
+    } cases[] = {{8, 456, 0}, {4, 852, 0}, {5, 1065, 2}, {8, 1704, 2}, {2, 1258, 2}, {8, 5032, 12}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(graphs_driver_bytes(0, cases[i].graphs, cases[i].nodes),
+                         cases[i].mib * AR_MIB);
+    /* 200 graphs of one node, when nothing was to spare: 20 MiB. */
+    assert_in_range(graphs_driver_bytes(0, 200, 200) / AR_MIB, 18, 20);
+    /* Graphs of small kernels, 39112 in all: 92 MiB. */
+    assert_in_range(graphs_driver_bytes(0, 10, 39112) / AR_MIB, 92, 98);
+}
+
+/* Logs of engines. The pool is that of the largest size. */
+static void graphs_in_logs(void **state)
+{
+    /* vllm#11349, Llama-3.2-1B, 35 sizes, "Graph capturing finished in 14 secs, took 0.21 GiB"
+     * (December 2024, CUDA 12.x): streams, graphs, and activations of 256 tokens (qkv 3072, gate
+     * and up 16384, their product 8192 and three of the width 2048, in bfloat16). */
+    struct graphs_sizes sizes;
+    graphs_vllm_sizes(606, 256, 8192, 0, &sizes);
+    struct graphs_shape one = graphs_full(16, 1);
+    uint64_t pool = graphs_pool_bytes(&sizes, 2 * (3072 + 16384 + 8192 + 3 * 2048), 0, false);
+    uint64_t took = context_torch_bytes(CONTEXT_STREAMS) + pool +
+                    graphs_driver_bytes(1206, sizes.count, sizes.count * one.kernels);
+    assert_in_range(took / AR_MIB, 204, 226); /* 0.21 GiB: 215 MiB */
+    /* vllm#23184: pieces of one size of an 8B model, 6 to 8 MiB for each size of up to 272
+     * tokens. */
+    struct graphs_shape pieces = graphs_piecewise(32, 1);
+    uint64_t ten = graphs_driver_bytes(1208, 20 * pieces.graphs, 20 * (uint64_t)pieces.kernels) -
+                   graphs_driver_bytes(1208, 10 * pieces.graphs, 10 * (uint64_t)pieces.kernels);
+    assert_in_range(ten / AR_MIB, 50, 80);
+    /* vllm#5517: from 12.2 to 12.4 the same program takes 1/3.35. */
+    double ratio = (double)graphs_driver_bytes(1202, 35, 35 * 2000) /
+                   (double)graphs_driver_bytes(1204, 35, 35 * 2000);
+    assert_true(ratio > 3.3 && ratio < 3.4);
+}
+
 static void pools_of_captures(void **state)
 {
     struct graphs_sizes sizes = {.count = 3, .at = {1, 2, 4}};
@@ -229,6 +270,11 @@ static void contexts(void **state)
     assert_true(measured);
     assert_int_equal(context_bytes(0, &measured), 553189376);
     assert_false(measured);
+    /* An H200, PyTorch 2.11: outside of the pool after the first step of a decoder, 692.8 MiB of
+     * 526.8 before any kernel; after a capture in a stream of its own 762.8. */
+    unsigned step = CONTEXT_KERNELS | CONTEXT_PRODUCTS | CONTEXT_ATTENTION;
+    assert_int_equal(context_torch_bytes(step), 96468992 + 77594624);
+    assert_int_equal(context_torch_bytes(step | CONTEXT_STREAMS), 96468992 + 77594624 + 73400320);
     assert_int_equal(context_cublas_workspace_bytes(80), 8519680);
     assert_int_equal(context_cublas_workspace_bytes(90), 33554432);
 }
@@ -317,6 +363,8 @@ int main(void)
         cmocka_unit_test(sizes_of_engines),
         cmocka_unit_test(sizes_as_text),
         cmocka_unit_test(pools_of_captures),
+        cmocka_unit_test(graphs_on_h200),
+        cmocka_unit_test(graphs_in_logs),
         cmocka_unit_test(contexts),
         cmocka_unit_test(copies_of_segments),
         cmocka_unit_test(settings_by_release),

@@ -1,10 +1,11 @@
 /* CUDA graphs that an engine captures for a list of batch sizes: requests in a private pool, and
  * what the driver keeps outside of it, by rules/graphs.h.
  *
- * The largest size is captured first. Each capture requests its activations (bytes_per_token for
- * each token) and frees them, and keeps kept_per_token until the release: outputs that the graph
- * writes. A shared pool serves the next size from the blocks of the one before. After the release
- * the pool ends: its memory goes with the next empty_cache. */
+ * The largest size is captured first (`order`). Each capture requests its activations and frees
+ * them (`bytes_per_token`, or `requests` of each layer), and keeps its outputs (`kept_per_token`)
+ * until the release. A shared pool serves the next size from the blocks of the one before. After
+ * the release the pool ends, and the next empty_cache releases its memory. What the driver holds
+ * stays for later graphs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,25 +17,38 @@
 enum { BY_LIST, BY_VLLM, BY_SGLANG };
 enum { MODE_FULL, MODE_PIECEWISE, MODE_BOTH };
 enum { POOL_SHARED, POOL_EACH };
+enum { ORDER_DESCENDING, ORDER_ASCENDING };
+
+#define REQUESTS 64
+#define STATE    8 /* bytes of the seed, and of the offset, of random numbers in graphs */
 
 struct values {
-    const char *sizes, *version, *driver;
+    const char *sizes, *version, *driver, *requests;
     uint64_t max_num_seqs, max_batched_tokens, largest;
-    uint64_t layers, ranks, kernels, bytes_per_token, kept_per_token, workspace;
-    int rules, mode, pool;
+    uint64_t layers, ranks, kernels, bytes_per_token, kept_per_token, workspace, streams;
+    int rules, mode, pool, order;
+};
+
+struct request {
+    uint64_t bytes; /* for each token */
+    size_t held;    /* it is freed after so many later requests */
 };
 
 struct graphs {
     struct twin_part base;
     struct graphs_sizes sizes;
+    struct request requests[REQUESTS]; /* of a layer */
+    size_t request_count;
     struct twin_blocks kept;
     uint32_t stream;
     uint32_t *pools; /* the shared one, or one for each size */
     size_t pool_count;
     uint32_t cuda;
     uint64_t graphs, kernels; /* captured */
+    uint64_t driver_bytes;    /* at most so far: the driver keeps them */
     uint64_t free_before;
     bool captured;
+    struct twin_block state[2]; /* of random numbers, as long as the process */
 };
 
 #define OPTION(field) offsetof(struct values, field)
@@ -59,13 +73,20 @@ static const struct ar_option options[] = {
     {"kernels", AR_OPTION_COUNT, OPTION(kernels), "0", 0, 1e7, NULL,
      "kernels of a captured size; 0: by layers and ranks"},
     {"bytes_per_token", AR_OPTION_BYTES, OPTION(bytes_per_token), "0", 0, 0, NULL,
-     "activations of a capture for each token, at their peak"},
+     "activations of a capture for each token, as one request"},
+    {"requests", AR_OPTION_TEXT, OPTION(requests), NULL, 0, 0, NULL,
+     "instead, for each layer: bytes for each token and how many later ones it outlives, "
+     "\"2048:1 6144:8\""},
     {"kept_per_token", AR_OPTION_BYTES, OPTION(kept_per_token), "0", 0, 0, NULL,
      "what stays live of each size for each token"},
     {"workspace", AR_OPTION_BYTES, OPTION(workspace), "0", 0, 0, NULL,
      "of cuBLAS for the stream of the captures; stays live in the pool"},
+    {"streams", AR_OPTION_BYTES, OPTION(streams), "0", 0, 0, NULL,
+     "of the driver for the first streams of the process: 70MiB with PyTorch, if it had none"},
     {"pool", AR_OPTION_CHOICE, OPTION(pool), "shared", 0, 0, "shared|each",
      "one private pool for all sizes, or one for each"},
+    {"order", AR_OPTION_CHOICE, OPTION(order), "descending", 0, 0, "descending|ascending",
+     "engines capture the largest size first"},
     {"driver", AR_OPTION_TEXT, OPTION(driver), NULL, 0, 0, NULL,
      "CUDA version of the driver, such as 12.2; default: 12.4 or newer"},
     {0},
@@ -76,7 +97,7 @@ enum { ACTION_CAPTURE, ACTION_REPLAY, ACTION_RELEASE };
 static const struct twin_action actions[] = {
     {"capture", NULL, "captures all sizes, the largest first", 0, 0},
     {"replay", "[STEPS]", "launches a graph so many times: no memory", 0, 1},
-    {"release", NULL, "destroys the graphs; empty_cache releases their pool then", 0, 0},
+    {"release", NULL, "destroys the graphs; then empty_cache releases their pool", 0, 0},
     {0},
 };
 
@@ -108,6 +129,57 @@ static enum ar_status read_sizes(struct graphs *self, const struct values *value
     return AR_OK;
 }
 
+static enum ar_status bad_requests(const char *text, struct ar_error *error)
+{
+    return ar_error_set(error, AR_INVALID,
+                        "requests = %.60s: write bytes for each token of up to %d requests and how "
+                        "many later ones each outlives, such as 2048:1 6144:8",
+                        text, REQUESTS);
+}
+
+/* "6144:8", or "6144": it outlives two. */
+static bool read_request(const char *word, struct request *out)
+{
+    char *end;
+    out->bytes = strtoull(word, &end, 10);
+    out->held = 2;
+    if (end == word || *word == '-' || out->bytes > AR_GIB)
+        return false;
+    if (*end == ':') {
+        const char *held = end + 1;
+        out->held = strtoul(held, &end, 10);
+        if (end == held || *held == '-')
+            return false;
+    }
+    return !*end && out->held >= 1 && out->held <= REQUESTS;
+}
+
+static enum ar_status read_requests(struct graphs *self, const struct values *values,
+                                    struct ar_error *error)
+{
+    const char *text = values->requests;
+    if (!text) {
+        self->requests[0] = (struct request){values->bytes_per_token, 1};
+        self->request_count = values->bytes_per_token ? 1 : 0;
+        return AR_OK;
+    }
+    if (values->bytes_per_token)
+        return ar_error_set(error, AR_INVALID,
+                            "requests and bytes_per_token: leave one of them out");
+    for (const char *at = text + strspn(text, " ,"); *at; at += strspn(at, " ,")) {
+        char word[40];
+        size_t length = strcspn(at, " ,");
+        if (self->request_count == REQUESTS || length >= sizeof word)
+            return bad_requests(text, error);
+        memcpy(word, at, length);
+        word[length] = '\0';
+        if (!read_request(word, &self->requests[self->request_count++]))
+            return bad_requests(text, error);
+        at += length;
+    }
+    return AR_OK;
+}
+
 static enum ar_status graphs_create(struct twin_part *base, struct ar_error *error)
 {
     struct graphs *self = (struct graphs *)base;
@@ -117,6 +189,8 @@ static enum ar_status graphs_create(struct twin_part *base, struct ar_error *err
         return ar_error_set(error, AR_INVALID, "driver = %.40s: write a CUDA version, such as 12.2",
                             values->driver);
     enum ar_status status = read_sizes(self, values, error);
+    if (status == AR_OK)
+        status = read_requests(self, values, error);
     if (status != AR_OK)
         return status;
     self->stream = twin_stream(base);
@@ -135,29 +209,63 @@ static uint32_t pool_for_next(struct graphs *self, int pools)
     return self->pools[self->pool_count - 1];
 }
 
+/* The first capture of a process makes seed and offset of random numbers, in the common pool
+ * (CUDAGeneratorImpl.cpp, seed_extragraph_), and cuBLAS its workspace for the stream, in the
+ * pool. */
+static void capture_first(struct graphs *self, const struct values *values, uint32_t pool)
+{
+    struct twin_part *base = &self->base;
+    struct twin_request request = {
+        .bytes = STATE, .owner = twin_owner(base, "random state"), .stream = self->stream};
+    for (size_t i = 0; i < 2; i++)
+        if (!self->state[i].held)
+            twin_alloc(base, &request, &self->state[i]);
+    twin_outside(base, twin_owner(base, "streams"), values->streams);
+    request.bytes = values->workspace;
+    request.owner = twin_owner(base, "workspace");
+    request.pool = pool;
+    if (request.bytes)
+        twin_blocks_alloc(base, &self->kept, &request);
+    self->captured = true;
+}
+
+/* The activations of a pass: a layer's requests, for each layer. */
+static void pass(struct graphs *self, const struct values *values, uint32_t size,
+                 struct twin_request *request)
+{
+    struct {
+        struct twin_block block;
+        size_t ends; /* it is freed when this request has been made */
+    } live[REQUESTS + 1] = {{{0}, 0}};
+    size_t count = self->request_count, total = values->requests ? count * values->layers : count;
+    for (size_t i = 0; i < total; i++) {
+        size_t place = i % (REQUESTS + 1);
+        request->bytes = size * self->requests[i % count].bytes;
+        twin_alloc(&self->base, request, &live[place].block);
+        live[place].ends = i + self->requests[i % count].held;
+        for (size_t k = 0; k <= REQUESTS; k++)
+            if (live[k].block.held && live[k].ends == i)
+                twin_free_on(&self->base, &live[k].block, self->stream);
+    }
+    request->bytes = size * values->kept_per_token;
+    request->owner = twin_owner(&self->base, "outputs");
+    if (request->bytes)
+        twin_blocks_alloc(&self->base, &self->kept, request);
+    for (size_t k = 0; k <= REQUESTS; k++)
+        twin_free_on(&self->base, &live[k].block, self->stream);
+}
+
+/* torch.cuda.graph releases the cache before it captures. */
 static void capture_size(struct graphs *self, const struct values *values, uint32_t size)
 {
     struct twin_part *base = &self->base;
-    uint32_t pool = pool_for_next(self, values->pool);
-    struct twin_request request = {.bytes = size * values->bytes_per_token,
-                                   .owner = twin_owner(base, "activations"),
+    struct twin_request request = {.owner = twin_owner(base, "activations"),
                                    .stream = self->stream,
-                                   .pool = pool};
-    struct twin_block activations = {0};
-    if (values->workspace && (values->pool == POOL_EACH || !self->captured)) {
-        struct twin_request workspace = request;
-        workspace.bytes = values->workspace;
-        workspace.owner = twin_owner(base, "workspace");
-        twin_blocks_alloc(base, &self->kept, &workspace);
-    }
-    self->captured = true;
-    twin_alloc(base, &request, &activations);
-    if (values->kept_per_token) {
-        request.bytes = size * values->kept_per_token;
-        request.owner = twin_owner(base, "outputs");
-        twin_blocks_alloc(base, &self->kept, &request);
-    }
-    twin_free_on(base, &activations, self->stream);
+                                   .pool = pool_for_next(self, values->pool)};
+    twin_trim(base);
+    if (!self->captured)
+        capture_first(self, values, request.pool);
+    pass(self, values, size, &request);
 }
 
 /* The graphs and kernels of a size. */
@@ -189,11 +297,14 @@ static enum ar_status capture(struct graphs *self, const struct values *values, 
             return twin_refuse(base, error, "the graphs are captured already; release them first");
         twin_card(base, &self->free_before, &total_bytes);
     }
-    uint32_t size = self->sizes.at[self->sizes.count - 1 - turn];
+    uint32_t size =
+        self->sizes.at[values->order == ORDER_ASCENDING ? turn : self->sizes.count - 1 - turn];
     capture_size(self, values, size);
     count_size(self, values, size);
-    twin_outside(base, twin_owner(base, "driver"),
-                 graphs_driver_bytes(self->cuda, self->graphs, self->kernels));
+    uint64_t driver = graphs_driver_bytes(self->cuda, self->graphs, self->kernels);
+    if (driver > self->driver_bytes)
+        self->driver_bytes = driver;
+    twin_outside(base, twin_owner(base, "driver"), self->driver_bytes);
     *more = turn + 1 < self->sizes.count && !twin_over(base);
     if (!*more) {
         twin_card(base, &free_bytes, &total_bytes);
@@ -211,7 +322,6 @@ static void release(struct graphs *self)
     twin_blocks_free(&self->base, &self->kept);
     for (size_t i = 0; i < self->pool_count; i++)
         twin_pool_end(&self->base, self->pools[i]);
-    twin_outside(&self->base, twin_owner(&self->base, "driver"), 0);
     self->pool_count = 0;
     self->graphs = self->kernels = 0;
     self->captured = false;

@@ -6,11 +6,13 @@
 
 #include "allocators/base/size.h"
 
-/* What the driver keeps for one executable graph and for one of its kernel nodes. */
-#define GRAPH_BYTES  (64 * AR_KIB)
-#define KERNEL_BYTES (22 * AR_KIB)
-/* Drivers before 12.4, in the same program: 3.8086 instead of 1.1367 GiB
- * (vllm-project/vllm#5517). */
+/* What the driver keeps for one of the kernel nodes of a graph, for a graph at least, and what it
+ * has to spare. */
+#define NODE_BYTES     UINT64_C(2650)
+#define GRAPH_BYTES    UINT64_C(104858)
+#define SPARE_BYTES    UINT64_C(2516582)
+#define NODE_BYTES_124 (20 * AR_KIB)
+/* Drivers before 12.4. */
 #define OLD_FACTOR 3.35
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -134,10 +136,12 @@ struct graphs_shape graphs_piecewise(uint32_t layers, uint32_t ranks)
 
 uint64_t graphs_driver_bytes(uint32_t cuda, uint64_t graphs, uint64_t kernels)
 {
-    uint64_t bytes = graphs * GRAPH_BYTES + kernels * KERNEL_BYTES;
+    uint64_t bytes = kernels * (cuda && cuda < 1300 ? NODE_BYTES_124 : NODE_BYTES);
+    if (bytes < graphs * GRAPH_BYTES)
+        bytes = graphs * GRAPH_BYTES;
     if (cuda && cuda < 1204)
         bytes = (uint64_t)((double)bytes * OLD_FACTOR);
-    return ar_size_round_up(bytes, 2 * AR_MIB);
+    return bytes > SPARE_BYTES ? ar_size_round_up(bytes - SPARE_BYTES, 2 * AR_MIB) : 0;
 }
 
 uint64_t graphs_pool_bytes(const struct graphs_sizes *sizes, uint64_t bytes_per_token,
