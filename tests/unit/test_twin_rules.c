@@ -1,5 +1,8 @@
 /* Rules of memory beside the pool (sim/twin/rules), compared with figures that others printed and
  * with measurements on a card. */
+#include <stdio.h>
+#include <string.h>
+
 #include "allocators/base/size.h"
 #include "sim/twin/rules/compatible.h"
 #include "sim/twin/rules/context.h"
@@ -350,6 +353,50 @@ static void statements_do_not_overlap(void **state)
     assert_string_equal(compatible_program_name(COMPATIBLE_NCCL), "NCCL");
 }
 
+/* "2.7", "2.5 to 2.6", "from 2.10", "up to 0.7" or "all". */
+static void print_releases(const struct compatible_statement *s, char *text, size_t room)
+{
+    unsigned first = s->first, last = s->last;
+    if (!first && !last)
+        snprintf(text, room, "all");
+    else if (!last)
+        snprintf(text, room, "from %u.%u", first / 100, first % 100);
+    else if (!first)
+        snprintf(text, room, "up to %u.%u", last / 100, last % 100);
+    else if (first == last)
+        snprintf(text, room, "%u.%u", first / 100, first % 100);
+    else
+        snprintf(text, room, "%u.%u to %u.%u", first / 100, first % 100, last / 100, last % 100);
+}
+
+/* The page for users has the rows of the table, in its order, and no others. */
+static void page_of_statements(void **state)
+{
+    static const char *const verdicts[] = {"works", "no effect", "refused"};
+    static char page[32768];
+    char row[1024], releases[40];
+    FILE *file = fopen("sim/twin/COMPATIBLE.md", "r");
+    assert_non_null(file);
+    page[fread(page, 1, sizeof page - 1, file)] = '\0';
+    fclose(file);
+    const struct compatible_statement *s;
+    const char *at = strstr(page, "| --- |");
+    assert_non_null(at);
+    at = strchr(at, '\n') + 1;
+    for (size_t i = 0; (s = compatible_at(i)) != NULL; i++) {
+        print_releases(s, releases, sizeof releases);
+        int length =
+            snprintf(row, sizeof row, "| %s, %s | %s %s | %s | %s | %s |\n", compatible_name(s->a),
+                     compatible_name(s->b), compatible_program_name(s->program), releases,
+                     verdicts[s->verdict], s->what, s->source);
+        assert_in_range(length, 1, sizeof row - 1);
+        if (strncmp(at, row, (size_t)length) != 0)
+            fail_msg("sim/twin/COMPATIBLE.md lacks, or has elsewhere: %s", row);
+        at += length;
+    }
+    assert_int_equal(*at, '\n');
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +416,7 @@ int main(void)
         cmocka_unit_test(copies_of_segments),
         cmocka_unit_test(settings_by_release),
         cmocka_unit_test(statements_do_not_overlap),
+        cmocka_unit_test(page_of_statements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
