@@ -198,7 +198,7 @@ static void the_cache_has_what_the_profile_leaves(void **state)
     pass(&self, "sim:profile=h100",
          "model=llama-3.1-8b version=0.11 max_model_len=8192 kv_cache_memory=10GiB", "e.start");
     assert_true(figure(&self, "kv blocks") == 5120);
-    assert_true(figure(&self, "graphs") > 0.3 * GIB);
+    assert_true(figure(&self, "graphs") > 0.15 * GIB); /* driver 580 */
     twin_result_close(&self.result);
     self = (struct run){0};
     pass(&self, "sim:profile=h100",

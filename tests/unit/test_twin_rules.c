@@ -248,6 +248,13 @@ static void graphs_in_logs(void **state)
     uint64_t ten = graphs_driver_bytes(1208, 20 * pieces.graphs, 20 * (uint64_t)pieces.kernels) -
                    graphs_driver_bytes(1208, 10 * pieces.graphs, 10 * (uint64_t)pieces.kernels);
     assert_in_range(ten / AR_MIB, 50, 80);
+    /* LMCache#3430, Qwen3-8B, vLLM 0.21: "PIECEWISE=51 (largest=512), FULL=35 (largest=256)",
+     * "Estimated CUDA graph memory: 0.52 GiB". */
+    struct graphs_shape both[] = {graphs_piecewise(36, 1), graphs_full(36, 1)};
+    uint64_t estimate =
+        graphs_driver_bytes(1208, 51 * both[0].graphs + 35,
+                            51 * (uint64_t)both[0].kernels + 35 * (uint64_t)both[1].kernels);
+    assert_in_range(estimate / AR_MIB, 505, 570);
     /* vllm#5517: from 12.2 to 12.4 the same program takes 1/3.35. */
     double ratio = (double)graphs_driver_bytes(1202, 35, 35 * 2000) /
                    (double)graphs_driver_bytes(1204, 35, 35 * 2000);
