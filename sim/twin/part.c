@@ -233,9 +233,11 @@ void twin_sync(struct twin_part *self)
         event->stream = TRACE_NO_STREAM;
 }
 
+/* Inside of use_mem_pool, empty_cache releases nothing of the common pool before 2.13. */
 void twin_trim(struct twin_part *self)
 {
-    (void)add(self, TRACE_TRIM);
+    if (!self->process->region_pool || twin_trims_in_pool(self->process))
+        (void)add(self, TRACE_TRIM);
 }
 
 void twin_step(struct twin_part *self)

@@ -120,6 +120,11 @@ enum ar_status twin_run_error(struct twin_run *run, enum ar_status status, const
     __attribute__((format(printf, 3, 4)));
 enum ar_status twin_no_memory(struct twin_run *run);
 
+/* ---- sleep.c ---- */
+
+/* Whether empty_cache inside of use_mem_pool releases the common pool: by PyTorch's release. */
+bool twin_trims_in_pool(const struct twin_process *process);
+
 /* ---- process.c ---- */
 
 /* Puts the process on its card: device, policy, context. Does nothing if it has begun. */

@@ -40,6 +40,15 @@ static struct policy_facts facts_of(const char *policy)
     return facts;
 }
 
+bool twin_trims_in_pool(const struct twin_process *process)
+{
+    struct compatible_releases releases = {{0}};
+    releases.of[COMPATIBLE_TORCH] = facts_of(process->setup->policy).release;
+    const struct compatible_statement *found =
+        compatible_find(COMPATIBLE_EMPTY_CACHE, COMPATIBLE_MEMPOOL, &releases);
+    return !found || found->verdict == COMPATIBLE_WORKS;
+}
+
 /* Expandable segments beside a region: the statement on them, and the bits of the region's pool. */
 static enum ar_status check_expandable(const struct twin_process *process,
                                        const struct twin_region *region, uint8_t *bits,

@@ -201,6 +201,60 @@ static void pools_on_a_card(void **state)
     check_card("shared", "ascending", 36 + 22 + 2);
 }
 
+/* A part of the test: 30 MiB are cached, then empty_cache is called while a region is open. */
+static enum ar_status trims_act(struct twin_part *self, const struct twin_call *call, bool *more,
+                                struct ar_error *error)
+{
+    const struct twin_region region = {.kind = TWIN_REGION_POOL, .tag = "weights"};
+    struct twin_block block, inside;
+    (void)call, (void)more;
+    twin_alloc_for(self, 30 * AR_MIB, "cached", &block);
+    twin_free(self, &block);
+    enum ar_status status = twin_region_begin(self, &region, error);
+    if (status != AR_OK)
+        return status;
+    twin_alloc_for(self, 40 * AR_MIB, "inside", &inside);
+    twin_trim(self);
+    twin_region_end(self);
+    twin_figure(self, "reserved", (double)twin_pool_state(self).reserved_bytes / AR_MIB);
+    return AR_OK;
+}
+
+static void check_trim(const char *policy, double mib)
+{
+    static const struct ar_option options[] = {{0}};
+    static const struct twin_action actions[] = {{"go", NULL, "runs the test", 0, 0}, {0}};
+    static const struct twin_part_ops trims = {.kind = "trims",
+                                               .summary = "test",
+                                               .options = options,
+                                               .values_bytes = 1,
+                                               .part_bytes = sizeof(struct twin_part),
+                                               .actions = actions,
+                                               .act = trims_act};
+    const struct twin_process_setup process = {.name = "p", .policy = policy};
+    const struct twin_part_setup part = {.name = "t", .ops = &trims, .process = "p"};
+    struct twin_scenario scenario = {.device = "sim:profile=h100",
+                                     .processes = &process,
+                                     .process_count = 1,
+                                     .parts = &part,
+                                     .part_count = 1,
+                                     .start = "t.go"};
+    struct twin_result result;
+    struct ar_error error = {""};
+    if (twin_run(&scenario, &result, &error) != AR_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(figure(&result, "reserved"), mib);
+    twin_result_close(&result);
+}
+
+/* pytorch/pytorch#158152: empty_cache does nothing inside of use_mem_pool; from 2.13 on it does. */
+static void release_inside_of_a_pool(void **state)
+{
+    check_trim("torch:version=2.11", 30 + 40);
+    check_trim("torch:version=2.13", 40);
+    check_trim("torch", 40);
+}
+
 static void wrong_options(void **state)
 {
     static const struct {
@@ -238,8 +292,11 @@ static void wrong_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(communicators),   cmocka_unit_test(groups_and_buffers_of_the_program),
-        cmocka_unit_test(pools_of_graphs), cmocka_unit_test(pools_on_a_card),
+        cmocka_unit_test(communicators),
+        cmocka_unit_test(groups_and_buffers_of_the_program),
+        cmocka_unit_test(pools_of_graphs),
+        cmocka_unit_test(pools_on_a_card),
+        cmocka_unit_test(release_inside_of_a_pool),
         cmocka_unit_test(wrong_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,7 +88,7 @@ static const struct ar_option options[] = {
     {"order", AR_OPTION_CHOICE, OPTION(order), "descending", 0, 0, "descending|ascending",
      "engines capture the largest size first"},
     {"driver", AR_OPTION_TEXT, OPTION(driver), NULL, 0, 0, NULL,
-     "CUDA version of the driver, such as 12.2; default: 12.4 or newer"},
+     "CUDA version of the driver, such as 12.2; default: 13.0 or newer"},
     {0},
 };
 

@@ -52,7 +52,7 @@ void graphs_vllm_sizes(uint32_t release, uint32_t max_num_seqs, uint32_t max_bat
         most = least(most, max_batched_tokens);
     add_range(out, 1, 2, 1, most);
     add_range(out, 4, 4, 1, most);
-    if (release && release < 1100) {
+    if (release && release <= 1100) {
         add_range(out, 8, most, 8, most);
     } else {
         add_range(out, 8, 255, 8, most);

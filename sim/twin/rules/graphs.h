@@ -2,12 +2,12 @@
  * that is, and what the driver keeps for them on the card. The private pool of the captures is the
  * policy's: the part `graphs` makes its requests.
  *
- * Sizes vLLM 0.6, 0.7        1, 2, 4, 8, 16 .. 256 up to max_num_seqs: 35 sizes
- * (worker/model_runner.py,
- *                        _BATCH_SIZES_TO_CAPTURE) vLLM 0.8 to 0.10     1, 2, 4, 8, 16 .. 512: 67
- *                        sizes (config.py, _set_cudagraph_sizes); from 0.9
- *                        on up to the lesser of 512 and 2 x max_num_seqs
- *   vLLM from 0.11 on    1, 2, 4, 8 .. 248 by 8, 256 .. by 16: 51 sizes (config/vllm.py)
+ * Sizes:
+ *   vLLM 0.6, 0.7        1, 2, 4, 8, 16 .. 256 up to max_num_seqs: 35 sizes
+ *                        (worker/model_runner.py, _BATCH_SIZES_TO_CAPTURE)
+ *   vLLM 0.8 to 0.11.0   1, 2, 4, 8, 16 .. 512: 67 sizes (config.py, _set_cudagraph_sizes); from
+ *                        0.9 on up to the lesser of 512 and 2 x max_num_seqs
+ *   vLLM after 0.11.0    1, 2, 4, 8 .. 248 by 8, 256 .. by 16: 51 sizes (config/vllm.py)
  *   SGLang before 0.5    1, 2, 4, 8 .. 160 by 8 (server_args.py and cuda_graph_runner.py)
  *   SGLang from 0.5 on   1, 2, 4, 8, 12, 16 .. 256 by 8, 272 .. 496 by 16, 512 .. by 32
  *
@@ -59,17 +59,16 @@ struct graphs_shape graphs_piecewise(uint32_t layers, uint32_t ranks);
  * instantiated; replays take nothing. `cuda`: CUDA version of the driver, 1204 for 12.4; 0: the
  * newest. It stays when the graphs are destroyed, for later ones.
  *
- *   13.0  2650 bytes for each kernel node, at least 102.4 KiB for each graph, in chunks of 2 MiB of
- *         which the context has 2.4 MiB to spare. Measured on an H200 with driver 580: decoders of
- *         4,
- *         16 and 48 layers, 8 graphs each, 0, 2 and 12 MiB (exact); 200 graphs of one node 20 MiB;
- *         graphs of up to 20000 small kernels 92 MiB (the rule: 98). A kernel with 4 KiB of
- *         parameters takes 8.8 KB.
- *   12.4  20 KiB for each node: public logs. vLLM's graphs of Llama-3.2-1B (vllm#11349), 6 to 8 MiB
- *         for the pieces of a size of an 8B model (vllm#23184), 8 GiB for a rollout of 360 steps
- *         (JBjoernskov/Twin4Build#134).
- *   older 3.35 times that: vllm#5517, the same program, 3.8086 GiB with 12.2 and 12.3, 1.1367 GiB
- *         with 12.4. */
+ *   13.0   2650 bytes for each kernel node, at least 102.4 KiB for each graph, in chunks of 2 MiB
+ *          of which the context has 2.4 MiB to spare. Measured on an H200 with driver 580: decoders
+ *          of 4, 16 and 48 layers, 8 graphs each, 0, 2 and 12 MiB (exact); 200 graphs of one node
+ *          20 MiB; 10 graphs of up to 20000 small kernels 92 MiB (the rule: 98). A kernel with
+ *          4 KiB of parameters takes 8.8 KB.
+ *   12.4   20 KiB for each node, from public logs: vLLM's graphs of Llama-3.2-1B (vllm#11349), 6 to
+ *          8 MiB for the pieces of a size of an 8B model (vllm#23184), 8 GiB for a rollout of 360
+ *          steps (JBjoernskov/Twin4Build#134).
+ *   older  3.35 times that: vllm#5517, the same program, 3.8086 GiB with 12.2 and 12.3, 1.1367 GiB
+ *          with 12.4. */
 uint64_t graphs_driver_bytes(uint32_t cuda, uint64_t graphs, uint64_t kernels);
 
 /* The private pool of the captures by a simple sum, for an estimate before the capture: a size with

@@ -9,12 +9,11 @@
  *   before 2.19  cudaMalloc: small arrays share pages and are not counted here
  *   2.19         cuMemCreate by default (driver 12.0): each allocation is a multiple of 2 MiB
  *   2.19..2.21   each operation that a graph captures keeps a buffer of its own, 2 MiB
- *                (enqueue.cc, uploadWork); from 2.22 on its arguments are part of the kernel before
- *                2.21  NVLS buffers hold NCCL_BUFFSIZE and 2 MiB for each direction of a channel
- *                and head 2.21         NVLS buffers hold 8 chunks of 128 KiB (and 2 MiB); from 2.22
- *                on without the 2 MiB before 2.22  all connections are made with the communicator;
- *                from 2.22 on by the first operation
- *                that needs them (NCCL_RUNTIME_CONNECT=1)
+ *                (enqueue.cc, uploadWork); from 2.22 on its arguments are part of the kernel
+ *   before 2.21  NVLS: NCCL_BUFFSIZE and 2 MiB for each direction of a channel and head
+ *   2.21         NVLS: 8 chunks of 128 KiB, and 2 MiB; from 2.22 on without the 2 MiB
+ *   before 2.22  all connections are made with the communicator; from 2.22 on by the first
+ *                operation that needs them (NCCL_RUNTIME_CONNECT=1)
  *   2.25         up to 64 channels instead of 32
  *   before 2.26  memory of NVLS is a multiple of the recommended granularity of multicast objects
  *
