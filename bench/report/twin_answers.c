@@ -11,9 +11,12 @@ struct twin_peak twin_answer_peak(const struct twin_result *result)
     struct twin_peak peak = {.phase = SIZE_MAX};
     for (size_t phase = 0; phase < result->phase_count; phase++)
         for (unsigned card = 0; card < result->card_count; card++) {
-            uint64_t bytes = twin_card_at(result, phase, card)->peak_bytes;
+            const struct twin_card_state *state = twin_card_at(result, phase, card);
+            bool ended = state->used_bytes > state->peak_bytes;
+            uint64_t bytes = ended ? state->used_bytes : state->peak_bytes;
             if (peak.phase == SIZE_MAX || bytes > peak.bytes)
-                peak = (struct twin_peak){phase, card, bytes};
+                peak = (struct twin_peak){phase, card, bytes,
+                                          ended ? state->amounts : state->peak_amounts};
         }
     return peak;
 }
@@ -150,6 +153,24 @@ const char *twin_answer_place(const struct twin_result *result, size_t phase, ch
     return text;
 }
 
+const char *twin_cause_text(enum replay_cause cause)
+{
+    static const char *const texts[] = {
+        [REPLAY_CAUSE_NONE] = "the allocator refuses it",
+        [REPLAY_CAUSE_RETURNED] = "memory came back too late",
+        [REPLAY_CAUSE_FRAGMENTATION] = "free memory is in pieces that are too small",
+        [REPLAY_CAUSE_CACHE] = "the pool keeps cached memory, which empty_cache releases",
+        [REPLAY_CAUSE_PENDING] = "other streams still use freed blocks",
+        [REPLAY_CAUSE_TENANT] = "another process holds the rest of the card",
+        [REPLAY_CAUSE_OUTSIDE] = "memory outside of the pool holds the rest of the card",
+        [REPLAY_CAUSE_CAPACITY] = "the card is too small",
+        [REPLAY_CAUSE_PINNED] = "the host's pinned memory is used up",
+        [REPLAY_CAUSE_DRIVER] = "the driver fails",
+    };
+    return (size_t)cause < sizeof texts / sizeof *texts && texts[cause] ? texts[cause]
+                                                                        : replay_cause_name(cause);
+}
+
 void twin_answer_failure(const struct twin_scenario *scenario, const struct twin_result *result,
                          char *text, size_t room)
 {
@@ -167,7 +188,7 @@ void twin_answer_failure(const struct twin_scenario *scenario, const struct twin
     const char *owner = failure->owner < result->owner_count ? result->owners[failure->owner].name
                                                              : scenario->parts[failure->part].name;
     snprintf(text, room, "a request of %s%s for %s fails: %s", size,
-             failure->pinned ? " of pinned memory" : "", owner, replay_cause_name(failure->cause));
+             failure->pinned ? " of pinned memory" : "", owner, twin_cause_text(failure->cause));
 }
 
 void twin_answer_summary(const struct twin_scenario *scenario, const struct twin_result *result,

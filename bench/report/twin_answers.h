@@ -9,9 +9,11 @@ struct twin_peak {
     size_t phase; /* SIZE_MAX: nothing ran */
     unsigned card;
     uint64_t bytes;
+    struct twin_amounts amounts;
 };
 
-/* The most bytes in use on a card, and where. */
+/* The most bytes in use on a card, and where. Where memory ran out, what the phase had at its end
+ * counts too. */
 struct twin_peak twin_answer_peak(const struct twin_result *result);
 
 /* What an action does to the memory of its part, as its ops say. */
@@ -62,6 +64,8 @@ struct twin_summary {
 };
 void twin_answer_summary(const struct twin_scenario *scenario, const struct twin_result *result,
                          struct twin_summary *out);
+/* Why a request fails, for a sentence: "the card is full". */
+const char *twin_cause_text(enum replay_cause cause);
 /* A sentence about a run that did not pass: "a request of 2 GiB for actor/grads fails
  * (capacity)". */
 void twin_answer_failure(const struct twin_scenario *scenario, const struct twin_result *result,

@@ -9,8 +9,8 @@
 #include "bench/report/twin_page.h"
 
 #define NAME_ROOM    64
-#define COLUMNS_MOST 12   /* owners that have a column */
-#define COLUMN_LEAST 1000 /* a smaller part of the peak is among the others */
+#define COLUMNS_MOST 12  /* owners that have a column */
+#define COLUMN_LEAST 200 /* a smaller part of the peak is among the others */
 #define LABEL_WIDE   24
 
 struct owner_column {

@@ -40,14 +40,17 @@ static const char *plural(uint64_t count)
 static void print_head(FILE *stream, const struct twin_page *page)
 {
     const struct twin_scenario *scenario = page->scenario;
-    char size[32];
+    const uint64_t cycles = twin_answer_cycles(page->result);
+    char size[32], of[40] = "";
+    if (scenario->cycles > cycles && scenario->cycle[0])
+        snprintf(of, sizeof of, " of %" PRIu64, scenario->cycles);
     sentence_format(stream, 2,
-                    "%s: %zu process%s, %zu part%s on %u card%s of %s (%s), %" PRIu64 " cycle%s.",
+                    "%s: %zu process%s, %zu part%s on %u card%s of %s (%s), %" PRIu64 "%s cycle%s.",
                     page->name, scenario->process_count, scenario->process_count == 1 ? "" : "es",
                     scenario->part_count, plural(scenario->part_count), page->result->card_count,
                     plural(page->result->card_count), scenario->device ? scenario->device : "sim",
-                    ar_size_print(page->result->total_bytes, size, sizeof size),
-                    twin_answer_cycles(page->result), plural(twin_answer_cycles(page->result)));
+                    ar_size_print(page->result->total_bytes, size, sizeof size), cycles, of,
+                    plural(of[0] ? scenario->cycles : cycles));
 }
 
 static void print_outcome(FILE *stream, const struct twin_page *page)
@@ -94,7 +97,7 @@ static enum ar_status print_peak(FILE *stream, const struct twin_page *page, str
     const struct twin_result *result = page->result;
     const struct twin_peak peak = twin_answer_peak(result);
     char place[160];
-    const struct twin_amounts amounts = twin_card_at(result, peak.phase, peak.card)->peak_amounts;
+    const struct twin_amounts amounts = peak.amounts;
     struct share *shares = calloc(amounts.count + 1, sizeof *shares);
     if (!shares)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the table of the peak");
@@ -219,11 +222,35 @@ static enum ar_status print_residue(FILE *stream, const struct twin_page *page,
     return status;
 }
 
+/* Blocks that are alike share a row. */
+struct pin_group {
+    struct twin_pin first;
+    uint64_t keeps_bytes, blocks;
+};
+
 static int by_kept(const void *left, const void *right)
 {
-    const struct twin_pin *a = left, *b = right;
-    return a->keeps_bytes != b->keeps_bytes ? (a->keeps_bytes < b->keeps_bytes ? 1 : -1)
-                                            : (a->address > b->address) - (a->address < b->address);
+    const struct pin_group *a = left, *b = right;
+    return a->keeps_bytes != b->keeps_bytes
+               ? (a->keeps_bytes < b->keeps_bytes ? 1 : -1)
+               : (a->first.address > b->first.address) - (a->first.address < b->first.address);
+}
+
+static bool are_alike(const struct twin_pin *a, const struct twin_pin *b)
+{
+    return a->owner == b->owner && a->bytes == b->bytes && a->segment_bytes == b->segment_bytes &&
+           a->born_phase == b->born_phase && !strcmp(a->tag ? a->tag : "", b->tag ? b->tag : "");
+}
+
+static void add_pin(struct pin_group *groups, size_t *count, const struct twin_pin *pin)
+{
+    size_t i = 0;
+    while (i < *count && !are_alike(&groups[i].first, pin))
+        i++;
+    if (i == *count)
+        groups[(*count)++] = (struct pin_group){.first = *pin};
+    groups[i].keeps_bytes += pin->keeps_bytes;
+    groups[i].blocks++;
 }
 
 /* The phase whose pinning blocks are shown: the last that releases memory, or where it failed. */
@@ -239,85 +266,111 @@ static size_t pin_phase(const struct twin_page *page)
 static enum ar_status print_pins(FILE *stream, const struct twin_page *page, struct ar_error *error)
 {
     static const struct table_column columns[] = {
-        {"keeps", "MiB", false, 0}, {"block", "MiB", false, 0}, {"segment", "MiB", false, 0},
-        {"owner", "", true, 20},    {"born in", "", true, 22},  {"tag", "", true, 0},
+        {"keep", "MiB", false, 0}, {"blocks", "", false, 0},  {"each", "MiB", false, 0},
+        {"owner", "", true, 20},   {"born in", "", true, 22}, {"tag", "", true, 0},
     };
     const struct twin_result *result = page->result;
     const size_t phase = pin_phase(page);
-    struct twin_pin *pins = calloc(result->pin_count + 1, sizeof *pins);
-    char place[160];
-    size_t count = 0;
+    struct pin_group *groups = calloc(result->pin_count + 1, sizeof *groups);
+    char place[160], on[32] = "";
+    size_t count = 0, blocks = 0;
     uint64_t kept = 0;
-    if (!pins)
+    uint32_t card = UINT32_MAX; /* the first with such blocks; others have their own */
+    if (!groups)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the pinning blocks");
     for (size_t i = 0; i < result->pin_count; i++)
         if (result->pins[i].phase == phase && result->pins[i].keeps_bytes) {
+            const uint32_t its = result->ranks[result->pins[i].rank].card;
+            card = its < card ? its : card;
+        }
+    for (size_t i = 0; i < result->pin_count; i++)
+        if (result->pins[i].phase == phase && result->pins[i].keeps_bytes &&
+            result->ranks[result->pins[i].rank].card == card) {
             kept += result->pins[i].keeps_bytes;
-            pins[count++] = result->pins[i];
+            blocks++;
+            add_pin(groups, &count, &result->pins[i]);
         }
     if (!count) {
-        free(pins);
+        free(groups);
         return AR_OK;
     }
-    qsort(pins, count, sizeof *pins, by_kept);
+    qsort(groups, count, sizeof *groups, by_kept);
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < count && i < PIN_ROWS; i++) {
-        table_cell(table, "%.1f", in_mib((double)pins[i].keeps_bytes));
-        table_cell(table, "%.3f", in_mib((double)pins[i].bytes));
-        table_cell(table, "%.1f", in_mib((double)pins[i].segment_bytes));
-        table_cell(table, "%s", result->owners[pins[i].owner].name);
+        const struct twin_pin *pin = &groups[i].first;
+        table_cell(table, "%.1f", in_mib((double)groups[i].keeps_bytes));
+        table_cell(table, "%" PRIu64, groups[i].blocks);
+        table_cell(table, "%.3f", in_mib((double)pin->bytes));
+        table_cell(table, "%s", result->owners[pin->owner].name);
         table_cell(table, "%s",
-                   pins[i].born_phase < result->phase_count
-                       ? twin_answer_place(result, pins[i].born_phase, place, sizeof place)
+                   pin->born_phase < result->phase_count
+                       ? twin_answer_place(result, pin->born_phase, place, sizeof place)
                        : "-");
-        table_cell(table, "%s", pins[i].tag && pins[i].tag[0] ? pins[i].tag : "-");
+        table_cell(table, "%s", pin->tag && pin->tag[0] ? pin->tag : "-");
     }
+    if (result->card_count > 1)
+        snprintf(on, sizeof on, " on card %" PRIu32, card);
     fputc('\n', stream);
-    sentence_format(stream, 2,
-                    "Pinning blocks after %s: %zu live blocks keep %.1f MiB of free memory from "
-                    "being released%s.",
-                    twin_answer_place(result, phase, place, sizeof place), count,
-                    in_mib((double)kept), count > PIN_ROWS ? "; the first of them" : "");
+    sentence_format(
+        stream, 2,
+        "Pinning blocks after %s%s: %zu live block%s keep%s %.1f MiB of free memory from "
+        "being released%s",
+        twin_answer_place(result, phase, place, sizeof place), on, blocks, plural(blocks),
+        blocks == 1 ? "s" : "", in_mib((double)kept),
+        count > PIN_ROWS ? "; those that keep most" : "");
     enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
     table_close(table);
-    free(pins);
+    free(groups);
     return status;
 }
 
 /* ---- caches, graphs, lines ------------------------------------------------------------------ */
 
+static const char *cache_value(const struct twin_page_cache *cache, double value, char *text,
+                               size_t room)
+{
+    if (cache->is_bytes)
+        return ar_size_print_exact((uint64_t)value, text, room);
+    snprintf(text, room, "%.12g", value);
+    return text;
+}
+
+static void print_cache(FILE *stream, const char *name, const struct twin_page_cache *cache)
+{
+    char more[160] = "", size[32], now[32], safe[32], next[32];
+    size_t used = 0;
+    cache_value(cache, cache->now, now, sizeof now);
+    cache_value(cache, cache->safe, safe, sizeof safe);
+    cache_value(cache, cache->tried, next, sizeof next);
+    if (cache->safe <= 0) {
+        sentence_format(stream, 2,
+                        "No key-value cache of %s is safe: with the least that was tried, %s = %s, "
+                        "%s.",
+                        name, cache->option, next, cache->why);
+        return;
+    }
+    if (cache->blocks > 0)
+        used += (size_t)snprintf(more + used, sizeof more - used, ", %.0f blocks", cache->blocks);
+    if (cache->tokens > 0)
+        used += (size_t)snprintf(more + used, sizeof more - used, ", %.0f tokens", cache->tokens);
+    if (cache->bytes > 0)
+        snprintf(more + used, sizeof more - used, ", %s",
+                 ar_size_print((uint64_t)cache->bytes, size, sizeof size));
+    sentence_format(stream, 2, "Largest safe key-value cache of %s: %s = %s (now %s)%s.", name,
+                    cache->option, safe, cache->now > 0 ? now : "by its default", more);
+    if (cache->tried <= cache->safe)
+        sentence_format(stream, 2, "A larger value than %s was not tried.", safe);
+    else
+        sentence_format(stream, 2, "With %s: %s.", next, cache->why);
+    sentence_format(stream, 2, "Safe: the whole schedule passes. Tried by %u run%s.", cache->runs,
+                    plural(cache->runs));
+}
+
 static void print_caches(FILE *stream, const struct twin_page *page)
 {
     for (size_t i = 0; i < page->cache_count; i++) {
-        const struct twin_page_cache *cache = &page->caches[i];
-        const char *name = page->scenario->parts[cache->part].name;
-        char more[160] = "", size[32];
-        size_t used = 0;
         fputc('\n', stream);
-        if (cache->safe <= 0) {
-            sentence_format(stream, 2,
-                            "No key-value cache of %s is safe: with the least that was tried, "
-                            "%s = %g, %s.",
-                            name, cache->option, cache->step, cache->why);
-            continue;
-        }
-        if (cache->blocks > 0)
-            used +=
-                (size_t)snprintf(more + used, sizeof more - used, ", %.0f blocks", cache->blocks);
-        if (cache->tokens > 0)
-            used +=
-                (size_t)snprintf(more + used, sizeof more - used, ", %.0f tokens", cache->tokens);
-        if (cache->bytes > 0)
-            snprintf(more + used, sizeof more - used, ", %s",
-                     ar_size_print((uint64_t)cache->bytes, size, sizeof size));
-        sentence_format(stream, 2, "Largest safe key-value cache of %s: %s = %g (now %g)%s.", name,
-                        cache->option, cache->safe, cache->now, more);
-        if (cache->safe >= cache->most)
-            sentence_format(stream, 2, "A larger value than %g was not tried.", cache->most);
-        else
-            sentence_format(stream, 2, "With %g: %s.", cache->safe + cache->step, cache->why);
-        sentence_format(stream, 2, "Safe: the whole schedule passes. Tried by %u run%s.",
-                        cache->runs, plural(cache->runs));
+        print_cache(stream, page->scenario->parts[page->caches[i].part].name, &page->caches[i]);
     }
 }
 
@@ -346,8 +399,9 @@ static enum ar_status print_graphs(FILE *stream, const struct twin_page *page,
             continue;
         total += (double)most;
         table_cell(table, "%.1f", in_mib((double)most));
-        table_cell(table, "%s",
-                   result->owners[owner].kind == TWIN_OWNER_OUTSIDE ? "driver" : "pool");
+        bool outside = result->owners[owner].kind == TWIN_OWNER_OUTSIDE ||
+                       strstr(result->owners[owner].name, "driver");
+        table_cell(table, "%s", outside ? "driver" : "pool");
         table_cell(table, "%s", result->owners[owner].name);
     }
     enum ar_status status = AR_OK;

@@ -23,13 +23,13 @@ struct twin_page_reported {
 struct twin_page_cache {
     size_t part;
     const char *option;
-    double now, safe;      /* the option's value; safe 0: none passes */
-    double step;           /* of the search */
-    double most;           /* safe == most: more was not tried */
+    bool is_bytes;    /* the option is of bytes */
+    double now, safe; /* the option's value; now 0: its default; safe 0: none passes */
+    double tried;     /* the least value above `safe` that fails, for which `why` is; or none */
     double blocks, tokens; /* at `safe`; 0: not known */
     double bytes;
     unsigned runs;
-    char why[400]; /* of the next larger value, or of all */
+    char why[400];
 };
 
 struct twin_page_whatif {

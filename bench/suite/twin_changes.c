@@ -254,8 +254,7 @@ static bool takes_part(const struct scenario_step *step, const char *name)
 /* What a part has on the fullest card at the peak, in the pool and outside. */
 static uint64_t held_at_peak(const struct finding *self, size_t part)
 {
-    const struct twin_amounts amounts =
-        twin_card_at(self->result, self->peak.phase, self->peak.card)->peak_amounts;
+    const struct twin_amounts amounts = self->peak.amounts;
     uint64_t bytes = 0;
     for (size_t i = 0; i < amounts.count; i++) {
         const struct twin_amount *amount = &self->result->amounts[amounts.first + i];
@@ -403,7 +402,9 @@ enum ar_status twin_changes_find(const struct scenario *text, const struct twin_
 {
     struct finding self = {text, setup, result, out, twin_answer_peak(result), error};
     if (result->outcome != TWIN_PASSED && result->failure.phase < result->phase_count)
-        self.peak.phase = result->failure.phase;
+        self.peak = (struct twin_peak){
+            result->failure.phase, self.peak.card, 0,
+            twin_card_at(result, result->failure.phase, self.peak.card)->amounts};
     enum ar_status status = AR_OK;
     for (size_t i = 0; i < setup->scenario.process_count && !status; i++)
         status = policy_changes(&self, &setup->processes[i]);

@@ -424,6 +424,21 @@ static enum ar_status take_schedule(const struct scenario *text, struct twin_set
     return status;
 }
 
+/* The line of the first step with the action that an error begins with ("actor.update: ..."). */
+static unsigned line_of_action(const struct scenario *text, const char *error)
+{
+    char begin[200];
+    for (int list = 0; list < SCENARIO_LISTS; list++)
+        for (size_t i = 0; i < text->lists[list].count; i++)
+            for (size_t k = 0; k < text->lists[list].at[i].call_count; k++) {
+                const struct scenario_call *call = &text->lists[list].at[i].calls[k];
+                snprintf(begin, sizeof begin, "%.90s.%.90s:", call->part, call->action);
+                if (!strncmp(error, begin, strlen(begin)))
+                    return text->lists[list].at[i].line;
+            }
+    return 0;
+}
+
 enum ar_status twin_setup_error(const struct scenario *text, const struct twin_setup *setup,
                                 size_t part, enum ar_status status, struct ar_error *error)
 {
@@ -436,9 +451,10 @@ enum ar_status twin_setup_error(const struct scenario *text, const struct twin_s
         if (!strncmp(error->text, begin, strlen(begin)))
             part = i;
     }
-    return part < setup->scenario.part_count
-               ? ar_error_prefix(error, AR_FORMAT, "%s:%u", text->path, setup->parts[part].line)
-               : ar_error_prefix(error, AR_FORMAT, "%s", text->path);
+    unsigned line = part < setup->scenario.part_count ? setup->parts[part].line
+                                                      : line_of_action(text, error->text);
+    return line ? ar_error_prefix(error, AR_FORMAT, "%s:%u", text->path, line)
+                : ar_error_prefix(error, AR_FORMAT, "%s", text->path);
 }
 
 /* What the engine finds: an error of a part has the line of its section. */

@@ -21,7 +21,8 @@ size_t twin_setup_kinds(const char **kinds, size_t most);
 enum ar_status twin_setup_make(const struct scenario *text, struct twin_setup *out,
                                struct ar_error *error) AR_STATUS_CHECKED;
 /* Puts file and line before an error of the engine. `part`: the index of the part that it is about;
- * SIZE_MAX: that which the error names, if it begins with one ("buffer kv: ..."). */
+ * SIZE_MAX: the part or the action that the error begins with ("buffer kv: ...", "kv.load:
+ * ..."). */
 enum ar_status twin_setup_error(const struct scenario *text, const struct twin_setup *setup,
                                 size_t part, enum ar_status status, struct ar_error *error);
 void twin_setup_close(struct twin_setup *self);

@@ -1,7 +1,8 @@
-/* The largest safe cache: the fraction is searched in steps of 0.01. From the present value upwards
- * if it passes, else downwards in coarse steps to one that passes; then by halves. A run that
- * passes the whole schedule is safe. It is taken that what passes with a fraction passes with less,
- * down to where the engine refuses to start. */
+/* The largest safe cache is searched in steps: hundredths of a fraction, bytes of 1/200 of the card,
+ * or hundredths of the present count. From the present value upwards if it passes, else downwards
+ * in coarse steps to one that passes; then by halves. A run that passes the whole schedule is safe.
+ * It is taken that what passes with a value passes with less, down to where the engine refuses to
+ * start. */
 #include "bench/suite/twin_study.h"
 
 #include <math.h>
@@ -9,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/size.h"
 #include "bench/suite/twin_compare.h"
 
-#define PARTS_OF_ONE 100 /* steps of the search */
-#define COARSE       10  /* steps of it at a time on the way down */
+#define COARSE 10 /* steps of the search at a time on the way down */
 
 static enum ar_status no_memory(struct ar_error *error)
 {
@@ -25,75 +26,83 @@ struct search {
     struct twin_trials *trials;
     const struct scenario *text;
     const char *part;
+    enum ar_option_type type;
+    double step;
+    int most; /* steps */
     struct twin_page_cache *cache;
-    struct twin_trial trial; /* the last one */
 };
 
-/* Runs with a fraction. */
-static enum ar_status try_fraction(struct search *self, int hundredths, bool *passes,
-                                   struct ar_error *error)
+static void take_failure(struct twin_page_cache *cache, const struct twin_trial *trial,
+                         double value)
 {
+    const char *where = trial->cannot_run ? "" : trial->summary.where;
+    cache->tried = value;
+    snprintf(cache->why, sizeof cache->why, "%.120s%s%.270s", where, where[0] ? ": " : "",
+             trial->why);
+}
+
+/* Runs with a value of so many steps. */
+static enum ar_status try_value(struct search *self, int steps, bool *passes,
+                                struct ar_error *error)
+{
+    struct twin_page_cache *cache = self->cache;
     struct scenario edited;
-    char value[16];
+    struct twin_trial trial = {.text = &edited, .cache_part = cache->part};
+    const double value = steps * self->step;
+    char text[32];
     enum ar_status status = scenario_copy(self->text, &edited, error);
     if (status)
         return status;
-    snprintf(value, sizeof value, "%.2f", (double)hundredths / PARTS_OF_ONE);
-    status = scenario_set(&edited, self->part, self->cache->option, value, error);
-    self->trial = (struct twin_trial){.text = &edited, .cache_part = self->cache->part};
+    snprintf(text, sizeof text, self->type == AR_OPTION_FRACTION ? "%.2f" : "%.0f", value);
+    status = scenario_set(&edited, self->part, cache->option, text, error);
     if (!status)
-        status = twin_trials_run(self->trials, &self->trial, 1, error);
+        status = twin_trials_run(self->trials, &trial, 1, error);
     scenario_close(&edited);
-    self->trial.text = NULL;
-    *passes = !status && !self->trial.cannot_run && self->trial.summary.outcome == TWIN_PASSED;
-    self->cache->runs++;
-    if (*passes) {
-        self->cache->safe = (double)hundredths / PARTS_OF_ONE;
-        self->cache->blocks = self->trial.summary.cache_blocks;
-        self->cache->tokens = self->trial.summary.cache_tokens;
-        self->cache->bytes = self->trial.summary.cache_bytes;
-    } else {
-        const struct twin_summary *summary = &self->trial.summary;
-        const char *where = self->trial.cannot_run ? "" : summary->where;
-        snprintf(self->cache->why, sizeof self->cache->why, "%.120s%s%.270s", where,
-                 where[0] ? ": " : "", self->trial.why);
+    *passes = !status && !trial.cannot_run && trial.summary.outcome == TWIN_PASSED;
+    cache->runs++;
+    if (!*passes) {
+        take_failure(cache, &trial, value);
+        return status;
     }
+    cache->safe = value;
+    cache->blocks = trial.summary.cache_blocks;
+    cache->tokens = trial.summary.cache_tokens;
+    cache->bytes = trial.summary.cache_bytes;
     return status;
 }
 
 static enum ar_status search_cache(struct search *self, bool passes_now, struct ar_error *error)
 {
-    struct twin_page_cache *cache = self->cache;
-    const int most = (int)lround(cache->most * PARTS_OF_ONE);
-    int now = (int)floor(cache->now * PARTS_OF_ONE + 1e-9), low = 0, high = most + 1;
+    const int most = self->most;
+    int now = (int)floor(self->cache->now / self->step + 1e-6), low = 0, high = most + 1;
     bool passes = false;
     enum ar_status status = AR_OK;
-    now = now < 1 ? 1 : now > most ? most : now;
-    if (passes_now) {
-        status = try_fraction(self, now, &passes, error); /* for the figures of the cache */
+    now = now < 1 ? most + 1 : now > most ? most : now;
+    if (passes_now && now <= most) {
+        status = try_value(self, now, &passes, error); /* for the figures of the cache */
         low = passes ? now : 0;
         if (!status && passes && now < most) {
-            status = try_fraction(self, most, &passes, error);
+            status = try_value(self, most, &passes, error);
             low = passes ? most : low;
             high = passes ? high : most;
         }
     }
     if (!low)
         high = now;
-    for (int value = now - COARSE; !status && !low && value > 0; value -= COARSE) {
-        status = try_fraction(self, value, &passes, error);
+    for (int value = high - 1; !status && !low && value > 0; value -= COARSE) {
+        status = try_value(self, value, &passes, error);
         low = passes ? value : 0;
         high = passes ? high : value;
     }
     while (!status && low && high - low > 1) {
         int middle = low + (high - low) / 2;
-        status = try_fraction(self, middle, &passes, error);
+        status = try_value(self, middle, &passes, error);
         *(passes ? &low : &high) = middle;
     }
     return status;
 }
 
-/* The option of a part that sets the size of its cache, if it is a fraction, and its value. */
+/* The option of a part that sets the size of its cache, and its value. NULL: it has none. */
 static const struct ar_option *cache_option(const struct twin_part_setup *part, double *now)
 {
     const struct twin_part_ops *ops = part->ops;
@@ -103,13 +112,41 @@ static const struct ar_option *cache_option(const struct twin_part_setup *part, 
     if (values && !ar_options_read(ops->options, &part->options, part->name, values, &error)) {
         const char *name = ops->cache_option(values);
         option = name ? ar_options_find(ops->options, name) : NULL;
-        if (option && option->type == AR_OPTION_FRACTION)
-            memcpy(now, (const char *)values + option->offset, sizeof *now);
-        else
+        const char *at = option ? (const char *)values + option->offset : NULL;
+        uint64_t number = 0;
+        if (option && option->type == AR_OPTION_FRACTION) {
+            memcpy(now, at, sizeof *now);
+        } else if (option && (option->type == AR_OPTION_BYTES || option->type == AR_OPTION_COUNT)) {
+            memcpy(&number, at, sizeof number);
+            *now = (double)number;
+        } else {
             option = NULL;
+        }
     }
     free(values);
     return option;
+}
+
+/* The step and the range of the search. */
+static void scale(struct search *self, const struct ar_option *option, double card_bytes)
+{
+    const double now = self->cache->now;
+    self->type = option->type;
+    switch (option->type) {
+    case AR_OPTION_FRACTION:
+        self->step = 0.01;
+        self->most = 99;
+        break;
+    case AR_OPTION_BYTES:
+        self->step = floor(card_bytes / 200 / (double)AR_MIB) * (double)AR_MIB;
+        self->step = self->step < (double)AR_MIB ? (double)AR_MIB : self->step;
+        self->most = (int)(card_bytes / self->step);
+        break;
+    default:
+        self->step = floor(now / 100) < 1 ? 1 : floor(now / 100);
+        self->most = (int)(4 * now / self->step) + 1;
+        break;
+    }
 }
 
 static enum ar_status search_caches(struct twin_study *self, const struct scenario *text,
@@ -122,16 +159,15 @@ static enum ar_status search_caches(struct twin_study *self, const struct scenar
         const struct ar_option *option = cache_option(&self->setup.parts[i], &now);
         if (!option)
             continue;
-        *cache = (struct twin_page_cache){
-            .part = i,
-            .option = option->name,
-            .now = now,
-            .step = 1.0 / PARTS_OF_ONE,
-            .most = option->most > 0 && option->most < 1 ? option->most : 1 - 1.0 / PARTS_OF_ONE};
+        *cache = (struct twin_page_cache){.part = i,
+                                          .option = option->name,
+                                          .is_bytes = option->type == AR_OPTION_BYTES,
+                                          .now = now};
         struct search search = {.trials = &self->trials,
                                 .text = text,
                                 .part = self->setup.parts[i].name,
                                 .cache = cache};
+        scale(&search, option, (double)self->result.total_bytes);
         status = search_cache(&search, self->result.outcome == TWIN_PASSED, error);
         self->cache_count++;
     }
@@ -161,8 +197,10 @@ static void take_trial(struct twin_page_whatif *row, const struct twin_change *c
     if (!row->passes) {
         const char *where = row->runs ? now->where : "";
         snprintf(row->why, sizeof row->why, "%s%.120s%s%.260s",
-                 row->runs ? "does not fit, in " : "", where, where[0] ? ": " : "",
-                 change->failed ? change->why : trial->why);
+                 !row->runs                     ? ""
+                 : now->outcome == TWIN_REFUSED ? "is refused, in "
+                                                : "does not fit, in ",
+                 where, where[0] ? ": " : "", change->failed ? change->why : trial->why);
         return;
     }
     row->now_fits = base->outcome != TWIN_PASSED;

@@ -31,6 +31,9 @@ for suite in workloads/suites/tenants/*.ini; do
     narrow "$name" tenants "$suite"
     narrow "$name.free" tenants "$suite" --mode free --replicates 3
 done
+for scenario in workloads/scenarios/*.ini; do
+    narrow "twin_$(basename "$scenario" .ini)" twin "$scenario"
+done
 narrow tenants_refused tenants workloads/suites/claims/fraction_beyond_the_card.ini
 for trace in $data/{side_streams,graphs}.default.csv.gz $snapshots/tape_small.pickle.gz; do
     name=$(basename "$trace" | cut -d . -f 1)

@@ -24,7 +24,7 @@ check no_page_beside_json not grep -q '^small:' "$out"
 # A change of a key; what does not fit, and what would.
 run twin $small --set kv.bytes=14GiB
 check does_not_fit [ "$status" = 1 ]
-check says_where says 'It does not fit. In cycle 1, kv.load: a request of 14.00 GiB for kv/buffer fails: capacity'
+check says_where says 'It does not fit. In cycle 1, kv.load: a request of 14.00 GiB for kv/buffer fails: the card is too small'
 check says_it_in_a_sentence grep -q 'it does not fit$' "$err"
 run twin $small --set kv.bytes=13GiB
 check a_change_makes_it_fit says 'weights.free before kv.load, weights.load at the end of the cycle \(then it fits\)'
@@ -99,6 +99,7 @@ bad no_part '8: c.load: there is no part or process "c"; did you mean b' "$part"
 bad no_action '8: b.laod: b has no action "laod"; did you mean load' "$part" 'bytes = 1' '[schedule]' 'start = b.laod'
 bad no_action_of_a_process '8: rl.flush: rl has no action "flush"; it has empty_cache' "$part" 'bytes = 1' '[schedule]' 'start = rl.flush'
 bad too_many_arguments '8: b.load 3: load takes no arguments' "$part" 'bytes = 1' '[schedule]' 'start = b.load 3'
+bad a_step_is_wrong '10: t.update: .*' '[trainer t]' 'weights = 1GiB' "$part" 'bytes = 1' '[schedule]' 'start = t.load, t.offload, t.update b'
 bad reported_elsewhere '10: "b.free" is no step of the schedule' "$part" 'bytes = 1' '[schedule]' "$step" '[reported]' 'b.free: residue = 1'
 bad reported_cycle '12: the schedule has 1 cycle, not 3; write cycles = 3' "$part" 'bytes = 1' '[schedule]' "$step" 'cycle = b.free' '' '[reported]' 'cycle 3 b.free: residue = 1'
 bad reported_drift '10: "b.load" is no step of the cycle' "$part" 'bytes = 1' '[schedule]' "$step" '[reported]' 'drift b.load = 1'

@@ -354,4 +354,6 @@ const struct twin_part_ops trainer_part = {
     .act = trainer_act,
     .weights_bytes = trainer_weights_bytes,
     .destroy = trainer_destroy,
+    .releases = "offload sleep free",
+    .restores = "onload wake load",
 };
