@@ -1,7 +1,7 @@
-/* The largest safe cache is searched in steps: hundredths of a fraction, bytes of 1/200 of the card,
+/* The largest safe cache is searched in steps: hundredths of a fraction, 1/200 of the card's bytes,
  * or hundredths of the present count. From the present value upwards if it passes, else downwards
  * in coarse steps to one that passes; then by halves. A run that passes the whole schedule is safe.
- * It is taken that what passes with a value passes with less, down to where the engine refuses to
+ * It is assumed that what passes with a value passes with less, down to where the engine refuses to
  * start. */
 #include "bench/suite/twin_study.h"
 

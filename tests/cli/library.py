@@ -1,5 +1,6 @@
 """The Python package against a result of the program: library.py RUN.json"""
 import json
+import os
 import sys
 
 import allocrig
@@ -32,6 +33,7 @@ def complain(event):
 for wrong, exception, says in (
         (lambda: allocrig.run("growht", "order_flip"), allocrig.Error, "did you mean"),
         (lambda: allocrig.run("growth", "order_flip", fress="ordered"), allocrig.Error, "did you mean \"frees\""),
+        (lambda: allocrig.twin("missing.ini"), allocrig.Error, "missing.ini"),
         (lambda: allocrig.workload("missing.trace"), allocrig.Error, "missing.trace"),
         (lambda: allocrig.run("growth", "order_flip", observe=complain), KeyError, "not this one")):
     try:
@@ -48,6 +50,11 @@ assert advice[0]["own"] and advice.document["schema"].startswith("allocrig.advis
 apart = allocrig.run("direct", "tests/golden/data/two_gpus.trace")
 assert [row["workload"][-9:] for row in apart] == [":device=0", ":device=1"]
 assert [row["peak_live_bytes"] for row in apart] == [12582912, 7340032]
+scenario = "tests/golden/data/twin/small.ini"
+if "ALLOCRIG_PROGRAM" in os.environ:
+    twin = allocrig.twin(scenario, what_if=False)
+    assert twin["outcome"] == "fits" and twin["peak"]["bytes"] == 13088 << 20 and str(twin).startswith("small: "), twin
+    assert allocrig.twin(scenario, {"kv.bytes": "14GiB"}, what_if=False)["outcome"] == "out of memory"
 info = allocrig.workload("order_flip")
 assert info["events"] == sum(1 for _ in allocrig.events("order_flip")) == rows[0]["events"]
 assert allocrig.version().count(".") == 2

@@ -108,7 +108,7 @@ if command -v "$python" >/dev/null; then
     check python_runs ran_python -c "
 import sys; sys.modules['pandas'] = None; sys.argv = ['frame.py'] + sys.argv[1:]
 exec(open('$examples/frame.py').read())"
-    check python_answers env ALLOCRIG_LIBRARY="$root/lib/liballocrig.so.0" PYTHONPATH=bench/library/python \
+    check python_answers env ALLOCRIG_PROGRAM="$ALLOCRIG" ALLOCRIG_LIBRARY="$root/lib/liballocrig.so.0" PYTHONPATH=bench/library/python \
         "$python" tests/cli/library.py "$TEST_TMP/run.json"
     check pytorch_and_cupy_are_switched env PYTHONPATH=bench/library/python:tests/cli "$python" tests/cli/library_torch.py
     if "$python" -m pip --version >/dev/null 2>&1; then

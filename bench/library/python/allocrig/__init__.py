@@ -5,6 +5,7 @@
     allocrig.capacity("growth", "embedding")[0]["safe_bytes"]
     allocrig.advise("recording.csv.gz", capacity="4GiB")
     print(allocrig.fits(train, card="l4"))              # a function, without a GPU
+    allocrig.twin("scenario.ini")["peak"]["bytes"]      # training and inference on the same cards
 
 A workload with several GPUs has rows for each, as workload "PATH:device=N"; a device that is a number selects one.
 Results are lists of dictionaries, one for each row: pandas.DataFrame(rows) takes them. allocrig.torch and
@@ -15,7 +16,7 @@ import json
 from . import _library, _traced
 from ._library import Error
 
-__all__ = ["Error", "Rows", "run", "capacity", "advise", "fits", "trace", "workload", "events", "metrics", "version"]
+__all__ = ["Error", "Rows", "run", "capacity", "advise", "fits", "trace", "twin", "workload", "events", "metrics", "version"]
 
 KINDS = ("end", "alloc", "probe", "free_requested", "free_completed", "use", "kernel", "record", "wait", "sync",
          "trim", "outside", "mark", "time", "note")
@@ -203,3 +204,11 @@ def fits(function, **options):
     """Calls a function without a GPU, as `trace` does, and says how much memory it needs: a dictionary with the figures
     of `allocrig fits --json`, which prints as the page. Options are those of the program: card, vary, seeds, ..."""
     return _traced.fits(function, **options)
+
+
+def twin(path, changes=None, **options):
+    """Runs a scenario of training and inference on the cards of one machine (workloads/scenarios): a dictionary with
+    the figures of `allocrig twin --json`, which prints as the page. `changes` replaces keys:
+    {"rollout.gpu_memory_utilization": 0.5}. Options are those of the program: cycles, series, figure, journal, and
+    what_if (False: no runs with changes)."""
+    return _traced.twin(path, changes or {}, options)

@@ -97,6 +97,27 @@ def fits(function, **options):
             return Answer(json.load(file)["answers"], page)
 
 
+def twin(path, changes, options):
+    """See allocrig.twin."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = os.path.join(folder, "answer.json")
+        words = [find_program(), "twin", os.fspath(path), "--json", result]
+        for key, value in changes.items():
+            words += ["--set", f"{key}={'yes' if value is True else 'no' if value is False else value}"]
+        if "what_if" in options:
+            options = dict(options, what_if="yes" if options["what_if"] else "no")
+        for key, value in options.items():
+            if value is not None:
+                words += ["--" + key.replace("_", "-"), str(value)]
+        ended = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True, errors="replace")
+        if not os.path.exists(result):
+            said = ended.stderr.rstrip()
+            raise _library.Error(ended.returncode, said[said.rfind("allocrig: ") + 10:])
+        with open(result, encoding="utf-8") as file:
+            return Answer([json.load(file)], ended.stdout)
+
+
 def main():
     """The command `allocrig` of the wheel."""
     try:
