@@ -392,16 +392,16 @@ static struct twin_part *part_of(const struct twin_process *process, const char 
 struct twin_part *twin_peer(struct twin_part *self, const char *name, struct ar_error *error)
 {
     struct twin_run *run = self->process->run;
-    struct twin_part *found = part_of(self->process, name), *same_card = NULL, *any = NULL;
+    struct twin_part *found = part_of(self->process, name), *same_card = NULL, *other = NULL;
     for (size_t i = 0; i < run->process_count && !found; i++) {
         struct twin_part *part = part_of(&run->processes[i], name);
         if (part && !same_card && run->processes[i].card == self->card)
             same_card = part;
-        if (part && !any)
-            any = part;
+        if (part && (!other || part->rank == self->rank % part->ranks))
+            other = part;
     }
     if (!found)
-        found = same_card ? same_card : any;
+        found = same_card ? same_card : other;
     if (!found)
         ar_error_set(error, AR_INVALID, "part %s: there is no part \"%.60s\"", self->name, name);
     return found;
@@ -413,11 +413,13 @@ enum ar_status twin_send(struct twin_part *self, struct twin_part *peer, uint64_
     if (!peer->ops->receive)
         return ar_error_set(error, AR_UNSUPPORTED, "part %s: a part of kind %s receives no weights",
                             self->name, peer->ops->kind);
-    if (peer->process != self->process)
+    bool same = peer->process == self->process;
+    if (peer->card != self->card && self->rank >= peer->ranks)
+        return AR_OK;
+    if (!same)
         twin_process_settle(self->process);
-    enum ar_status status =
-        peer->ops->receive(peer, bytes, peer->process == self->process, last, error);
-    if (peer->process != self->process)
+    enum ar_status status = peer->ops->receive(peer, bytes, same, last, error);
+    if (!same)
         twin_process_settle(peer->process);
     return status;
 }

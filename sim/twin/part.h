@@ -269,10 +269,11 @@ bool twin_over(struct twin_part *self);
 /* ---- other parts
  * ------------------------------------------------------------------------------ */
 
-/* The part with that name in the same process, or in another process on the same card, or (if it
- * is on no common card) anywhere. NULL: there is none, and `error` says so. */
+/* The part with that name in the same process; or in another process on the same card; or on
+ * another card, that of the same rank if there is one. NULL: there is none, and `error` says so. */
 struct twin_part *twin_peer(struct twin_part *self, const char *name, struct ar_error *error);
-/* Calls peer->ops->receive. UNSUPPORTED if it has none. */
+/* Calls peer->ops->receive. UNSUPPORTED if it has none. On another card only one rank sends to
+ * each rank of the peer; the others' calls do nothing. */
 enum ar_status twin_send(struct twin_part *self, struct twin_part *peer, uint64_t bytes, bool last,
                          struct ar_error *error) AR_STATUS_CHECKED;
 

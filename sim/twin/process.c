@@ -110,12 +110,16 @@ static enum ar_status open_pinned(struct twin_process *self, struct ar_error *er
         return AR_OK;
     relay_open(&self->pinned_relay, self->device->pinned);
     self->pinned_relay.ops.segment_alloc = pinned_alloc;
-    if (!self->setup->pinned)
+    const char *text = self->setup->pinned;
+    if (!text)
+        text =
+            strcmp(watch_inside(self->policy)->ops->name, "torch") == 0 ? "torch-pinned" : "none";
+    if (strcmp(text, "none") == 0)
         return AR_OK;
     const struct ar_policy_context context = {
         .backing = &self->pinned_relay.base, .host = &self->pinned_host, .seed = 1};
     struct ar_spec spec;
-    enum ar_status status = ar_spec_parse(self->setup->pinned, &spec, error);
+    enum ar_status status = ar_spec_parse(text, &spec, error);
     if (status == AR_OK) {
         status = registry_create(&spec, &context, &self->pinned, error);
         ar_spec_close(&spec);

@@ -32,6 +32,7 @@ struct regions_segment {
     ar_backing_handle handle; /* if it is awake */
     uint32_t region;          /* index */
     enum regions_state state;
+    bool used;              /* for whoever walks the policy */
     struct twin_block copy; /* of its contents, in pinned memory of the process's pool */
     uint64_t host_address;  /* the same, of the driver; 0: none */
 };

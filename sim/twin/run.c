@@ -451,9 +451,54 @@ static void run_calls(struct twin_run *run, const struct schedule_phase *phase, 
     free(going);
 }
 
+/* The lengths of the arrays of the result. */
+struct lengths {
+    size_t phases, card_states, rank_states, amounts, pins, lines;
+};
+
+static struct lengths lengths_of(const struct twin_run *run)
+{
+    return (struct lengths){run->phase_count,  run->card_state_count, run->rank_state_count,
+                            run->amount_count, run->pin_count,        run->line_count};
+}
+
+static void cut_back(struct twin_run *run, const struct lengths *lengths)
+{
+    run->phase_count = lengths->phases;
+    run->card_state_count = lengths->card_states;
+    run->rank_state_count = lengths->rank_states;
+    run->amount_count = lengths->amounts;
+    run->pin_count = lengths->pins;
+    run->line_count = lengths->lines;
+}
+
+/* Whether a phase of the cycle stays in the result (twin_scenario.cycles_kept). */
+static bool is_kept(const struct twin_run *run, enum twin_stage stage, uint64_t cycle)
+{
+    const struct twin_scenario *scenario = run->scenario;
+    uint64_t most = scenario->cycles_kept ? scenario->cycles_kept : TWIN_CYCLES_KEPT;
+    uint64_t every = (scenario->cycles + most - 1) / most;
+    return stage != TWIN_CYCLE || every <= 1 || run->last_cycle || run->over ||
+           cycle <= most / 10 || cycle % every == 0;
+}
+
+/* Whether the phase that was recorded last had more bytes in use than all before. */
+static bool is_highest(struct twin_run *run)
+{
+    bool highest = false;
+    size_t first = run->phases[run->phase_count - 1].first_card_state;
+    for (size_t i = first; i < run->card_state_count; i++)
+        if (run->card_states[i].peak_bytes > run->highest_bytes) {
+            run->highest_bytes = run->card_states[i].peak_bytes;
+            highest = true;
+        }
+    return highest;
+}
+
 static void run_phase(struct twin_run *run, enum twin_stage stage, uint64_t cycle, size_t place)
 {
     const struct schedule_phase *phase = &run->schedule.lists[stage].phases[place];
+    const struct lengths before = lengths_of(run);
     const struct twin_phase entry = {.text = phase->text,
                                      .stage = stage,
                                      .cycle = cycle,
@@ -467,8 +512,12 @@ static void run_phase(struct twin_run *run, enum twin_stage stage, uint64_t cycl
     }
     run_calls(run, phase, cycle);
     run->call = NULL;
-    if (run->status == AR_OK)
-        twin_record_phase(run);
+    if (run->status != AR_OK)
+        return;
+    twin_record_phase(run);
+    bool highest = run->status == AR_OK && is_highest(run);
+    if (!highest && !is_kept(run, stage, cycle))
+        cut_back(run, &before);
 }
 
 static void run_list(struct twin_run *run, enum twin_stage stage, uint64_t cycle)

@@ -84,6 +84,7 @@ struct twin_run {
     size_t owner_count, owner_room, owner_key_room;
 
     size_t phase;
+    uint64_t highest_bytes; /* of a card in any phase */
     bool last_cycle;
     const struct schedule_call *call; /* that runs now */
     uint64_t turn_events;

@@ -140,33 +140,25 @@ static void mark_blocks(struct twin_process *process)
     }
 }
 
-struct emptiness {
-    struct regions *regions;
-    struct regions_segment *segment;
-    bool used;
-};
-
-static bool find_use(void *argument, const struct ar_policy_range *range)
+static bool note_use(void *argument, const struct ar_policy_range *range)
 {
-    struct emptiness *self = argument;
-    if (range->segment_address == self->segment->address &&
-        (range->state == AR_POLICY_RANGE_USED || range->state == AR_POLICY_RANGE_PENDING))
-        self->used = true;
-    return !self->used;
+    struct regions_segment *segment = regions_find(argument, range->address);
+    if (segment && range->state != AR_POLICY_RANGE_FREE)
+        segment->used = true;
+    return true;
 }
 
 /* vLLM releases the segments of a pool that have no block when it leaves the pool. */
 static void drop_empty(struct twin_process *process)
 {
     struct regions *regions = &process->regions;
-    uint32_t region = regions->open - 1;
+    for (size_t i = 0; i < regions->segment_count; i++)
+        regions->segments[i].used = false;
+    ar_policy_walk(process->policy, note_use, regions);
     for (size_t i = 0; i < regions->segment_count; i++) {
         struct regions_segment *segment = &regions->segments[i];
-        if (segment->region != region || segment->state != REGIONS_AWAKE)
-            continue;
-        struct emptiness emptiness = {regions, segment, false};
-        ar_policy_walk(process->policy, find_use, &emptiness);
-        if (!emptiness.used)
+        if (segment->region + 1 == regions->open && segment->state == REGIONS_AWAKE &&
+            !segment->used)
             device_status(process, regions_sleep(regions, segment, REGIONS_DROPPED));
     }
 }

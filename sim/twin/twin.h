@@ -26,8 +26,10 @@
 struct twin_process_setup {
     const char *name;
     const char *policy; /* a policy spec; NULL: "torch" */
-    const char *pinned; /* a policy spec for pinned host memory; NULL: none, the device serves it */
-    uint64_t cards;     /* a bit for each card of the machine; 0: card 0 */
+    /* A policy spec for pinned host memory. NULL: torch-pinned if the policy is torch, else "none":
+     * such requests are counted and take no memory. */
+    const char *pinned;
+    uint64_t cards;         /* a bit for each card of the machine; 0: card 0 */
     uint64_t context_bytes; /* UINT64_MAX: by rule of the card */
     unsigned line;          /* of the file, for the caller's errors */
 };
@@ -54,7 +56,11 @@ struct twin_scenario {
      * "PART.ACTION ARGUMENT.." or "PROCESS.ACTION" (twin_process_actions). */
     const char *start, *cycle, *end;
     uint64_t cycles; /* 0: 1 */
+    /* Of more cycles than this the result has the first ones, the last one, every n-th between, and
+     * phases with more bytes in use than all before. 0: TWIN_CYCLES_KEPT. */
+    uint64_t cycles_kept;
 };
+#define TWIN_CYCLES_KEPT 1000
 
 /* The actions that every process has: empty_cache, reset_peaks, end. */
 const struct twin_action *twin_process_actions(void);
