@@ -380,6 +380,34 @@ static void wrong_scenarios_are_refused(void **state)
     }
 }
 
+static void long_schedules_keep_some_cycles(void **state)
+{
+    (void)state;
+    struct twin_scenario scenario = {.processes = &one_process,
+                                     .process_count = 1,
+                                     .device = "sim:capacity=8GiB",
+                                     .start = "a.load",
+                                     .cycle = "b.load, b.free",
+                                     .cycles = 1000,
+                                     .cycles_kept = 100};
+    const struct part_text parts[] = {
+        {"buffer", "a", "p", {{"bytes", "4MiB", false}}},
+        {"buffer", "b", "p", {{"bytes", "40MiB", false}}},
+    };
+    struct twin_result result;
+    double drift;
+    run(&scenario, parts, 2, &result);
+    assert_sums(&result);
+    /* The first ten cycles, and every tenth. */
+    assert_int_equal(result.phase_count, 1 + 2 * (10 + 99));
+    assert_int_not_equal(twin_phase_find(&result, TWIN_CYCLE, 9, 1), SIZE_MAX);
+    assert_int_equal(twin_phase_find(&result, TWIN_CYCLE, 11, 1), SIZE_MAX);
+    assert_int_not_equal(twin_phase_find(&result, TWIN_CYCLE, 1000, 1), SIZE_MAX);
+    assert_true(twin_drift(&result, 1, 0, 10, &drift));
+    assert_true(drift == 0);
+    twin_result_close(&result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,6 +422,7 @@ int main(void)
         cmocka_unit_test(actions_of_a_phase_take_turns),
         cmocka_unit_test(cards_with_the_same_processes_are_the_same),
         cmocka_unit_test(wrong_scenarios_are_refused),
+        cmocka_unit_test(long_schedules_keep_some_cycles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
