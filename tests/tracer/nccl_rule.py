@@ -46,6 +46,13 @@ two_nodes = nccl.Communicator(h100, range(16), 9)
 check("channels_of_two_nodes", (two_nodes.channels, two_nodes.p2p_per_peer), (16, 2))
 pcie = nccl.Communicator(nccl.Machine("NVIDIA L4", 89, 8), range(4), 0)
 check("ring_over_pcie", pcie.ring(), 2 * 12 * MIB)
+# nccl#2366: one rank on PCIe, 996 MiB without and 484 with connections at run time; several nodes share 128 KiB chunks
+os.environ["NCCL_RUNTIME_CONNECT"] = "0"
+alone = nccl.Communicator(nccl.Machine("NVIDIA GeForce RTX 3090", 86, 1), [0], 0)
+check("shared_buffer_of_one_rank", alone.start() - (64 * 3 + 2) * 2 * MIB, (996 - 484) * MIB)
+nodes = nccl.Communicator(nccl.Machine("NVIDIA H100 80GB HBM3", 90, 1), range(2), 0)
+check("shared_buffer_of_two_nodes", nodes.start() - (4 * 3 + 2) * 2 * MIB - 4 * 2 * 10 * MIB, 8 * MIB)
+del os.environ["NCCL_RUNTIME_CONNECT"]
 os.environ["NCCL_BUFFSIZE"] = str(1 * MIB)
 small = nccl.Communicator(nccl.Machine("NVIDIA H100 80GB HBM3", 90, 8), range(8), 0)
 check("buffsize", small.receive_size(1), 8 * MIB)

@@ -145,10 +145,17 @@ static void buffers_of_users(void **state)
     assert_int_equal(nccl_mem_alloc_bytes(&setup, 1), 2 * AR_MIB);
     assert_int_equal(nccl_mem_alloc_bytes(&setup, 5 * AR_MIB), 6 * AR_MIB);
     assert_int_equal(nccl_register_bytes(&setup, AR_GIB), 0);
-    setup.buffer_bytes = AR_MIB; /* NCCL_BUFFSIZE: 4096 + 262144 + 4915200 + 1 MiB */
+    /* huggingface/accelerate#2183: "Allocated 9637892 bytes of shared memory" */
+    assert_int_equal(nccl_host_bytes(&setup), 9637892);
+    setup.buffer_bytes = AR_MIB; /* NCCL_BUFFSIZE: 4096 + 524288 + 4915200 + 1 MiB */
     struct nccl_communicator group = nccl_communicator(&setup, 2, 0);
     nccl_start(&group);
-    assert_int_equal(nccl_use(&group, NCCL_ALL_GATHER, 1), 24 * (2 + 6) * AR_MIB);
+    assert_int_equal(nccl_use(&group, NCCL_ALL_GATHER, 1), 24 * (2 + 8) * AR_MIB);
+    /* GeForce cards have no peer access: all is in host memory. */
+    struct nccl_setup shared = {.compute = 89, .no_p2p = true};
+    group = nccl_communicator(&shared, 2, 0);
+    nccl_start(&group);
+    assert_int_equal(nccl_use(&group, NCCL_ALL_GATHER, 1), 0);
 }
 
 /* ---- graphs ---------------------------------------------------------------------------------- */

@@ -36,7 +36,7 @@ static const struct ar_option options[] = {
      "ranks of each process group, such as \"8 8 2\"; default: one of all ranks of the process"},
     {"version", AR_OPTION_TEXT, OPTION(version), "2.28", 0, 0, NULL, "of NCCL, from 2.14 on"},
     {"link", AR_OPTION_TEXT, OPTION(link), "auto", 0, 0, NULL,
-     "nvlink (through switches) | pcie | auto: nvlink for cards of SXM servers"},
+     "nvlink (through switches) | pcie | shm (no peer access) | auto: as in usual servers"},
     {"compute", AR_OPTION_COUNT, OPTION(compute), "0", 0, 200, NULL,
      "compute capability times ten; 0: that of the card"},
     {"ranks_per_node", AR_OPTION_COUNT, OPTION(ranks_per_node), "8", 1, NCCL_LOCAL_PEERS, NULL,
@@ -75,11 +75,12 @@ static const struct twin_action actions[] = {
 static const struct card {
     const char *name;
     uint32_t compute;
-    bool nvlink; /* in the usual server */
+    const char *link; /* in the usual server */
 } cards[] = {
-    {"a100", 80, true},     {"h100", 90, true},      {"h200", 90, true}, {"b200", 100, true},
-    {"gb10", 121, false},   {"l40s", 89, false},     {"l4", 89, false},  {"rtx3090", 86, false},
-    {"rtx4090", 89, false}, {"rtx5090", 120, false},
+    {"a100", 80, "nvlink"},  {"h100", 90, "nvlink"}, {"h200", 90, "nvlink"},
+    {"b200", 100, "nvlink"}, {"gb10", 121, "shm"},   {"l40s", 89, "pcie"},
+    {"l4", 89, "pcie"},      {"rtx3090", 86, "shm"}, {"rtx4090", 89, "shm"},
+    {"rtx5090", 120, "shm"},
 };
 
 static struct card card_of(struct twin_part *base)
@@ -101,15 +102,18 @@ static enum ar_status read_setup(struct nccl *self, struct ar_error *error)
                             "2.28",
                             values->version);
     bool automatic = strcmp(values->link, "auto") == 0;
-    if (!automatic && strcmp(values->link, "nvlink") != 0 && strcmp(values->link, "pcie") != 0)
-        return ar_error_set(error, AR_INVALID, "link = %.40s: write nvlink, pcie or auto",
+    if (!automatic && strcmp(values->link, "nvlink") != 0 && strcmp(values->link, "pcie") != 0 &&
+        strcmp(values->link, "shm") != 0)
+        return ar_error_set(error, AR_INVALID, "link = %.40s: write nvlink, pcie, shm or auto",
                             values->link);
     struct card card = card_of(&self->base);
+    const char *link = automatic ? card.link : values->link;
     self->setup = (struct nccl_setup){
         .release = release,
         .compute = values->compute ? (uint32_t)values->compute : card.compute,
         .ranks_per_node = (uint32_t)values->ranks_per_node,
-        .nvlink = automatic ? card.nvlink : values->link[0] == 'n',
+        .nvlink = link[0] == 'n',
+        .no_p2p = link[0] == 's',
         .no_cumem = !values->cumem,
         .eager = !values->lazy,
         .no_nvls = !values->nvls,

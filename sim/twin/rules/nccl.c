@@ -8,7 +8,7 @@
 #define SHARED_STEPS  16 /* NCCL_SHARED_STEPS */
 #define SEND_BYTES    512
 #define RECEIVE_BYTES 4096
-#define LL_BYTES      UINT64_C(262144)  /* 8 lines x 512 threads x 8 steps x 16 bytes */
+#define LL_BYTES      UINT64_C(524288)  /* 8 lines x 512 threads x 8 steps x 16 bytes */
 #define LL128_BYTES   UINT64_C(4915200) /* 120 elements x 640 threads x 8 steps x 8 bytes */
 #define NVLS_CHUNK    UINT64_C(131072)  /* NCCL_NVLS_CHUNKSIZE */
 #define SMALL_BYTES   (256 * AR_KIB)    /* up to here a tree serves an all-reduce of three ranks */
@@ -117,6 +117,8 @@ static uint64_t connection(const struct nccl_communicator *self, uint32_t peer, 
     uint64_t bytes;
     if (node_of(self, peer) != node_of(self, self->rank))
         bytes = LL128_BYTES + setup->buffer_bytes;
+    else if (setup->no_p2p)
+        bytes = 0;
     else if (sends)
         bytes = SEND_BYTES + (reads(setup) ? setup->buffer_bytes : 0);
     else
@@ -284,6 +286,11 @@ uint64_t nccl_captured_bytes(const struct nccl_setup *setup, uint64_t operations
 {
     struct nccl_setup full = with_defaults(setup);
     return full.no_cumem || full.release >= 222 ? 0 : operations * NCCL_PAGE_BYTES;
+}
+
+uint64_t nccl_host_bytes(const struct nccl_setup *setup)
+{
+    return 4 + RECEIVE_BYTES + LL_BYTES + LL128_BYTES + with_defaults(setup).buffer_bytes;
 }
 
 uint64_t nccl_mem_alloc_bytes(const struct nccl_setup *setup, uint64_t bytes)

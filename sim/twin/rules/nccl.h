@@ -36,6 +36,7 @@ struct nccl_setup {
     uint32_t release;        /* 228: NCCL 2.28; 0: NCCL_RELEASE_DEFAULT */
     uint32_t compute;        /* compute capability times ten: 90 for an H100 */
     uint32_t ranks_per_node; /* ranks that NVLink or PCIe connects; 0: 8 */
+    bool no_p2p;             /* cards of a node reach each other through host memory (SHM) */
     bool nvlink;             /* all cards of a node are connected through NVLink switches */
     bool no_cumem;           /* NCCL_CUMEM_ENABLE=0, or a driver before 12.0 */
     bool eager;              /* NCCL_RUNTIME_CONNECT=0 */
@@ -79,6 +80,10 @@ uint64_t nccl_finalize(struct nccl_communicator *self);
 
 /* What captured graphs keep for `operations` operations of NCCL, until they are destroyed. */
 uint64_t nccl_captured_bytes(const struct nccl_setup *setup, uint64_t operations);
+
+/* Host memory of each connection through shared memory (no_p2p): "Allocated 9637892 bytes of shared
+ * memory" in NCCL's log; a connection through a network without GPUDirect pins as much. */
+uint64_t nccl_host_bytes(const struct nccl_setup *setup);
 
 /* Device memory of one ncclMemAlloc. */
 uint64_t nccl_mem_alloc_bytes(const struct nccl_setup *setup, uint64_t bytes);

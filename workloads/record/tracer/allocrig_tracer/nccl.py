@@ -117,7 +117,9 @@ class Communicator:
         if self.machine.lazy:
             return total
         total += self.ring() + self.tree() + self.nvls()
-        chunk = setting("P2P_NVL_CHUNKSIZE", 512 << 10) if self.machine.nvswitch else 128 << 10
+        # init.cc: of the network if there are several nodes, else by the slowest path between two of the ranks
+        over_nvlink = self.nodes == 1 and (self.machine.nvswitch or len(self.ranks) == 1)
+        chunk = setting("P2P_NVL_CHUNKSIZE", 512 << 10) if over_nvlink else 128 << 10
         chunk = min(chunk, self.machine.simple // STEPS)
         return total + self.take("shared", self.p2p_channels * SHARED_STEPS * chunk)
 
