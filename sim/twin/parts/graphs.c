@@ -317,7 +317,7 @@ static enum ar_status capture(struct graphs *self, const struct values *values, 
     return AR_OK;
 }
 
-static void release(struct graphs *self)
+static void release_graphs(struct graphs *self)
 {
     twin_blocks_free(&self->base, &self->kept);
     for (size_t i = 0; i < self->pool_count; i++)
@@ -337,7 +337,7 @@ static enum ar_status graphs_act(struct twin_part *base, const struct twin_call 
     if (call->action == ACTION_CAPTURE)
         return capture(self, values, call->turn, more, error);
     if (call->action == ACTION_RELEASE) {
-        release(self);
+        release_graphs(self);
         return AR_OK;
     }
     if (call->argument_count) {
@@ -364,8 +364,8 @@ static bool graphs_what_if(const void *given, size_t index, struct twin_what_if 
         {.text = "graphs of all sizes share a pool", .option = "pool", .value = "shared"},
         {.text = "graphs for batch sizes up to 64 only", .option = "max_num_seqs", .value = "64"},
     };
-    bool apply[] = {values->pool == POOL_EACH,
-                    values->rules != BY_LIST && values->max_num_seqs > 64};
+    const bool apply[] = {values->pool == POOL_EACH,
+                          values->rules != BY_LIST && values->max_num_seqs > 64};
     for (size_t i = 0; i < 2; i++)
         if (apply[i] && index-- == 0) {
             *out = changes[i];

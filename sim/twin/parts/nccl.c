@@ -271,7 +271,7 @@ static bool nccl_what_if(const void *given, size_t index, struct twin_what_if *o
          .value = "1MiB"},
         {.text = "no NVLink SHARP (NCCL_NVLS_ENABLE=0)", .option = "nvls", .value = "false"},
     };
-    bool apply[] = {values->buffer_bytes > AR_MIB, values->nvls};
+    const bool apply[] = {values->buffer_bytes > AR_MIB, values->nvls};
     for (size_t i = 0; i < 2; i++)
         if (apply[i] && index-- == 0) {
             *out = changes[i];
