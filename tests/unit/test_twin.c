@@ -243,11 +243,34 @@ static void a_recording_is_played(void **state)
     run(&scenario, parts, 1, &result);
     assert_int_equal(result.outcome, TWIN_PASSED);
     assert_sums(&result);
+    /* GPT-2 has 124,439,808 parameters in float32, and Adam two states of each. */
+    assert_int_equal(owner_bytes(&result, 0, 0, "t/weights"), 4 * UINT64_C(124439808));
     for (size_t cycle = 1; cycle <= 30; cycle++) {
         size_t phase = twin_phase_find(&result, TWIN_CYCLE, cycle, 0);
-        assert_int_equal(owner_bytes(&result, phase, 0, "t/weights"),
-                         owner_bytes(&result, 0, 0, "t/weights"));
+        assert_int_equal(owner_bytes(&result, phase, 0, "t/weights"), 4 * UINT64_C(124439808));
+        assert_int_equal(owner_bytes(&result, phase, 0, "t/optimizer"), 8 * UINT64_C(124439808));
     }
+    twin_result_close(&result);
+}
+
+static void purposes_follow_from_lifetimes(void **state)
+{
+    (void)state;
+    struct twin_scenario scenario = {
+        .processes = &one_process, .process_count = 1, .start = "t.load", .cycle = "t.train"};
+    const struct part_text parts[] = {
+        {"trainer",
+         "t",
+         "p",
+         {{"workload", "workloads/data/resnet50_train.default.csv.gz", false}}}};
+    struct twin_result result;
+    run(&scenario, parts, 1, &result);
+    assert_sums(&result);
+    /* ResNet-50 has 25,557,032 parameters in float32, and 53 layers of batch normalisation with two
+     * statistics for each of their 26,560 channels and a counter of eight bytes. */
+    uint64_t weights = 4 * UINT64_C(25557032), statistics = 8 * UINT64_C(26560) + 53 * 8;
+    assert_int_equal(owner_bytes(&result, 0, 0, "t/weights"), weights + statistics);
+    assert_int_equal(owner_bytes(&result, 1, 0, "t/weights"), weights + statistics);
     twin_result_close(&result);
 }
 
@@ -418,6 +441,7 @@ int main(void)
         cmocka_unit_test(a_region_does_not_wake_without_memory),
         cmocka_unit_test(a_region_refuses_expandable_segments),
         cmocka_unit_test(a_recording_is_played),
+        cmocka_unit_test(purposes_follow_from_lifetimes),
         cmocka_unit_test(blocks_pin_their_segments),
         cmocka_unit_test(actions_of_a_phase_take_turns),
         cmocka_unit_test(cards_with_the_same_processes_are_the_same),

@@ -440,6 +440,33 @@ enum ar_status player_step(struct player *self, uint64_t events, bool *more, str
     return AR_OK;
 }
 
+enum ar_status player_to_mark(struct player *self, const char *label, uint64_t events, bool *more,
+                              struct ar_error *error)
+{
+    *more = true;
+    for (uint64_t i = 0; i < events && *more && !twin_over(self->part); i++) {
+        const struct trace_event *event;
+        enum ar_status status = next_event(self, &event, error);
+        if (status != AR_OK)
+            return status;
+        if (!event)
+            return ar_error_set(error, AR_INVALID, "the rest of the workload has no mark \"%.60s\"",
+                                label);
+        if (ends_step(event)) {
+            self->step++;
+            twin_step(self->part);
+        }
+        if (event->kind == TRACE_MARK)
+            *more = strcmp(trace_text_of(self->source, event->value), label) != 0;
+        else
+            status = play(self, event, error);
+        if (status != AR_OK)
+            return status;
+    }
+    self->in_step = false;
+    return AR_OK;
+}
+
 enum ar_status player_reset(struct player *self, struct ar_error *error)
 {
     for (size_t i = 0; i < self->block_count; i++) {

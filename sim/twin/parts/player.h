@@ -1,10 +1,12 @@
 /* Plays a workload (a recording, a traced program, a generator) as the requests of a part.
  *
- * 1. Blocks get a purpose. A tag of the workload decides if it names one. Else the lifetime does:
- *    a block that no end of a step finds live is an activation. One from the first step that is
- *    live at the last is a weight, or a state of the optimizer if it comes after the first
- *    gradient (after the peak, if there are no gradients). A block that lives over one end of a
- *    step is a gradient. The rest are other state.
+ * 1. Blocks get a purpose. A tag of the workload decides if it names one. Else the lifetime does: a
+ *    block that no end of a step finds live is an activation, and one that lives over one end of a
+ *    step is a gradient. A block of the first step that stays is a weight if it comes before the
+ *    first forward pass, where activations begin that are live when the gradients begin. It is a
+ *    state of the optimizer if it comes after the first gradient and has the size of a weight (in
+ *    this type or another). Without gradients the peak of the first step divides them. The rest are
+ *    other state, such as workspaces of libraries.
  * 2. After its last step the workload is played again from the step `repeat`. The blocks that the
  *    program had at the begin of that step and those that it has now are compared: blocks of the
  *    same size take each other's place, others are freed or allocated.
@@ -71,6 +73,10 @@ enum ar_status player_load(struct player *self, struct ar_error *error) AR_STATU
 /* Plays at most so many events of a step; `*more` if it is not at its end. */
 enum ar_status player_step(struct player *self, uint64_t events, bool *more,
                            struct ar_error *error) AR_STATUS_CHECKED;
+/* Plays on until a mark with this label, at most so many events; `*more` if it was not reached.
+ * INVALID: the rest of the workload has no such mark. */
+enum ar_status player_to_mark(struct player *self, const char *label, uint64_t events, bool *more,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 /* Frees all blocks. The next step is the first one of a new pass. */
 enum ar_status player_reset(struct player *self, struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -38,9 +38,9 @@ bool purposes_of_tag(const char *tag, uint8_t *purpose)
 
 /* A block by its id. */
 struct life {
-    uint64_t event;
-    uint32_t born, died; /* steps that had ended; died UINT32_MAX: never */
-    uint8_t tagged;      /* the purpose that its tag names; PLAYER_PURPOSES: none */
+    uint64_t event, end_event, bytes; /* end_event: of the free */
+    uint32_t born, died;              /* steps that had ended; died UINT32_MAX: never */
+    uint8_t tagged;                   /* the purpose that its tag names; PLAYER_PURPOSES: none */
 };
 
 struct reading {
@@ -72,7 +72,12 @@ static bool on_request(struct reading *self, const struct trace_event *event)
     if (!bytes)
         return false;
     self->bytes = bytes;
-    lives[event->id] = (struct life){self->events, self->steps, UINT32_MAX, PLAYER_PURPOSES};
+    lives[event->id] = (struct life){.event = self->events,
+                                     .end_event = UINT64_MAX,
+                                     .bytes = event->value,
+                                     .born = self->steps,
+                                     .died = UINT32_MAX,
+                                     .tagged = PLAYER_PURPOSES};
     if (event->attributes)
         (void)purposes_of_tag(trace_attributes_of(self->player->source, event->attributes)->tag,
                               &lives[event->id].tagged);
@@ -112,6 +117,7 @@ static enum ar_status read_all(struct reading *self, struct ar_error *error)
                     return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a workload");
             } else if (is_free(event) && event->slot < self->slot_count) {
                 self->lives[self->ids[event->slot]].died = self->steps;
+                self->lives[self->ids[event->slot]].end_event = self->events;
                 self->live_bytes -= self->bytes[event->slot];
             } else if (event->kind == TRACE_MARK && event->flags & TRACE_STEP) {
                 self->steps++;
@@ -145,8 +151,29 @@ static uint64_t boundary(const struct reading *self)
     return self->peak_event;
 }
 
+/* The begin of the first forward pass: before it are blocks that stay, after it are activations
+ * that are live when the gradients begin. The event with the fewest exceptions divides them: a
+ * batch that is loaded early, workspaces. */
+static uint64_t forward_event(const struct reading *self, uint64_t boundary_event)
+{
+    uint64_t best = 0;
+    int64_t exceptions = 0, fewest = 0; /* beyond those of an event before all blocks */
+    for (size_t i = 0; i < self->life_count && self->lives[i].event < boundary_event; i++) {
+        const struct life *life = &self->lives[i];
+        bool stays = life->died >= self->steps;
+        if (!stays && (life->died || life->end_event < boundary_event))
+            continue;
+        exceptions += stays ? -1 : 1;
+        if (exceptions < fewest) {
+            fewest = exceptions;
+            best = life->event + 1;
+        }
+    }
+    return best;
+}
+
 static enum player_purpose purpose_of(const struct reading *self, const struct life *life,
-                                      uint64_t boundary_event)
+                                      uint64_t forward, uint64_t boundary_event)
 {
     if (life->tagged != PLAYER_PURPOSES)
         return (enum player_purpose)life->tagged;
@@ -155,25 +182,72 @@ static enum player_purpose purpose_of(const struct reading *self, const struct l
     if (life->born == life->died || life->born >= self->steps)
         return PLAYER_ACTIVATION;
     if (life->born == 0 && life->died >= self->steps)
-        return life->event < boundary_event ? PLAYER_WEIGHT : PLAYER_OPTIMIZER;
+        return life->event < forward          ? PLAYER_WEIGHT
+               : life->event < boundary_event ? PLAYER_STATE
+                                              : PLAYER_OPTIMIZER;
     return is_gradient(self, life) ? PLAYER_GRADIENT : PLAYER_STATE;
+}
+
+/* States of an optimizer have the size of a weight, in the same type or another one (master weights
+ * and moments in float32, states of 8 bits), or are counters. What else stays from the first step
+ * on is a workspace or a cache of a library. `sizes`: of all weights, in order. */
+static bool is_optimizer_size(const uint64_t *sizes, size_t count, uint64_t bytes)
+{
+    static const struct {
+        uint64_t up, down;
+    } scales[] = {{1, 1}, {2, 1}, {4, 1}, {1, 2}};
+    if (bytes <= 8)
+        return true;
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+        uint64_t scaled = bytes / scales[i].down * scales[i].up;
+        size_t at = ar_array_from(sizes, count, sizeof *sizes, 0, scaled);
+        if (at < count && sizes[at] == scaled)
+            return true;
+    }
+    return false;
+}
+
+static size_t weight_sizes(const struct reading *self, const uint8_t *purposes, uint64_t *sizes)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < self->life_count; i++)
+        if (purposes[i] == PLAYER_WEIGHT)
+            sizes[count++] = self->lives[i].bytes;
+    ar_array_sort(sizes, count);
+    return count;
+}
+
+/* Finds the event after the last weight of the first step. */
+static void find_load_end(const struct reading *self)
+{
+    struct player *player = self->player;
+    for (size_t i = 0; i < self->life_count && self->steps; i++) {
+        const struct life *life = &self->lives[i];
+        if (player->purposes[i] == PLAYER_WEIGHT && !life->born && life->event >= player->load_end)
+            player->load_end = life->event + 1;
+    }
 }
 
 static enum ar_status judge(struct reading *self, struct ar_error *error)
 {
     struct player *player = self->player;
-    uint64_t at = boundary(self);
+    uint64_t at = boundary(self), forward = forward_event(self, at);
+    uint64_t *sizes = malloc((self->life_count + 1) * sizeof *sizes);
     player->purposes = malloc(self->life_count + 1);
-    if (!player->purposes)
+    if (!player->purposes || !sizes) {
+        free(sizes);
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a workload");
-    player->purpose_count = self->life_count;
-    for (size_t i = 0; i < self->life_count; i++) {
-        player->purposes[i] = (uint8_t)purpose_of(self, &self->lives[i], at);
-        bool is_weight =
-            player->purposes[i] == PLAYER_WEIGHT && self->steps && !self->lives[i].born;
-        if (is_weight && self->lives[i].event >= player->load_end)
-            player->load_end = self->lives[i].event + 1;
     }
+    player->purpose_count = self->life_count;
+    for (size_t i = 0; i < self->life_count; i++)
+        player->purposes[i] = (uint8_t)purpose_of(self, &self->lives[i], forward, at);
+    size_t count = weight_sizes(self, player->purposes, sizes);
+    for (size_t i = 0; i < self->life_count; i++)
+        if (player->purposes[i] == PLAYER_OPTIMIZER && self->lives[i].tagged == PLAYER_PURPOSES &&
+            !is_optimizer_size(sizes, count, self->lives[i].bytes))
+            player->purposes[i] = PLAYER_STATE;
+    free(sizes);
+    find_load_end(self);
     return AR_OK;
 }
 

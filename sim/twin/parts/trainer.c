@@ -5,6 +5,7 @@
  * (torch_memory_saver around the trainer), and be sent to an engine. Weights are sent in buckets,
  * as trainers of reinforcement learning do: a bucket is gathered in a block of its own, which is
  * freed when the engine has it. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +34,8 @@ struct trainer {
 
 static const struct ar_option options[] = {
     {"workload", AR_OPTION_TEXT, offsetof(struct values, workload), NULL, 0, 0, NULL,
-     "a recording, a traced program or a generator; else the sizes below are used"},
+     "a recording, a traced program or a generator ({rank}: number of the rank); else the sizes "
+     "below are used"},
     {"repeat_from", AR_OPTION_COUNT, offsetof(struct values, repeat_from), "2", 1, 1e9, NULL,
      "the step of the workload that follows its last one"},
     {"evaluate", AR_OPTION_TEXT, offsetof(struct values, evaluate), NULL, 0, 0, NULL,
@@ -70,6 +72,7 @@ static const struct ar_option options[] = {
 enum {
     ACTION_LOAD,
     ACTION_TRAIN,
+    ACTION_PLAY,
     ACTION_EVALUATE,
     ACTION_OFFLOAD,
     ACTION_ONLOAD,
@@ -84,6 +87,7 @@ enum {
 static const struct twin_action actions[] = {
     {"load", NULL, "allocates the weights", 0, 0},
     {"train", "[STEPS]", "trains for so many steps; without a number one", 0, 1},
+    {"play", "MARK", "plays the workload on to the mark with this label", 1, 1},
     {"evaluate", NULL, "plays the workload `evaluate` once", 0, 0},
     {"offload", WHAT, "moves what it holds between steps to the host", 0, 8},
     {"onload", WHAT, "moves it back", 0, 8},
@@ -99,13 +103,29 @@ static struct trainer *of(struct twin_part *base)
     return (struct trainer *)base;
 }
 
+/* The workload of this rank: "{rank}" in its text is replaced. */
+static enum ar_status open_workload(struct trainer *self, const char *text,
+                                    struct trace_source **out, struct ar_error *error)
+{
+    char name[1024];
+    const char *at = strstr(text, "{rank}");
+    if (!at)
+        return workload_open_single(text, out, error);
+    self->base.depends_on_rank = true;
+    int length = snprintf(name, sizeof name, "%.*s%u%s", (int)(at - text), text, self->base.rank,
+                          at + strlen("{rank}"));
+    if (length < 0 || (size_t)length >= sizeof name)
+        return ar_error_set(error, AR_INVALID, "the name of the workload is too long");
+    return workload_open_single(name, out, error);
+}
+
 static enum ar_status open_player(struct trainer *self, struct player *player, const char *text,
                                   uint64_t repeat, struct ar_error *error)
 {
     const struct values *values = self->base.values;
     struct trace_source *source = NULL;
-    enum ar_status status = text ? workload_open_single(text, &source, error)
-                                 : plan_open(&values->plan, &source, error);
+    enum ar_status status =
+        text ? open_workload(self, text, &source, error) : plan_open(&values->plan, &source, error);
     return status == AR_OK ? player_open(player, &self->base, source, repeat, error) : status;
 }
 
@@ -307,6 +327,8 @@ static enum ar_status act_in_region(struct trainer *self, const struct twin_call
         return player_load(&self->player, error);
     case ACTION_TRAIN:
         return train(self, call, more, error);
+    case ACTION_PLAY:
+        return player_to_mark(&self->player, call->arguments[0], call->turn_events, more, error);
     case ACTION_EVALUATE:
         return evaluate(self, error);
     default:
