@@ -149,10 +149,25 @@ static void layers(struct pass *pass, uint64_t tokens)
     drop(pass, &hidden);
 }
 
-/* Logits of the sampled rows: 16 bits, gathered from all ranks, as float32, and sorted with their
- * indices for top-k and top-p (v1/sample/ops/topk_topp_sampler.py, V0's Sampler). */
+/* torch.sort of rows of float32 with their indices: beside the two results a copy of the indices,
+ * and space of cub for keys and values (aten/src/ATen/native/cuda/Sort.cu, segmented_sort_pairs;
+ * cub::DeviceSegmentedRadixSort::SortPairs). vllm#32558 measures 1.25 GB for 256 rows of 131072. */
+static void sorted(struct pass *pass, uint64_t values, struct twin_block out[2])
+{
+    out[0] = make(pass, values * 4, "sorted");
+    out[1] = make(pass, values * 8, "sorted indices");
+    struct twin_block copy = make(pass, values * 8, "sort indices");
+    struct twin_block space = make(pass, values * 12, "sort space");
+    drop(pass, &space);
+    drop(pass, &copy);
+}
+
+/* Logits of the sampled rows: 16 bits, gathered from all ranks, as float32, and sorted for top-k
+ * and top-p (v1/sample/ops/topk_topp_sampler.py, V0's Sampler). vLLM from 0.17 on has a kernel that
+ * does not sort (vllm#33538): probabilities and random numbers are the most that lives then. */
 static void sample(struct pass *pass, uint64_t rows)
 {
+    const struct engine *self = pass->self;
     const struct llm *model = &pass->self->model;
     const struct llm_rank *rank = &pass->self->rank;
     uint64_t values = rows * model->vocabulary;
@@ -163,8 +178,13 @@ static void sample(struct pass *pass, uint64_t rows)
         blocks[count++] = make(pass, values / rank->tensor_parallel * rank->value_bytes, "lm_head");
     blocks[count++] = make(pass, values * rank->value_bytes, "logits");
     blocks[count++] = make(pass, values * 4, "logits float32");
-    blocks[count++] = make(pass, values * 4, "sorted");
-    blocks[count++] = make(pass, values * 8, "sorted indices");
+    if (engine_is_vllm(self) && !(self->vllm.v1 && self->vllm.minor >= 17)) {
+        sorted(pass, values, &blocks[count]);
+        count += 2;
+    } else {
+        blocks[count++] = make(pass, values * 4, "probabilities");
+        blocks[count++] = make(pass, values * 4, "exponential");
+    }
     while (count)
         drop(pass, &blocks[--count]);
 }

@@ -33,6 +33,8 @@ static enum ar_status begin(struct engine *self, const char *tag, bool *open,
     const struct engine_values *values = engine_values(self);
     struct twin_region region = {.tag = tag};
     *open = values->enable_sleep_mode;
+    if (engine_is_vllm(self) && strcmp(tag, "weights") == 0 && !vllm_weights_sleep(self->vllm))
+        *open = false;
     if (!*open)
         return AR_OK;
     region.kind = engine_is_vllm(self) ? TWIN_REGION_POOL : TWIN_REGION_SAVER;

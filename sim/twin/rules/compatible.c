@@ -42,13 +42,13 @@ static const struct compatible_statement statements[] = {
     {COMPATIBLE_EXPANDABLE, COMPATIBLE_SLEEP, COMPATIBLE_VLLM, 0, 7, COMPATIBLE_NO_EFFECT,
      "sleep releases nothing: the memory of the pool is in a range of PyTorch",
      "vllm-project/vllm#11743, pytorch/pytorch#147851"},
-    {COMPATIBLE_EXPANDABLE, COMPATIBLE_SLEEP, COMPATIBLE_VLLM, 8, 20, COMPATIBLE_REFUSED,
+    {COMPATIBLE_EXPANDABLE, COMPATIBLE_SLEEP, COMPATIBLE_VLLM, 8, 19, COMPATIBLE_REFUSED,
      "vLLM asserts \"Expandable segments are not compatible with memory pool\"",
      "vllm-project/vllm#14189"},
-    {COMPATIBLE_EXPANDABLE, COMPATIBLE_SLEEP, COMPATIBLE_VLLM, 21, 0, COMPATIBLE_WORKS,
+    {COMPATIBLE_EXPANDABLE, COMPATIBLE_SLEEP, COMPATIBLE_VLLM, 20, 0, COMPATIBLE_WORKS,
      "vLLM turns expandable segments off while memory goes to its pool, if "
      "PYTORCH_CUDA_ALLOC_CONF has them; it does not look at PYTORCH_ALLOC_CONF",
-     "vllm-project/vllm#40812, huggingface/trl#5794"},
+     "vllm-project/vllm#40812 (from 0.20.1 on), huggingface/trl#5794"},
     {COMPATIBLE_EXPANDABLE, COMPATIBLE_SAVER_PRELOAD, COMPATIBLE_SAVER, 0, 0, COMPATIBLE_REFUSED,
      "torch_memory_saver raises \"expandable_segments is not supported yet\" (from July 2025 on; "
      "before, pause releases nothing, because PyTorch maps pages and calls no cudaMalloc)",

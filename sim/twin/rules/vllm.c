@@ -107,6 +107,16 @@ bool vllm_estimates_graphs(struct vllm_version version)
     return version.v1 && at_least(version, 21, 0);
 }
 
+bool vllm_weights_sleep(struct vllm_version version)
+{
+    return !at_least(version, 14, 0) || at_least(version, 17, 0);
+}
+
+bool vllm_sleep_trims(struct vllm_version version)
+{
+    return at_least(version, 8, 0);
+}
+
 bool vllm_starts(struct vllm_version version, double utilization, uint64_t total_bytes,
                  uint64_t free_bytes)
 {

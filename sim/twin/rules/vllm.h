@@ -56,6 +56,12 @@ double vllm_available(struct vllm_version version, double utilization,
  * CUDAGRAPHS is on by default): from 0.21 on. Before, graphs come on top of the utilization. */
 bool vllm_estimates_graphs(struct vllm_version version);
 
+/* Sleep mode. From 0.14 to 0.16 weights are loaded outside of the pool that sleeps, because of
+ * `with A and B` in gpu_worker.py, load_model (vllm#32714, vllm#32947). Before 0.8 the cache of
+ * PyTorch is not emptied at the end of sleep (device_allocator/cumem.py). */
+bool vllm_weights_sleep(struct vllm_version version);
+bool vllm_sleep_trims(struct vllm_version version);
+
 /* V1 from 0.9.1 on refuses to start if less memory than total x utilization is free. v1/worker/
  * gpu_worker.py, init_device. */
 bool vllm_starts(struct vllm_version version, double utilization, uint64_t total_bytes,
