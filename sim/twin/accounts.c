@@ -66,11 +66,11 @@ struct adding {
     enum ar_status status;
 };
 
-static void add(struct adding *self, uint32_t owner, uint64_t bytes, uint64_t asleep_bytes)
+static void add(struct adding *self, const struct twin_amount *given)
 {
-    if (!bytes && !asleep_bytes)
+    const struct twin_amount amount = *given;
+    if (!amount.bytes && !amount.asleep_bytes && !amount.pinned_bytes)
         return;
-    const struct twin_amount amount = {owner, bytes, asleep_bytes};
     if (!AR_ARRAY_ADD(*self->items, *self->count, *self->room, amount))
         self->status = twin_no_memory(self->process->run);
 }
@@ -81,7 +81,11 @@ static void add_own(struct adding *self, enum twin_owner_kind kind, uint64_t byt
     if (!bytes && !asleep_bytes)
         return;
     const struct twin_owner_key key = {self->process->number, SIZE_MAX, kind, 0};
-    add(self, twin_owner_number(self->process->run, &key, own_names[kind]), bytes, asleep_bytes);
+    const struct twin_amount amount = {
+        .owner = twin_owner_number(self->process->run, &key, own_names[kind]),
+        .bytes = bytes,
+        .asleep_bytes = asleep_bytes};
+    add(self, &amount);
 }
 
 /* Takes up to `*bytes` off `*from`. */
@@ -105,9 +109,12 @@ enum ar_status twin_amounts_add(struct twin_process *self, struct twin_amount **
         outside += account->outside_bytes;
         asleep_live += account->asleep_live_bytes;
         asleep_granted += account->asleep_granted_bytes;
-        add(&adding, account->owner,
-            account->live_bytes - account->asleep_live_bytes + account->outside_bytes,
-            account->asleep_live_bytes);
+        const struct twin_amount amount = {
+            .owner = account->owner,
+            .bytes = account->live_bytes - account->asleep_live_bytes + account->outside_bytes,
+            .asleep_bytes = account->asleep_live_bytes,
+            .pinned_bytes = account->pinned_bytes};
+        add(&adding, &amount);
     }
     uint64_t asleep_bytes = self->regions.asleep_bytes;
     uint64_t rounding = totals->granted_bytes + totals->overhead_bytes - live;

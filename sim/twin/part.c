@@ -107,7 +107,7 @@ void twin_alloc(struct twin_part *self, const struct twin_request *request, stru
     check(self, status, &error);
     out->held = status == AR_OK;
     if (out->held && request->pinned)
-        process->pinned_live_bytes += request->bytes;
+        twin_process_pin(process, request->owner, request->bytes, 0);
 }
 
 void twin_alloc_for(struct twin_part *self, uint64_t bytes, const char *purpose,
@@ -126,9 +126,9 @@ static void free_block(struct twin_part *self, struct twin_block *block, uint32_
     if (!feed)
         return;
     struct ar_error error;
-    check(self, feed_free(feed, block->slot, stream, stream == block->stream, &error), &error);
     if (block->pinned)
-        self->process->pinned_live_bytes -= block->bytes;
+        twin_process_pin(self->process, feed->blocks[block->slot].account, 0, block->bytes);
+    check(self, feed_free(feed, block->slot, stream, stream == block->stream, &error), &error);
 }
 
 void twin_free(struct twin_part *self, struct twin_block *block)

@@ -56,6 +56,12 @@ uint32_t twin_process_account(struct twin_process *self, const struct twin_owner
     return (uint32_t)self->account_count - 1;
 }
 
+void twin_process_pin(struct twin_process *self, uint32_t account, uint64_t more, uint64_t less)
+{
+    self->accounts[account].pinned_bytes += more - less;
+    self->pinned_live_bytes += more - less;
+}
+
 static struct twin_card *card_of(const struct twin_process *self)
 {
     struct twin_card *card = self->run->cards;
@@ -85,6 +91,11 @@ void twin_process_look(struct twin_process *self)
 static void higher(void *argument)
 {
     twin_process_look(argument);
+}
+
+static void host_freed(void *argument, uint32_t account, uint64_t bytes)
+{
+    twin_process_pin(argument, account, 0, bytes);
 }
 
 /* ---- pinned memory of all processes ---- */
@@ -197,6 +208,8 @@ static enum ar_status open_all(struct twin_process *self, struct ar_error *error
                             "a twin runs on the simulated device; write card = sim:profile=NAME");
     self->watch.device = self->device;
     regions_open(&self->regions, self->device);
+    self->regions.host_freed = host_freed;
+    self->regions.argument = self;
     self->watch.feed = &self->feed;
     self->watch.regions = &self->regions;
     self->watch.higher = higher;
@@ -320,9 +333,9 @@ static void free_orphans(struct twin_process *self)
     struct twin_blocks *orphans = &self->regions.orphans;
     while (orphans->count && !feed_full(&self->feed)) {
         const struct twin_block *block = &orphans->items[--orphans->count];
+        twin_process_pin(self, self->feed.blocks[block->slot].account, 0, block->bytes);
         failed_with(self->run,
                     feed_free(&self->feed, block->slot, block->stream, true, self->run->error));
-        self->pinned_live_bytes -= block->bytes;
     }
 }
 

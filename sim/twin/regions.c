@@ -79,6 +79,7 @@ static enum ar_status free_host_copy(struct regions *self, struct regions_segmen
         return AR_OK;
     uint64_t address = segment->host_address;
     segment->host_address = 0;
+    self->host_freed(self->argument, segment->host_account, segment->bytes);
     return ar_backing_segment_free(self->device->pinned, address);
 }
 

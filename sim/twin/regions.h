@@ -35,6 +35,7 @@ struct regions_segment {
     bool used;              /* for whoever walks the policy */
     struct twin_block copy; /* of its contents, in pinned memory of the process's pool */
     uint64_t host_address;  /* the same, of the driver; 0: none */
+    uint32_t host_account;  /* of the process, of that copy */
 };
 
 struct regions {
@@ -49,6 +50,9 @@ struct regions {
     uint64_t asleep_bytes;
     /* Copies of segments that were freed while they slept; the engine frees them. */
     struct twin_blocks orphans;
+    /* The driver's copies that were freed with their segments. */
+    void (*host_freed)(void *argument, uint32_t account, uint64_t bytes);
+    void *argument;
 };
 
 /* The backing for the policy is &relay.base. Must not move. */

@@ -148,6 +148,8 @@ void twin_process_failed(struct twin_process *self, uint64_t bytes, uint32_t acc
 /* The index of the account of an owner, which is added if it is new. */
 uint32_t twin_process_account(struct twin_process *self, const struct twin_owner_key *key,
                               const char *purpose);
+/* Pinned host memory of an account: so much more and so much less. */
+void twin_process_pin(struct twin_process *self, uint32_t account, uint64_t more, uint64_t less);
 /* Sets the bytes outside of the pool of an account. */
 void twin_process_outside(struct twin_process *self, uint32_t account, uint64_t bytes);
 static inline uint64_t twin_process_used(const struct twin_process *self)

@@ -213,6 +213,8 @@ static void copy_to_host(struct twin_part *self, struct regions_segment *segment
         twin_process_failed(process, segment->bytes, owner, REPLAY_CAUSE_PINNED);
     else
         device_status(process, status);
+    if (status == AR_OK)
+        twin_process_pin(process, segment->host_account = owner, segment->bytes, 0);
 }
 
 static bool is_kept(const struct regions *regions, const struct regions_segment *segment,

@@ -96,6 +96,7 @@ struct twin_amount {
     uint32_t owner;
     uint64_t bytes;        /* on the card; the sum of a card is its used_bytes */
     uint64_t asleep_bytes; /* live in sleeping segments, not on the card */
+    uint64_t pinned_bytes; /* requested of pinned host memory, not on the card */
 };
 
 struct twin_amounts {

@@ -15,6 +15,7 @@ struct account {
     uint64_t live_bytes, granted_bytes;
     uint64_t asleep_live_bytes, asleep_granted_bytes; /* the part that is in sleeping segments */
     uint64_t outside_bytes;
+    uint64_t pinned_bytes; /* requested, of all requests so far */
 };
 
 struct watch {

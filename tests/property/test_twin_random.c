@@ -207,17 +207,22 @@ static void check(const struct twin_result *result)
     for (size_t phase = 0; phase < result->phase_count; phase++)
         for (unsigned card = 0; card < result->card_count; card++) {
             const struct twin_card_state *state = twin_card_at(result, phase, card);
-            uint64_t ranks = 0;
+            uint64_t ranks = 0, pinned = 0;
+            for (size_t i = 0; i < state->amounts.count; i++)
+                pinned += result->amounts[state->amounts.first + i].pinned_bytes;
             for (size_t i = 0; i < result->rank_count; i++) {
                 const struct twin_rank_state *rank = twin_rank_at(result, phase, i);
-                if (result->ranks[i].card == card)
+                if (result->ranks[i].card == card) {
                     ranks += rank->physical_bytes + rank->outside_bytes;
+                    pinned -= rank->pinned_live_bytes;
+                }
                 assert_true(rank->asleep_bytes <= rank->reserved_bytes);
                 assert_true(rank->peak_allocated_bytes >= rank->allocated_bytes);
             }
             assert_int_equal(sum_of(result, &state->amounts), state->used_bytes);
             assert_int_equal(sum_of(result, &state->peak_amounts), state->peak_bytes);
             assert_int_equal(ranks, state->used_bytes);
+            assert_int_equal(pinned, 0);
             assert_true(state->peak_bytes >= state->used_bytes);
             assert_true(state->peak_bytes <= result->total_bytes);
         }

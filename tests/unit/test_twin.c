@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "sim/experiment/session.h"
 #include "sim/twin/twin.h"
 #include "tests/support/test.h"
+#include "workloads/workload.h"
 
 static const struct twin_process_setup one_process = {
     .name = "p", .policy = "torch", .context_bytes = 500 * AR_MIB};
@@ -253,6 +255,75 @@ static void a_recording_is_played(void **state)
     twin_result_close(&result);
 }
 
+/* A plain replay: its steps, and the most reserved bytes. */
+struct steps {
+    uint64_t peak;
+    size_t count;
+};
+
+static enum ar_status note_sample(void *argument, const struct replay_sample *sample,
+                                  struct ar_error *error)
+{
+    struct steps *steps = argument;
+    (void)error;
+    if (sample->reserved_bytes > steps->peak)
+        steps->peak = sample->reserved_bytes;
+    return AR_OK;
+}
+
+static void replay_plainly(const char *policy, const char *workload, struct steps *steps)
+{
+    struct ar_spec policy_spec, device_spec;
+    struct trace_source *source;
+    struct replay_result result;
+    struct ar_device_props props;
+    *steps = (struct steps){.count = 0};
+    const struct observer observer = {.argument = steps, .sample = note_sample};
+    assert_int_equal(ar_spec_parse(policy, &policy_spec, NULL), AR_OK);
+    assert_int_equal(ar_spec_parse("sim:capacity=40GiB", &device_spec, NULL), AR_OK);
+    assert_int_equal(workload_open_single(workload, &source, NULL), AR_OK);
+    const struct experiment experiment = {
+        .policy = &policy_spec, .device = &device_spec, .source = source, .observer = &observer};
+    assert_int_equal(experiment_run(&experiment, &result, &props, NULL), AR_OK);
+    assert_true(result.passed);
+    steps->count = result.steps;
+    replay_result_close(&result);
+    trace_close(source);
+    ar_spec_close(&policy_spec);
+    ar_spec_close(&device_spec);
+}
+
+/* A part that plays all steps of a workload makes the same requests as the workload itself. */
+static void a_trainer_does_what_a_replay_does(void **state)
+{
+    (void)state;
+    static const char *const workloads[] = {
+        "workloads/data/gpt2_train.default.csv.gz", "workloads/data/graphs.default.csv.gz",
+        "workloads/data/streams_prefetch.default.csv.gz",
+        "workloads/data/side_streams.default.csv.gz", "workloads/data/tape_small.default.csv.gz"};
+    static const char *const policies[] = {"torch", "torch:expandable_segments=true", "vmm"};
+    for (size_t i = 0; i < 5; i++)
+        for (size_t j = 0; j < 3; j++) {
+            struct steps plain;
+            struct twin_result result;
+            char cycle[32];
+            replay_plainly(policies[j], workloads[i], &plain);
+            snprintf(cycle, sizeof cycle, "t.train %zu", plain.count ? plain.count : 1);
+            const struct twin_process_setup process = {.name = "p", .policy = policies[j]};
+            struct twin_scenario scenario = {.processes = &process,
+                                             .process_count = 1,
+                                             .device = "sim:capacity=40GiB",
+                                             .cycle = cycle};
+            const struct part_text part = {
+                "trainer", "t", "p", {{"workload", workloads[i], false}}};
+            run(&scenario, &part, 1, &result);
+            assert_int_equal(result.outcome, TWIN_PASSED);
+            assert_sums(&result);
+            assert_int_equal(twin_rank_at(&result, 0, 0)->peak_reserved_bytes, plain.peak);
+            twin_result_close(&result);
+        }
+}
+
 static void purposes_follow_from_lifetimes(void **state)
 {
     (void)state;
@@ -441,6 +512,7 @@ int main(void)
         cmocka_unit_test(a_region_does_not_wake_without_memory),
         cmocka_unit_test(a_region_refuses_expandable_segments),
         cmocka_unit_test(a_recording_is_played),
+        cmocka_unit_test(a_trainer_does_what_a_replay_does),
         cmocka_unit_test(purposes_follow_from_lifetimes),
         cmocka_unit_test(blocks_pin_their_segments),
         cmocka_unit_test(actions_of_a_phase_take_turns),
