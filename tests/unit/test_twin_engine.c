@@ -132,26 +132,59 @@ static void weights_take_what_was_printed(void **state)
 
 /* ---- the profile run ---- */
 
-/* vllm#10517: one prompt of 20000 tokens has a peak of 17.06 GiB, of 29000 tokens 17.98, with 14.99
- * of weights. vllm#40256: without sleep mode 3.17 GiB for the cache. */
-static void peaks_are_those_of_the_logs(void **state)
+#define H100 "sim:profile=h100"
+#define LLMD "version=0.11 offline=no max_model_len=16000 model="
+
+/* GiB as printed; NAN: not. vllm#10517: one prompt of 20000 tokens has a peak of 17.06 GiB, of
+ * 29000 tokens 17.98, with 14.99 of weights. The rows "llm-d" are from llm-d/llm-d-benchmark,
+ * config_explorer/empirical-vllm-memory-results.md, whose logs have 0.55 GiB outside of torch with
+ * two ranks. */
+static const struct {
+    const char *source, *device, *options;
+    double peak, available, allowed;
+} profiles[] = {
+    {"vllm#10517", "sim:profile=rtx3090", "model=llama-3.1-8b version=0.6.4 max_model_len=20000",
+     17.06 - 14.9888, NAN, 0},
+    {"vllm#10517", "sim:profile=rtx3090", "model=llama-3.1-8b version=0.6.4 max_model_len=29000",
+     17.98 - 14.9888, NAN, 0},
+    {"vllm#10511", H100, "model=llama-3-8b version=0.6.5 max_model_len=8192", 1.26, NAN, 0},
+    {"llm-d 1", H100, LLMD "llama-3.1-8b", 4.76, 51.38, 0.01},
+    {"llm-d 2", H100, LLMD "qwen3-0.6b", 5.56, 64.45, 0.01},
+    {"llm-d 3", H100, LLMD "qwen3-32b", 5.64, 4.45, 0.01},
+    {"llm-d 4", H100, LLMD "llama-3.1-70b quantization=fp8", 4.84, -1.44, 0.05},
+    {"llm-d 5", H100, LLMD "llama-3.1-70b quantization=fp8 tensor_parallel=2 non_torch=493MiB",
+     4.84, 32.0, 0.05},
+    /* tokens x 128 KiB */
+    {"vllm#17122", "sim:profile=l40s",
+     "model=llama-3.1-8b version=0.8.4 max_model_len=32768 offline=no", NAN, 158656 / 8192.0, 0.3},
+    {"LMCache/LMCache#3430", "sim:profile=rtx4090",
+     "model=qwen3-8b version=0.21 max_model_len=16384 gpu_memory_utilization=0.9764 offline=no "
+     "cuda=1208",
+     NAN, 6.37, 0.05},
+};
+
+static void profiles_find_what_was_printed(void **state)
 {
     (void)state;
-    const struct {
-        const char *options;
-        double peak;
-    } table[] = {
-        {"model=llama-3.1-8b version=0.6.4 max_model_len=20000", 17.06 - 14.9888},
-        {"model=llama-3.1-8b version=0.6.4 max_model_len=29000", 17.98 - 14.9888},
-    };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (size_t i = 0; i < sizeof profiles / sizeof profiles[0]; i++) {
         struct run self = {0};
-        pass(&self, "sim:profile=rtx3090", table[i].options, "e.load, e.profile");
-        double gib = figure(&self, "peak activation") / GIB;
-        if (fabs(gib - table[i].peak) > 0.01)
-            fail_msg("%s: %.3f GiB, printed %.3f", table[i].options, gib, table[i].peak);
+        pass(&self, profiles[i].device, profiles[i].options, "e.load, e.profile");
+        double peak = figure(&self, "peak activation") / GIB;
+        double available = figure(&self, "available") / GIB;
+        if (fabs(peak - profiles[i].peak) > 0.0101)
+            fail_msg("%s: a peak of %.3f GiB, printed %.3f", profiles[i].source, peak,
+                     profiles[i].peak);
+        if (fabs(available - profiles[i].available) > profiles[i].allowed)
+            fail_msg("%s: %.3f GiB available, printed %.3f", profiles[i].source, available,
+                     profiles[i].available);
         twin_result_close(&self.result);
     }
+}
+
+/* vllm#40256: without sleep mode 3.17 GiB for the cache. */
+static void sleep_mode_changes_the_profile(void **state)
+{
+    (void)state;
     static const char quantised[] =
         "model=llama-3.1-70b quantization=int4 tensor_parallel=2 version=0.19.0 dtype=float16 "
         "kv_cache_dtype=fp8 max_model_len=36000 max_num_seqs=1 gpu_memory_utilization=0.97 "
@@ -248,10 +281,11 @@ static void sleeping_engines_keep_only_what_cannot_sleep(void **state)
     assert_true(level1->pinned_live_bytes >= loaded);
     assert_int_equal(level2->pinned_live_bytes, 0);
     assert_int_equal(level2->physical_bytes, level1->physical_bytes);
-    /* graphs, their driver memory, cuBLAS and the inputs stay */
+    /* graphs, their driver memory, streams, cuBLAS and the inputs stay */
     uint64_t stays = owner(&self, 1, "e/graphs") + owner(&self, 1, "e/graphs (driver)") +
                      owner(&self, 1, "e/libraries") + owner(&self, 1, "e/workspace") +
-                     owner(&self, 1, "e/inputs") + owner(&self, 1, "p/cached");
+                     owner(&self, 1, "e/inputs") + owner(&self, 1, "e/streams") +
+                     owner(&self, 1, "p/cached");
     assert_true(twin_residue(level1) - stays < 4 * AR_MIB);
     assert_int_equal(owner(&self, 1, "e/weights"), 0);
     assert_int_equal(owner(&self, 2, "e/kv cache"), 0);
@@ -467,7 +501,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_take_what_was_printed),
-        cmocka_unit_test(peaks_are_those_of_the_logs),
+        cmocka_unit_test(profiles_find_what_was_printed),
+        cmocka_unit_test(sleep_mode_changes_the_profile),
         cmocka_unit_test(the_cache_has_what_the_profile_leaves),
         cmocka_unit_test(sglang_sizes_its_cache),
         cmocka_unit_test(sleeping_engines_keep_only_what_cannot_sleep),

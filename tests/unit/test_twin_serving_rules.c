@@ -223,11 +223,51 @@ static void accounts_of_the_versions(void **state)
         {"0.6.4", 8 - 6 - 7}, /* the neighbour counts */
         {"0.8.5", 8 - 6 - 7},      {"0.8.5-v0", 8 - 4 - 2 - 0.5},
         {"0.9.0", 8 - 6 - 7},      {"0.9.1", 8 - 4 - 2 - 0.5},
-        {"0.11", 8 - 4 - 2 - 0.5}, {"0.21.0", 8 - 5 - 2 - 1}, /* graphs are estimated */
+        {"0.11", 8 - 4 - 2 - 0.5}, {"0.21.0", 8 - 4 - 2 - 0.5 - 1}, /* graphs are estimated */
+        {"0.27.1", 8 - 5 - 2 - 1},
     };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        profile.graphs_bytes = vllm_estimates_graphs(vllm(table[i].version)) ? AR_GIB : 0;
         within(table[i].version, vllm_available(vllm(table[i].version), 0.5, &profile) / GIB,
                table[i].gib, 1e-9);
+    }
+    within("0.20", vllm_utilization(vllm("0.20")), 0.9, 0);
+    within("0.21.0", vllm_utilization(vllm("0.21.0")), 0.92, 0);
+}
+
+static void graphs_are_estimated_from_two(void **state)
+{
+    (void)state;
+    const uint64_t mib = AR_MIB;
+    const struct vllm_graphs modes[] = {
+        {51, 120 * mib, 6 * mib}, {35, 90 * mib, 0}, {0, 500 * mib, mib}};
+    assert_int_equal(vllm_graphs_estimate(modes, 3), (120 + 50 * 6 + 34) * mib);
+    assert_int_equal(vllm_graphs_estimate(modes, 0), 0);
+}
+
+/* "Replace gpu_memory_utilization config with `--kv-cache-memory=151519866880` to fit into
+ * requested memory", with what is available and what the graphs took. */
+#define LLMD "llm-d/llm-d-benchmark config_explorer/empirical-vllm-memory-results.md"
+static const struct {
+    const char *source;
+    double available, graphs, bytes;
+} suggestions[] = {
+    {"github.com/vllm-project/vllm/pull/21489", 160.53 - 8.58 - 9.96 - 0.07, 0.65, 151519866880},
+    {LLMD, 50.28, 0.39, 53414341735},
+    {LLMD, 32.00, -0.42, 34644505703},
+    {LLMD, 51.38, -0.45, 55491753575},
+    {LLMD, 64.45, 0.10, 68930180199},
+};
+
+static void the_suggested_cache_is_what_was_printed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof suggestions / sizeof suggestions[0]; i++)
+        within(suggestions[i].source,
+               vllm_suggested(suggestions[i].available * GIB, suggestions[i].graphs * GIB) / GIB,
+               suggestions[i].bytes / GIB, 5 * ROUNDED);
+    assert_false(vllm_suggests(vllm("0.10.1")));
+    assert_true(vllm_suggests(vllm("0.10.2")));
 }
 
 static const struct {
@@ -563,6 +603,8 @@ int main(void)
         cmocka_unit_test(ranks_divide_the_model),
         cmocka_unit_test(the_rest_of_the_account_is_what_was_printed),
         cmocka_unit_test(accounts_of_the_versions),
+        cmocka_unit_test(graphs_are_estimated_from_two),
+        cmocka_unit_test(the_suggested_cache_is_what_was_printed),
         cmocka_unit_test(a_card_that_is_in_use_is_refused),
         cmocka_unit_test(blocks_are_those_of_the_logs),
         cmocka_unit_test(a_block_has_the_bytes_of_the_logs),

@@ -4,12 +4,14 @@
 
 #include "allocators/base/rng.h"
 #include "sim/twin/part.h"
+#include "sim/twin/rules/context.h"
 #include "sim/twin/rules/graphs.h"
 #include "sim/twin/rules/paged.h"
 #include "sim/twin/rules/sglang.h"
 #include "sim/twin/rules/vllm.h"
 
 enum engine_rules { ENGINE_VLLM, ENGINE_SGLANG };
+enum engine_answer { ENGINE_AUTO, ENGINE_YES, ENGINE_NO };
 
 struct engine_values {
     int rules, dtype, kv_cache_dtype, quantization;
@@ -22,7 +24,9 @@ struct engine_values {
     uint64_t max_model_len, max_num_seqs, max_num_batched_tokens, block_size;
     uint64_t chunked_prefill_size, cuda_graph_max_bs;
     bool enforce_eager, offline, enable_sleep_mode, weights_cpu_backup, graphs_sleep;
-    uint64_t activation, non_torch, update_bucket, seed;
+    bool top_k_top_p;
+    int estimate_graphs;
+    uint64_t activation, non_torch, cuda, update_bucket, seed;
 };
 
 #define ENGINE_LENGTHS 16 /* entries of a list of lengths */
@@ -49,6 +53,7 @@ struct engine {
 
     /* Settings whose defaults depend on the card; from engine_load on. */
     uint64_t max_requests, step_tokens;
+    double utilization;
     struct sglang_settings settings;
     struct graphs_sizes sizes;
     struct vllm_cache cache;
@@ -62,7 +67,7 @@ struct engine {
     struct twin_blocks weights, inputs, kv, graph_outputs;
     struct twin_block workspace, bucket;
     uint32_t graph_pool;
-    bool weights_asleep, kv_asleep;
+    bool weights_asleep, kv_asleep, streams;
 
     /* The present call of `generate`. */
     bool serving;
@@ -100,11 +105,12 @@ enum ar_status engine_generate(struct engine *self, uint64_t requests, bool *mor
 void engine_release_all(struct engine *self);
 
 /* One forward pass of `tokens` tokens, of which `rows` are sampled (0: none), in a pool: its
- * requests are made and freed. `graphed`: the layers run in a graph and request nothing. */
+ * requests are made and freed. `graphed`: the layers run in a graph and request nothing. `sorts`:
+ * for top-k or top-p. */
 struct engine_pass {
     uint64_t tokens, rows;
     uint32_t pool;
-    bool graphed;
+    bool graphed, sorts;
 };
 void engine_forward(struct engine *self, const struct engine_pass *pass);
 /* The peak of the bytes that it requests. */

@@ -3,8 +3,8 @@
  * sampler. All layers of a kind request the same sizes, so the first two of each kind are enough:
  * later ones get the same blocks again.
  *
- * What torch.compile plans, workspaces of attention kernels and of sorts are left out. So the peak
- * is an estimate; the option `activation` sets it to what a log of the engine prints. */
+ * What torch.compile plans and workspaces of attention kernels are left out. So a peak in the
+ * layers is an estimate; the option `activation` sets it to what a log of the engine prints. */
 #include <string.h>
 
 #include "sim/twin/parts/engine.h"
@@ -127,7 +127,7 @@ static struct twin_block feed_forward(struct pass *pass, uint64_t tokens, bool d
     return reduced(pass, out);
 }
 
-static void layers(struct pass *pass, uint64_t tokens)
+static struct twin_block layers(struct pass *pass, uint64_t tokens)
 {
     const struct llm *model = &pass->self->model;
     uint64_t bytes = tokens * model->hidden * pass->self->rank.value_bytes;
@@ -146,7 +146,7 @@ static void layers(struct pass *pass, uint64_t tokens)
         hidden = out;
     }
     drop(pass, &residual);
-    drop(pass, &hidden);
+    return hidden;
 }
 
 /* torch.sort of rows of float32 with their indices: beside the two results a copy of the indices,
@@ -162,26 +162,43 @@ static void sorted(struct pass *pass, uint64_t values, struct twin_block out[2])
     drop(pass, &copy);
 }
 
-/* Logits of the sampled rows: 16 bits, gathered from all ranks, as float32, and sorted for top-k
- * and top-p (v1/sample/ops/topk_topp_sampler.py, V0's Sampler). vLLM from 0.17 on has a kernel that
- * does not sort (vllm#33538): probabilities and random numbers are the most that lives then. */
-static void sample(struct pass *pass, uint64_t rows)
+/* vLLM from 0.17 on has a kernel for top-k and top-p that does not sort, for 8 rows or more
+ * (vllm#33538); a row of the vocabulary for each multiprocessor. */
+#define PROGRAMS 132
+
+static bool sorts(const struct pass *pass, const struct engine_pass *what)
 {
-    const struct engine *self = pass->self;
+    const struct vllm_version *version = &pass->self->vllm;
+    bool kernel = version->v1 && version->minor >= 17 && what->rows >= 8;
+    return what->sorts && engine_is_vllm(pass->self) && !kernel;
+}
+
+/* Logits of the sampled rows: 16 bits, gathered from all ranks, and float32; sorted for top-k and
+ * top-p, or their softmax and random numbers (v1/sample/ops/topk_topp_sampler.py, V0's Sampler).
+ * With the sort they are 9.5 times the float32 logits, which seven peaks in logs confirm within
+ * 0.01 GiB. */
+static void sample(struct pass *pass, const struct engine_pass *what)
+{
     const struct llm *model = &pass->self->model;
     const struct llm_rank *rank = &pass->self->rank;
-    uint64_t values = rows * model->vocabulary;
-    struct twin_block blocks[6];
+    uint64_t values = what->rows * model->vocabulary;
+    struct twin_block blocks[9], part = {0};
     size_t count = 0;
-    blocks[count++] = make(pass, rows * model->hidden * rank->value_bytes, "sampled");
+    for (unsigned i = 0; i < 2; i++)
+        blocks[count++] = make(pass, what->rows * model->hidden * rank->value_bytes, "sampled");
     if (rank->tensor_parallel > 1)
-        blocks[count++] = make(pass, values / rank->tensor_parallel * rank->value_bytes, "lm_head");
+        part = make(pass, values / rank->tensor_parallel * rank->value_bytes, "lm_head");
     blocks[count++] = make(pass, values * rank->value_bytes, "logits");
+    if (part.bytes)
+        drop(pass, &part);
     blocks[count++] = make(pass, values * 4, "logits float32");
-    if (engine_is_vllm(self) && !(self->vllm.v1 && self->vllm.minor >= 17)) {
+    if (sorts(pass, what)) {
         sorted(pass, values, &blocks[count]);
         count += 2;
     } else {
+        uint64_t programs = what->rows < PROGRAMS ? what->rows : PROGRAMS;
+        if (what->sorts)
+            blocks[count++] = make(pass, programs * model->vocabulary * 4, "top-k and top-p");
         blocks[count++] = make(pass, values * 4, "probabilities");
         blocks[count++] = make(pass, values * 4, "exponential");
     }
@@ -200,11 +217,14 @@ static void forward(struct pass *pass, const struct engine_pass *what)
         drop(pass, &block);
         return;
     }
+    struct twin_block hidden = {0};
     if (!what->graphed && what->tokens)
-        layers(pass, what->tokens);
+        hidden = layers(pass, what->tokens);
     bool last = pass->self->rank.stage + 1 == pass->self->rank.pipeline_parallel;
     if (what->rows && last)
-        sample(pass, what->rows);
+        sample(pass, what);
+    if (hidden.bytes)
+        drop(pass, &hidden);
 }
 
 void engine_forward(struct engine *self, const struct engine_pass *what)

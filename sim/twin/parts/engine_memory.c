@@ -59,6 +59,9 @@ static void settle(struct engine *self, uint64_t total_bytes)
     bool a100 = strncmp(twin_card_name(&self->base), "a100", 4) == 0;
     self->max_requests = values->max_num_seqs;
     if (engine_is_vllm(self)) {
+        self->utilization = values->gpu_memory_utilization;
+        if (self->utilization <= 0)
+            self->utilization = vllm_utilization(self->vllm);
         if (!self->max_requests)
             self->max_requests = vllm_max_seqs(self->vllm, total_bytes, a100);
         self->step_tokens = values->max_num_batched_tokens;
@@ -169,7 +172,7 @@ enum ar_status engine_load(struct engine *self, struct ar_error *error)
     struct twin_pool_state start = twin_pool_state(&self->base);
     self->reserved_start = start.reserved_bytes;
     settle(self, total_bytes);
-    double utilization = values->gpu_memory_utilization;
+    double utilization = self->utilization;
     if (engine_is_vllm(self) && !values->kv_cache_memory &&
         !vllm_starts(self->vllm, utilization, total_bytes, self->free_start))
         return twin_refuse(&self->base, error,
@@ -201,33 +204,80 @@ static uint32_t compute_of(const char *card)
                : 80;
 }
 
-/* The first product makes cuBLAS load itself, and its workspace in the pool. */
+static uint64_t first_streams(struct engine *self)
+{
+    uint64_t bytes = self->streams ? 0 : context_torch_bytes(CONTEXT_STREAMS);
+    if (bytes)
+        twin_outside(&self->base, twin_owner(&self->base, "streams"), bytes);
+    self->streams = true;
+    return bytes;
+}
+
+/* The first product makes cuBLAS load itself, and its workspace in the pool. vLLM V1 has streams
+ * before it from 0.11 on: logs have 0.07 GiB outside of torch in 0.10.2, then 0.13. */
 static void first_product(struct engine *self)
 {
     if (self->workspace.held)
         return;
+    if (engine_is_vllm(self) && self->vllm.v1 && self->vllm.minor >= 11)
+        first_streams(self);
     uint64_t outside = engine_values(self)->non_torch;
     twin_outside(&self->base, twin_owner(&self->base, "libraries"), outside);
     uint64_t bytes = context_cublas_workspace_bytes(compute_of(twin_card_name(&self->base)));
     twin_alloc_for(&self->base, bytes, "workspace", &self->workspace);
 }
 
-/* The memory that profile_cudagraph_memory finds, before the cache is there. */
+/* Sizes of which vLLM V1 also has one graph of all layers, from 0.11 on: those that decode. V0 and
+ * SGLang have only such. */
+static size_t whole_sizes(const struct engine *self)
+{
+    size_t count = 0;
+    if (!engine_is_vllm(self) || !self->vllm.v1)
+        return self->sizes.count;
+    while (self->vllm.minor >= 11 && count < self->sizes.count &&
+           self->sizes.at[count] <= self->max_requests)
+        count++;
+    return count;
+}
+
+/* What the driver takes for the graphs of so many sizes: V1 has one between each two attention
+ * kernels ("pieces"). */
+static uint64_t driver_bytes(const struct engine *self, size_t pieces, size_t whole)
+{
+    uint32_t layers = (uint32_t)llm_stage_layers(&self->model, &self->rank);
+    uint32_t ranks = (uint32_t)self->rank.tensor_parallel;
+    struct graphs_shape piece = graphs_piecewise(layers, ranks), all = graphs_full(layers, ranks);
+    return graphs_driver_bytes((uint32_t)engine_values(self)->cuda,
+                               pieces * piece.graphs + whole * all.graphs,
+                               pieces * piece.kernels + whole * all.kernels);
+}
+
+static uint64_t pool_of_size(struct engine *self, size_t size)
+{
+    struct engine_pass pass = {.tokens = self->sizes.at[size]};
+    return engine_forward_bytes(self, &pass);
+}
+
 static uint64_t graphs_estimate(struct engine *self)
 {
-    if (!vllm_estimates_graphs(self->vllm) || !self->sizes.count)
+    int given = engine_values(self)->estimate_graphs;
+    size_t count = self->sizes.count, whole = whole_sizes(self);
+    if (!count || (given ? given == ENGINE_NO : !vllm_estimates_graphs(self->vllm)))
         return 0;
-    struct engine_pass pass = {.tokens = self->sizes.at[self->sizes.count - 1]};
-    uint32_t layers = (uint32_t)llm_stage_layers(&self->model, &self->rank);
-    struct graphs_shape shape = graphs_piecewise(layers, (uint32_t)self->rank.tensor_parallel);
-    return engine_forward_bytes(self, &pass) +
-           graphs_driver_bytes(0, self->sizes.count * shape.graphs,
-                               self->sizes.count * shape.kernels);
+    uint64_t one = driver_bytes(self, 1, 0), two = driver_bytes(self, 2, 0);
+    struct vllm_graphs modes[] = {
+        {.count = count,
+         .first_bytes = pool_of_size(self, count - 1) + one,
+         .second_bytes = two - one},
+        {.count = whole, .second_bytes = driver_bytes(self, 2, 2) - driver_bytes(self, 2, 1)},
+    };
+    if (whole)
+        modes[1].first_bytes = pool_of_size(self, whole - 1) + driver_bytes(self, 2, 1) - two;
+    return vllm_graphs_estimate(modes, 2);
 }
 
 static void profile_vllm(struct engine *self)
 {
-    const struct engine_values *values = engine_values(self);
     struct vllm_profile profile = {.free_start = self->free_start,
                                    .reserved_start = self->reserved_start,
                                    .weights_bytes = self->weights_allocated};
@@ -236,7 +286,7 @@ static void profile_vllm(struct engine *self)
     profile.allocated_before = twin_pool_state(&self->base).allocated_bytes;
     first_product(self);
     uint64_t rows = self->max_requests < self->step_tokens ? self->max_requests : self->step_tokens;
-    struct engine_pass pass = {.tokens = self->step_tokens, .rows = rows};
+    struct engine_pass pass = {.tokens = self->step_tokens, .rows = rows, .sorts = true};
     engine_forward(self, &pass);
     twin_sync(&self->base);
     if (vllm_account_of(self->vllm) == VLLM_FREE_DROP) {
@@ -251,15 +301,17 @@ static void profile_vllm(struct engine *self)
     profile.reserved_after = after.reserved_bytes;
     profile.allocated_after = after.allocated_bytes;
     profile.graphs_bytes = graphs_estimate(self);
-    self->available = vllm_available(self->vllm, values->gpu_memory_utilization, &profile);
+    self->available = vllm_available(self->vllm, self->utilization, &profile);
     double peak = (double)profile.peak_bytes - (double)profile.allocated_before;
     twin_figure(&self->base, "peak activation", peak);
+    if (profile.graphs_bytes)
+        twin_figure(&self->base, "estimate of graphs", (double)profile.graphs_bytes);
     twin_say(&self->base,
-             "%.2f GiB x %g = %.2f GiB: weights %.2f, peak of activations %.2f, for the cache "
-             "%.2f GiB",
-             GIB(profile.total_bytes), values->gpu_memory_utilization,
-             GIB(profile.total_bytes) * values->gpu_memory_utilization,
-             GIB(self->weights_allocated), GIB(peak), GIB(self->available));
+             "%.2f GiB x %g = %.2f GiB: weights %.2f, peak of activations %.2f, estimate of graphs "
+             "%.2f, for the cache %.2f GiB",
+             GIB(profile.total_bytes), self->utilization,
+             GIB(profile.total_bytes) * self->utilization, GIB(self->weights_allocated), GIB(peak),
+             GIB(profile.graphs_bytes), GIB(self->available));
 }
 
 enum ar_status engine_profile(struct engine *self, struct ar_error *error)
@@ -378,23 +430,6 @@ enum ar_status engine_allocate(struct engine *self, struct ar_error *error)
 
 /* ---- CUDA graphs ---- */
 
-/* Executable graphs and kernels of all sizes: vLLM V1 has a graph between each two attention
- * kernels, from 0.11 on also whole ones for sizes that decode. */
-static uint64_t driver_bytes(const struct engine *self)
-{
-    uint32_t layers = (uint32_t)llm_stage_layers(&self->model, &self->rank);
-    uint32_t ranks = (uint32_t)self->rank.tensor_parallel;
-    struct graphs_shape full = graphs_full(layers, ranks), pieces = graphs_piecewise(layers, ranks);
-    uint64_t graphs = 0, kernels = 0;
-    bool v1 = engine_is_vllm(self) && self->vllm.v1;
-    for (size_t i = 0; i < self->sizes.count; i++) {
-        bool whole = !v1 || (self->vllm.minor >= 11 && self->sizes.at[i] <= self->max_requests);
-        graphs += (v1 ? pieces.graphs : 0) + (whole ? full.graphs : 0);
-        kernels += (v1 ? pieces.kernels : 0) + (whole ? full.kernels : 0);
-    }
-    return graphs ? graphs_driver_bytes(0, graphs, kernels) : 0;
-}
-
 enum ar_status engine_capture(struct engine *self, struct ar_error *error)
 {
     if (!self->loaded)
@@ -428,18 +463,27 @@ enum ar_status engine_capture(struct engine *self, struct ar_error *error)
                                    .pool = self->graph_pool});
     }
     end(self, open);
-    uint64_t outside = driver_bytes(self);
+    bool v1 = engine_is_vllm(self) && self->vllm.v1;
+    uint64_t outside = driver_bytes(self, v1 ? self->sizes.count : 0, whole_sizes(self));
     twin_outside(&self->base, twin_owner(&self->base, "graphs (driver)"), outside);
     uint64_t pool =
         twin_pool_state(&self->base).reserved_bytes - (common > before ? common : before);
-    if (engine_is_vllm(self) && self->vllm.v1) /* the sampler's tensors, after the capture */
+    if (v1) /* the sampler's tensors, after the capture */
         engine_forward(self, &(struct engine_pass){.tokens = self->max_requests,
                                                    .rows = self->max_requests,
-                                                   .graphed = true});
+                                                   .graphed = true,
+                                                   .sorts = true});
     self->captured = true;
-    twin_figure(&self->base, "graphs", (double)(pool + outside));
+    uint64_t streams = first_streams(self);
+    twin_figure(&self->base, "graphs", (double)(pool + outside + streams));
     twin_say(&self->base, "graphs of %zu sizes take %.2f GiB in their pool and %.2f GiB outside",
-             self->sizes.count, GIB(pool), GIB(outside));
+             self->sizes.count, GIB(pool), GIB(outside + streams));
+    if (engine_is_vllm(self) && vllm_suggests(self->vllm) && self->profiled &&
+        !engine_values(self)->kv_cache_memory) {
+        double suggested = vllm_suggested(self->available, (double)(pool + outside + streams));
+        twin_figure(&self->base, "suggested cache", suggested);
+        twin_say(&self->base, "vLLM would suggest kv_cache_memory=%.0f", suggested);
+    }
     return AR_OK;
 }
 

@@ -54,8 +54,10 @@ static bool graphed(const struct engine *self, const struct paged_step *step)
 
 static void serve(struct engine *self, const struct paged_step *step)
 {
-    struct engine_pass pass = {
-        .tokens = step->tokens, .rows = step->rows, .graphed = graphed(self, step)};
+    struct engine_pass pass = {.tokens = step->tokens,
+                               .rows = step->rows,
+                               .graphed = graphed(self, step),
+                               .sorts = engine_values(self)->top_k_top_p};
     engine_forward(self, &pass);
     /* A step reads the weights and the keys and values of its requests. */
     uint64_t read = self->weights_allocated +

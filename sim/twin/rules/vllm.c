@@ -58,7 +58,7 @@ enum ar_status vllm_version_read(const char *text, struct vllm_version *version,
 enum vllm_account vllm_account_of(struct vllm_version version)
 {
     if (version.v1) {
-        if (at_least(version, 21, 0))
+        if (at_least(version, 26, 0))
             return VLLM_CONSUMED;
         return at_least(version, 9, 1) ? VLLM_PARTS : VLLM_TORCH_PEAK;
     }
@@ -98,8 +98,13 @@ double vllm_available(struct vllm_version version, double utilization,
                       const struct vllm_profile *profile)
 {
     double requested = (double)profile->total_bytes * utilization;
-    double graphs = vllm_estimates_graphs(version) ? (double)profile->graphs_bytes : 0;
-    return requested - used_by_others(vllm_account_of(version), profile) - graphs;
+    return requested - used_by_others(vllm_account_of(version), profile) -
+           (double)profile->graphs_bytes;
+}
+
+double vllm_utilization(struct vllm_version version)
+{
+    return at_least(version, 21, 0) ? 0.92 : 0.9;
 }
 
 bool vllm_estimates_graphs(struct vllm_version version)
@@ -115,6 +120,29 @@ bool vllm_weights_sleep(struct vllm_version version)
 bool vllm_sleep_trims(struct vllm_version version)
 {
     return at_least(version, 8, 0);
+}
+
+uint64_t vllm_graphs_estimate(const struct vllm_graphs *modes, size_t count)
+{
+    uint64_t first = 0, others = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!modes[i].count)
+            continue;
+        uint64_t each = modes[i].second_bytes > AR_MIB ? modes[i].second_bytes : AR_MIB;
+        first = modes[i].first_bytes > first ? modes[i].first_bytes : first;
+        others += each * (modes[i].count - 1);
+    }
+    return first + others;
+}
+
+bool vllm_suggests(struct vllm_version version)
+{
+    return version.v1 && at_least(version, 10, 2);
+}
+
+double vllm_suggested(double available, double graphs_bytes)
+{
+    return available - graphs_bytes - 150.0 * (double)AR_MIB;
 }
 
 bool vllm_starts(struct vllm_version version, double utilization, uint64_t total_bytes,

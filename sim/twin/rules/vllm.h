@@ -29,8 +29,9 @@ enum vllm_account {
     /* V0 from 0.6.5, V1 from 0.9.1: weights, the rise of torch's peak in the run, and the rise of
      * memory that torch has not reserved. utils memory_profiling. */
     VLLM_PARTS,
-    /* V1 from 0.21 on: the drop of free memory, and the peak above what is allocated after the run.
-     * utils/mem_utils.py, memory_profiling, in main of 2026; the first release is not certain. */
+    /* V1 from 0.26 on: the drop of free memory, and the peak above what is allocated after the run.
+     * utils/mem_utils.py, memory_profiling, from vllm#49208 on (July 2026). 0.27.1 prints "consumed
+     * memory"; that 0.26 has it already follows from dates only. */
     VLLM_CONSUMED,
 };
 enum vllm_account vllm_account_of(struct vllm_version version);
@@ -45,16 +46,34 @@ struct vllm_profile {
     uint64_t allocated_before;               /* by torch, before the run */
     uint64_t peak_bytes;                     /* that torch had allocated in the run */
     uint64_t allocated_after;
-    uint64_t graphs_bytes; /* the estimate of vllm_estimates_graphs */
+    uint64_t graphs_bytes; /* vllm_graphs_estimate; 0: not estimated */
 };
 
 /* Bytes for the key-value cache; negative: there is no room. */
 double vllm_available(struct vllm_version version, double utilization,
                       const struct vllm_profile *profile);
 
+/* gpu_memory_utilization by default: 0.9, from 0.21 on 0.92 (vllm#38284). */
+double vllm_utilization(struct vllm_version version);
+
 /* Whether the memory of CUDA graphs is estimated and taken off (VLLM_MEMORY_PROFILER_ESTIMATE_
- * CUDAGRAPHS is on by default): from 0.21 on. Before, graphs come on top of the utilization. */
+ * CUDAGRAPHS is on by default): from 0.21 on. Before, graphs come on top of the utilization. Model
+ * runner V2, which dense models have in later releases, had no estimate at first (vllm#49224). */
 bool vllm_estimates_graphs(struct vllm_version version);
+
+/* That estimate: of each mode (FULL, PIECEWISE) the two largest graphs are captured; the second
+ * stands for all others, with 1 MiB at least. More than they take where graphs use the pool again
+ * (vllm#45178). gpu_model_runner.py, profile_cudagraph_memory. */
+struct vllm_graphs {
+    uint64_t count, first_bytes, second_bytes;
+};
+uint64_t vllm_graphs_estimate(const struct vllm_graphs *modes, size_t count);
+
+/* The bytes that vLLM suggests for --kv-cache-memory after the capture, so that the utilization is
+ * kept: V1 from 0.10.2 on (vllm#21489), compile_or_warm_up_model in gpu_worker.py. It takes graphs
+ * off a second time where they were estimated (vllm#57936). */
+double vllm_suggested(double available, double graphs_bytes);
+bool vllm_suggests(struct vllm_version version);
 
 /* Sleep mode. From 0.14 to 0.16 weights are loaded outside of the pool that sleeps, because of
  * `with A and B` in gpu_worker.py, load_model (vllm#32714, vllm#32947). Before 0.8 the cache of
