@@ -142,7 +142,8 @@ enum ar_status regions_begin(struct regions *self, const struct twin_region *reg
 {
     uint32_t known = region->kind == TWIN_REGION_POOL ? 0 : find_kind(self, region);
     if (!known) {
-        struct regions_kind kind = {.kind = region->kind, .backup = region->backup};
+        struct regions_kind kind = {
+            .kind = region->kind, .backup = region->backup, .keeps_empty = region->keeps_empty};
         kind.pool = region->kind == TWIN_REGION_PRELOAD ? 0 : new_pool;
         snprintf(kind.tag, sizeof kind.tag, "%s", region->tag);
         if (!AR_ARRAY_ADD(self->kinds, self->kind_count, self->kind_room, kind))

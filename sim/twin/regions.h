@@ -21,7 +21,7 @@
 struct regions_kind {
     enum twin_region_kind kind;
     char tag[48];
-    bool backup;
+    bool backup, keeps_empty;
     uint32_t pool; /* 0: none */
 };
 

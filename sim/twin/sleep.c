@@ -175,7 +175,8 @@ void twin_region_end(struct twin_part *self)
     if (!process || !process->regions.open)
         return;
     struct regions *regions = &process->regions;
-    if (regions->kinds[regions->open - 1].kind == TWIN_REGION_POOL) {
+    const struct regions_kind *kind = &regions->kinds[regions->open - 1];
+    if (kind->kind == TWIN_REGION_POOL && !kind->keeps_empty) {
         wait_for_work(process);
         drop_empty(process);
     }

@@ -69,7 +69,7 @@ static uint32_t stream_of(const struct player *self, uint32_t stream)
 
 static uint32_t pool_of(struct player *self, const struct trace_attributes *keys)
 {
-    if (!keys->pool)
+    if (!keys->pool || (keys->pool < 64 && self->region_pools >> keys->pool & 1))
         return 0;
     uint32_t *pools =
         ar_array_reach(self->pools, &self->pool_count, keys->pool, sizeof *self->pools);
@@ -128,7 +128,7 @@ static void ask(struct player *self, struct player_block *block, uint64_t alignm
 {
     const struct twin_request request = {
         .bytes = block->block.bytes,
-        .owner = self->owners[block->purpose],
+        .owner = self->owner_of ? self->owner_of[block->id] : self->owners[block->purpose],
         .tag = block->tag,
         .stream = block->stream,
         .pool = block->pool,
@@ -219,7 +219,7 @@ static void on_other(struct player *self, const struct trace_event *event)
     }
 }
 
-static enum ar_status play(struct player *self, const struct trace_event *event,
+enum ar_status player_play(struct player *self, const struct trace_event *event,
                            struct ar_error *error)
 {
     switch (event->kind) {
@@ -397,7 +397,7 @@ enum ar_status player_load(struct player *self, struct ar_error *error)
         if (status != AR_OK || !event)
             break;
         self->in_step = true;
-        status = play(self, event, error);
+        status = player_play(self, event, error);
     }
     return status;
 }
@@ -429,7 +429,7 @@ enum ar_status player_step(struct player *self, uint64_t events, bool *more, str
         *more = event && !ends_step(event);
         self->in_step = *more;
         if (*more)
-            status = play(self, event, error);
+            status = player_play(self, event, error);
         else if (event)
             self->step++;
         if (status != AR_OK)

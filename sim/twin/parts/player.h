@@ -61,6 +61,9 @@ struct player {
     size_t stream_count, pool_count;
     bool ended;   /* the pass */
     bool in_step; /* events of a step were played and not its end */
+    /* Of a caller that plays events itself (player_play): */
+    const uint32_t *owner_of; /* by id; NULL: by purpose */
+    uint64_t region_pools;    /* a bit for each pool of the workload that is an open region's */
 };
 
 /* In create. Takes over the source, also if it fails. */
@@ -77,6 +80,9 @@ enum ar_status player_step(struct player *self, uint64_t events, bool *more,
  * INVALID: the rest of the workload has no such mark. */
 enum ar_status player_to_mark(struct player *self, const char *label, uint64_t events, bool *more,
                               struct ar_error *error) AR_STATUS_CHECKED;
+/* Plays one event of the workload, whose slot may be any number that is the block's alone. */
+enum ar_status player_play(struct player *self, const struct trace_event *event,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 /* Frees all blocks. The next step is the first one of a new pass. */
 enum ar_status player_reset(struct player *self, struct ar_error *error) AR_STATUS_CHECKED;
 

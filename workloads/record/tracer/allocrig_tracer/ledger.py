@@ -9,6 +9,8 @@ import threading
 import weakref
 from collections import Counter
 
+from .trace_file import text_of
+
 
 def rounded(size):
     """Bytes that PyTorch's allocator counts as allocated for a request: multiples of 512."""
@@ -122,6 +124,11 @@ class Ledger:
         if not self.closed:
             self.steps += 1
             self.trace.event("m", "step")
+
+    def mark(self, label):
+        """A mark of the program: torch.cuda.nvtx.mark."""
+        if not self.closed:
+            self.trace.event("m", text_of(str(label)))
 
     def close(self):
         """No event follows: what the interpreter destroys at its end is not a free of the program."""
