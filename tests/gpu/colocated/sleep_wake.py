@@ -333,6 +333,7 @@ class Run:
             row["host"] = {k: host[k] for k in keys if k in host}
         self.rows.append(row)
         self.history.mark(phase)
+        torch.cuda.nvtx.mark(phase.replace(" ", "-"))
         torch.cuda.reset_peak_memory_stats()
 
     def phase(self, name, function, *arguments):
