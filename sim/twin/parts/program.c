@@ -5,10 +5,10 @@
  *    of one scenario can have one trace: [program actor] plays "actor.train" as `play train`. The
  *    n-th `play train` plays the n-th section of that name.
  * 2. A section's requests and frees are the program's. Blocks keep their identity: a block that a
- *    section frees is the one that another section has requested. A block that is freed in a section
- *    that is no part's stays.
- * 3. MemPools of the trace become regions that can sleep, in the order of their first requests, with
- *    the tags of the option `regions`. Others are private pools.
+ *    section frees is the one that another section has requested. A block that is freed in a
+ *    section that is no part's stays.
+ * 3. MemPools of the trace become regions that can sleep, in the order of their first requests,
+ *    with the tags of the option `regions`. Others are private pools.
  * 4. The owner of a block is the section that requests it; `temporary` if the section frees it too.
  *
  * allocrig trace writes such traces: torch.cuda.nvtx.mark("actor.train") is a mark. */

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Runs the programs of this folder on one card or two: record_all.py OUT SECONDS CARDS GROUP..
 
-Groups: sleep, sleep_b, graphs, long, moe, or a part of a job's name with a dot in it. OUT/recordings.tar has all files, OUT/log.txt what
-they printed; the tar is written again whenever a job ends. All processes import PyTorch at once. Jobs of sleep and
-graphs then have card 0 to themselves, one after the other, because they measure the free memory of the card. The
-others run together: with two cards, those of long under the default settings on card 1 from the start; all others on
-card 0 in the end, ten at a time.
+Groups: sleep, sleep_b, graphs, long, moe, or a part of a job's name with a dot in it. OUT/recordings.tar has all files,
+OUT/log.txt what they printed; the tar is written again whenever a job ends. All processes import PyTorch at once. Jobs
+of sleep and graphs then have card 0 to themselves, one after the other, because they measure the free memory of the
+card. The others run together: with two cards, those of long under the default settings on card 1 from the start; all
+others on card 0 in the end, ten at a time.
 """
 
 import os

@@ -161,7 +161,8 @@ class Rollout:
 
     def __init__(self, options, sleeping):
         self.options, self.sleeping = options, sleeping
-        self.graphs, self.outputs, self.pool, self.cache, self.experience = {}, {}, None, [], []
+        self.graphs, self.outputs, self.pool = {}, {}, None
+        self.cache, self.buffers, self.experience = [], [], []
 
     def load(self):
         def make():
@@ -185,6 +186,7 @@ class Rollout:
             torch.zeros(MOST, dtype=torch.long, device="cuda") for _ in range(4)
         )
         self.table = torch.zeros(MOST, PAGES, dtype=torch.long, device="cuda")
+        self.buffers = [self.tokens, self.positions, self.slots, self.lengths, self.table]
 
     def store(self, layer, slots, k, v):
         if self.cache:
@@ -301,7 +303,7 @@ class Rollout:
         return {
             "rollout/weights": list(self.model.parameters()),
             "rollout/kv cache": self.cache,
-            "rollout/buffers": [self.tokens, self.positions, self.slots, self.lengths, self.table] if self.cache else [],
+            "rollout/buffers": self.buffers,
             "rollout/graph outputs": list(self.outputs.values()),
             "rollout/experience": self.experience,
         }
@@ -333,7 +335,8 @@ class Run:
             row["host"] = {k: host[k] for k in keys if k in host}
         self.rows.append(row)
         self.history.mark(phase)
-        torch.cuda.nvtx.mark(phase.replace(" ", "-"))
+        name = phase.replace(" ", "-")
+        torch.cuda.nvtx.mark(name if "." in name or name == "empty_cache" else f"rollout.{name}")
         torch.cuda.reset_peak_memory_stats()
 
     def phase(self, name, function, *arguments):

@@ -1,13 +1,15 @@
 /* Device memory that can sleep: a pluggable allocator for torch.cuda.MemPool.
  *
- * A segment is a reserved range of addresses with one physical allocation mapped to it. To sleep, its physical memory
- * is unmapped and released and the range stays reserved; to wake, new physical memory is mapped to the same range. The
- * caller copies the contents before and after. This is what vLLM's CuMemAllocator does (0.11, csrc/cumem_allocator.cpp
- * and vllm/device_allocator/cumem.py), with its properties of the physical memory and its rounding.
+ * A segment is a reserved range of addresses with one physical allocation mapped to it. To sleep,
+ * its physical memory is unmapped and released and the range stays reserved; to wake, new physical
+ * memory is mapped to the same range. The caller copies the contents before and after. This is what
+ * vLLM's CuMemAllocator does (0.11, csrc/cumem_allocator.cpp and vllm/device_allocator/cumem.py),
+ * with its properties of the physical memory and its rounding.
  *
  *     gcc -O2 -shared -fPIC -I$CUDA_HOME/include sleeping_memory.c -o sleeping_memory.so -lcuda
  *
- * Numbers of segments are in the order in which they were made. All functions may be called with Python's lock only. */
+ * Numbers of segments are in the order in which they were made. All functions may be called with
+ * Python's lock only. */
 #include <cuda.h>
 #include <stdint.h>
 #include <stdio.h>
