@@ -459,7 +459,7 @@ enum ar_status player_to_mark(struct player *self, const char *label, uint64_t e
         if (event->kind == TRACE_MARK)
             *more = strcmp(trace_text_of(self->source, event->value), label) != 0;
         else
-            status = play(self, event, error);
+            status = player_play(self, event, error);
         if (status != AR_OK)
             return status;
     }
