@@ -402,41 +402,65 @@ enum ar_status player_load(struct player *self, struct ar_error *error)
     return status;
 }
 
-/* The next event of a step; NULL at the end of the workload. */
-static enum ar_status step_event(struct player *self, const struct trace_event **event,
-                                 struct ar_error *error)
+/* Begins a step: the one that follows, or that of a new pass. */
+static enum ar_status begin_step(struct player *self, struct ar_error *error)
 {
     enum ar_status status = AR_OK;
-    if (!self->in_step && (self->ended || (self->steps && self->step >= self->steps)))
+    if (self->ended || (self->steps && self->step >= self->steps))
         status = begin_again(self, error);
-    if (status == AR_OK)
-        status = next_event(self, event, error);
-    if (status != AR_OK || *event || self->in_step)
+    if (status == AR_OK && !self->count)
+        status = trace_next(self->source, &self->events, &self->count, error);
+    if (status != AR_OK || self->count)
         return status;
     /* The workload ended with its last step. */
     status = begin_again(self, error);
-    return status == AR_OK ? next_event(self, event, error) : status;
+    return status == AR_OK && !self->count
+               ? trace_next(self->source, &self->events, &self->count, error)
+               : status;
+}
+
+/* Plays up to `most` of the events that were pulled, and the end of the step. */
+static enum ar_status play_span(struct player *self, size_t most, bool *more,
+                                struct ar_error *error)
+{
+    const struct trace_event *event = self->events, *end = event + most;
+    enum ar_status status = AR_OK;
+    for (; event != end && *more && status == AR_OK; event++) {
+        bool completes = event->kind == TRACE_FREE_COMPLETED && !(event->flags & TRACE_WHOLE);
+        if (completes || event->kind >= TRACE_TIME)
+            continue;
+        if (ends_step(event))
+            *more = false;
+        else
+            status = player_play(self, event, error);
+    }
+    size_t played = (size_t)(event - self->events);
+    self->events = event;
+    self->count -= played;
+    self->played += played;
+    return status;
 }
 
 enum ar_status player_step(struct player *self, uint64_t events, bool *more, struct ar_error *error)
 {
+    enum ar_status status = self->in_step ? AR_OK : begin_step(self, error);
     *more = true;
-    for (uint64_t i = 0; i < events && *more && !twin_over(self->part); i++) {
-        const struct trace_event *event = NULL;
-        enum ar_status status = step_event(self, &event, error);
+    while (status == AR_OK && *more && events && !twin_over(self->part)) {
+        if (!self->count)
+            status = trace_next(self->source, &self->events, &self->count, error);
         if (status != AR_OK)
-            return status;
-        *more = event && !ends_step(event);
-        self->in_step = *more;
-        if (*more)
-            status = player_play(self, event, error);
-        else if (event)
-            self->step++;
-        if (status != AR_OK)
-            return status;
+            break;
+        self->ended = !self->count;
+        *more = !self->ended;
+        size_t most = self->count < events ? self->count : (size_t)events;
+        events -= most;
+        status = play_span(self, most, more, error);
     }
-    if (!*more)
-        twin_step(self->part);
+    self->in_step = *more;
+    if (status != AR_OK || *more)
+        return status;
+    self->step += !self->ended;
+    twin_step(self->part);
     return AR_OK;
 }
 
