@@ -243,8 +243,7 @@ static void record_cards(struct twin_run *run)
         state->peak_amounts = amounts_high(run, card);
         begin_high(run, card);
     }
-    unsigned cards = run->scenario->cards ? run->scenario->cards : 1;
-    for (unsigned i = 0; i < cards; i++)
+    for (unsigned i = 0; i < twin_card_count(run->scenario); i++)
         if (!AR_ARRAY_ADD(run->card_states, run->card_state_count, run->card_state_room,
                           states[run->shown_as[i]]))
             twin_no_memory(run);

@@ -126,6 +126,16 @@ enum ar_status twin_no_memory(struct twin_run *run);
 /* Whether empty_cache inside of use_mem_pool releases the common pool: by PyTorch's release. */
 bool twin_trims_in_pool(const struct twin_process *process);
 
+static inline unsigned twin_card_count(const struct twin_scenario *scenario)
+{
+    return scenario->cards ? scenario->cards : 1;
+}
+
+/* ---- open.c ---- */
+
+/* Checks the scenario, and makes the ranks that are computed with their parts. */
+enum ar_status twin_run_open(struct twin_run *run, struct ar_error *error) AR_STATUS_CHECKED;
+
 /* ---- process.c ---- */
 
 /* Puts the process on its card: device, policy, context. Does nothing if it has begun. */

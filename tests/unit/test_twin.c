@@ -1,10 +1,12 @@
 /* Scenarios of training and inference on one card: figures that can be derived by hand, sums of
  * bytes by owner, refusals. */
 #include <string.h>
+#include <unistd.h>
 
 #include "allocators/base/size.h"
 #include "sim/experiment/session.h"
 #include "sim/twin/twin.h"
+#include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
 #include "workloads/workload.h"
 
@@ -474,6 +476,66 @@ static void wrong_scenarios_are_refused(void **state)
     }
 }
 
+/* A program that marks its phases: blocks of 64 and 32 MiB, one of which stays. */
+static void a_recording_is_played_to_its_marks(void **state)
+{
+    (void)state;
+    struct temporary_file file = temporary_file("# allocrig-trace 1\na,0,67108864\nm,loaded\n"
+                                                "a,1,33554432\nf,1\nm,done\nf,0\n");
+    struct twin_scenario scenario = {.processes = &one_process,
+                                     .process_count = 1,
+                                     .device = "sim:capacity=8GiB",
+                                     .start = "t.play loaded, t.play done"};
+    const struct ar_spec_pair pair = {"workload", file.path, false};
+    const struct twin_part_setup part = {.name = "t",
+                                         .ops = twin_part_find("trainer"),
+                                         .process = "p",
+                                         .options = {.pairs = &pair, .pair_count = 1}};
+    scenario.parts = &part;
+    scenario.part_count = 1;
+    struct twin_result result;
+    struct ar_error error = {""};
+    assert_int_equal(twin_run(&scenario, &result, &error), AR_OK);
+    assert_sums(&result);
+    assert_int_equal(twin_rank_at(&result, 0, 0)->live_bytes, 64 * AR_MIB);
+    assert_int_equal(twin_rank_at(&result, 1, 0)->live_bytes, 64 * AR_MIB);
+    assert_int_equal(twin_rank_at(&result, 1, 0)->peak_allocated_bytes, 96 * AR_MIB);
+    twin_result_close(&result);
+    scenario.start = "t.play done, t.play loaded";
+    assert_int_equal(twin_run(&scenario, &result, &error), AR_INVALID);
+    assert_string_equal(error.text, "t.play: the rest of the workload has no mark \"loaded\"");
+    unlink(file.path);
+}
+
+/* Weights of four layers go to an engine in another process, on the same card: a layer of 256 MiB
+ * is in both at a time. */
+static void weights_are_sent_to_an_engine(void **state)
+{
+    (void)state;
+    const struct twin_process_setup processes[] = {{.name = "p", .context_bytes = 500 * AR_MIB},
+                                                   {.name = "q", .context_bytes = 500 * AR_MIB}};
+    struct twin_scenario scenario = {.processes = processes,
+                                     .process_count = 2,
+                                     .device = "sim:capacity=40GiB",
+                                     .start = "t.load, e.load, p.reset_peaks, q.empty_cache, "
+                                              "p.empty_cache, t.update e"};
+    const struct part_text parts[] = {{"trainer", "t", "p", {SIZES}},
+                                      {"engine", "e", "q", {{"weights", "1GiB", false}}}};
+    struct twin_result result;
+    run(&scenario, parts, 2, &result);
+    assert_int_equal(result.outcome, TWIN_PASSED);
+    assert_sums(&result);
+    size_t last = result.phase_count - 1;
+    for (size_t rank = 0; rank < 2; rank++)
+        assert_int_equal(twin_rank_at(&result, last, rank)->peak_allocated_bytes -
+                             twin_rank_at(&result, last - 1, rank)->allocated_bytes,
+                         256 * AR_MIB);
+    assert_int_equal(twin_card_at(&result, last, 0)->peak_bytes -
+                         twin_card_at(&result, last - 1, 0)->used_bytes,
+                     512 * AR_MIB);
+    twin_result_close(&result);
+}
+
 static void long_schedules_keep_some_cycles(void **state)
 {
     (void)state;
@@ -518,6 +580,8 @@ int main(void)
         cmocka_unit_test(actions_of_a_phase_take_turns),
         cmocka_unit_test(cards_with_the_same_processes_are_the_same),
         cmocka_unit_test(wrong_scenarios_are_refused),
+        cmocka_unit_test(a_recording_is_played_to_its_marks),
+        cmocka_unit_test(weights_are_sent_to_an_engine),
         cmocka_unit_test(long_schedules_keep_some_cycles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

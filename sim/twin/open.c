@@ -1,0 +1,321 @@
+/* The opening of a run: checks of the scenario, the card, and which ranks are computed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/array.h"
+#include "sim/twin/run.h"
+
+/* ---- checks ---- */
+
+static uint64_t cards_of(const struct twin_process_setup *setup)
+{
+    return setup->cards ? setup->cards : 1;
+}
+
+static enum ar_status find_process(const struct twin_scenario *scenario,
+                                   const struct twin_part_setup *part, size_t *out,
+                                   struct ar_error *error)
+{
+    if (!part->process && scenario->process_count == 1) {
+        *out = 0;
+        return AR_OK;
+    }
+    for (*out = 0; *out < scenario->process_count; ++*out)
+        if (part->process && strcmp(scenario->processes[*out].name, part->process) == 0)
+            return AR_OK;
+    if (!part->process)
+        return ar_error_set(error, AR_INVALID, "%s %s needs its process; write process = NAME",
+                            part->ops->kind, part->name);
+    return ar_error_set(error, AR_INVALID,
+                        "%s %s: there is no process \"%.60s\"; add a section [process %.60s]",
+                        part->ops->kind, part->name, part->process, part->process);
+}
+
+static enum ar_status check_processes(const struct twin_scenario *scenario, struct ar_error *error)
+{
+    unsigned cards = twin_card_count(scenario);
+    if (!scenario->process_count)
+        return ar_error_set(error, AR_INVALID, "a scenario needs a process; add [process NAME]");
+    if (cards > TWIN_CARDS)
+        return ar_error_set(error, AR_INVALID, "a machine has at most %d cards", TWIN_CARDS);
+    for (size_t i = 0; i < scenario->process_count; i++) {
+        const struct twin_process_setup *setup = &scenario->processes[i];
+        if (cards < TWIN_CARDS && cards_of(setup) >> cards)
+            return ar_error_set(error, AR_INVALID,
+                                "process %s is on a card that the machine does not have: it has "
+                                "%u; set cards in [machine]",
+                                setup->name, cards);
+    }
+    return AR_OK;
+}
+
+static enum ar_status check_names(const struct twin_scenario *scenario, struct ar_error *error)
+{
+    size_t count = scenario->process_count + scenario->part_count;
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++) {
+            const char *names[2];
+            for (size_t k = 0; k < 2; k++) {
+                size_t at = k ? j : i;
+                names[k] = at < scenario->process_count
+                               ? scenario->processes[at].name
+                               : scenario->parts[at - scenario->process_count].name;
+            }
+            if (strcmp(names[0], names[1]) == 0)
+                return ar_error_set(error, AR_INVALID,
+                                    "two processes or parts have the name \"%s\"; the schedule "
+                                    "could not tell them apart",
+                                    names[0]);
+        }
+    return AR_OK;
+}
+
+static enum ar_status read_options(const struct twin_part_setup *setup, void *values,
+                                   struct ar_error *error)
+{
+    char owner[96];
+    snprintf(owner, sizeof owner, "%s %s", setup->ops->kind, setup->name);
+    return ar_options_read(setup->ops->options, &setup->options, owner, values, error);
+}
+
+static enum ar_status check_part(const struct twin_scenario *scenario, size_t index,
+                                 struct ar_error *error)
+{
+    const struct twin_part_setup *setup = &scenario->parts[index];
+    size_t process;
+    void *values = calloc(1, setup->ops->values_bytes + 1);
+    if (!values)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for options");
+    enum ar_status status = read_options(setup, values, error);
+    if (status == AR_OK)
+        status = find_process(scenario, setup, &process, error);
+    free(values);
+    return status;
+}
+
+enum ar_status twin_check(const struct twin_scenario *scenario, size_t *part,
+                          struct ar_error *error)
+{
+    struct schedule schedule = {0};
+    if (part)
+        *part = SIZE_MAX;
+    enum ar_status status = check_processes(scenario, error);
+    if (status == AR_OK)
+        status = check_names(scenario, error);
+    for (size_t i = 0; i < scenario->part_count && status == AR_OK; i++) {
+        status = check_part(scenario, i, error);
+        if (status != AR_OK && part)
+            *part = i;
+    }
+    if (status == AR_OK)
+        status = schedule_read(scenario, &schedule, error);
+    schedule_close(&schedule);
+    return status;
+}
+
+/* ---- opening ---- */
+
+static enum ar_status open_device(struct twin_run *run, struct ar_error *error)
+{
+    const struct twin_scenario *scenario = run->scenario;
+    struct ar_device *device;
+    enum ar_status status =
+        ar_spec_parse(scenario->device ? scenario->device : "sim", &run->device_spec, error);
+    if (status != AR_OK)
+        return ar_error_prefix(error, status, "machine: card");
+    if (ar_spec_value(&run->device_spec, "others"))
+        return ar_error_set(error, AR_INVALID,
+                            "machine: card: the option others is not for a twin; add a process "
+                            "with a [buffer NAME]");
+    uint64_t capacity_bytes = 0;
+    const char *capacity = ar_spec_value(&run->device_spec, "capacity");
+    status = ar_device_open(&run->device_spec, &device, error);
+    if (status != AR_OK)
+        return ar_error_prefix(error, status, "machine: card");
+    snprintf(run->card_name, sizeof run->card_name, "%s", device->props.profile);
+    capacity_bytes = capacity ? device->props.capacity_bytes : device->props.total_bytes;
+    ar_device_close(device);
+    /* What one process cannot use of the whole card is its context. */
+    status = session_device_as(&run->device, &run->device_spec, NULL, 0, error);
+    if (status == AR_OK)
+        status = ar_device_open(&run->device.spec, &device, error);
+    if (status != AR_OK)
+        return ar_error_prefix(error, status, "machine: card");
+    const struct ar_device_props *props = &device->props;
+    if (props->total_bytes && props->capacity_bytes < props->total_bytes)
+        run->context_bytes = props->total_bytes - props->capacity_bytes;
+    ar_device_close(device);
+    run->total_bytes = capacity_bytes ? capacity_bytes : UINT64_MAX / 2;
+    session_device_end(&run->device);
+    run->device = (struct session_device){0};
+    return session_device_with(&run->device, &run->device_spec, run->total_bytes, error);
+}
+
+/* The bytes of an empty card that can be used. */
+static enum ar_status measure_card(struct twin_run *run, struct ar_error *error)
+{
+    struct ar_device *device;
+    uint64_t total_bytes;
+    enum ar_status status = ar_device_open(&run->device.spec, &device, error);
+    if (status != AR_OK)
+        return ar_error_prefix(error, status, "machine: card");
+    ar_backing_memory(device->backing, &run->usable_bytes, &total_bytes);
+    ar_device_close(device);
+    return AR_OK;
+}
+
+static enum ar_status create_part(struct twin_process *process, size_t index,
+                                  struct twin_part ***end, struct ar_error *error)
+{
+    const struct twin_part_setup *setup = &process->run->scenario->parts[index];
+    size_t part_bytes = (setup->ops->part_bytes + 15) & ~(size_t)15;
+    struct twin_part *part = calloc(1, part_bytes + setup->ops->values_bytes);
+    if (!part)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a part");
+    *part = (struct twin_part){.ops = setup->ops,
+                               .name = setup->name,
+                               .values = (char *)part + part_bytes,
+                               .process = process,
+                               .index = (unsigned)index,
+                               .rank = process->rank,
+                               .ranks = process->ranks,
+                               .card = process->card,
+                               .cards = twin_card_count(process->run->scenario)};
+    **end = part;
+    *end = &part->next;
+    enum ar_status status = read_options(setup, (char *)part + part_bytes, error);
+    if (status == AR_OK && setup->ops->create) {
+        status = setup->ops->create(part, error);
+        if (status != AR_OK)
+            status = ar_error_prefix(error, status, "%s %s", setup->ops->kind, setup->name);
+    }
+    if (part->depends_on_rank)
+        process->run->dependent[process->card] = true;
+    return status;
+}
+
+static enum ar_status create_parts(struct twin_process *process, struct ar_error *error)
+{
+    const struct twin_scenario *scenario = process->run->scenario;
+    struct twin_part **end = &process->parts;
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < scenario->part_count && status == AR_OK; i++) {
+        size_t number;
+        status = find_process(scenario, &scenario->parts[i], &number, error);
+        if (status == AR_OK && number == process->number)
+            status = create_part(process, i, &end, error);
+    }
+    return status;
+}
+
+static bool is_on(const struct twin_process_setup *setup, unsigned card)
+{
+    return cards_of(setup) >> card & 1;
+}
+
+/* The number of cards of the process below `card`. */
+static uint32_t rank_on(const struct twin_process_setup *setup, unsigned card)
+{
+    return (uint32_t)__builtin_popcountll(cards_of(setup) & ((UINT64_C(1) << card) - 1));
+}
+
+/* Adds a card that is computed, with the processes on it. */
+static enum ar_status add_card(struct twin_run *run, unsigned card, struct ar_error *error)
+{
+    const struct twin_scenario *scenario = run->scenario;
+    run->shown_as[card] = (uint32_t)run->card_count;
+    run->cards[run->card_count++] = (struct twin_card){.number = card};
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < scenario->process_count && status == AR_OK; i++) {
+        const struct twin_process_setup *setup = &scenario->processes[i];
+        if (!is_on(setup, card))
+            continue;
+        struct twin_process *process = &run->processes[run->process_count++];
+        *process = (struct twin_process){
+            .run = run,
+            .setup = setup,
+            .number = i,
+            .rank = rank_on(setup, card),
+            .ranks = (uint32_t)__builtin_popcountll(cards_of(setup)),
+            .card = card,
+            .times = 1,
+            .streams = 1,
+        };
+        ar_rng_seed(&process->rng, scenario->seed ^ (uint64_t)card << 32 ^ (uint64_t)i << 40);
+        status = create_parts(process, error);
+    }
+    return status;
+}
+
+static bool same_processes(const struct twin_scenario *scenario, unsigned a, unsigned b)
+{
+    for (size_t i = 0; i < scenario->process_count; i++)
+        if (is_on(&scenario->processes[i], a) != is_on(&scenario->processes[i], b))
+            return false;
+    return true;
+}
+
+static enum ar_status open_cards(struct twin_run *run, struct ar_error *error)
+{
+    const struct twin_scenario *scenario = run->scenario;
+    unsigned cards = twin_card_count(scenario);
+    enum ar_status status = AR_OK;
+    for (unsigned card = 0; card < cards && status == AR_OK; card++) {
+        unsigned like = 0;
+        while (like < card && (!same_processes(scenario, like, card) || run->dependent[like]))
+            like++;
+        if (like == card) {
+            status = add_card(run, card, error);
+            continue;
+        }
+        run->shown_as[card] = run->shown_as[like];
+        for (size_t i = 0; i < run->process_count; i++)
+            if (run->processes[i].card == run->cards[run->shown_as[like]].number)
+                run->processes[i].times++;
+    }
+    return status;
+}
+
+/* The ranks of the result: by process, then by card. */
+static enum ar_status list_ranks(struct twin_run *run, struct ar_error *error)
+{
+    const struct twin_scenario *scenario = run->scenario;
+    for (size_t i = 0; i < scenario->process_count; i++)
+        for (unsigned card = 0; card < twin_card_count(scenario); card++) {
+            const struct twin_process_setup *setup = &scenario->processes[i];
+            if (!is_on(setup, card))
+                continue;
+            const struct twin_process *computed = run->processes;
+            while (computed->number != i ||
+                   computed->card != run->cards[run->shown_as[card]].number)
+                computed++;
+            const struct twin_rank rank = {i, rank_on(setup, card), card};
+            size_t count = run->rank_count;
+            if (!AR_ARRAY_ADD(run->ranks, run->rank_count, run->rank_room, rank) ||
+                !AR_ARRAY_ADD(run->rank_process, count, run->rank_process_room, computed))
+                return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a twin");
+        }
+    return AR_OK;
+}
+
+enum ar_status twin_run_open(struct twin_run *run, struct ar_error *error)
+{
+    const struct twin_scenario *scenario = run->scenario;
+    enum ar_status status = twin_check(scenario, NULL, error);
+    if (status == AR_OK)
+        status = schedule_read(scenario, &run->schedule, error);
+    if (status == AR_OK)
+        status = open_device(run, error);
+    if (status == AR_OK)
+        status = measure_card(run, error);
+    if (status != AR_OK)
+        return status;
+    run->processes =
+        calloc(scenario->process_count * twin_card_count(scenario), sizeof *run->processes);
+    run->cards = calloc(twin_card_count(scenario), sizeof *run->cards);
+    if (!run->processes || !run->cards)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a twin");
+    status = open_cards(run, error);
+    return status == AR_OK ? list_ranks(run, error) : status;
+}
