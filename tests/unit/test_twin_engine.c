@@ -181,6 +181,33 @@ static void profiles_find_what_was_printed(void **state)
     }
 }
 
+/* The estimate is taken off, graphs by the driver, the suggestion after the capture. */
+static void graphs_have_their_share(void **state)
+{
+    (void)state;
+    static const char *const options[] = {"estimate_graphs=no", "", "cuda=1208"};
+    double available[3], estimate[3], graphs[3];
+    char text[200];
+    for (unsigned i = 0; i < 3; i++) {
+        struct run self = {0};
+        snprintf(text, sizeof text, "model=qwen3-8b version=0.22 max_model_len=8192 %s",
+                 options[i]);
+        pass(&self, H100, text, "e.start");
+        available[i] = figure(&self, "available");
+        estimate[i] = figure(&self, "estimate of graphs");
+        graphs[i] = figure(&self, "graphs");
+        assert_true(figure(&self, "suggested cache") ==
+                    available[i] - graphs[i] - (double)(150 * AR_MIB));
+        twin_result_close(&self.result);
+    }
+    assert_true(isnan(estimate[0]));
+    assert_true(available[0] - available[1] == estimate[1]);
+    assert_true(graphs[0] == graphs[1] && graphs[2] > 1.5 * graphs[1]);
+    assert_true(estimate[2] > 1.5 * estimate[1]);
+    /* It is of the size of what is captured (vllm#45178 has more where pieces are large). */
+    assert_true(estimate[1] > graphs[1] / 2 && estimate[1] < 2 * graphs[1]);
+}
+
 /* vllm#40256: without sleep mode 3.17 GiB for the cache. */
 static void sleep_mode_changes_the_profile(void **state)
 {
@@ -259,6 +286,17 @@ static void sglang_sizes_its_cache(void **state)
     twin_result_close(&self.result);
 }
 
+/* sglang#4760: 442750 tokens. Kernels of PyTorch that are loaded with the weights, 0.12 GB, are not
+ * in the model: 0.3 % more tokens. */
+static void sglang_has_the_tokens_of_a_log(void **state)
+{
+    (void)state;
+    struct run self = {0};
+    pass(&self, H100, "rules=sglang version=0.4.4 model=llama-3.1-8b", "e.start");
+    assert_true(fabs(figure(&self, "kv tokens") - 442750) < 0.005 * 442750);
+    twin_result_close(&self.result);
+}
+
 /* ---- sleep ---- */
 
 static void sleeping_engines_keep_only_what_cannot_sleep(void **state)
@@ -309,6 +347,23 @@ static void sleeping_engines_keep_only_what_cannot_sleep(void **state)
 }
 
 /* ---- requests ---- */
+
+/* A sort of the logits of all requests is more than their softmax. */
+static void top_p_takes_memory(void **state)
+{
+    (void)state;
+    uint64_t peaks[2];
+    for (unsigned i = 0; i < 2; i++) {
+        struct run self = {0};
+        pass(&self, H100,
+             i ? "rules=vllm version=0.6.4 model=qwen2.5-0.5b max_model_len=2048 top_k_top_p=yes"
+               : "rules=vllm version=0.6.4 model=qwen2.5-0.5b max_model_len=2048",
+             "e.start, p.empty_cache, e.generate 300");
+        peaks[i] = twin_rank_at(&self.result, 2, 0)->peak_reserved_bytes;
+        twin_result_close(&self.result);
+    }
+    assert_true(peaks[1] > peaks[0] + 4 * 256 * 151936 * 4);
+}
 
 static void requests_are_served(void **state)
 {
@@ -502,7 +557,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_take_what_was_printed),
         cmocka_unit_test(profiles_find_what_was_printed),
+        cmocka_unit_test(graphs_have_their_share),
         cmocka_unit_test(sleep_mode_changes_the_profile),
+        cmocka_unit_test(sglang_has_the_tokens_of_a_log),
+        cmocka_unit_test(top_p_takes_memory),
         cmocka_unit_test(the_cache_has_what_the_profile_leaves),
         cmocka_unit_test(sglang_sizes_its_cache),
         cmocka_unit_test(sleeping_engines_keep_only_what_cannot_sleep),

@@ -1,34 +1,23 @@
-/* Sizing rules of vLLM and SGLang against figures that the two printed: in their documentation, and
- * in logs in public issues, whose addresses are in the tables. A log prints GiB with two digits, so
- * a figure that is computed from such figures must lie within their rounding. Figures that are
- * computed from whole numbers must be equal. */
+/* Sizing rules of models and of vLLM against printed figures: in documentation, and in logs in
+ * public issues, whose addresses are in the tables. A log prints GiB with two digits, so a figure
+ * that is computed from such figures must lie within their rounding. Figures that are computed from
+ * whole numbers must be equal. */
 #include <math.h>
 
 #include "allocators/base/size.h"
 #include "sim/twin/rules/graphs.h"
-#include "sim/twin/rules/sglang.h"
 #include "sim/twin/rules/vllm.h"
 #include "tests/support/test.h"
 
 #define GIB     ((double)AR_GIB)
 #define ROUNDED 0.005 /* of a figure with two digits */
 #define VLLM    "github.com/vllm-project/vllm/issues/"
-#define SGLANG  "github.com/sgl-project/sglang/pull/"
 
 static struct vllm_version vllm(const char *text)
 {
     struct vllm_version version;
     struct ar_error error;
     if (vllm_version_read(text, &version, &error))
-        fail_msg("%s", error.text);
-    return version;
-}
-
-static struct sglang_version sglang(const char *text)
-{
-    struct sglang_version version;
-    struct ar_error error;
-    if (sglang_version_read(text, &version, &error))
         fail_msg("%s", error.text);
     return version;
 }
@@ -480,108 +469,12 @@ static void defaults_of_vllm(void **state)
     assert_int_equal(sizes.at[50], 512);
 }
 
-/* ---- SGLang ---- */
-
-/* "KV Cache is allocated. #tokens: N, K size: X GB, V size: X GB"; latent attention: "KV size". */
-static const struct {
-    const char *source, *model;
-    uint64_t parallel, tokens;
-    const char *printed;
-} buffers[] = {
-    {VLLM "21348", "qwen3-235b-a22b", 4, 367404, "8.23"},
-    {SGLANG "18263", "qwen3-30b-a3b", 1, 1669816, "76.44"},
-    {SGLANG "15909", "qwen3-30b-a3b", 4, 2090351, "23.92"},
-    {"github.com/xorbitsai/inference/issues/3481", "qwen3-14b", 1, 91749, "7.00"},
-    {"github.com/sgl-project/sglang/issues/6017", "deepseek-v3", 1, 161488, "10.57"},
-};
-
-static void buffers_have_the_sizes_of_the_logs(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) {
-        const struct llm *preset = model(buffers[i].model);
-        struct llm_rank rank = rank_of(buffers[i].parallel);
-        uint64_t layer = llm_kv_layer_bytes(preset, &rank, 2) / (preset->kv_rank ? 1 : 2);
-        char text[32];
-        snprintf(text, sizeof text, "%.2f",
-                 (double)(preset->layers * sglang_buffer_bytes(buffers[i].tokens, 1, layer)) / GIB);
-        if (strcmp(text, buffers[i].printed) != 0)
-            fail_msg("%s: %s GB, printed %s", buffers[i].source, text, buffers[i].printed);
-    }
-}
-
-static void tokens_are_those_of_the_logs(void **state)
-{
-    (void)state;
-    /* sglang#18263 prints the budget in bytes: equal */
-    struct llm_rank one = rank_of(1);
-    uint64_t moe = llm_kv_token_bytes(model("qwen3-30b-a3b"), &one, 2);
-    assert_int_equal(sglang_tokens(164149629787, moe, 1, 0), 1669816);
-    assert_int_equal(sglang_tokens(164149629787, moe, 64, 0), 1669816 / 64 * 64);
-    assert_int_equal(sglang_tokens(164149629787, moe, 1, 1000), 1000);
-    assert_int_equal(sglang_tokens(-1, moe, 1, 0), 0);
-    /* xorbitsai/inference#3481: 47.24 GB before the weights, 19.67 after; 91749 tokens at 0.88 */
-    uint64_t dense = llm_kv_token_bytes(model("qwen3-14b"), &one, 2);
-    double least = sglang_available((47.24 + ROUNDED) * GIB, (19.67 - ROUNDED) * GIB, 0.88);
-    double most = sglang_available((47.24 - ROUNDED) * GIB, (19.67 + ROUNDED) * GIB, 0.88);
-    assert_in_range(91749, sglang_tokens(least, dense, 1, 0), sglang_tokens(most, dense, 1, 0));
-    struct sglang_settings settings = {
-        .card_mib = 49140, .tensor_parallel = 1, .pipeline_parallel = 1};
-    sglang_defaults(sglang("0.4.6"), &settings);
-    within("fraction", settings.fraction, 0.88, 1e-9);
-    struct graphs_sizes sizes;
-    graphs_sglang_sizes(406, (uint32_t)settings.graph_batch, &sizes);
-    assert_int_equal(sizes.count, 23);
-    assert_int_equal(sizes.at[3], 8);
-    assert_int_equal(sizes.at[4], 16);
-    assert_int_equal(sizes.at[22], 160);
-}
-
-/* The worked examples of the documentation of server_args.py: a card of 24564 MiB has 0.847, one of
- * 81920 MiB with 8 ranks has 0.819. */
-static void fractions_of_sglang(void **state)
-{
-    (void)state;
-    const struct {
-        const char *version;
-        uint64_t card_mib, parallel;
-        double fraction;
-        uint64_t chunk, batch;
-    } table[] = {
-        {"0.5.4", 24564, 1, 0.847, 2048, 24},
-        {"0.5.4", 81920, 8, 0.819, 8192, 512},
-        {"0.5.4", 81920, 1, 0.836, 8192, 256},
-        {"0.5.1", 81920, 8, 0.831, 8192, 160}, /* (81920 - 13.5 x 1024) / 81920 */
-        {"0.5.1", 15360, 1, 0.807, 2048, 8},
-        {"0.4.3", 81920, 8, 0.81, 8192, 160},
-        {"0.4.3", 24564, 2, 0.87, 2048, 8},
-    };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        struct sglang_settings settings = {.card_mib = table[i].card_mib,
-                                           .tensor_parallel = table[i].parallel,
-                                           .pipeline_parallel = 1};
-        sglang_defaults(sglang(table[i].version), &settings);
-        within(table[i].version, settings.fraction, table[i].fraction, 1e-9);
-        assert_int_equal(settings.chunked_prefill, table[i].chunk);
-        assert_int_equal(settings.graph_batch, table[i].batch);
-    }
-    struct graphs_sizes sizes;
-    /* sglang#15909 prints 52 sizes up to 512 */
-    graphs_sglang_sizes(506, 512, &sizes);
-    assert_int_equal(sizes.count, 52);
-    assert_int_equal(sizes.at[4], 12);
-    assert_int_equal(sizes.at[51], 512);
-    /* sglang#29575: 2086558 tokens with a context of 256000 give the least, 2048, by default */
-    assert_int_equal(sglang_max_requests(2086558, 256000), 4096);
-    assert_int_equal(sglang_max_requests(91749, 40960), 2048);
-    assert_int_equal(sglang_request_table_bytes(2048, 40960), 2048 * 40964 * 4);
-}
+/* ---- versions ---- */
 
 static void versions(void **state)
 {
     (void)state;
     struct vllm_version version;
-    struct sglang_version other;
     struct ar_error error;
     assert_true(vllm("0.8").v1);
     assert_false(vllm("0.7.3").v1);
@@ -591,8 +484,6 @@ static void versions(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         if (vllm_version_read(wrong[i], &version, &error) != AR_INVALID)
             fail_msg("\"%s\" is a version", wrong[i]);
-    assert_int_equal(sglang_version_read("0.5.4post", &other, &error), AR_INVALID);
-    assert_int_equal(sglang_version_read("5", &other, &error), AR_INVALID);
 }
 
 int main(void)
@@ -612,9 +503,6 @@ int main(void)
         cmocka_unit_test(caches_that_are_too_small_are_refused),
         cmocka_unit_test(windows_make_groups),
         cmocka_unit_test(defaults_of_vllm),
-        cmocka_unit_test(buffers_have_the_sizes_of_the_logs),
-        cmocka_unit_test(tokens_are_those_of_the_logs),
-        cmocka_unit_test(fractions_of_sglang),
         cmocka_unit_test(versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,179 @@
+/* Sizing rules of SGLang against figures that it printed: in its documentation, and in logs in
+ * public issues, whose addresses are in the tables. Figures with two digits must agree within their
+ * rounding, whole numbers must be equal. */
+#include <math.h>
+
+#include "allocators/base/size.h"
+#include "sim/twin/rules/graphs.h"
+#include "sim/twin/rules/sglang.h"
+#include "tests/support/test.h"
+
+#define GIB     ((double)AR_GIB)
+#define ROUNDED 0.005 /* of a figure with two digits */
+#define VLLM    "github.com/vllm-project/vllm/issues/"
+#define SGLANG  "github.com/sgl-project/sglang/pull/"
+
+static struct sglang_version sglang(const char *text)
+{
+    struct sglang_version version;
+    struct ar_error error;
+    if (sglang_version_read(text, &version, &error))
+        fail_msg("%s", error.text);
+    return version;
+}
+
+static struct llm_rank rank_of(uint64_t parallel)
+{
+    return (struct llm_rank){
+        .tensor_parallel = parallel, .pipeline_parallel = 1, .value_bytes = 2, .rope_bytes = 2};
+}
+
+static const struct llm *model(const char *name)
+{
+    const struct llm *out = llm_find(name);
+    if (!out)
+        fail_msg("no preset %s", name);
+    return out;
+}
+
+static void within(const char *what, double value, double expected, double allowed)
+{
+    if (fabs(value - expected) > allowed)
+        fail_msg("%s: %.6f, printed %.6f, allowed %.6f", what, value, expected, allowed);
+}
+
+/* QwQ-32B, whose layers are those of Qwen2.5-32B, on four A10G. */
+#define LLMS_IN_CLOUDS "github.com/didier-durand/llms-in-clouds test_qwen_qwq_32b.py"
+
+/* "KV Cache is allocated. #tokens: N, K size: X GB, V size: X GB"; latent attention: "KV size". */
+static const struct {
+    const char *source, *model;
+    uint64_t parallel, tokens;
+    const char *printed;
+} buffers[] = {
+    {VLLM "21348", "qwen3-235b-a22b", 4, 367404, "8.23"},
+    {SGLANG "18263", "qwen3-30b-a3b", 1, 1669816, "76.44"},
+    {SGLANG "15909", "qwen3-30b-a3b", 4, 2090351, "23.92"},
+    {"github.com/xorbitsai/inference/issues/3481", "qwen3-14b", 1, 91749, "7.00"},
+    {"github.com/sgl-project/sglang/issues/6017", "deepseek-v3", 1, 161488, "10.57"},
+    {SGLANG "4760", "llama-3.1-8b", 1, 442750, "27.02"},
+    {LLMS_IN_CLOUDS, "qwen2.5-32b", 4, 46611, "1.42"},
+};
+
+static void buffers_have_the_sizes_of_the_logs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) {
+        const struct llm *preset = model(buffers[i].model);
+        struct llm_rank rank = rank_of(buffers[i].parallel);
+        uint64_t layer = llm_kv_layer_bytes(preset, &rank, 2) / (preset->kv_rank ? 1 : 2);
+        char text[32];
+        snprintf(text, sizeof text, "%.2f",
+                 (double)(preset->layers * sglang_buffer_bytes(buffers[i].tokens, 1, layer)) / GIB);
+        if (strcmp(text, buffers[i].printed) != 0)
+            fail_msg("%s: %s GB, printed %s", buffers[i].source, text, buffers[i].printed);
+    }
+}
+
+/* GB of the card before and after the weights, and "max_total_num_tokens". */
+static const struct {
+    const char *source, *model;
+    uint64_t parallel;
+    double before, after, fraction;
+    uint64_t tokens;
+} budgets[] = {
+    {"github.com/xorbitsai/inference/issues/3481", "qwen3-14b", 1, 47.24, 19.67, 0.88, 91749},
+    {SGLANG "4760", "llama-3.1-8b", 1, 63.48 + 15.11, 63.48, 0.88, 442750},
+    {LLMS_IN_CLOUDS, "qwen2.5-32b", 4, 21.63, 6.09, 0.85, 46611},
+};
+
+static void tokens_are_those_of_the_logs(void **state)
+{
+    (void)state;
+    /* sglang#18263 prints the budget in bytes: equal */
+    struct llm_rank one = rank_of(1);
+    uint64_t moe = llm_kv_token_bytes(model("qwen3-30b-a3b"), &one, 2);
+    assert_int_equal(sglang_tokens(164149629787, moe, 1, 0), 1669816);
+    assert_int_equal(sglang_tokens(164149629787, moe, 64, 0), 1669816 / 64 * 64);
+    assert_int_equal(sglang_tokens(164149629787, moe, 1, 1000), 1000);
+    assert_int_equal(sglang_tokens(-1, moe, 1, 0), 0);
+    for (size_t i = 0; i < sizeof budgets / sizeof budgets[0]; i++) {
+        struct llm_rank rank = rank_of(budgets[i].parallel);
+        uint64_t token = llm_kv_token_bytes(model(budgets[i].model), &rank, 2);
+        double before = budgets[i].before, after = budgets[i].after, share = budgets[i].fraction;
+        double least = sglang_available((before + ROUNDED) * GIB, (after - ROUNDED) * GIB, share);
+        double most = sglang_available((before - ROUNDED) * GIB, (after + ROUNDED) * GIB, share);
+        assert_in_range(budgets[i].tokens, sglang_tokens(least, token, 1, 0),
+                        sglang_tokens(most, token, 1, 0));
+    }
+    struct sglang_settings settings = {
+        .card_mib = 49140, .tensor_parallel = 1, .pipeline_parallel = 1};
+    sglang_defaults(sglang("0.4.6"), &settings);
+    within("fraction", settings.fraction, 0.88, 1e-9);
+    struct graphs_sizes sizes;
+    graphs_sglang_sizes(406, (uint32_t)settings.graph_batch, &sizes);
+    assert_int_equal(sizes.count, 23);
+    assert_int_equal(sizes.at[3], 8);
+    assert_int_equal(sizes.at[4], 16);
+    assert_int_equal(sizes.at[22], 160);
+}
+
+/* The worked examples of the documentation of server_args.py: a card of 24564 MiB has 0.847, one of
+ * 81920 MiB with 8 ranks has 0.819. */
+static void fractions_of_sglang(void **state)
+{
+    (void)state;
+    const struct {
+        const char *version;
+        uint64_t card_mib, parallel;
+        double fraction;
+        uint64_t chunk, batch;
+    } table[] = {
+        {"0.5.4", 24564, 1, 0.847, 2048, 24},
+        {"0.5.4", 81920, 8, 0.819, 8192, 512},
+        {"0.5.4", 81920, 1, 0.836, 8192, 256},
+        {"0.5.1", 81920, 8, 0.831, 8192, 160}, /* (81920 - 13.5 x 1024) / 81920 */
+        {"0.5.1", 15360, 1, 0.807, 2048, 8},
+        {"0.4.3", 81920, 8, 0.81, 8192, 160},
+        {"0.4.3", 24564, 2, 0.87, 2048, 8},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct sglang_settings settings = {.card_mib = table[i].card_mib,
+                                           .tensor_parallel = table[i].parallel,
+                                           .pipeline_parallel = 1};
+        sglang_defaults(sglang(table[i].version), &settings);
+        within(table[i].version, settings.fraction, table[i].fraction, 1e-9);
+        assert_int_equal(settings.chunked_prefill, table[i].chunk);
+        assert_int_equal(settings.graph_batch, table[i].batch);
+    }
+    struct graphs_sizes sizes;
+    /* sglang#15909 prints 52 sizes up to 512 */
+    graphs_sglang_sizes(506, 512, &sizes);
+    assert_int_equal(sizes.count, 52);
+    assert_int_equal(sizes.at[4], 12);
+    assert_int_equal(sizes.at[51], 512);
+    /* sglang#29575: 2086558 tokens with a context of 256000 give the least, 2048, by default */
+    assert_int_equal(sglang_max_requests(2086558, 256000), 4096);
+    assert_int_equal(sglang_max_requests(91749, 40960), 2048);
+    assert_int_equal(sglang_request_table_bytes(2048, 40960), 2048 * 40964 * 4);
+}
+
+static void versions(void **state)
+{
+    (void)state;
+    struct sglang_version version;
+    struct ar_error error;
+    assert_int_equal(sglang_version_read("0.5.4post", &version, &error), AR_INVALID);
+    assert_int_equal(sglang_version_read("5", &version, &error), AR_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buffers_have_the_sizes_of_the_logs),
+        cmocka_unit_test(tokens_are_those_of_the_logs),
+        cmocka_unit_test(fractions_of_sglang),
+        cmocka_unit_test(versions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
