@@ -226,8 +226,7 @@ static enum ar_status run(const struct twin_arguments *self, const struct scenar
         output_set_abandon(&files);
         return AR_IO;
     }
-    bool again = self->again_given ? self->again : !self->check;
-    enum ar_status status = twin_study_run(text, again, self->journal, &study, error);
+    enum ar_status status = twin_study_run(text, self->again, self->journal, &study, error);
     if (!status) {
         status = write_files(self, &study.page, &files, json, series, error);
         bool finished = !status;
@@ -250,9 +249,11 @@ enum ar_status cmd_twin(int argc, char **argv, struct ar_error *error)
     if (!self.path)
         return ar_error_set(error, AR_INVALID,
                             "twin: no scenario is given; workloads/scenarios has examples");
-    if (self.journal && self.again_given && !self.again)
+    if (!self.again_given)
+        self.again = !self.check;
+    if (self.journal && !self.again)
         return ar_error_set(error, AR_INVALID,
-                            "twin: --journal is of the runs with changes; leave out --what-if no");
+                            "twin: --journal is of the runs with changes; write --what-if yes");
     status = read_scenario(&self, &text, error);
     if (status)
         return status;

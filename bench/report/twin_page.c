@@ -11,6 +11,7 @@
 
 #define PEAK_ROWS   10
 #define PIN_ROWS    8
+#define LEFT_MOST   6
 #define WHATIF_ROWS 12
 #define LINES_MOST  12
 
@@ -75,6 +76,36 @@ static void print_outcome(FILE *stream, const struct twin_page *page)
     sentence_format(stream, 2, "%s In %s: %s.",
                     result->outcome == TWIN_REFUSED ? "It is refused." : "It does not fit.", place,
                     why);
+}
+
+/* The peak of each card, if they differ: "0: 57.7, 1-7: 40.2". */
+static void print_cards(FILE *stream, const struct twin_page *page)
+{
+    const struct twin_result *result = page->result;
+    uint64_t peaks[TWIN_CARDS] = {0};
+    char line[1200];
+    size_t used = 0;
+    for (size_t phase = 0; phase < result->phase_count; phase++)
+        for (unsigned card = 0; card < result->card_count; card++) {
+            const struct twin_card_state *state = twin_card_at(result, phase, card);
+            uint64_t most =
+                state->used_bytes > state->peak_bytes ? state->used_bytes : state->peak_bytes;
+            peaks[card] = most > peaks[card] ? most : peaks[card];
+        }
+    for (unsigned card = 0, next; card < result->card_count; card = next) {
+        for (next = card + 1; next < result->card_count && peaks[next] == peaks[card];)
+            next++;
+        if (!card && next == result->card_count)
+            return;
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s%u", card ? ", " : "", card);
+        if (next > card + 1)
+            used += (size_t)snprintf(line + used, sizeof line - used, "-%u", next - 1);
+        used += (size_t)snprintf(line + used, sizeof line - used, ": %.1f",
+                                 in_mib((double)peaks[card]));
+    }
+    if (result->card_count > 1)
+        sentence_format(stream, 2, "Peaks of the cards (MiB): %s. The tables are of card %u.", line,
+                        twin_answer_peak(result).card);
 }
 
 /* ---- the peak ------------------------------------------------------------------------------- */
@@ -263,6 +294,45 @@ static size_t pin_phase(const struct twin_page *page)
                                                                                   : SIZE_MAX;
 }
 
+/* Who has the residue after the last phase that releases memory, on the rank that has most. */
+static enum ar_status print_left(FILE *stream, const struct twin_page *page, struct ar_error *error)
+{
+    const struct twin_result *result = page->result;
+    size_t phase, process, most = SIZE_MAX, count = 0;
+    char place[160], line[800];
+    if (!twin_answer_last_sleep(page->scenario, result, &phase, &process))
+        return AR_OK;
+    const uint64_t residue = twin_answer_residue(result, phase, process);
+    for (size_t rank = result->rank_count; rank-- > 0;)
+        if (result->ranks[rank].process == process &&
+            twin_residue(twin_rank_at(result, phase, rank)) == residue)
+            most = rank;
+    if (!residue || most == SIZE_MAX)
+        return AR_OK;
+    const struct twin_amounts amounts =
+        twin_card_at(result, phase, result->ranks[most].card)->amounts;
+    struct share *shares = calloc(amounts.count + 1, sizeof *shares);
+    if (!shares)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the residue");
+    for (size_t i = 0; i < amounts.count; i++) {
+        const struct twin_amount *amount = &result->amounts[amounts.first + i];
+        const struct twin_owner *owner = &result->owners[amount->owner];
+        if (owner->process == process && owner->kind != TWIN_OWNER_CONTEXT && amount->bytes)
+            shares[count++] = (struct share){amount->bytes, owner->name};
+    }
+    qsort(shares, count, sizeof *shares, by_share);
+    size_t used =
+        (size_t)snprintf(line, sizeof line, "%.1f MiB remain after %s:", in_mib((double)residue),
+                         twin_answer_place(result, phase, place, sizeof place));
+    for (size_t i = 0; i < count && i < LEFT_MOST && used < sizeof line - 120; i++)
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s %.80s %.1f", i ? "," : "",
+                                 shares[i].name, in_mib((double)shares[i].bytes));
+    snprintf(line + used, sizeof line - used, "%s.", count > LEFT_MOST ? " and others" : "");
+    sentence_print(stream, line);
+    free(shares);
+    return AR_OK;
+}
+
 static enum ar_status print_pins(FILE *stream, const struct twin_page *page, struct ar_error *error)
 {
     static const struct table_column columns[] = {
@@ -385,17 +455,19 @@ static enum ar_status print_graphs(FILE *stream, const struct twin_page *page,
     static const struct table_column columns[] = {
         {"MiB", "", false, 0}, {"", "", true, 0}, {"owner", "", true, 0}};
     const struct twin_result *result = page->result;
+    const unsigned card = twin_answer_peak(result).card;
     struct table *table = table_create(columns, 3);
     double total = 0;
     for (size_t owner = 0; owner < result->owner_count; owner++) {
+        if (!is_of_graphs(result->owners[owner].name))
+            continue;
         uint64_t most = 0;
         for (size_t phase = 0; phase < result->phase_count; phase++) {
-            const struct twin_card_state *state =
-                twin_card_at(result, phase, twin_answer_peak(result).card);
-            uint64_t bytes = twin_answer_amount(result, state->amounts, (uint32_t)owner);
+            const struct twin_amounts amounts = twin_card_at(result, phase, card)->amounts;
+            uint64_t bytes = twin_answer_amount(result, amounts, (uint32_t)owner);
             most = bytes > most ? bytes : most;
         }
-        if (!most || !is_of_graphs(result->owners[owner].name))
+        if (!most)
             continue;
         total += (double)most;
         table_cell(table, "%.1f", in_mib((double)most));
@@ -418,21 +490,25 @@ static enum ar_status print_graphs(FILE *stream, const struct twin_page *page,
 static void print_lines(FILE *stream, const struct twin_page *page)
 {
     const struct twin_result *result = page->result;
-    size_t shown = 0;
+    const struct twin_line *shown[LINES_MOST];
+    size_t count = 0, more = 0;
     for (size_t i = 0; i < result->line_count; i++) {
         const struct twin_line *line = &result->lines[i];
         bool again = line->rank != 0;
-        for (size_t k = 0; k < i && !again; k++)
-            again =
-                result->lines[k].part == line->part && !strcmp(result->lines[k].text, line->text);
-        if (again || shown++ >= LINES_MOST)
-            continue;
-        if (shown == 1)
-            fputs("\nWhat the programs say\n", stream);
-        sentence_format(stream, 4, "  %s: %s", page->scenario->parts[line->part].name, line->text);
+        for (size_t k = 0; k < count && !again; k++)
+            again = shown[k]->part == line->part && !strcmp(shown[k]->text, line->text);
+        if (!again && count < LINES_MOST)
+            shown[count++] = line;
+        else
+            more += !again;
     }
-    if (shown > LINES_MOST)
-        sentence_format(stream, 2, "  and %zu more (--json has them)", shown - LINES_MOST);
+    if (count)
+        fputs("\nWhat the programs say\n", stream);
+    for (size_t i = 0; i < count; i++)
+        sentence_format(stream, 4, "  %s: %s", page->scenario->parts[shown[i]->part].name,
+                        shown[i]->text);
+    if (more)
+        sentence_format(stream, 2, "  and %zu more (--json has them)", more);
 }
 
 /* ---- reported figures and what-ifs ---------------------------------------------------------- */
@@ -535,6 +611,7 @@ enum ar_status twin_page_print(FILE *stream, const struct twin_page *page, struc
 {
     print_head(stream, page);
     print_outcome(stream, page);
+    print_cards(stream, page);
     if (!page->result->phase_count)
         return AR_OK;
     fputs("\nBytes by owner at the end of each phase (MiB)\n", stream);
@@ -543,6 +620,8 @@ enum ar_status twin_page_print(FILE *stream, const struct twin_page *page, struc
         status = print_peak(stream, page, error);
     if (!status)
         status = print_residue(stream, page, error);
+    if (!status)
+        status = print_left(stream, page, error);
     if (!status)
         status = print_pins(stream, page, error);
     print_caches(stream, page);

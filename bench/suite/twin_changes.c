@@ -284,10 +284,13 @@ static enum ar_status release_around_peak(struct finding *self, size_t index)
     snprintf(before, sizeof before, "%s.%s", part->name, release);
     snprintf(after, sizeof after, "%s.%s", part->name, restore);
     struct twin_change *change =
-        next < steps->count ? add(self, "%s before %s, %s before %s", before, phase->text, after,
-                                  steps->at[next].text)
-                            : add(self, "%s before %s, %s at the end of the %s", before,
-                                  phase->text, after, list == SCENARIO_CYCLE ? "cycle" : "list");
+        next < steps->count
+            ? add(self, "%s before %s, %s before %s", before, phase->text, after,
+                  steps->at[next].text)
+            : add(self, "%s before %s, %s at the end of %s", before, phase->text, after,
+                  list == SCENARIO_CYCLE   ? "the cycle"
+                  : list == SCENARIO_START ? "`start`"
+                                           : "`end`");
     if (!change)
         return AR_HOST_MEMORY;
     insert(change, list, next, after);

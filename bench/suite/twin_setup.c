@@ -165,8 +165,8 @@ static enum ar_status process_key(const struct reading *self, unsigned cards,
     if (!strcmp(name, "context"))
         return take_bytes(self, &out->context_bytes);
     if (!strcmp(name, "pinned")) {
-        out->pinned = strcmp(value, "none") != 0 ? value : NULL;
-        return out->pinned ? check_policy(self) : AR_OK;
+        out->pinned = value;
+        return strcmp(value, "none") != 0 ? check_policy(self) : AR_OK;
     }
     return unknown(self, names, 4);
 }
@@ -451,6 +451,11 @@ enum ar_status twin_setup_error(const struct scenario *text, const struct twin_s
         if (!strncmp(error->text, begin, strlen(begin)))
             part = i;
     }
+    const struct scenario_section *machine = scenario_find(text, "machine");
+    for (size_t i = 0; machine && i < machine->key_count; i++)
+        if (!strncmp(error->text, "machine: card", 13) && !strcmp(machine->keys[i].name, "card") &&
+            machine->keys[i].line)
+            return ar_error_prefix(error, AR_FORMAT, "%s:%u", text->path, machine->keys[i].line);
     unsigned line = part < setup->scenario.part_count ? setup->parts[part].line
                                                       : line_of_action(text, error->text);
     return line ? ar_error_prefix(error, AR_FORMAT, "%s:%u", text->path, line)

@@ -71,15 +71,15 @@ static enum ar_status try_value(struct search *self, int steps, bool *passes,
     return status;
 }
 
-static enum ar_status search_cache(struct search *self, bool passes_now, struct ar_error *error)
+static enum ar_status search_cache(struct search *self, struct ar_error *error)
 {
     const int most = self->most;
     int now = (int)floor(self->cache->now / self->step + 1e-6), low = 0, high = most + 1;
     bool passes = false;
     enum ar_status status = AR_OK;
     now = now < 1 ? most + 1 : now > most ? most : now;
-    if (passes_now && now <= most) {
-        status = try_value(self, now, &passes, error); /* for the figures of the cache */
+    if (now <= most) { /* for the figures of the cache, or for why it fails */
+        status = try_value(self, now, &passes, error);
         low = passes ? now : 0;
         if (!status && passes && now < most) {
             status = try_value(self, most, &passes, error);
@@ -168,7 +168,7 @@ static enum ar_status search_caches(struct twin_study *self, const struct scenar
                                 .part = self->setup.parts[i].name,
                                 .cache = cache};
         scale(&search, option, (double)self->result.total_bytes);
-        status = search_cache(&search, self->result.outcome == TWIN_PASSED, error);
+        status = search_cache(&search, error);
         self->cache_count++;
     }
     return status;

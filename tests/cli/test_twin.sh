@@ -66,7 +66,7 @@ refuses no_file 2 'no_such.ini: cannot be read' twin no_such.ini
 refuses no_cycles 2 '--cycles many: a number from 0 to 1000000' twin $small --cycles many
 refuses no_form 2 '--figure x.gif: the name ends with .svg' twin $small --figure x.gif
 refuses no_answer 2 '--what-if maybe: yes or no' twin $small --what-if maybe
-refuses journal_of_nothing 2 'leave out --what-if no' twin $small --what-if no --journal "$tmp/j"
+refuses journal_of_nothing 2 'write --what-if yes' twin $small --what-if no --journal "$tmp/j"
 refuses set_without_value 2 '--set kv: "kv" is no change; write SECTION.KEY=VALUE' twin $small --set kv
 refuses set_of_another 2 '--set kw.bytes=1: .*did you mean kv' twin $small --set kw.bytes=1
 refuses set_of_a_wrong_key 2 'kv.byte=1: .*has no key "byte"; did you mean bytes' twin $small --set kv.byte=1
@@ -110,7 +110,7 @@ refuses too_many_cards 2 'bad.ini:2: cards = 65: write a number of cards from 1 
 printf '[machine]\ncrad = sim\n' >"$tmp/bad.ini"
 refuses no_machine_key 2 'bad.ini:2: \[machine\] has no key "crad"; did you mean card' twin "$tmp/bad.ini"
 printf '[machine]\ncard = sim:profile=nothing\n[process a]\n[schedule]\nstart = a.empty_cache\n' >"$tmp/bad.ini"
-refuses no_profile 2 'bad.ini.*nothing' twin "$tmp/bad.ini"
+refuses no_profile 2 'bad.ini:2: .*nothing' twin "$tmp/bad.ini"
 printf '[buffer b]\n' >"$tmp/bad.ini"
 refuses no_processes 2 'bad.ini: there is no process; write \[process NAME\]' twin "$tmp/bad.ini"
 finish

@@ -98,7 +98,7 @@ static void changes_come_from_what_is_there(void **state)
     const struct twin_page *page = &study.page;
     assert_int_equal(page->cache_count, 0);
     assert_string_equal(page->whatifs[0].text, "rl.empty_cache before kv.load");
-    assert_float_equal(page->whatifs[0].peak_saved, 3340 * (double)AR_MIB, 0.5);
+    assert_true(fabs(page->whatifs[0].peak_saved - 3340 * (double)AR_MIB) < 0.5);
     for (size_t i = 0; i < page->whatif_count; i++) {
         assert_true(page->whatifs[i].passes);
         /* the pool is empty before kv.load's end of the first cycle only */
@@ -146,6 +146,96 @@ static void reported_figures_are_compared(void **state)
     scenario_close(&text);
 }
 
+static bool has_change(const struct twin_page *page, const char *words, double *peak_saved)
+{
+    for (size_t i = 0; i < page->whatif_count; i++)
+        if (strstr(page->whatifs[i].text, words)) {
+            *peak_saved = page->whatifs[i].peak_saved;
+            return true;
+        }
+    return false;
+}
+
+/* Streams can be merged only if there are several. */
+static void streams_are_merged(void **state)
+{
+    static const char *const workloads[] = {"workloads/data/side_streams.default.csv.gz",
+                                            "linear_ramp"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char text[400];
+        snprintf(text, sizeof text,
+                 "[machine]\ncard = sim:profile=h100\n[process p]\n[trainer t]\nworkload = %s\n"
+                 "[schedule]\ncycle = t.train\ncycles = 2\n",
+                 workloads[i]);
+        struct temporary_file file = temporary_file(text);
+        struct scenario scenario = read_scenario(file.path);
+        struct ar_error error;
+        struct twin_study study;
+        double saved = 0;
+        unlink(file.path);
+        assert_int_equal(twin_study_run(&scenario, true, NULL, &study, &error), AR_OK);
+        assert_int_equal(has_change(&study.page, "its streams merged into one", &saved), !i);
+        twin_study_close(&study, false);
+        scenario_close(&scenario);
+    }
+}
+
+static enum twin_outcome outcome_with(const struct scenario *text, double fraction)
+{
+    struct scenario edited;
+    struct ar_error error;
+    struct twin_study study;
+    char value[16];
+    snprintf(value, sizeof value, "%.2f", fraction);
+    assert_int_equal(scenario_copy(text, &edited, &error), AR_OK);
+    assert_int_equal(scenario_set(&edited, "rollout", "gpu_memory_utilization", value, &error),
+                     AR_OK);
+    assert_int_equal(twin_study_run(&edited, false, NULL, &study, &error), AR_OK);
+    enum twin_outcome outcome = study.result.outcome;
+    twin_study_close(&study, false);
+    scenario_close(&edited);
+    return outcome;
+}
+
+/* What the search says is so: the value passes and the next one does not. From below, and from
+ * above. */
+static void the_largest_cache_is_found(void **state)
+{
+    static const char *const begins[] = {"0.6", "0.99"};
+    struct scenario text = read_scenario("workloads/scenarios/colocated.ini");
+    struct ar_error error;
+    double safe[2];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct twin_study study;
+        assert_int_equal(
+            scenario_set(&text, "rollout", "gpu_memory_utilization", begins[i], &error), AR_OK);
+        assert_int_equal(twin_study_run(&text, true, NULL, &study, &error), AR_OK);
+        assert_int_equal(study.page.cache_count, 1);
+        const struct twin_page_cache *cache = &study.page.caches[0];
+        assert_string_equal(cache->option, "gpu_memory_utilization");
+        safe[i] = cache->safe;
+        assert_true(cache->blocks > 0 && fabs(cache->tokens - 16 * cache->blocks) < 0.5);
+        assert_true(fabs(cache->tried - cache->safe - 0.01) < 1e-9);
+        assert_true(cache->why[0] != '\0');
+        twin_study_close(&study, false);
+    }
+    assert_true(fabs(safe[0] - safe[1]) < 1e-9);
+    assert_int_equal(outcome_with(&text, safe[0]), TWIN_PASSED);
+    assert_int_not_equal(outcome_with(&text, safe[0] + 0.01), TWIN_PASSED);
+
+    /* By bytes. */
+    struct twin_study study;
+    assert_int_equal(scenario_set(&text, "rollout", "kv_cache_memory", "10GiB", &error), AR_OK);
+    assert_int_equal(twin_study_run(&text, true, NULL, &study, &error), AR_OK);
+    assert_string_equal(study.page.caches[0].option, "kv_cache_memory");
+    assert_true(study.page.caches[0].is_bytes);
+    assert_true(study.page.caches[0].safe > 60 * (double)AR_GIB);
+    twin_study_close(&study, false);
+    scenario_close(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +243,8 @@ int main(void)
         cmocka_unit_test(trials_are_taken_from_the_journal),
         cmocka_unit_test(changes_come_from_what_is_there),
         cmocka_unit_test(reported_figures_are_compared),
+        cmocka_unit_test(streams_are_merged),
+        cmocka_unit_test(the_largest_cache_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,16 +29,17 @@ static enum ar_status open_streams(struct player *self, struct ar_error *error)
         if (!streams)
             return no_memory(error);
         self->streams = streams;
-        if (i != (one ? self->block_stream : 0))
+        if (!self->one_stream && i != (one ? self->block_stream : 0))
             streams[i] = one ? twin_kernel_stream(self->part) : twin_stream(self->part);
     }
     return AR_OK;
 }
 
 enum ar_status player_open(struct player *self, struct twin_part *part, struct trace_source *source,
-                           uint64_t repeat, struct ar_error *error)
+                           uint64_t repeat, bool one_stream, struct ar_error *error)
 {
-    *self = (struct player){.part = part, .source = source, .repeat = repeat};
+    *self =
+        (struct player){.part = part, .source = source, .repeat = repeat, .one_stream = one_stream};
     enum ar_status status = purposes_find(self, error);
     if (status == AR_OK)
         status = trace_rewind(source, error);

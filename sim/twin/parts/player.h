@@ -59,8 +59,9 @@ struct player {
     uint32_t outside_owner;
     uint32_t *streams, *pools; /* of the process, by those of the workload */
     size_t stream_count, pool_count;
-    bool ended;   /* the pass */
-    bool in_step; /* events of a step were played and not its end */
+    bool one_stream; /* all requests are made on stream 0 of the process */
+    bool ended;      /* the pass */
+    bool in_step;    /* events of a step were played and not its end */
     /* Of a caller that plays events itself (player_play): */
     const uint32_t *owner_of; /* by id; NULL: by purpose */
     uint64_t region_pools;    /* a bit for each pool of the workload that is an open region's */
@@ -68,7 +69,8 @@ struct player {
 
 /* In create. Takes over the source, also if it fails. */
 enum ar_status player_open(struct player *self, struct twin_part *part, struct trace_source *source,
-                           uint64_t repeat, struct ar_error *error) AR_STATUS_CHECKED;
+                           uint64_t repeat, bool one_stream,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 void player_close(struct player *self); /* a zeroed struct is fine */
 
 /* Plays the workload until its weights are there. */

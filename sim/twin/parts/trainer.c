@@ -16,12 +16,13 @@
 
 enum { OFFLOAD_PAGEABLE, OFFLOAD_PINNED };
 enum { REGION_NONE, REGION_SAVER, REGION_PRELOAD };
+enum { STREAMS_OWN, STREAMS_ONE };
 
 struct values {
     const char *workload, *evaluate;
     uint64_t repeat_from;
     struct plan plan;
-    int offload_to, region;
+    int offload_to, region, streams;
     bool backup;
     uint64_t update_bucket_bytes, shards;
 };
@@ -38,6 +39,8 @@ static const struct ar_option options[] = {
      "below are used"},
     {"repeat_from", AR_OPTION_COUNT, offsetof(struct values, repeat_from), "2", 1, 1e9, NULL,
      "the step of the workload that follows its last one"},
+    {"streams", AR_OPTION_CHOICE, offsetof(struct values, streams), "own", 0, 0, "own|one",
+     "the streams of the workload, or all of its requests on one"},
     {"evaluate", AR_OPTION_TEXT, offsetof(struct values, evaluate), NULL, 0, 0, NULL,
      "the workload of the action evaluate"},
     {"layers", AR_OPTION_COUNT, offsetof(struct values, plan.layers), "32", 1, 1e5, NULL,
@@ -103,16 +106,15 @@ static struct trainer *of(struct twin_part *base)
     return (struct trainer *)base;
 }
 
-/* The workload of this rank: "{rank}" in its text is replaced. */
-static enum ar_status open_workload(struct trainer *self, const char *text,
-                                    struct trace_source **out, struct ar_error *error)
+/* The workload of a rank: "{rank}" in its text is replaced. */
+static enum ar_status open_workload(const char *text, uint32_t rank, struct trace_source **out,
+                                    struct ar_error *error)
 {
     char name[1024];
     const char *at = strstr(text, "{rank}");
     if (!at)
         return workload_open_single(text, out, error);
-    self->base.depends_on_rank = true;
-    int length = snprintf(name, sizeof name, "%.*s%u%s", (int)(at - text), text, self->base.rank,
+    int length = snprintf(name, sizeof name, "%.*s%u%s", (int)(at - text), text, rank,
                           at + strlen("{rank}"));
     if (length < 0 || (size_t)length >= sizeof name)
         return ar_error_set(error, AR_INVALID, "the name of the workload is too long");
@@ -124,9 +126,12 @@ static enum ar_status open_player(struct trainer *self, struct player *player, c
 {
     const struct values *values = self->base.values;
     struct trace_source *source = NULL;
-    enum ar_status status =
-        text ? open_workload(self, text, &source, error) : plan_open(&values->plan, &source, error);
-    return status == AR_OK ? player_open(player, &self->base, source, repeat, error) : status;
+    enum ar_status status = text ? open_workload(text, self->base.rank, &source, error)
+                                 : plan_open(&values->plan, &source, error);
+    self->base.depends_on_rank |= text && strstr(text, "{rank}");
+    return status == AR_OK ? player_open(player, &self->base, source, repeat,
+                                         values->streams == STREAMS_ONE, error)
+                           : status;
 }
 
 static enum ar_status trainer_create(struct twin_part *base, struct ar_error *error)
@@ -365,6 +370,45 @@ static void trainer_destroy(struct twin_part *base)
     player_close(&of(base)->evaluation);
 }
 
+/* ---- what-ifs ---- */
+
+#define SMALL_BUCKET (256 * AR_MIB)
+
+/* Whether blocks of the workload are on several streams. */
+static bool has_streams(const char *workload)
+{
+    struct trace_source *source = NULL;
+    struct ar_error error;
+    bool several = false;
+    if (workload && open_workload(workload, 0, &source, &error) == AR_OK) {
+        several =
+            source->info.streams > 1 && !(source->info.counted && source->info.one_block_stream);
+        trace_close(source);
+    }
+    return several;
+}
+
+static bool trainer_what_if(const void *of, size_t index, struct twin_what_if *out)
+{
+    const struct values *values = of;
+    const struct {
+        bool applies;
+        struct twin_what_if what;
+    } list[] = {
+        {values->streams == STREAMS_OWN && has_streams(values->workload),
+         {.text = "its streams merged into one", .option = "streams", .value = "one"}},
+        {values->update_bucket_bytes > SMALL_BUCKET,
+         {.text = "updates in pieces of 256 MiB", .option = "update_bucket", .value = "256MiB"}},
+    };
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        if (!list[i].applies || index--)
+            continue;
+        *out = list[i].what;
+        return true;
+    }
+    return false;
+}
+
 const struct twin_part_ops trainer_part = {
     .kind = "trainer",
     .summary = "a training: from a recording, a traced program, a generator, or its sizes",
@@ -378,4 +422,5 @@ const struct twin_part_ops trainer_part = {
     .destroy = trainer_destroy,
     .releases = "offload sleep free",
     .restores = "onload wake load",
+    .what_if = trainer_what_if,
 };
