@@ -127,6 +127,12 @@ uint64_t twin_answer_amount(const struct twin_result *result, struct twin_amount
     return 0;
 }
 
+int twin_by_share(const void *left, const void *right)
+{
+    const struct twin_share *a = left, *b = right;
+    return a->bytes != b->bytes ? (a->bytes < b->bytes ? 1 : -1) : strcmp(a->name, b->name);
+}
+
 bool twin_answer_figure(const struct twin_result *result, size_t part, const char *name,
                         size_t phase, double *value)
 {

@@ -45,6 +45,13 @@ uint64_t twin_answer_cycles(const struct twin_result *result);
 /* An amount by owner in a state; 0: it has none. */
 uint64_t twin_answer_amount(const struct twin_result *result, struct twin_amounts amounts,
                             uint32_t owner);
+/* An owner's bytes, for lists; the order is by bytes, the most first. */
+struct twin_share {
+    uint64_t bytes;
+    const char *name;
+};
+int twin_by_share(const void *left, const void *right);
+
 /* The value of a part's figure at the end of a phase, on rank 0. False: it has none by then. */
 bool twin_answer_figure(const struct twin_result *result, size_t part, const char *name,
                         size_t phase, double *value);
