@@ -231,7 +231,7 @@ static enum ar_status program_create(struct twin_part *base, struct ar_error *er
                             "it needs its requests; write workload = FILE, a trace with marks");
     enum ar_status status = workload_open_single(values->workload, &source, error);
     if (status == AR_OK)
-        status = player_open(&self->player, base, source, 1, error);
+        status = player_open(&self->player, base, source, 1, false, error);
     if (status == AR_OK)
         status = read_events(self, error);
     if (status == AR_OK)
