@@ -1,0 +1,87 @@
+#!/bin/bash
+# The scenarios of public reports: all run, the figures that are claimed in their README agree within
+# 5 %, the directions are right, and each recorded miss is what it was.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+folder=workloads/scenarios/threads
+series=$TEST_TMP/series.csv
+
+# Reported figures that differ by more than 5 % or whose outcome is another one: the scenario, what
+# was reported, the twin's figure, the difference in per cent. A change of a rule that moves one of
+# them changes this list and the table of the README. The figures of all others agree.
+cat >"$TEST_TMP/known" <<'END'
+nccl-1685 1060000000 862.0 MiB -14.7
+nccl-1685 4340000000 3.705 GiB -8.3
+nccl-864 6000000000 3.488 GiB -37.6
+skyrl-1768-sleep 6.42GiB 7.848 GiB +22.2
+skyrl-1768 out of memory fits -
+vllm-32714-013 1.14GiB 1.381 GiB +21.1
+vllm-32714 6GiB 6.955 GiB +15.9
+vllm-47654 1503657984 480.0 MiB -66.5
+vllm-47654 6962MiB 3.295 GiB -51.5
+END
+for file in "$folder"/*.ini; do
+    name=$(basename "$file" .ini)
+    run twin "$file" --what-if no
+    check "$name.runs" [ "$status" = 0 -o "$status" = 1 ]
+    check "$name.compares" grep -q '^Reported figures: ' "$out"
+    awk -v name="$name" '$0 ~ / off / { sub(/ off .*/, ""); $1 = $1; print name, $0 }' "$out" >>"$TEST_TMP/misses"
+done
+check misses_are_those_recorded diff "$TEST_TMP/known" "$TEST_TMP/misses"
+
+# Each file is in the table, and --check says the same as the page.
+for file in "$folder"/*.ini; do
+    name=$(basename "$file" .ini)
+    check "$name.is_in_the_table" grep -qE "^\| \`$name\`" $folder/README.md
+    ! grep -q "^$name " "$TEST_TMP/known" || continue
+    [ "$(grep -c "^| \`$name\`.*within 5 %" $folder/README.md)" = 0 ] || claimed="${claimed:-} $name"
+done
+for name in ${claimed:-}; do
+    run twin "$folder/$name.ini" --check --what-if no
+    check "$name.check" grep -qE '^Reported figures: ([0-9]+) of \1 agree' "$out"
+done
+
+# bytes FILE CYCLE STEP CARD OWNER: of a beginning of an owner's name, at the end of the step; "used": all
+bytes() {
+    "$ALLOCRIG" twin "$folder/$1.ini" --what-if no --series "$series" >"$out" 2>"$err"
+    awk -F, -v cycle="$2" -v step="$3" -v card="$4" -v owner="$5" '
+        $3 == cycle && $4 == step && $5 == card && $6 == "end" &&
+        (owner == "used" ? $7 != "free" : index($7, owner) == 1) { sum += $9 }
+        END { printf "%.0f\n", sum }' "$series"
+}
+
+# Sleep: with expandable segments nothing is released in vLLM 0.7, all of it from 0.20.1 on.
+check sleep_keeps_segments [ "$(bytes vllm-14189 1 'llm.sleep 1' 0 llm/weights)" -gt 15000000000 ]
+check sleep_releases_segments [ "$(bytes vllm-40812 1 'llm.sleep 1' 0 llm/weights)" = 0 ]
+awake=$(bytes vllm-40812 1 llm.wake 0 used)
+check sleep_leaves_a_twentieth [ $((20 * $(bytes vllm-40812 1 'llm.sleep 1' 0 used))) -lt "$awake" ]
+# In 0.14 the weights stay on the card, in 0.13 they do not.
+check weights_stay_in_0_14 [ "$(bytes vllm-32714 1 'llm.sleep 1' 0 llm/weights)" -gt 15000000000 ]
+check weights_leave_in_0_13 [ "$(bytes vllm-32714-013 1 'llm.sleep 1' 0 llm/weights)" = 0 ]
+# Discarded graphs leave their pool, not what the driver keeps of them.
+check pool_of_graphs_leaves [ "$(bytes vllm-57899 20 'llm.sleep 1' 0 decode/outputs)" = 0 ]
+# Several parts of a process have NCCL loaded once.
+check nccl_is_loaded_once [ "$(bytes vllm-47654 1 llm.wake 0 logits/kernels)" = 0 ]
+check nccl_is_loaded [ "$(bytes vllm-47654 1 llm.wake 0 groups/kernels)" = $((286 << 20)) ]
+# Expandable segments of a trainer: the same live bytes, 2 to 5 GB less of the card.
+step='without.train 20 & with.train 20'
+saved=$(($(bytes trl-5794 1 "$step" 0 used) - $(bytes trl-5794 1 "$step" 1 used)))
+check segments_save_2_to_5_gb [ "$saved" -ge 2000000000 -a "$saved" -le 5000000000 ]
+check live_bytes_are_the_same [ "$(bytes trl-5794 1 "$step" 0 without/weights)" = "$(bytes trl-5794 1 "$step" 1 with/weights)" ]
+# A request in a MemPool does not get what it holds and has free; outside of a MemPool it does.
+run twin $folder/pytorch-159674.ini --what-if no
+check mempool_does_not_fit says 'a request of 70.00 GiB'
+# What the twin would have told: the change that the thread found.
+run twin $folder/slime-1086.ini
+check empty_cache_helps_nccl says 'megatron.empty_cache before data.use \(then it fits\)'
+run twin $folder/openrlhf-1274.ini
+check segments_are_refused says 'expandable_segments=true: is refused.*vllm-project/vllm#14189'
+run twin $folder/vllm-14189.ini
+check default_segments_release says '[67][0-9]{4}\.[0-9] +vllm.policy: expandable_segments=false'
+# More communicators take more, linear in their number.
+run twin $folder/nccl-864.ini --what-if no
+one=$(bytes nccl-864 0 'first.use all_reduce' 0 first/communicators)
+three=$(bytes nccl-864 0 'more.use all_reduce' 0 more/communicators)
+check linear_in_communicators [ "$one" -gt 0 -a "$three" = $((3 * one)) ]
+finish
