@@ -233,7 +233,7 @@ static void begin_high(struct twin_run *run, struct twin_card *card)
 
 static void record_cards(struct twin_run *run)
 {
-    struct twin_card_state states[TWIN_CARDS];
+    struct twin_card_state states[TWIN_CARDS] = {0};
     for (size_t i = 0; i < run->card_count; i++) {
         struct twin_card *card = &run->cards[i];
         struct twin_card_state *state = &states[i];

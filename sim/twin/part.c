@@ -408,17 +408,21 @@ struct twin_part *twin_peer(struct twin_part *self, const char *name, struct ar_
 }
 
 enum ar_status twin_send(struct twin_part *self, struct twin_part *peer, uint64_t bytes, bool last,
-                         struct ar_error *error)
+                         bool ipc, struct ar_error *error)
 {
+    bool same = peer->process == self->process;
     if (!peer->ops->receive)
         return ar_error_set(error, AR_UNSUPPORTED, "part %s: a part of kind %s receives no weights",
                             self->name, peer->ops->kind);
-    bool same = peer->process == self->process;
+    if (ipc && peer->card != self->card)
+        return ar_error_set(error, AR_INVALID,
+                            "part %s: %s is on another card, which cannot map this one's memory",
+                            self->name, peer->name);
     if (peer->card != self->card && self->rank >= peer->ranks)
         return AR_OK;
     if (!same)
         twin_process_settle(self->process);
-    enum ar_status status = peer->ops->receive(peer, bytes, same, last, error);
+    enum ar_status status = peer->ops->receive(peer, bytes, same || ipc, last, error);
     if (!same)
         twin_process_settle(peer->process);
     return status;

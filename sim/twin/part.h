@@ -274,9 +274,10 @@ bool twin_over(struct twin_part *self);
  * another card, that of the same rank if there is one. NULL: there is none, and `error` says so. */
 struct twin_part *twin_peer(struct twin_part *self, const char *name, struct ar_error *error);
 /* Calls peer->ops->receive. UNSUPPORTED if it has none. On another card only one rank sends to
- * each rank of the peer; the others' calls do nothing. */
+ * each rank of the peer; the others' calls do nothing. `ipc`: the peer maps the sender's memory
+ * (cudaIpcOpenMemHandle), as if both were one process; INVALID if it is on another card. */
 enum ar_status twin_send(struct twin_part *self, struct twin_part *peer, uint64_t bytes, bool last,
-                         struct ar_error *error) AR_STATUS_CHECKED;
+                         bool ipc, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* ---- what a part reports
  * ---------------------------------------------------------------------- */

@@ -259,12 +259,29 @@ static void note_failed_event(struct twin_process *self, const struct replay_res
     failure->owner = self->accounts[block->account].owner;
 }
 
+/* "rollout.wake: 2.000 GiB of rollout/weights do not fit on card 0, 524.0 MiB are free" */
+static void write_why(const struct twin_process *self, const struct twin_failure *failure,
+                      char *text, size_t room)
+{
+    const struct twin_run *run = self->run;
+    const char *owner = run->owner_count ? run->owners[failure->owner].name : "";
+    char size[32], other_size[32];
+    uint64_t free_bytes, total_bytes;
+    ar_size_print(failure->bytes, size, sizeof size);
+    if (failure->pinned) {
+        snprintf(text, room, "%s: %s of %s do not fit into the host memory that can be pinned, %s",
+                 failure->action, size, owner,
+                 ar_size_print(run->scenario->host_bytes, other_size, sizeof other_size));
+        return;
+    }
+    ar_backing_memory(self->device->backing, &free_bytes, &total_bytes);
+    snprintf(text, room, "%s: %s of %s do not fit on card %u, %s are free", failure->action, size,
+             owner, self->card, ar_size_print(free_bytes, other_size, sizeof other_size));
+}
+
 static void note_failure(struct twin_process *self, uint64_t bytes, enum replay_cause cause)
 {
     struct twin_run *run = self->run;
-    char size[32], free_size[32];
-    uint64_t free_bytes, total_bytes;
-    ar_backing_memory(self->device->backing, &free_bytes, &total_bytes);
     run->over = true;
     run->outcome = TWIN_OUT_OF_MEMORY;
     struct twin_failure *failure = &run->failure;
@@ -276,10 +293,7 @@ static void note_failure(struct twin_process *self, uint64_t bytes, enum replay_
     failure->action = run->call ? run->call->text : "";
     failure->bytes = bytes;
     failure->cause = cause;
-    snprintf(failure->why, sizeof failure->why, "%s: %s of %s do not fit on card %u, %s are free",
-             failure->action, ar_size_print(bytes, size, sizeof size),
-             run->owner_count ? run->owners[failure->owner].name : "", self->card,
-             ar_size_print(free_bytes, free_size, sizeof free_size));
+    write_why(self, failure, failure->why, sizeof failure->why);
 }
 
 enum replay_cause twin_process_cause(const struct twin_process *self, uint64_t bytes, bool beside)

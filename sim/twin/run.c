@@ -287,7 +287,7 @@ static void fill_result(struct twin_run *run, struct twin_result *result)
 enum ar_status twin_run(const struct twin_scenario *scenario, struct twin_result *result,
                         struct ar_error *error)
 {
-    struct ar_error own;
+    struct ar_error own = {""};
     struct twin_run *run = calloc(1, sizeof *run);
     *result = (struct twin_result){0};
     if (!run)

@@ -400,7 +400,7 @@ static enum ar_status send(struct twin_part *self, const struct twin_call *call,
     struct twin_part *peer = twin_peer(self, "e", error);
     enum ar_status status = peer ? AR_OK : AR_INVALID;
     for (unsigned i = 0; status == AR_OK && i < 3; i++)
-        status = twin_send(self, peer, 64 * AR_MIB, i == 2, error);
+        status = twin_send(self, peer, 64 * AR_MIB, i == 2, false, error);
     return status;
 }
 

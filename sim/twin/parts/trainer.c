@@ -17,12 +17,13 @@
 enum { OFFLOAD_PAGEABLE, OFFLOAD_PINNED };
 enum { REGION_NONE, REGION_SAVER, REGION_PRELOAD };
 enum { STREAMS_OWN, STREAMS_ONE };
+enum { UPDATE_COPY, UPDATE_IPC };
 
 struct values {
     const char *workload, *evaluate;
     uint64_t repeat_from;
     struct plan plan;
-    int offload_to, region, streams;
+    int offload_to, region, streams, update_by;
     bool backup;
     uint64_t update_bucket_bytes, shards;
 };
@@ -31,6 +32,7 @@ struct trainer {
     struct twin_part base;
     struct player player, evaluation;
     uint64_t steps_left; /* of the action that runs */
+    bool asleep;
 };
 
 static const struct ar_option options[] = {
@@ -67,6 +69,8 @@ static const struct ar_option options[] = {
      "the action sleep copies the region to pinned host memory"},
     {"update_bucket", AR_OPTION_BYTES, offsetof(struct values, update_bucket_bytes), "0", 0, 0,
      NULL, "bytes of weights that `update` gathers at a time; 0: one tensor"},
+    {"update_by", AR_OPTION_CHOICE, offsetof(struct values, update_by), "copy", 0, 0, "copy|ipc",
+     "how another process gets a bucket: in memory of its own, or it maps the trainer's"},
     {"shards", AR_OPTION_COUNT, offsetof(struct values, shards), "1", 1, 65536, NULL,
      "the weights of this card are one of so many shards; `update` gathers all"},
     {0},
@@ -172,6 +176,8 @@ static enum ar_status read_what(const struct twin_call *call, unsigned *what,
 
 static enum ar_status check_home(const struct trainer *self, struct ar_error *error)
 {
+    if (self->asleep)
+        return ar_error_set(error, AR_INVALID, "its region sleeps; write wake before it");
     if (!player_is_away(&self->player, PLAYER_ALL))
         return AR_OK;
     return ar_error_set(error, AR_INVALID,
@@ -244,13 +250,15 @@ struct sending {
 static void send_bucket(struct sending *self)
 {
     struct twin_part *part = &self->trainer->base;
+    const struct values *values = part->values;
     struct twin_block bucket;
     uint64_t bytes = self->bucket_bytes;
+    bool ipc = values->update_by == UPDATE_IPC;
     self->bucket_bytes = 0;
     self->left_bytes -= bytes;
     twin_alloc_for(part, bytes, "update bucket", &bucket);
     if (self->status == AR_OK)
-        self->status = twin_send(part, self->peer, bytes, !self->left_bytes, self->error);
+        self->status = twin_send(part, self->peer, bytes, !self->left_bytes, ipc, self->error);
     twin_free(part, &bucket);
 }
 
@@ -301,6 +309,7 @@ static enum ar_status sleep_or_wake(struct trainer *self, bool sleep, struct ar_
         return ar_error_set(error, AR_INVALID,
                             "the trainer's memory is in no region; write region = saver, or use "
                             "offload");
+    self->asleep = sleep;
     if (sleep)
         twin_sleep(&self->base, self->base.name, "*");
     else

@@ -1,0 +1,327 @@
+/* The trainer of a twin: phases, regions, recordings and their purposes, updates of weights. */
+#include <string.h>
+#include <unistd.h>
+
+#include "allocators/base/size.h"
+#include "sim/experiment/session.h"
+#include "tests/support/temporary_file.h"
+#include "tests/support/test.h"
+#include "tests/support/twin_rig.h"
+#include "workloads/workload.h"
+
+static void a_trainer_has_its_phases(void **state)
+{
+    (void)state;
+    struct twin_scenario scenario = {.processes = &twin_rig_process,
+                                     .process_count = 1,
+                                     .device = "sim:capacity=8GiB",
+                                     .start = "t.load",
+                                     .cycle = "t.train 2, t.offload optimizer, p.empty_cache, "
+                                              "t.onload, t.offload weights optimizer, t.onload",
+                                     .cycles = 2};
+    const struct part_text parts[] = {{"trainer", "t", "p", {TWIN_RIG_SIZES}}};
+    struct twin_result result;
+    twin_rig_run(&scenario, parts, 1, &result);
+    assert_int_equal(result.outcome, TWIN_PASSED);
+    twin_rig_check(&result);
+    assert_int_equal(twin_rig_bytes(&result, 0, 0, "t/weights"), AR_GIB);
+    assert_int_equal(twin_card_at(&result, 0, 0)->used_bytes, AR_GIB + 500 * AR_MIB);
+    assert_int_equal(twin_rig_bytes(&result, 1, 0, "t/weights"), AR_GIB);
+    assert_int_equal(twin_rig_bytes(&result, 1, 0, "t/optimizer"), 2 * AR_GIB);
+    /* All gradients, and the last activation before it is freed. */
+    assert_int_equal(twin_rank_at(&result, 1, 0)->peak_allocated_bytes, 4 * AR_GIB + 128 * AR_MIB);
+    assert_int_equal(twin_rig_bytes(&result, 2, 0, "t/optimizer"), 0);
+    assert_int_equal(twin_card_at(&result, 3, 0)->used_bytes, AR_GIB + 500 * AR_MIB);
+    assert_int_equal(twin_rig_bytes(&result, 4, 0, "t/optimizer"), 2 * AR_GIB);
+    assert_int_equal(twin_rank_at(&result, 5, 0)->live_bytes, 0);
+    assert_int_equal(twin_rank_at(&result, 6, 0)->live_bytes, 3 * AR_GIB);
+    assert_int_equal(twin_rank_at(&result, 12, 0)->live_bytes, 3 * AR_GIB);
+    twin_result_close(&result);
+}
+
+static void a_region_sleeps_and_wakes(void **state)
+{
+    (void)state;
+    const struct twin_process_setup process = {.name = "p", .context_bytes = 500 * AR_MIB};
+    struct twin_scenario scenario = {.processes = &process,
+                                     .process_count = 1,
+                                     .device = "sim:capacity=8GiB",
+                                     .start = "t.load, b.load",
+                                     .cycle = "t.train, t.sleep, b.free, b.load, t.wake",
+                                     .cycles = 2};
+    const struct part_text parts[] = {
+        {"trainer", "t", "p", {TWIN_RIG_SIZES, {"region", "saver", false}}},
+        {"buffer", "b", "p", {{"bytes", "100MiB", false}}},
+    };
+    struct twin_result result;
+    twin_rig_run(&scenario, parts, 2, &result);
+    assert_int_equal(result.outcome, TWIN_PASSED);
+    twin_rig_check(&result);
+    size_t asleep = twin_phase_find(&result, TWIN_CYCLE, 1, 1);
+    const struct twin_rank_state *rank = twin_rank_at(&result, asleep, 0);
+    assert_int_equal(twin_card_at(&result, asleep, 0)->used_bytes, 600 * AR_MIB);
+    assert_int_equal(twin_rig_bytes(&result, asleep, 0, "t/weights"), 0);
+    assert_int_equal(rank->live_bytes, 3 * AR_GIB + 100 * AR_MIB);
+    assert_int_equal(rank->asleep_bytes + rank->physical_bytes, rank->reserved_bytes);
+    assert_int_equal(rank->pinned_bytes, rank->asleep_bytes);
+    assert_int_equal(twin_residue(rank), 100 * AR_MIB);
+    const struct twin_rank_state *awake = twin_rank_at(&result, asleep + 3, 0);
+    assert_int_equal(awake->asleep_bytes, 0);
+    assert_int_equal(awake->physical_bytes, awake->reserved_bytes);
+    assert_int_equal(awake->pinned_bytes, rank->pinned_bytes); /* torch_memory_saver keeps copies */
+    twin_result_close(&result);
+}
+
+static void a_region_does_not_wake_without_memory(void **state)
+{
+    (void)state;
+    const struct twin_process_setup processes[] = {{.name = "p", .context_bytes = 500 * AR_MIB},
+                                                   {.name = "q", .context_bytes = 500 * AR_MIB}};
+    struct twin_scenario scenario = {.processes = processes,
+                                     .process_count = 2,
+                                     .device = "sim:capacity=8GiB",
+                                     .start = "t.load, t.train, t.sleep, b.load, t.wake"};
+    const struct part_text parts[] = {
+        {"trainer", "t", "p", {TWIN_RIG_SIZES, {"region", "saver", false}}},
+        {"buffer", "b", "q", {{"bytes", "6GiB", false}}},
+    };
+    struct twin_result result;
+    twin_rig_run(&scenario, parts, 2, &result);
+    assert_int_equal(result.outcome, TWIN_OUT_OF_MEMORY);
+    assert_string_equal(result.failure.action, "t.wake");
+    assert_int_equal(result.failure.cause, REPLAY_CAUSE_TENANT);
+    twin_rig_check(&result);
+    twin_result_close(&result);
+}
+
+static void a_region_refuses_expandable_segments(void **state)
+{
+    (void)state;
+    const struct twin_process_setup process = {.name = "p",
+                                               .policy = "torch:expandable_segments=true"};
+    struct twin_scenario scenario = {.processes = &process, .process_count = 1, .start = "t.load"};
+    const struct part_text parts[] = {
+        {"trainer", "t", "p", {TWIN_RIG_SIZES, {"region", "saver", false}}}};
+    struct twin_result result;
+    twin_rig_run(&scenario, parts, 1, &result);
+    assert_int_equal(result.outcome, TWIN_REFUSED);
+    assert_non_null(strstr(result.failure.why, "expandable_segments is not supported yet"));
+    twin_result_close(&result);
+}
+
+static void a_recording_is_played(void **state)
+{
+    (void)state;
+    struct twin_scenario scenario = {.processes = &twin_rig_process,
+                                     .process_count = 1,
+                                     .start = "t.load",
+                                     .cycle = "t.train, t.offload, p.empty_cache, t.onload",
+                                     .cycles = 30};
+    const struct part_text parts[] = {
+        {"trainer", "t", "p", {{"workload", "workloads/data/gpt2_train.default.csv.gz", false}}}};
+    struct twin_result result;
+    twin_rig_run(&scenario, parts, 1, &result);
+    assert_int_equal(result.outcome, TWIN_PASSED);
+    twin_rig_check(&result);
+    /* GPT-2 has 124,439,808 parameters in float32, and Adam two states of each. */
+    assert_int_equal(twin_rig_bytes(&result, 0, 0, "t/weights"), 4 * UINT64_C(124439808));
+    for (size_t cycle = 1; cycle <= 30; cycle++) {
+        size_t phase = twin_phase_find(&result, TWIN_CYCLE, cycle, 0);
+        assert_int_equal(twin_rig_bytes(&result, phase, 0, "t/weights"), 4 * UINT64_C(124439808));
+        assert_int_equal(twin_rig_bytes(&result, phase, 0, "t/optimizer"), 8 * UINT64_C(124439808));
+    }
+    twin_result_close(&result);
+}
+
+/* A plain replay: its steps, and the most reserved bytes. */
+struct steps {
+    uint64_t peak;
+    size_t count;
+};
+
+static enum ar_status note_sample(void *argument, const struct replay_sample *sample,
+                                  struct ar_error *error)
+{
+    struct steps *steps = argument;
+    (void)error;
+    if (sample->reserved_bytes > steps->peak)
+        steps->peak = sample->reserved_bytes;
+    return AR_OK;
+}
+
+static void replay_plainly(const char *policy, const char *workload, struct steps *steps)
+{
+    struct ar_spec policy_spec, device_spec;
+    struct trace_source *source;
+    struct replay_result result;
+    struct ar_device_props props;
+    *steps = (struct steps){.count = 0};
+    const struct observer observer = {.argument = steps, .sample = note_sample};
+    assert_int_equal(ar_spec_parse(policy, &policy_spec, NULL), AR_OK);
+    assert_int_equal(ar_spec_parse("sim:capacity=40GiB", &device_spec, NULL), AR_OK);
+    assert_int_equal(workload_open_single(workload, &source, NULL), AR_OK);
+    const struct experiment experiment = {
+        .policy = &policy_spec, .device = &device_spec, .source = source, .observer = &observer};
+    assert_int_equal(experiment_run(&experiment, &result, &props, NULL), AR_OK);
+    assert_true(result.passed);
+    steps->count = result.steps;
+    replay_result_close(&result);
+    trace_close(source);
+    ar_spec_close(&policy_spec);
+    ar_spec_close(&device_spec);
+}
+
+/* A part that plays all steps of a workload makes the same requests as the workload itself. */
+static void a_trainer_does_what_a_replay_does(void **state)
+{
+    (void)state;
+    static const char *const workloads[] = {
+        "workloads/data/gpt2_train.default.csv.gz", "workloads/data/graphs.default.csv.gz",
+        "workloads/data/streams_prefetch.default.csv.gz",
+        "workloads/data/side_streams.default.csv.gz", "workloads/data/tape_small.default.csv.gz"};
+    static const char *const policies[] = {"torch", "torch:expandable_segments=true", "vmm"};
+    for (size_t i = 0; i < 5; i++)
+        for (size_t j = 0; j < 3; j++) {
+            struct steps plain;
+            struct twin_result result;
+            char cycle[32];
+            replay_plainly(policies[j], workloads[i], &plain);
+            snprintf(cycle, sizeof cycle, "t.train %zu", plain.count ? plain.count : 1);
+            const struct twin_process_setup process = {.name = "p", .policy = policies[j]};
+            struct twin_scenario scenario = {.processes = &process,
+                                             .process_count = 1,
+                                             .device = "sim:capacity=40GiB",
+                                             .cycle = cycle};
+            const struct part_text part = {
+                "trainer", "t", "p", {{"workload", workloads[i], false}}};
+            twin_rig_run(&scenario, &part, 1, &result);
+            assert_int_equal(result.outcome, TWIN_PASSED);
+            twin_rig_check(&result);
+            assert_int_equal(twin_rank_at(&result, 0, 0)->peak_reserved_bytes, plain.peak);
+            twin_result_close(&result);
+        }
+}
+
+static void purposes_follow_from_lifetimes(void **state)
+{
+    (void)state;
+    struct twin_scenario scenario = {
+        .processes = &twin_rig_process, .process_count = 1, .start = "t.load", .cycle = "t.train"};
+    const struct part_text parts[] = {
+        {"trainer",
+         "t",
+         "p",
+         {{"workload", "workloads/data/resnet50_train.default.csv.gz", false}}}};
+    struct twin_result result;
+    twin_rig_run(&scenario, parts, 1, &result);
+    twin_rig_check(&result);
+    /* ResNet-50 has 25,557,032 parameters in float32, and 53 layers of batch normalisation with two
+     * statistics for each of their 26,560 channels and a counter of eight bytes. */
+    uint64_t weights = 4 * UINT64_C(25557032), statistics = 8 * UINT64_C(26560) + 53 * 8;
+    assert_int_equal(twin_rig_bytes(&result, 0, 0, "t/weights"), weights + statistics);
+    assert_int_equal(twin_rig_bytes(&result, 1, 0, "t/weights"), weights + statistics);
+    twin_result_close(&result);
+}
+
+static void actions_of_a_phase_take_turns(void **state)
+{
+    (void)state;
+    const struct part_text parts[] = {{"trainer", "t", "p", {TWIN_RIG_LAYERS("32")}},
+                                      {"trainer", "u", "p", {TWIN_RIG_LAYERS("32")}}};
+    uint64_t peaks[2];
+    const char *const cycles[] = {"t.train, u.train", "t.train & u.train"};
+    for (unsigned i = 0; i < 2; i++) {
+        struct twin_scenario scenario = {.processes = &twin_rig_process,
+                                         .process_count = 1,
+                                         .device = "sim:capacity=40GiB",
+                                         .start = "t.load, u.load",
+                                         .cycle = cycles[i],
+                                         .cycles = 2};
+        struct twin_result result;
+        twin_rig_run(&scenario, parts, 2, &result);
+        assert_int_equal(result.outcome, TWIN_PASSED);
+        twin_rig_check(&result);
+        peaks[i] = twin_rank_at(&result, result.phase_count - 1, 0)->peak_allocated_bytes;
+        assert_int_equal(twin_rank_at(&result, result.phase_count - 1, 0)->live_bytes, 6 * AR_GIB);
+        twin_result_close(&result);
+    }
+    assert_int_equal(peaks[0], 7 * AR_GIB + 16 * AR_MIB);
+    assert_true(peaks[1] > peaks[0]); /* gradients of both */
+}
+
+/* A program that marks its phases: blocks of 64 and 32 MiB, one of which stays. */
+static void a_recording_is_played_to_its_marks(void **state)
+{
+    (void)state;
+    struct temporary_file file = temporary_file("# allocrig-trace 1\na,0,67108864\nm,loaded\n"
+                                                "a,1,33554432\nf,1\nm,done\nf,0\n");
+    struct twin_scenario scenario = {.processes = &twin_rig_process,
+                                     .process_count = 1,
+                                     .device = "sim:capacity=8GiB",
+                                     .start = "t.play loaded, t.play done"};
+    const struct ar_spec_pair pair = {"workload", file.path, false};
+    const struct twin_part_setup part = {.name = "t",
+                                         .ops = twin_part_find("trainer"),
+                                         .process = "p",
+                                         .options = {.pairs = &pair, .pair_count = 1}};
+    scenario.parts = &part;
+    scenario.part_count = 1;
+    struct twin_result result;
+    struct ar_error error = {""};
+    assert_int_equal(twin_run(&scenario, &result, &error), AR_OK);
+    twin_rig_check(&result);
+    assert_int_equal(twin_rank_at(&result, 0, 0)->live_bytes, 64 * AR_MIB);
+    assert_int_equal(twin_rank_at(&result, 1, 0)->live_bytes, 64 * AR_MIB);
+    assert_int_equal(twin_rank_at(&result, 1, 0)->peak_allocated_bytes, 96 * AR_MIB);
+    twin_result_close(&result);
+    scenario.start = "t.play done, t.play loaded";
+    assert_int_equal(twin_run(&scenario, &result, &error), AR_INVALID);
+    assert_string_equal(error.text, "t.play: the rest of the workload has no mark \"loaded\"");
+    unlink(file.path);
+}
+
+/* Weights of four layers go to an engine in another process, on the same card: a layer of 256 MiB
+ * is in both at a time. */
+static void weights_are_sent_to_an_engine(void **state)
+{
+    (void)state;
+    const struct twin_process_setup processes[] = {{.name = "p", .context_bytes = 500 * AR_MIB},
+                                                   {.name = "q", .context_bytes = 500 * AR_MIB}};
+    struct twin_scenario scenario = {.processes = processes,
+                                     .process_count = 2,
+                                     .device = "sim:capacity=40GiB",
+                                     .start = "t.load, e.load, p.reset_peaks, q.empty_cache, "
+                                              "p.empty_cache, t.update e"};
+    const struct part_text parts[] = {{"trainer", "t", "p", {TWIN_RIG_SIZES}},
+                                      {"engine", "e", "q", {{"weights", "1GiB", false}}}};
+    struct twin_result result;
+    twin_rig_run(&scenario, parts, 2, &result);
+    assert_int_equal(result.outcome, TWIN_PASSED);
+    twin_rig_check(&result);
+    size_t last = result.phase_count - 1;
+    for (size_t rank = 0; rank < 2; rank++)
+        assert_int_equal(twin_rank_at(&result, last, rank)->peak_allocated_bytes -
+                             twin_rank_at(&result, last - 1, rank)->allocated_bytes,
+                         256 * AR_MIB);
+    assert_int_equal(twin_card_at(&result, last, 0)->peak_bytes -
+                         twin_card_at(&result, last - 1, 0)->used_bytes,
+                     512 * AR_MIB);
+    twin_result_close(&result);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_trainer_has_its_phases),
+        cmocka_unit_test(a_region_sleeps_and_wakes),
+        cmocka_unit_test(a_region_does_not_wake_without_memory),
+        cmocka_unit_test(a_region_refuses_expandable_segments),
+        cmocka_unit_test(a_recording_is_played),
+        cmocka_unit_test(a_trainer_does_what_a_replay_does),
+        cmocka_unit_test(purposes_follow_from_lifetimes),
+        cmocka_unit_test(actions_of_a_phase_take_turns),
+        cmocka_unit_test(a_recording_is_played_to_its_marks),
+        cmocka_unit_test(weights_are_sent_to_an_engine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
