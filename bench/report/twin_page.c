@@ -147,7 +147,8 @@ static const char *cache_value(const struct twin_page_cache *cache, double value
     return text;
 }
 
-static void print_cache(FILE *stream, const char *name, const struct twin_page_cache *cache)
+static void print_cache(FILE *stream, const char *name, const struct twin_page_cache *cache,
+                        uint64_t cycles)
 {
     char more[160] = "", size[32], now[32], safe[32], next[32];
     size_t used = 0;
@@ -174,15 +175,19 @@ static void print_cache(FILE *stream, const char *name, const struct twin_page_c
         sentence_format(stream, 2, "A larger value than %s was not tried.", safe);
     else
         sentence_format(stream, 2, "With %s: %s.", next, cache->why);
-    sentence_format(stream, 2, "Safe: the whole schedule passes. Tried by %u run%s.", cache->runs,
-                    twin_plural(cache->runs));
+    more[0] = '\0';
+    if (cycles)
+        snprintf(more, sizeof more, " of %" PRIu64 " cycles", cycles);
+    sentence_format(stream, 2, "Safe: the whole schedule%s passes. Tried by %u run%s.", more,
+                    cache->runs, twin_plural(cache->runs));
 }
 
 static void print_caches(FILE *stream, const struct twin_page *page)
 {
     for (size_t i = 0; i < page->cache_count; i++) {
         fputc('\n', stream);
-        print_cache(stream, page->scenario->parts[page->caches[i].part].name, &page->caches[i]);
+        print_cache(stream, page->scenario->parts[page->caches[i].part].name, &page->caches[i],
+                    page->whatif_cycles);
     }
 }
 
@@ -303,6 +308,9 @@ static enum ar_status print_whatifs(FILE *stream, const struct twin_page *page,
                                                   {"residue", "MiB less", false, 0},
                                                   {"what if", "", true, 0}};
     size_t rows = 0, less = 0, without = 0;
+    char few[48] = "";
+    if (page->whatif_cycles)
+        snprintf(few, sizeof few, " (in %" PRIu64 " cycles)", page->whatif_cycles);
     if (!page->has_whatifs)
         return AR_OK;
     struct table *table = table_create(columns, 3);
@@ -321,7 +329,7 @@ static enum ar_status print_whatifs(FILE *stream, const struct twin_page *page,
         table_cell(table, "%s%s", one->text, one->now_fits ? " (then it fits)" : "");
         rows++;
     }
-    fputs("\nWhat if\n", stream);
+    fprintf(stream, "\nWhat if%s\n", few);
     enum ar_status status = rows ? table_print(table, stream, TABLE_TEXT, error) : AR_OK;
     table_close(table);
     if (less)

@@ -53,7 +53,8 @@ struct twin_page {
     size_t cache_count;
     const struct twin_page_whatif *whatifs; /* the best first */
     size_t whatif_count;
-    bool has_whatifs; /* they were tried */
+    bool has_whatifs;       /* they were tried */
+    uint64_t whatif_cycles; /* the runs with changes have fewer cycles; 0: as many */
 };
 
 enum ar_status twin_page_print(FILE *stream, const struct twin_page *page,

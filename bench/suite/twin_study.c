@@ -287,18 +287,20 @@ enum ar_status twin_study_run(const struct scenario *text, bool again, const cha
     if (!status && again)
         status = run_again(out, text, journal, error);
     take_name(out, text->path);
-    out->page = (struct twin_page){.name = out->name,
-                                   .source = text->source,
-                                   .scenario = &out->setup.scenario,
-                                   .result = &out->result,
-                                   .reported = out->reported,
-                                   .reported_count = text->reported_count,
-                                   .tolerance = text->tolerance,
-                                   .caches = out->caches,
-                                   .cache_count = out->cache_count,
-                                   .whatifs = out->whatifs,
-                                   .whatif_count = out->whatif_count,
-                                   .has_whatifs = again};
+    out->page = (struct twin_page){
+        .name = out->name,
+        .source = text->source,
+        .scenario = &out->setup.scenario,
+        .result = &out->result,
+        .reported = out->reported,
+        .reported_count = text->reported_count,
+        .tolerance = text->tolerance,
+        .caches = out->caches,
+        .cache_count = out->cache_count,
+        .whatifs = out->whatifs,
+        .whatif_count = out->whatif_count,
+        .has_whatifs = again,
+        .whatif_cycles = again && text->cycles > TWIN_WHATIF_CYCLES ? TWIN_WHATIF_CYCLES : 0};
     if (status)
         twin_study_close(out, false);
     return status;

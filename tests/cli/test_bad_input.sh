@@ -130,7 +130,7 @@ run compare "$tmp/in.json" "$tmp/in.json" --markdown /dev/null --junit /dev/null
 check nowhere_may_be_named_twice [ "$status" = 0 ]
 
 # Files without end, and pipes that nobody writes to.
-for command in run sweep tenants; do
+for command in run sweep tenants twin; do
     refuses "${command}_of_zeros" 2 '/dev/zero:1: holds a zero byte' $command /dev/zero
     refuses "${command}_of_lines_without_end" 2 'has more than 1000000 lines' $command <(yes '')
     refuses "${command}_of_a_line_without_end" 2 ':1: the line has more than 1048576 bytes' $command <(yes | tr -d '\n')
