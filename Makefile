@@ -262,7 +262,7 @@ soak:
 	@+$(SUB) VARIANT=release all tests
 	@+$(SUB) VARIANT=san program tests
 	@TEST_SOAK=1 tests/run.sh release san
-## check: the quick part: lints, unit and golden tests of one build, nothing installed
+## check: the quick part, under a minute: lints and the tests of one build without those that take long; nothing installed
 check:
 	@+$(SUB) all tests
 	@tests/run.sh --quick lint $(VARIANT)
@@ -277,6 +277,10 @@ san:
 tsan:
 	@+$(SUB) VARIANT=tsan program tests
 	@tests/run.sh --match 'capacity|experiment|jobs|sweep|suite|thread' tsan
+## mutants: change the product in one place at a time and see which tests notice: results/mutants.md (COUNT=N mutants;
+##     CHANGED=REVISION: only files that differ from it, quick tests, under 10 minutes)
+mutants:
+	@python3 tests/mutants/mutants.py --jobs $(JOBS) $(COUNT:%=--count %) $(CHANGED:%=--changed % --seconds 540)
 ## test-gpu: what needs a card: the device and its kernels, equality with the simulated device, every byte checked (without
 ##     a card all of it is skipped, exit status 0)
 test-gpu:
@@ -358,7 +362,7 @@ help:
 	@.ci/help
 
 FORCE:
-.PHONY: all program library plugin tests fuzzers gpu-tests test test-gpu soak check lint san tsan fuzz format bench draw \
+.PHONY: all program library plugin tests fuzzers gpu-tests test test-gpu soak check mutants lint san tsan fuzz format bench draw \
         figures paper whatif claims phases micro instructions regress history baseline harness deps install uninstall clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:

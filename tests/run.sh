@@ -3,6 +3,7 @@
 #
 # Each word is a set: `lint` is tests/lint/*.sh; a variant (release, san, ...) is every program
 # under .build/VARIANT/tests/{unit,golden,property,fuzz} and every script tests/cli/*.sh.
+# --quick leaves out the scripts that tests/weights lists, and makes a quarter of the random operations.
 # Rules:
 #  1. A program's cases are counted from cmocka's output; a script's from its lines `ok NAME`,
 #     `not ok NAME` and `skip NAME: reason`.
@@ -169,17 +170,17 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
+[ $quick = 0 ] || export TEST_QUICK=1
 [ $# -gt 0 ] || { echo "usage: tests/run.sh [--quick] [--match REGEX] lint|VARIANT..." >&2; exit 2; }
 
 # Prints "SET PATH" lines. A program whose source is gone does not count.
 list_set() {
-    local set=$1 kind source path
+    local set=$1 kind source path name
     if [ "$set" = lint ]; then
         for path in tests/lint/*.sh; do echo "lint $path"; done
         return
     fi
     [ -d ".build/$set" ] || { echo "run.sh: .build/$set is not there: make VARIANT=$set tests" >&2; return; }
-    [ $quick = 0 ] || kinds="golden unit fuzz"
     for kind in $kinds; do
         for source in tests/"$kind"/test_*.c tests/"$kind"/fuzz_*.c; do
             [ -e "$source" ] || continue
@@ -187,8 +188,10 @@ list_set() {
             if [ -x "$path" ] || have_cmocka; then echo "$set $path"; else echo "$set $path" >>"$logs/left_out"; fi
         done
     done
-    [ $quick = 0 ] || return
-    for path in tests/cli/*.sh; do [ ! -e "$path" ] || echo "$set $path"; done
+    for path in tests/cli/*.sh; do
+        name=${path#tests/} name=${name%.sh}
+        [ ! -e "$path" ] || { [ $quick = 1 ] && grep -qs "^$set $name " tests/weights; } || echo "$set $path"
+    done
 }
 
 have_cmocka() {

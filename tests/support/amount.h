@@ -5,8 +5,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* `usual`, and a third of it under a sanitizer, where each operation takes several times as long;
- * `soak` with TEST_SOAK=1, which `make soak` sets. */
+/* `usual`; a third of it under a sanitizer, where each operation takes several times as long; a
+ * quarter with TEST_QUICK=1, which `make check` sets; `soak` with TEST_SOAK=1, which `make soak`
+ * sets. */
 static inline uint64_t test_amount(uint64_t soak, uint64_t usual)
 {
     const char *asked = getenv("TEST_SOAK");
@@ -15,7 +16,8 @@ static inline uint64_t test_amount(uint64_t soak, uint64_t usual)
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
     usual = (usual + 2) / 3;
 #endif
-    return usual;
+    asked = getenv("TEST_QUICK");
+    return asked && *asked == '1' ? (usual + 3) / 4 : usual;
 }
 
 #endif

@@ -1,7 +1,10 @@
 /* Advice: from recordings under one setting, the results recorded under another; from small traces,
  * known results; a recording that ends in a failure is not treated as complete. */
+#include <math.h>
+
 #include "allocators/base/size.h"
 #include "sim/advise/advise.h"
+#include "sim/advise/peak.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 #include "workloads/formats/formats.h"
@@ -390,6 +393,99 @@ static void settings_pair_across_options_only(void **state)
     candidates_close(&list);
 }
 
+/* Of the settings that change as little, the first of those within 1 % of the least slowdown. */
+static void one_percent_of_time_decides_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        double slowdowns[3];
+        size_t best;
+    } cases[] = {
+        {{1.009, 1.0, 1.0}, 0}, {{1.02, 1.0, 1.0}, 1}, {{1.02, 1.015, 1.005}, 1},
+        {{3.0, 2.0, 1.0}, 2},   {{1.0, 1.0, 1.0}, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct advise_row rows[3];
+        memset(rows, 0, sizeof rows);
+        for (size_t r = 0; r < 3; r++) {
+            rows[r].candidate.own = true;
+            rows[r].at =
+                (struct trial){.begun = true, .passed = true, .slowdown = cases[i].slowdowns[r]};
+        }
+        const struct advise_result result = {.rows = rows, .count = 3, .own_count = 3};
+        assert_ptr_equal(advise_best(&result), &rows[cases[i].best]);
+    }
+}
+
+/* A trace of one block at a time, each used by a kernel of so many ns. */
+static struct trace_source *kernels_of(uint64_t kernel_ns, const char *bytes)
+{
+    static char events[64 * 64];
+    size_t used = 0;
+    for (unsigned i = 0; i < 40; i++)
+        used += (size_t)snprintf(events + used, sizeof events - used,
+                                 "a,%u,%s u,%u,0 k,0,%" PRIu64 " f,%u ", i, bytes, i, kernel_ns, i);
+    events[used - 1] = 0;
+    struct trace_source *source = tiny_trace(events);
+    strcpy(source->info.recorder, "torch 2.11.0");
+    return source;
+}
+
+static void what_takes_twice_the_time_comes_last(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t kernel_ns;
+        bool too_slow, wasteful;
+    } cases[] = {
+        {55000, true, false},    /* direct takes 4.5 times the time */
+        {108000, true, false},   /* 2.8 times */
+        {212000, false, true},   /* 1.9 times */
+        {1261000, false, true},  /* 1.15 times */
+        {1970000, false, false}, /* 1.098 times */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct rig rig;
+        advise_over(&rig, kernels_of(cases[i].kernel_ns, "20971520"), AR_GIB);
+        const struct advise_row *direct = row_of(&rig, "direct"), *torch = row_of(&rig, "torch");
+        assert_int_equal(direct->safe_bytes, torch->safe_bytes);
+        assert_int_equal(torch->rank, 1);
+        assert_int_equal(direct->rank > 1, cases[i].too_slow);
+        assert_int_equal(direct->wasteful, cases[i].wasteful);
+        done(&rig);
+    }
+}
+
+static void a_spec_that_is_none_has_no_limit_to_remove(void **state)
+{
+    (void)state;
+    char text[64];
+    struct ar_error error = {""};
+    assert_int_equal(candidates_without_limit("torch:=1", text, sizeof text, &error), AR_INVALID);
+    assert_non_null(strstr(error.text, "torch:=1"));
+    assert_int_equal(candidates_without_limit("torch:limit=1GiB,expandable_segments=true", text,
+                                              sizeof text, &error),
+                     AR_OK);
+    assert_string_equal(text, "torch:expandable_segments=true");
+}
+
+/* The largest batch under lines of memory: the lowest of them counts, also one that grows by less
+ * than a byte; a program that needs too much at any size has none. */
+static void the_largest_batch_is_under_all_lines(void **state)
+{
+    (void)state;
+    struct batch_line lines[2] = {{100, 0.5}, {10, 10}};
+    const struct batch_curve both = {lines, 2, true}, slow = {lines, 1, true};
+    assert_true(batch_curve_largest(&slow, 1, 150) == 100);
+    assert_true(batch_curve_largest(&both, 1, 150) == 14);
+    assert_true(batch_curve_largest(&both, 1, 100) == 0);
+    lines[0] = (struct batch_line){100, 0};
+    assert_true(batch_curve_largest(&slow, 1, 99) == 0);
+    assert_true(isinf(batch_curve_largest(&slow, 1, 100)));
+    assert_true(batch_curve_largest(&slow, 1.5, 149) == 0);
+    assert_true(isinf(batch_curve_largest(&slow, 1.5, 150)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -405,6 +501,10 @@ int main(void)
         cmocka_unit_test(a_failure_near_the_end_was_the_end),
         cmocka_unit_test(pending_frees_are_waited_for),
         cmocka_unit_test(what_is_left_to_the_system_is_needed_too),
+        cmocka_unit_test(one_percent_of_time_decides_nothing),
+        cmocka_unit_test(what_takes_twice_the_time_comes_last),
+        cmocka_unit_test(a_spec_that_is_none_has_no_limit_to_remove),
+        cmocka_unit_test(the_largest_batch_is_under_all_lines),
         cmocka_unit_test(settings_pair_across_options_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

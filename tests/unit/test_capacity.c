@@ -3,6 +3,7 @@
 #include "sim/search/search.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/test.h"
+#include "tests/support/tiny_trace.h"
 
 #define UNIT   (2 * AR_MIB)
 #define POINTS 512
@@ -137,6 +138,42 @@ static void a_small_program_passes_somewhere(void **state)
     capacity_result_close(&found);
 }
 
+static void capacity_of_events(const char *policy, const char *events,
+                               struct capacity_result *found)
+{
+    struct experiment_rig rig;
+    experiment_rig_over(&rig, policy, "sim", tiny_trace(events));
+    if (capacity_find(&rig.experiment, 1, found, &rig.error))
+        fail_msg("%s", rig.error.text);
+    experiment_rig_close(&rig);
+}
+
+/* Blocks of 502 and 498 MiB, the first freed, then 504 MiB: 1504 MiB are needed, between two points
+ * of the grid that are 6 MiB apart. */
+static void the_last_two_mib_are_found(void **state)
+{
+    struct capacity_result found;
+    capacity_of_events("first-fit", "a,0,526385152 a,1,522190848 f,0 a,2,528482304", &found);
+    assert_int_equal(found.live_peak_bytes, 1002 * AR_MIB);
+    assert_int_equal(found.first_pass_bytes, 1504 * AR_MIB);
+    assert_int_equal(found.safe_bytes, 1504 * AR_MIB);
+    capacity_result_close(&found);
+}
+
+/* TensorFlow leaves 225 MiB to the system, from 2 GiB on 1800 MiB: 560 MiB are served below, and
+ * not up to the end of the grid at four times the live peak. So no capacity of it is safe. */
+static void a_gap_up_to_the_end_leaves_no_safe_capacity(void **state)
+{
+    struct capacity_result found;
+    capacity_of_events("growth", "a,0,587202560 f,0", &found);
+    assert_in_range(found.first_pass_bytes, 785 * AR_MIB, 790 * AR_MIB);
+    assert_int_equal(found.gap_count, 1);
+    assert_int_equal(found.gaps[0].from_bytes, 2048 * AR_MIB);
+    assert_int_equal(found.gaps[0].to_bytes, 2240 * AR_MIB);
+    assert_int_equal(found.safe_bytes, 0);
+    capacity_result_close(&found);
+}
+
 static void an_adaptive_workload_is_written_down_once(void **state)
 {
     struct capacity_result found;
@@ -163,6 +200,8 @@ int main(void)
         cmocka_unit_test(the_number_of_workers_changes_nothing),
         cmocka_unit_test(edges_are_refined),
         cmocka_unit_test(a_small_program_passes_somewhere),
+        cmocka_unit_test(the_last_two_mib_are_found),
+        cmocka_unit_test(a_gap_up_to_the_end_leaves_no_safe_capacity),
         cmocka_unit_test(an_adaptive_workload_is_written_down_once),
         cmocka_unit_test(a_policy_within_its_own_limit_may_never_pass),
     };

@@ -489,6 +489,22 @@ static void umpire_reallocations_that_fail_or_are_cut(void **state)
     assert_non_null(strstr(report.guesses[0], "1 reallocations have no first record"));
 }
 
+/* Two reallocations of which the first one is done first: the other keeps its own record. */
+static void umpire_reallocations_within_each_other(void **state)
+{
+    format_rig_converts(
+        *state,
+        RESOURCE("DEVICE", "0x2") ALLOCATED("10", "0x2", "8", "0x1000") ALLOCATED("11", "0x2", "16",
+                                                                                  "0x2000")
+            REALLOCATED("12", "0x1000", "32", "") REALLOCATED("13", "0x2000", "64", "") REALLOCATED(
+                "14", "0x1000", "32", ", \"result\": { \"memory_ptr\": \"0x3000\" }")
+                REALLOCATED("15", "0x2000", "64", ", \"result\": { \"memory_ptr\": \"0x4000\" }"),
+        "# recorder: umpire\nt,0\na,0,8,tag=DEVICE\n!,alloc,4096\nt,1\na,1,16,tag=DEVICE\n"
+        "!,alloc,8192\nt,4\nf,0\na,2,32,tag=DEVICE\n!,alloc,12288\nt,5\nf,1\n"
+        "a,3,64,tag=DEVICE\n!,alloc,16384\n",
+        NULL);
+}
+
 static void umpire_a_log_of_host_memory_is_a_test(void **state)
 {
     struct import_report report;
@@ -594,6 +610,7 @@ int main(void)
         TEST(umpire_reallocations),
         TEST(umpire_reallocations_of_the_second_layout),
         TEST(umpire_reallocations_that_fail_or_are_cut),
+        TEST(umpire_reallocations_within_each_other),
         TEST(umpire_a_log_of_host_memory_is_a_test),
         TEST(umpire_the_second_layout),
         TEST(umpire_what_came_before_has_no_size),

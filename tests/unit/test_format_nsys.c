@@ -97,19 +97,22 @@ static void enumerations_tell_numbers(void **state)
     static const char *const statements[] = {
         "CREATE TABLE ENUM_CUDA_MEM_KIND (id INT, name TEXT);"
         "INSERT INTO ENUM_CUDA_MEM_KIND VALUES (9, 'CUDA_MEMOPR_MEMORY_KIND_DEVICE'),"
-        " (2, 'CUDA_MEMOPR_MEMORY_KIND_PINNED');"
+        " (2, 'CUDA_MEMOPR_MEMORY_KIND_PINNED'), (0, 'CUDA_MEMOPR_MEMORY_KIND_PAGEABLE');"
         "CREATE TABLE ENUM_CUDA_DEV_MEM_EVENT_OPER (id INT, name TEXT);"
         "INSERT INTO ENUM_CUDA_DEV_MEM_EVENT_OPER VALUES (5, 'X_ALLOCATION'), (0, "
         "'X_DEALLOCATION');"
         "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INT, bytes INT, memoryOperationType INT,"
         " address INT, memKind INT);"
         "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (10, 256, 5, 4096, 9),"
-        " (20, 1, 5, 8192, 2), (30, 256, 0, 4096, 9);",
+        " (20, 1, 5, 8192, 2), (25, 1, 5, 12288, 0), (26, 1, 5, 16384, 7), (30, 256, 0, 4096, 9);",
         NULL};
+    struct import_report report;
     converts(*state, statements,
              "# recorder: nsys\nt,0\na,0,256\n!,alloc,4096\n"
              "t,10\na,1,1,space=pinned\n!,alloc,8192\nt,20\nf,0\n",
-             NULL);
+             &report);
+    assert_non_null(strstr(report.guesses[0], "pageable host"));
+    assert_non_null(strstr(report.guesses[1], "unknown"));
 }
 
 static void refuses(void *state, const char *const *statements, const char *part)

@@ -435,6 +435,57 @@ static void text_around_it_does_not_matter(void **state)
     assert_int_equal(message.count, 2);
 }
 
+#define SHORT "CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 4.00 GiB total capacity)"
+
+/* A drive is a letter alone before the colon: advice for Windows depends on it. */
+static void paths_of_windows_are_recognised(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool windows;
+    } cases[] = {
+        {"C:\\Users\\x\\train.py: " SHORT, true},
+        {"File \"D:\\x\\train.py\", line 1\n" SHORT, true},
+        {"[WinError 10054]\n" SHORT, true},
+        {"/venv\\Lib\\site-packages/x " SHORT, true},
+        {"ab:\\x " SHORT, false},
+        {"rpc:\\x " SHORT, false},
+        {"a line\\nanother " SHORT, false},
+        {"\\\\server\\share " SHORT, false},
+        {SHORT, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct message message;
+        read_text(cases[i].text, &message);
+        if (message.windows != cases[i].windows)
+            fail_msg("%s: Windows is %d", cases[i].text, message.windows);
+    }
+}
+
+/* What a browser, a terminal or a log puts between the words is left out: tags in capitals, box
+ * characters, no-break spaces, the prefixes of ranks and of containers. */
+static void words_are_found_between_marks(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "<P>CUDA out<BR>of memory. <CODE>Tried</CODE> to allocate 20.00 MiB</P>",
+        "<p>CUDA out<br>of memory. <code>Tried</code> to allocate 20.00&nbsp;MiB</p>",
+        "CUDA out of memory.\u00a0Tried to allocate\u00a020.00\u00a0MiB",
+        "\u2502 CUDA out of memory. Tried to \u2502\n\u2502 allocate 20.00 MiB \u2502\n\u00a0",
+        "[rank0]:CUDA out of memory. Tried to allocate 20.00\n[rank0]:MiB",
+        "[rank12]: CUDA out of memory. Tried to allocate 20.00\n[rank12]: MiB",
+        "CUDA out of memory. Tried to allocate 20.00 MiB \u00a0",
+        "CUDA out of memory. Tried to allocate 20.00<td_1>MiB</td_1>",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct message message;
+        read_text(texts[i], &message);
+        assert_int_equal(message.framework, MESSAGE_PYTORCH);
+        assert_int_equal(message.figures[MESSAGE_FIGURE_ASKED].bytes, 20 * AR_MIB);
+    }
+}
+
 /* 1.00 GiB unused, 1 GiB + 2 MiB requested: two decimals do not decide it. */
 static void closeness_is_said(void **state)
 {
@@ -519,6 +570,8 @@ int main(void)
         cmocka_unit_test(xla_wordings),
         cmocka_unit_test(dumps_are_read_by_their_statistics),
         cmocka_unit_test(text_around_it_does_not_matter),
+        cmocka_unit_test(paths_of_windows_are_recognised),
+        cmocka_unit_test(words_are_found_between_marks),
         cmocka_unit_test(closeness_is_said),
         cmocka_unit_test(logs_of_rmm),
         cmocka_unit_test(host_memory_is_told),

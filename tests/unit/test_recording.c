@@ -129,6 +129,25 @@ static void processes_are_separate(void **state)
     assert_int_equal(counts.processes, 2);
 }
 
+/* Physical memory has a number from its creation to its release; a handle of which no creation was
+ * recorded has none. */
+static void physical_memory_is_created_and_released(void **state)
+{
+    struct recording_counts counts;
+    const struct sheet sheet = {
+        .process = 7,
+        .started_ns = 1,
+        .records = {{.time_ns = 100, .kind = SPOOL_CREATE, .other = 55, .bytes = 4096},
+                    {.time_ns = 200, .kind = SPOOL_RELEASE, .other = 66},
+                    {.time_ns = 300, .kind = SPOOL_RELEASE, .other = 55},
+                    {.time_ns = 400, .kind = SPOOL_CREATE, .other = 55, .bytes = 8192}}};
+    write_sheet(*state, "a", &sheet, 0);
+    makes(*state,
+          "t,0\n!,physical_alloc,0,4096\nt,200\n!,physical_free,0\nt,300\n"
+          "!,physical_alloc,1,8192\n",
+          &counts);
+}
+
 static void oddities_are_counted(void **state)
 {
     struct recording_counts counts;
@@ -281,6 +300,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(threads_are_ordered),
         CASE(processes_are_separate),
+        CASE(physical_memory_is_created_and_released),
         CASE(oddities_are_counted),
         CASE(the_last_failure_ended_the_program),
         CASE(kernels_find_their_launch),

@@ -3,6 +3,7 @@
 
 #include "allocators/base/rng.h"
 #include "sim/device_memory/device_memory.h"
+#include "sim/device_memory/ledger.h"
 #include "sim/device_memory/ranges.h"
 #include "tests/support/test.h"
 
@@ -116,12 +117,36 @@ static void uses_against_a_table(void **state)
     sim_hazards_close(&hazards);
 }
 
+/* Freed memory is cleaned at 1.5 bytes each ns, also within a microsecond: a request for all of it
+ * waits for what is left, rounded up to a whole ns. */
+static void freed_memory_is_cleaned_all_the_time(void **state)
+{
+    static const struct {
+        uint64_t now_ns, request_bytes, wait_ns;
+    } cases[] = {
+        {0, 1000000, 600000},    {500, 1000000, 599500},  {999, 1000000, 599002},
+        {1000, 1000000, 599000}, {1001, 1000000, 599000}, {300500, 1000000, 299500},
+        {599999, 1000000, 2},    {600000, 1000000, 0},    {UINT64_C(1) << 50, 1000000, 0},
+        {0, 100001, 1},          {0, 100003, 2},          {0, 100000, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sim_ledger ledger = {
+            .unit_bytes = 1, .capacity_bytes = 1000000, .cleaning_bytes_per_us = 1500};
+        sim_ledger_charge(&ledger, 900000);
+        sim_ledger_release(&ledger, 900000, 0);
+        assert_int_equal(
+            sim_ledger_cleaning_ns(&ledger, cases[i].request_bytes, 0, cases[i].now_ns),
+            cases[i].wait_ns);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranges_against_a_list),
         cmocka_unit_test(rising_addresses_make_no_list),
         cmocka_unit_test(uses_against_a_table),
+        cmocka_unit_test(freed_memory_is_cleaned_all_the_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,6 +77,37 @@ static void streams_sizes_and_kinds(void **state)
     assert_non_null(strstr(error.text, "\"z\""));
 }
 
+/* Times and marks are of no device: each device's part has them. */
+static void a_device_keeps_times_and_steps(void **state)
+{
+    static const char both[] = HEAD "a,0,100\na,1,200,device=1\nt,10\nk,0,5\nk,0,7,device=1\n"
+                                    "m,step\nt,20\nf,0\nf,1\nt,30\n";
+    const uint32_t one = 1, zero = 0;
+    trace_rig_filtered(*state, both, &(struct trace_filter_options){.device = &one},
+                       HEAD "a,0,200,device=1\nt,10\nk,0,7,device=1\nm,step\nt,20\nf,0\nt,30\n");
+    trace_rig_filtered(*state, both, &(struct trace_filter_options){.device = &zero},
+                       HEAD "a,0,100\nt,10\nk,0,5\nm,step\nt,20\nf,0\nt,30\n");
+}
+
+/* A merge is on the card of the first. */
+static void a_merge_has_the_card_of_the_first(void **state)
+{
+    struct trace_rig *rig = *state;
+    struct trace_source *sources[2] = {NULL, NULL}, *merge = NULL;
+    struct ar_error error;
+    static const char *const texts[] = {HEAD "# card: Some card\n# capacity: 1000000\na,0,1\nf,0\n",
+                                        HEAD
+                                        "# card: Another card\n# capacity: 2000000\na,0,1\nf,0\n"};
+    for (size_t i = 0; i < 2; i++) {
+        trace_rig_write(rig->path[i], texts[i], strlen(texts[i]));
+        assert_int_equal(trace_open(rig->path[i], &sources[i], &error), AR_OK);
+    }
+    assert_int_equal(trace_merge(sources, 2, &merge, &error), AR_OK);
+    assert_string_equal(merge->info.card, "Some card");
+    assert_int_equal(merge->info.capacity_bytes, 1000000);
+    trace_close(merge);
+}
+
 static void frees_at_once(void **state)
 {
     struct trace_filter_options options = {.at_once = true};
@@ -210,6 +241,8 @@ static void statistics_of_a_trace(void **state)
     assert_int_equal(inspect.stream_count, 2);
     assert_int_equal(inspect.streams[0].bytes, 400);
     assert_int_equal(inspect.streams[0].uses, 1);
+    assert_int_equal(inspect.streams[0].kernel_ns, 5); /* a use by a stream is no time of it */
+    assert_int_equal(inspect.streams[0].kernels, 1);
     assert_int_equal(inspect.streams[1].kernel_ns, 6);
     assert_int_equal(inspect.step_count, 2);
     assert_int_equal(inspect.steps[0].events, 11);
@@ -228,6 +261,8 @@ int main(void)
         cmocka_unit_test(steps_begin_with_the_live_blocks),
         cmocka_unit_test(parts_of_a_recording_begin_with_its_state),
         cmocka_unit_test(streams_sizes_and_kinds),
+        cmocka_unit_test(a_device_keeps_times_and_steps),
+        cmocka_unit_test(a_merge_has_the_card_of_the_first),
         cmocka_unit_test(frees_at_once),
         cmocka_unit_test(waits_need_their_events),
         cmocka_unit_test(repeats_end_with_nothing_left),

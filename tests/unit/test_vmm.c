@@ -4,6 +4,7 @@
  * the device that runs late and has memory. */
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
+#include "tests/support/fake_backing.h"
 #include "tests/support/late_device.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
@@ -239,6 +240,64 @@ static void only_the_first_fence_is_waited_for(void **state)
     check(&rig);
     free_requested(&rig, &held, A);
     close_rig(&rig);
+}
+
+/* Fences of two streams are not done: the one that was recorded first is waited for, whatever the
+ * number of its stream. */
+static void the_oldest_fence_of_all_streams_is_waited_for(void **state)
+{
+    (void)state;
+    for (uint32_t early = A; early <= B; early++) {
+        struct vmm_rig rig;
+        uint32_t late = early == A ? B : A;
+        open_rig(&rig, "sim:capacity=64MiB");
+        struct ar_policy_block blocks[2] = {take(&rig, 20 * AR_MIB, early),
+                                            take(&rig, 20 * AR_MIB, late)};
+        (void)take(&rig, 10 * AR_MIB, 2);
+        rig.device->ops->kernel(rig.device, early, 50 * MS);
+        rig.device->ops->kernel(rig.device, late, 5000 * MS);
+        free_requested(&rig, &blocks[0], early);
+        struct ar_policy_block block;
+        assert_int_equal(ask(&rig, 100 * AR_MIB, 2, true, &block), AR_NO_MEMORY);
+        assert_true(now(&rig) < 50 * MS); /* a request that may fail waits for nothing */
+        free_requested(&rig, &blocks[1], late);
+        (void)take(&rig, 30 * AR_MIB, 2);
+        assert_in_range(now(&rig), 50 * MS, 500 * MS);
+        close_rig(&rig);
+    }
+}
+
+static enum ar_status no_address_space(struct ar_backing *self, uint64_t bytes, uint64_t *address)
+{
+    (void)self;
+    (void)bytes;
+    (void)address;
+    return AR_REFUSED;
+}
+
+/* Without address space a request is not served, and a later one is. */
+static void no_address_space_is_no_memory(void **state)
+{
+    (void)state;
+    struct fake_backing *backing = malloc(sizeof *backing);
+    assert_non_null(backing);
+    fake_backing_open(backing, 64 * AR_MIB);
+    fake_backing_virtual(backing, PAGE, 64 * AR_MIB);
+    const struct ar_backing_ops *own = backing->base.ops;
+    struct ar_backing_ops without = *own;
+    without.reserve = no_address_space;
+    backing->base.ops = &without;
+    struct policy_rig rig;
+    struct ar_policy_block block;
+    assert_int_equal(policy_rig_open(&rig, "vmm", &backing->base, 0), AR_OK);
+    enum ar_status status = policy_rig_alloc(&rig, 8 * AR_MIB, &block);
+    assert_true(status == AR_REFUSED || status == AR_NO_MEMORY);
+    assert_int_equal(rig.policy->totals.reserved_bytes, 0);
+    backing->base.ops = own;
+    assert_int_equal(policy_rig_alloc(&rig, 8 * AR_MIB, &block), AR_OK);
+    assert_int_equal(policy_rig_free(&rig, &block), AR_OK);
+    assert_int_equal(policy_rig_close(&rig), 0);
+    free(backing);
 }
 
 /* ---- blocks that other streams use ----------------------------------------------------------- */
@@ -487,6 +546,8 @@ int main(void)
         cmocka_unit_test(a_trim_says_nothing_about_later_frees),
         cmocka_unit_test(memory_moves_once_its_work_is_done),
         cmocka_unit_test(only_the_first_fence_is_waited_for),
+        cmocka_unit_test(the_oldest_fence_of_all_streams_is_waited_for),
+        cmocka_unit_test(no_address_space_is_no_memory),
         cmocka_unit_test(pending_blocks_come_back_after_their_fence),
         cmocka_unit_test(a_done_fence_costs_no_wait),
         cmocka_unit_test(a_probe_leaves_what_others_took_last),

@@ -1,0 +1,232 @@
+/* Parts of the readers of other programs' files: times, lines, sizes in logs, counts of what was
+ * read, areas of addresses, and pickles that are damaged. */
+#include "allocators/base/size.h"
+#include "tests/support/test.h"
+#include "tests/support/trace_rig.h"
+#include "workloads/formats/formats.h"
+#include "workloads/formats/import_report.h"
+#include "workloads/formats/torch/snapshot_areas.h"
+#include "workloads/formats/xla/bfc_log.h"
+#include "workloads/io/fields.h"
+#include "workloads/io/lines.h"
+#include "workloads/trace/trace.h"
+
+#define DAY_NS (UINT64_C(86400) * 1000000000)
+
+/* Days since 1970, over leap years and ends of years. */
+static void dates_are_days_since_1970(void **state)
+{
+    static const struct {
+        const char *date;
+        uint64_t days;
+    } cases[] = {
+        {"1971-01-01", 365},   {"1972-02-29", 789},   {"1972-03-01", 790},   {"1999-12-31", 10956},
+        {"2000-02-29", 11016}, {"2000-03-01", 11017}, {"2023-12-31", 19722}, {"2024-01-01", 19723},
+        {"2024-02-29", 19782}, {"2024-12-31", 20088}, {"2025-01-01", 20089}, {"2100-03-01", 47541},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[64];
+        uint64_t time_ns;
+        bool dated;
+        struct ar_error error;
+        snprintf(text, sizeof text, "%s 00:00:01.000000", cases[i].date);
+        assert_int_equal(field_time(text, &time_ns, &dated, &error), AR_OK);
+        assert_true(dated);
+        assert_int_equal(time_ns, cases[i].days * DAY_NS + 1000000000);
+    }
+}
+
+static void lines_are(struct trace_rig *rig, const char *text, size_t bytes, size_t kept_bytes,
+                      const char *const *wanted)
+{
+    struct trace_input *input;
+    struct ar_error error;
+    struct trace_lines *lines = malloc(sizeof *lines);
+    char *line;
+    size_t length;
+    assert_non_null(lines);
+    trace_rig_write(rig->path[0], text, bytes);
+    assert_int_equal(trace_input_open(rig->path[0], &input, &error), AR_OK);
+    if (kept_bytes)
+        trace_lines_start_log(lines, input, kept_bytes);
+    else
+        trace_lines_start(lines, input);
+    for (size_t i = 0;; i++) {
+        assert_int_equal(trace_lines_next(lines, &line, &length, &error), AR_OK);
+        if (!line) {
+            assert_null(wanted[i]);
+            break;
+        }
+        assert_non_null(wanted[i]);
+        assert_string_equal(line, wanted[i]);
+        assert_int_equal(length, strlen(wanted[i]));
+    }
+    trace_input_close(input);
+    free(lines);
+}
+
+/* A byte-order mark is no part of the first line, and only there a mark. */
+static void a_byte_order_mark_is_skipped(void **state)
+{
+    static const char text[] = "\xef\xbb\xbf"
+                               "one\r\n\xef\xbb\xbf"
+                               "two\n\nthree";
+    lines_are(*state, text, sizeof text - 1, 0,
+              (const char *const[]){"one",
+                                    "\xef\xbb\xbf"
+                                    "two",
+                                    "", "three", NULL});
+    lines_are(*state, text, 4, 0, (const char *const[]){"o", NULL});
+}
+
+/* Of a line of a log the first bytes are given, however long it is, and the next line is whole. */
+static void long_lines_of_a_log_are_cut(void **state)
+{
+    enum { LONG = 1000000, KEPT = 64 };
+    char *text = malloc(LONG + 64), kept[KEPT + 1];
+    assert_non_null(text);
+    for (size_t i = 0; i < LONG; i++)
+        text[i] = (char)('a' + i % 26);
+    memcpy(text, "short\n", 6);
+    memcpy(text + LONG, "\nlast", 6);
+    memcpy(kept, text + 6, KEPT);
+    kept[KEPT] = 0;
+    lines_are(*state, text, LONG + 5, KEPT, (const char *const[]){"short", kept, "last", NULL});
+    text[LONG] = 'x'; /* to the end of the file */
+    lines_are(*state, text, LONG + 5, KEPT, (const char *const[]){"short", kept, NULL});
+    free(text);
+}
+
+static void sizes_in_logs_have_units(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t bytes;
+    } cases[] = {
+        {"512B", 512},
+        {"29.9KiB", 30618},
+        {"1.25GiB", 1342177280},
+        {"2MiB", 2097152},
+        {"1.5KB", 0},
+        {"1.5KxB", 0},
+        {"1.5Ki", 0},
+        {"1.5xiB", 0},
+        {"KiB", 0},
+        {"", 0},
+        {"1TiB", UINT64_C(1) << 40},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t slack;
+        if (bfc_human_bytes(cases[i].text, &slack) != cases[i].bytes)
+            fail_msg("%s is %" PRIu64, cases[i].text, bfc_human_bytes(cases[i].text, &slack));
+    }
+}
+
+/* Of blocks never freed, all sizes are listed, by the bytes of each. */
+static void blocks_never_freed_are_counted_by_size(void **state)
+{
+    struct trace_source *source;
+    struct import_counts counts;
+    struct ar_error error;
+    assert_int_equal(trace_rig_text(*state,
+                                    "# allocrig-trace 1\na,0,300\na,1,100\na,2,200\na,3,100\n"
+                                    "a,4,100\na,5,100\na,6,50\nf,6\n",
+                                    &source, &error),
+                     AR_OK);
+    assert_int_equal(import_count(source, &counts, &error), AR_OK);
+    assert_int_equal(counts.end_blocks, 6);
+    assert_int_equal(counts.end_bytes, 900);
+    assert_int_equal(counts.size_count, 3);
+    static const struct import_size sizes[] = {{100, 4}, {300, 1}, {200, 1}};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(counts.sizes[i].bytes, sizes[i].bytes);
+        assert_int_equal(counts.sizes[i].blocks, sizes[i].blocks);
+    }
+    assert_int_equal(counts.other_sizes, 0);
+    assert_int_equal(counts.peak_bytes, 950);
+    assert_int_equal(counts.peak_event, 6);
+    trace_close(source);
+}
+
+/* An address between two areas is in none. */
+static void addresses_between_areas_are_in_none(void **state)
+{
+    struct snapshot_areas areas = {0};
+    struct ar_error error;
+    (void)state;
+    for (uint64_t address = 1000; address < 4000; address += 1000)
+        assert_int_equal(
+            snapshot_areas_add(&areas, &(struct snapshot_area){.address = address, .bytes = 100},
+                               &error),
+            AR_OK);
+    static const struct {
+        uint64_t address, area; /* its address; 0: none */
+    } cases[] = {{0, 0},       {999, 0},  {1000, 1000}, {1099, 1000}, {1100, 0},      {1999, 0},
+                 {2050, 2000}, {2999, 0}, {3099, 3000}, {3100, 0},    {UINT64_MAX, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct snapshot_area *area = snapshot_areas_at(&areas, cases[i].address);
+        assert_int_equal(area ? area->address : 0, cases[i].area);
+    }
+    assert_int_equal(snapshot_areas_cut(&areas, 1050, 2000, &error), AR_OK);
+    assert_int_equal(areas.count, 2);
+    assert_int_equal(areas.items[0].bytes, 50);
+    assert_int_equal(areas.items[1].address, 3050);
+    free(areas.items);
+}
+
+/* Pickles that are damaged, or are something else, are refused with what is wrong. */
+static void damaged_pickles_are_refused(void **state)
+{
+#define DICT(bytes) "\x80\x04" bytes "."
+    static const struct {
+        const char *bytes;
+        size_t count;
+        const char *says;
+    } cases[] = {
+        {DICT("}"), 4, "it is not a memory snapshot of PyTorch"},
+        {DICT("}\x94\x8c\x01"
+              "aK\x01s"),
+         11, "it is not a memory snapshot of PyTorch"},
+        {DICT("a"), 4, "pickle"},
+        {DICT("]a"), 5, "pickle"},
+        {DICT("K\x01K\x02"
+              "a"),
+         8, "finds no list"},
+        {DICT("K\x01s"), 6, "pickle"},
+        {DICT("]K\x01K\x02s"), 9, "finds no dictionary"},
+        {DICT("e"), 4, "pickle"},
+        {DICT("u"), 4, "pickle"},
+    };
+    struct trace_rig *rig = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct trace_source *source = NULL;
+        struct ar_error error = {""};
+        char path[128];
+        snprintf(path, sizeof path, "%s/x.pickle", rig->folder);
+        trace_rig_write(path, cases[i].bytes, cases[i].count);
+        if (trace_open(path, &source, &error) == AR_OK)
+            fail_msg("case %zu is taken", i);
+        if (!strstr(error.text, cases[i].says))
+            fail_msg("case %zu: \"%s\" says not \"%s\"", i, error.text, cases[i].says);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dates_are_days_since_1970),
+        cmocka_unit_test_setup_teardown(a_byte_order_mark_is_skipped, trace_rig_setup,
+                                        trace_rig_teardown),
+        cmocka_unit_test_setup_teardown(long_lines_of_a_log_are_cut, trace_rig_setup,
+                                        trace_rig_teardown),
+        cmocka_unit_test(sizes_in_logs_have_units),
+        cmocka_unit_test_setup_teardown(blocks_never_freed_are_counted_by_size, trace_rig_setup,
+                                        trace_rig_teardown),
+        cmocka_unit_test(addresses_between_areas_are_in_none),
+        cmocka_unit_test_setup_teardown(damaged_pickles_are_refused, trace_rig_setup,
+                                        trace_rig_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
