@@ -120,8 +120,8 @@ static int by_kept(const void *left, const void *right)
 
 static bool are_alike(const struct twin_pin *a, const struct twin_pin *b)
 {
-    return a->owner == b->owner && a->bytes == b->bytes && a->segment_bytes == b->segment_bytes &&
-           a->born_phase == b->born_phase && !strcmp(a->tag ? a->tag : "", b->tag ? b->tag : "");
+    return a->owner == b->owner && a->bytes == b->bytes && a->born_phase == b->born_phase &&
+           !strcmp(a->tag ? a->tag : "", b->tag ? b->tag : "");
 }
 
 static void add_pin(struct pin_group *groups, size_t *count, const struct twin_pin *pin)
@@ -188,7 +188,7 @@ enum ar_status twin_pins_print(FILE *stream, const struct twin_page *page, struc
 {
     static const struct table_column columns[] = {
         {"keep", "MiB", false, 0}, {"blocks", "", false, 0},  {"each", "MiB", false, 0},
-        {"owner", "", true, 20},   {"born in", "", true, 22}, {"tag", "", true, 0},
+        {"owner", "", true, 20},   {"born in", "", true, 30}, {"tag", "", true, 0},
     };
     const struct twin_result *result = page->result;
     const size_t phase = pin_phase(page);

@@ -196,15 +196,10 @@ static size_t replace_arguments(struct twin_change *change, const char *part,
 static enum ar_status part_changes(struct finding *self, const struct twin_part_setup *part)
 {
     struct twin_what_if what;
-    char owner[160];
+    void *values = NULL;
     if (!part->ops->what_if)
         return AR_OK;
-    void *values = calloc(1, part->ops->values_bytes ? part->ops->values_bytes : 1);
-    if (!values)
-        return ar_error_set(self->error, AR_HOST_MEMORY, "no host memory for what-ifs");
-    snprintf(owner, sizeof owner, "%.60s %.60s", part->ops->kind, part->name);
-    enum ar_status status =
-        ar_options_read(part->ops->options, &part->options, owner, values, self->error);
+    enum ar_status status = twin_setup_values(part, &values, self->error);
     for (size_t i = 0; !status; i++) {
         what = (struct twin_what_if){.option = NULL};
         if (!part->ops->what_if(values, i, &what))
@@ -264,6 +259,23 @@ static uint64_t held_at_peak(const struct finding *self, size_t part)
     return bytes;
 }
 
+/* Whether the part has actions that release its memory and take it again; their names. */
+static bool can_release(const struct twin_part_setup *part, char *release, char *restore,
+                        size_t room)
+{
+    const struct twin_part_ops *ops = part->ops;
+    void *values = NULL;
+    struct ar_error error;
+    if (!plain_action(ops, ops->releases, release, room) ||
+        !plain_action(ops, ops->restores, restore, room))
+        return false;
+    if (!ops->can_release)
+        return true;
+    bool can = !twin_setup_values(part, &values, &error) && ops->can_release(values);
+    free(values);
+    return can;
+}
+
 /* Releases the part's memory before the peak and takes it again before the part is next used, or at
  * the end of the list. */
 static enum ar_status release_around_peak(struct finding *self, size_t index)
@@ -274,9 +286,7 @@ static enum ar_status release_around_peak(struct finding *self, size_t index)
     const struct scenario_steps *steps = &self->text->lists[list];
     char release[80], restore[80], before[200], after[200];
     if (phase->place >= steps->count || takes_part(&steps->at[phase->place], part->name) ||
-        held_at_peak(self, index) < AR_MIB ||
-        !plain_action(part->ops, part->ops->releases, release, sizeof release) ||
-        !plain_action(part->ops, part->ops->restores, restore, sizeof restore))
+        held_at_peak(self, index) < AR_MIB || !can_release(part, release, restore, sizeof release))
         return AR_OK;
     size_t next = phase->place + 1;
     while (next < steps->count && !takes_part(&steps->at[next], part->name))

@@ -171,6 +171,17 @@ static enum ar_status process_key(const struct reading *self, unsigned cards,
     return unknown(self, names, 4);
 }
 
+enum ar_status twin_setup_values(const struct twin_part_setup *part, void **values,
+                                 struct ar_error *error)
+{
+    char owner[160];
+    snprintf(owner, sizeof owner, "%.60s %.60s", part->ops->kind, part->name);
+    *values = calloc(1, part->ops->values_bytes ? part->ops->values_bytes : 1);
+    return *values
+               ? ar_options_read(part->ops->options, &part->options, owner, *values, error)
+               : ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory for its values", owner);
+}
+
 /* One key by itself, so that its error has its line. */
 static enum ar_status check_option(const struct reading *self, const struct twin_part_ops *ops)
 {
@@ -181,14 +192,11 @@ static enum ar_status check_option(const struct reading *self, const struct twin
         names[count++] = option->name;
     if (!ops->options || !ar_options_find(ops->options, self->key->name))
         return unknown(self, names, count);
-    char owner[160];
     const struct ar_spec_pair pair = {self->key->name, self->key->value, false};
-    const struct ar_spec_link link = {self->section->name, &pair, 1};
-    void *values = calloc(1, ops->values_bytes ? ops->values_bytes : 1);
-    snprintf(owner, sizeof owner, "%.60s %.60s", self->section->kind, self->section->name);
-    enum ar_status status = values
-                                ? ar_options_read(ops->options, &link, owner, values, self->error)
-                                : no_memory(self->text, self->error);
+    const struct twin_part_setup part = {
+        .name = self->section->name, .ops = ops, .options = {self->section->name, &pair, 1}};
+    void *values = NULL;
+    enum ar_status status = twin_setup_values(&part, &values, self->error);
     free(values);
     return status == AR_HOST_MEMORY ? status : at_key(self, status);
 }

@@ -20,6 +20,10 @@ size_t twin_setup_kinds(const char **kinds, size_t most);
 /* `text` must outlive the setup. The caller closes it, not after a failure. */
 enum ar_status twin_setup_make(const struct scenario *text, struct twin_setup *out,
                                struct ar_error *error) AR_STATUS_CHECKED;
+/* The values of a part's options. The caller frees them, also after a failure. */
+enum ar_status twin_setup_values(const struct twin_part_setup *part, void **values,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
+
 /* Puts file and line before an error of the engine. `part`: the index of the part that it is about;
  * SIZE_MAX: the part or the action that the error begins with ("buffer kv: ...", "kv.load:
  * ..."). */

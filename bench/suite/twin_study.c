@@ -108,8 +108,8 @@ static const struct ar_option *cache_option(const struct twin_part_setup *part, 
     const struct twin_part_ops *ops = part->ops;
     const struct ar_option *option = NULL;
     struct ar_error error;
-    void *values = ops->cache_option ? calloc(1, ops->values_bytes ? ops->values_bytes : 1) : NULL;
-    if (values && !ar_options_read(ops->options, &part->options, part->name, values, &error)) {
+    void *values = NULL;
+    if (ops->cache_option && !twin_setup_values(part, &values, &error)) {
         const char *name = ops->cache_option(values);
         option = name ? ar_options_find(ops->options, name) : NULL;
         const char *at = option ? (const char *)values + option->offset : NULL;

@@ -92,6 +92,8 @@ struct twin_part_ops {
     /* For the page and the what-ifs, all optional. Names of actions with blanks between: those that
      * release memory of the card ("sleep offload"), and those that take it again ("wake load"). */
     const char *releases, *restores;
+    /* Whether a program could release its memory between steps, by its values; NULL: it could. */
+    bool (*can_release)(const void *values);
     /* The option that sets the size of its key-value cache ("gpu_memory_utilization"). */
     const char *(*cache_option)(const void *values);
     /* A change of its options or actions, by index from 0; it must differ from what `values` has.

@@ -75,6 +75,12 @@ static void buffer_destroy(struct twin_part *base)
     twin_blocks_close(&((struct buffer *)base)->blocks);
 }
 
+/* Memory of drivers and libraries is there as long as the process. */
+static bool buffer_can_release(const void *values)
+{
+    return ((const struct values *)values)->where != WHERE_OUTSIDE;
+}
+
 const struct twin_part_ops buffer_part = {
     .kind = "buffer",
     .summary = "memory of a constant size",
@@ -87,4 +93,5 @@ const struct twin_part_ops buffer_part = {
     .destroy = buffer_destroy,
     .releases = "free",
     .restores = "load",
+    .can_release = buffer_can_release,
 };

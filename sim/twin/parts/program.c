@@ -357,4 +357,6 @@ const struct twin_part_ops program_part = {
     .create = program_create,
     .act = program_act,
     .destroy = program_destroy,
+    .releases = "sleep",
+    .restores = "wake",
 };
