@@ -9,7 +9,8 @@
 #include "allocators/base/size.h"
 
 #define ADDRESS_END (UINT64_C(1) << 60) /* end of all addresses */
-#define RANDOM_END  (UINT64_C(1) << 47)
+#define TOP         (UINT64_C(1) << 47) /* end of the addresses of a card's driver */
+#define DRIVER_UNIT (UINT64_C(32) << 20)
 #define DRAWS_MOST  10000
 
 static const char address_header[] = "ordinal,bytes,address";
@@ -114,6 +115,12 @@ enum ar_status sim_addresses_open(struct sim_addresses *self, const char *form_t
         ar_rng_seed(&self->rng, seed);
         return AR_OK;
     }
+    if (strcmp(form_text, "driver") == 0) {
+        self->form = SIM_ADDRESSES_DRIVER;
+        return address_space_open(&self->space, TOP, DRIVER_UNIT)
+                   ? AR_OK
+                   : ar_error_set(error, AR_HOST_MEMORY, "no memory for the addresses of a device");
+    }
     self->path = strdup(form_text);
     if (!self->path)
         return ar_error_set(error, AR_HOST_MEMORY, "no memory for the address list %s", form_text);
@@ -129,6 +136,7 @@ void sim_addresses_close(struct sim_addresses *self)
 {
     free(self->rows);
     free(self->path);
+    address_space_close(&self->space);
     self->rows = NULL;
     self->path = NULL;
 }
@@ -139,8 +147,10 @@ enum ar_status sim_addresses_new(struct sim_addresses *self, uint64_t bytes,
 {
     if (bytes > ADDRESS_END)
         return AR_REFUSED;
-    if (self->form == SIM_ADDRESSES_RANDOM && bytes < RANDOM_END / 2) {
-        uint64_t places = (RANDOM_END - bytes) / self->boundary_bytes;
+    if (self->form == SIM_ADDRESSES_DRIVER)
+        return address_space_take(&self->space, bytes, address) ? AR_OK : AR_REFUSED;
+    if (self->form == SIM_ADDRESSES_RANDOM && bytes < TOP / 2) {
+        uint64_t places = (TOP - bytes) / self->boundary_bytes;
         for (int i = 0; i < DRAWS_MOST; i++) {
             /* From 1: address 0 is no address on a card. */
             uint64_t drawn = (1 + ar_rng_below(&self->rng, places)) * self->boundary_bytes;
@@ -158,6 +168,12 @@ enum ar_status sim_addresses_new(struct sim_addresses *self, uint64_t bytes,
     *address = start;
     self->next = start + bytes;
     return AR_OK;
+}
+
+void sim_addresses_released(struct sim_addresses *self, uint64_t address, uint64_t bytes)
+{
+    if (self->form == SIM_ADDRESSES_DRIVER)
+        address_space_give(&self->space, address, bytes);
 }
 
 enum ar_status sim_addresses_recorded(const struct sim_addresses *self, uint64_t bytes,

@@ -181,9 +181,12 @@ enum ar_status sim_segment_free(struct ar_backing *backing, uint64_t address)
     if (segment->page) {
         small_pages_leave(&self->small, segment->page, address, bytes);
         back_bytes = segment->page->used ? 0 : self->profile->page_bytes;
+        address -= address % self->profile->page_bytes;
         if (back_bytes)
             small_pages_remove(&self->small, segment->page);
     }
+    if (back_bytes)
+        sim_addresses_released(&self->addresses, address, back_bytes);
     enum sim_cost kind = !back_bytes                               ? SIM_COST_free_shared
                          : self->last_made == segment->ordinal + 1 ? SIM_COST_free
                                                                    : SIM_COST_free_held;

@@ -31,7 +31,8 @@ static const struct ar_option sim_options[] = {
     {"host", AR_OPTION_BYTES, offsetof(struct sim_options, host_bytes), "0", 0, 0, NULL,
      "bytes of host memory that can be pinned; 0: no limit"},
     {"addresses", AR_OPTION_TEXT, offsetof(struct sim_options, addresses), NULL, 0, 0, NULL,
-     "a file (CSV ordinal,bytes,address) or `random`; without it each above the last"},
+     "a file (CSV ordinal,bytes,address), `driver` (as a card places them) or `random`; without "
+     "it each above the last"},
     {"ranges", AR_OPTION_TEXT, offsetof(struct sim_options, ranges), NULL, 0, 0, NULL,
      "a file of the same form for reserved ranges; without it each above the last"},
     {"seed", AR_OPTION_COUNT, offsetof(struct sim_options, seed), "1", 0, 0, NULL,
@@ -667,6 +668,11 @@ static enum ar_status ranges_open(struct sim_device *self, const char *path, str
 {
     if (!path)
         return AR_OK;
+    if (self->addresses.form == SIM_ADDRESSES_DRIVER)
+        return ar_error_set(
+            error, AR_INVALID,
+            "device sim, option ranges: addresses=driver places the reserved ranges "
+            "too; leave out one of the two");
     return sim_addresses_open(&self->ranges, path, 0, self->ledger.unit_bytes,
                               self->ledger.unit_bytes, 0, error);
 }

@@ -62,6 +62,7 @@ enum ar_status sim_release(struct ar_backing *backing, uint64_t address)
         return status;
     uint64_t bytes = range->bytes;
     memory_segment_remove(&self->memory, range);
+    sim_addresses_released(&self->addresses, address, bytes);
     sim_charge(self, AR_DEVICE_CALL_release, SIM_COST_release, SIM_COST_release, bytes, bytes);
     return AR_OK;
 }
