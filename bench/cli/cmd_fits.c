@@ -154,6 +154,9 @@ static enum ar_status read_arguments(int argc, char **argv, struct fits_argument
 
 /* ---- one trace ------------------------------------------------------------------------------ */
 
+/* Segments lie where the driver of a card puts them: allocators break ties by address. */
+#define ADDRESSES "addresses=driver"
+
 /* A part of a trace, one GPU, with what is asked of it. */
 struct opened {
     struct fits_notes notes;
@@ -164,7 +167,7 @@ struct opened {
 static enum ar_status open_part(const struct fits_arguments *self, struct trace_source *source,
                                 struct opened *out, struct ar_error *error)
 {
-    char spec[RECORDED_CARD_SPEC_ROOM];
+    char spec[RECORDED_CARD_SPEC_ROOM + sizeof ADDRESSES];
     enum replay_frees frees[2];
     struct trace_info *info = &source->info;
     *out = (struct opened){0};
@@ -176,7 +179,9 @@ static enum ar_status open_part(const struct fits_arguments *self, struct trace_
         return status;
     recorded_card_spec(info, spec);
     if (self->card[0])
-        snprintf(spec, sizeof spec, "sim:profile=%s", self->card);
+        snprintf(spec, RECORDED_CARD_SPEC_ROOM, "sim:profile=%s", self->card);
+    snprintf(spec + strlen(spec), sizeof ADDRESSES + 1, "%c%s", strchr(spec, ':') ? ',' : ':',
+             ADDRESSES);
     unsigned ways = replay_frees_choices(info, REPLAY_ORDERED, frees);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     out->config = (struct advise_config){

@@ -70,7 +70,7 @@ def trace(program, args, folder):
 
 def replay(path, card, specs):
     """Metrics of each policy on the trace, in the order of specs."""
-    words = [ALLOCRIG, "run", "-w", path, "-d", f"sim:profile={card}", "--json", "-", "--jobs", "1",
+    words = [ALLOCRIG, "run", "-w", path, "-d", f"sim:profile={card},addresses=driver", "--json", "-", "--jobs", "1",
              "--host", "recorded"]
     for s in specs:
         words += ["-p", s]
@@ -82,7 +82,7 @@ def replay(path, card, specs):
 
 
 def capacities(path, card):
-    words = [ALLOCRIG, "capacity", "-w", path, "-d", f"sim:profile={card}", "--json", "-", "--jobs", "1"]
+    words = [ALLOCRIG, "capacity", "-w", path, "-d", f"sim:profile={card},addresses=driver", "--json", "-", "--jobs", "1"]
     for s in SPECS.values():
         words += ["-p", s]
     done = subprocess.run(words, capture_output=True, text=True)
