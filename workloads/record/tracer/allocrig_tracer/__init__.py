@@ -43,6 +43,14 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
+def after_import(name, then):
+    """Runs `then` after the module has been imported, or now if it has been."""
+    if sys.modules.get(name) is not None:
+        then()
+    else:
+        sys.meta_path.insert(0, _Finder({name: then}))
+
+
 def name_rank():
     """Sets what torchrun sets on hosts of 8 GPUs, before the program reads it, if a rank is to be traced."""
     world = os.environ.get("ALLOCRIG_TRACE_WORLD")

@@ -5,11 +5,12 @@ would run. Tensors on the CPU take PyTorch's own way.
 """
 
 import os
+import sys
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from . import attention, cudnn_meta, kernels_cudnn, values
+from . import after_import, attention, cudnn_meta, kernels_cudnn, values
 
 aten = torch.ops.aten
 
@@ -40,6 +41,14 @@ def install(current):
     torch.backends.mha.set_fastpath_enabled(False)
     torch._use_cudnn_rnn_flatten_weight = lambda: True
     torch._cudnn_rnn_flatten_weight = _flatten_weight(current)
+    after_import("transformers.utils.import_utils", lambda: _not_traced("transformers.utils.import_utils"))
+
+
+def _not_traced(library):
+    """transformers skips its checks of masks by value (`all()`, packed sequences) for fake tensors: on a card it makes
+    them. A graph that PyTorch compiles is known by other signs."""
+    if hasattr(sys.modules[library], "is_fake_tensor"):  # 5.0 and later
+        sys.modules[library].is_fake_tensor = lambda tensor: False
 
 
 def _dropout(functional):

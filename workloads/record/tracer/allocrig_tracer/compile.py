@@ -25,7 +25,7 @@ from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from . import attention, compiled_kernels, fake, graph_trees, triton_kernels
+from . import after_import, attention, compiled_kernels, fake, graph_trees, triton_kernels
 
 aten = torch.ops.aten
 MEASURED = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise", "coordinate_descent_tuning")
@@ -40,8 +40,8 @@ def install(current):
     _fake_modes(current)
     _tracing(current)
     _attention(current)
-    _after_import("triton", lambda: triton_kernels.install(current))
-    _after_import("torch._inductor.compile_fx", lambda: _inductor(current))
+    after_import("triton", lambda: triton_kernels.install(current))
+    after_import("torch._inductor.compile_fx", lambda: _inductor(current))
 
 
 def keep_rules():
@@ -57,16 +57,6 @@ def not_compiled(session, error):
     entry = session.mode.outside.setdefault("torch.compile (not compiled)", [0, 0])
     entry[0] += 1
     print(f"allocrig trace: a graph runs uncompiled: {type(error).__name__}: {error}".split("\n")[0][:200], file=sys.stderr)
-
-
-def _after_import(name, then):
-    """Runs `then` after the module has been imported, or now if it has been."""
-    if sys.modules.get(name) is not None:
-        then()
-        return
-    from . import _Finder
-
-    sys.meta_path.insert(0, _Finder({name: then}))
 
 
 def _fake_modes(current):

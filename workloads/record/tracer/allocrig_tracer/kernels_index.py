@@ -4,10 +4,12 @@ Source: PyTorch 2.11, aten/src/ATen/native/cuda/Indexing.cu (index_put with accu
 linear index), Nonzero.cu, IndexKernel.cpp, Embedding.cu, EmbeddingBackwardKernel.cu,
 EmbeddingBag.cu, aten/src/ATen/native/TensorAdvancedIndexing.cpp.
 """
+import functools
+
 from . import kernels_cub as cub
-from .kernels_reduce import reduce
-from .kernels_shape import (HALF, Steps, argument, bytes_of, ceil_div, contiguous, dtype_of, is_tensor,
-                            item_bytes, numel, on_card, product, round_up)
+from .kernels_reduce import plain_strides, reduce
+from .kernels_shape import (HALF, Steps, argument, bytes_of, ceil_div, contiguous, dtype_of, in_order, is_tensor,
+                            item_bytes, numel, on_card, product, round_up, strides_of)
 
 FEW = 3072  # embedding_dense_backward sorts more indices than these
 
@@ -34,6 +36,31 @@ def masks(indices):
     return [i for i in indices if is_tensor(i) and dtype_of(i) in ("bool", "uint8")]
 
 
+def expanded_strides(tensor, shape):
+    """at::inferExpandGeometry: the strides of a tensor that is expanded to a shape."""
+    have, strides, given = [int(s) for s in tensor.shape], strides_of(tensor), []
+    for place in range(1, len(shape) + 1):
+        size, stride = (have[-place], strides[-place]) if place <= len(have) else (
+            1, shape[-place + 1] * given[-1] if given else 1)
+        given.append(0 if size == 1 and shape[-place] != 1 else stride)
+    return given[::-1]
+
+
+def same_striding(steps, indices):
+    """AdvancedIndex: two or more indices on a card have the same strides, or all become contiguous. Masks are
+    divided into indices of the same strides. Returns the copies in the order in which they are freed."""
+    indices = [i for i in indices if is_tensor(i)]
+    if len(indices) < 2 or masks(indices) or not all(on_card(i) for i in indices):
+        return []
+    shape = functools.reduce(broadcast, [i.shape for i in indices])
+    shape = [int(s) for s in shape]
+    strides = [expanded_strides(i, shape) for i in indices]
+    if all(s == strides[0] for s in strides):
+        return []
+    return [steps.take(product(shape) * item_bytes(i)) for i, s in zip(indices, strides)
+            if not in_order(shape, s)][::-1]
+
+
 def index(args, kwargs, outs, ctx):
     """A mask becomes places first; how many there are is read off the result."""
     tensor, indices = args[0], args[1]
@@ -42,7 +69,8 @@ def index(args, kwargs, outs, ctx):
     copied = [steps.take(bytes_of(i)) for i in indices if is_tensor(i) and not on_card(i)
               and len(i.shape)]
     if not found:
-        return steps.out(0).give(*reversed(copied))
+        made = same_striding(steps, indices)
+        return steps.out(0).give(*made, *reversed(copied))
     if len(found) > 1:
         return steps.out(0).unsure(0, sum(numel(m) * len(m.shape) * 8 for m in found))
     mask = found[0]
@@ -108,7 +136,7 @@ def index_put(outputs):
             brought = steps.take(bytes_of(values))
         sorts = accumulate or getattr(ctx, "deterministic_algorithms", False)
         if not found and not sorts:
-            return steps.give(brought)
+            return steps.give(*same_striding(steps, indices), brought)
         if len(found) > 1 or any(is_tensor(i) and not on_card(i) for i in indices):
             return steps.unsure(0, 48 * sum(numel(i) for i in indices if is_tensor(i)))
         width, places = 1, None
@@ -320,7 +348,22 @@ def embedding_bag_backward(args, kwargs, outs, ctx):
                            by_frequency, True)
 
 
+def isin(args, kwargs, outs, ctx):
+    """TensorCompare.cpp and .cu: few test elements are compared with each element; more are sorted."""
+    elements, tests = numel(args[0]), numel(args[1])
+    steps = Steps().out(0)
+    if not elements or not tests:
+        return steps
+    if tests >= int(10 * elements ** 0.145):
+        return steps.unsure(0, 16 * (4 * elements + 3 * tests))  # unique, concatenation and a stable sort
+    equal = steps.take(elements * tests)
+    found = steps.take(elements)
+    reduce(steps, None, (1,), 1, ctx, "bool", plain_strides([elements, tests]), shape=[elements, tests])
+    return steps.give(found, equal)
+
+
 RULES = {
+    "aten.isin.Tensor_Tensor": isin,
     "aten.nonzero.default": nonzero, "aten.index.Tensor": index,
     "aten.index_put.default": index_put(True), "aten.index_put_.default": index_put(False),
     "aten._index_put_impl_.default": index_put(False), "aten._unsafe_index.Tensor": index,

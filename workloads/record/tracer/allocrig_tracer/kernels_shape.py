@@ -49,16 +49,20 @@ def strides_of(tensor):
     return [int(s) for s in tensor.stride()]
 
 
-def contiguous(tensor):
-    """Whether the elements lie in the order of the dimensions, without gaps."""
+def in_order(shape, strides):
+    """Whether elements lie in the order of the dimensions, without gaps."""
     expected = 1
-    for size, stride in zip(reversed([int(s) for s in tensor.shape]), reversed(strides_of(tensor))):
+    for size, stride in zip(reversed(shape), reversed(strides)):
         if size == 1:
             continue
         if stride != expected:
             return False
         expected *= size
     return True
+
+
+def contiguous(tensor):
+    return in_order([int(s) for s in tensor.shape], strides_of(tensor))
 
 
 def dense(tensor):

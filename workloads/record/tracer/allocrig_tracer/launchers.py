@@ -5,6 +5,7 @@ import os
 import runpy
 import sys
 
+from . import after_import
 from .distributed import rank_and_world, set_environment
 
 
@@ -23,17 +24,8 @@ def install(current):
     started = mp.start_processes
     for module in (mp, sys.modules["torch.multiprocessing.spawn"]):
         module.spawn = module.start_processes = spawn
-    if "torch.distributed.launcher.api" in sys.modules:
-        _launcher_api(current)
-    else:
-        _after_import("torch.distributed.launcher.api", lambda: _launcher_api(current))
-    _after_import("accelerate.commands.launch", lambda: _accelerate(current))
-
-
-def _after_import(name, then):
-    from . import _Finder
-
-    sys.meta_path.insert(0, _Finder({name: then}))
+    after_import("torch.distributed.launcher.api", lambda: _launcher_api(current))
+    after_import("accelerate.commands.launch", lambda: _accelerate(current))
 
 
 def _launcher_api(current):
