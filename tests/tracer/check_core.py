@@ -192,6 +192,51 @@ def check_streams():
     equal([line for line in trace.lines if line[:2] in ("e,", "w,", "u,", "r,")], ["e,0,1", "w,0,0", "u,0,0", "r,0"])
 
 
+def check_the_host_waits_for_events():
+    def program():
+        x = torch.zeros(4096, device="cuda")
+        event = torch.cuda.Event()
+        event.synchronize()  # not recorded: nothing to wait for
+        event.record()
+        event.synchronize()
+        del x
+
+    lines = [line.split(",") for line in traced(program).lines if line[:2] in ("e,", "w,", "s,", "r,")]
+    event = lines[0][1]
+    equal(lines, [["e", event, "0"], ["w", "1", event], ["s", "1"], ["r", "0"]])
+
+
+def check_numbers_are_filled_in_by_mask():
+    """A number is on the CPU and fills the mask; a tensor of the card needs the places of the mask."""
+
+    def program():
+        x, number = torch.zeros(1000, 8, device="cuda"), torch.ones((), device="cuda")
+        mask = torch.arange(1000, device="cuda") > 600
+        x[mask] = 2.0
+        x[3] = 1.0
+        x[:, 2] = 1
+        assert x[mask].shape[0] == 399
+        x[mask] = number
+
+    equal(traced(program).sizes("scalar_tensor"), [])
+    places = 399 * 8
+    trace = traced(program)
+    equal([size for size in trace.sizes("nonzero") if size == places], [places] * 2)
+
+
+def check_indices_of_other_strides_are_copied():
+    def program():
+        x, rows, columns = (torch.zeros(*s, device="cuda", dtype=d) for s, d in
+                            (((64, 64), torch.float32), ((16, 1), torch.int64), ((1, 32), torch.int64)))  # fmt: skip
+        x[rows, columns]
+        x[rows[:, 0], rows[:, 0]]
+        torch.isin(columns, rows[:3, 0])
+
+    trace = traced(program)
+    equal(trace.sizes("index"), [16 * 32 * 8, 16 * 32 * 8, 16 * 32 * 4, 16 * 4])
+    equal(trace.sizes("isin"), [32, 3 * 32, 32])
+
+
 def check_pinned_memory():
     def program():
         x = torch.randn(1 << 18).pin_memory()

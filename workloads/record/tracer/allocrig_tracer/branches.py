@@ -28,6 +28,7 @@ def install(current):
     cudnn_meta.install()
     functional = torch.nn.functional
     _dropout(functional)
+    _assign(current)
     torch.batch_norm = _batch_norm(torch.batch_norm)
     if hasattr(torch, "rms_norm"):
         torch.rms_norm = functional_rms = _rms_norm(torch.rms_norm)
@@ -49,6 +50,24 @@ def _not_traced(library):
     them. A graph that PyTorch compiles is known by other signs."""
     if hasattr(sys.modules[library], "is_fake_tensor"):  # 5.0 and later
         sys.modules[library].is_fake_tensor = lambda tensor: False
+
+
+def _assign(current):
+    """python_variable_indexing.cpp, THPVariable_setitem: a number that is assigned to a part of a tensor on a card
+    becomes a tensor on the CPU."""
+    assign = torch.Tensor.__setitem__
+
+    def setitem(self, index, value):
+        session = current()
+        if session is None or isinstance(value, torch.Tensor) or not on_card(self):
+            return assign(self, index, value)
+        session.local.assigns = True
+        try:
+            return assign(self, index, value)
+        finally:
+            session.local.assigns = False
+
+    torch.Tensor.__setitem__ = setitem
 
 
 def _dropout(functional):

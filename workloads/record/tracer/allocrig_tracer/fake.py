@@ -232,6 +232,8 @@ class CardMode(TorchDispatchMode):
         device = kwargs.get("device")
         if device is not None and device.type == "meta" and not self.session.meta_wanted(tensors):
             device = fakes[0].fake_device if fakes else self.session.current_device()
+            if func is aten.scalar_tensor.default and getattr(self.session.local, "assigns", False):
+                device = torch.device("cpu")
             kwargs["device"] = device
         if not fakes and (device is None or device.type != "cuda"):
             return self.on_cpu(func, args, kwargs, tensors)

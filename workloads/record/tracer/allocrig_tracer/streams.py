@@ -87,6 +87,9 @@ class Stream:
         session.local.device = device
 
 
+HOST = "host"  # the stream on which the host waits for events
+
+
 class Event:
     """An event of a stream. It has a number in the trace once it has been recorded."""
 
@@ -113,7 +116,12 @@ class Event:
         return True
 
     def synchronize(self):
-        pass
+        """The host waits for a stream of its own, which has no work but the wait for this event."""
+        session = Stream.current()
+        if session is not None and session.active() and self.number is not None:
+            waits = session.ledger.ordinal(session.current_device().index, HOST)
+            session.trace.event("w", waits, self.number)
+            session.trace.event("s", waits)
 
     def elapsed_time(self, other):
         return max((other.time - self.time) * 1000.0, 1e-3)

@@ -289,11 +289,29 @@ def masked_select(mode, func, args, kwargs):
     return out
 
 
+def masked_fill(mode, func, args, kwargs, mask):
+    """TensorAdvancedIndexing.cpp, canDispatchToMaskedFill: one mask and a number on the CPU. None: not so."""
+    target, indices, number = args[:3]
+    accumulate = args[3] if len(args) > 3 else kwargs.get("accumulate", False)
+    if accumulate or number.numel() != 1 or isinstance(number, FakeTensor) or not mask.is_cuda:
+        return None
+    for _ in range(target.dim() - sum(1 if i is None else i.dim() for i in indices)):
+        mask = mode.__torch_dispatch__(aten.unsqueeze.default, (), (mask, -1))
+    fill = aten.masked_fill.Scalar if func is aten.index_put.default else aten.masked_fill_.Scalar
+    return mode.__torch_dispatch__(fill, (), (target, mask, number.item()))
+
+
 def indexing(mode, func, args, kwargs):
-    """index and index_put_ with masks: each mask becomes the indices of its true elements, as on a card."""
+    """index and index_put_ with masks: each mask becomes the indices of its true elements, as on a card, unless a number
+    is put."""
     indices = args[1]
-    if not any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in indices):
+    found = [i for i in indices if i is not None and i.dtype in (torch.bool, torch.uint8)]
+    if not found:
         return ORDINARY
+    if func is not aten.index.Tensor and len(found) == len([i for i in indices if i is not None]) == 1:
+        out = masked_fill(mode, func, args, kwargs, found[0])
+        if out is not None:
+            return out
     plain = []
     for index in indices:
         if index is None or index.dtype not in (torch.bool, torch.uint8):
