@@ -74,6 +74,8 @@ check("fsdp_reduces_on_its_own_stream", reduced == 2 * [(2 * MIB, other), (4 * M
 check("tensor_parallel_halves_weights", sizes(tensor, "empty_like") == [2 * MIB] * 2, sizes(tensor, "empty_like"))
 products = sizes(tensor, "0:mm")[:1] + sizes(tensor, "1:mm")[:1]
 check("tensor_parallel_halves_the_columns_between", products == [16 * 512 * 4, 16 * 1024 * 4], products)
+normed = sizes(tensor, "_fused_rms_norm")
+check("norms_of_distributed_tensors_are_fused", normed == [2 * 16 * 1024 * 4, 2 * 16 * 4], normed)
 check("tensor_parallel_sums_rows", 16 * 1024 * 4 in sizes(tensor, "all_reduce"), sizes(tensor, "all_reduce"))
 
 # 6 rows from rank 0, as ALLOCRIG_TRACE_RECEIVES says, for each micro-batch

@@ -7,7 +7,7 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
-from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module
 
 dist.init_process_group("nccl")
 rank, world = dist.get_rank(), dist.get_world_size()
@@ -66,6 +66,8 @@ def tensor_parallel():
     model = linears(2).cuda()
     parallelize_module(model, mesh["tensor"], {"0": ColwiseParallel(), "1": RowwiseParallel()})
     model(torch.randn(16, 1024, device="cuda")).sum().backward()
+    norm = parallelize_module(torch.nn.RMSNorm(1024).cuda(), mesh["tensor"], SequenceParallel())
+    norm(torch.randn(2, 16, 1024, device="cuda"))
 
 
 def pipeline():

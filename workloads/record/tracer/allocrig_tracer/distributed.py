@@ -11,6 +11,7 @@ import importlib
 import os
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 
 def install(current):
@@ -286,11 +287,16 @@ def _verify_parameters(group, parameters, logger=None):
     group.broadcast([shapes]).wait()
 
 
-def _wrapper_subclasses(current):
-    """Tensors that wrap a tensor (DTensor, results that are waited for at first use) tell its device.
+def _wrapper(cls, shape, stride, dtype, device, requires_grad):
+    """A tensor that wraps one on the card. It chooses its operators as a card does: some are composite elsewhere."""
+    with torch._C._DisableTorchDispatch():
+        elem = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
+        return torch.Tensor._make_subclass(cls, elem, requires_grad, device_for_backend_keys=device)
 
-    To C++ they are on device meta, as the tensors in them: see fake.py.
-    """
+
+def _wrapper_subclasses(current):
+    """Tensors that wrap a tensor (DTensor, results that are waited for at first use) tell its device, and have the
+    dispatch keys of the card. To C++ they are on device meta, as the tensors in them: see fake.py."""
     if getattr(_wrapper_subclasses, "done", False):
         return
     _wrapper_subclasses.done = True
@@ -308,12 +314,19 @@ def _wrapper_subclasses(current):
     tell(DTensor, lambda self: self._local_tensor)
     tell(AsyncCollectiveTensor, lambda self: self.elem)
 
-    def made(cls, elem):
-        out = torch.Tensor._make_wrapper_subclass(
-            cls, elem.size(), strides=elem.stride(), storage_offset=elem.storage_offset(), dtype=elem.dtype,
-            layout=elem.layout, device=torch.device("meta"), requires_grad=elem.requires_grad,
-        )  # fmt: skip
+    make = DTensor.__new__
+
+    def distributed(cls, local, spec, *, requires_grad):
+        if not local.is_cuda:
+            return make(cls, local, spec, requires_grad=requires_grad)
+        out = _wrapper(cls, spec.shape, spec.stride, local.dtype, local.device, requires_grad)
+        out._local_tensor, out._spec = local, spec
+        return out
+
+    def awaited(cls, elem):
+        out = _wrapper(cls, elem.size(), elem.stride(), elem.dtype, elem.device, elem.requires_grad)
         out.elem, out.completed = elem, False
         return out
 
-    AsyncCollectiveTensor.__new__ = staticmethod(made)
+    DTensor.__new__ = staticmethod(distributed)
+    AsyncCollectiveTensor.__new__ = staticmethod(awaited)
