@@ -67,6 +67,9 @@ class TracedWork(dist.Work):
         future.set_result(self._result)
         if self.end is not None:
             self.groups.futures.append(self.end)
+        if self.groups is not None:  # nobody waits for the Work itself: see Groups.shelf
+            self.groups.shelf.append((self._tensors, self._blocks))
+            self._tensors, self._blocks = [], []
         self.drop()  # the future keeps the result; DDP waits for it when backward ends
         return future
 
@@ -101,6 +104,10 @@ class Groups:
         self.waiting = {}  # storage of a functional collective's result -> its Work
         self.streams = {}  # name of a group -> NCCL's stream of the group, and its events
         self.futures = []  # events of operations that DDP waits for at the end of backward
+        # ProcessGroupNCCL.cpp, shelvesToUnstash_: what a Work keeps for NCCL's stream is dropped by `wait`; without one,
+        # by the first operation after the watchdog, which looks every 100 ms, has seen that it is done. Operations of one
+        # backward are taken to be done when the next begins.
+        self.shelf, self.seen = [], []
 
     def communicator(self, group, pair=None):
         """The communicator of a group, or of this rank and one peer, made if it is not there. Returns it."""
@@ -130,6 +137,7 @@ class Groups:
     def connect(self, op, group, size, peers=None):
         """The connections that an operation needs, with `size` bytes in this rank's buffer. Returns its time."""
         me = self.rank
+        self.unstash()
         if op in ("send", "recv"):
             peer = members(group)[peers]
             alone = not self.eager and group.group_name not in self.batched
@@ -173,6 +181,15 @@ class Groups:
         for event in self.futures:
             torch.cuda.current_stream().wait_event(event)
         self.futures = []
+        self.seen += self.shelf
+        self.shelf = []
+
+    def unstash(self):
+        """Drops what the operations of the backward passes before this one kept."""
+        for _, blocks in self.seen:
+            for block in blocks:
+                self.session.ledger.release(block)
+        self.seen = []
 
 
 def members(group):
