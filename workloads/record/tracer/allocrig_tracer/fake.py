@@ -221,6 +221,7 @@ class CardMode(TorchDispatchMode):
         if not self.session.active() or torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not None:
             return func(*args, **kwargs)  # under a fake mode PyTorch only asks for shapes
         if any(t is not FakeTensor and t not in PLAIN for t in types):
+            self.session.local.wrapped = func
             return NotImplemented  # a subclass such as DTensor: its own code runs operators on the tensors in it
         if is_composite(func):
             with self:
@@ -320,7 +321,9 @@ class CardMode(TorchDispatchMode):
             return
         module, stream, at = self.place(fakes, outs)
         self.context.stream = stream
-        if len(new) == 1 and func in IN_PLACE and self.session.in_backward() and not out_of_place():
+        wrapped, self.session.local.wrapped = getattr(self.session.local, "wrapped", None), None
+        inside = wrapped is func  # of a DTensor: autograd never works in place on a subclass
+        if len(new) == 1 and func in IN_PLACE and self.session.in_backward() and not inside and not out_of_place():
             if self.overwrites(args[0], new[0][1], func is aten.add.Tensor):
                 func, new = IN_PLACE[func], []
                 if func is aten._index_put_impl_.default:
