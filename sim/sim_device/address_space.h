@@ -1,13 +1,13 @@
 /* Where a driver places allocations: a model of what H100s and H200s do with cuMemAlloc.
  *
  * The driver reserves address ranges in multiples of 32 MiB, from the top of its address space
- * downwards, in the highest gap that is large enough. An allocation is at the start of its range. The
- * rest of the range serves later allocations that fit, the lowest rest first. A range whose last
- * allocation is freed becomes a gap.
+ * downwards, in the highest gap that is large enough. An allocation is at the start of its range.
+ * The rest of the range serves later allocations that fit, the lowest rest first. A range whose
+ * last allocation is freed becomes a gap.
  *
  * Found in the addresses of 34 recordings (results/published/h200/addresses.md), which do not show
- * the ranges that the driver takes for itself. Allocators break ties by address, so the order of the
- * addresses decides how a pool fragments. */
+ * the ranges that the driver takes for itself. Allocators break ties by address, so the order of
+ * the addresses decides how a pool fragments. */
 #ifndef SIM_SIM_DEVICE_ADDRESS_SPACE_H
 #define SIM_SIM_DEVICE_ADDRESS_SPACE_H
 

@@ -41,8 +41,9 @@ struct sim_addresses {
     char *path;
 };
 
-/* `form_text`: NULL for next, "random", "driver", or the path of a file. FORMAT or IO if the file is wrong:
- * addresses must be multiples of `boundary_bytes`, or of `granule_bytes` for smaller segments. */
+/* `form_text`: NULL for next, "random", "driver", or the path of a file. FORMAT or IO if the file
+ * is wrong: addresses must be multiples of `boundary_bytes`, or of `granule_bytes` for smaller
+ * segments. */
 enum ar_status sim_addresses_open(struct sim_addresses *self, const char *form_text,
                                   uint64_t first_address, uint64_t boundary_bytes,
                                   uint64_t granule_bytes, uint64_t seed,
