@@ -4,6 +4,7 @@
 
 #include "allocators/base/size.h"
 #include "sim/experiment/session.h"
+#include "sim/twin/rules/training.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
 #include "tests/support/twin_rig.h"
@@ -309,6 +310,74 @@ static void weights_are_sent_to_an_engine(void **state)
     twin_result_close(&result);
 }
 
+/* ZeRO (arXiv:1910.02054), section 1 and figure 1: 7.5 billion parameters on 64 ranks take 120 GB,
+ * 31.4, 16.6 and 1.9 GB at the stages 0 to 3. */
+static void states_are_divided_as_published(void **state)
+{
+    (void)state;
+    static const double published[] = {120, 31.4, 16.6, 1.9};
+    for (unsigned stage = 0; stage < 4; stage++) {
+        const struct training_division division = {.parameters = UINT64_C(7500000000),
+                                                   .data_parallel = 64,
+                                                   .tensor_parallel = 1,
+                                                   .zero = stage,
+                                                   .weight_bytes = 2,
+                                                   .gradient_bytes = 2,
+                                                   .state_bytes = 12};
+        const struct training_bytes bytes = training_bytes_of(&division);
+        double all = (double)(bytes.weights + bytes.gradients + bytes.states) / 1e9;
+        assert_true(all > published[stage] - 0.05 && all < published[stage] + 0.05);
+    }
+}
+
+/* arXiv:2205.05198, section 5: 5 a s / h is 80 for GPT-3 and 64 for MT-NLG, so that attention takes
+ * 70 % and 65 % of the activations of a layer. */
+static void activations_are_as_published(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t hidden, heads;
+        double saved;
+    } models[] = {{12288, 96, 0.70}, {20480, 128, 0.65}};
+    for (size_t i = 0; i < 2; i++) {
+        const struct training_layer layer = {.tokens = 2048,
+                                             .sequence = 2048,
+                                             .hidden = models[i].hidden,
+                                             .heads = models[i].heads,
+                                             .tensor_parallel = 8};
+        double kept = (double)training_activations(&layer, TRAINING_KEEP);
+        double fused = (double)training_activations(&layer, TRAINING_ATTENTION);
+        double saved = 1 - fused / kept;
+        assert_true(saved > models[i].saved - 0.005 && saved < models[i].saved + 0.005);
+        assert_int_equal(training_activations(&layer, TRAINING_LAYER),
+                         2048 * models[i].hidden * 2 / 8);
+    }
+}
+
+/* Llama 3.1 8B on eight cards with FSDP: an eighth of 2, 2 and 12 bytes of 8,030,261,248
+ * parameters. */
+static void sizes_follow_from_a_model(void **state)
+{
+    (void)state;
+    const struct twin_process_setup process = {
+        .name = "p", .cards = 0xff, .context_bytes = 500 * AR_MIB};
+    struct twin_scenario scenario = {
+        .processes = &process, .process_count = 1, .cards = 8, .start = "t.load, t.train"};
+    const struct part_text parts[] = {{"trainer",
+                                       "t",
+                                       "p",
+                                       {{"model", "llama-3.1-8b", false},
+                                        {"tokens", "4096", false},
+                                        {"recompute", "layer", false}}}};
+    struct twin_result result;
+    twin_rig_run(&scenario, parts, 1, &result);
+    assert_int_equal(result.outcome, TWIN_PASSED);
+    twin_rig_check(&result);
+    assert_int_equal(twin_rig_bytes(&result, 1, 7, "t/weights"), UINT64_C(8030261248) * 2 / 8);
+    assert_int_equal(twin_rig_bytes(&result, 1, 7, "t/optimizer"), UINT64_C(8030261248) * 12 / 8);
+    twin_result_close(&result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +391,9 @@ int main(void)
         cmocka_unit_test(actions_of_a_phase_take_turns),
         cmocka_unit_test(a_recording_is_played_to_its_marks),
         cmocka_unit_test(weights_are_sent_to_an_engine),
+        cmocka_unit_test(states_are_divided_as_published),
+        cmocka_unit_test(activations_are_as_published),
+        cmocka_unit_test(sizes_follow_from_a_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@
 
 #include "allocators/base/size.h"
 #include "sim/twin/parts/engine.h"
+#include "sim/twin/parts/llm_option.h"
 
 #define AT(field) offsetof(struct engine_values, field)
 #define MOST      1e15
@@ -128,79 +129,6 @@ static const struct twin_action actions[] = {
 
 /* ---- options ---- */
 
-#define LLM(field) offsetof(struct llm, field)
-#define COUNT(NAME, FIELD, HELP)                                                                   \
-    {                                                                                              \
-        NAME, AR_OPTION_COUNT, LLM(FIELD), NULL, 0, 1e9, NULL, HELP                                \
-    }
-
-static const struct ar_option model_options[] = {
-    COUNT("layers", layers, "layers"),
-    COUNT("hidden", hidden, "values of a token between layers"),
-    COUNT("heads", heads, "heads of queries"),
-    COUNT("kv_heads", kv_heads, "heads of keys and values"),
-    COUNT("head", head, "values of a head"),
-    COUNT("ffn", ffn, "width of the feed-forward network"),
-    COUNT("vocabulary", vocabulary, "tokens"),
-    COUNT("positions", positions, "longest request"),
-    COUNT("experts", experts, "experts of a layer"),
-    COUNT("experts_used", experts_used, "experts of a token"),
-    COUNT("expert_ffn", expert_ffn, "width of an expert"),
-    COUNT("shared_ffn", shared_ffn, "width of the shared experts together"),
-    COUNT("dense_layers", dense_layers, "first layers that have no experts"),
-    COUNT("q_rank", q_rank, "rank of queries, with latent attention"),
-    COUNT("kv_rank", kv_rank, "rank of keys and values: latent attention"),
-    COUNT("nope", nope, "values of a head without position"),
-    COUNT("rope", rope, "values of a head with position"),
-    COUNT("v_head", v_head, "values of a head's value"),
-    COUNT("window", window, "tokens of a sliding window"),
-    COUNT("window_layers", window_layers, "layers that have the window"),
-    {"tied", AR_OPTION_BOOL, LLM(tied), NULL, 0, 0, NULL, "the output uses the embedding"},
-    {"qkv_bias", AR_OPTION_BOOL, LLM(qkv_bias), NULL, 0, 0, NULL, "products of attention have one"},
-    {"qk_norm", AR_OPTION_BOOL, LLM(qk_norm), NULL, 0, 0, NULL, "queries and keys have a norm"},
-    {0},
-};
-
-static enum ar_status unknown_model(const char *name, struct ar_error *error)
-{
-    char names[640] = "";
-    for (size_t i = 0; llm_at(i); i++) {
-        size_t length = strlen(names);
-        snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "", llm_at(i)->name);
-    }
-    return ar_error_set(error, AR_INVALID,
-                        "option model: \"%s\" is no preset; write custom:layers=32,hidden=4096,.. "
-                        "or one of %s",
-                        name, names);
-}
-
-/* "llama-3.1-8b", "llama-3.1-8b:layers=2", "custom:layers=..". */
-static enum ar_status read_model(struct engine *self, const char *text, struct ar_error *error)
-{
-    struct ar_spec spec;
-    enum ar_status status = ar_spec_parse(text, &spec, error);
-    if (status)
-        return ar_error_prefix(error, status, "option model");
-    const struct ar_spec_link *link = &spec.links[spec.link_count - 1];
-    const struct llm *preset = llm_find(link->name);
-    bool custom = strcmp(link->name, "custom") == 0;
-    if (preset)
-        self->model = *preset;
-    else if (!custom)
-        status = unknown_model(link->name, error);
-    self->model.name = custom ? "custom" : preset ? preset->name : "";
-    if (status == AR_OK)
-        status = ar_options_read(model_options, link, "option model", &self->model, error);
-    ar_spec_close(&spec);
-    if (status == AR_OK && custom) {
-        struct llm *model = &self->model;
-        model->kv_heads = model->kv_heads ? model->kv_heads : model->heads;
-        model->head = model->head || !model->heads ? model->head : model->hidden / model->heads;
-        model->positions = model->positions ? model->positions : 4096;
-    }
-    return status;
-}
-
 /* "256-1024", "100 200-300": numbers and ranges. */
 static enum ar_status read_lengths(const char *option, const char *text, struct engine_lengths *out,
                                    struct ar_error *error)
@@ -247,7 +175,7 @@ static enum ar_status engine_create(struct twin_part *base, struct ar_error *err
     const struct engine_values *values = engine_values(self);
     enum ar_status status = read_version(self, error);
     if (status == AR_OK)
-        status = read_model(self, values->model, error);
+        status = llm_option_read(values->model, &self->model, error);
     if (status == AR_OK)
         status = read_lengths("prompts", values->prompts, &self->prompts, error);
     if (status == AR_OK)

@@ -63,6 +63,9 @@ static void write_step(struct writing *self, bool first)
         self->activations[i] = request(self, share(self, plan->activations_bytes, i), "activation");
         workspace(self);
     }
+    uint64_t logits = request(self, plan->logits_bytes, "activation");
+    kernel(self);
+    release(self, logits);
     for (uint64_t i = plan->layers; i-- > 0;) {
         workspace(self);
         self->gradients[i] = request(self, share(self, plan->gradients_bytes, i), "gradient");

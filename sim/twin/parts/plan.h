@@ -11,6 +11,7 @@ struct plan {
     uint64_t layers;
     uint64_t weights_bytes, gradients_bytes, optimizer_bytes, activations_bytes; /* of all layers */
     uint64_t workspace_bytes; /* live in each layer of the forward and the backward pass */
+    uint64_t logits_bytes;    /* live between the passes */
     uint64_t layer_ns;        /* of a kernel */
 };
 

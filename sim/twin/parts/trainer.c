@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "sim/twin/parts/plan.h"
 #include "sim/twin/parts/player.h"
+#include "sim/twin/parts/sizes.h"
 #include "workloads/workload.h"
 
 enum { OFFLOAD_PAGEABLE, OFFLOAD_PINNED };
@@ -22,7 +22,7 @@ enum { UPDATE_COPY, UPDATE_IPC };
 struct values {
     const char *workload, *evaluate;
     uint64_t repeat_from;
-    struct plan plan;
+    struct sizes sizes;
     int offload_to, region, streams, update_by;
     bool backup;
     uint64_t update_bucket_bytes, shards;
@@ -32,6 +32,7 @@ struct trainer {
     struct twin_part base;
     struct player player, evaluation;
     uint64_t steps_left; /* of the action that runs */
+    uint64_t shards;     /* of the weights */
     bool asleep;
 };
 
@@ -45,20 +46,7 @@ static const struct ar_option options[] = {
      "the streams of the workload, or all of its requests on one"},
     {"evaluate", AR_OPTION_TEXT, offsetof(struct values, evaluate), NULL, 0, 0, NULL,
      "the workload of the action evaluate"},
-    {"layers", AR_OPTION_COUNT, offsetof(struct values, plan.layers), "32", 1, 1e5, NULL,
-     "number of layers; all sizes are divided among them"},
-    {"weights", AR_OPTION_BYTES, offsetof(struct values, plan.weights_bytes), "0", 0, 0, NULL,
-     "bytes of the weights on this card"},
-    {"gradients", AR_OPTION_BYTES, offsetof(struct values, plan.gradients_bytes), "0", 0, 0, NULL,
-     "bytes of the gradients on this card"},
-    {"optimizer", AR_OPTION_BYTES, offsetof(struct values, plan.optimizer_bytes), "0", 0, 0, NULL,
-     "bytes of the states of the optimizer on this card"},
-    {"activations", AR_OPTION_BYTES, offsetof(struct values, plan.activations_bytes), "0", 0, 0,
-     NULL, "bytes of the activations that the backward pass needs"},
-    {"workspace", AR_OPTION_BYTES, offsetof(struct values, plan.workspace_bytes), "0", 0, 0, NULL,
-     "bytes that each layer needs while it runs"},
-    {"layer_ns", AR_OPTION_COUNT, offsetof(struct values, plan.layer_ns), "1000000", 0, 1e12, NULL,
-     "nanoseconds of a layer's kernel"},
+    SIZES_OPTIONS,
     {"offload_to", AR_OPTION_CHOICE, offsetof(struct values, offload_to), "pageable", 0, 0,
      "pageable|pinned", "host memory of the action offload"},
     {"region", AR_OPTION_CHOICE, offsetof(struct values, region), "none", 0, 0,
@@ -71,8 +59,9 @@ static const struct ar_option options[] = {
      NULL, "bytes of weights that `update` gathers at a time; 0: one tensor"},
     {"update_by", AR_OPTION_CHOICE, offsetof(struct values, update_by), "copy", 0, 0, "copy|ipc",
      "how another process gets a bucket: in memory of its own, or it maps the trainer's"},
-    {"shards", AR_OPTION_COUNT, offsetof(struct values, shards), "1", 1, 65536, NULL,
-     "the weights of this card are one of so many shards; `update` gathers all"},
+    {"shards", AR_OPTION_COUNT, offsetof(struct values, shards), "0", 0, 65536, NULL,
+     "the weights of this card are one of so many shards, and `update` gathers all; 0: by the "
+     "model, or 1"},
     {0},
 };
 
@@ -130,8 +119,15 @@ static enum ar_status open_player(struct trainer *self, struct player *player, c
 {
     const struct values *values = self->base.values;
     struct trace_source *source = NULL;
-    enum ar_status status = text ? open_workload(text, self->base.rank, &source, error)
-                                 : plan_open(&values->plan, &source, error);
+    struct plan plan;
+    enum ar_status status = AR_OK;
+    if (text) {
+        status = open_workload(text, self->base.rank, &source, error);
+    } else {
+        status = sizes_plan(&values->sizes, self->base.ranks, &plan, &self->shards, error);
+        if (status == AR_OK)
+            status = plan_open(&plan, &source, error);
+    }
     self->base.depends_on_rank |= text && strstr(text, "{rank}");
     return status == AR_OK ? player_open(player, &self->base, source, repeat,
                                          values->streams == STREAMS_ONE, error)
@@ -142,12 +138,16 @@ static enum ar_status trainer_create(struct twin_part *base, struct ar_error *er
 {
     struct trainer *self = of(base);
     const struct values *values = base->values;
-    if (!values->workload && !values->plan.weights_bytes)
-        return ar_error_set(error, AR_INVALID,
-                            "it needs its requests; write workload = FILE, or weights = 16GiB and "
-                            "the other sizes");
+    if (!values->workload && !values->sizes.model && !values->sizes.plan.weights_bytes)
+        return ar_error_set(
+            error, AR_INVALID,
+            "it needs its requests; write workload = FILE, model = llama-3.1-8b, or "
+            "weights = 16GiB and the other sizes");
+    self->shards = 1;
     enum ar_status status =
         open_player(self, &self->player, values->workload, values->repeat_from, error);
+    if (values->shards)
+        self->shards = values->shards;
     if (status == AR_OK && values->evaluate)
         status = open_player(self, &self->evaluation, values->evaluate, 1, error);
     return status;
@@ -266,7 +266,7 @@ static void add_weight(void *argument, struct player_block *block)
 {
     struct sending *self = argument;
     const struct values *values = self->trainer->base.values;
-    uint64_t bytes = block->block.bytes * values->shards;
+    uint64_t bytes = block->block.bytes * self->trainer->shards;
     if (self->bucket_bytes && self->bucket_bytes + bytes > values->update_bucket_bytes)
         send_bucket(self);
     self->bucket_bytes += bytes;
@@ -287,7 +287,6 @@ static uint64_t trainer_weights_bytes(struct twin_part *base)
 static enum ar_status update(struct trainer *self, const struct twin_call *call,
                              struct ar_error *error)
 {
-    const struct values *values = self->base.values;
     struct sending sending = {.trainer = self, .error = error};
     if (player_is_away(&self->player, 1u << PLAYER_WEIGHT))
         return ar_error_set(error, AR_INVALID,
@@ -295,7 +294,7 @@ static enum ar_status update(struct trainer *self, const struct twin_call *call,
     sending.peer = twin_peer(&self->base, call->arguments[0], error);
     if (!sending.peer)
         return AR_INVALID;
-    sending.left_bytes = trainer_weights_bytes(&self->base) * values->shards;
+    sending.left_bytes = trainer_weights_bytes(&self->base) * self->shards;
     player_each(&self->player, 1u << PLAYER_WEIGHT, add_weight, &sending);
     if (sending.bucket_bytes)
         send_bucket(&sending);
