@@ -1,4 +1,5 @@
-/* The sizes of a training that is known by its model, or given: its options and the plan of them. */
+/* The sizes of a training that is known by its model, or given: its options and the plan of
+ * them. */
 #ifndef SIM_TWIN_PARTS_SIZES_H
 #define SIM_TWIN_PARTS_SIZES_H
 
