@@ -158,6 +158,76 @@ static void fractions_of_sglang(void **state)
     assert_int_equal(sglang_request_table_bytes(2048, 40960), 2048 * 40964 * 4);
 }
 
+static void cards_at_their_bounds(void **state)
+{
+    (void)state;
+    const struct {
+        const char *version;
+        uint64_t card_mib, chunk, batch, batch_parallel;
+    } table[] = {
+        {"0.5.4", 20479, 2048, 8, 8},      {"0.5.4", 20480, 2048, 24, 80},
+        {"0.5.4", 35839, 2048, 24, 80},    {"0.5.4", 35840, 4096, 32, 160},
+        {"0.5.4", 61439, 4096, 32, 160},   {"0.5.4", 61440, 8192, 256, 512},
+        {"0.5.4", 163839, 8192, 256, 512}, {"0.5.4", 163840, 16384, 512, 512},
+        {"0.5.3", 35839, 2048, 8, 80},     {"0.5.3", 35840, 8192, 160, 160},
+        {"0.4.7", 163839, 8192, 160, 160}, {"0.4.7", 163840, 16384, 512, 512},
+        {"0.4.6", 24999, 2048, 8, 80},     {"0.4.6", 25000, 8192, 160, 160},
+        {"0.4.6", 200000, 8192, 160, 160},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        for (uint64_t parallel = 3; parallel < 5; parallel++) {
+            struct sglang_settings settings = {
+                .card_mib = table[i].card_mib, .tensor_parallel = parallel, .pipeline_parallel = 1};
+            sglang_defaults(sglang(table[i].version), &settings);
+            assert_int_equal(settings.chunked_prefill, table[i].chunk);
+            assert_int_equal(settings.max_prefill, 16384);
+            assert_int_equal(settings.graph_batch,
+                             parallel < 4 ? table[i].batch : table[i].batch_parallel);
+        }
+}
+
+/* MiB that are not for weights and cache, of a card with so many that thousandths show them. */
+static void reserves_at_their_bounds(void **state)
+{
+    (void)state;
+    const struct {
+        const char *version;
+        uint64_t card_mib, parallel, stages, chunk, batch;
+        double reserve;
+    } table[] = {
+        {"0.5.3", 35839, 4, 2, 0, 0, (2.8 + 0.8) * 1024},
+        {"0.5.3", 35840, 4, 2, 0, 0, (9.5 + 4) * 1024},
+        {"0.5.3", 92159, 1, 1, 0, 0, (9.5 + 0.5) * 1024},
+        {"0.5.3", 92160, 1, 1, 0, 0, (12 + 0.5) * 1024},
+        {"0.5.3", 163840, 1, 1, 0, 0, 32 * 1024},
+        {"0.5.4", 24564, 1, 1, 1024, 8, 512 + 3072 + 16 + 128},
+        {"0.5.4", 24564, 2, 2, 4096, 8, 512 + 6144 + 16 + 512},
+        {"0.5.4", 61440, 1, 1, 1024, 8, 512 + 3072 + 16 + 128}, /* 60 GiB: not above */
+        {"0.5.4", 61441, 1, 1, 1024, 8, 10 * 1024},
+        {"0.5.4", 81920, 8, 1, 8192, 512, 512 + 12288 + 1024 + 1024},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct sglang_settings settings = {.card_mib = table[i].card_mib,
+                                           .tensor_parallel = table[i].parallel,
+                                           .pipeline_parallel = table[i].stages,
+                                           .chunked_prefill = table[i].chunk,
+                                           .graph_batch = table[i].batch};
+        sglang_defaults(sglang(table[i].version), &settings);
+        double memory = (double)table[i].card_mib;
+        within(table[i].version, settings.fraction, (memory - table[i].reserve) / memory, 0.0005);
+    }
+    const struct {
+        uint64_t parallel;
+        double fraction;
+    } old[] = {{1, 0.88}, {2, 0.87}, {3, 0.87}, {4, 0.85}, {7, 0.85}, {8, 0.81}, {16, 0.79}};
+    for (size_t i = 0; i < sizeof old / sizeof old[0]; i++) {
+        struct sglang_settings settings = {
+            .card_mib = 81920, .tensor_parallel = old[i].parallel, .pipeline_parallel = 1};
+        sglang_defaults(sglang("0.4.6"), &settings);
+        within("0.4.6", settings.fraction, old[i].fraction, 1e-9);
+    }
+}
+
 static void versions(void **state)
 {
     (void)state;
@@ -173,6 +243,8 @@ int main(void)
         cmocka_unit_test(buffers_have_the_sizes_of_the_logs),
         cmocka_unit_test(tokens_are_those_of_the_logs),
         cmocka_unit_test(fractions_of_sglang),
+        cmocka_unit_test(cards_at_their_bounds),
+        cmocka_unit_test(reserves_at_their_bounds),
         cmocka_unit_test(versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -469,23 +469,6 @@ static void defaults_of_vllm(void **state)
     assert_int_equal(sizes.at[50], 512);
 }
 
-/* ---- versions ---- */
-
-static void versions(void **state)
-{
-    (void)state;
-    struct vllm_version version;
-    struct ar_error error;
-    assert_true(vllm("0.8").v1);
-    assert_false(vllm("0.7.3").v1);
-    assert_false(vllm("0.9.2-v0").v1);
-    assert_int_equal(vllm("0.9").patch, 99);
-    const char *wrong[] = {"", "nine", "0", "0.9.", "0.9.2x", "0.11-v0", "0.6-v1"};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        if (vllm_version_read(wrong[i], &version, &error) != AR_INVALID)
-            fail_msg("\"%s\" is a version", wrong[i]);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -503,7 +486,6 @@ int main(void)
         cmocka_unit_test(caches_that_are_too_small_are_refused),
         cmocka_unit_test(windows_make_groups),
         cmocka_unit_test(defaults_of_vllm),
-        cmocka_unit_test(versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
