@@ -135,7 +135,7 @@ static bool find_value(const struct comparing *self, const struct scenario_repor
                                                    : SCENARIO_OUT_OF_MEMORY;
         return phase != SIZE_MAX;
     }
-    if (phase == SIZE_MAX || !result->rank_count || (one->step && is_failed_phase(result, phase)))
+    if (phase == SIZE_MAX || !result->rank_count)
         return false;
     const struct place place = find_place(self, phase);
     const struct twin_rank_state *rank = twin_rank_at(result, phase, place.rank);

@@ -15,7 +15,6 @@ nccl-1685 1060000000 862.0 MiB -14.7
 nccl-1685 4340000000 3.705 GiB -8.3
 nccl-864 6000000000 3.488 GiB -37.6
 skyrl-1768-sleep 6.42GiB 7.848 GiB +22.2
-skyrl-1768 out of memory fits -
 vllm-32714-013 1.14GiB 1.381 GiB +21.1
 vllm-32714 6GiB 6.955 GiB +15.9
 vllm-47654 1503657984 480.0 MiB -66.5
@@ -79,6 +78,10 @@ run twin $folder/openrlhf-1274.ini
 check segments_are_refused says 'expandable_segments=true: is refused.*vllm-project/vllm#14189'
 run twin $folder/vllm-14189.ini
 check default_segments_release says '[67][0-9]{4}\.[0-9] +vllm.policy: expandable_segments=false'
+# A trainer by its source: the request that failed is the one that fails, and the change that was made helps.
+run twin $folder/skyrl-1768.ini
+check the_same_request_fails says 'In cycle 2, actor.train: a request of 18.91 GiB'
+check segments_help says 'megatron.policy: expandable_segments=true \(then it fits\)'
 # More communicators take more, linear in their number.
 run twin $folder/nccl-864.ini --what-if no
 one=$(bytes nccl-864 0 'first.use all_reduce' 0 first/communicators)
