@@ -116,6 +116,8 @@ enum ar_status twin_check(const struct twin_scenario *scenario, size_t *part,
 
 /* ---- opening ---- */
 
+#define UNLIMITED_BYTES (UINT64_C(1) << 60) /* of a card without a size */
+
 static enum ar_status open_device(struct twin_run *run, struct ar_error *error)
 {
     const struct twin_scenario *scenario = run->scenario;
@@ -146,10 +148,13 @@ static enum ar_status open_device(struct twin_run *run, struct ar_error *error)
     if (props->total_bytes && props->capacity_bytes < props->total_bytes)
         run->context_bytes = props->total_bytes - props->capacity_bytes;
     ar_device_close(device);
-    run->total_bytes = capacity_bytes ? capacity_bytes : UINT64_MAX / 2;
     session_device_end(&run->device);
     run->device = (struct session_device){0};
-    return session_device_with(&run->device, &run->device_spec, run->total_bytes, error);
+    run->total_bytes = capacity_bytes;
+    if (capacity_bytes <= UNLIMITED_BYTES)
+        return session_device_with(&run->device, &run->device_spec, capacity_bytes, error);
+    run->total_bytes = UNLIMITED_BYTES;
+    return session_device_as(&run->device, &run->device_spec, NULL, 0, error);
 }
 
 /* The bytes of an empty card that can be used. */
