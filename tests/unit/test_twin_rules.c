@@ -67,6 +67,11 @@ static void a_group_of_one(void **state)
     assert_int_equal(all_reduce_mib(&pcie, 1, 0) - lazy, 996 - 484);
     struct nccl_setup old = {.release = 224, .compute = 90, .nvlink = true};
     assert_int_equal(nccl_communicator(&old, 1, 0).channels, 32);
+    struct nccl_setup two = {.compute = 90, .nvlink = true, .release = 227};
+    assert_int_equal(nccl_communicator(&two, 2, 0).nvls_channels, 0);
+    assert_int_equal(nccl_communicator(&two, 3, 0).nvls_channels, 16);
+    two.release = 228;
+    assert_int_equal(nccl_communicator(&two, 2, 0).nvls_channels, 16);
 }
 
 /* NCCL 2.18 on 8 H100s logs nvlsTotalSize 1610612736; 2.21 reduced it, 2.22 makes it at the first

@@ -85,7 +85,7 @@ struct nccl_communicator nccl_communicator(const struct nccl_setup *setup, uint3
     self.p2p_channels = power_of_two_up(self.channels);
     self.p2p_per_peer = self.setup.nvlink && self.nodes == 1 ? self.p2p_channels : 2;
     self.p2p_per_peer = least(self.p2p_per_peer, self.p2p_channels);
-    if (!self.setup.no_nvls && self.local_ranks > 1)
+    if (!self.setup.no_nvls && self.local_ranks > (self.setup.release < 228 ? 2U : 1U))
         self.nvls_channels = self.setup.compute < 100 || self.nodes > 1 ? 16 : 24;
     return self;
 }

@@ -15,6 +15,7 @@
  *   before 2.22  all connections are made with the communicator; from 2.22 on by the first
  *                operation that needs them (NCCL_RUNTIME_CONNECT=1)
  *   2.25         up to 64 channels instead of 32
+ *   before 2.28  two cards have no NVLS (nvls.cc, ncclNvlsInit; 2.28.7 on)
  *   before 2.26  memory of NVLS is a multiple of the recommended granularity of multicast objects
  *
  * What is not exact: NCCL searches the number of channels in the topology of the machine. Here it
