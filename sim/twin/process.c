@@ -402,6 +402,9 @@ void twin_process_outside(struct twin_process *self, uint32_t account, uint64_t 
     }
     self->outside_bytes += bytes - *mine;
     *mine = bytes;
+    enum twin_owner_kind *kind = &run->owners[self->accounts[account].owner].kind;
+    if (*kind == TWIN_OWNER_PART && !self->accounts[account].live_bytes)
+        *kind = TWIN_OWNER_OUTSIDE;
     twin_process_look(self);
 }
 

@@ -27,6 +27,9 @@ static void a_buffer_has_its_owner(void **state)
     assert_int_equal(twin_rig_bytes(&result, 1, 0, "b/buffer"), 3 * AR_MIB);
     assert_int_equal(twin_rig_bytes(&result, 1, 0, "p/context"), 500 * AR_MIB);
     assert_int_equal(twin_rig_bytes(&result, 1, 0, "p/pages"), AR_MIB); /* outside: whole pages */
+    for (size_t i = 0; i < result.owner_count; i++)
+        if (strcmp(result.owners[i].name, "b/buffer") == 0)
+            assert_int_equal(result.owners[i].kind, TWIN_OWNER_OUTSIDE);
     assert_int_equal(twin_card_at(&result, 1, 0)->used_bytes, 604 * AR_MIB);
     assert_int_equal(twin_rig_bytes(&result, 2, 0, "p/cached"), 100 * AR_MIB);
     assert_int_equal(twin_card_at(&result, 3, 0)->used_bytes, 504 * AR_MIB);
