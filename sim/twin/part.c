@@ -180,6 +180,12 @@ uint64_t twin_granted_bytes(struct twin_part *self, const struct twin_block *blo
     return known ? known->granted_bytes : 0;
 }
 
+uint64_t twin_address(struct twin_part *self, const struct twin_block *block)
+{
+    const struct feed_block *known = live(self, block);
+    return known ? known->address : 0;
+}
+
 /* ---- streams, pools, outside ---- */
 
 uint32_t twin_stream(struct twin_part *self)

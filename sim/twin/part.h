@@ -162,8 +162,9 @@ void twin_free_on(struct twin_part *self, struct twin_block *block, uint32_t str
 void twin_use(struct twin_part *self, const struct twin_block *block, uint32_t stream);
 /* Whether a request that may fail was served. If not, the block is not held any more. */
 bool twin_served(struct twin_part *self, struct twin_block *block);
-/* What the policy granted; 0 if the block is not held. */
+/* What the policy granted, and where; 0 if the block is not held. */
 uint64_t twin_granted_bytes(struct twin_part *self, const struct twin_block *block);
+uint64_t twin_address(struct twin_part *self, const struct twin_block *block);
 
 /* Another stream of the process, for all of the run. Only in create. */
 uint32_t twin_stream(struct twin_part *self);

@@ -151,6 +151,7 @@ static enum ar_status on_request(struct player *self, const struct trace_event *
     if (source->ops->served) {
         struct trace_served served = {.served = twin_served(self->part, &block->block)};
         served.granted_bytes = twin_granted_bytes(self->part, &block->block);
+        served.address = twin_address(self->part, &block->block);
         source->ops->served(source, event, &served);
     }
     return AR_OK;
