@@ -302,6 +302,8 @@ def main():
     tree.mkdir(parents=True, exist_ok=True)
     bad = {mutant.key for mutant in trees.prepare(root, tree, taken, numbers, say)}
     taken = [mutant for mutant in taken if mutant.key not in bad]
+    with open(work / "numbers", "w", encoding="utf-8") as file:
+        file.writelines(f"{numbers[mutant.key]}\t{mutant.line}\t{mutant.key}\n" for mutant in taken)
     say(f"building {len(taken)} mutants")
     trees.build(tree, "release", options.jobs)
 

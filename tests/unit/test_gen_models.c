@@ -50,6 +50,29 @@ static void embedding_state_is_lazy(void **state)
     }
 }
 
+/* A growing table and the values of the optimizer have the same number of rows: with Adam three times
+ * the bytes of the table alone, after each step. */
+static void embedding_state_grows_with_the_table(void **state)
+{
+    (void)state;
+    static const char base[] = "embedding:first=0,tables=1,rows='1000000',start=1000,growth=2,"
+                               "sparse='1',batches='4096',bags='10',steps=6,optimizer=";
+    char text[256];
+    snprintf(text, sizeof text, "%snone", base);
+    pull(text, &sums);
+    snprintf(text, sizeof text, "%sadam", base);
+    pull(text, &other);
+    for (unsigned step = 1; step < 6; step++) {
+        uint64_t none = sums.step_live_bytes[step] - sums.step_live_bytes[step - 1];
+        uint64_t adam = other.step_live_bytes[step] - other.step_live_bytes[step - 1];
+        assert_int_equal(adam, 3 * none);
+        assert_int_equal(none > 0, step == 1 || step == 3);
+    }
+    /* 35 of each step; Adam reads and writes each of its rows by indices */
+    assert_int_equal(sums.kernels, 6 * 35);
+    assert_int_equal(other.kernels, 400);
+}
+
 /* A dense gradient has the table's size; a sparse one that of the rows looked up. */
 static void embedding_gradients(void **state)
 {
@@ -293,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(embedding_grows_late_and_fast),
         cmocka_unit_test(embedding_state_is_lazy),
+        cmocka_unit_test(embedding_state_grows_with_the_table),
         cmocka_unit_test(embedding_gradients),
         cmocka_unit_test(embedding_growth),
         cmocka_unit_test(embedding_types),

@@ -4,6 +4,7 @@
 
 #include "allocators/base/size.h"
 #include "sim/explain/message.h"
+#include "sim/explain/message_account.h"
 #include "tests/support/test.h"
 #include "tests/support/writing.h"
 
@@ -486,6 +487,66 @@ static void words_are_found_between_marks(void **state)
     }
 }
 
+/* Exact figures decide to the byte: what others hold is enough, or one byte too little. */
+static void one_byte_decides_whose_memory_it_is(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t asked;
+        enum message_cause cause;
+    } cases[] = {{5 * AR_GIB, MESSAGE_TENANT}, {5 * AR_GIB + 1, MESSAGE_CAPACITY}};
+    for (size_t i = 0; i < 2; i++) {
+        struct message message;
+        memset(&message, 0, sizeof message);
+        message.framework = MESSAGE_DRIVER;
+        const struct {
+            enum message_figure_name name;
+            uint64_t bytes;
+        } figures[] = {
+            {MESSAGE_FIGURE_ASKED, cases[i].asked}, {MESSAGE_FIGURE_TOTAL, 16 * AR_GIB},
+            {MESSAGE_FIGURE_FREE, 1 * AR_GIB},      {MESSAGE_FIGURE_ALLOCATED, 11 * AR_GIB},
+            {MESSAGE_FIGURE_RESERVED, 11 * AR_GIB}, {MESSAGE_FIGURE_OTHERS, 4 * AR_GIB}};
+        for (size_t f = 0; f < sizeof figures / sizeof *figures; f++)
+            message.figures[figures[f].name] =
+                (struct message_figure){.known = true, .bytes = figures[f].bytes};
+        message_judge(&message);
+        assert_string_equal(message_cause_name(message.cause), message_cause_name(cases[i].cause));
+    }
+}
+
+/* A log of llama.cpp says what was free at its start, and the buffers that it made since. */
+static void a_log_of_ggml_is_summed_up(void **state)
+{
+    (void)state;
+#define GGML_END                                                                                   \
+    "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 4000.00 MiB on device 0: cudaMalloc "  \
+    "failed: out of memory\n"                                                                      \
+    "alloc_tensor_range: failed to allocate CUDA0 buffer of size 4194304000\n"
+    static const struct {
+        const char *text;
+        uint64_t start_mib, allocated_mib;
+    } cases[] = {
+        {"using device CUDA0 (NVIDIA L4) - 8000 MiB free\n"
+         "load_tensors: CUDA0 model buffer size = 5000.00 MiB\n"
+         "load_tensors: CUDA1 model buffer size = 300.00 MiB\n"
+         "llama_kv_cache: CUDA0 KV buffer size = 500.00 MiB\n" GGML_END,
+         8000, 5500},
+        {"llama_model_load: using device CUDA0 (NVIDIA L4) - 8000 MiB free\n"
+         "load_tensors: CUDA0 model buffer size = many\n"
+         "load_tensors: CUDA0 model buffer size = 5000.00 MiB\n" GGML_END,
+         8000, 5000},
+        {"llama_model_load: using device CUDA1 (NVIDIA L4) - 8000 MiB free\n" GGML_END, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct message message;
+        read_text(cases[i].text, &message);
+        const struct message_figure *figures = message.figures;
+        assert_int_equal(message.framework, MESSAGE_GGML);
+        assert_int_equal(figures[MESSAGE_FIGURE_START].bytes, cases[i].start_mib * AR_MIB);
+        assert_int_equal(figures[MESSAGE_FIGURE_ALLOCATED].bytes, cases[i].allocated_mib * AR_MIB);
+    }
+}
+
 /* 1.00 GiB unused, 1 GiB + 2 MiB requested: two decimals do not decide it. */
 static void closeness_is_said(void **state)
 {
@@ -572,6 +633,8 @@ int main(void)
         cmocka_unit_test(text_around_it_does_not_matter),
         cmocka_unit_test(paths_of_windows_are_recognised),
         cmocka_unit_test(words_are_found_between_marks),
+        cmocka_unit_test(one_byte_decides_whose_memory_it_is),
+        cmocka_unit_test(a_log_of_ggml_is_summed_up),
         cmocka_unit_test(closeness_is_said),
         cmocka_unit_test(logs_of_rmm),
         cmocka_unit_test(host_memory_is_told),

@@ -123,6 +123,19 @@ static void places_are_stated_by_pairs(void **state)
     places_equal(places, wanted, 5);
 }
 
+/* One value each: their order, and those that are equal share a place. */
+static void one_value_each_has_a_place(void **state)
+{
+    (void)state;
+    const double rows[] = {5, 3, NAN, 3, 9};
+    static const struct statistic_place wanted[] = {
+        {3, false}, {1, true}, {0, false}, {1, true}, {4, false}};
+    struct statistic_place places[5];
+    double room[1];
+    statistic_places_paired(rows, 5, 1, room, places);
+    places_equal(places, wanted, 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -133,6 +146,7 @@ int main(void)
         cmocka_unit_test(pairs_tell_apart_what_ranges_do_not),
         cmocka_unit_test(one_pair_of_nine_may_differ),
         cmocka_unit_test(places_are_stated_by_pairs),
+        cmocka_unit_test(one_value_each_has_a_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
