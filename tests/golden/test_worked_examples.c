@@ -155,6 +155,8 @@ static const struct example examples[] = {
      "+1M@0 +1M@1M =2621440 -0 -1 +1572865@2621440 =3145984"},
     {"rmm-pool gives the initial size back", "rmm-pool:initial_pool_size=256,limit=1K", UINT64_MAX,
      "+1K@256 =1K"},
+    {"rmm-pool gives back no more than the request needs", "rmm-pool:limit=100M", UINT64_MAX,
+     "+40M =50M +40M =90M -0 -1 +60M =100M"},
     {"rmm-pool gives nothing back that a block is in", "rmm-pool:initial_pool_size=1M,limit=4M",
      UINT64_MAX, "+256@0 +4M! =1M -0 +4M@1M =4M"},
     {"rmm-pool gives nothing back for what is above the maximum",

@@ -24,6 +24,7 @@ import hashlib
 import json
 import os
 import pathlib
+import pickle
 import re
 import subprocess
 import sys
@@ -109,8 +110,23 @@ def chosen(root, options, here):
     """The mutants of this run, sorted by place."""
     changed = changed_lines(root, options.changed) if options.changed else None
     names = [name for name in sources(root) if changed is None or name in changed]
+    cache = root / ".build" / "mutants" / "table"
+    makes = (pathlib.Path(__file__).parent / "table.py").read_bytes()
+    known = {}
+    if cache.exists():
+        with open(cache, "rb") as file:
+            known = pickle.load(file)
+
+    def of_file(name):
+        key = digest(name, makes, (root / name).read_bytes())
+        return key, known.get(key) or table.of_file(root, name)
+
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        found = [m for some in pool.map(lambda name: table.of_file(root, name), names) for m in some]
+        known = dict(pool.map(of_file, names))
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    with open(cache, "wb") as file:
+        pickle.dump(known, file)
+    found = [m for some in known.values() for m in some]
     say(f"{len(found)} possible mutants in {len(names)} files")
 
     def order(mutant):

@@ -75,6 +75,8 @@ def prepare(root, tree, mutants, numbers, say):
         some = of_file[name]
         while True:
             text = instrumented(data, name, some, numbers)
+            if (tree / name).is_file() and (tree / name).read_bytes() == text:
+                break
             trial = tree / ".trial.c"
             trial.write_bytes(text)
             done = subprocess.run(["clang", "-std=c11", "-D_GNU_SOURCE", "-DHAVE_CUDA=0", "-DHAVE_NVCC=0", "-I.",

@@ -50,8 +50,8 @@ static void embedding_state_is_lazy(void **state)
     }
 }
 
-/* A growing table and the values of the optimizer have the same number of rows: with Adam three times
- * the bytes of the table alone, after each step. */
+/* A growing table and the values of the optimizer have the same number of rows: with Adam three
+ * times the bytes of the table alone, after each step. */
 static void embedding_state_grows_with_the_table(void **state)
 {
     (void)state;

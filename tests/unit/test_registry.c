@@ -4,6 +4,7 @@
 #include "allocators/registry.h"
 #include "tests/support/fake_backing.h"
 #include "tests/support/policy_rig.h"
+#include "tests/support/sim.h"
 #include "tests/support/test.h"
 
 static struct fake_backing backing;
@@ -196,6 +197,57 @@ static void refuses_objects_that_do_not_fit(void **state)
     }
 }
 
+static bool free_has_no_request(void *argument, const struct ar_policy_range *range)
+{
+    uint64_t *requested_bytes = argument;
+    if (range->state == AR_POLICY_RANGE_FREE)
+        assert_int_equal(range->requested_bytes, 0);
+    *requested_bytes += range->requested_bytes;
+    return true;
+}
+
+/* Every policy sets all of its statistics, whatever was in them, and requested bytes in a walk are
+ * those of live blocks. */
+static void statistics_are_whole(void **state)
+{
+    (void)state;
+    for (size_t i = 0; registry_policy(i); i++) {
+        const struct ar_policy_ops *ops = registry_policy(i);
+        if (ops->capabilities & AR_POLICY_OFFLINE)
+            continue;
+        struct ar_device *device = sim_test_open("sim:capacity=4GiB");
+        struct policy_rig rig;
+        struct ar_policy_block blocks[3];
+        if (policy_rig_open(&rig, ops->name, device->backing, 0)) { /* of another device */
+            policy_rig_close(&rig);
+            ar_device_close(device);
+            continue;
+        }
+        for (size_t b = 0; b < 3; b++)
+            if (policy_rig_alloc(&rig, 3 * AR_MIB + b, &blocks[b]))
+                fail_msg("%s: %s", ops->name, rig.error.text);
+        assert_int_equal(policy_rig_free(&rig, &blocks[1]), AR_OK);
+        struct ar_policy_stats zeros, ones;
+        memset(&zeros, 0, sizeof zeros);
+        memset(&ones, 0xff, sizeof ones);
+        ar_policy_stats(rig.policy, &zeros);
+        ar_policy_stats(rig.policy, &ones);
+        if (memcmp(&zeros, &ones, sizeof zeros) != 0)
+            fail_msg("%s leaves a part of its statistics unset", ops->name);
+        assert_true(zeros.stranded_by_stream_bytes <= ar_policy_free_bytes(&zeros.totals));
+        uint64_t requested_bytes = 0;
+        if (!(ops->capabilities & AR_POLICY_OPAQUE)) {
+            ar_policy_walk(rig.policy, free_has_no_request, &requested_bytes);
+            if (requested_bytes != 6 * AR_MIB + 2 && strcmp(ops->name, "null") != 0)
+                fail_msg("%s: %" PRIu64 " requested bytes", ops->name, requested_bytes);
+        }
+        assert_int_equal(policy_rig_free(&rig, &blocks[0]), AR_OK);
+        assert_int_equal(policy_rig_free(&rig, &blocks[2]), AR_OK);
+        assert_int_equal(policy_rig_close(&rig), 0);
+        ar_device_close(device);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +258,7 @@ int main(void)
         cmocka_unit_test(nothing_is_left_where_making_fails),
         cmocka_unit_test(loads_the_skeleton),
         cmocka_unit_test(refuses_objects_that_do_not_fit),
+        cmocka_unit_test(statistics_are_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

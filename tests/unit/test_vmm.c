@@ -267,6 +267,29 @@ static void the_oldest_fence_of_all_streams_is_waited_for(void **state)
     }
 }
 
+/* While memory is short a fence is recorded when more than a sixteenth of the reserved memory was
+ * freed, so that what is freed later does not delay its use. */
+static void a_sixteenth_freed_has_a_fence(void **state)
+{
+    (void)state;
+    struct vmm_rig rig;
+    struct ar_policy_block blocks[15], block;
+    open_rig(&rig, "sim:capacity=64MiB");
+    for (size_t i = 0; i < 15; i++)
+        blocks[i] = take(&rig, 4 * AR_MIB, A);
+    assert_int_equal(rig.policy.policy->totals.reserved_bytes, 60 * AR_MIB);
+    assert_int_equal(ask(&rig, 100 * AR_MIB, B, true, &block), AR_NO_MEMORY);
+    rig.device->ops->kernel(rig.device, A, 50 * MS);
+    uint64_t before = calls(&rig, AR_DEVICE_CALL_event);
+    free_requested(&rig, &blocks[0], A);
+    assert_int_equal(calls(&rig, AR_DEVICE_CALL_event) - before, 1);
+    rig.device->ops->kernel(rig.device, A, 5000 * MS);
+    free_requested(&rig, &blocks[2], A);
+    (void)take(&rig, 8 * AR_MIB, B); /* 4 MiB that are free, and the 4 MiB of the first block */
+    assert_in_range(now(&rig), 50 * MS, 500 * MS);
+    close_rig(&rig);
+}
+
 static enum ar_status no_address_space(struct ar_backing *self, uint64_t bytes, uint64_t *address)
 {
     (void)self;
@@ -547,6 +570,7 @@ int main(void)
         cmocka_unit_test(memory_moves_once_its_work_is_done),
         cmocka_unit_test(only_the_first_fence_is_waited_for),
         cmocka_unit_test(the_oldest_fence_of_all_streams_is_waited_for),
+        cmocka_unit_test(a_sixteenth_freed_has_a_fence),
         cmocka_unit_test(no_address_space_is_no_memory),
         cmocka_unit_test(pending_blocks_come_back_after_their_fence),
         cmocka_unit_test(a_done_fence_costs_no_wait),
