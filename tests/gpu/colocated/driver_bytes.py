@@ -7,6 +7,7 @@ memory_reserved. Graphs of one repeated kernel: add has few bytes of parameters,
 
 import csv
 import sys
+import threading
 
 import common
 import torch
@@ -64,6 +65,15 @@ a.float() @ a.float()
 note("cuBLAS float32")
 F.linear(a, a, a[0])
 note("cuBLASLt, a bias")
+w = a.clone().requires_grad_()
+(a @ w).sum().backward()
+note("product, backward: autograd's thread")
+(a @ w).sum().backward()
+note("product, backward again")
+thread = threading.Thread(target=lambda: a @ a)
+thread.start()
+thread.join()
+note("product in a third thread")
 q = torch.randn(2, 8, 128, 64, device="cuda", dtype=torch.bfloat16, requires_grad=True)
 F.scaled_dot_product_attention(q, q, q, is_causal=True)
 note("attention")

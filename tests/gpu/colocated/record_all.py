@@ -58,7 +58,7 @@ for conf in ("", EXPANDABLE):
     for name in ("varlen", "moe", "unet"):
         setting = "expandable" if conf else "default"
         words = ["long_run.py", f"{work}/long.{name}.{setting}", name, "--until", str(begin + most - 20)]
-        words += ["--steps", os.environ.get("STEPS", "10000")]
+        words += ["--steps", os.environ.get("STEPS", "10000"), "--seed", os.environ.get("SEED", "1")]
         job("long", f"{name}.{setting}", words, conf, "after" if conf or cards == 1 else "beside")
     for seed in range(1, 9):
         job("moe", f"{seed}.{'expandable' if conf else 'default'}", ["moe_seeds.py", str(seed)], conf, "after")
