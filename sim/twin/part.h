@@ -228,7 +228,7 @@ struct twin_region {
     const char *tag;
     bool backup;         /* see `keep` of twin_sleep */
     const char *release; /* of vLLM or torch_memory_saver; NULL: the newest */
-    bool keeps_empty;    /* an allocator that leaves segments without a block to PyTorch's pool */
+    bool keeps_pool;     /* not as vLLM: one MemPool for the tag, which keeps empty segments */
 };
 
 /* Segments that are obtained until twin_region_end are of the region. One region at a time.

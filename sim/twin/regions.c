@@ -140,10 +140,11 @@ static uint32_t find_kind(const struct regions *self, const struct twin_region *
 enum ar_status regions_begin(struct regions *self, const struct twin_region *region, uint32_t *pool,
                              uint32_t new_pool, struct ar_error *error)
 {
-    uint32_t known = region->kind == TWIN_REGION_POOL ? 0 : find_kind(self, region);
+    uint32_t known =
+        region->kind == TWIN_REGION_POOL && !region->keeps_pool ? 0 : find_kind(self, region);
     if (!known) {
         struct regions_kind kind = {
-            .kind = region->kind, .backup = region->backup, .keeps_empty = region->keeps_empty};
+            .kind = region->kind, .backup = region->backup, .keeps_pool = region->keeps_pool};
         kind.pool = region->kind == TWIN_REGION_PRELOAD ? 0 : new_pool;
         snprintf(kind.tag, sizeof kind.tag, "%s", region->tag);
         if (!AR_ARRAY_ADD(self->kinds, self->kind_count, self->kind_room, kind))

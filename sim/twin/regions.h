@@ -21,7 +21,7 @@
 struct regions_kind {
     enum twin_region_kind kind;
     char tag[48];
-    bool backup, keeps_empty;
+    bool backup, keeps_pool;
     uint32_t pool; /* 0: none */
 };
 

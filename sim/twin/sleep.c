@@ -176,7 +176,7 @@ void twin_region_end(struct twin_part *self)
         return;
     struct regions *regions = &process->regions;
     const struct regions_kind *kind = &regions->kinds[regions->open - 1];
-    if (kind->kind == TWIN_REGION_POOL && !kind->keeps_empty) {
+    if (kind->kind == TWIN_REGION_POOL && !kind->keeps_pool) {
         wait_for_work(process);
         drop_empty(process);
     }

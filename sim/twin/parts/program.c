@@ -152,13 +152,14 @@ static enum ar_status find_owners(struct program *self, struct ar_error *error)
         if (!section->name)
             continue;
         uint32_t owner = twin_owner(&self->base, section->name);
+        uint64_t first = UINT64_MAX; /* ids count up */
         for (size_t j = section->begin; j < section->end; j++) {
             const struct trace_event *event = &self->events[j];
             if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
+                first = event->id < first ? event->id : first;
                 if (!set_owner(self, event->id, owner))
                     return no_memory(error);
-            } else if (is_free(event) && event->id < self->owner_count &&
-                       self->owners[event->id] == owner) {
+            } else if (is_free(event) && event->id >= first && event->id < self->owner_count) {
                 self->owners[event->id] = temporary;
             }
         }
@@ -269,7 +270,7 @@ static enum ar_status change_region(struct program *self, const struct trace_eve
     if (*open)
         twin_region_end(&self->base);
     *open = tag;
-    const struct twin_region region = {.kind = TWIN_REGION_POOL, .tag = tag, .keeps_empty = true};
+    const struct twin_region region = {.kind = TWIN_REGION_POOL, .tag = tag, .keeps_pool = true};
     return tag ? twin_region_begin(&self->base, &region, error) : AR_OK;
 }
 

@@ -69,6 +69,7 @@ def main():
             row[f"{kind}_delta"] = after[kind] - before[kind]
         row["outside_delta"] = before["free"] - after["free"] - row["reserved_delta"]
         rows.append({**row, **(more or {})})
+        torch.cuda.nvtx.mark(f"decoder.{what.replace(' ', '-')}-{size}")
 
     with torch.no_grad():
         first = {"free": begun[0], "allocated": 0, "reserved": 0}

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""The lines of [reported] for a scenario, from a recording of sleep_wake.py: reported.py PHASES.json
+
+Reserved bytes at the end of each step of each cycle, and what the process has in use and the owners of it in the first
+and the last cycle. A step that a cycle has several times is there once. Blocks that sleep are not in use.
+"""
+
+import json
+import sys
+
+OWNERS = {"rollout/weights": "rollout/load", "rollout/kv cache": "rollout/allocate",
+          "rollout/experience": "rollout/generate"}  # fmt: skip
+
+
+def step_of(phase):
+    if phase == "empty_cache":
+        return "rl.empty_cache"
+    part, action = phase.split(".")
+    name, *rest = action.split(" ")
+    return phase if name in ("wake", "sleep") else f"{part}.play {'-'.join([name, *rest])}"
+
+
+with open(sys.argv[1], encoding="utf-8") as f:
+    rows = [r for r in json.load(f)["phases"] if "." in r["phase"] or r["phase"] == "empty_cache"]
+last, seen = max(r["cycle"] for r in rows), set()
+for r in rows:
+    step, cycle = step_of(r["phase"]), r["cycle"]
+    if (cycle, step) in seen or (not cycle and step == "rl.empty_cache"):
+        continue
+    seen.add((cycle, step))
+    place = f"cycle {cycle} {step}" if cycle else step
+    print(f"{place}: reserved = {r['reserved_bytes.all.current']}")
+    if cycle not in (0, 1, last):
+        continue
+    print(f"{place}: process used = {r['card_total'] - r['card_free']}")
+    owners, asleep = r["owners"], r["asleep"] if "asleep" in r else {}
+    held = {name: owners.get(card, 0) for card, name in OWNERS.items()}
+    if asleep.get("weights"):
+        held["rollout/load"] = 0
+    if asleep.get("kv_cache"):
+        held["rollout/allocate"] = owners.get("rollout/buffers", 0)
+    trainer = sum(owners.get(f"actor/{n}", 0) for n in ("weights", "optimizer", "gradients"))
+    for name, value in held.items():
+        if value > 1 << 20:
+            print(f"{place}: owner {name} = {value}")
+    if trainer and cycle == last:
+        print(f"{place}: owner actor/reload = {trainer}")
