@@ -15,7 +15,7 @@
          "a,1,4194304\na,2,33554432\na,3,2097152\nf,3\nm,t.train\n"                                \
          "f,2\nm,t.drop\n"                                                                         \
          "a,4,67108864,0,pool=1,mempool=plain\nm,step\nm,e.load\n"                                 \
-         "a,5,2097152\nm,t.train\nf,5\nm,nobody\n"
+         "a,5,2097152\nm,t.train\nf,5\nm,other.end\n"
 
 static void run(const char *trace, const char *schedule, const char *regions,
                 struct twin_result *result)
