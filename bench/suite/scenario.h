@@ -66,6 +66,10 @@ struct scenario_steps {
     X(RESERVED, "reserved", BYTES)                                                                 \
     X(ALLOCATED, "allocated", BYTES)                                                               \
     X(RESIDUE, "residue", BYTES)                                                                   \
+    X(PINNED, "pinned", BYTES)                                                                     \
+    X(PEAK_USED, "peak card used", BYTES) /* within the step; without a step: of the run */        \
+    X(PEAK_RESERVED, "peak reserved", BYTES)                                                       \
+    X(PEAK_ALLOCATED, "peak allocated", BYTES)                                                     \
     X(OWNER, "owner", BYTES)                                                                       \
     X(GRAPHS, "graphs", BYTES)                                                                     \
     X(NCCL, "nccl", BYTES)                                                                         \

@@ -119,6 +119,24 @@ static bool find_drift(const struct comparing *self, const char *step, double *b
     return false;
 }
 
+/* The peak within the phase of the place, or of all phases if there is no step. */
+static double find_peak(const struct comparing *self, const struct scenario_reported *one,
+                        const struct place *place)
+{
+    const struct twin_result *result = self->result;
+    uint64_t most = 0;
+    for (size_t phase = one->step ? place->phase : 0; phase <= place->phase; phase++) {
+        const struct twin_rank_state *rank = twin_rank_at(result, phase, place->rank);
+        uint64_t bytes =
+            one->quantity == SCENARIO_PEAK_RESERVED ? rank->peak_reserved_bytes
+            : one->quantity == SCENARIO_PEAK_ALLOCATED
+                ? rank->peak_allocated_bytes
+                : twin_card_at(result, phase, result->ranks[place->rank].card)->peak_bytes;
+        most = bytes > most ? bytes : most;
+    }
+    return (double)most;
+}
+
 /* The twin's value. False: it has none. */
 static bool find_value(const struct comparing *self, const struct scenario_reported *one,
                        double *value)
@@ -160,6 +178,14 @@ static bool find_value(const struct comparing *self, const struct scenario_repor
         return true;
     case SCENARIO_RESIDUE:
         *value = (double)twin_residue(rank);
+        return true;
+    case SCENARIO_PINNED:
+        *value = (double)rank->pinned_bytes;
+        return true;
+    case SCENARIO_PEAK_USED:
+    case SCENARIO_PEAK_RESERVED:
+    case SCENARIO_PEAK_ALLOCATED:
+        *value = find_peak(self, one, &place);
         return true;
     case SCENARIO_OWNER:
         *value = owners(self, &place, one->name);
