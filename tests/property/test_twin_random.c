@@ -85,16 +85,19 @@ static void make_part(struct random_scenario *self, size_t index)
     static const char *const places[] = {"pool", "outside", "pinned"};
     struct twin_part_setup *part = &self->parts[index];
     size_t process = ar_rng_below(&self->rng, self->scenario.process_count);
-    static const char *const kinds[] = {"trainer", "trainer", "buffer", "buffer", "engine"};
+    static const char *const kinds[] = {"trainer", "trainer", "buffer", "buffer",
+                                        "engine",  "nccl",    "graphs"};
     unsigned kind = (unsigned)ar_rng_below(&self->rng, sizeof kinds / sizeof *kinds);
     part->name = self->names[PROCESSES_MOST + index];
     part->ops = twin_part_find(kinds[kind]);
     part->process = self->processes[process].name;
     part->options.pairs = self->pairs[index];
-    if (kind == 4) {
+    if (kind == 4)
         make_engine(self, index, process);
+    if (kind == 6)
+        add_pair(self, index, "sizes", "1 2 4 8");
+    if (kind >= 4)
         return;
-    }
     if (kind >= 2) {
         add_size(self, index, "bytes", 300);
         add_pair(self, index, "where", places[ar_rng_below(&self->rng, 3)]);
@@ -132,10 +135,15 @@ static void add_phases(struct random_scenario *self, char *text, size_t room)
     size_t part = ar_rng_below(&self->rng, self->scenario.part_count);
     const char *name = self->parts[part].name;
     char phases[160];
-    bool trainer = strcmp(self->parts[part].ops->kind, "trainer") == 0;
+    const char *kind = self->parts[part].ops->kind;
+    bool trainer = strcmp(kind, "trainer") == 0;
     unsigned choice = (unsigned)ar_rng_below(&self->rng, 5);
-    if (strcmp(self->parts[part].ops->kind, "engine") == 0)
+    if (strcmp(kind, "engine") == 0)
         engine_phases(self, part, phases, sizeof phases);
+    else if (strcmp(kind, "nccl") == 0)
+        snprintf(phases, sizeof phases, "%s.init, %s.use, %s.finalize", name, name, name);
+    else if (strcmp(kind, "graphs") == 0)
+        snprintf(phases, sizeof phases, "%s.capture, %s.release", name, name);
     else if (choice == 0)
         snprintf(phases, sizeof phases, "%s.empty_cache", self->parts[part].process);
     else if (!trainer)
