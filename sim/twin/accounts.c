@@ -29,6 +29,12 @@ static enum ar_status intern(struct twin_run *run, const char *text, uint32_t *i
     return twin_no_memory(run);
 }
 
+const char *twin_text(struct twin_run *run, const char *text)
+{
+    uint32_t index;
+    return text && intern(run, text, &index) == AR_OK ? run->texts.items[index] : NULL;
+}
+
 uint32_t twin_owner_number(struct twin_run *run, const struct twin_owner_key *given,
                            const char *purpose)
 {
@@ -399,6 +405,7 @@ void twin_record_pins(struct twin_process *process)
     for (size_t i = 0; i < self.pin_count && !self.failed; i++) {
         self.pins[i].phase = run->phase;
         self.pins[i].rank = rank_of(process);
+        self.pins[i].tag = twin_text(run, self.pins[i].tag);
         self.failed = !AR_ARRAY_ADD(run->pins, run->pin_count, run->pin_room, self.pins[i]);
     }
     if (self.failed)

@@ -443,8 +443,7 @@ void twin_figure(struct twin_part *self, const char *name, double value)
         .part = self->index, .rank = self->rank, .name = name, .value = value, .phase = run->phase};
     for (size_t i = run->figure_count; i-- > 0;) {
         struct twin_figure *known = &run->figures[i];
-        if (known->part != figure.part || known->rank != figure.rank ||
-            strcmp(known->name, name) != 0)
+        if (known->part != figure.part || known->rank != figure.rank || known->name != figure.name)
             continue;
         if (known->phase == figure.phase)
             known->value = value;
@@ -460,17 +459,13 @@ void twin_say(struct twin_part *self, const char *format, ...)
 {
     struct twin_run *run = self->process->run;
     char text[512];
-    struct ar_error error;
-    uint32_t index;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (texts_intern(&run->texts, text, strlen(text), &index, &error) != AR_OK) {
-        twin_no_memory(run);
+    const struct twin_line line = {run->phase, self->index, self->rank, twin_text(run, text)};
+    if (!line.text)
         return;
-    }
-    const struct twin_line line = {run->phase, self->index, self->rank, run->texts.items[index]};
     if (!AR_ARRAY_ADD(run->lines, run->line_count, run->line_room, line))
         twin_no_memory(run);
 }

@@ -311,7 +311,8 @@ enum replay_cause twin_process_cause(const struct twin_process *self, uint64_t b
         return REPLAY_CAUSE_PENDING;
     if ((free_bytes += counters->others_bytes) >= bytes)
         return REPLAY_CAUSE_TENANT;
-    if (!beside && free_bytes + counters->outside_bytes >= bytes)
+    /* A context is there as long as its process. */
+    if (free_bytes + counters->outside_bytes - self->context_bytes >= bytes)
         return REPLAY_CAUSE_OUTSIDE;
     return REPLAY_CAUSE_CAPACITY;
 }
@@ -327,7 +328,8 @@ static void end_failed_replay(struct twin_process *self)
     if (run->status != AR_OK)
         return;
     note_failed_event(self, &result);
-    if (self->regions.asleep_bytes && !run->failure.pinned)
+    if ((self->regions.asleep_bytes || result.cause == REPLAY_CAUSE_OUTSIDE) &&
+        !run->failure.pinned && !self->config.limit_bytes)
         result.cause = twin_process_cause(self, result.first_failed_bytes, false);
     note_failure(self, result.first_failed_bytes, result.cause);
     replay_result_close(&result);

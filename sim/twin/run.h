@@ -178,6 +178,8 @@ uint64_t twin_others(const struct twin_process *self);
 void twin_record_phase(struct twin_run *run);
 /* Adds the pinning blocks of a process. */
 void twin_record_pins(struct twin_process *self);
+/* A copy of a text that lives as long as the result; NULL stays NULL. */
+const char *twin_text(struct twin_run *run, const char *text);
 /* The number of an owner. */
 uint32_t twin_owner_number(struct twin_run *run, const struct twin_owner_key *key,
                            const char *purpose);

@@ -63,6 +63,31 @@ static void memory_runs_out(void **state)
     twin_result_close(&result);
 }
 
+/* A request that the card could serve without the context of the process: the card is too small. */
+static void a_context_is_no_cause(void **state)
+{
+    (void)state;
+    const struct part_text parts[] = {
+        {"buffer", "a", "p", {{"bytes", "7700MiB", false}}},
+        {"buffer", "b", "p", {{"bytes", "200MiB", false}, {"where", "outside", false}}},
+    };
+    const struct {
+        const char *start;
+        enum replay_cause cause;
+    } cases[] = {{"a.load", REPLAY_CAUSE_CAPACITY}, {"b.load, a.load", REPLAY_CAUSE_CAPACITY}};
+    for (size_t i = 0; i < 2; i++) {
+        struct twin_scenario scenario = {.processes = &twin_rig_process,
+                                         .process_count = 1,
+                                         .device = "sim:capacity=8GiB",
+                                         .start = cases[i].start};
+        struct twin_result result;
+        twin_rig_run(&scenario, parts, 2, &result);
+        assert_int_equal(result.outcome, TWIN_OUT_OF_MEMORY);
+        assert_int_equal(result.failure.cause, cases[i].cause);
+        twin_result_close(&result);
+    }
+}
+
 static void blocks_pin_their_segments(void **state)
 {
     (void)state;
@@ -224,6 +249,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_buffer_has_its_owner),
         cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(a_context_is_no_cause),
         cmocka_unit_test(blocks_pin_their_segments),
         cmocka_unit_test(cards_with_the_same_processes_are_the_same),
         cmocka_unit_test(wrong_scenarios_are_refused),

@@ -203,6 +203,23 @@ static void a_trainer_does_what_a_replay_does(void **state)
         }
 }
 
+/* Weights of 32.5 MiB in segments of 34 MiB, and a tag that outlives the trainer. */
+static void weights_pin_the_rest_of_their_segments(void **state)
+{
+    (void)state;
+    struct twin_scenario scenario = {
+        .processes = &twin_rig_process, .process_count = 1, .start = "t.load"};
+    const struct part_text parts[] = {
+        {"trainer", "t", "p", {{"weights", "65MiB", false}, {"layers", "2", false}}}};
+    struct twin_result result;
+    twin_rig_run(&scenario, parts, 1, &result);
+    assert_int_equal(result.pin_count, 2);
+    assert_string_equal(result.pins[0].tag, "weight");
+    assert_int_equal(result.pins[0].keeps_bytes, 3 * AR_MIB / 2);
+    assert_int_equal(result.pins[0].segment_bytes, 34 * AR_MIB);
+    twin_result_close(&result);
+}
+
 static void purposes_follow_from_lifetimes(void **state)
 {
     (void)state;
@@ -387,6 +404,7 @@ int main(void)
         cmocka_unit_test(a_region_refuses_expandable_segments),
         cmocka_unit_test(a_recording_is_played),
         cmocka_unit_test(a_trainer_does_what_a_replay_does),
+        cmocka_unit_test(weights_pin_the_rest_of_their_segments),
         cmocka_unit_test(purposes_follow_from_lifetimes),
         cmocka_unit_test(actions_of_a_phase_take_turns),
         cmocka_unit_test(a_recording_is_played_to_its_marks),

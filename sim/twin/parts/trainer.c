@@ -12,6 +12,7 @@
 #include "allocators/base/size.h"
 #include "sim/twin/parts/player.h"
 #include "sim/twin/parts/sizes.h"
+#include "sim/twin/rules/training.h"
 #include "workloads/workload.h"
 
 enum { OFFLOAD_PAGEABLE, OFFLOAD_PINNED };
@@ -399,6 +400,7 @@ static bool has_streams(const char *workload)
 static bool trainer_what_if(const void *of, size_t index, struct twin_what_if *out)
 {
     const struct values *values = of;
+    const struct sizes *sizes = &values->sizes;
     const struct {
         bool applies;
         struct twin_what_if what;
@@ -407,6 +409,18 @@ static bool trainer_what_if(const void *of, size_t index, struct twin_what_if *o
          {.text = "its streams merged into one", .option = "streams", .value = "one"}},
         {values->update_bucket_bytes > SMALL_BUCKET,
          {.text = "updates in pieces of 256 MiB", .option = "update_bucket", .value = "256MiB"}},
+        {values->update_by == UPDATE_COPY,
+         {.text = "another process maps the buckets of an update",
+          .option = "update_by",
+          .value = "ipc"}},
+        {sizes->model && sizes->tokens && sizes->recompute != TRAINING_LAYER,
+         {.text = "each layer computed again in the backward pass",
+          .option = "recompute",
+          .value = "layer"}},
+        {sizes->model && sizes->zero < 3,
+         {.text = "weights, gradients and states divided among the ranks",
+          .option = "zero",
+          .value = "3"}},
     };
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
         if (!list[i].applies || index--)
