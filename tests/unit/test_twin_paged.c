@@ -122,6 +122,115 @@ static void without_chunks_prompts_come_first(void **state)
     paged_close(&self);
 }
 
+/* What a step has while one request answers and a prompt of 6 arrives. */
+static void prompts_join_answers(void **state)
+{
+    (void)state;
+    const struct {
+        enum paged_style style;
+        bool chunks;
+        uint64_t tokens;
+    } table[] = {
+        {PAGED_V1, true, 7},  {PAGED_V1, false, 7},    {PAGED_V0, true, 7},
+        {PAGED_V0, false, 6}, {PAGED_SGLANG, true, 6}, {PAGED_SGLANG, false, 6},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct paged_setup setup = {.style = table[i].style,
+                                    .blocks = 50,
+                                    .block_tokens = 4,
+                                    .max_requests = 8,
+                                    .step_tokens = 20,
+                                    .length = 20,
+                                    .chunks = table[i].chunks};
+        struct paged self = scheduler(&setup);
+        add(&self, 5, 5);
+        assert_int_equal(step(&self).tokens, 5);
+        assert_int_equal(step(&self).tokens, 1);
+        add(&self, 6, 5);
+        assert_int_equal(step(&self).tokens, table[i].tokens);
+        assert_int_equal(step(&self).tokens, 2);
+        paged_close(&self);
+    }
+}
+
+/* Blocks that stay free when a second request is admitted. */
+static void admission_keeps_blocks_free(void **state)
+{
+    (void)state;
+    const struct {
+        enum paged_style style;
+        uint64_t blocks, prompt, answer;
+        unsigned percent;
+        bool admitted;
+    } table[] = {
+        {PAGED_V0, 200, 98, 5, 0, true}, /* a hundredth */
+        {PAGED_V0, 200, 99, 5, 0, false},
+        {PAGED_V1, 201, 100, 5, 0, true}, /* one is the null block */
+        {PAGED_V1, 200, 100, 5, 0, false},
+        /* 4 of the first's answer are to come, after its first token; and all of the second's */
+        {PAGED_SGLANG, 200, 89, 7, 100, true},
+        {PAGED_SGLANG, 200, 90, 7, 100, false},
+        {PAGED_SGLANG, 200, 95, 6, 50, true},
+        {PAGED_SGLANG, 200, 96, 6, 50, false},
+        {PAGED_SGLANG, 200, 100, 5, 0, true},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct paged_setup setup = {.style = table[i].style,
+                                    .blocks = table[i].blocks,
+                                    .block_tokens = 1,
+                                    .max_requests = 8,
+                                    .step_tokens = 500,
+                                    .length = 150,
+                                    .chunks = true,
+                                    .expected_percent = table[i].percent};
+        struct paged self = scheduler(&setup);
+        add(&self, 100, 5);
+        add(&self, table[i].prompt, table[i].answer);
+        if ((step(&self).sequences == 2) != table[i].admitted)
+            fail_msg("row %zu", i);
+        paged_close(&self);
+    }
+}
+
+/* SGLang preempts the shortest answer, and the longest prompt among equal ones. */
+static void the_shortest_answer_is_preempted(void **state)
+{
+    (void)state;
+    struct paged_setup setup = {.style = PAGED_SGLANG,
+                                .blocks = 22,
+                                .block_tokens = 1,
+                                .max_requests = 3,
+                                .step_tokens = 100,
+                                .length = 22,
+                                .chunks = true};
+    struct paged self = scheduler(&setup);
+    self.setup.max_requests = 1;
+    add(&self, 6, 12);
+    step(&self);
+    step(&self);
+    assert_int_equal(step(&self).blocks, 8); /* 3 tokens of the answer; the last has no block yet */
+    self.setup.max_requests = 3;
+    add(&self, 3, 9);
+    add(&self, 5, 9);
+    assert_int_equal(step(&self).blocks, 8 + 3 + 5);
+    assert_int_equal(step(&self).blocks, 19);
+    assert_int_equal(step(&self).blocks, 22);
+    struct paged_step at = step(&self);
+    assert_int_equal(at.preempted, 1);
+    assert_int_equal(at.sequences, 2);
+    assert_int_equal(self.requests[2].blocks, 0); /* the longer prompt of the two short answers */
+    assert_int_equal(self.recomputed, 7);
+    assert_int_equal(at.blocks, 22 - 7 + 2);
+    while (self.preemptions == 1)
+        at = step(&self);
+    assert_int_equal(self.requests[1].blocks, 0); /* then the shorter answer; one stays */
+    assert_int_equal(at.sequences, 1);
+    while (paged_step(&self, &at))
+        assert_true(at.blocks <= 22);
+    assert_int_equal(self.finished, 3);
+    paged_close(&self);
+}
+
 static void bad_setups_are_refused(void **state)
 {
     (void)state;
@@ -221,6 +330,9 @@ int main(void)
         cmocka_unit_test(chunks_share_a_step),
         cmocka_unit_test(the_last_request_is_preempted),
         cmocka_unit_test(without_chunks_prompts_come_first),
+        cmocka_unit_test(prompts_join_answers),
+        cmocka_unit_test(admission_keeps_blocks_free),
+        cmocka_unit_test(the_shortest_answer_is_preempted),
         cmocka_unit_test(bad_setups_are_refused),
         cmocka_unit_test(properties_hold_for_any_requests),
     };

@@ -1,0 +1,201 @@
+/* The requests of the part `engine` one by one: peaks of layers by hand, inputs, caches, graphs. */
+#include "tests/support/engine_rig.h"
+
+#define H100   "sim:profile=h100"
+#define TOKENS 8192
+
+/* ---- a forward pass ---- */
+
+/* 16-bit values for each token that live at the peak; the residual stream and the values that go
+ * into the sublayer are 2 x 1024 of them. */
+static const struct {
+    const char *model;
+    double values;
+} peaks[] = {
+    /* attention: queries, keys and values, scores, output */
+    {"heads=8,kv_heads=2,head=256,ffn=256", 2048 + 12 * 256 + 8 * 256 + 1024},
+    {"heads=8,kv_heads=2,head=256,ffn=256 tensor_parallel=2", 2048 + 6 * 256 + 4 * 256 + 1024},
+    /* a rank has a whole head of keys */
+    {"heads=8,kv_heads=2,head=256,ffn=256 tensor_parallel=4", 2048 + 4 * 256 + 2 * 256 + 1024},
+    /* gate and up, their product, output */
+    {"heads=8,kv_heads=2,head=64,ffn=4096", 2048 + 3 * 4096 + 1024},
+    {"heads=8,kv_heads=2,head=64,ffn=4096 tensor_parallel=2", 2048 + 3 * 2048 + 1024},
+    /* the sum of ranks is out of place */
+    {"heads=8,kv_heads=2,head=16,ffn=64 tensor_parallel=2", 2048 + 2 * 1024},
+    /* experts: logits, weights and indices of two; the larger of gate-up and output; the product */
+    {"heads=8,kv_heads=2,head=64,experts=8,experts_used=2,expert_ffn=2048",
+     2048 + 8 * 2 + 2 * 2 + 2 * 2 + 2 * 2 * 2048 + 2 * 2048 + 1024},
+    {"heads=4,kv_heads=1,head=64,experts=8,experts_used=2,expert_ffn=256",
+     2048 + 8 * 2 + 2 * 2 + 2 * 2 + 2 * 1024 + 2 * 256 + 1024},
+    {"heads=8,kv_heads=2,head=64,experts=8,experts_used=2,expert_ffn=2048 tensor_parallel=2",
+     2048 + 8 * 2 + 2 * 2 + 2 * 2 + 2 * 2 * 1024 + 2 * 1024 + 1024},
+    {"heads=8,kv_heads=2,head=64,experts=8,experts_used=2,expert_ffn=2048,shared_ffn=512",
+     2048 + 8 * 2 + 2 * 2 + 2 * 2 + 2 * 2 * 2048 + 2 * 2048 + 1024 + 1024},
+    {"heads=8,kv_heads=2,head=64,experts=8,experts_used=2,expert_ffn=64,shared_ffn=4096",
+     2048 + 3 * 4096 + 1024},
+    /* latent attention */
+    {"heads=16,kv_heads=16,head=192,ffn=64,kv_rank=512,rope=64,nope=128,v_head=128,q_rank=768",
+     2048 + 768 + 16 * 192 + 576 + 16 * 256 + 16 * 128 + 1024},
+    {"heads=16,kv_heads=16,head=192,ffn=64,kv_rank=512,rope=64,nope=128,v_head=128 "
+     "tensor_parallel=2",
+     2048 + 8 * 192 + 576 + 8 * 256 + 8 * 128 + 1024},
+};
+
+static void peaks_of_layers_are_those_by_hand(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof peaks / sizeof peaks[0]; i++) {
+        struct run self = {0};
+        char options[400];
+        snprintf(options, sizeof options,
+                 "version=0.11 max_num_batched_tokens=%d max_num_seqs=1 enforce_eager=yes "
+                 "model=custom:layers=4,hidden=1024,vocabulary=1024,positions=8192,%s",
+                 TOKENS, peaks[i].model);
+        pass(&self, H100, options, "e.load, e.profile");
+        double expected = peaks[i].values * 2 * TOKENS;
+        double peak = figure(&self, "peak activation") - (double)(32 * AR_MIB); /* cuBLAS */
+        if (peak != expected)
+            fail_msg("%s: %.0f bytes, expected %.0f", peaks[i].model, peak, expected);
+        twin_result_close(&self.result);
+    }
+}
+
+/* ---- what is made once ---- */
+
+static uint64_t granted(uint64_t bytes)
+{
+    return ar_size_round_up(bytes, 512);
+}
+
+static void inputs_are_there_from_the_start(void **state)
+{
+    (void)state;
+    static const char options[] = "model=llama-3.2-1b:positions=1000 max_num_batched_tokens=3000 "
+                                  "max_num_seqs=5 block_size=32 version=";
+    static const struct {
+        const char *version;
+        uint64_t bytes;
+    } table[] = {
+        /* ids of 4 bytes, positions and slots of 8; 32 blocks of a request */
+        {"0.9.2", 3000 * 4 + 2 * 3000 * 8 + 5 * 32 * 4},
+        {"0.9.2-v0", 0},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct run self = {0};
+        char text[200];
+        snprintf(text, sizeof text, "%s%s", options, table[i].version);
+        pass(&self, H100, text, "e.load");
+        assert_int_equal(owner(&self, 0, "e/inputs"), table[i].bytes);
+        twin_result_close(&self.result);
+    }
+    struct run self = {0};
+    pass(&self, H100, "rules=sglang model=llama-3.2-1b", "e.load");
+    assert_int_equal(owner(&self, 0, "e/inputs"), 0);
+    twin_result_close(&self.result);
+}
+
+static void caches_are_as_given(void **state)
+{
+    (void)state;
+    struct run self = {0};
+    pass(&self, H100,
+         "model=llama-3.2-1b version=0.9.2 kv_bytes_per_token=64KiB kv_cache_memory=1GiB "
+         "max_model_len=4096 max_num_seqs=4",
+         "e.load, e.profile, e.allocate");
+    assert_true(figure(&self, "kv blocks") == 1024);
+    assert_int_equal(owner(&self, 2, "e/kv cache"), AR_GIB);
+    twin_result_close(&self.result);
+    /* weights as one number: the same for each layer */
+    self = (struct run){0};
+    pass(&self, H100, "model=llama-3.2-1b version=0.9.2 weights=3GiB", "e.load");
+    assert_true(figure(&self, "model weights") == 3 * GIB);
+    assert_int_equal(owner(&self, 0, "e/weights"), 3 * AR_GIB);
+    twin_result_close(&self.result);
+}
+
+/* ---- graphs ---- */
+
+static void graphs_keep_the_largest_output(void **state)
+{
+    (void)state;
+    struct run self = {0};
+    pass(&self, H100,
+         "model=llama-3.2-1b version=0.9.2 cudagraph_sizes=1+2+100 kv_cache_memory=1GiB "
+         "max_model_len=4096 max_num_seqs=4",
+         "e.start");
+    assert_int_equal(owner(&self, 0, "e/graphs"), granted(100 * 2048 * 2));
+    assert_int_equal(owner(&self, 0, "e/streams"), 70 * AR_MIB);
+    /* streams, the driver, and a segment of 20 MiB in the pool: of the output and a pass */
+    double outside = (double)(owner(&self, 0, "e/streams") + owner(&self, 0, "e/graphs (driver)"));
+    double pool = figure(&self, "graphs") - outside;
+    assert_true(pool > 0 && pool <= (double)(24 * AR_MIB));
+    twin_result_close(&self.result);
+    /* A capture after a profile of 0.11 has the streams already. */
+    self = (struct run){0};
+    pass(&self, H100, "model=llama-3.2-1b version=0.11 max_model_len=4096",
+         "e.load, e.profile, e.allocate, e.capture");
+    assert_int_equal(owner(&self, 0, "e/streams"), 0);
+    assert_int_equal(owner(&self, 1, "e/streams"), 70 * AR_MIB);
+    assert_int_equal(owner(&self, 3, "e/streams"), 70 * AR_MIB);
+    assert_true(figure(&self, "graphs") < (double)(300 * AR_MIB));
+    twin_result_close(&self.result);
+}
+
+static void workspaces_are_those_of_the_card(void **state)
+{
+    (void)state;
+    const struct {
+        const char *device;
+        uint64_t kib;
+    } table[] = {{"h100", 32768},   {"h200", 32768}, {"b200", 32768},  {"gb10", 32768},
+                 {"a100-80", 8320}, {"l40s", 8320},  {"rtx4090", 8320}};
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct run self = {0};
+        char device[64];
+        snprintf(device, sizeof device, "sim:profile=%s", table[i].device);
+        pass(&self, device, "model=llama-3.2-1b version=0.9.2 max_num_seqs=4", "e.load, e.profile");
+        assert_int_equal(owner(&self, 1, "e/workspace"), table[i].kib * AR_KIB);
+        twin_result_close(&self.result);
+    }
+}
+
+/* ---- copies on the host ---- */
+
+static void weights_are_copied_if_the_program_does(void **state)
+{
+    (void)state;
+    const struct {
+        const char *options, *sleep;
+        bool copied;
+    } table[] = {
+        {"rules=vllm version=0.9.2", "e.start, e.sleep 1", true},
+        {"rules=vllm version=0.9.2", "e.start, e.sleep 2", false},
+        {"rules=sglang weights_cpu_backup=yes", "e.start, e.sleep weights", true},
+        {"rules=sglang", "e.start, e.sleep weights", false},
+        {"rules=sglang weights_cpu_backup=yes", "e.start, e.sleep kv_cache", false},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct run self = {0};
+        char options[200];
+        snprintf(options, sizeof options, "%s model=llama-3.2-1b enable_sleep_mode=yes",
+                 table[i].options);
+        pass(&self, H100, options, table[i].sleep);
+        double pinned = (double)twin_rank_at(&self.result, 1, 0)->pinned_live_bytes;
+        if (table[i].copied ? pinned < figure(&self, "model weights") : pinned != 0)
+            fail_msg("%s, %s: %.0f bytes are pinned", table[i].options, table[i].sleep, pinned);
+        twin_result_close(&self.result);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(peaks_of_layers_are_those_by_hand),
+        cmocka_unit_test(inputs_are_there_from_the_start),
+        cmocka_unit_test(caches_are_as_given),
+        cmocka_unit_test(graphs_keep_the_largest_output),
+        cmocka_unit_test(workspaces_are_those_of_the_card),
+        cmocka_unit_test(weights_are_copied_if_the_program_does),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
