@@ -20,7 +20,7 @@
  *
  * What is not exact: NCCL searches the number of channels in the topology of the machine. Here it
  * is that of the usual server, or `channels`. Trees between nodes are chains here. Kernels of NCCL
- * that the driver loads belong to the context: see context.h. */
+ * that the driver loads are counted by parts/nccl.c. */
 #ifndef SIM_TWIN_RULES_NCCL_H
 #define SIM_TWIN_RULES_NCCL_H
 
