@@ -320,12 +320,12 @@ static uint64_t engine_weights_bytes(struct twin_part *base)
 
 static enum ar_status engine_start(struct engine *self, struct ar_error *error)
 {
-    enum ar_status (*const steps[])(struct engine *, struct ar_error *) = {
-        engine_load, engine_profile, engine_allocate, engine_capture};
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; status == AR_OK && i < sizeof steps / sizeof steps[0]; i++)
-        status = steps[i](self, error);
-    return status;
+    enum ar_status status = engine_load(self, error);
+    if (status == AR_OK)
+        status = engine_profile(self, error);
+    if (status == AR_OK)
+        status = engine_allocate(self, error);
+    return status == AR_OK ? engine_capture(self, error) : status;
 }
 
 static enum ar_status engine_act(struct twin_part *base, const struct twin_call *call, bool *more,

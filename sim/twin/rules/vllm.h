@@ -4,6 +4,8 @@
 #ifndef SIM_TWIN_RULES_VLLM_H
 #define SIM_TWIN_RULES_VLLM_H
 
+#include <stddef.h>
+
 #include "sim/twin/rules/llm.h"
 
 struct vllm_version {
