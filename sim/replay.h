@@ -109,6 +109,8 @@ enum ar_status replay_open(const struct replay_config *config, struct replay **o
 enum ar_status replay_go(struct replay *run, struct ar_error *error) AR_STATUS_CHECKED;
 bool replay_stopped(const struct replay *run); /* it has failed with stop_on_failure */
 bool replay_has_failed(const struct replay *run);
+/* The policy's block of a slot of the trace; NULL: the slot has no live block of it. */
+const struct ar_policy_block *replay_block(const struct replay *run, size_t slot);
 /* Fills in the result. Frees the replay, also if it fails. */
 enum ar_status replay_end(struct replay *run, struct replay_result *result,
                           struct ar_error *error) AR_STATUS_CHECKED;

@@ -11,6 +11,7 @@
 #include "allocators/spec.h"
 #include "workloads/formats/formats.h"
 #include "workloads/gen/gen.h"
+#include "workloads/learned/learned.h"
 #include "workloads/trace/trace.h"
 
 static bool looks_like_path(const char *text)
@@ -21,6 +22,8 @@ static bool looks_like_path(const char *text)
     if (stat(text, &about) == 0 && (!S_ISDIR(about.st_mode) || !gen_find(text)))
         return true;
     size_t before_keys = strcspn(text, ":");
+    if (strncmp(text, LEARNED_NAME ":", sizeof LEARNED_NAME) == 0)
+        return false;
     if (memchr(text, '/', before_keys))
         return true;
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
@@ -45,11 +48,40 @@ static bool is_recording(const char *name, char *path, size_t path_bytes)
     return false;
 }
 
+/* `learned`: the recording is any workload that `text` may name. */
+static enum ar_status open_learned(const struct ar_spec *spec, struct trace_source **out,
+                                   struct ar_error *error)
+{
+    struct learned_values values = {0};
+    struct trace_source *recording = NULL;
+    struct learned_model *model = NULL;
+    enum ar_status status =
+        ar_options_read(learned_options, &spec->links[0], "workload " LEARNED_NAME, &values, error);
+    if (!status && !values.trace)
+        status = ar_error_set(error, AR_INVALID,
+                              "workload " LEARNED_NAME ": which recording? Write " LEARNED_NAME
+                              ":trace=FILE");
+    if (!status)
+        status = workload_open(values.trace, &recording, error);
+    if (!status)
+        status = learned_model_make(recording, &model, error);
+    trace_close(recording);
+    if (!status)
+        status = learned_open(model, &values, out, error);
+    if (status)
+        return status;
+    struct trace_info *info = &(*out)->info;
+    trace_name_put(info->name, sizeof info->name, spec->text, strlen(spec->text));
+    return AR_OK;
+}
+
 static enum ar_status generator_open(const struct ar_spec *spec, struct trace_source **out,
                                      struct ar_error *error)
 {
     const char *name = spec->links[0].name;
     char path[256];
+    if (strcmp(name, LEARNED_NAME) == 0)
+        return open_learned(spec, out, error);
     if (!gen_find(name) && is_recording(name, path, sizeof path))
         return ar_error_set(
             error, AR_INVALID,

@@ -2,11 +2,14 @@
  * on the addresses of its blocks, is run once under a policy, and its requests are recorded. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "bench/cli/cli.h"
 #include "bench/cli/files.h"
 #include "sim/experiment/session.h"
 #include "workloads/gen/gen.h"
+#include "workloads/learned/learned.h"
+#include "workloads/workload.h"
 
 enum option_key { KEY_FORMAT = CLI_KEYS };
 
@@ -90,7 +93,9 @@ static enum ar_status make(const struct gen_arguments *self, const struct ar_spe
     bool adaptive = false;
     enum ar_status status = check_adaptive(workload, self->policy, &adaptive, error);
     if (!status)
-        status = gen_open(workload, &source, error);
+        status = strcmp(workload->links[0].name, LEARNED_NAME) == 0
+                     ? workload_open(workload->text, &source, error)
+                     : gen_open(workload, &source, error);
     if (!status && adaptive)
         status = play(self, source, &played, error);
     if (!status)

@@ -20,6 +20,7 @@
 #include "workloads/formats/formats.h"
 #include "workloads/formats/torch/sidecar.h"
 #include "workloads/gen/gen.h"
+#include "workloads/learned/learned.h"
 
 enum { KEY_NAMES = CLI_KEYS };
 
@@ -628,25 +629,36 @@ enum ar_status list_recordings(const char *name, struct ar_error *error)
     return status;
 }
 
+/* The generators, then `learned`, which is none but is named as one; NULL past the end. */
+static const struct gen_ops *workload_at(size_t index)
+{
+    static const struct gen_ops learned = {.name = LEARNED_NAME,
+                                           .summary = LEARNED_SUMMARY,
+                                           .page = LEARNED_PAGE,
+                                           .options = learned_options};
+    const struct gen_ops *ops = gen_at(index);
+    return ops || !index ? ops : gen_at(index - 1) ? &learned : NULL;
+}
+
 const char *list_workload_name(size_t index)
 {
-    const struct gen_ops *ops = gen_at(index);
+    const struct gen_ops *ops = workload_at(index);
     return ops ? ops->name : NULL;
 }
 
 enum ar_status list_workloads(const char *name, struct ar_error *error)
 {
-    for (size_t i = 0; name && gen_at(i); i++)
+    for (size_t i = 0; name && workload_at(i); i++)
         if (strcmp(list_workload_name(i), name) == 0)
-            return show_workload(gen_at(i), error);
+            return show_workload(workload_at(i), error);
     if (name)
         return list_unknown("workload", name, list_workload_name, error);
     struct table *table = table_create(list_columns, 2);
     if (!table)
         return list_no_memory(error);
-    for (size_t i = 0; gen_at(i); i++) {
-        table_cell(table, "%s", gen_at(i)->name);
-        table_cell(table, "%s", gen_at(i)->summary);
+    for (size_t i = 0; workload_at(i); i++) {
+        table_cell(table, "%s", workload_at(i)->name);
+        table_cell(table, "%s", workload_at(i)->summary);
     }
     size_t recordings;
     enum ar_status status = list_print(table, error);

@@ -9,6 +9,7 @@
 #include "allocators/registry.h"
 #include "sim/device_kinds.h"
 #include "workloads/gen/gen.h"
+#include "workloads/learned/learned.h"
 
 #define TEXTS_MOST 100000
 #define NAMES_MOST 512
@@ -234,7 +235,9 @@ static enum ar_status options_of(enum list which, const struct ar_spec *spec,
         status = registry_lookup(spec, &ops, error);
         *out = status ? NULL : ops->options;
     } else if (which == WORKLOADS) {
-        *out = gen_find(name) ? gen_find(name)->options : NULL;
+        *out = gen_find(name)                    ? gen_find(name)->options
+               : strcmp(name, LEARNED_NAME) == 0 ? learned_options
+                                                 : NULL;
     } else {
         for (size_t i = 0; device_kinds[i]; i++)
             if (strcmp(device_kinds[i]->name, name) == 0)

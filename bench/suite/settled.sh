@@ -30,7 +30,7 @@ cd "$root" || exit 2
 if [ ${#workloads[@]} = 0 ]; then
     workloads=(workloads/data/*.csv.gz)
     # The requests of robson depend on the addresses of its blocks: it cannot be a trace.
-    mapfile -t -O ${#workloads[@]} workloads < <("$program" list workloads --names | grep -vx robson)
+    mapfile -t -O ${#workloads[@]} workloads < <("$program" list workloads --names | grep -vxE 'robson|learned')
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

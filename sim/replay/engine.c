@@ -405,6 +405,12 @@ bool replay_has_failed(const struct replay *run)
     return run->failed;
 }
 
+const struct ar_policy_block *replay_block(const struct replay *run, size_t slot)
+{
+    return slot < run->slot_count && run->slots[slot].state == SLOT_LIVE ? &run->slots[slot].block
+                                                                         : NULL;
+}
+
 enum ar_status replay_end(struct replay *run, struct replay_result *result, struct ar_error *error)
 {
     memset(result, 0, sizeof *result);
