@@ -13,6 +13,7 @@ const struct cli_command cli_commands[] = {
     {"capacity", "find the smallest capacity at which a workload passes", cmd_capacity},
     {"advise", "find settings that let a recorded program run in less memory", cmd_advise},
     {"fits", "say on which card a program fits that never ran there", cmd_fits},
+    {"drift", "predict how memory changes over a long run of a recorded program", cmd_drift},
     {"explain", "explain an out-of-memory error of a run or a message", cmd_explain},
     {"tenants", "run several processes on the cards of one machine", cmd_tenants},
     {"twin", "say where memory is if training and inference share cards", cmd_twin},

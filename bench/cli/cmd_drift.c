@@ -1,0 +1,278 @@
+/* `drift`: how reserved memory changes over a long run of a recorded program. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "allocators/base/size.h"
+#include "bench/cli/cli.h"
+#include "bench/report/drift_page.h"
+#include "bench/report/output_file.h"
+#include "sim/experiment/recorded_card.h"
+#include "workloads/workload.h"
+
+#define POLICIES_MOST 16
+#define SEEDS_MOST    1000
+#define STEPS_DEFAULT 100000
+#define SEEDS_DEFAULT 5
+
+enum option_key {
+    KEY_STEPS = CLI_KEYS,
+    KEY_SEEDS,
+    KEY_SEED,
+    KEY_CAPACITY,
+    KEY_EVERY_STEP,
+    KEY_SERIES,
+    KEY_JSON,
+    KEY_JOBS
+};
+
+static const struct cli_option options[] = {
+    {CLI_HEADING, NULL, NULL, "Options:"},
+    {'p', "policy", "SPEC", "a policy; default: torch and torch:expandable_segments=true"},
+    {'w', "workload", "WORKLOAD", "the same as the argument TRACE"},
+    {KEY_STEPS, "steps", "N", "steps of the long run; default: 100000"},
+    {KEY_SEEDS, "seeds", "K", "runs of each policy, with K seeds; default: 5"},
+    {KEY_SEED, "seed", "N", "the first seed; default: 1"},
+    {KEY_CAPACITY, "capacity", "BYTES", "capacity of the card; default: that of the device"},
+    {'d', "device", "DEVICE", "a simulated device; default: sim, as the recorded card"},
+    {KEY_EVERY_STEP, "every-step", NULL, "replay also steps that are known to change nothing"},
+    {KEY_SERIES, "series", "FILE", "write reserved and live bytes after steps as CSV"},
+    {KEY_JSON, "json", "FILE", "write the results as JSON; - is standard output"},
+    {KEY_JOBS, "jobs", "N", "workers; default: one for each processor"},
+    {0},
+};
+
+static const struct cli_page page = {
+    .arguments = "TRACE [-p SPEC].. [--steps N] [--seeds K] [--capacity BYTES] [options]",
+    .text = "Predicts how memory changes over a long run. It learns from the steps of a recording\n"
+            "how they vary, goes on with steps drawn from them (the workload `learned`), and\n"
+            "prints for each policy the reserved memory after 1, 10, 100, .. steps, its drift,\n"
+            "whether it levels off, the probability of out of memory, and which blocks keep\n"
+            "memory from being released. The recording needs marks `step`, or steps that are seen\n"
+            "in its live bytes.",
+    .options = options,
+};
+
+struct drift_arguments {
+    const char *trace, *device, *series, *json;
+    const char *policies[POLICIES_MOST];
+    size_t policy_count;
+    uint64_t steps, seeds, first_seed, capacity_bytes, jobs;
+    bool every_step;
+};
+
+static enum ar_status take_number(const char *name, const char *value, uint64_t most,
+                                  uint64_t *number, struct ar_error *error)
+{
+    enum ar_status status = ar_count_parse(value, number, error);
+    if (!status && (!*number || *number > most))
+        status = ar_error_set(error, AR_INVALID, "%s: from 1 to %" PRIu64, value, most);
+    return status ? ar_error_prefix(error, status, "--%s", name) : AR_OK;
+}
+
+static enum ar_status take_text(const char **place, const char *value, struct ar_error *error)
+{
+    if (*place)
+        return ar_error_set(error, AR_INVALID,
+                            "\"%s\" and \"%s\": drift takes one value of each option", *place,
+                            value);
+    *place = value;
+    return AR_OK;
+}
+
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
+{
+    struct drift_arguments *self = argument;
+    enum ar_status status;
+    switch (key) {
+    case 'p':
+        if (self->policy_count == POLICIES_MOST)
+            return ar_error_set(error, AR_INVALID, "drift takes up to %d policies", POLICIES_MOST);
+        self->policies[self->policy_count++] = value;
+        return AR_OK;
+    case 'd':
+        return take_text(&self->device, value, error);
+    case KEY_STEPS:
+        return take_number("steps", value, UINT64_C(1000000000000), &self->steps, error);
+    case KEY_SEEDS:
+        return take_number("seeds", value, SEEDS_MOST, &self->seeds, error);
+    case KEY_SEED:
+        status = ar_count_parse(value, &self->first_seed, error);
+        return status ? ar_error_prefix(error, status, "--seed") : AR_OK;
+    case KEY_JOBS:
+        return take_number("jobs", value, 1024, &self->jobs, error);
+    case KEY_CAPACITY:
+        status = ar_size_parse(value, &self->capacity_bytes, error);
+        if (!status && !self->capacity_bytes)
+            status = ar_error_set(error, AR_INVALID, "a capacity of 0 bytes is not possible");
+        return status ? ar_error_prefix(error, status, "--capacity") : AR_OK;
+    case KEY_EVERY_STEP:
+        self->every_step = true;
+        return AR_OK;
+    case KEY_SERIES:
+        return take_text(&self->series, value, error);
+    case KEY_JSON:
+        return take_text(&self->json, value, error);
+    default:
+        return take_text(&self->trace, value, error);
+    }
+}
+
+/* All runs, in the order of policies and seeds. */
+struct runs {
+    struct ar_spec policies[POLICIES_MOST];
+    size_t parsed;
+    struct drift_setup *setups;
+    struct drift_run *runs;
+    struct drift_answer answers[POLICIES_MOST];
+};
+
+static enum ar_status set_up(const struct drift_arguments *self, const struct learned_model *model,
+                             const struct ar_spec *device, struct runs *runs,
+                             struct ar_error *error)
+{
+    size_t count = self->policy_count * self->seeds;
+    enum ar_status status = AR_OK;
+    runs->setups = calloc(count, sizeof *runs->setups);
+    runs->runs = calloc(count, sizeof *runs->runs);
+    if (!runs->setups || !runs->runs)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu runs", count);
+    for (size_t i = 0; !status && i < self->policy_count; i++) {
+        status = ar_spec_parse(self->policies[i], &runs->policies[i], error);
+        runs->parsed += !status;
+        for (size_t seed = 0; !status && seed < self->seeds; seed++)
+            runs->setups[i * self->seeds + seed] =
+                (struct drift_setup){.model = model,
+                                     .policy = &runs->policies[i],
+                                     .device = device,
+                                     .steps = self->steps,
+                                     .seed = self->first_seed + seed,
+                                     .every_step = self->every_step};
+    }
+    return status;
+}
+
+static enum ar_status run_all(const struct drift_arguments *self, struct runs *runs,
+                              const struct learned_model *model, struct ar_error *error)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned jobs = self->jobs ? (unsigned)self->jobs : processors > 0 ? (unsigned)processors : 1;
+    enum ar_status status =
+        drift_run_all(runs->setups, runs->runs, self->policy_count * self->seeds, jobs, error);
+    for (size_t i = 0; !status && i < self->policy_count; i++) {
+        runs->answers[i] = (struct drift_answer){.policy = self->policies[i],
+                                                 .runs = &runs->runs[i * self->seeds],
+                                                 .run_count = self->seeds};
+        status = drift_answer_find(model, self->steps, &runs->answers[i], error);
+    }
+    return status;
+}
+
+static void close_runs(struct runs *runs)
+{
+    for (size_t i = 0; i < runs->parsed; i++)
+        ar_spec_close(&runs->policies[i]);
+    free(runs->setups);
+    free(runs->runs);
+}
+
+static enum ar_status report(const struct drift_arguments *self, const struct drift_page *answer,
+                             struct ar_error *error)
+{
+    struct output_set files = {0};
+    FILE *json = self->json ? output_set_open(&files, self->json, error) : NULL;
+    FILE *series =
+        self->series && (json || !self->json) ? output_set_open(&files, self->series, error) : NULL;
+    enum ar_status status = (self->json && !json) || (self->series && !series) ? AR_IO : AR_OK;
+    if (!status && json) {
+        struct json_writer writer = {.stream = json};
+        drift_json_write(&writer, answer);
+    }
+    if (!status && series)
+        drift_series_write(series, answer);
+    if (!status && (!self->json || strcmp(self->json, "-") != 0))
+        status = drift_page_print(stdout, answer, error);
+    if (!status)
+        status = output_set_commit(&files, error);
+    output_set_abandon(&files);
+    return status;
+}
+
+/* The recorded card, or the device that was asked for, with its capacity. */
+static enum ar_status find_device(const struct drift_arguments *self, const struct trace_info *info,
+                                  struct ar_spec *base, struct session_device *device,
+                                  uint64_t *capacity_bytes, struct ar_error *error)
+{
+    char recorded[RECORDED_CARD_SPEC_ROOM];
+    struct ar_device *opened;
+    recorded_card_spec(info, recorded);
+    enum ar_status status = ar_spec_parse(self->device ? self->device : recorded, base, error);
+    if (status)
+        return status;
+    const char *given = ar_spec_value(base, "capacity");
+    uint64_t bytes = self->capacity_bytes;
+    if (!bytes && given)
+        status = ar_size_parse(given, &bytes, error);
+    if (!status)
+        status = session_device_with(device, base, bytes, error);
+    if (!status)
+        status = ar_device_open(&device->spec, &opened, error);
+    if (status) {
+        ar_spec_close(base);
+        return status;
+    }
+    *capacity_bytes = opened->props.capacity_bytes;
+    ar_device_close(opened);
+    return AR_OK;
+}
+
+static enum ar_status answer(const struct drift_arguments *self, const struct trace_info *info,
+                             const struct learned_model *model, struct ar_error *error)
+{
+    struct runs runs = {0};
+    struct ar_spec base;
+    struct session_device device = {0};
+    struct drift_page out = {.info = info,
+                             .model = model,
+                             .steps = self->steps,
+                             .answers = runs.answers,
+                             .answer_count = self->policy_count};
+    enum ar_status status = find_device(self, info, &base, &device, &out.capacity_bytes, error);
+    if (status)
+        return status;
+    status = set_up(self, model, &device.spec, &runs, error);
+    if (!status)
+        status = run_all(self, &runs, model, error);
+    if (!status)
+        status = report(self, &out, error);
+    close_runs(&runs);
+    session_device_end(&device);
+    ar_spec_close(&base);
+    return status;
+}
+
+enum ar_status cmd_drift(int argc, char **argv, struct ar_error *error)
+{
+    struct drift_arguments self = {.steps = STEPS_DEFAULT, .seeds = SEEDS_DEFAULT, .first_seed = 1};
+    struct trace_source *source = NULL;
+    struct learned_model *model = NULL;
+    bool help = false;
+    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    if (status || help)
+        return status;
+    if (!self.trace)
+        return ar_error_set(error, AR_INVALID, "drift: no recording is given; write drift TRACE");
+    if (!self.policy_count) {
+        self.policies[self.policy_count++] = "torch";
+        self.policies[self.policy_count++] = "torch:expandable_segments=true";
+    }
+    status = workload_open_single(self.trace, &source, error);
+    if (!status)
+        status = learned_model_make(source, &model, error);
+    if (!status)
+        status = answer(&self, &source->info, model, error);
+    learned_model_close(model);
+    trace_close(source);
+    return status;
+}

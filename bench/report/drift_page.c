@@ -1,0 +1,349 @@
+#include "bench/report/drift_page.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "bench/report/csv.h"
+#include "bench/report/sentence.h"
+#include "bench/report/table.h"
+
+/* "2.5 hours". */
+static const char *time_print(double ns, char *text, size_t room)
+{
+    static const struct {
+        double ns;
+        const char *name;
+    } units[] = {{86400e9, "days"}, {3600e9, "hours"}, {60e9, "minutes"}, {1e9, "s"},
+                 {1e6, "ms"},       {1e3, "us"},       {0, "ns"}};
+    size_t i = 0;
+    while (ns < units[i].ns)
+        i++;
+    snprintf(text, room, "%.4g %s", ns / fmax(units[i].ns, 1), units[i].name);
+    return text;
+}
+
+static void print_order(FILE *stream, const struct learned_model *model)
+{
+    switch (model->order) {
+    case LEARNED_REPEAT:
+        sentence_format(stream, 2,
+                        "The steps repeat themselves exactly, with a period of %zu, so the long "
+                        "run does too.",
+                        model->period);
+        return;
+    case LEARNED_PERIOD:
+        sentence_format(stream, 2,
+                        "The kinds of steps have a period of %zu; sizes are drawn from the "
+                        "recorded steps of the same place in it.",
+                        model->period);
+        return;
+    case LEARNED_REPLAY:
+        sentence_print(stream, "Sizes or live bytes have a trend over the recording, so its steps "
+                               "are repeated in their order: what comes after it is not known.");
+        return;
+    case LEARNED_FOLLOW:
+        break;
+    }
+    sentence_format(stream, 2,
+                    "Steps are drawn from the recorded ones that may follow each other, %.3g in a "
+                    "row on average.",
+                    model->run_length > 1 ? model->run_length : 1.0);
+}
+
+static void print_sizes(FILE *stream, const struct learned_model *model)
+{
+    const struct learned_class *loose = &model->classes[model->class_count];
+    size_t tails = 0, steady = model->step_count - model->warmup;
+    double unseen = 0;
+    for (size_t i = 0; i <= model->class_count; i++) {
+        tails += model->classes[i].tail_count;
+        unseen += model->classes[i].unseen * (double)model->classes[i].member_count;
+    }
+    if (unseen > 0)
+        sentence_format(stream, 2,
+                        "Sizes vary: %.0f %% of drawn steps get sizes between or beyond those "
+                        "recorded.",
+                        100 * unseen / (double)steady);
+    if (tails)
+        sentence_format(stream, 2,
+                        "Steps larger than any recorded one are drawn from tails that are fitted "
+                        "to the largest %zu.",
+                        tails);
+    if (loose->member_count)
+        sentence_format(stream, 2,
+                        "%zu of the %zu steady steps have events of their own; the sizes that vary "
+                        "in them grow or shrink together.",
+                        loose->member_count, steady);
+}
+
+static void print_head(FILE *stream, const struct drift_page *page)
+{
+    const struct learned_model *model = page->model;
+    const struct drift_answer *first = page->answers;
+    char step[32], all[32], capacity[32];
+    sentence_format(stream, 2, "%s: %zu steps are recorded%s, the first %zu are the start-up.",
+                    page->info->name, model->step_count,
+                    model->recording.marked ? "" : ", found by the rises and falls of live bytes",
+                    model->warmup);
+    print_order(stream, model);
+    print_sizes(stream, model);
+    if (model->leaked_bytes > 0)
+        sentence_format(stream, 2,
+                        "The program itself keeps %.4g bytes more with each step, in blocks that "
+                        "it never frees.",
+                        model->leaked_bytes);
+    if (model->step_ns > 0)
+        sentence_format(stream, 2, "A step takes %s%s, and %" PRIu64 " steps take %s.",
+                        time_print(model->step_ns, step, sizeof step),
+                        model->recording.timed ? "" : " (the sum of its kernels)", page->steps,
+                        time_print(model->step_ns * (double)page->steps, all, sizeof all));
+    else
+        sentence_print(stream, "The recording has no times: the drift in a day is not known.");
+    sentence_format(stream, 2,
+                    "%zu run%s of each policy, on %s. Intervals are those of a further "
+                    "run, at %.0f %%.",
+                    first->run_count, first->run_count == 1 ? "" : "s",
+                    ar_size_print(page->capacity_bytes, capacity, sizeof capacity),
+                    100 * TREND_LEVEL);
+}
+
+static enum ar_status print_levels(FILE *stream, const struct drift_answer *answer,
+                                   struct ar_error *error)
+{
+    static const struct table_column columns[] = {
+        {"after", "steps", false, 0}, {"reserved", "MiB", false, 0}, {"from", "MiB", false, 0},
+        {"to", "MiB", false, 0},      {"live", "MiB", false, 0},     {"runs", "", false, 0},
+    };
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < answer->level_count; i++) {
+        const struct drift_level *level = &answer->levels[i];
+        table_cell(table, "%" PRIu64, level->step);
+        table_number(table, true, 1, level->reserved.estimate);
+        table_number(table, true, 1, level->reserved.low);
+        table_number(table, true, 1, level->reserved.high);
+        table_number(table, true, 1, level->live.estimate);
+        table_cell(table, "%zu", level->runs);
+    }
+    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
+    table_close(table);
+    return status;
+}
+
+static void print_verdict(FILE *stream, const struct drift_page *page,
+                          const struct drift_answer *answer)
+{
+    const struct trend_interval *million = &answer->per_million, *day = &answer->per_day;
+    char text[160] = "", capacity[32];
+    if (page->model->step_ns > 0)
+        snprintf(text, sizeof text, "; %.3g MiB a day (%.3g to %.3g)", day->estimate, day->low,
+                 day->high);
+    sentence_format(stream, 2, "Drift over the last half: %.3g MiB in 10^6 steps (%.3g to %.3g)%s.",
+                    million->estimate, million->low, million->high, text);
+    if (answer->has_trend)
+        sentence_format(stream, 2,
+                        "It does not level off: the last half has a trend (Mann-Kendall, p = "
+                        "%.2g)%s.",
+                        answer->p,
+                        answer->live_p < TREND_ALPHA &&
+                                fabs(answer->live_per_million) > 0.5 * fabs(million->estimate)
+                            ? ", and live bytes have it too: it is the program's own"
+                            : "");
+    else
+        sentence_format(stream, 2,
+                        "It levels off: the last half has no trend (Mann-Kendall, p = %.2g).",
+                        answer->p);
+    ar_size_print(page->capacity_bytes, capacity, sizeof capacity);
+    sentence_format(stream, 2,
+                    "Out of memory by step %" PRIu64 " at %s: %zu of %zu runs, a probability of "
+                    "%.2g (%.2g to %.2g). Retries after a flush: %" PRIu64 ".",
+                    page->steps, capacity, answer->failed_runs, answer->run_count,
+                    answer->failed.estimate, answer->failed.low, answer->failed.high,
+                    answer->retries);
+    for (size_t i = 0; i < answer->run_count; i++)
+        if (answer->runs[i].failed_step) {
+            sentence_format(stream, 2,
+                            "The run with seed %" PRIu64 " ends in step %" PRIu64
+                            ", at a request of %s: %s.",
+                            answer->runs[i].seed, answer->runs[i].failed_step,
+                            ar_size_print(answer->runs[i].failed_bytes, capacity, sizeof capacity),
+                            replay_cause_name(answer->runs[i].cause));
+            break;
+        }
+    if (answer->runs->misfits)
+        sentence_format(stream, 2,
+                        "In the first run, %" PRIu64 " steps followed one that leaves other blocks "
+                        "than the next one expects; those were freed or requested in between.",
+                        answer->runs->misfits);
+}
+
+static enum ar_status print_pins(FILE *stream, const struct drift_run *run, struct ar_error *error)
+{
+    static const struct table_column columns[] = {
+        {"kept free", "MiB", false, 0}, {"alone", "MiB", false, 0}, {"segments", "", false, 0},
+        {"blocks", "", false, 0},       {"of each", "", false, 0},  {"step", "", false, 0},
+        {"tag", "", true, 0},
+    };
+    char size[32];
+    sentence_format(stream, 2,
+                    "Blocks that keep free memory at the end of the first run; %.1f MiB "
+                    "more are free in segments or pages without one.",
+                    (double)run->cached_bytes / (double)AR_MIB);
+    if (!run->pin_count)
+        return AR_OK;
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < run->pin_count; i++) {
+        const struct drift_pin *pin = &run->pins[i];
+        table_number(table, true, 1, (double)pin->free_bytes / (double)AR_MIB);
+        table_number(table, true, 1, (double)pin->alone_bytes / (double)AR_MIB);
+        table_cell(table, "%" PRIu64, pin->segments);
+        table_cell(table, "%" PRIu64, pin->blocks);
+        table_cell(table, "%s",
+                   pin->block_bytes ? ar_size_print(pin->block_bytes, size, sizeof size)
+                                    : "differ");
+        table_cell(table, pin->first_step == pin->last_step ? "%u" : "%u-%u", pin->first_step + 1,
+                   pin->last_step + 1);
+        table_cell(table, "%s", pin->tag[0] ? pin->tag : "-");
+    }
+    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
+    table_close(table);
+    return status;
+}
+
+enum ar_status drift_page_print(FILE *stream, const struct drift_page *page, struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    print_head(stream, page);
+    for (size_t i = 0; !status && i < page->answer_count; i++) {
+        const struct drift_answer *answer = &page->answers[i];
+        fprintf(stream, "\n%s\n", answer->policy);
+        status = print_levels(stream, answer, error);
+        print_verdict(stream, page, answer);
+        if (!status)
+            status = print_pins(stream, answer->runs, error);
+    }
+    return status;
+}
+
+/* ---- JSON and CSV --------------------------------------------------------------------------- */
+
+static void write_interval(struct json_writer *json, const char *key,
+                           const struct trend_interval *interval)
+{
+    json_begin_object(json, key);
+    json_put_real(json, "estimate", interval->estimate);
+    json_put_real(json, "low", interval->low);
+    json_put_real(json, "high", interval->high);
+    json_end_object(json);
+}
+
+static void write_pins(struct json_writer *json, const struct drift_run *run)
+{
+    json_begin_array(json, "pinning_blocks");
+    for (size_t i = 0; i < run->pin_count; i++) {
+        const struct drift_pin *pin = &run->pins[i];
+        json_begin_object(json, NULL);
+        json_put_text(json, "tag", pin->tag[0] ? pin->tag : NULL);
+        json_put_some(json, "block_bytes", pin->block_bytes);
+        json_put_integer(json, "blocks", pin->blocks);
+        json_put_integer(json, "bytes", pin->bytes);
+        json_put_integer(json, "segments", pin->segments);
+        json_put_integer(json, "segment_bytes", pin->segment_bytes);
+        json_put_integer(json, "free_bytes", pin->free_bytes);
+        json_put_integer(json, "alone_bytes", pin->alone_bytes);
+        json_put_integer(json, "first_step", pin->first_step + 1u);
+        json_put_integer(json, "last_step", pin->last_step + 1u);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    json_put_integer(json, "cached_bytes", run->cached_bytes);
+}
+
+static void write_runs(struct json_writer *json, const struct drift_answer *answer)
+{
+    json_begin_array(json, "runs");
+    for (size_t i = 0; i < answer->run_count; i++) {
+        const struct drift_run *run = &answer->runs[i];
+        json_begin_object(json, NULL);
+        json_put_integer(json, "seed", run->seed);
+        json_put_integer(json, "steps", run->steps);
+        json_put_integer(json, "replayed_steps", run->replayed_steps);
+        json_put_integer(json, "events", run->events);
+        json_put_some(json, "failed_step", run->failed_step);
+        json_put_text(json, "cause", run->failed_step ? replay_cause_name(run->cause) : NULL);
+        json_put_integer(json, "retries", run->retries);
+        json_put_integer(json, "flushes", run->flushes);
+        json_put_integer(json, "misfits", run->misfits);
+        json_put_integer(json, "least_live_bytes", run->least_live_bytes);
+        json_put_integer(json, "most_live_bytes", run->most_live_bytes);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void write_answer(struct json_writer *json, const struct drift_page *page,
+                         const struct drift_answer *answer)
+{
+    json_begin_object(json, NULL);
+    json_put_text(json, "policy", answer->policy);
+    json_begin_array(json, "levels");
+    for (size_t i = 0; i < answer->level_count; i++) {
+        json_begin_object(json, NULL);
+        json_put_integer(json, "step", answer->levels[i].step);
+        json_put_integer(json, "runs", answer->levels[i].runs);
+        write_interval(json, "reserved_mib", &answer->levels[i].reserved);
+        write_interval(json, "live_mib", &answer->levels[i].live);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    write_interval(json, "mib_per_million_steps", &answer->per_million);
+    if (page->model->step_ns > 0)
+        write_interval(json, "mib_per_day", &answer->per_day);
+    json_put_real(json, "live_mib_per_million_steps", answer->live_per_million);
+    json_put_real(json, "trend_p", answer->p);
+    json_put_bool(json, "levels_off", !answer->has_trend);
+    write_interval(json, "out_of_memory", &answer->failed);
+    json_put_integer(json, "retries", answer->retries);
+    write_runs(json, answer);
+    write_pins(json, answer->runs);
+    json_end_object(json);
+}
+
+void drift_json_write(struct json_writer *json, const struct drift_page *page)
+{
+    const struct learned_model *model = page->model;
+    json_begin_object(json, NULL);
+    json_put_text(json, "schema", "allocrig.drift/1");
+    json_put_text(json, "name", page->info->name);
+    json_put_integer(json, "recorded_steps", model->step_count);
+    json_put_bool(json, "marked", model->recording.marked);
+    json_put_integer(json, "warmup_steps", model->warmup);
+    json_put_text(json, "order", learned_order_name(model->order));
+    json_put_some(json, "period", model->period);
+    json_put_real(json, "run_length", model->run_length);
+    json_put_integer(json, "classes", model->class_count);
+    json_put_real(json, "leaked_bytes_per_step", model->leaked_bytes);
+    json_put_real(json, "step_ns", model->step_ns > 0 ? model->step_ns : NAN);
+    json_put_integer(json, "steps", page->steps);
+    json_put_integer(json, "capacity_bytes", page->capacity_bytes);
+    json_begin_array(json, "policies");
+    for (size_t i = 0; i < page->answer_count; i++)
+        write_answer(json, page, &page->answers[i]);
+    json_end_array(json);
+    json_end_object(json);
+}
+
+void drift_series_write(FILE *stream, const struct drift_page *page)
+{
+    fputs("policy,seed,step,reserved_bytes,live_bytes\n", stream);
+    for (size_t i = 0; i < page->answer_count; i++)
+        for (size_t run = 0; run < page->answers[i].run_count; run++)
+            for (size_t at = 0; at < page->answers[i].runs[run].sample_count; at++) {
+                const struct drift_sample *sample = &page->answers[i].runs[run].samples[at];
+                csv_text(stream, page->answers[i].policy);
+                fprintf(stream, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+                        page->answers[i].runs[run].seed, sample->step, sample->reserved_bytes,
+                        sample->live_bytes);
+            }
+}

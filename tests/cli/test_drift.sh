@@ -1,0 +1,66 @@
+#!/bin/bash
+# `drift` and the workload `learned`: pages, files, exit statuses.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+tape=workloads/data/gpt2_train.default.csv.gz
+
+# field KEY: the first value of that key in $tmp/drift.json
+field() {
+    sed -n "s/^ *\"$1\": \\(.*[^,]\\),*\$/\\1/p" "$tmp/drift.json" | head -n 1
+}
+
+run drift $tape --steps 1000000 --seeds 2 --json "$tmp/drift.json" --series "$tmp/series.csv"
+check passes [ $status = 0 ]
+check repeats says 'The steps repeat themselves exactly, with a period of 1'
+check both_policies grep -qx 'torch:expandable_segments=true' "$out"
+check million says '^1000000 +7708.0 +7708.0 +7708.0'
+check levels_off says 'Drift over the last half: 0 MiB in 10.6 steps \(0 to 0\); 0 MiB a day'
+check fits_a_terminal [ "$(awk 'length($0) > 80' "$out" | wc -l)" = 0 ]
+check schema [ "$(field schema)" = '"allocrig.drift/1"' ]
+check order [ "$(field order)" = '"repeat"' ]
+check skips_known_steps [ "$(field replayed_steps)" -lt 100 ]
+check series_header [ "$(head -n 1 "$tmp/series.csv")" = policy,seed,step,reserved_bytes,live_bytes ]
+check series_last [ "$(tail -n 1 "$tmp/series.csv" | cut -d, -f 1-3)" = torch:expandable_segments=true,2,1000000 ]
+
+# The same figures without skipped steps, and as a single run of the workload.
+"$ALLOCRIG" drift $tape --steps 40 --seeds 1 -p torch --series "$tmp/a.csv" >"$tmp/a.txt"
+"$ALLOCRIG" drift $tape --steps 40 --seeds 1 -p torch --every-step --series "$tmp/b.csv" >"$tmp/b.txt"
+check every_step_is_the_same cmp "$tmp/a.csv" "$tmp/b.csv"
+check every_step_page_is_the_same cmp "$tmp/a.txt" "$tmp/b.txt"
+run run -p torch -w learned:trace=$tape,steps=40 -d sim
+check run_is_the_same says '^1 +torch +[0-9.]+ +7708\.0'
+
+# Too little memory: the step, the cause, the probability.
+run drift phases:cycles=10,leak=2,layers=6 -p torch --steps 3000 --seeds 3 --capacity 1200MiB --jobs 1
+check out_of_memory says 'Out of memory by step 3000 at 1.172 GiB: 3 of 3 runs, a probability of 1'
+check failed_step says 'The run with seed 1 ends in step [0-9]+, at a request of'
+
+# A leak is the program's own, and its blocks are counted.
+run drift phases:cycles=10,leak=2,layers=6 -p torch --steps 2000 --seeds 2
+check leak says 'The program itself keeps 2\.[0-9e+]+ bytes more with each step'
+check trend says 'does not level off: .*live bytes have it too'
+
+# The workload in other commands; a seed is a file.
+for seed in 1 1 2; do "$ALLOCRIG" gen "learned:trace='jitter_batch:steps=40',steps=90,seed=$seed" -o "$tmp/$seed.$((count = ${count:-0} + 1)).txt" >/dev/null; done
+check same_seed cmp "$tmp/1.1.txt" "$tmp/1.2.txt"
+check other_seed not cmp -s "$tmp/1.1.txt" "$tmp/2.3.txt"
+run inspect "$tmp/1.1.txt"
+check steps_are_marked grep -qE '^ +m mark +90$' "$out"
+run capacity -p torch -w "learned:trace=$tmp/1.1.txt,steps=100" -d sim
+check in_capacity [ $status = 0 ]
+run list workloads learned
+check listed says 'workloads/learned/learned.md'
+
+refuses no_recording 2 'drift: no recording is given; write drift TRACE' drift
+refuses no_trace 2 'which recording. Write learned:trace=FILE' run -p torch -w learned:steps=5 -d sim
+refuses too_few_steps 2 'steps were found.*at least 4 are needed' drift order_flip
+refuses adaptive 2 'its requests depend on the allocator; write it to a file' drift robson:m=64,n=8
+refuses several_gpus 2 'several GPUs' drift tests/golden/data/two_gpus.trace
+refuses no_steps 2 '.--steps: .*from 1 to' drift $tape --steps 0
+refuses no_seeds 2 'from 1 to 1000' drift $tape --seeds 0
+refuses no_capacity 2 'a capacity of 0 bytes' drift $tape --capacity 0
+refuses unknown_key 2 'step.*did you mean "steps"' run -p torch -w learned:trace=$tape,step=5 -d sim
+refuses no_file 2 'no.bin' drift no.bin
+finish
