@@ -35,7 +35,7 @@ double trend_test(const double *values, size_t series, size_t count);
 /* Rule 3 for `count` seeds, at least 1. With one value, it is all three numbers. */
 struct trend_interval trend_of_seeds(const double *values, size_t count);
 
-/* The same on the logarithms of values above 0, for levels of memory: the estimate is their mean. */
+/* The same on the logarithms of values above 0, for levels of memory; the estimate is the mean. */
 struct trend_interval trend_of_levels(const double *values, size_t count);
 
 /* Rule 3 for one series: its slope by x, of which points are equally far apart. `seed` of the

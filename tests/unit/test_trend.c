@@ -30,7 +30,7 @@ static void a_rise_is_a_trend(void **state)
     (void)state;
 }
 
-/* Two series of five: each S = 10 and variance 5 * 4 * 15 / 18; together z = 19 / sqrt(2 * 50/3). */
+/* Two series of five: each S = 10, variance 5 * 4 * 15 / 18; together z = 19 / sqrt(2 * 50/3). */
 static void series_add_up(void **state)
 {
     const double two[] = {1, 2, 3, 4, 5, 10, 20, 30, 40, 50};
