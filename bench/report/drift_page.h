@@ -15,7 +15,7 @@
  *    there was in the last tenfold of the recording.
  * 2. A growth that was not seen in n runs has a probability of 1 / (n + 2) in a further one
  *    (Laplace). With fewer runs than DRIFT_SURE_RUNS that is above 1 - TREND_LEVEL: the upper end
- *    of the drift allows for one more growth in the last half, at the place with the steepest slope,
+ *    of the drift allows for one more growth in the last half, where the slope is steepest,
  *    1.5 times the growth over the half. Its size is the mean of growths over the last nine tenths
  *    of the recorded steps, or over the drawn ones.
  * And if reserved memory falls in no run, it is taken never to fall. */
