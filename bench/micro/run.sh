@@ -103,6 +103,8 @@ replays() {
             while read -r policy spec; do
                 local -a values=() verdicts=()
                 for measure in none exact; do
+                    # only what has a bar, unless counts are wanted
+                    [ "$quick/$what" != 1/instructions ] || [ -n "$(bar "$policy" $measure)" ] || { values+=(-); continue; }
                     counted replay "$spec" "$work/$trace.$kind.bin" $measure
                     values+=("$(per_operation)")
                     count_row "$spec" "$trace" "$kind" $measure "${values[-1]}"

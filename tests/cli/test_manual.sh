@@ -4,6 +4,7 @@
 set -u
 # shellcheck source=tests/cli/lib.bash
 . "$(dirname "$0")/lib.bash"
+release_only manual
 manual=$PWD/bench/cli/MANUAL.md
 # Commands that need a card, a name of the reader's own, or minutes.
 skipped='^(make|bench|plots)|cuda|record|trace -|fits -|calibrate|mine\.profile|SUITE\.ini|GRID\.ini|SCENARIO\.ini|OLD\.json|-p all -w \$T'

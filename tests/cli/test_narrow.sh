@@ -4,6 +4,7 @@
 set -u
 # shellcheck source=tests/cli/lib.bash
 . "$(dirname "$0")/lib.bash"
+release_only narrow
 tmp=$TEST_TMP
 data=workloads/data
 snapshots=tests/golden/data/snapshots
