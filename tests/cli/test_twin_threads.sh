@@ -14,13 +14,13 @@ cat >"$TEST_TMP/known" <<'END'
 nccl-1685 1060000000 862.0 MiB -14.7
 nccl-1685 4340000000 3.705 GiB -8.3
 nccl-864 6000000000 3.488 GiB -37.6
-nemorl-223 774MiB 630.0 MiB -18.6
-skyrl-1768-sleep 6.42GiB 7.848 GiB +22.2
-vllm-32714-013 1.14GiB 1.381 GiB +21.1
+nemorl-223 774MiB 722.0 MiB -6.7
+skyrl-1768-sleep 6.42GiB 7.938 GiB +23.6
+vllm-32714-013 1.14GiB 1.471 GiB +29.0
 vllm-32714 6GiB 6.955 GiB +15.9
 vllm-45178 245840 796912 +224.2
 vllm-47654 1503657984 480.0 MiB -66.5
-vllm-47654 6962MiB 3.295 GiB -51.5
+vllm-47654 6962MiB 3.385 GiB -50.2
 END
 for file in "$folder"/*.ini; do
     name=$(basename "$file" .ini)

@@ -11,8 +11,8 @@
 #define GIB ((double)AR_GIB)
 
 static const struct twin_process_setup processes[] = {
-    {.name = "p", .policy = "torch", .context_bytes = 500 * AR_MIB},
-    {.name = "q", .policy = "torch", .context_bytes = 500 * AR_MIB},
+    {.name = "p", .policy = "torch", .context_bytes = 450 * AR_MIB},
+    {.name = "q", .policy = "torch", .context_bytes = 450 * AR_MIB},
 };
 
 /* "key=value" texts, as in a scenario. */

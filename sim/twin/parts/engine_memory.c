@@ -160,6 +160,15 @@ static void load_weights(struct engine *self)
     llm_weights(&self->model, &self->rank, replace_tensor, &loading);
 }
 
+/* The first kernel of PyTorch. vLLM fills a tensor when it sets the device, before it looks how
+ * much is free (platforms/cuda.py, set_device). SGLang looks first: in sglang#4760 it loads 0.12 GB
+ * beyond the weights. */
+static void first_kernel(struct engine *self)
+{
+    twin_outside(&self->base, twin_owner(&self->base, "kernels"),
+                 context_torch_bytes(CONTEXT_KERNELS));
+}
+
 enum ar_status engine_load(struct engine *self, struct ar_error *error)
 {
     const struct engine_values *values = engine_values(self);
@@ -168,7 +177,10 @@ enum ar_status engine_load(struct engine *self, struct ar_error *error)
     if (self->loaded)
         return ar_error_set(error, AR_INVALID, "%s has its weights already", self->base.name);
     twin_trim(&self->base);
+    if (engine_is_vllm(self))
+        first_kernel(self);
     twin_card(&self->base, &self->free_start, &total_bytes);
+    first_kernel(self);
     struct twin_pool_state start = twin_pool_state(&self->base);
     self->reserved_start = start.reserved_bytes;
     settle(self, total_bytes);
@@ -498,6 +510,7 @@ void engine_release_all(struct engine *self)
         twin_pool_end(&self->base, self->graph_pool);
     twin_outside(&self->base, twin_owner(&self->base, "graphs (driver)"), 0);
     twin_outside(&self->base, twin_owner(&self->base, "libraries"), 0);
+    twin_outside(&self->base, twin_owner(&self->base, "kernels"), 0);
     twin_trim(&self->base);
     self->loaded = self->profiled = self->allocated = self->captured = false;
     self->weights_asleep = self->kv_asleep = false;
