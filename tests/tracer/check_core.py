@@ -82,6 +82,17 @@ def check_sizes_and_lifetimes():
     equal(trace.freed, [0, 1, 2])
 
 
+def check_marks_of_the_program():
+    def program():
+        x = torch.zeros(1000, device="cuda")
+        torch.cuda.nvtx.mark("rollout.load, all")
+        del x
+
+    lines = [line for line in traced(program).lines if line.startswith(("a,", "m,", "r,"))]
+    equal([line.split(",", 1)[0] for line in lines], ["a", "m", "r"])
+    equal(lines[1], "m,rollout.load; all")
+
+
 def check_a_training_step_keeps_what_it_should():
     """Weights, gradients and both moments of AdamW live at the end; activations do not."""
     sizes = {}

@@ -83,7 +83,7 @@ static void wrong_programs_are_refused(void **state)
         {TRACE, "a b c d e f g h i", "", "e.play load", "at most 8 tags"},
         {TRACE, "a", "b", "e.play load", "backup: \"b\" is not a tag"},
         {TRACE, "a", "a", "e.sleep b", "sleep: \"b\" is not a tag"},
-        {TRACE, "", "", "e.play nothing", "the workload has 0 sections \"e.nothing\""},
+        {TRACE, "", "", "e.play nothing", "the workload has no section \"e.nothing\""},
         {TRACE, "", "", "e.play load, e.play load, e.play load", "no more than 2 sections"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

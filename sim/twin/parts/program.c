@@ -305,10 +305,12 @@ static enum ar_status play(struct program *self, const char *name, struct ar_err
         section->played = true;
         return play_events(self, section, error);
     }
+    if (!count)
+        return ar_error_set(error, AR_INVALID, "the workload has no section \"%s.%.60s\"",
+                            self->base.name, name);
     return ar_error_set(error, AR_INVALID,
-                        count ? "the workload has no more than %zu sections \"%s.%.60s\""
-                              : "the workload has %zu sections \"%s.%.60s\"",
-                        count, self->base.name, name);
+                        "the workload has no more than %zu sections \"%s.%.60s\"", count,
+                        self->base.name, name);
 }
 
 static enum ar_status sleep_or_wake(struct program *self, const struct twin_call *call,
