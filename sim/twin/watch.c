@@ -48,7 +48,6 @@ static enum ar_status watch_alloc(struct ar_policy *base, const struct ar_policy
     block->granted_bytes = out->granted_bytes;
     block->asleep = false;
     account->live_bytes += block->bytes;
-    account->granted_bytes += out->granted_bytes;
     if (regions_asleep(self->regions, out->address))
         self->sleeper_used = true;
     look(self, &base->totals);
@@ -62,7 +61,6 @@ static enum ar_status watch_free(struct ar_policy *base, const struct ar_policy_
     struct feed_block *known = feed_called(self->feed);
     struct account *account = &self->accounts[known->account];
     account->live_bytes -= known->bytes;
-    account->granted_bytes -= known->granted_bytes;
     if (known->asleep) {
         account->asleep_live_bytes -= known->bytes;
         account->asleep_granted_bytes -= known->granted_bytes;

@@ -12,7 +12,7 @@ struct regions;
 /* What an owner has in one process. */
 struct account {
     uint32_t owner; /* number of the run */
-    uint64_t live_bytes, granted_bytes;
+    uint64_t live_bytes;
     uint64_t asleep_live_bytes, asleep_granted_bytes; /* the part that is in sleeping segments */
     uint64_t outside_bytes;
     uint64_t pinned_bytes; /* requested, of all requests so far */

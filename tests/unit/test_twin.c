@@ -63,6 +63,84 @@ static void memory_runs_out(void **state)
     twin_result_close(&result);
 }
 
+/* A block at the address of one that was freed is the one that pins. */
+static void pinning_blocks_are_the_present_ones(void **state)
+{
+    (void)state;
+    struct twin_scenario scenario = {.processes = &twin_rig_process,
+                                     .process_count = 1,
+                                     .device = "sim:capacity=8GiB",
+                                     .start =
+                                         "a.load, b.load, a.free, c.load, d.load, p.empty_cache"};
+    const struct part_text parts[] = {
+        {"buffer", "a", "p", {{"bytes", "2MiB", false}, {"count", "8", false}}},
+        {"buffer", "b", "p", {{"bytes", "4MiB", false}}},
+        {"buffer", "c", "p", {{"bytes", "3MiB", false}}},
+        {"buffer", "d", "p", {{"bytes", "30MiB", false}}},
+    };
+    struct twin_result result;
+    twin_rig_run(&scenario, parts, 4, &result);
+    twin_rig_check(&result);
+    size_t found = 0;
+    for (size_t i = 0; i < result.pin_count; i++) {
+        const char *owner = result.owners[result.pins[i].owner].name;
+        assert_string_not_equal(owner, result.pins[i].phase > 2 ? "a/buffer" : "");
+        if (result.pins[i].phase + 1 < result.phase_count)
+            continue;
+        found++;
+        /* The segment of 20 MiB has 13 free bytes for two blocks; that of d has none. */
+        assert_int_equal(result.pins[i].keeps_bytes, 13 * AR_MIB / 2);
+    }
+    assert_int_equal(found, 2);
+    twin_result_close(&result);
+}
+
+/* Segments that grow by pages have no free bytes; the most kept bytes come first. */
+static void pinning_blocks_are_in_order(void **state)
+{
+    (void)state;
+    struct twin_scenario scenario = {.processes = &twin_rig_process,
+                                     .process_count = 1,
+                                     .start = "a.load, b.load, c.load, d.load"};
+    const struct part_text parts[] = {
+        {"buffer", "a", "p", {{"bytes", "32.5MiB", false}}},  /* keeps 1.5 of 34 */
+        {"buffer", "b", "p", {{"bytes", "4MiB", false}}},     /* 16 of 20 */
+        {"buffer", "c", "p", {{"bytes", "100KiB", false}}},   /* 1.9 of 2 */
+        {"buffer", "d", "p", {{"bytes", "40.25MiB", false}}}, /* 1.75 of 42 */
+    };
+    struct twin_result result;
+    twin_rig_run(&scenario, parts, 4, &result);
+    size_t last = result.pin_count - 4;
+    static const char *const order[] = {"b/buffer", "c/buffer", "d/buffer", "a/buffer"};
+    for (size_t i = 0; i < 4; i++)
+        assert_string_equal(result.owners[result.pins[last + i].owner].name, order[i]);
+    twin_result_close(&result);
+}
+
+static void a_process_ends(void **state)
+{
+    (void)state;
+    const struct twin_process_setup processes[] = {{.name = "p", .context_bytes = 500 * AR_MIB},
+                                                   {.name = "q", .context_bytes = 500 * AR_MIB}};
+    struct twin_scenario scenario = {.processes = processes,
+                                     .process_count = 2,
+                                     .device = "sim:capacity=8GiB",
+                                     .start = "a.load, p.end , b.load"};
+    const struct part_text parts[] = {
+        {"buffer", "a", "p", {{"bytes", "6GiB", false}}},
+        {"buffer", "b", "q", {{"bytes", "6GiB", false}}},
+    };
+    struct twin_result result;
+    twin_rig_run(&scenario, parts, 2, &result);
+    twin_rig_check(&result);
+    assert_int_equal(result.outcome, TWIN_PASSED);
+    assert_string_equal(result.phases[1].text, "p.end");
+    assert_string_equal(result.phases[2].text, "b.load");
+    assert_int_equal(twin_card_at(&result, 1, 0)->used_bytes, 0);
+    assert_int_equal(twin_card_at(&result, 2, 0)->used_bytes, 6 * AR_GIB + 500 * AR_MIB);
+    twin_result_close(&result);
+}
+
 /* A request that the card could serve without the context of the process: the card is too small. */
 static void a_context_is_no_cause(void **state)
 {
@@ -151,6 +229,7 @@ static void wrong_scenarios_are_refused(void **state)
         {"a.laod", "schedule: start, phase 1: a has no action \"laod\"; did you mean \"load\"?"},
         {"a.load, c.load", "schedule: start, phase 2: there is no part or process \"c\"; did you "
                            "mean \"a\"?"},
+        {"a.xyzxyz", "schedule: start, phase 1: a has no action \"xyzxyz\"; there are: load, free"},
         {"a.load 3", "schedule: start, phase 1: a.load takes no arguments, and got 1"},
         {"a.load & load", "schedule: start, phase 1: \"load\" is not an action; write PART.ACTION "
                           "ARGUMENT.."},
@@ -188,6 +267,53 @@ static void wrong_scenarios_are_refused(void **state)
         if (cases[i].error)
             assert_string_equal(error.text, cases[i].error);
         twin_result_close(&result);
+    }
+}
+
+static void parts_and_processes_are_checked(void **state)
+{
+    (void)state;
+    static const struct ar_spec_pair bytes = {"bytes", "1MiB", false},
+                                     bits = {"byte", "1MiB", false};
+    static const struct twin_process_setup processes[] = {
+        {.name = "p"}, {.name = "q", .cards = 2}, {.name = "p"}};
+    static const struct {
+        size_t processes;
+        unsigned cards;
+        const char *process;
+        const struct ar_spec_pair *pair;
+        size_t part;
+        const char *error;
+    } cases[] = {
+        {1, 1, NULL, &bytes, SIZE_MAX, NULL},
+        {2, 2, "q", &bytes, SIZE_MAX, NULL},
+        {0, 1, NULL, &bytes, SIZE_MAX, "a scenario needs a process; add [process NAME]"},
+        {2, 1, "p", &bytes, SIZE_MAX,
+         "process q is on a card that the machine does not have: it has 1; set cards in [machine]"},
+        {1, 65, "p", &bytes, SIZE_MAX, "a machine has at most 64 cards"},
+        {2, 2, NULL, &bytes, 0, "buffer a needs its process; write process = NAME"},
+        {2, 2, "r", &bytes, 0, "buffer a: there is no process \"r\"; add a section [process r]"},
+        {1, 1, "p", &bits, 0, "buffer a has no option \"byte\"; did you mean \"bytes\"?"},
+        {3, 2, "p", &bytes, SIZE_MAX,
+         "two processes or parts have the name \"p\"; the schedule could not tell them apart"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct twin_part_setup part = {.name = "a",
+                                             .ops = twin_part_find("buffer"),
+                                             .process = cases[i].process,
+                                             .options = {.pairs = cases[i].pair, .pair_count = 1}};
+        const struct twin_scenario scenario = {.processes = processes,
+                                               .process_count = cases[i].processes,
+                                               .cards = cases[i].cards,
+                                               .parts = &part,
+                                               .part_count = 1,
+                                               .start = "a.load"};
+        struct ar_error error = {""};
+        size_t wrong;
+        enum ar_status status = twin_check(&scenario, &wrong, &error);
+        assert_int_equal(status, cases[i].error ? AR_INVALID : AR_OK);
+        assert_int_equal(wrong, cases[i].part);
+        assert_string_equal(error.text, cases[i].error ? cases[i].error : "");
     }
 }
 
@@ -249,7 +375,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_buffer_has_its_owner),
         cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(pinning_blocks_are_the_present_ones),
+        cmocka_unit_test(pinning_blocks_are_in_order),
+        cmocka_unit_test(a_process_ends),
         cmocka_unit_test(a_context_is_no_cause),
+        cmocka_unit_test(parts_and_processes_are_checked),
         cmocka_unit_test(blocks_pin_their_segments),
         cmocka_unit_test(cards_with_the_same_processes_are_the_same),
         cmocka_unit_test(wrong_scenarios_are_refused),

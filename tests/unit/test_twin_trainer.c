@@ -107,6 +107,9 @@ static void a_region_refuses_expandable_segments(void **state)
     twin_rig_run(&scenario, parts, 1, &result);
     assert_int_equal(result.outcome, TWIN_REFUSED);
     assert_non_null(strstr(result.failure.why, "expandable_segments is not supported yet"));
+    assert_int_equal(result.failure.phase, 0);
+    assert_int_equal(result.failure.part, 0);
+    assert_string_equal(result.failure.action, "t.load");
     twin_result_close(&result);
 }
 
@@ -267,6 +270,121 @@ static void actions_of_a_phase_take_turns(void **state)
     assert_true(peaks[1] > peaks[0]); /* gradients of both */
 }
 
+/* Three steps after which a weight of 4 MiB and a block of 16, 24 and `last` MiB live. Later passes
+ * begin at the second step, where the program has the one of 16 MiB. */
+static void pass_again(const char *last, uint64_t last_bytes, uint64_t exchanged)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "# allocrig-trace 1\na,0,4194304\na,1,16777216\nm,step\n"
+             "f,1\na,2,25165824\nm,step\nf,2\na,3,%s\nm,step\n",
+             last);
+    struct temporary_file file = temporary_file(text);
+    struct twin_scenario scenario = {
+        .processes = &twin_rig_process, .process_count = 1, .cycle = "t.train", .cycles = 9};
+    const struct part_text part = {"trainer", "t", "p", {{"workload", file.path, false}}};
+    struct twin_result result;
+    twin_rig_run(&scenario, &part, 1, &result);
+    twin_rig_check(&result);
+    for (size_t step = 1; step < 9; step++) {
+        const struct twin_rank_state *rank = twin_rank_at(&result, step, 0);
+        assert_int_equal(rank->live_bytes, 4 * AR_MIB + (step % 2 ? 24 * AR_MIB : last_bytes));
+        /* Free, request and mark; and what is exchanged at the begin of a pass. */
+        assert_int_equal(rank->events, 3 + (step > 2 && step % 2 ? exchanged : 0));
+    }
+    twin_result_close(&result);
+    unlink(file.path);
+}
+
+static void a_workload_goes_on_after_its_last_step(void **state)
+{
+    (void)state;
+    pass_again("16777216", 16 * AR_MIB, 0);
+    pass_again("8388608", 8 * AR_MIB, 2);
+    pass_again("33554432", 32 * AR_MIB, 2);
+}
+
+static void a_trainer_evaluates(void **state)
+{
+    (void)state;
+    struct temporary_file file = temporary_file("# allocrig-trace 1\na,0,67108864\nm,step\n"
+                                                "a,1,33554432\nf,1\nm,step\n");
+    struct twin_scenario scenario = {.processes = &twin_rig_process,
+                                     .process_count = 1,
+                                     .start = "t.load, t.train, p.empty_cache, t.evaluate, "
+                                              "t.evaluate"};
+    const struct part_text part = {
+        "trainer", "t", "p", {TWIN_RIG_SIZES, {"evaluate", file.path, false}}};
+    struct twin_result result;
+    twin_rig_run(&scenario, &part, 1, &result);
+    twin_rig_check(&result);
+    for (size_t phase = 3; phase < 5; phase++) {
+        const struct twin_rank_state *rank = twin_rank_at(&result, phase, 0);
+        assert_int_equal(rank->live_bytes, 3 * AR_GIB);
+        assert_int_equal(rank->peak_allocated_bytes, 3 * AR_GIB + 96 * AR_MIB);
+    }
+    twin_result_close(&result);
+    unlink(file.path);
+}
+
+static void kernels_take_time(void **state)
+{
+    (void)state;
+    struct twin_scenario scenario = {
+        .processes = &twin_rig_process, .process_count = 1, .start = "t.load, t.train"};
+    const struct part_text part = {
+        "trainer", "t", "p", {TWIN_RIG_SIZES, {"layer_ns", "1000000000", false}}};
+    struct twin_result result;
+    twin_rig_run(&scenario, &part, 1, &result);
+    /* Four layers forward and backward, the loss and the optimizer. */
+    assert_true(twin_rank_at(&result, 0, 0)->ns < 1000000000);
+    assert_true(twin_rank_at(&result, 1, 0)->ns >= 10 * UINT64_C(1000000000));
+    assert_true(twin_rank_at(&result, 1, 0)->ns < 11 * UINT64_C(1000000000));
+    twin_result_close(&result);
+}
+
+static void memory_that_sleeps_is_not_given_out(void **state)
+{
+    (void)state;
+    const struct ar_spec_pair pairs[] = {{"weights", "1GiB", false}, {"region", "saver", false}};
+    const struct twin_part_setup part = {.name = "t",
+                                         .ops = twin_part_find("trainer"),
+                                         .process = "p",
+                                         .options = {.pairs = pairs, .pair_count = 2}};
+    const struct twin_scenario scenario = {.processes = &twin_rig_process,
+                                           .process_count = 1,
+                                           .parts = &part,
+                                           .part_count = 1,
+                                           .start = "t.load, t.sleep, t.offload, t.onload"};
+    struct twin_result result;
+    struct ar_error error = {""};
+    assert_int_equal(twin_run(&scenario, &result, &error), AR_INVALID);
+    assert_string_equal(error.text,
+                        "t.onload: a request got memory of a region that sleeps, which the real "
+                        "program would fault on; wake the region first");
+}
+
+/* Cached memory of the same process is where the memory is. */
+static void a_region_waits_for_the_cache(void **state)
+{
+    (void)state;
+    struct twin_scenario scenario = {.processes = &twin_rig_process,
+                                     .process_count = 1,
+                                     .device = "sim:capacity=8GiB",
+                                     .start = "t.load, t.train, t.sleep, b.load, b.free, t.wake"};
+    const struct part_text parts[] = {
+        {"trainer", "t", "p", {TWIN_RIG_SIZES, {"region", "saver", false}}},
+        {"buffer", "b", "p", {{"bytes", "5GiB", false}}},
+    };
+    struct twin_result result;
+    twin_rig_run(&scenario, parts, 2, &result);
+    twin_rig_check(&result);
+    assert_int_equal(result.outcome, TWIN_OUT_OF_MEMORY);
+    assert_int_equal(result.failure.cause, REPLAY_CAUSE_CACHE);
+    assert_string_equal(result.owners[result.failure.owner].name, "t/region t");
+    twin_result_close(&result);
+}
+
 /* A program that marks its phases: blocks of 64 and 32 MiB, one of which stays. */
 static void a_recording_is_played_to_its_marks(void **state)
 {
@@ -407,6 +525,11 @@ int main(void)
         cmocka_unit_test(weights_pin_the_rest_of_their_segments),
         cmocka_unit_test(purposes_follow_from_lifetimes),
         cmocka_unit_test(actions_of_a_phase_take_turns),
+        cmocka_unit_test(a_workload_goes_on_after_its_last_step),
+        cmocka_unit_test(a_trainer_evaluates),
+        cmocka_unit_test(kernels_take_time),
+        cmocka_unit_test(memory_that_sleeps_is_not_given_out),
+        cmocka_unit_test(a_region_waits_for_the_cache),
         cmocka_unit_test(a_recording_is_played_to_its_marks),
         cmocka_unit_test(weights_are_sent_to_an_engine),
         cmocka_unit_test(states_are_divided_as_published),
