@@ -59,7 +59,7 @@ static inline enum ar_status run(struct run *self, const char *device, const cha
                                               .options = link_of(&self->pairs, options)};
     struct twin_scenario *scenario = &self->scenario;
     scenario->device = device;
-    scenario->processes = processes;
+    scenario->processes = scenario->processes ? scenario->processes : processes;
     scenario->process_count = scenario->process_count ? scenario->process_count : 1;
     scenario->parts = self->parts;
     scenario->part_count = scenario->part_count ? scenario->part_count : 1;
@@ -86,15 +86,21 @@ static inline double figure(const struct run *self, const char *name)
     return value;
 }
 
-static inline uint64_t owner(const struct run *self, size_t phase, const char *name)
+static inline uint64_t owner_on(const struct run *self, size_t phase, unsigned card,
+                                const char *name)
 {
-    const struct twin_card_state *state = twin_card_at(&self->result, phase, 0);
+    const struct twin_card_state *state = twin_card_at(&self->result, phase, card);
     for (size_t i = 0; i < state->amounts.count; i++) {
         const struct twin_amount *amount = &self->result.amounts[state->amounts.first + i];
         if (strcmp(self->result.owners[amount->owner].name, name) == 0)
             return amount->bytes;
     }
     return 0;
+}
+
+static inline uint64_t owner(const struct run *self, size_t phase, const char *name)
+{
+    return owner_on(self, phase, 0, name);
 }
 
 #endif

@@ -70,7 +70,7 @@ static uint64_t granted(uint64_t bytes)
 static void inputs_are_there_from_the_start(void **state)
 {
     (void)state;
-    static const char options[] = "model=llama-3.2-1b:positions=1000 max_num_batched_tokens=3000 "
+    static const char options[] = "model=llama-3.2-1b:positions=1024 max_num_batched_tokens=3000 "
                                   "max_num_seqs=5 block_size=32 version=";
     static const struct {
         const char *version;
@@ -113,6 +113,43 @@ static void caches_are_as_given(void **state)
     twin_result_close(&self.result);
 }
 
+static void keys_and_values_of_a_byte_are_half(void **state)
+{
+    (void)state;
+    double blocks[2];
+    for (unsigned i = 0; i < 2; i++) {
+        struct run self = {0};
+        pass(&self, H100,
+             i ? "model=llama-3.2-1b version=0.9.2 kv_cache_memory=1GiB max_model_len=4096 "
+                 "kv_cache_dtype=fp8"
+               : "model=llama-3.2-1b version=0.9.2 kv_cache_memory=1GiB max_model_len=4096",
+             "e.load, e.profile, e.allocate");
+        blocks[i] = figure(&self, "kv blocks");
+        assert_int_equal(owner(&self, 2, "e/kv cache"), AR_GIB);
+        twin_result_close(&self.result);
+    }
+    /* 16 layers of 8 heads with 64 values, keys and values, 16 tokens */
+    assert_true(blocks[0] == (double)(AR_GIB / (16 * 8 * 64 * 2 * 2 * 16)));
+    assert_true(blocks[1] == 2 * blocks[0]);
+}
+
+/* The first stage has the embedding, the last one the head. */
+static void stages_have_their_layers(void **state)
+{
+    (void)state;
+    static const struct twin_process_setup on_both = {.name = "p", .policy = "torch", .cards = 3};
+    struct run self = {.scenario = {.cards = 2, .processes = &on_both}};
+    pass(&self, H100,
+         "model=custom:layers=3,hidden=1024,heads=8,kv_heads=8,head=128,ffn=2048,vocabulary=32768,"
+         "positions=4096 version=0.9.2 pipeline_parallel=2",
+         "e.load");
+    const uint64_t layer = 2 * (4 * 1024 * 1024 + 3 * 1024 * 2048), head = 2 * 1024 * 32768;
+    const uint64_t few = 2 * AR_MIB; /* norms, positions */
+    assert_in_range(owner_on(&self, 0, 0, "e/weights"), 2 * layer + head, 2 * layer + head + few);
+    assert_in_range(owner_on(&self, 0, 1, "e/weights"), layer + head, layer + head + few);
+    twin_result_close(&self.result);
+}
+
 /* ---- graphs ---- */
 
 static void graphs_keep_the_largest_output(void **state)
@@ -139,6 +176,30 @@ static void graphs_keep_the_largest_output(void **state)
     assert_int_equal(owner(&self, 3, "e/streams"), 70 * AR_MIB);
     assert_true(figure(&self, "graphs") < (double)(300 * AR_MIB));
     twin_result_close(&self.result);
+}
+
+static void vllm_suggests_from_its_release_on(void **state)
+{
+    (void)state;
+    const struct {
+        const char *options;
+        bool suggests;
+    } table[] = {{"version=0.9.2", false},
+                 {"version=0.10.2", true},
+                 {"version=0.10.2 kv_cache_memory=1GiB", false},
+                 {"version=0.12", true}};
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct run self = {0};
+        char options[200];
+        snprintf(options, sizeof options, "model=llama-3.2-1b max_model_len=4096 %s",
+                 table[i].options);
+        pass(&self, H100, options, "e.start");
+        double suggested = figure(&self, "suggested cache");
+        double left = figure(&self, "available") - figure(&self, "graphs");
+        if (table[i].suggests ? suggested != left - (double)(150 * AR_MIB) : !isnan(suggested))
+            fail_msg("%s: %.0f", table[i].options, suggested);
+        twin_result_close(&self.result);
+    }
 }
 
 static void workspaces_are_those_of_the_card(void **state)
@@ -187,15 +248,43 @@ static void weights_are_copied_if_the_program_does(void **state)
     }
 }
 
+static void engines_serve_when_all_is_awake(void **state)
+{
+    (void)state;
+    static const char options[] = "model=llama-3.2-1b version=0.9.2 enable_sleep_mode=yes";
+    struct run self = {0};
+    pass(&self, H100, options,
+         "e.start, e.sleep 1, e.wake kv_cache, e.wake weights, e.generate 4, e.sleep 1, "
+         "e.wake weights, e.wake kv_cache, e.generate 4");
+    double kept = (double)owner(&self, 0, "e/weights") + (double)owner(&self, 0, "e/kv cache");
+    double freed = figure(&self, "sleep freed");
+    assert_true(freed > kept && freed < kept + 8 * GIB); /* and cached memory */
+    double used = (double)twin_card_at(&self.result, 5, 0)->used_bytes;
+    assert_true(fabs(figure(&self, "still in use") - used) < (double)(2 * AR_MIB));
+    twin_result_close(&self.result);
+    static const char *const asleep[] = {"e.start, e.sleep 1, e.wake weights, e.generate 4",
+                                         "e.start, e.sleep 1, e.wake kv_cache, e.generate 4"};
+    for (size_t i = 0; i < 2; i++) {
+        self = (struct run){0};
+        assert_int_not_equal(run(&self, H100, options, asleep[i]), AR_OK);
+        assert_non_null(strstr(self.error.text, "asleep"));
+        twin_result_close(&self.result);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peaks_of_layers_are_those_by_hand),
         cmocka_unit_test(inputs_are_there_from_the_start),
         cmocka_unit_test(caches_are_as_given),
+        cmocka_unit_test(keys_and_values_of_a_byte_are_half),
+        cmocka_unit_test(stages_have_their_layers),
         cmocka_unit_test(graphs_keep_the_largest_output),
+        cmocka_unit_test(vllm_suggests_from_its_release_on),
         cmocka_unit_test(workspaces_are_those_of_the_card),
         cmocka_unit_test(weights_are_copied_if_the_program_does),
+        cmocka_unit_test(engines_serve_when_all_is_awake),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
