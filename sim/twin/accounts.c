@@ -388,6 +388,18 @@ static size_t rank_of(const struct twin_process *process)
     return rank;
 }
 
+/* The tags of a workload end with its part, before the result. */
+static bool keep_tag(struct twin_run *run, struct twin_pin *pin)
+{
+    uint32_t index;
+    if (!pin->tag)
+        return true;
+    if (intern(run, pin->tag, &index) != AR_OK)
+        return false;
+    pin->tag = run->texts.items[index];
+    return true;
+}
+
 void twin_record_pins(struct twin_process *process)
 {
     struct twin_run *run = process->run;
@@ -406,7 +418,8 @@ void twin_record_pins(struct twin_process *process)
         self.pins[i].phase = run->phase;
         self.pins[i].rank = rank_of(process);
         self.pins[i].tag = twin_text(run, self.pins[i].tag);
-        self.failed = !AR_ARRAY_ADD(run->pins, run->pin_count, run->pin_room, self.pins[i]);
+        self.failed = !keep_tag(run, &self.pins[i]) ||
+                      !AR_ARRAY_ADD(run->pins, run->pin_count, run->pin_room, self.pins[i]);
     }
     if (self.failed)
         twin_no_memory(run);

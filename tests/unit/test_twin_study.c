@@ -266,6 +266,24 @@ static void the_largest_cache_is_found(void **state)
     scenario_close(&text);
 }
 
+/* The tags of a trainer's blocks outlive its workload, which ends with the run. */
+static void tags_of_pinning_blocks_stay(void **state)
+{
+    struct scenario scenario;
+    struct twin_study study;
+    size_t tags = 0;
+    (void)state;
+    study_text("[machine]\ncard = sim:profile=h100\n[process p]\n[trainer t]\nlayers = 4\n"
+               "weights = 1000MiB\noptimizer = 300MiB\nactivations = 3GiB\n"
+               "[schedule]\nstart = t.load\ncycle = t.train, t.offload weights, t.onload\n",
+               &scenario, &study);
+    for (size_t i = 0; i < study.result.pin_count; i++)
+        tags += study.result.pins[i].tag && strlen(study.result.pins[i].tag) < 100;
+    assert_true(tags > 0);
+    twin_study_close(&study, false);
+    scenario_close(&scenario);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +293,7 @@ int main(void)
         cmocka_unit_test(reported_figures_are_compared),
         cmocka_unit_test(orders_are_changed),
         cmocka_unit_test(streams_are_merged),
+        cmocka_unit_test(tags_of_pinning_blocks_stay),
         cmocka_unit_test(the_largest_cache_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
