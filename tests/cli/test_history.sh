@@ -246,6 +246,8 @@ bad another_schema_is_told 'torn.jsonl:3: not a line of a history: its schema is
 sed '2s/"passed": true/"passed": 1/' "$tmp/outcomes.jsonl" >"$history"
 sed '3s/"passed": true/"passed": 1/' "$tmp/outcomes.jsonl" >"$history"
 bad a_bad_run_is_told 'torn.jsonl:3: run 1: "passed" is not true or false'
+sed '3s/"first_failed_event": [0-9a-z]*/"first_failed_event": "ten"/' "$tmp/outcomes.jsonl" >"$history"
+bad a_bad_event_is_told 'torn.jsonl:3: run 1: "first_failed_event" is not'
 sed '1s/12:01:00Z/12:61:00Z/' "$tmp/outcomes.jsonl" >"$history"
 bad a_bad_time_is_told 'torn.jsonl:1: "time" is not YYYY'
 sed '1s/"exact": \[[^]]*\], "timed": \[\]}\]/"exact": [1], "timed": []}]/' "$tmp/outcomes.jsonl" >"$history"

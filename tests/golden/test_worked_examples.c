@@ -175,6 +175,13 @@ static const struct example examples[] = {
        superblocks return to it, and the block is placed after the live one. */
     {"rmm-arena defragments once", "rmm-arena:arena_size=3M", UINT64_MAX,
      "+256@0 +256@256 +2M@1M -2 -0 +1M@1Ms1 +2M! -3 +2M@1M +1M! +255K@512 -1 -5 -7 +3M@0"},
+    {"rmm-arena takes all superblocks of a stream back, the first first",
+     "rmm-arena:arena_size=4M", UINT64_MAX,
+     "+900K@0s1 +900K@1Ms1 +900K@2Ms1 -0 +800K@3Ms2 -3 -1 -2 +4M@0s2 =4M"},
+    {"rmm-arena takes all superblocks of a stream back, the last first",
+     "rmm-arena:arena_size=4M", UINT64_MAX, "+900K@0s1 +900K@1Ms1 +900K@2Ms1 -2 -1 -0 +4M@0s2"},
+    {"rmm-arena takes all superblocks of a stream back, the middle first",
+     "rmm-arena:arena_size=4M", UINT64_MAX, "+900K@0s1 +900K@1Ms1 +900K@2Ms1 -1 -0 -2 +4M@0s2"},
     {"rmm-arena frees what another stream had", "rmm-arena:arena_size=4M", UINT64_MAX,
      "+256@0s1 +512K@1Ms2 -0 -1 +1M@0s1 +1M@1Ms2 ^2M +4M! =4M"},
 };

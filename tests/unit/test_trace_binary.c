@@ -178,6 +178,13 @@ static void damage_is_named(void **state)
     free(changed);
     assert_int_equal(trace_open(rig->path[2], &source, &error), AR_FORMAT);
     assert_non_null(strstr(error.text, "its header has other bytes where version 1 has zeros"));
+    /* the first line of the keys, which has no checksum of its own */
+    char *key = bytes + sizeof header + header.head_bytes, first = *key;
+    *key = '?';
+    trace_rig_write(rig->path[2], bytes, count);
+    *key = first;
+    assert_int_equal(trace_open(rig->path[2], &source, &error), AR_FORMAT);
+    assert_non_null(strstr(error.text, ": in its tables: "));
     bytes[count - 3 * 32] = 77;
     trace_rig_write(rig->path[2], bytes, count);
     assert_int_equal(trace_open(rig->path[2], &source, &error), AR_FORMAT);
