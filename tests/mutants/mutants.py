@@ -302,6 +302,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
     parser.add_argument("--seconds", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="the quick tests alone")
+    parser.add_argument("--report", action="store_true", help="run nothing: write what the journal has")
     options = parser.parse_args()
     options.count = options.count or (60 if options.changed else 300)
     root = pathlib.Path(options.root).resolve()
@@ -314,6 +315,16 @@ def main():
     if not taken:
         say("no changed file has a mutant")
         return 0
+    same = {}
+    for row in rows(here / "same_program.tsv"):
+        if len(row) != 2:
+            fail(f"same_program.tsv: a line is KEY, a tab, REASON: {row}")
+        same[row[0]] = row[1]
+    if options.report:
+        known = Journal(work / "journal").known
+        files = {mutant.file: digest((root / mutant.file).read_bytes()) for mutant in taken}
+        known = {key: entry for key, entry in known.items() if files.get(key.split("|")[0]) == entry["file"]}
+        return report(root, work, options, taken, known, same, [])
     numbers = {mutant.key: number for number, mutant in enumerate(taken, 1)}
     tree.mkdir(parents=True, exist_ok=True)
     bad = {mutant.key for mutant in trees.prepare(root, tree, taken, numbers, say)}
@@ -334,16 +345,17 @@ def main():
             trees.build(tree, "san", options.jobs)
             lived = run.stage(3, "sanitizers", "san", lambda test: not test.name.startswith("cli/"), lived)
 
-    same = {}
-    for row in rows(here / "same_program.tsv"):
-        if len(row) != 2:
-            fail(f"same_program.tsv: a line is KEY, a tab, REASON: {row}")
-        same[row[0]] = row[1]
-    results = [page.result(mutant, run.journal.known.get(mutant.key), same.get(mutant.key, ""))
-               for mutant in taken]
+    status = report(root, work, options, taken, run.journal.known, same, run.left_out)
+    say(f"{time.monotonic() - start:.0f} s")
+    return status
+
+
+def report(root, work, options, taken, known, same, left_out):
+    """Writes the page and the table; returns the exit status."""
+    results = [page.result(mutant, known.get(mutant.key), same.get(mutant.key, "")) for mutant in taken]
     target = work / "changed" if options.changed else root / "results" / "mutants"
     target.parent.mkdir(exist_ok=True)
-    text = page.text(results, run.left_out, options, table.ROOMS)
+    text = page.text(results, left_out, options)
     target.with_suffix(".md").write_text(text, encoding="utf-8")
     with open(target.with_suffix(".csv"), "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(page.COLUMNS), lineterminator="\n")
@@ -351,7 +363,7 @@ def main():
         writer.writerows({name: result[name] for name in page.COLUMNS} for result in results)
     for line in page.last_lines(results):
         print(line)
-    say(f"{time.monotonic() - start:.0f} s; {target.with_suffix('.md')}")
+    say(f"written: {target.with_suffix('.md')}")
     wrong = [key for key in same if any(r["key"] == key and r["state"] == "killed" for r in results)]
     for key in wrong:
         say(f"same_program.tsv: a test notices {key}: remove the line")

@@ -18,7 +18,7 @@ def result(mutant, entry, reason):
     stage = "" if not by else {1: "quick", 2: "whole", 3: "san"}[entry["stage"]]
     return {"file": mutant.file, "line": mutant.line, "function": mutant.function, "kind": mutant.kind,
             "original": mutant.old, "changed": mutant.new, "state": state, "set": stage, "killed_by": by,
-            "how": entry["how"] if entry else "", "reason": reason if state == "same" else "", "key": mutant.key}
+            "how": entry["how"] if entry else "", "stage": entry["stage"] if entry else 0, "reason": reason if state == "same" else "", "key": mutant.key}
 
 
 def room(path):
@@ -69,7 +69,7 @@ def how_group(row):
     return "time limit" if how == "time limit" else "failed check"
 
 
-def text(results, left_out, options, _rooms):
+def text(results, left_out, options):
     f = figures(results)
     out = ["# Mutants", ""]
     if options.changed:
@@ -85,6 +85,9 @@ def text(results, left_out, options, _rooms):
             f"| lived | {f['lived']} | {percent(f['lived'], f['changing'])} |", ""]
     if f["not_run"]:
         out += [f"{f['not_run']} more were not run, because the time was over.", ""]
+    alone = sum(row["state"] in ("lived", "unreached") and row["stage"] == 1 for row in results)
+    if alone and not options.changed:
+        out += [f"{alone} of those that lived ran against the quick tests alone, and not against the rest of the suite.", ""]
     killed = [row for row in results if row["state"] == "killed"]
     out += ["## By room", "", "| room | mutants | quick tests | whole suite | same program | lived |",
             "| --- | ---: | ---: | ---: | ---: | ---: |"]
