@@ -93,6 +93,8 @@ run history "$history" --last 2
 check older_changes_do_not_count [ "$status" = 0 ]
 said older_changes_are_said '^WORSE [0-9]+ policy .*planted.so.*not in the newest commits'
 run history "$history" --last 3
+"$ALLOCRIG" history "$history" --last 3 --json "$tmp/changes.json" >/dev/null 2>&1
+check json_has_the_number_of_series grep -qE '"series": [1-9][0-9]*,' "$tmp/changes.json"
 check the_newest_three_do [ "$status" = 1 ]
 add "$tmp/old.json" 7
 check what_the_waste_had_made_better_is_worse_again [ "$status" = 1 ]

@@ -113,6 +113,9 @@ column() { # FILE NAME: of the first row
 }
 check placements_have_each_request [ "$(awk -F, '$2 == "a" || $2 == "p"' "$tmp/p.csv" | wc -l)" = "$(column "$tmp/r.csv" allocs)" ]
 check placements_have_each_free [ "$(awk -F, '$2 == "f"' "$tmp/p.csv" | wc -l)" = "$(column "$tmp/r.csv" frees)" ]
+printf '# allocrig-trace 1\na,0,4096\na,1,4096\nf,1\na,2,4096,space=pinned\nf,2\nf,0\n' >"$tmp/pinned.trace"
+"$ALLOCRIG" run -d sim -p torch -w "$tmp/pinned.trace" --placements "$tmp/pinned.csv" >/dev/null
+check pinned_blocks_are_in_no_segment [ "$(grep -cE '^[34],[af],2,4096,4096,-1,-1,' "$tmp/pinned.csv")" = 2 ]
 check series_has_each_event [ "$(($(wc -l <"$tmp/s.csv") - 1))" = "$(column "$tmp/r.csv" events)" ]
 peak() { # COLUMN: its maximum over the series
     awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } NR > 1 && $c > m { m = $c } END { printf "%.0f\n", m }' "$tmp/s.csv"

@@ -213,6 +213,56 @@ static void damaged_pickles_are_refused(void **state)
     }
 }
 
+/* A snapshot of one device with one entry, which is in its list as often as `times`; `action` has
+ * `action_bytes` bytes. Returns the status of opening it. */
+static enum ar_status one_entry(struct trace_rig *rig, const char *action, unsigned action_bytes,
+                                unsigned times, struct trace_source **source,
+                                struct ar_error *error)
+{
+    static const char head[] = "\x80\x02}(X\x08\0\0\0segments]X\x0d\0\0\0device_traces]](}q\x01("
+                               "X\x06\0\0\0"
+                               "action";
+    static const char rest[] = "X\x04\0\0\0"
+                               "addrJ\0\x10\0\0X\x04\0\0\0sizeM\0\x02X\x06\0\0\0streamK\0u";
+    char bytes[256], path[128];
+    size_t count = 0;
+    memcpy(bytes, head, sizeof head - 1);
+    count += sizeof head - 1;
+    bytes[count++] = 'X';
+    bytes[count++] = (char)action_bytes;
+    memset(bytes + count, 0, 3);
+    count += 3;
+    memcpy(bytes + count, action, action_bytes);
+    count += action_bytes;
+    memcpy(bytes + count, rest, sizeof rest - 1);
+    count += sizeof rest - 1;
+    for (unsigned i = 1; i < times; i++) {
+        memcpy(bytes + count, "h\x01", 2);
+        count += 2;
+    }
+    memcpy(bytes + count, "eau.", 4);
+    snprintf(path, sizeof path, "%s/x.pickle", rig->folder);
+    trace_rig_write(path, bytes, count + 4);
+    return trace_open(path, source, error);
+}
+
+/* The text of an entry ends at a NUL, as in C; an entry is in a history once. */
+static void entries_of_a_snapshot(void **state)
+{
+    struct trace_source *source = NULL;
+    struct ar_error error = {""};
+    if (one_entry(*state, "alloc", 5, 1, &source, &error))
+        fail_msg("%s", error.text);
+    assert_int_equal(source->info.allocs, 1);
+    trace_close(source);
+    if (one_entry(*state, "alloc\0x", 7, 1, &source, &error))
+        fail_msg("%s", error.text);
+    assert_int_equal(source->info.allocs, 1);
+    trace_close(source);
+    assert_int_equal(one_entry(*state, "alloc", 5, 2, &source, &error), AR_FORMAT);
+    assert_non_null(strstr(error.text, "is in the history twice"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +277,7 @@ int main(void)
         cmocka_unit_test(addresses_between_areas_are_in_none),
         cmocka_unit_test_setup_teardown(damaged_pickles_are_refused, trace_rig_setup,
                                         trace_rig_teardown),
+        cmocka_unit_test_setup_teardown(entries_of_a_snapshot, trace_rig_setup, trace_rig_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
