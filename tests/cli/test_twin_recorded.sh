@@ -17,7 +17,7 @@ END
 # when another stream is done.
 cat >"$TEST_TMP/near" <<'END'
 sleep_wake_b cycle 1 rl.empty_cache: reserved
-sleep_wake_b cycle 1 actor.play offload-optimizer: reserved
+sleep_wake_b cycle 1 actor.offload optimizer: reserved
 tensor_parallel cycle 2 model.train: reserved
 tensor_parallel cycle 3 model.train: reserved
 tensor_parallel cycle 4 model.train: reserved

@@ -277,7 +277,7 @@ static void pass_again(const char *last, uint64_t last_bytes, uint64_t exchanged
     char text[512];
     snprintf(text, sizeof text,
              "# allocrig-trace 1\na,0,4194304\na,1,16777216\nm,step\n"
-             "f,1\na,2,25165824\nm,step\nf,2\na,3,%s\nm,step\n",
+             "a,2,25165824\nf,1\nm,step\na,3,%s\nf,2\nm,step\n",
              last);
     struct temporary_file file = temporary_file(text);
     struct twin_scenario scenario = {
@@ -383,6 +383,39 @@ static void a_region_waits_for_the_cache(void **state)
     assert_int_equal(result.failure.cause, REPLAY_CAUSE_CACHE);
     assert_string_equal(result.owners[result.failure.owner].name, "t/region t");
     twin_result_close(&result);
+}
+
+/* A step ends when the optimizer has stepped. What the program frees then is of that step: after
+ * `train` neither gradients nor losses are live. What it frees at its end stays. */
+static void a_step_frees_its_gradients(void **state)
+{
+    (void)state;
+    static const char *const trace =
+        "# allocrig-trace 1\na,0,67108864,tag=weight\n"
+        "a,1,16777216\na,2,67108864\nf,1\na,3,67108864,tag=cublas\na,4,1048576\nm,step\nt,5\nf,"
+        "2\nf,4\n"
+        "a,5,16777216\na,6,67108864\nf,5\na,7,1048576\nm,step\nf,6\nf,7\n"
+        "a,8,16777216\na,9,67108864\nf,8\na,10,1048576\nm,step\nf,9\nf,10\nf,0\nf,3\n";
+    struct temporary_file file = temporary_file(trace);
+    struct twin_scenario scenario = {.processes = &twin_rig_process,
+                                     .process_count = 1,
+                                     .device = "sim:capacity=8GiB",
+                                     .start = "t.train, t.train 2, t.train, t.train 5, "
+                                              "t.offload optimizer"};
+    const struct part_text parts[] = {{"trainer", "t", "p", {{"workload", file.path, false}}}};
+    struct twin_result result;
+    twin_rig_run(&scenario, parts, 1, &result);
+    assert_int_equal(result.outcome, TWIN_PASSED);
+    twin_rig_check(&result);
+    for (size_t i = 0; i < result.phase_count; i++) {
+        assert_int_equal(twin_rig_bytes(&result, i, 0, "t/weights"), 64 * AR_MIB);
+        assert_int_equal(twin_rig_bytes(&result, i, 0, "t/state"), 64 * AR_MIB);
+        assert_int_equal(twin_rank_at(&result, i, 0)->live_bytes, 128 * AR_MIB);
+    }
+    assert_int_equal(twin_rank_at(&result, 1, 0)->peak_allocated_bytes, 208 * AR_MIB);
+    assert_int_equal(twin_rank_at(&result, 3, 0)->peak_allocated_bytes, 208 * AR_MIB);
+    twin_result_close(&result);
+    unlink(file.path);
 }
 
 /* A program that marks its phases: blocks of 64 and 32 MiB, one of which stays. */
@@ -530,6 +563,7 @@ int main(void)
         cmocka_unit_test(kernels_take_time),
         cmocka_unit_test(memory_that_sleeps_is_not_given_out),
         cmocka_unit_test(a_region_waits_for_the_cache),
+        cmocka_unit_test(a_step_frees_its_gradients),
         cmocka_unit_test(a_recording_is_played_to_its_marks),
         cmocka_unit_test(weights_are_sent_to_an_engine),
         cmocka_unit_test(states_are_divided_as_published),

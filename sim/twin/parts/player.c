@@ -266,6 +266,44 @@ static bool ends_step(const struct trace_event *event)
     return event->kind == TRACE_MARK && event->flags & TRACE_STEP;
 }
 
+static bool is_free(const struct trace_event *event)
+{
+    return event->kind == TRACE_FREE_REQUESTED ||
+           (event->kind == TRACE_FREE_COMPLETED && event->flags & TRACE_WHOLE);
+}
+
+/* A step ends when the optimizer has stepped; what the program frees then, before it does anything
+ * else, is of that step too: gradients and what the loop's variables held. What outlives steps is
+ * freed when the program ends, which a trainer does not. `play`: not only noted. */
+static enum ar_status finish_step(struct player *self, bool play, struct ar_error *error)
+{
+    if (self->source->ops->served) /* the next event depends on what follows */
+        return AR_OK;
+    for (;;) {
+        enum ar_status status = AR_OK;
+        if (!self->count)
+            status = trace_next(self->source, &self->events, &self->count, error);
+        if (status != AR_OK || !self->count)
+            return status;
+        const struct trace_event *event = self->events;
+        if (is_free(event)) {
+            uint8_t purpose =
+                event->id < self->purpose_count ? self->purposes[event->id] : (uint8_t)PLAYER_BLOCK;
+            if (purpose != PLAYER_GRADIENT && purpose != PLAYER_ACTIVATION)
+                return AR_OK;
+            if (play)
+                on_free(self, event);
+            else
+                self->blocks[event->slot].known = false;
+        } else if (event->kind < TRACE_TIME && event->kind != TRACE_FREE_COMPLETED) {
+            return AR_OK;
+        }
+        self->events++;
+        self->count--;
+        self->played++;
+    }
+}
+
 /* The blocks of the program at the begin of the step `repeat`, without any request. */
 static enum ar_status skip_steps(struct player *self, struct ar_error *error)
 {
@@ -281,11 +319,13 @@ static enum ar_status skip_steps(struct player *self, struct ar_error *error)
         if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
             if (!note_request(self, event))
                 return no_memory(error);
-        } else if (event->kind == TRACE_FREE_REQUESTED ||
-                   (event->kind == TRACE_FREE_COMPLETED && event->flags & TRACE_WHOLE)) {
+        } else if (is_free(event)) {
             self->blocks[event->slot].known = false;
         }
-        self->step += ends_step(event);
+        if (ends_step(event)) {
+            self->step++;
+            status = finish_step(self, false, error);
+        }
     }
     return status;
 }
@@ -459,6 +499,8 @@ enum ar_status player_step(struct player *self, uint64_t events, bool *more, str
         status = play_span(self, most, more, error);
     }
     self->in_step = *more;
+    if (status == AR_OK && !*more && !self->ended)
+        status = finish_step(self, true, error);
     if (status != AR_OK || *more)
         return status;
     self->step += !self->ended;

@@ -17,6 +17,7 @@ static const struct {
     {"grad", PLAYER_GRADIENT},        {"optim", PLAYER_OPTIMIZER},
     {"exp_avg", PLAYER_OPTIMIZER},    {"moment", PLAYER_OPTIMIZER},
     {"param", PLAYER_WEIGHT},         {"weight", PLAYER_WEIGHT},
+    {"cublas", PLAYER_STATE}, /* its workspaces, in traces without a card */
 };
 
 bool purposes_of_tag(const char *tag, uint8_t *purpose)

@@ -8,16 +8,17 @@ and the last cycle. A step that a cycle has several times is there once. Blocks 
 import json
 import sys
 
+STEPS = {"actor.train": "actor.train 4", "actor.reload": "actor.onload", "empty_cache": "rl.empty_cache"}
 OWNERS = {"rollout/weights": "rollout/load", "rollout/kv cache": "rollout/allocate",
-          "rollout/experience": "rollout/generate"}  # fmt: skip
+          "rollout/experience": "rollout/generate", "actor/weights": "actor/weights",
+          "actor/optimizer": "actor/optimizer"}  # fmt: skip
 
 
 def step_of(phase):
-    if phase == "empty_cache":
-        return "rl.empty_cache"
-    part, action = phase.split(".")
-    name, *rest = action.split(" ")
-    return phase if name in ("wake", "sleep") else f"{part}.play {'-'.join([name, *rest])}"
+    part, _, action = phase.partition(".")
+    if phase in STEPS or part == "actor" or action.startswith(("wake", "sleep")):
+        return STEPS.get(phase, phase)
+    return f"{part}.play {action}"
 
 
 with open(sys.argv[1], encoding="utf-8") as f:
@@ -33,15 +34,12 @@ for r in rows:
     if cycle not in (0, 1, last):
         continue
     print(f"{place}: process used = {r['card_total'] - r['card_free']}")
-    owners, asleep = r["owners"], r["asleep"] if "asleep" in r else {}
+    owners, asleep = r["owners"], r.get("asleep", {})
     held = {name: owners.get(card, 0) for card, name in OWNERS.items()}
     if asleep.get("weights"):
         held["rollout/load"] = 0
     if asleep.get("kv_cache"):
         held["rollout/allocate"] = owners.get("rollout/buffers", 0)
-    trainer = sum(owners.get(f"actor/{n}", 0) for n in ("weights", "optimizer", "gradients"))
     for name, value in held.items():
         if value > 1 << 20:
             print(f"{place}: owner {name} = {value}")
-    if trainer and cycle == last:
-        print(f"{place}: owner actor/reload = {trainer}")
