@@ -33,6 +33,9 @@ static const struct {
      2048 + 8 * 2 + 2 * 2 + 2 * 2 + 2 * 2 * 2048 + 2 * 2048 + 1024 + 1024},
     {"heads=8,kv_heads=2,head=64,experts=8,experts_used=2,expert_ffn=64,shared_ffn=4096",
      2048 + 3 * 4096 + 1024},
+    {"heads=8,kv_heads=2,head=64,experts=8,experts_used=2,expert_ffn=64,shared_ffn=4096 "
+     "tensor_parallel=2",
+     2048 + 3 * 2048 + 1024},
     /* latent attention */
     {"heads=16,kv_heads=16,head=192,ffn=64,kv_rank=512,rope=64,nope=128,v_head=128,q_rank=768",
      2048 + 768 + 16 * 192 + 576 + 16 * 256 + 16 * 128 + 1024},

@@ -132,6 +132,8 @@ static void ranks_divide_the_model(void **state)
     assert_non_null(strstr(error.text, "64 heads cannot be divided"));
     struct llm_rank many = {.tensor_parallel = 1, .pipeline_parallel = 100, .value_bytes = 2};
     assert_int_equal(llm_check(large, &many, &error), AR_INVALID);
+    many.pipeline_parallel = 80;
+    assert_int_equal(llm_check(large, &many, &error), AR_OK);
     /* experts: divided by width, or whole ones */
     struct llm_rank wide = rank_of(8), expert = rank_of(8);
     expert.expert_parallel = true;
@@ -141,6 +143,44 @@ static void ranks_divide_the_model(void **state)
     struct llm_rank int4 = rank_of(1);
     int4.quantization = LLM_INT4;
     within(VLLM "13882", (double)llm_weights_bytes(model("qwen2.5-7b"), &int4) / GIB, 5.2032, 0.01);
+}
+
+/* A layer by hand: products of 256 to 512, 256 to 256, 256 to 1024 and 512 to 256; two norms. */
+static void quantised_layers_are_those_by_hand(void **state)
+{
+    (void)state;
+    const uint64_t values = 256 * (512 + 256 + 1024) + 512 * 256, norms = 2 * 256 * 2;
+    const struct {
+        enum llm_quantization quantization;
+        uint64_t bytes;
+    } table[] = {
+        {LLM_PLAIN, 2 * values},
+        {LLM_FP8, values + 4 * 4},
+        /* a scale for each block of 128 x 128 */
+        {LLM_FP8_BLOCK, values + 4 * (4 * 2 + 2 * 2 + 8 * 2 + 2 * 4)},
+        /* a scale for each output */
+        {LLM_INT8, values + 4 * (512 + 256 + 1024 + 256)},
+        /* a scale of 2 bytes and half a byte of zero for 128 inputs of an output */
+        {LLM_INT4, values / 2 + 5 * (512 * 2 + 256 * 2 + 1024 * 2 + 256 * 4) / 2},
+    };
+    struct llm two = {.layers = 2,
+                      .hidden = 256,
+                      .heads = 2,
+                      .kv_heads = 1,
+                      .head = 128,
+                      .ffn = 512,
+                      .vocabulary = 1000,
+                      .positions = 100};
+    struct llm one = two;
+    one.layers = 1;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct llm_rank rank = rank_of(1);
+        rank.quantization = table[i].quantization;
+        uint64_t layer = llm_weights_bytes(&two, &rank) - llm_weights_bytes(&one, &rank);
+        if (layer != table[i].bytes + norms)
+            fail_msg("row %zu: %" PRIu64 " bytes, expected %" PRIu64, i, layer,
+                     table[i].bytes + norms);
+    }
 }
 
 /* ---- vLLM: the account of the profile run ---- */
@@ -475,6 +515,7 @@ int main(void)
         cmocka_unit_test(parameters_are_those_of_the_model_cards),
         cmocka_unit_test(weights_are_those_that_were_loaded),
         cmocka_unit_test(ranks_divide_the_model),
+        cmocka_unit_test(quantised_layers_are_those_by_hand),
         cmocka_unit_test(the_rest_of_the_account_is_what_was_printed),
         cmocka_unit_test(accounts_of_the_versions),
         cmocka_unit_test(graphs_are_estimated_from_two),
