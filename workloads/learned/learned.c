@@ -1,11 +1,10 @@
 /* The source of `learned`: draws the next step and gives its blocks their ids and slots. */
-#include "workloads/learned/learned.h"
+#include "workloads/learned/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "allocators/base/array.h"
-#include "allocators/base/rng.h"
 #include "workloads/trace/check.h"
 
 const struct ar_option learned_options[] = {
@@ -17,8 +16,6 @@ const struct ar_option learned_options[] = {
      "of the random numbers; the same seed gives the same events"},
     {.name = NULL},
 };
-
-#define LOOSE_GRAIN 512u /* the most that sizes of loose steps are multiples of */
 
 /* A block of the generated trace. */
 struct made {
@@ -37,17 +34,14 @@ struct learned {
     struct trace_source source;
     const struct learned_model *model;
     struct learned_model *owned;
-    uint64_t steps, seed;
+    uint64_t steps;
     bool lean, one_stream; /* one_stream: streams and kernels do not matter */
     struct trace_tables tables;
     uint32_t *keys;  /* 1 + the new index of each of the recording's sets of keys; 0: not yet used;
                        in a lean source, the index itself */
     uint64_t *texts; /* the same of labels */
     struct trace_check check;
-    struct ar_rng rng;
-    double *weights; /* of each step: sums of random weights within its kind of choice */
-
-    struct learned_tail *tails; /* of each class, as this seed draws them */
+    struct learned_plan plan;
 
     struct trace_event *span;
     size_t count, room;
@@ -60,19 +54,8 @@ struct learned {
     size_t free_count, free_room;
     struct made *request, *list, *next_list, *permanent;
     size_t list_count;
-    uint32_t *choice; /* room for the steps to choose from */
-    uint64_t *bytes;  /* sizes between two recorded steps */
     uint32_t *list_slots;
     bool given; /* the span of a lean source was */
-    /* Steps that are chosen and not yet made, the first at `ahead_first` modulo the room; after one
-     * with new sizes, which are in `bytes`, no more are chosen. */
-    struct planned {
-        size_t step;
-        bool new_sizes;
-    } ahead[LEARNED_AHEAD];
-    size_t ahead_first, ahead_count;
-    uint64_t plan_step; /* the number of the next one to choose, and the step chosen before it */
-    size_t plan_last;
     enum ar_status failed;
 };
 
@@ -166,201 +149,6 @@ static void touch(struct learned *self, uint8_t kind, uint8_t flags, uint32_t st
                                     .slot = made->slot,
                                     .attributes = keys_of(self, attributes),
                                     .id = made->id});
-}
-
-/* ---- the choice of the next step ---- */
-
-/* One of the `count` steps in `choice`, by the weights that this seed gave to the recorded steps.
- */
-static size_t draw(struct learned *self, size_t count)
-{
-    double sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += self->weights[self->choice[i]];
-    double left = ar_rng_unit(&self->rng) * sum;
-    for (size_t i = 0; i + 1 < count; i++)
-        if ((left -= self->weights[self->choice[i]]) < 0)
-            return self->choice[i];
-    return self->choice[count - 1];
-}
-
-/* The number of blocks in which the lists differ. */
-static size_t distance(const struct learned_list *a, const struct learned_list *b)
-{
-    size_t i = 0, j = 0, apart = 0;
-    while (i < a->count || j < b->count) {
-        int order = i == a->count   ? 1
-                    : j == b->count ? -1
-                                    : memcmp(&a->roles[i], &b->roles[j], sizeof *a->roles);
-        i += order <= 0;
-        j += order >= 0;
-        apart += order != 0;
-    }
-    return apart;
-}
-
-/* Of all steady steps those whose list is nearest to the present one. */
-static size_t nearest(struct learned *self)
-{
-    const struct learned_model *model = self->model;
-    const struct learned_list *now = model->steps[self->plan_last].after;
-    size_t least = SIZE_MAX, count = 0;
-    for (size_t i = model->warmup; i < model->step_count; i++) {
-        size_t apart =
-            model->steps[i].before->state == now->state ? 0 : distance(model->steps[i].before, now);
-        if (apart < least) {
-            least = apart;
-            count = 0;
-        }
-        if (apart == least)
-            self->choice[count++] = (uint32_t)i;
-    }
-    return draw(self, count);
-}
-
-/* A step that followed one of the group of the last step. */
-static size_t follow(struct learned *self)
-{
-    const struct learned_model *model = self->model;
-    size_t last = self->plan_last, count = 0;
-    if (model->run_length > 1 && last + 1 < model->step_count &&
-        ar_rng_unit(&self->rng) * model->run_length >= 1)
-        return last + 1;
-    for (size_t i = model->warmup; i < model->step_count; i++)
-        if (model->steps[i].before->state == model->steps[last].after->state && i &&
-            (model->groups[i - 1] == model->groups[last] || i == model->warmup))
-            self->choice[count++] = (uint32_t)i;
-    return count ? draw(self, count) : nearest(self);
-}
-
-static size_t of_phase(struct learned *self)
-{
-    const struct learned_model *model = self->model;
-    size_t phase = (size_t)((self->plan_step - model->warmup) % model->period), count = 0;
-    if (model->order == LEARNED_REPEAT)
-        return model->warmup + phase;
-    for (size_t i = model->warmup + phase; i < model->step_count; i += model->period)
-        self->choice[count++] = (uint32_t)i;
-    return draw(self, count);
-}
-
-static size_t choose(struct learned *self)
-{
-    const struct learned_model *model = self->model;
-    if (self->plan_step < model->step_count)
-        return (size_t)self->plan_step;
-    switch (model->order) {
-    case LEARNED_REPEAT:
-    case LEARNED_PERIOD:
-        return of_phase(self);
-    case LEARNED_REPLAY:
-        return self->plan_last + 1 < model->step_count ? self->plan_last + 1 : model->warmup;
-    case LEARNED_FOLLOW:
-    default:
-        return follow(self);
-    }
-}
-
-/* Moves a size from the recorded one towards another, in multiples of its grain. */
-static uint64_t move_size(uint64_t bytes, double towards, double part, uint64_t grain)
-{
-    double moved = (towards - (double)bytes) * part / (double)grain;
-    double whole = (double)(int64_t)(moved < 0 ? moved - 0.5 : moved + 0.5) * (double)grain;
-    /* A size that shrinks stays above half of what was recorded. */
-    if (whole < -0.5 * (double)bytes)
-        return bytes;
-    return bytes + (uint64_t)(int64_t)whole;
-}
-
-/* The sizes of a loose step when it has `total` bytes: those that vary grow or shrink together. */
-static void scale_sizes(struct learned *self, const struct learned_step *step, double total)
-{
-    const uint8_t *fixed = self->model->fixed + (step->bytes - self->model->bytes);
-    double varying = 0;
-    for (size_t i = 0; i < step->request_count; i++)
-        varying += fixed[i] ? 0 : (double)step->bytes[i];
-    double part = varying > 0 ? (total - learned_total(step)) / varying : 0;
-    for (size_t i = 0; i < step->request_count; i++) {
-        uint64_t bytes = step->bytes[i], grain = bytes & -bytes;
-        self->bytes[i] = fixed[i] || !bytes ? bytes
-                                            : move_size(bytes, 2 * (double)bytes, part,
-                                                        grain < LOOSE_GRAIN ? grain : LOOSE_GRAIN);
-    }
-}
-
-/* Sizes beyond the recorded ones: those of a step of the tail, moved away from the mean so that the
- * step has as many bytes as a draw from the tail says. */
-static void choose_tail(struct learned *self, const struct learned_class *class_,
-                        const struct learned_step *step, const struct learned_tail *tail)
-{
-    double left = 1 - ar_rng_unit(&self->rng), total = learned_total(step);
-    double power = tail->shape == 0 ? 0 : ar_rng_exp2(-tail->shape * ar_rng_log2(left));
-    double excess = tail->scale * (tail->shape == 0 ? -ar_rng_log2(left) * 0.6931471805599453
-                                                    : (power - 1) / tail->shape);
-    double part =
-        (class_->threshold + excess - class_->mean_total) / (total - class_->mean_total) - 1;
-    if (!class_->grain)
-        scale_sizes(self, step, class_->threshold + excess);
-    for (size_t i = 0; class_->grain && i < step->request_count; i++)
-        self->bytes[i] = class_->grain[i] ? move_size(step->bytes[i],
-                                                      2 * (double)step->bytes[i] - class_->mean[i],
-                                                      part, class_->grain[i])
-                                          : step->bytes[i];
-}
-
-/* Whether the step gets sizes that were not recorded; they are in `bytes`. */
-static bool choose_sizes(struct learned *self, size_t chosen)
-{
-    const struct learned_model *model = self->model;
-    const struct learned_step *step = &model->steps[chosen];
-    const struct learned_class *class_ = &model->classes[step->varies_as];
-    const struct learned_tail *tail = &self->tails[step->varies_as];
-    if (self->plan_step < model->step_count || !class_->member_count)
-        return false;
-    if (step->member >= class_->member_count - class_->tail_count && tail->scale > 0) {
-        choose_tail(self, class_, step, tail);
-        return true;
-    }
-    if (ar_rng_unit(&self->rng) >= class_->unseen)
-        return false;
-    size_t beside = class_->neighbours[step->member * LEARNED_NEIGHBOURS +
-                                       ar_rng_below(&self->rng, LEARNED_NEIGHBOURS)];
-    const struct learned_step *other = &model->steps[class_->members[beside]];
-    double part = ar_rng_unit(&self->rng) / 2;
-    if (!class_->grain)
-        scale_sizes(self, step,
-                    learned_total(step) + part * (learned_total(other) - learned_total(step)));
-    for (size_t i = 0; class_->grain && i < step->request_count; i++)
-        self->bytes[i] = class_->grain[i] ? move_size(step->bytes[i], (double)other->bytes[i], part,
-                                                      class_->grain[i])
-                                          : step->bytes[i];
-    return true;
-}
-
-/* Chooses a further step. False: the last one has new sizes, or there is no room. */
-static bool plan(struct learned *self)
-{
-    const size_t count = self->ahead_count;
-    if (count == LEARNED_AHEAD ||
-        (count && self->ahead[(self->ahead_first + count - 1) % LEARNED_AHEAD].new_sizes))
-        return false;
-    struct planned *planned = &self->ahead[(self->ahead_first + count) % LEARNED_AHEAD];
-    planned->step = choose(self);
-    planned->new_sizes = choose_sizes(self, planned->step);
-    self->plan_last = planned->step;
-    self->plan_step++;
-    self->ahead_count++;
-    return true;
-}
-
-static struct planned take_planned(struct learned *self)
-{
-    if (!self->ahead_count)
-        (void)plan(self);
-    struct planned planned = self->ahead[self->ahead_first];
-    self->ahead_first = (self->ahead_first + 1) % LEARNED_AHEAD;
-    self->ahead_count--;
-    return planned;
 }
 
 /* ---- a step ---- */
@@ -473,11 +261,11 @@ static void mark_step(struct learned *self)
 
 static void make_step(struct learned *self)
 {
-    const struct planned planned = take_planned(self);
+    const struct learned_planned planned = learned_plan_take(&self->plan);
     const struct learned_step *step = &self->model->steps[planned.step];
     fit_list(self, step);
     for (size_t i = 0; i < step->action_count; i++)
-        act(self, &step->actions[i], planned.new_sizes ? self->bytes : step->bytes);
+        act(self, &step->actions[i], planned.new_sizes ? self->plan.bytes : step->bytes);
     if (!self->model->recording.marked && !self->lean)
         mark_step(self);
     for (size_t i = 0; i < step->after->count; i++)
@@ -527,14 +315,8 @@ static void restart(struct learned *self)
     const struct learned_model *model = self->model;
     self->step = self->next_id = self->begun_ns = self->now_ns = self->misfits = 0;
     self->last = self->slot_count = self->free_count = self->list_count = 0;
-    self->plan_last = self->ahead_first = self->ahead_count = 0;
-    self->plan_step = 0;
     self->given = false;
-    ar_rng_seed(&self->rng, self->seed);
-    for (size_t i = 0; i < model->step_count; i++)
-        self->weights[i] = -ar_rng_log2(1 - ar_rng_unit(&self->rng));
-    for (size_t i = 0; i <= model->class_count; i++)
-        self->tails[i] = learned_tail_draw(model, &model->classes[i], &self->rng);
+    learned_plan_restart(&self->plan);
     if (self->lean || self->source.info.counted)
         return;
     trace_check_close(&self->check);
@@ -553,12 +335,12 @@ static void close_source(struct trace_source *source)
     struct learned *self = learned_of(source);
     trace_check_close(&self->check);
     trace_tables_close(&self->tables);
-    void *const memory[] = {self->keys,       self->texts,      self->weights, self->span,
-                            self->slots,      self->free_slots, self->request, self->list,
-                            self->next_list,  self->permanent,  self->choice,  self->bytes,
-                            self->list_slots, self->tails};
+    void *const memory[] = {self->keys,       self->texts,     self->span, self->slots,
+                            self->free_slots, self->request,   self->list, self->next_list,
+                            self->permanent,  self->list_slots};
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
         free(memory[i]);
+    learned_plan_close(&self->plan);
     learned_model_close(self->owned);
     free(self);
 }
@@ -602,23 +384,18 @@ static enum ar_status make_source(const struct learned_model *model, uint64_t st
     self->source.tables = lean ? &recording->tables : &self->tables;
     self->model = model;
     self->steps = steps;
-    self->seed = seed;
     self->lean = lean;
     self->one_stream = lean && (recording->info.one_block_stream || recording->info.streams < 2);
     self->keys = calloc(keys + 1, sizeof *self->keys);
     self->texts = calloc(recording->tables.texts.count + 1, sizeof *self->texts);
-    self->weights = calloc(model->step_count, sizeof *self->weights);
-    self->choice = calloc(model->step_count, sizeof *self->choice);
     self->request = calloc(requests + 1, sizeof *self->request);
-    self->bytes = calloc(requests + 1, sizeof *self->bytes);
     self->list = calloc(list + 1, sizeof *self->list);
     self->next_list = calloc(list + 1, sizeof *self->next_list);
-    self->tails = calloc(model->class_count + 1, sizeof *self->tails);
     self->list_slots = calloc(list + 1, sizeof *self->list_slots);
     self->permanent = calloc(model->permanent_count + 1, sizeof *self->permanent);
-    if (!self->keys || !self->texts || !self->weights || !self->choice || !self->request ||
-        !self->bytes || !self->list || !self->next_list || !self->tails || !self->list_slots ||
-        !self->permanent) {
+    bool planned = learned_plan_open(&self->plan, model, seed);
+    if (!planned || !self->keys || !self->texts || !self->request || !self->list ||
+        !self->next_list || !self->list_slots || !self->permanent) {
         close_source(&self->source);
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %s", LEARNED_NAME);
     }
@@ -696,19 +473,15 @@ size_t learned_span(const struct trace_source *source)
 
 size_t learned_peek(struct trace_source *source, size_t ahead)
 {
-    struct learned *self = learned_of(source);
-    while (self->ahead_count <= ahead)
-        if (!plan(self))
-            return LEARNED_NEW_SIZES;
-    const struct planned *planned = &self->ahead[(self->ahead_first + ahead) % LEARNED_AHEAD];
-    return planned->new_sizes ? LEARNED_NEW_SIZES : planned->step;
+    const struct learned_planned *planned = learned_plan_peek(&learned_of(source)->plan, ahead);
+    return planned && !planned->new_sizes ? planned->step : LEARNED_NEW_SIZES;
 }
 
 void learned_skip(struct trace_source *source, size_t count)
 {
     struct learned *self = learned_of(source);
     for (; count; count--, self->step++)
-        self->last = take_planned(self).step;
+        self->last = learned_plan_take(&self->plan).step;
 }
 
 size_t learned_carried(struct trace_source *source, const uint32_t **slots, uint64_t *hash)

@@ -109,7 +109,7 @@ static bool find_rises(struct learned_recording *self)
     uint64_t low, high, live = 0, least = UINT64_MAX;
     if (!find_levels(self, &low, &high))
         return false;
-    uint64_t lower = low + (high - low) / 4, upper = high - (high - low) / 4;
+    uint64_t lower = low + (high - low) / 4, upper = low + (high - low) / 2;
     size_t at_least = 0;
     bool risen = false, fallen = false;
     for (size_t i = 0; high > low && i < self->event_count; i++) {

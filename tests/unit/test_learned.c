@@ -1,0 +1,309 @@
+/* What `learned` sees in small programs that are written for it: steps, blocks, order, sizes. */
+#include "tests/support/test.h"
+#include "workloads/learned/learned.h"
+#include "workloads/trace/trace.h"
+
+/* Writes a program: requests by size, frees by id, steps. */
+struct program {
+    struct trace_memory *memory;
+    uint64_t next_id;
+    bool unmarked;
+};
+
+static void append(struct program *self, struct trace_event event, const char *text)
+{
+    struct ar_error error = {""};
+    if (trace_memory_append(self->memory, &event, NULL, text, &error) != AR_OK)
+        fail_msg("%s", error.text);
+}
+
+static uint64_t request(struct program *self, uint64_t bytes)
+{
+    append(self, (struct trace_event){.kind = TRACE_ALLOC, .id = self->next_id, .value = bytes},
+           NULL);
+    return self->next_id++;
+}
+
+static void release(struct program *self, uint64_t id)
+{
+    append(self, (struct trace_event){.kind = TRACE_FREE_COMPLETED, .id = id}, NULL);
+}
+
+/* A block of the step alone. */
+static void brief(struct program *self, uint64_t bytes)
+{
+    release(self, request(self, bytes));
+}
+
+static void end_step(struct program *self)
+{
+    if (!self->unmarked)
+        append(self, (struct trace_event){.kind = TRACE_MARK}, "step");
+}
+
+static struct program begin(void)
+{
+    struct program program = {.memory = trace_memory_create(NULL)};
+    assert_non_null(program.memory);
+    return program;
+}
+
+static enum ar_status try_learn(struct program *self, struct learned_model **model,
+                                struct ar_error *error)
+{
+    struct trace_source *source = NULL;
+    assert_int_equal(trace_memory_open(self->memory, &source, error), AR_OK);
+    enum ar_status status = learned_model_make(source, model, error);
+    trace_close(source);
+    return status;
+}
+
+static struct learned_model *learn(struct program *self)
+{
+    struct learned_model *model = NULL;
+    struct ar_error error = {""};
+    if (try_learn(self, &model, &error) != AR_OK)
+        fail_msg("%s", error.text);
+    return model;
+}
+
+/* What a long run has at the end of each step: live bytes, the first and second request, and the
+ * largest. */
+#define STEPS 2000
+struct run {
+    uint64_t live[STEPS], first[STEPS], second[STEPS], largest[STEPS], misfits;
+};
+
+static void run_on(const struct learned_model *model, unsigned steps, uint64_t seed,
+                   struct run *out)
+{
+    struct trace_source *source = NULL;
+    struct ar_error error = {""};
+    const struct trace_event *events;
+    uint64_t live = 0, of_slot[1024];
+    size_t count;
+    memset(out, 0, sizeof *out);
+    assert_int_equal(learned_open_lean(model, steps, seed, &source, &error), AR_OK);
+    for (unsigned step = 0; step < steps; step++) {
+        size_t requests = 0;
+        assert_int_equal(trace_next(source, &events, &count, &error), AR_OK);
+        for (size_t i = 0; i < count; i++)
+            if (events[i].kind == TRACE_ALLOC) {
+                assert_true(events[i].slot < 1024);
+                live += of_slot[events[i].slot] = events[i].value;
+                if (requests < 2)
+                    (requests ? out->second : out->first)[step] = events[i].value;
+                if (events[i].value > out->largest[step])
+                    out->largest[step] = events[i].value;
+                requests++;
+            } else {
+                assert_int_equal(events[i].kind, TRACE_FREE_COMPLETED);
+                live -= of_slot[events[i].slot];
+            }
+        out->live[step] = live;
+        assert_int_equal(trace_next(source, &events, &count, &error), AR_OK);
+        assert_int_equal(count, 0); /* the end comes after each step */
+    }
+    out->misfits = learned_misfits(source);
+    trace_close(source);
+}
+
+static struct run run;
+
+/* The batch of the next step is made before that of this one is freed. */
+static void a_prefetched_batch_is_freed_by_the_next_step(void **state)
+{
+    struct program program = begin();
+    uint64_t weights = request(&program, 5000), batch = request(&program, 100);
+    for (int step = 0; step < 20; step++) {
+        uint64_t next = request(&program, 100 + (uint64_t)(step * 7 % 5));
+        brief(&program, 1000);
+        release(&program, batch);
+        batch = next;
+        end_step(&program);
+    }
+    struct learned_model *model = learn(&program);
+    assert_int_equal(model->fates[weights], LEARNED_PERMANENT);
+    assert_int_equal(model->fates[batch], LEARNED_CARRIED);
+    assert_int_equal(model->order, LEARNED_REPEAT);
+    assert_int_equal(model->period, 5);
+    run_on(model, 500, 1, &run);
+    for (int step = 0; step < 500; step++)
+        assert_int_equal(run.live[step], 5100 + step * 7 % 5);
+    assert_int_equal(run.misfits, 0);
+    learned_model_close(model);
+    (void)state;
+}
+
+/* Blocks made in some of the first steps are made once; one every five steps is a leak. */
+static void lazy_blocks_and_leaks(void **state)
+{
+    struct program program = begin();
+    uint64_t lazy = 0, leak = 0;
+    for (int step = 0; step < 40; step++) {
+        if (step == 0 || step == 1 || step == 3 || step == 7)
+            lazy = request(&program, 4096);
+        brief(&program, 1000);
+        if (step % 5 == 2)
+            leak = request(&program, 512);
+        end_step(&program);
+    }
+    struct learned_model *model = learn(&program);
+    assert_int_equal(model->fates[lazy], LEARNED_PERMANENT);
+    assert_int_equal(model->fates[leak], LEARNED_LEAKED);
+    assert_int_equal(model->warmup, 8);
+    assert_int_equal(model->order, LEARNED_REPEAT);
+    run_on(model, 1000, 1, &run);
+    assert_int_equal(run.live[999], 4 * 4096 + 200 * 512);
+    learned_model_close(model);
+    (void)state;
+}
+
+/* Steps of drawn sizes, each fourth one an evaluation. */
+static void an_evaluation_comes_every_fourth_step(void **state)
+{
+    struct program program = begin();
+    for (int step = 0; step < 40; step++) {
+        brief(&program, 1000 + 8 * (uint64_t)(step * step % 37));
+        if (step % 4 == 3) {
+            brief(&program, 77777);
+            brief(&program, 7);
+        }
+        end_step(&program);
+    }
+    struct learned_model *model = learn(&program);
+    assert_int_equal(model->order, LEARNED_PERIOD);
+    assert_int_equal(model->period, 4);
+    run_on(model, 1000, 3, &run);
+    for (int step = 0; step < 1000; step++)
+        assert_int_equal(run.largest[step] == 77777, step % 4 == 3);
+    learned_model_close(model);
+    (void)state;
+}
+
+/* Rare steps without a period keep their rate: 8 of 100. */
+static void rare_steps_keep_their_rate(void **state)
+{
+    static const int rare[] = {7, 11, 25, 40, 44, 63, 80, 91};
+    struct program program = begin();
+    unsigned found = 0;
+    for (int step = 0, at = 0; step < 100; step++) {
+        brief(&program, 1000 + 8 * (uint64_t)(step * step % 101));
+        if (at < 8 && rare[at] == step) {
+            brief(&program, 77777);
+            at++;
+        }
+        end_step(&program);
+    }
+    struct learned_model *model = learn(&program);
+    assert_int_equal(model->order, LEARNED_FOLLOW);
+    run_on(model, STEPS, 1, &run);
+    for (int step = 100; step < STEPS; step++)
+        found += run.largest[step] == 77777;
+    assert_in_range(found, STEPS * 4 / 100, STEPS * 14 / 100);
+    learned_model_close(model);
+    (void)state;
+}
+
+/* Two sizes that are linear in one length stay so, between recorded lengths and beyond them. */
+static void sizes_follow_a_length(void **state)
+{
+    struct program program = begin();
+    uint64_t most = 0, least = UINT64_MAX;
+    unsigned between = 0, beyond = 0;
+    for (uint64_t step = 0, length = 1; step < 60; step++) {
+        length = length * 1103 % 1999;
+        most = length > most ? length : most;
+        least = length < least ? length : least;
+        uint64_t ids[2] = {request(&program, 64 * length), request(&program, 24 * length + 4096)};
+        release(&program, ids[0]);
+        release(&program, ids[1]);
+        end_step(&program);
+    }
+    struct learned_model *model = learn(&program);
+    assert_int_equal(model->order, LEARNED_FOLLOW);
+    run_on(model, STEPS, 5, &run);
+    for (int step = 60; step < STEPS; step++) {
+        uint64_t length = run.first[step] / 64;
+        bool recorded = false;
+        assert_int_equal(run.first[step], 64 * length);
+        assert_int_equal(run.second[step], 24 * length + 4096);
+        assert_true(length >= least && length < 3 * most);
+        for (int i = 0; i < 60; i++)
+            recorded |= run.first[step] == run.first[i];
+        between += !recorded && length < most;
+        beyond += length > most;
+    }
+    assert_true(between > 1000);
+    assert_in_range(beyond, 1, 200);
+    learned_model_close(model);
+    (void)state;
+}
+
+/* The same steps without marks: each is a rise and a fall. */
+static void steps_are_seen_in_live_bytes(void **state)
+{
+    struct program program = begin();
+    program.unmarked = true;
+    (void)request(&program, 50000);
+    for (uint64_t step = 0; step < 12; step++) {
+        uint64_t ids[8];
+        for (int i = 0; i < 8; i++)
+            ids[i] = request(&program, 1000 * (2 + step % 3));
+        for (int i = 8; i-- > 0;)
+            release(&program, ids[i]);
+    }
+    struct learned_model *model = learn(&program);
+    assert_false(model->recording.marked);
+    assert_int_equal(model->step_count, 12);
+    assert_int_equal(model->order, LEARNED_REPEAT);
+    assert_int_equal(model->period, 3);
+    learned_model_close(model);
+    (void)state;
+}
+
+static void a_trend_is_repeated_in_its_order(void **state)
+{
+    struct program program = begin();
+    for (uint64_t step = 0; step < 60; step++) {
+        brief(&program, 1000 + 16 * step);
+        end_step(&program);
+    }
+    struct learned_model *model = learn(&program);
+    assert_int_equal(model->order, LEARNED_REPLAY);
+    run_on(model, 240, 1, &run);
+    for (size_t step = 60; step < 240; step++)
+        assert_true(run.first[step] == run.first[step - 1] + 16 ||
+                    run.first[step] == run.first[model->warmup]);
+    learned_model_close(model);
+    (void)state;
+}
+
+static void too_few_steps_are_refused(void **state)
+{
+    struct program program = begin();
+    struct learned_model *model = NULL;
+    struct ar_error error = {""};
+    for (int step = 0; step < 3; step++) {
+        brief(&program, 1000);
+        end_step(&program);
+    }
+    assert_int_equal(try_learn(&program, &model, &error), AR_INVALID);
+    assert_non_null(strstr(error.text, "3 steps were found, and at least 4 are needed"));
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_prefetched_batch_is_freed_by_the_next_step),
+        cmocka_unit_test(lazy_blocks_and_leaks),
+        cmocka_unit_test(an_evaluation_comes_every_fourth_step),
+        cmocka_unit_test(rare_steps_keep_their_rate),
+        cmocka_unit_test(sizes_follow_a_length),
+        cmocka_unit_test(steps_are_seen_in_live_bytes),
+        cmocka_unit_test(a_trend_is_repeated_in_its_order),
+        cmocka_unit_test(too_few_steps_are_refused),
+    };
+    return cmocka_run_group_tests_name("learned", tests, NULL, NULL);
+}
