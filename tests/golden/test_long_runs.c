@@ -95,7 +95,7 @@ static void a_leak_goes_on(void **state)
     static const struct program program = {"phases:leak=2,layers=6", "cycles=12", "cycles=100",
                                            800};
     char part[128], whole[128];
-    for (unsigned seed = 1; seed <= 3; seed++) {
+    for (unsigned seed = 1; seed <= test_amount(3, 3); seed++) {
         names(&program, seed, part, whole, sizeof part);
         struct outcome truth = run_on(whole, program.steps, 1, "torch");
         struct outcome predicted = run_on(part, program.steps, SEEDS, "torch");
@@ -136,16 +136,16 @@ static void lengths_between_and_beyond(void **state)
     static const struct program program = {"varlen_transformer:layers=1", "steps=100", "steps=1000",
                                            1000};
     static const char *const policies[] = {"torch", "torch:expandable_segments=true"};
-    unsigned inside = 0;
+    unsigned inside = 0, seeds = (unsigned)test_amount(3, 3);
     char part[128], whole[128];
-    for (unsigned seed = 1; seed <= 3; seed++)
+    for (unsigned seed = 1; seed <= seeds; seed++)
         for (int j = 0; j < 2; j++) {
             names(&program, seed, part, whole, sizeof part);
             struct outcome truth = run_on(whole, program.steps, 1, policies[j]);
             struct outcome predicted = run_on(part, program.steps, SEEDS, policies[j]);
             inside += covers(&predicted.level, &truth.level);
         }
-    assert_true(inside >= 5);
+    assert_true(inside + 1 >= 2 * seeds);
     (void)state;
 }
 

@@ -1,6 +1,7 @@
 /* Workloads learned from recordings: whatever the recording, the trace is valid, goes on as the
  * recording does, and is the same again for the same seed. */
 #include "sim/drift/drift.h"
+#include "tests/support/amount.h"
 #include "tests/support/test.h"
 #include "workloads/trace/trace.h"
 #include "workloads/workload.h"
@@ -117,7 +118,7 @@ static void stays_in_the_recorded_range(void **state)
         unsigned steps = 4 * (unsigned)model->step_count;
         struct live recorded = recorded_live(recordings[i], model);
         bool carries_tail = strncmp(recordings[i], "jitter_batch", 12) == 0;
-        for (unsigned seed = 1; seed <= 3; seed++) {
+        for (unsigned seed = 1; seed <= test_amount(3, 3); seed++) {
             struct trace_source *source = open_learned(recordings[i], steps, seed);
             struct live live = live_of(source, model->warmup ? model->warmup : 1);
             trace_close(source);

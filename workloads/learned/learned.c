@@ -43,6 +43,9 @@ struct learned {
     struct trace_check check;
     struct learned_plan plan;
 
+    struct learned_action *actions; /* of all steps, those that this source has events of */
+    size_t *action_ends;            /* the place after the last one of each step */
+
     struct trace_event *span;
     size_t count, room;
     uint64_t step; /* the next one to generate */
@@ -219,22 +222,9 @@ static void act(struct learned *self, const struct learned_action *action, const
               made_of(self, action));
         return;
     case TRACE_USE:
-        if (!self->one_stream)
-            touch(self, action->kind, action->flags, action->stream, action->attributes,
-                  made_of(self, action));
+        touch(self, action->kind, action->flags, action->stream, action->attributes,
+              made_of(self, action));
         return;
-    case TRACE_KERNEL:
-    case TRACE_RECORD:
-    case TRACE_WAIT:
-    case TRACE_SYNC:
-        if (self->one_stream)
-            return;
-        break;
-    case TRACE_TIME:
-    case TRACE_MARK:
-        if (self->lean)
-            return;
-        break;
     default:
         break;
     }
@@ -264,8 +254,10 @@ static void make_step(struct learned *self)
     const struct learned_planned planned = learned_plan_take(&self->plan);
     const struct learned_step *step = &self->model->steps[planned.step];
     fit_list(self, step);
-    for (size_t i = 0; i < step->action_count; i++)
-        act(self, &step->actions[i], planned.new_sizes ? self->plan.bytes : step->bytes);
+    const uint64_t *bytes = planned.new_sizes ? self->plan.bytes : step->bytes;
+    for (size_t i = planned.step ? self->action_ends[planned.step - 1] : 0;
+         i < self->action_ends[planned.step]; i++)
+        act(self, &self->actions[i], bytes);
     if (!self->model->recording.marked && !self->lean)
         mark_step(self);
     for (size_t i = 0; i < step->after->count; i++)
@@ -335,9 +327,9 @@ static void close_source(struct trace_source *source)
     struct learned *self = learned_of(source);
     trace_check_close(&self->check);
     trace_tables_close(&self->tables);
-    void *const memory[] = {self->keys,       self->texts,     self->span, self->slots,
-                            self->free_slots, self->request,   self->list, self->next_list,
-                            self->permanent,  self->list_slots};
+    void *const memory[] = {self->actions, self->action_ends, self->keys,       self->texts,
+                            self->span,    self->slots,       self->free_slots, self->request,
+                            self->list,    self->next_list,   self->permanent,  self->list_slots};
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
         free(memory[i]);
     learned_plan_close(&self->plan);
@@ -360,6 +352,41 @@ static void find_rooms(const struct learned_model *model, size_t *requests, size
         if (model->steps[i].after->count > *list)
             *list = model->steps[i].after->count;
     }
+}
+
+/* Whether the source has events of an action. */
+static bool has_events_of(const struct learned *self, const struct learned_action *action)
+{
+    switch (action->kind) {
+    case TRACE_TIME:
+    case TRACE_MARK:
+        return !self->lean;
+    case TRACE_USE:
+    case TRACE_KERNEL:
+    case TRACE_RECORD:
+    case TRACE_WAIT:
+    case TRACE_SYNC:
+        return !self->one_stream;
+    default:
+        return true;
+    }
+}
+
+static bool choose_actions(struct learned *self)
+{
+    const struct learned_model *model = self->model;
+    size_t count = 0;
+    self->actions = malloc((model->recording.event_count + 1) * sizeof *self->actions);
+    self->action_ends = malloc(model->step_count * sizeof *self->action_ends);
+    if (!self->actions || !self->action_ends)
+        return false;
+    for (size_t step = 0; step < model->step_count; step++) {
+        for (size_t i = 0; i < model->steps[step].action_count; i++)
+            if (has_events_of(self, &model->steps[step].actions[i]))
+                self->actions[count++] = model->steps[step].actions[i];
+        self->action_ends[step] = count;
+    }
+    return true;
 }
 
 /* Of a lean source: keys that only have a tag mean nothing to a policy. */
@@ -394,8 +421,8 @@ static enum ar_status make_source(const struct learned_model *model, uint64_t st
     self->list_slots = calloc(list + 1, sizeof *self->list_slots);
     self->permanent = calloc(model->permanent_count + 1, sizeof *self->permanent);
     bool planned = learned_plan_open(&self->plan, model, seed);
-    if (!planned || !self->keys || !self->texts || !self->request || !self->list ||
-        !self->next_list || !self->list_slots || !self->permanent) {
+    if (!planned || !choose_actions(self) || !self->keys || !self->texts || !self->request ||
+        !self->list || !self->next_list || !self->list_slots || !self->permanent) {
         close_source(&self->source);
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %s", LEARNED_NAME);
     }
