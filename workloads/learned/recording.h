@@ -4,8 +4,8 @@
  * 1. Notes are left out, and so are the keys of kernels, which name blocks by their ids.
  * 2. A step ends at a mark `step`. A recording without such marks is divided by its live bytes: a
  *    step is one rise and fall. A rise is complete when live bytes have passed half of the way from
- *    the level of the valleys to that of the peaks, a fall when they are back at a quarter; the step
- *    ends at the last event with the fewest live bytes in between.
+ *    the level of the valleys to that of the peaks, a fall when they are back at a quarter. The
+ *    step ends at the last event with the fewest live bytes in between.
  * 3. Events after the last step are left out. */
 #ifndef WORKLOADS_LEARNED_RECORDING_H
 #define WORKLOADS_LEARNED_RECORDING_H
