@@ -28,6 +28,7 @@ static void embedding_grows_late_and_fast(void **state)
     assert_true(after > AR_GIB);
     assert_true(sums.peak_live_bytes > 3 * AR_GIB);
     assert_true(sums.events > 10000 && sums.events < 100000);
+    assert_int_equal(sums.kernels, 14519);
 }
 
 /* The state is made when the optimizer first sees a table: one table of R rows of 64 float32

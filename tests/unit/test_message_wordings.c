@@ -614,6 +614,29 @@ static void printed_counters_are_read_whole(void **state)
     }
 }
 
+/* With the unit in its label, a number is exact to half of its last digit. */
+static void a_unit_in_a_label_is_as_coarse_as_its_number(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t allocated_bytes, coarse_bytes;
+    } cases[] = {
+        {"memory allocated (MB): 1024, reserved (MB): 4096", AR_GIB, AR_MIB / 2},
+        {"memory allocated [MB]: 1024.0, reserved [MB]: 4096.0", AR_GIB, AR_MIB / 20 + 1},
+        {"memory allocated (GB): 1.00, reserved (GB): 4.00", AR_GIB, AR_GIB / 200},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct message message;
+        struct ar_error error;
+        if (message_read(cases[i].text, strlen(cases[i].text), &message, &error))
+            fail_msg("%s", error.text);
+        assert_int_equal(message.figures[MESSAGE_FIGURE_ALLOCATED].bytes, cases[i].allocated_bytes);
+        assert_int_equal(message.figures[MESSAGE_FIGURE_ALLOCATED].coarse_bytes,
+                         cases[i].coarse_bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -624,6 +647,7 @@ int main(void)
         cmocka_unit_test(a_cut_message_says_what_is_missing),
         cmocka_unit_test(equal_figures_are_close),
         cmocka_unit_test(printed_counters_are_read_whole),
+        cmocka_unit_test(a_unit_in_a_label_is_as_coarse_as_its_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,6 +42,28 @@ static void ties_are_counted_exactly(void **state)
     assert_true(fabs(of(old, 2, more, 2).p - 4.0 / 6) < 1e-12);
 }
 
+/* Forty against forty, shifted: the normal approximation with the correction for continuity and, in
+ * the last case, for ties, computed by its formula. */
+static void large_samples_go_by_the_normal_distribution(void **state)
+{
+    (void)state;
+    static const struct {
+        double shift, p;
+    } cases[] = {{0.5, 0.8511597790430958},
+                 {4.5, 0.1028872577616707},
+                 {8.5, 0.003495485889969337},
+                 {8, 0.005657666757161456}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double old[40], more[40];
+        for (int v = 0; v < 40; v++) {
+            old[v] = 100 + v;
+            more[v] = 100 + v + cases[i].shift;
+        }
+        assert_true(fabs(of(old, 40, more, 40).p - cases[i].p) < 1e-9);
+        assert_true(fabs(of(more, 40, old, 40).p - cases[i].p) < 1e-9);
+    }
+}
+
 static void the_same_is_no_difference(void **state)
 {
     const double old[] = {5, 5, 5, 5, 5, 5, 5, 5, 5};
@@ -87,6 +109,7 @@ int main(void)
         cmocka_unit_test(nine_against_nine),
         cmocka_unit_test(two_against_two),
         cmocka_unit_test(ties_are_counted_exactly),
+        cmocka_unit_test(large_samples_go_by_the_normal_distribution),
         cmocka_unit_test(the_same_is_no_difference),
         cmocka_unit_test(the_interval_is_that_of_the_tables),
         cmocka_unit_test(many_are_corrected),

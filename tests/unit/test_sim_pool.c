@@ -1,6 +1,7 @@
 /* The simulated device's stream-ordered pool: reuse by each of its ways, pages and the threshold,
  * costs, misuse. One stream against recordings of a card: tests/golden/test_async.c. */
 #include "allocators/base/size.h"
+#include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
 
@@ -189,6 +190,30 @@ static void misuse_is_refused(void **state)
     ar_device_close(device);
 }
 
+/* A request that the pool refuses waits for the work of all streams, the first among them, and is
+ * then served from what they freed. */
+static void a_refused_request_waits_for_all_streams(void **state)
+{
+    (void)state;
+    for (uint32_t stream = 0; stream < 3; stream++) {
+        struct ar_device *device = sim_test_open("sim:capacity=64MiB");
+        struct policy_rig rig;
+        struct ar_policy_block block, other;
+        assert_int_equal(
+            policy_rig_open(&rig, "async:retry=true,internal=false", device->backing, 0), AR_OK);
+        const struct ar_policy_request first = {.bytes = 40 * AR_MIB, .stream = stream};
+        const struct ar_policy_request second = {.bytes = 40 * AR_MIB, .stream = 3};
+        assert_int_equal(ar_policy_alloc(rig.policy, &first, &block), AR_OK);
+        device->ops->kernel(device, stream, 50000000);
+        assert_int_equal(ar_policy_free(rig.policy, &block, stream), AR_OK);
+        assert_int_equal(ar_policy_alloc(rig.policy, &second, &other), AR_OK);
+        assert_true(device->ops->now(device) >= 50000000);
+        assert_int_equal(ar_policy_free(rig.policy, &other, 3), AR_OK);
+        assert_int_equal(policy_rig_close(&rig), 0);
+        ar_device_close(device);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +223,7 @@ int main(void)
         cmocka_unit_test(pages_move),
         cmocka_unit_test(calls_cost_what_was_measured),
         cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(a_refused_request_waits_for_all_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
