@@ -61,6 +61,7 @@ enum ar_status llm_option_read(const char *text, struct llm *out, struct ar_erro
     const struct ar_spec_link *link = &spec.links[spec.link_count - 1];
     const struct llm *preset = llm_find(link->name);
     bool custom = strcmp(link->name, "custom") == 0;
+    *out = (struct llm){0};
     if (preset)
         *out = *preset;
     else if (!custom)
