@@ -81,6 +81,10 @@ check default_segments_release says '[67][0-9]{4}\.[0-9] +vllm.policy: expandabl
 run twin $folder/skyrl-1768.ini
 check the_same_request_fails says 'In cycle 2, actor.train: a request of 18.91 GiB'
 check segments_help says 'megatron.policy: expandable_segments=true \(then it fits\)'
+if command -v python3 >/dev/null; then
+    python3 $folder/skyrl_1768.py >"$TEST_TMP/skyrl"
+    check requests_are_those_of_the_script cmp "$TEST_TMP/skyrl" <(gzip -dc $folder/skyrl-1768.trace.gz)
+fi
 # More communicators take more, linear in their number.
 run twin $folder/nccl-864.ini --what-if no
 one=$(bytes nccl-864 0 'first.use all_reduce' 0 first/communicators)
