@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "allocators/base/array.h"
@@ -33,17 +34,41 @@ static bool take_record(void *argument, uint64_t run, const void *payload, size_
     return AR_ARRAY_ADD(self->done, self->done_count, self->done_room, done);
 }
 
-/* Values of keys may name files, whose contents matter too. */
+static bool is_file(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+/* A value may name a file, whose contents matter too: a workload, of a rank perhaps ("{rank}"), or
+ * a policy in a shared object, with options after a colon. */
+static uint64_t add_files(uint64_t key, const char *value)
+{
+    char path[4096];
+    const char *rank = strstr(value, "{rank}");
+    if (!strchr(value, '/'))
+        return key;
+    for (unsigned i = 0; i < (rank ? TWIN_CARDS : 1); i++) {
+        if (rank)
+            snprintf(path, sizeof path, "%.*s%u%s", (int)(rank - value), value, i, rank + 6);
+        else
+            snprintf(path, sizeof path, "%s", value);
+        if (!is_file(path))
+            path[strcspn(path, ":")] = '\0';
+        if (!is_file(path))
+            break;
+        key = journal_add_file(key, path);
+    }
+    return key;
+}
+
 static uint64_t key_of(const struct scenario *text)
 {
     uint64_t program = journal_key(), content = scenario_hash(text);
     uint64_t key = fnv_add(program, &content, sizeof content);
     for (size_t i = 0; i < text->section_count; i++)
-        for (size_t k = 0; k < text->sections[i].key_count; k++) {
-            const char *value = text->sections[i].keys[k].value;
-            if (strchr(value, '/') && access(value, R_OK) == 0)
-                key = journal_add_file(key, value);
-        }
+        for (size_t k = 0; k < text->sections[i].key_count; k++)
+            key = add_files(key, text->sections[i].keys[k].value);
     return key;
 }
 

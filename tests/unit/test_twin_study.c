@@ -266,6 +266,43 @@ static void the_largest_cache_is_found(void **state)
     scenario_close(&text);
 }
 
+static uint64_t key_after(const char *workload, const char *content)
+{
+    char text[400];
+    struct ar_error error;
+    struct twin_trials trials;
+    FILE *file = fopen(workload, "w");
+    fputs(content, file);
+    fclose(file);
+    snprintf(text, sizeof text,
+             "[machine]\ncard = sim:profile=h100\n[process p]\n[trainer t]\nworkload = %s\n"
+             "[schedule]\nstart = t.load\n",
+             workload);
+    struct temporary_file path = temporary_file(text), journal = temporary_file("");
+    struct scenario scenario = read_scenario(path.path);
+    uint64_t head[2] = {0, 0};
+    assert_int_equal(twin_trials_open(&trials, &scenario, journal.path, &error), AR_OK);
+    twin_trials_close(&trials, false);
+    file = fopen(journal.path, "r");
+    assert_int_equal(fread(head, sizeof head, 1, file), 1);
+    fclose(file);
+    scenario_close(&scenario);
+    unlink(path.path);
+    unlink(journal.path);
+    return head[1];
+}
+
+/* A journal belongs to the contents of the files that the scenario names. */
+static void files_are_part_of_the_journal(void **state)
+{
+    struct temporary_file workload = temporary_file("");
+    (void)state;
+    uint64_t first = key_after(workload.path, "# allocrig-trace 1\na,0,1048576\n");
+    assert_true(key_after(workload.path, "# allocrig-trace 1\na,0,1048576\n") == first);
+    assert_true(key_after(workload.path, "# allocrig-trace 1\na,0,2097152\n") != first);
+    unlink(workload.path);
+}
+
 /* The tags of a trainer's blocks outlive its workload, which ends with the run. */
 static void tags_of_pinning_blocks_stay(void **state)
 {
@@ -294,6 +331,7 @@ int main(void)
         cmocka_unit_test(orders_are_changed),
         cmocka_unit_test(streams_are_merged),
         cmocka_unit_test(tags_of_pinning_blocks_stay),
+        cmocka_unit_test(files_are_part_of_the_journal),
         cmocka_unit_test(the_largest_cache_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
