@@ -8,6 +8,7 @@
 #include "bench/cli/cli.h"
 #include "bench/report/drift_page.h"
 #include "bench/report/output_file.h"
+#include "bench/suite/progress.h"
 #include "sim/experiment/recorded_card.h"
 #include "workloads/workload.h"
 
@@ -153,13 +154,22 @@ static enum ar_status set_up(const struct drift_arguments *self, const struct le
     return status;
 }
 
+static void show_progress(void *argument)
+{
+    progress_step(argument, "long runs");
+}
+
 static enum ar_status run_all(const struct drift_arguments *self, struct runs *runs,
                               const struct learned_model *model, struct ar_error *error)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     unsigned jobs = self->jobs ? (unsigned)self->jobs : processors > 0 ? (unsigned)processors : 1;
-    enum ar_status status =
-        drift_run_all(runs->setups, runs->runs, self->policy_count * self->seeds, jobs, error);
+    size_t count = self->policy_count * self->seeds;
+    struct progress progress;
+    const struct drift_watch watch = {show_progress, &progress};
+    progress_begin(&progress, count);
+    enum ar_status status = drift_run_all(runs->setups, runs->runs, count, jobs, &watch, error);
+    progress_end(&progress);
     for (size_t i = 0; !status && i < self->policy_count; i++) {
         runs->answers[i] = (struct drift_answer){.policy = self->policies[i],
                                                  .runs = &runs->runs[i * self->seeds],
@@ -177,26 +187,37 @@ static void close_runs(struct runs *runs)
     free(runs->runs);
 }
 
-static enum ar_status report(const struct drift_arguments *self, const struct drift_page *answer,
-                             struct ar_error *error)
+/* The files to write, opened before the runs so that a file that cannot be written is reported
+ * early. */
+struct outputs {
+    struct output_set files;
+    FILE *json, *series;
+};
+
+static enum ar_status open_outputs(const struct drift_arguments *self, struct outputs *out,
+                                   struct ar_error *error)
 {
-    struct output_set files = {0};
-    FILE *json = self->json ? output_set_open(&files, self->json, error) : NULL;
-    FILE *series =
-        self->series && (json || !self->json) ? output_set_open(&files, self->series, error) : NULL;
-    enum ar_status status = (self->json && !json) || (self->series && !series) ? AR_IO : AR_OK;
-    if (!status && json) {
-        struct json_writer writer = {.stream = json};
+    *out = (struct outputs){.json = NULL};
+    if (self->json && !(out->json = output_set_open(&out->files, self->json, error)))
+        return AR_IO;
+    if (self->series && !(out->series = output_set_open(&out->files, self->series, error)))
+        return AR_IO;
+    return AR_OK;
+}
+
+static enum ar_status report(const struct drift_arguments *self, const struct drift_page *answer,
+                             struct outputs *outputs, struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    if (outputs->json) {
+        struct json_writer writer = {.stream = outputs->json};
         drift_json_write(&writer, answer);
     }
-    if (!status && series)
-        drift_series_write(series, answer);
-    if (!status && (!self->json || strcmp(self->json, "-") != 0))
+    if (outputs->series)
+        drift_series_write(outputs->series, answer);
+    if (!self->json || strcmp(self->json, "-") != 0)
         status = drift_page_print(stdout, answer, error);
-    if (!status)
-        status = output_set_commit(&files, error);
-    output_set_abandon(&files);
-    return status;
+    return status ? status : output_set_commit(&outputs->files, error);
 }
 
 /* The recorded card, or the device that was asked for, with its capacity. */
@@ -231,6 +252,7 @@ static enum ar_status answer(const struct drift_arguments *self, const struct tr
                              const struct learned_model *model, struct ar_error *error)
 {
     struct runs runs = {0};
+    struct outputs outputs;
     struct ar_spec base;
     struct session_device device = {0};
     struct drift_page out = {.info = info,
@@ -241,11 +263,14 @@ static enum ar_status answer(const struct drift_arguments *self, const struct tr
     enum ar_status status = find_device(self, info, &base, &device, &out.capacity_bytes, error);
     if (status)
         return status;
-    status = set_up(self, model, &device.spec, &runs, error);
+    status = open_outputs(self, &outputs, error);
+    if (!status)
+        status = set_up(self, model, &device.spec, &runs, error);
     if (!status)
         status = run_all(self, &runs, model, error);
     if (!status)
-        status = report(self, &out, error);
+        status = report(self, &out, &outputs, error);
+    output_set_abandon(&outputs.files);
     close_runs(&runs);
     session_device_end(&device);
     ar_spec_close(&base);

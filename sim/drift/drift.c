@@ -258,6 +258,7 @@ struct work {
     const struct drift_setup *setups;
     struct drift_run *out;
     size_t count, next;
+    const struct drift_watch *watch;
     pthread_mutex_t lock;
     enum ar_status status;
     struct ar_error error;
@@ -274,10 +275,10 @@ static void *work_on(void *argument)
         if (at >= work->count)
             return NULL;
         enum ar_status status = drift_run(&work->setups[at], &work->out[at], &error);
-        if (!status)
-            continue;
         pthread_mutex_lock(&work->lock);
-        if (!work->status) {
+        if (work->watch)
+            work->watch->done(work->watch->argument);
+        if (status && !work->status) {
             work->status = status;
             work->error = error;
         }
@@ -286,9 +287,9 @@ static void *work_on(void *argument)
 }
 
 enum ar_status drift_run_all(const struct drift_setup *setups, struct drift_run *out, size_t count,
-                             unsigned jobs, struct ar_error *error)
+                             unsigned jobs, const struct drift_watch *watch, struct ar_error *error)
 {
-    struct work work = {.setups = setups, .out = out, .count = count};
+    struct work work = {.setups = setups, .out = out, .count = count, .watch = watch};
     pthread_t *threads = calloc(jobs ? jobs : 1, sizeof *threads);
     unsigned made = 0;
     pthread_mutex_init(&work.lock, NULL);

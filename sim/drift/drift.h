@@ -68,9 +68,16 @@ struct drift_setup {
 enum ar_status drift_run(const struct drift_setup *setup, struct drift_run *out,
                          struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Several runs, with `jobs` workers. The first error counts. */
+/* Called after each of several runs, by one worker at a time. */
+struct drift_watch {
+    void (*done)(void *argument);
+    void *argument;
+};
+
+/* Several runs, with `jobs` workers. The first error counts. `watch`: NULL: none. */
 enum ar_status drift_run_all(const struct drift_setup *setups, struct drift_run *out, size_t count,
-                             unsigned jobs, struct ar_error *error) AR_STATUS_CHECKED;
+                             unsigned jobs, const struct drift_watch *watch,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 
 bool drift_can_skip(const struct ar_spec *policy);
 
