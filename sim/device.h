@@ -67,6 +67,7 @@ struct ar_device_counters {
     uint64_t call_ns[AR_DEVICE_CALL_COUNT]; /* their own time, without waits */
     uint64_t call_bytes[AR_DEVICE_CALL_COUNT];
     uint64_t refused;        /* calls refused for lack of memory */
+    uint64_t polls;          /* answers to `done` of the backing; of a simulated device */
     uint64_t driver_ns;      /* the sum of call_ns */
     uint64_t stall_ns;       /* further waits that the allocator causes: of the host in a free or
                                 a wait(), of a stream for another's block, for cleaning */

@@ -24,7 +24,8 @@ enum replay_frees { REPLAY_ORDERED, REPLAY_AT_ONCE, REPLAY_RECORDED };
  * time, or immediately if that has passed, so a policy that stalls is charged with the delay of
  * the events that wait for it. */
 enum replay_host { REPLAY_HOST_NONE, REPLAY_HOST_RECORDED, REPLAY_HOST_OPEN };
-enum replay_measure { REPLAY_METRICS_NONE, REPLAY_METRICS_EXACT };
+/* reserved: of the exact metrics only the peak of reserved bytes. */
+enum replay_measure { REPLAY_METRICS_NONE, REPLAY_METRICS_RESERVED, REPLAY_METRICS_EXACT };
 
 /* Why a request failed: the first of these that would have served it. */
 enum replay_cause {
@@ -66,6 +67,7 @@ struct replay_config {
     enum replay_host host;
     enum replay_measure measure;
     bool stop_on_failure;
+    bool timeless;                   /* the program's own time at each call is not charged */
     bool measure_time;               /* read the host's clock around each call; a mode of its own */
     uint64_t unit_bytes;             /* for the unusable-free index; 0: not measured */
     struct ar_host *policy_host;     /* of the policy, for metadata bytes; may be NULL */

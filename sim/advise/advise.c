@@ -26,7 +26,8 @@ struct advising {
     struct prepared
         unreleased; /* without releases by the program; trace NULL: the releases are certain */
     struct tries tries;
-    size_t done;      /* trials of all rounds */
+    struct lean timed, timeless; /* the prepared trace in fewer events */
+    size_t done;                 /* trials of all rounds */
     bool single_fits; /* a single setting of the framework fits at the capacity in question */
 };
 
@@ -229,6 +230,15 @@ static enum ar_status set_up(struct advising *self, struct ar_error *error)
         .as_limit = out->as_limit,
         .late_bytes = out->peak.late_bytes,
     };
+    status =
+        lean_make(self->prepared.trace, config->frees, config->host, false, &self->timed, error);
+    if (!status)
+        status = lean_make(self->prepared.trace, config->frees, config->host, true, &self->timeless,
+                           error);
+    if (status)
+        return status;
+    self->setup.timed = &self->timed;
+    self->setup.timeless = &self->timeless;
     if (out->capacity_bytes > props.capacity_bytes)
         self->setup.whole_bytes = (out->as_limit ? 2 : 1) * out->capacity_bytes;
     if (info->kernels || config->host != REPLAY_HOST_NONE) {
@@ -245,15 +255,29 @@ static bool is_pair(const struct candidate *candidate)
     return candidate->half[0] || candidate->half[1];
 }
 
-/* Tries a candidate at the capacity in question. No candidate is skipped, because a caller may ask
- * for any of them. */
+static enum ar_status try_alone(const struct advising *self, struct advise_row *row,
+                                struct trace_source *trace, struct ar_error *error)
+{
+    return trial_alone(&self->setup, trace, row->candidate.spec, &row->alone, error);
+}
+
+/* Tries a candidate at the capacity in question, and a single setting with all of the card. No
+ * candidate is skipped, because a caller may ask for any of them. */
 static enum ar_status try_at(void *argument, size_t number, struct trace_source *trace,
                              struct ar_error *error)
 {
     struct advising *self = argument;
     struct advise_row *row = &self->out->rows[number];
-    return trial_run(&self->setup, trace, row->candidate.spec, self->out->capacity_bytes,
-                     !is_pair(&row->candidate), &row->at, error);
+    bool single = !is_pair(&row->candidate);
+    enum ar_status status = single ? try_alone(self, row, trace, error) : AR_OK;
+    if (single && !status && row->alone.enough_bytes &&
+        row->alone.capacity_bytes == self->out->capacity_bytes) {
+        row->at = row->alone; /* the policy does not see the only difference, the total */
+        return AR_OK;
+    }
+    return status ? status
+                  : trial_run(&self->setup, trace, row->candidate.spec, self->out->capacity_bytes,
+                              single, &row->at, error);
 }
 
 /* Whether completions were recorded and are replayed, but uses by other streams were not. */
@@ -306,12 +330,6 @@ static enum ar_status check_all(struct advising *self, struct ar_error *error)
     return status;
 }
 
-static enum ar_status try_alone(const struct advising *self, struct advise_row *row,
-                                struct trace_source *trace, struct ar_error *error)
-{
-    return trial_alone(&self->setup, trace, row->candidate.spec, &row->alone, error);
-}
-
 /* Lists a row for which a capacity was found, with the slowdown there. */
 static enum ar_status list_row(const struct advising *self, struct advise_row *row,
                                struct trace_source *trace, struct ar_error *error)
@@ -358,15 +376,47 @@ static enum ar_status search_again(const struct advising *self, struct advise_ro
     return status;
 }
 
+/* An earlier single setting that makes the same decisions; NULL: none. */
+static const struct advise_row *same_as(const struct advising *self, const struct advise_row *row)
+{
+    char own[CANDIDATE_SPEC_ROOM], other[CANDIDATE_SPEC_ROOM];
+    uint64_t largest_bytes = self->timeless.largest_bytes;
+    if (is_pair(&row->candidate) || self->setup.as_limit || !self->timeless.events)
+        return NULL;
+    candidate_effect(row->candidate.spec, largest_bytes, own, sizeof own);
+    for (const struct advise_row *at = self->out->rows; at < row; at++) {
+        if (is_pair(&at->candidate))
+            continue;
+        candidate_effect(at->candidate.spec, largest_bytes, other, sizeof other);
+        if (strcmp(own, other) == 0)
+            return at;
+    }
+    return NULL;
+}
+
+/* Copies what was found for the same decisions. */
+static void search_same(struct advising *self)
+{
+    for (size_t i = 0; i < self->out->count; i++) {
+        struct advise_row *row = &self->out->rows[i];
+        const struct advise_row *same = same_as(self, row);
+        if (!same)
+            continue;
+        row->listed = same->listed;
+        row->safe_bytes = same->safe_bytes;
+        row->safe_slowdown = same->safe_slowdown;
+    }
+}
+
 static enum ar_status search_single(void *argument, size_t number, struct trace_source *trace,
                                     struct ar_error *error)
 {
     struct advising *self = argument;
     struct advise_row *row = &self->out->rows[number];
-    if (is_pair(&row->candidate))
+    if (is_pair(&row->candidate) || same_as(self, row))
         return AR_OK;
-    enum ar_status status = try_alone(self, row, trace, error);
-    if (!status && row->alone.begun && row->alone.passed)
+    enum ar_status status = AR_OK;
+    if (row->alone.begun && row->alone.passed)
         status = trial_search(&self->setup, trace, row->candidate.spec, &row->alone,
                               &row->safe_bytes, error);
     if (!status)
@@ -635,6 +685,8 @@ static enum ar_status try_all(struct advising *self, struct ar_error *error)
         status =
             trial_each(trace, config->jobs, out->count, search_single, count_done, self, error);
     if (!status)
+        search_same(self);
+    if (!status)
         status = trial_each(trace, config->jobs, out->count, search_pair, count_done, self, error);
     if (status)
         return status;
@@ -665,6 +717,8 @@ enum ar_status advise_run(const struct advise_config *config, struct advise_resu
     trace_close(self.prepared.trace);
     trace_close(self.unreleased.trace);
     tries_close(&self.tries);
+    lean_close(&self.timed);
+    lean_close(&self.timeless);
     session_device_end(&self.card);
     if (status)
         advise_result_close(result);
@@ -690,6 +744,8 @@ enum ar_status advise_predict(const struct advise_config *config, const char *po
     trace_close(self.prepared.trace);
     trace_close(self.unreleased.trace);
     tries_close(&self.tries);
+    lean_close(&self.timed);
+    lean_close(&self.timeless);
     session_device_end(&self.card);
     return status;
 }

@@ -8,8 +8,8 @@
  *    setting that a user can change, and pairs of them. Other policies are a separate group.
  * 3. Each candidate is replayed with all of the card, for its peaks, and at the capacity in
  *    question, for fit and slowdown. Then trial_safe searches for the lowest capacity above which
- *    all tried capacities pass. A pair is searched only if it passes with 1 % less memory than the
- *    better of its halves.
+ *    all tried capacities pass. These trials replay the trace in fewer events (lean.h). A pair is
+ *    searched only if it passes with 1 % less memory than the better of its halves.
  * 4. The framework's settings and the other policies are each ranked by that capacity. Candidates
  *    that take more than twice the time come last. Those that differ by no more than the
  *    uncertainty have the same rank. Within a rank the defaults are first, and what takes much

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "allocators/base/size.h"
 
 /* One setting: `pairs` go into the spec of `policy`. Settings of one group exclude each other. */
 struct setting {
@@ -426,6 +427,61 @@ void candidates_close(struct candidates *self)
     *self = (struct candidates){0};
 }
 
+/* Appends ":key=value" or ",key=value"; returns the length of the whole text. */
+static size_t append_pair(char *text, size_t text_bytes, size_t used,
+                          const struct ar_spec_pair *pair)
+{
+    bool quotes = strchr(pair->value, ',') != NULL;
+    return used + (size_t)snprintf(text + used, text_bytes - used, "%s%s%s%s%s%s",
+                                   strchr(text, ':') ? "," : ":", pair->key, pair->alone ? "" : "=",
+                                   quotes ? "'" : "", pair->value, quotes ? "'" : "");
+}
+
+/* The largest block of PyTorch's allocator: a segment for a request of that size. Rounding to a
+ * division of a power of two at most doubles it. */
+static uint64_t largest_block(const struct ar_spec *spec, uint64_t largest_bytes)
+{
+    const char *segment_mb = ar_spec_value(spec, "large_segment_size_mb");
+    uint64_t segment_bytes = segment_mb ? strtoull(segment_mb, NULL, 10) * AR_MIB : 20 * AR_MIB;
+    if (ar_spec_value(spec, "roundup_power2_divisions"))
+        largest_bytes *= 2;
+    largest_bytes = ar_size_round_up(largest_bytes, 2 * AR_MIB);
+    return largest_bytes > segment_bytes ? largest_bytes : segment_bytes;
+}
+
+/* Whether the option changes no decision of PyTorch's allocator. A fraction of 1 is no limit, and
+ * memory is collected by age only with a limit. A block below max_split_size is like any other. */
+static bool is_idle(const struct ar_spec *spec, const struct ar_spec_pair *pair,
+                    uint64_t largest_bytes)
+{
+    const char *fraction = ar_spec_value(spec, FRACTION_KEY);
+    bool limited = (fraction && strcmp(fraction, "1") != 0) || ar_spec_value(spec, "limit") ||
+                   ar_spec_value(spec, "conf");
+    if (strcmp(pair->key, FRACTION_KEY) == 0 ||
+        strcmp(pair->key, "garbage_collection_threshold") == 0)
+        return !limited;
+    return strcmp(pair->key, "max_split_size_mb") == 0 &&
+           !ar_spec_value(spec, "expandable_segments") && !ar_spec_value(spec, "conf") &&
+           strtoull(pair->value, NULL, 10) * AR_MIB > largest_block(spec, largest_bytes);
+}
+
+void candidate_effect(const char *spec, uint64_t largest_bytes, char *text, size_t text_bytes)
+{
+    struct ar_spec parsed;
+    struct ar_error ignored;
+    snprintf(text, text_bytes, "%s", strcmp(spec, "greedy") == 0 ? "bfc" : spec);
+    if (strncmp(spec, "torch:", 6) != 0 || ar_spec_parse(spec, &parsed, &ignored))
+        return;
+    const struct ar_spec_link *link = &parsed.links[parsed.link_count - 1];
+    size_t used = (size_t)snprintf(text, text_bytes, "torch");
+    for (size_t i = 0; i < link->pair_count && used < text_bytes; i++)
+        if (!is_idle(&parsed, &link->pairs[i], largest_bytes))
+            used = append_pair(text, text_bytes, used, &link->pairs[i]);
+    ar_spec_close(&parsed);
+    if (used >= text_bytes)
+        snprintf(text, text_bytes, "%s", spec);
+}
+
 enum ar_status candidates_without_limit(const char *spec, char *text, size_t text_bytes,
                                         struct ar_error *error)
 {
@@ -437,12 +493,8 @@ enum ar_status candidates_without_limit(const char *spec, char *text, size_t tex
     size_t used = (size_t)snprintf(text, text_bytes, "%s", link->name);
     for (size_t i = 0; i < link->pair_count && used < text_bytes; i++) {
         const struct ar_spec_pair *pair = &link->pairs[i];
-        bool quotes = strchr(pair->value, ',') != NULL;
-        if (strcmp(pair->key, "limit") == 0)
-            continue;
-        used += (size_t)snprintf(text + used, text_bytes - used, "%s%s%s%s%s%s",
-                                 strchr(text, ':') ? "," : ":", pair->key, pair->alone ? "" : "=",
-                                 quotes ? "'" : "", pair->value, quotes ? "'" : "");
+        if (strcmp(pair->key, "limit") != 0)
+            used = append_pair(text, text_bytes, used, pair);
     }
     ar_spec_close(&parsed);
     return used < text_bytes ? AR_OK : too_long(spec, text_bytes, error);

@@ -52,6 +52,10 @@ void candidate_setting(const struct candidate *candidate, struct torch_release r
 /* The first release of PyTorch that accepts such a text; {0, 0}: every one. */
 struct torch_release candidate_needs(const char *setting);
 
+/* Writes a policy spec without the options that change no decision in a trace without a limit whose
+ * largest request has `largest_bytes`. Specs with the same text make the same decisions. */
+void candidate_effect(const char *spec, uint64_t largest_bytes, char *text, size_t text_bytes);
+
 /* Writes a policy spec without its limit. INVALID if `text_bytes` is too small. */
 enum ar_status candidates_without_limit(const char *spec, char *text, size_t text_bytes,
                                         struct ar_error *error) AR_STATUS_CHECKED;

@@ -46,18 +46,27 @@ static bool overran(const struct trial_setup *setup, uint64_t capacity_bytes,
             trial->peak_reserved_bytes > capacity_bytes + PAGE_BYTES);
 }
 
+/* How a trial is run. */
+struct manner {
+    bool peaks;              /* also measures the peak of the policy's own reserved bytes */
+    const struct lean *lean; /* the trace; NULL: it is in the form that was recorded */
+    bool holds; /* result: of a trial without times, that its answers are those with times */
+};
+
 static enum ar_status replay(const struct trial_setup *setup, struct trace_source *trace,
-                             struct session *session, bool exact, struct trial *out,
-                             struct ar_error *error)
+                             struct session *session, const struct manner *manner,
+                             struct trial *out, struct ar_error *error)
 {
     struct replay_result result;
+    bool timeless = manner->lean && manner->lean->timeless;
     const struct replay_config config = {
         .policy = session->policy,
         .device = session->device,
         .source = trace,
         .frees = setup->frees,
-        .host = setup->host,
-        .measure = exact ? REPLAY_METRICS_EXACT : REPLAY_METRICS_NONE,
+        .host = timeless ? REPLAY_HOST_NONE : setup->host,
+        .timeless = timeless,
+        .measure = manner->peaks ? REPLAY_METRICS_RESERVED : REPLAY_METRICS_NONE,
         .stop_on_failure = true,
         .limit_bytes = session->limit_bytes,
     };
@@ -68,9 +77,11 @@ static enum ar_status replay(const struct trial_setup *setup, struct trace_sourc
         status = replay_run(&config, &result, error);
     if (status)
         return status;
-    if (setup->baseline && result.passed)
+    if (setup->baseline && result.passed && !timeless)
         baseline_report(setup->baseline, &result);
     note_metrics(&result, out);
+    if (manner->lean && !out->passed && out->event < manner->lean->count)
+        out->event = manner->lean->numbers[out->event];
     replay_result_close(&result);
     return AR_OK;
 }
@@ -104,12 +115,14 @@ static void write_spec(const struct trial_setup *setup, const char *policy, uint
 }
 
 /* Whether the policy notices the capacity only by failed calls. PyTorch's does, unless one of these
- * settings is used. */
+ * settings is used. A fraction of 1 is no limit. */
 static bool is_blind(const struct trial_setup *setup, const struct ar_spec *spec)
 {
-    static const char *const sees[] = {"expandable_segments", "per_process_memory_fraction", "conf",
-                                       "limit"};
+    static const char *const sees[] = {"expandable_segments", "conf", "limit"};
     const struct ar_spec_link *link = &spec->links[spec->link_count - 1];
+    const char *fraction = ar_spec_value(spec, "per_process_memory_fraction");
+    if (fraction && strcmp(fraction, "1") != 0)
+        return false;
     if (setup->as_limit || setup->has_outside || spec->link_count > 1 ||
         strcmp(link->name, "torch") != 0)
         return false;
@@ -137,15 +150,16 @@ static void note_enough(const struct trial_setup *setup, const struct ar_spec *s
         out->enough_bytes = out->peak_physical_bytes + session->device->counters.others_bytes;
 }
 
-enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *trace,
-                         const char *policy, uint64_t capacity_bytes, bool exact, struct trial *out,
-                         struct ar_error *error)
+static enum ar_status run(const struct trial_setup *setup, struct trace_source *trace,
+                          const char *policy, uint64_t capacity_bytes, struct manner *manner,
+                          struct trial *out, struct ar_error *error)
 {
     struct session_device device;
     struct session session;
     struct ar_spec spec;
     char text[640];
     *out = (struct trial){0};
+    manner->holds = true;
     write_spec(setup, policy, capacity_bytes, text, sizeof text);
     enum ar_status status = ar_spec_parse(text, &spec, error);
     if (status)
@@ -167,7 +181,8 @@ enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *t
         if (setup->frees == REPLAY_RECORDED && trace->info.has_split_frees && !setup->as_run)
             status = waiting_wrap(&session, trace->info.streams, error);
         if (!status)
-            status = replay(setup, trace, &session, exact, out, error);
+            status = replay(setup, trace, &session, manner, out, error);
+        manner->holds = lean_holds(session.device, session.policy);
         if (!status)
             note_enough(setup, &spec, &session, out);
         if (is_untimed(setup, trace, ops) &&
@@ -181,13 +196,36 @@ enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *t
         status = AR_OK;
     }
     ar_spec_close(&spec);
-    if (!status && overran(setup, capacity_bytes, out) && !exact)
-        return trial_run(setup, trace, policy, capacity_bytes, true, out, error);
+    if (!status && overran(setup, capacity_bytes, out) && !manner->peaks) {
+        manner->peaks = true;
+        return run(setup, trace, policy, capacity_bytes, manner, out, error);
+    }
     if (overran(setup, capacity_bytes, out)) {
         out->passed = false;
         out->cause = REPLAY_CAUSE_CAPACITY;
     }
     return status;
+}
+
+/* The same with the trace in fewer events, if `lean` is not NULL and has any. */
+static enum ar_status run_lean(const struct trial_setup *setup, struct trace_source *trace,
+                               const struct lean *lean, const char *policy, uint64_t capacity_bytes,
+                               struct manner *manner, struct trial *out, struct ar_error *error)
+{
+    struct lean_source source;
+    if (!lean || !lean->events)
+        return run(setup, trace, policy, capacity_bytes, manner, out, error);
+    manner->lean = lean;
+    lean_open(lean, &source);
+    return run(setup, &source.base, policy, capacity_bytes, manner, out, error);
+}
+
+enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *trace,
+                         const char *policy, uint64_t capacity_bytes, bool peaks, struct trial *out,
+                         struct ar_error *error)
+{
+    return run_lean(setup, trace, setup->timed, policy, capacity_bytes,
+                    &(struct manner){.peaks = peaks}, out, error);
 }
 
 enum ar_status trial_alone(const struct trial_setup *setup, struct trace_source *trace,
@@ -211,7 +249,24 @@ struct walk {
     struct trace_source *trace;
     const char *policy;
     uint64_t enough_bytes, tried_bytes; /* of the last trial that passed; 0: none, or not known */
+    bool needs_times;                   /* a trial without times did not hold */
 };
+
+/* A trial whose times are not needed. */
+static enum ar_status try_quickly(struct walk *self, uint64_t bytes, struct trial *out,
+                                  struct ar_error *error)
+{
+    const struct lean *lean = self->setup->timeless;
+    if (lean && lean->events && !self->needs_times) {
+        struct manner manner = {0};
+        enum ar_status status =
+            run_lean(self->setup, self->trace, lean, self->policy, bytes, &manner, out, error);
+        if (manner.holds)
+            return status;
+        self->needs_times = true;
+    }
+    return trial_run(self->setup, self->trace, self->policy, bytes, false, out, error);
+}
 
 static enum ar_status passes(struct walk *self, uint64_t bytes, bool *passed,
                              struct ar_error *error)
@@ -220,8 +275,7 @@ static enum ar_status passes(struct walk *self, uint64_t bytes, bool *passed,
     *passed = self->enough_bytes && bytes >= self->enough_bytes && bytes <= self->tried_bytes;
     if (*passed)
         return AR_OK;
-    enum ar_status status =
-        trial_run(self->setup, self->trace, self->policy, bytes, false, &trial, error);
+    enum ar_status status = try_quickly(self, bytes, &trial, error);
     *passed = trial.begun && trial.passed;
     if (*passed) {
         self->enough_bytes = trial.enough_bytes;
@@ -671,9 +725,12 @@ static enum ar_status sensitivity_with(const struct trial_setup *setup, struct t
                                        struct ar_error *error)
 {
     struct trial other = {0};
+    struct trial_setup as_given = *setup; /* another trace, or with another mode of frees */
+    as_given.timed = as_given.timeless = NULL;
     if (!trial->begun || trial->sensitivity)
         return AR_OK;
-    enum ar_status status = trial_run(setup, trace, policy, capacity_bytes, false, &other, error);
+    enum ar_status status =
+        trial_run(&as_given, trace, policy, capacity_bytes, false, &other, error);
     if (!status && other.begun && other.passed != trial->passed)
         trial->sensitivity = sensitivity;
     return status;

@@ -3,6 +3,7 @@
 #define SIM_ADVISE_TRIAL_H
 
 #include "sim/experiment/baseline.h"
+#include "sim/advise/lean.h"
 #include "sim/experiment/session.h"
 #include "sim/replay.h"
 
@@ -19,6 +20,9 @@ struct trial_setup {
     bool as_limit;                   /* the capacity is a limit of the policy, on a larger card */
     uint64_t late_bytes; /* the largest block whose free completed later (sensitivity_late) */
     bool has_outside;    /* the trace has memory outside of the policy */
+    /* The trace in fewer events, with times and without, for trials that do not need them. It takes
+     * the place of the trace that is given. NULL: there is none. */
+    const struct lean *timed, *timeless;
     /* Recorded completions are replayed as `run` does, without waiting_wrap. */
     bool as_run;
 };
@@ -50,10 +54,10 @@ struct trial {
     char why[200];
 };
 
-/* Runs one replay up to its first failure. Capacity 0: all of the card. `exact`: also measures the
- * peaks of the policy's own counts. The status reports bad input and faults only. */
+/* Runs one replay up to its first failure. Capacity 0: all of the card. `peaks`: also measures the
+ * peak of the policy's own reserved bytes. The status reports bad input and faults only. */
 enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *trace,
-                         const char *policy, uint64_t capacity_bytes, bool exact, struct trial *out,
+                         const char *policy, uint64_t capacity_bytes, bool peaks, struct trial *out,
                          struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Runs a replay with all of the card, for the peaks. If that is not enough, with the end of the

@@ -3,7 +3,8 @@
  * 1. Events are read in spans. Plain requests and frees are nearly all events of most traces: they
  *    have no keys, are on stream 0, are no probes, and free requested and free completed are one
  *    event. One comparison of eight bytes recognises them, and a shortcut of a few instructions
- *    serves them. The shortcut is compiled twice: without and with exact metrics. All other events,
+ *    serves them. The shortcut is compiled three times: without metrics, with the peak of
+ *    reserved bytes, and with exact metrics. All other events,
  *    and every event of a watched run, go through events.c. A run is watched if it has observers,
  *    latencies, verification or an adaptive workload, if streams must be ordered, or if the device
  *    charges the host's own time (`watched` in run.h).
@@ -87,7 +88,7 @@ INLINE void look_for_pause(struct replay *run)
 enum plain { PLAIN_DONE, PLAIN_OTHER, PLAIN_FAILED, PLAIN_BROKEN };
 
 INLINE enum plain plain_alloc(struct replay *run, const struct trace_event *event,
-                              const bool counts, enum ar_status *status)
+                              const bool counts, const bool reserved, enum ar_status *status)
 {
     uint64_t number = slot_and_keys(event), bytes = event->value;
     if (UNLIKELY(number >= run->slot_count))
@@ -110,6 +111,8 @@ INLINE enum plain plain_alloc(struct replay *run, const struct trace_event *even
     slot->state = SLOT_LIVE;
     if (counts)
         exact_served(&run->exact, &slot->block);
+    if (reserved)
+        exact_reserved(&run->exact);
     return PLAIN_DONE;
 }
 
@@ -147,6 +150,8 @@ plain_end(struct replay *run, const struct trace_event *event, enum plain what,
             slot->state = SLOT_LIVE;
             if (run->counts)
                 exact_served(&run->exact, &slot->block);
+            else
+                exact_reserved(&run->exact);
             return AR_OK;
         }
         if (status != AR_OK) {
@@ -162,14 +167,14 @@ plain_end(struct replay *run, const struct trace_event *event, enum plain what,
 /* Sets `*done` to the number of events replayed, less than `count` if the run stops early. Frees
  * are not counted one by one: they are the plain events that are not requests. */
 INLINE enum ar_status span(struct replay *run, size_t count, size_t *done, const bool counts,
-                           struct ar_error *error)
+                           const bool reserved, struct ar_error *error)
 {
     const struct trace_event *event = run->span, *end = event + count;
     uint64_t allocs_before = run->allocs, others = 0, others_allocs = 0;
     enum ar_status status = AR_OK;
     for (; event != end; event++) {
         uint64_t head = head_of(event);
-        enum plain what = head == PLAIN_ALLOC  ? plain_alloc(run, event, counts, &status)
+        enum plain what = head == PLAIN_ALLOC  ? plain_alloc(run, event, counts, reserved, &status)
                           : head == PLAIN_FREE ? plain_free(run, event, counts, &status)
                                                : PLAIN_OTHER;
         if (LIKELY(what == PLAIN_DONE))
@@ -200,13 +205,19 @@ INLINE enum ar_status span(struct replay *run, size_t count, size_t *done, const
 static enum ar_status span_lean(struct replay *run, size_t count, size_t *done,
                                 struct ar_error *error)
 {
-    return span(run, count, done, false, error);
+    return span(run, count, done, false, false, error);
+}
+
+static enum ar_status span_reserved(struct replay *run, size_t count, size_t *done,
+                                    struct ar_error *error)
+{
+    return span(run, count, done, false, true, error);
 }
 
 static enum ar_status span_exact(struct replay *run, size_t count, size_t *done,
                                  struct ar_error *error)
 {
-    return span(run, count, done, true, error);
+    return span(run, count, done, true, false, error);
 }
 
 static enum ar_status span_watched(struct replay *run, size_t count, size_t *done,
@@ -233,9 +244,10 @@ static enum ar_status all_spans(struct replay *run, struct ar_error *error)
 {
     const struct replay_config *config = run->config;
     enum ar_status (*body)(struct replay *, size_t, size_t *, struct ar_error *) =
-        run->watched  ? span_watched
-        : run->counts ? span_exact
-                      : span_lean;
+        run->watched                                 ? span_watched
+        : run->counts                                ? span_exact
+        : config->measure == REPLAY_METRICS_RESERVED ? span_reserved
+                                                     : span_lean;
     while (!run->stop) {
         size_t count, done;
         enum ar_status status = trace_next(config->source, &run->span, &count, error);
@@ -324,7 +336,8 @@ static enum ar_status begin(struct replay *run, const struct replay_config *conf
     if (status != AR_OK)
         return status;
     replay_observe_begin(run);
-    run->follow_up = run->wants_calls || run->pauses.responses || config->device->ops->requested;
+    run->follow_up = run->wants_calls || run->pauses.responses ||
+                     (config->device->ops->requested && !config->timeless);
     run->watched = replay_memory_used(run) || run->wants_rows || run->wants_samples ||
                    config->source->ops->served || run->hazards || run->latency || run->follow_up;
     run->is_exact = config->measure == REPLAY_METRICS_EXACT;

@@ -189,6 +189,8 @@ static enum ar_status ask(struct replay *run, const struct trace_event *event,
     slot->stream = event->stream;
     if (run->counts)
         exact_served(&run->exact, &slot->block);
+    else
+        exact_reserved(&run->exact);
     return placed(run, event, slot, error);
 }
 

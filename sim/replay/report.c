@@ -104,6 +104,8 @@ enum ar_status replay_report(struct replay *run, struct replay_result *result,
     report_outcome(run, result);
     report_driver(run, metrics);
     replay_pinned_report(run, metrics);
+    if (run->config->measure == REPLAY_METRICS_RESERVED)
+        metric_set(metrics, METRIC_peak_reserved_bytes, run->exact.peak_reserved_bytes);
     if (run->config->measure == REPLAY_METRICS_EXACT) {
         exact_report(&run->exact, metrics);
         metric_set_ratio(metrics, METRIC_overhead,

@@ -348,6 +348,7 @@ static struct ar_backing_ticket sim_fence(struct ar_backing *backing, uint32_t s
 static bool sim_done(struct ar_backing *backing, struct ar_backing_ticket ticket)
 {
     struct sim_device *self = sim_of_backing(backing);
+    self->base.counters.polls++;
     if (sim_clock_is_open(&self->clock, ticket))
         sim_call(self, AR_DEVICE_CALL_event, SIM_COST_event_poll, 0,
                  sim_cost_now(self, SIM_COST_event_poll, 1));

@@ -1,0 +1,169 @@
+/* Trials with a trace in fewer events: the answers are those with the whole trace. */
+#include <stdlib.h>
+
+#include "sim/advise/candidates.h"
+#include "sim/advise/trial.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny_trace.h"
+#include "workloads/formats/formats.h"
+#include "workloads/trace/trace.h"
+
+#define TAPE "workloads/data/tape_small.default.csv.gz"
+
+static struct trace_source *open_copy(const char *path)
+{
+    struct trace_source *file, *copy;
+    struct ar_error error = {""};
+    if (trace_open_recording(path, &file, &error) || trace_memory_copy(file, &copy, &error))
+        fail_msg("%s", error.text);
+    trace_close(file);
+    return copy;
+}
+
+static void make(struct trace_source *trace, enum replay_frees frees, enum replay_host host,
+                 bool timeless, struct lean *out)
+{
+    struct ar_error error = {""};
+    if (lean_make(trace, frees, host, timeless, out, &error))
+        fail_msg("%s", error.text);
+}
+
+/* The kinds of the events, as letters. */
+static const char *kinds_of(const struct lean *lean)
+{
+    static char text[64];
+    size_t i = 0;
+    for (; i < lean->count && i + 1 < sizeof text; i++)
+        text[i] = "?aprfukewscomt!"[lean->events[i].kind];
+    text[i] = '\0';
+    return text;
+}
+
+static void frees_are_joined_and_times_left_out(void **state)
+{
+    struct trace_source *trace =
+        tiny_trace("t,5 a,0,100 k,0,7 r,0 t,9 a,1,300 f,0 r,1 m,step c f,1");
+    struct lean lean;
+    make(trace, REPLAY_ORDERED, REPLAY_HOST_NONE, true, &lean);
+    assert_string_equal(kinds_of(&lean), "afafmc");
+    assert_true(lean.events[1].flags & TRACE_WHOLE);
+    assert_int_equal(lean.numbers[3], 7); /* the free request of block 1 */
+    assert_int_equal(lean.largest_bytes, 300);
+    assert_false(lean.info.has_split_frees);
+    assert_int_equal(lean.info.kernels, 0);
+    lean_close(&lean);
+    make(trace, REPLAY_ORDERED, REPLAY_HOST_NONE, false, &lean);
+    assert_string_equal(kinds_of(&lean), "akfafmc");
+    lean_close(&lean);
+    make(trace, REPLAY_ORDERED, REPLAY_HOST_RECORDED, false, &lean);
+    assert_string_equal(kinds_of(&lean), "takftafmc");
+    lean_close(&lean);
+    make(trace, REPLAY_RECORDED, REPLAY_HOST_NONE, true, &lean);
+    assert_string_equal(kinds_of(&lean), "arafrmcf");
+    assert_true(lean.info.has_split_frees);
+    lean_close(&lean);
+    trace_close(trace);
+}
+
+static void ordered_streams_have_no_such_form(void **state)
+{
+    struct trace_source *trace = tiny_trace("a,0,100,0 a,1,100,1 f,0 f,1");
+    struct lean lean;
+    make(trace, REPLAY_ORDERED, REPLAY_HOST_NONE, true, &lean);
+    assert_null(lean.events);
+    lean_close(&lean);
+    make(trace, REPLAY_AT_ONCE, REPLAY_HOST_NONE, true, &lean);
+    assert_int_equal(lean.count, 4);
+    lean_close(&lean);
+    trace_close(trace);
+}
+
+/* Every policy at its need, above it, and below it, where it fails. */
+static void answers_are_those_of_the_whole_trace(void **state)
+{
+    struct trace_source *trace = open_copy(TAPE);
+    struct ar_spec device;
+    struct ar_error error = {""};
+    struct lean timed, timeless;
+    assert_int_equal(ar_spec_parse("sim", &device, &error), AR_OK);
+    make(trace, REPLAY_ORDERED, REPLAY_HOST_NONE, false, &timed);
+    make(trace, REPLAY_ORDERED, REPLAY_HOST_NONE, true, &timeless);
+    assert_true(timeless.count < timed.count && timed.count < trace->info.events);
+    struct trial_setup whole = {.device = &device,
+                                .seed = 1,
+                                .live_peak_bytes = trace->info.peak_live_bytes,
+                                .card_bytes = UINT64_C(80) << 30};
+    struct trial_setup lean = whole;
+    lean.timed = &timed;
+    lean.timeless = &timeless;
+    const struct ar_policy_ops *ops;
+    for (size_t i = 0; (ops = registry_policy(i)); i++) {
+        uint64_t from = whole.live_peak_bytes * 5 / 4, safe[2] = {0}, at[3] = {from, 0, 0};
+        if (ops->capabilities & (AR_POLICY_UNRANKED | AR_POLICY_OFFLINE))
+            continue;
+        assert_int_equal(trial_safe(&whole, trace, ops->name, from, &safe[0], &error), AR_OK);
+        assert_int_equal(trial_safe(&lean, trace, ops->name, from, &safe[1], &error), AR_OK);
+        assert_int_equal(safe[0], safe[1]);
+        at[1] = safe[0] ? safe[0] : from / 2;
+        at[2] = whole.live_peak_bytes / 2;
+        for (int k = 0; k < 3; k++) {
+            struct trial a, b;
+            assert_int_equal(trial_run(&whole, trace, ops->name, at[k], true, &a, &error), AR_OK);
+            assert_int_equal(trial_run(&lean, trace, ops->name, at[k], true, &b, &error), AR_OK);
+            assert_int_equal(a.passed, b.passed);
+            assert_int_equal(a.event, b.event); /* that of the whole trace */
+            assert_int_equal(a.bytes, b.bytes);
+            assert_int_equal(a.cause, b.cause);
+            assert_int_equal(a.peak_reserved_bytes, b.peak_reserved_bytes);
+            assert_int_equal(a.peak_physical_bytes, b.peak_physical_bytes);
+            assert_int_equal(a.driver_calls, b.driver_calls);
+            assert_int_equal(a.retries, b.retries);
+        }
+    }
+    lean_close(&timed);
+    lean_close(&timeless);
+    ar_spec_close(&device);
+    trace_close(trace);
+}
+
+static void idle_options_have_no_effect(void **state)
+{
+    static const struct {
+        const char *spec, *effect;
+    } cases[] = {
+        {"torch", "torch"},
+        {"greedy", "bfc"},
+        {"greedy:fraction=0.9", "greedy:fraction=0.9"},
+        {"torch:garbage_collection_threshold=0.8,per_process_memory_fraction=1", "torch"},
+        {"torch:garbage_collection_threshold=0.8,per_process_memory_fraction=0.9",
+         "torch:garbage_collection_threshold=0.8,per_process_memory_fraction=0.9"},
+        {"torch:garbage_collection_threshold=0.8,limit=1GiB",
+         "torch:garbage_collection_threshold=0.8,limit=1GiB"},
+        {"torch:max_split_size_mb=101", "torch"},
+        {"torch:max_split_size_mb=100", "torch:max_split_size_mb=100"}, /* a block has that size */
+        {"torch:max_split_size_mb=101,roundup_power2_divisions='[256:1,>:8]'",
+         "torch:max_split_size_mb=101,roundup_power2_divisions='[256:1,>:8]'"},
+        {"torch:max_split_size_mb=201,roundup_power2_divisions=4",
+         "torch:roundup_power2_divisions=4"},
+        {"torch:max_split_size_mb=128,large_segment_size_mb=128",
+         "torch:max_split_size_mb=128,large_segment_size_mb=128"},
+        {"torch:expandable_segments=true,max_split_size_mb=1024",
+         "torch:expandable_segments=true,max_split_size_mb=1024"}, /* blocks merge beyond it */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[CANDIDATE_SPEC_ROOM];
+        candidate_effect(cases[i].spec, (UINT64_C(99) << 20) + 1, text, sizeof text);
+        assert_string_equal(text, cases[i].effect);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(frees_are_joined_and_times_left_out),
+        cmocka_unit_test(ordered_streams_have_no_such_form),
+        cmocka_unit_test(answers_are_those_of_the_whole_trace),
+        cmocka_unit_test(idle_options_have_no_effect),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
