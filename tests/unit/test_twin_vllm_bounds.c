@@ -143,8 +143,8 @@ static void rules_change_at_their_release(void **state)
     for (size_t i = 0; i < sizeof accounts_of / sizeof accounts_of[0]; i++)
         if (vllm_account_of(vllm(accounts_of[i].version)) != accounts_of[i].account)
             fail_msg("account of %s", accounts_of[i].version);
-    assert_false(vllm_sleep_trims(vllm("0.7.9")));
-    assert_true(vllm_sleep_trims(vllm("0.8.0")));
+    assert_false(vllm_sleep_trims(vllm("0.8.2")));
+    assert_true(vllm_sleep_trims(vllm("0.8.3")));
     assert_true(vllm_weights_sleep(vllm("0.13.9")) && vllm_weights_sleep(vllm("0.17.0")));
     assert_false(vllm_weights_sleep(vllm("0.14.0")) || vllm_weights_sleep(vllm("0.16.9")));
     assert_false(vllm_estimates_graphs(vllm("0.20.9")));

@@ -119,7 +119,7 @@ bool vllm_weights_sleep(struct vllm_version version)
 
 bool vllm_sleep_trims(struct vllm_version version)
 {
-    return at_least(version, 8, 0);
+    return at_least(version, 8, 3);
 }
 
 uint64_t vllm_graphs_estimate(const struct vllm_graphs *modes, size_t count)

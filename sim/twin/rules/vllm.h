@@ -78,8 +78,8 @@ double vllm_suggested(double available, double graphs_bytes);
 bool vllm_suggests(struct vllm_version version);
 
 /* Sleep mode. From 0.14 to 0.16 weights are loaded outside of the pool that sleeps, because of
- * `with A and B` in gpu_worker.py, load_model (vllm#32714, vllm#32947). Before 0.8 the cache of
- * PyTorch is not emptied at the end of sleep (device_allocator/cumem.py). */
+ * `with A and B` in gpu_worker.py, load_model (vllm#32714, vllm#32947). Before 0.8.3 the cache of
+ * PyTorch is not emptied at the end of sleep (vllm#15248, device_allocator/cumem.py). */
 bool vllm_weights_sleep(struct vllm_version version);
 bool vllm_sleep_trims(struct vllm_version version);
 
