@@ -13,7 +13,10 @@ series=$TEST_TMP/series.csv
 cat >"$TEST_TMP/known" <<'END'
 nccl-864 6000000000 3.488 GiB -37.6
 nemorl-223 774MiB 722.0 MiB -6.7
+nemorl-2619 47.93GiB 50.54 GiB +5.5
+nemorl-2619 43.82GiB 46.44 GiB +6.0
 skyrl-1768-sleep 6.42GiB 8.160 GiB +27.1
+vllm-15248 1.36GiB 1.256 GiB -7.7
 vllm-32714 6GiB 6.955 GiB +15.9
 vllm-45178 245840 796912 +224.2
 vllm-47654 1503657984 480.0 MiB -66.5
@@ -75,6 +78,10 @@ run twin $folder/slime-1086.ini
 check empty_cache_helps_nccl says 'megatron.empty_cache before data.use \(then it fits\)'
 run twin $folder/openrlhf-1274.ini
 check segments_are_refused says 'expandable_segments=true: is refused.*vllm-project/vllm#14189'
+run twin $folder/nemorl-223-v1.ini
+check empty_cache_before_sleep says '49[0-9]{2}\.[0-9] +vllm.empty_cache before llm.sleep 1' # 7392 - 2440 MiB
+run twin $folder/vllm-15248-before.ini
+check a_cache_of_the_sampler says '19[0-9]{2}\.[0-9] +vllm.empty_cache before llm.sleep 1' # 1.93 GiB
 run twin $folder/vllm-14189.ini
 check default_segments_release says '[67][0-9]{4}\.[0-9] +vllm.policy: expandable_segments=false'
 # A trainer by its source: the request that failed is the one that fails, and the change that was made helps.

@@ -442,13 +442,30 @@ enum ar_status engine_allocate(struct engine *self, struct ar_error *error)
 
 /* ---- CUDA graphs ---- */
 
+/* vLLM V1: the sampler's tensors, after the capture if there is one (gpu_worker.py,
+ * compile_or_warm_up_model). They stay in the cache of PyTorch. */
+static void warm_sampler(struct engine *self, bool graphed)
+{
+    if (!engine_is_vllm(self) || !self->vllm.v1)
+        return;
+    first_product(self);
+    engine_forward(self, &(struct engine_pass){.tokens = self->max_requests,
+                                               .rows = self->max_requests,
+                                               .graphed = graphed,
+                                               .sorts = true});
+}
+
 enum ar_status engine_capture(struct engine *self, struct ar_error *error)
 {
     if (!self->loaded)
         return ar_error_set(error, AR_INVALID, "%s has no weights; call load first",
                             self->base.name);
-    if (self->captured || !self->sizes.count)
+    if (self->captured)
         return AR_OK;
+    if (!self->sizes.count) {
+        warm_sampler(self, false);
+        return AR_OK;
+    }
     first_product(self);
     uint64_t before = twin_pool_state(&self->base).reserved_bytes, common = 0;
     bool open = false;
@@ -480,11 +497,7 @@ enum ar_status engine_capture(struct engine *self, struct ar_error *error)
     twin_outside(&self->base, twin_owner(&self->base, "graphs (driver)"), outside);
     uint64_t pool =
         twin_pool_state(&self->base).reserved_bytes - (common > before ? common : before);
-    if (v1) /* the sampler's tensors, after the capture */
-        engine_forward(self, &(struct engine_pass){.tokens = self->max_requests,
-                                                   .rows = self->max_requests,
-                                                   .graphed = true,
-                                                   .sorts = true});
+    warm_sampler(self, true);
     self->captured = true;
     uint64_t streams = first_streams(self);
     twin_figure(&self->base, "graphs", (double)(pool + outside + streams));
