@@ -162,6 +162,31 @@ def check_recomputation_takes_less():
     assert less < plain / 2, f"{less} of {plain}"
 
 
+def check_recomputation_chooses_the_same_experts():
+    def program(reentrant):
+        gate, experts = nn.Linear(64, 8).cuda(), [nn.Linear(64, 64).cuda() for _ in range(8)]
+
+        def mixture(x):
+            chosen = gate(x).softmax(-1).topk(2, -1)[1]
+            out = torch.zeros_like(x)
+            for number, expert in enumerate(experts):
+                token = (chosen == number).nonzero(as_tuple=True)[0]
+                out = out.index_add(0, token, expert(x[token]))
+            return out
+
+        y = torch.randn(1000, 64, device="cuda", requires_grad=True)
+        for _ in range(3):
+            y = checkpoint(mixture, y, use_reentrant=reentrant)
+        y.sum().backward()
+
+    for reentrant in (False, True):
+        sizes = [s for s in traced(lambda: program(reentrant)).sizes("nonzero") if s > 1023]  # noqa: B023
+        layers = [sizes[i : i + 8] for i in range(0, len(sizes), 8)]
+        equal(len(layers), 6)
+        equal(layers[3:], layers[2::-1])
+        assert layers[0] != layers[1], layers
+
+
 def check_sizes_that_depend_on_values():
     def program():
         routes = torch.randint(0, 4, (1000,), device="cuda")

@@ -42,3 +42,24 @@ def skip(session, func, shape, dtype, generator=None, contiguous=True):
         while count > 0:
             buffer[:count].uniform_(generator=generator)
             count -= CHUNK
+
+
+def install(current):
+    """A state of the CPU generator carries that of the tracer's own draws: a recomputation draws what the forward pass
+    drew, as on a card, such as the same experts."""
+    get, put = torch.get_rng_state, torch.set_rng_state
+
+    def get_rng_state():
+        state, session = get(), current()
+        if session is not None:
+            state._draws = session.generator.get_state()
+        return state
+
+    def set_rng_state(state):
+        put(state)
+        session, draws = current(), getattr(state, "_draws", None)
+        if session is not None and draws is not None:
+            session.generator.set_state(draws)
+
+    torch.get_rng_state = torch.random.get_rng_state = get_rng_state
+    torch.set_rng_state = torch.random.set_rng_state = set_rng_state

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import torch
 
 from . import compile as compiler
-from . import autocast, branches, card, checkpoints, distributed, ending, graphs, moves, parameters, release
+from . import autocast, branches, card, checkpoints, distributed, ending, graphs, host_random, moves, parameters, release
 from .fake import CardMode, patch_fake_tensor
 from .ledger import Ledger
 from .trace_file import TraceFile
@@ -219,6 +219,7 @@ def start(
     session = Session(path, card_name, card_bytes, sm, seed, max_steps, progress)
     if not getattr(torch, "_allocrig_patched", False):
         patch_fake_tensor()
+        host_random.install(current)
         torch._allocrig_patched = True
     _current = session
     compiler.keep_rules()

@@ -171,7 +171,7 @@ def draw(mode, func, args, fake):
     shape, generator = tuple(fake.shape), mode.session.generator
     if fake.dtype.is_floating_point:
         narrow = func in GATES and fake.shape[-1] <= GATE_COLUMNS and may_be_gate(fake)
-        if not narrow or mode.session.in_backward():
+        if not narrow or mode.session.in_backward() and not torch.is_grad_enabled():  # with it, layers run again
             return None
         with mode.session.paused():
             weight = args[-1]
