@@ -314,6 +314,12 @@ paper: all
 ## whatif: predict each recorded setting of a program from its other recordings: results/what-if.md
 whatif: all
 	@bench/suite/whatif.sh
+## dataset: the data set of workloads with cards and sums, in results/dataset (TAG=v1.0: the seeds of the test split)
+dataset: all
+	@workloads/dataset/build.py --tag '$(or $(TAG),rehearsal)'
+## leaderboard: check the submissions, make their rows on the test split, and the page: results/leaderboard
+leaderboard: all
+	@bench/leaderboard/make.sh
 ## claims: what people say about GPU memory, a row and a figure each, in results/latest/claims; fails if one does not come
 ##     out as expected (DEVICE=cuda: on a card what can be)
 claims: all
@@ -363,7 +369,7 @@ help:
 
 FORCE:
 .PHONY: all program library plugin tests fuzzers gpu-tests test test-gpu soak check mutants lint san tsan fuzz format bench draw \
-        figures paper whatif claims phases micro instructions regress history baseline harness deps install uninstall clean help FORCE
+        figures paper whatif dataset leaderboard claims phases micro instructions regress history baseline harness deps install uninstall clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

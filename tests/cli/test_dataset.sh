@@ -1,0 +1,95 @@
+#!/bin/bash
+# The data set of workloads and the benchmark: sums and seeds, checks of submissions, rows, the page.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+case $ALLOCRIG in /*) ;; *) ALLOCRIG=$PWD/$ALLOCRIG ;; esac
+export ALLOCRIG
+tmp=$TEST_TMP/dataset
+mkdir -p "$tmp"
+if ! command -v python3 >/dev/null; then
+    echo 'skip all: python3 is not installed'
+    finish
+fi
+
+# python PROGRAM WORD..: its output and errors are in $out and $err
+python() {
+    python3 "$@" >"$out" 2>"$err" </dev/null
+    status=$?
+}
+build=workloads/dataset/build.py submit=bench/leaderboard/submit.py
+
+# ---- the data set ---------------------------------------------------------------------------------
+
+python $build "$tmp/one" --class synthetic --tag first
+check the_table_has_the_sums_of_what_is_built [ "$status" = 0 -a ! -s "$err" ]
+check it_says_how_many grep -q '^50 workloads in ' "$out"
+check the_files_have_the_sums_of_the_list eval '(cd "$tmp/one" && sha256sum --quiet -c SHA256SUMS)'
+check each_has_a_card [ "$(grep -c '^### ' "$tmp/one/README.md")" = 50 ]
+python $build "$tmp/two" --class synthetic --tag second
+differ=$(diff "$tmp/one/SHA256SUMS" "$tmp/two/SHA256SUMS" | sed -n 's/^< .*synthetic.//p')
+check the_tag_draws_test_seeds_alone [ -n "$differ" -a -z "$(grep -v '_t\.trace\.zst$' <<<"$differ")" ]
+check the_tag_is_in_the_metadata grep -q '"version": "first"' "$tmp/one/.zenodo.json"
+check all_rows_are_of_a_known_kind eval '[ -z "$(awk -F"\t" '"'"'!/^#/ && NR > 2 &&
+    ($2 !~ /^(recorded|traced|synthetic)$/ || $3 !~ /^(train|test)$/ || NF != 7)'"'"' workloads/dataset/v1.tsv)" ]'
+check a_hundred_workloads [ "$(grep -vc '^#' workloads/dataset/v1.tsv)" -gt 100 ]
+check sources_are_there eval '! awk -F"\t" '"'"'$2 == "recorded" { print $5 }'"'"' workloads/dataset/v1.tsv |
+    while read -r path; do [ -f "$path" ] || echo "$path"; done | grep .'
+# Traces of mixtures of experts are too large for the tree.
+check traces_are_there eval '! awk -F"\t" '"'"'$2 == "traced" && !/^qwen_moe/ { print $1 }'"'"' workloads/dataset/v1.tsv |
+    while read -r name; do [ -f "workloads/dataset/traced/$name.trace.zst" ] || echo "$name"; done | grep .'
+
+# ---- submissions ----------------------------------------------------------------------------------
+
+# submission LINE..: a folder with these lines
+submission() {
+    rm -rf "$tmp/mine"
+    mkdir "$tmp/mine"
+    printf '%s\n' "$@" >"$tmp/mine/submission.ini"
+}
+good=('[submission]' 'name = mine' 'authors = A. Author' 'division = closed')
+submission "${good[@]}" 'policy = growth   # fixed'
+python $submit check "$tmp/mine"
+check a_good_submission [ "$status" = 0 -a "$(grep -c '^ok ' "$out")" = 6 ]
+submission "${good[@]}" 'policy = no_such'
+python $submit check "$tmp/mine"
+check an_unknown_policy eval '[ "$status" = 1 ] && grep -q "^FAILED the policy opens.*no_such" "$out"'
+
+# refused NAME WORDS: exit status 2, and one sentence with these words
+refused() {
+    check "$1" eval '[ "$status" = 2 ] && [ "$(wc -l <"$err")" = 1 ] && grep -q "'"$2"'" "$err"'
+}
+submission "${good[@]}"
+python $submit check "$tmp/mine"
+refused a_missing_key 'the key policy is missing'
+submission "${good[@]}" 'policy = torch' 'colour = red'
+python $submit check "$tmp/mine"
+refused an_unknown_key 'the key colour is not known'
+submission "${good[@]/closed/middle}" 'policy = torch'
+python $submit check "$tmp/mine"
+refused a_division 'it is closed or open'
+submission 'policy = torch'
+python $submit check "$tmp/mine"
+refused no_section 'no section headers'
+python $submit check "$tmp"
+refused no_file 'cannot be read'
+
+# ---- rows and the page ----------------------------------------------------------------------------
+
+for policy in torch vmm; do
+    python $submit run bench/leaderboard/submissions/$policy --data "$tmp/one" --class synthetic --only giant_t \
+        --only random_large_t -o "$tmp/$policy.json"
+    check "a_row_of_$policy" [ "$status" = 0 ]
+done
+python $submit page "$tmp/torch.json" "$tmp/vmm.json" -o "$tmp/page.html"
+check the_page [ "$status" = 0 ]
+check the_better_one_is_first eval 'tr -d "\n" <"$tmp/page.html" | grep -q "<td>1<td title=.vmm.>vmm.*<td>2<td title=.torch.>torch"'
+check the_page_needs_no_network eval '! grep -q "https\{0,1\}://" "$tmp/page.html"'
+python $submit page "$tmp/vmm.json" "$tmp/vmm.json" -o "$tmp/ties.html"
+check equal_policies_share_a_rank eval '[ "$(grep -o "<tr><td>1<td" "$tmp/ties.html" | wc -l)" = 2 ]'
+python $submit page "$tmp/one/SHA256SUMS" -o "$tmp/page.html"
+refused a_row_that_is_none 'is no row'
+python $submit run "$tmp/mine" --data "$tmp" --class synthetic
+refused a_bad_folder 'cannot be read\|missing\|no section'
+
+finish
