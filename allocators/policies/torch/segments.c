@@ -17,18 +17,49 @@ bool torch_grow_blocks(struct torch *self, uint32_t wanted)
                           sizeof *self->blocks);
 }
 
+/* The bucket of a pool, or the empty bucket for it. There is always an empty one. */
+static uint32_t pool_bucket_of(const struct torch *self, uint32_t id)
+{
+    uint32_t mask = 2 * self->pool_room - 1;
+    uint32_t bucket = id * 0x9e3779b1u & mask;
+    while (self->pool_buckets[bucket] && self->pools[self->pool_buckets[bucket] - 1].id != id)
+        bucket = (bucket + 1) & mask;
+    return bucket;
+}
+
+/* Room for one more pool, and at least as many empty buckets as full ones. */
+static bool grow_pools(struct torch *self)
+{
+    if (self->pool_count < self->pool_room)
+        return true;
+    uint32_t old = self->pool_room, room = old ? old * 2 : 2;
+    uint32_t *buckets = ar_host_alloc(self->host, 2 * room * sizeof *buckets);
+    struct torch_pool *grown =
+        buckets ? ar_host_grow(self->host, self->pools, old, room, sizeof *grown) : NULL;
+    if (!grown) {
+        ar_host_free(self->host, buckets, buckets ? 2 * room * sizeof *buckets : 0);
+        return false;
+    }
+    ar_host_free(self->host, self->pool_buckets, 2 * old * sizeof *buckets);
+    self->pools = grown;
+    self->pool_room = room;
+    self->pool_buckets = buckets;
+    for (uint32_t i = 0; i < self->pool_count; i++)
+        buckets[pool_bucket_of(self, grown[i].id)] = i + 1;
+    return true;
+}
+
 static uint32_t pool_of(struct torch *self, uint32_t id, bool *failed)
 {
-    for (uint32_t i = 0; i < self->pool_count; i++)
-        if (self->pools[i].id == id)
-            return i;
-    if (self->pool_count == self->pool_room &&
-        !ar_host_extend(self->host, &self->pools, &self->pool_room,
-                        self->pool_room ? self->pool_room * 2 : 2, sizeof *self->pools)) {
+    if (!grow_pools(self)) {
         *failed = true;
         return 0;
     }
+    uint32_t bucket = pool_bucket_of(self, id);
+    if (self->pool_buckets[bucket])
+        return self->pool_buckets[bucket] - 1;
     self->pools[self->pool_count] = (struct torch_pool){.id = id};
+    self->pool_buckets[bucket] = self->pool_count + 1;
     return self->pool_count++;
 }
 
@@ -257,6 +288,7 @@ void torch_blocks_close(struct torch *self)
     ar_host_free(self->host, self->arenas, self->arena_room * sizeof *self->arenas);
     ar_host_free(self->host, self->buckets, self->bucket_count * sizeof *self->buckets);
     ar_host_free(self->host, self->pools, self->pool_room * sizeof *self->pools);
+    ar_host_free(self->host, self->pool_buckets, 2 * self->pool_room * sizeof *self->pool_buckets);
     ar_host_free(self->host, self->blocks, self->block_room * sizeof *self->blocks);
     ar_spans_close(&self->spans, self->host);
 }

@@ -251,6 +251,7 @@ struct torch {
     uint32_t bucket_count;
     struct torch_pool *pools;
     uint32_t pool_count, pool_room;
+    uint32_t *pool_buckets; /* a hash table of pools by id, twice pool_room: index + 1 */
     uint32_t last_arena[2]; /* of the last large and the last small request */
     uint32_t last_stream, last_pool;
 
