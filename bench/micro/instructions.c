@@ -11,6 +11,9 @@
  *   instructions streams SPEC STREAMS
  *     1000 pairs of 12 MiB in turns on that many streams, each with 8 MiB free, while no other
  *     memory is left
+ *   instructions size SPEC live|free|streams|pools|segments COUNT
+ *     1000 pairs of 1 KiB (of 24 MiB among segments) while there are that many blocks, free blocks,
+ *     streams, pools or segments, in turns on the streams and pools
  *   instructions policies
  *     the names of the policies, and whether each is bounded
  *
@@ -278,6 +281,96 @@ static enum ar_status by_turns(const char *spec, uint32_t streams, struct ar_err
     return status;
 }
 
+/* ---- cost with size -------------------------------------------------------------------------- */
+
+/* A program that has many of one thing. */
+struct crowd {
+    uint64_t bytes;    /* of each block; `spread`: up to 16 times as many */
+    bool spread;       /* blocks of different sizes */
+    bool by_stream;    /* each block on a stream of its own */
+    bool by_pool;      /* each block in a private pool of its own */
+    unsigned frees;    /* every so many blocks are freed before the pairs; 0: none */
+    bool is_exchanged; /* a pair frees one of the blocks and allocates it again */
+};
+
+static const struct size_kind {
+    const char *name;
+    struct crowd crowd;
+} size_kinds[] = {
+    {"live", {.bytes = 256, .spread = true, .is_exchanged = true}},
+    {"free", {.bytes = 256, .spread = true, .frees = 2}},
+    {"streams", {.bytes = AR_KIB, .by_stream = true, .frees = 1}},
+    {"pools", {.bytes = AR_KIB, .by_pool = true, .frees = 1}},
+    {"segments", {.bytes = 24 * AR_MIB, .frees = 2}},
+};
+
+static struct ar_policy_request crowd_request(const struct crowd *crowd, uint64_t number,
+                                              uint64_t count)
+{
+    return (struct ar_policy_request){.bytes = crowd->bytes *
+                                               (crowd->spread ? 1 + number * 7919 % 16 : 1),
+                                      .stream = crowd->by_stream ? (uint32_t)(number % count) : 0,
+                                      .pool = crowd->by_pool ? 1 + (uint32_t)(number % count) : 0};
+}
+
+static enum ar_status crowd_make(struct ar_policy *policy, const struct crowd *crowd,
+                                 struct ar_policy_block *blocks, uint64_t count)
+{
+    enum ar_status status = AR_OK;
+    for (uint64_t i = 0; status == AR_OK && i < count; i++) {
+        struct ar_policy_request request = crowd_request(crowd, i, count);
+        status = ar_policy_alloc(policy, &request, &blocks[i]);
+    }
+    for (uint64_t i = 0; status == AR_OK && crowd->frees && i < count; i += crowd->frees)
+        status = ar_policy_free(policy, &blocks[i], crowd_request(crowd, i, count).stream);
+    return status;
+}
+
+__attribute__((noinline)) static enum ar_status measured_size(struct ar_policy *policy,
+                                                              const struct crowd *crowd,
+                                                              struct ar_policy_block *blocks,
+                                                              uint64_t count)
+{
+    enum ar_status status = AR_OK;
+    for (uint64_t i = 0; status == AR_OK && i < PAIRS; i++) {
+        uint64_t number = i * 7919 % count;
+        struct ar_policy_request request = crowd_request(crowd, number, count);
+        struct ar_policy_block own, *block = crowd->is_exchanged ? &blocks[number] : &own;
+        if (crowd->is_exchanged)
+            status = ar_policy_free(policy, block, request.stream);
+        if (status == AR_OK)
+            status = ar_policy_alloc(policy, &request, block);
+        if (status == AR_OK && !crowd->is_exchanged)
+            status = ar_policy_free(policy, block, request.stream);
+    }
+    return status;
+}
+
+static enum ar_status size(const char *spec, const char *kind, uint64_t count,
+                           struct ar_error *error)
+{
+    struct rig rig;
+    const struct size_kind *of = size_kinds, *end = of + sizeof size_kinds / sizeof *size_kinds;
+    while (of < end && strcmp(of->name, kind) != 0)
+        of++;
+    if (of == end || !count)
+        return ar_error_set(error, AR_INVALID, "no size \"%s\", or a count of 0", kind);
+    enum ar_status status = rig_open_or(&rig, spec, "sim:profile=h100,capacity=8TiB", error);
+    if (status != AR_OK)
+        return status;
+    struct ar_policy_block *blocks = calloc(count, sizeof *blocks);
+    status = blocks ? crowd_make(rig.policy, &of->crowd, blocks, count) : AR_HOST_MEMORY;
+    if (status == AR_OK)
+        status = measured_size(rig.policy, &of->crowd, blocks, count);
+    if (status != AR_OK)
+        ar_error_set(error, status, "%s with %llu %s: %s", spec, (unsigned long long)count, kind,
+                     ar_status_meaning(status));
+    printf("operations %d\n", 2 * PAIRS);
+    free(blocks);
+    rig_close(&rig);
+    return status;
+}
+
 /* ---- main ------------------------------------------------------------------------------------ */
 
 static void print_policies(void)
@@ -305,11 +398,14 @@ int main(int argc, char **argv)
             replay(argv[2], argv[3], exact ? REPLAY_METRICS_EXACT : REPLAY_METRICS_NONE, &error);
     } else if (argc == 4 && strcmp(argv[1], "pairs") == 0) {
         status = pairs(argv[2], strtoull(argv[3], NULL, 10), &error);
+    } else if (argc == 5 && strcmp(argv[1], "size") == 0) {
+        status = size(argv[2], argv[3], strtoull(argv[4], NULL, 10), &error);
     } else if (argc == 4 && strcmp(argv[1], "streams") == 0) {
         status = by_turns(argv[2], (uint32_t)strtoul(argv[3], NULL, 10), &error);
     } else {
-        fprintf(stderr,
-                "usage: instructions prepare|replay|pairs|streams|policies ...: see its source\n");
+        fprintf(
+            stderr,
+            "usage: instructions prepare|replay|pairs|size|streams|policies ...: see its source\n");
         return 2;
     }
     if (status != AR_OK)

@@ -26,6 +26,12 @@ static enum ar_status make_on(struct rig *rig, const char *device, struct ar_err
 
 enum ar_status rig_open(struct rig *rig, const char *spec, struct ar_error *error)
 {
+    return rig_open_or(rig, spec, "sim:profile=h100", error);
+}
+
+enum ar_status rig_open_or(struct rig *rig, const char *spec, const char *other,
+                           struct ar_error *error)
+{
     *rig = (struct rig){0};
     enum ar_status status = ar_spec_parse(spec, &rig->spec, error);
     if (status != AR_OK)
@@ -34,7 +40,7 @@ enum ar_status rig_open(struct rig *rig, const char *spec, struct ar_error *erro
     if (status == AR_UNSUPPORTED) {
         ar_device_close(rig->device);
         rig->device = NULL;
-        status = make_on(rig, "sim:profile=h100", error);
+        status = make_on(rig, other, error);
     }
     if (status != AR_OK)
         rig_close(rig);

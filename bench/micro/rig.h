@@ -24,6 +24,9 @@ const char *rig_spec(const struct ar_policy_ops *ops, char *text, size_t text_by
  * open. */
 enum ar_status rig_open(struct rig *rig, const char *spec,
                         struct ar_error *error) AR_STATUS_CHECKED;
+/* The same with another device than the H100 for a policy that needs virtual memory or the pool. */
+enum ar_status rig_open_or(struct rig *rig, const char *spec, const char *other,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 /* Opens only the policy, on a backing that stays the caller's. */
 enum ar_status rig_open_on(struct rig *rig, const char *spec, struct ar_backing *backing,
                            struct ar_error *error) AR_STATUS_CHECKED;
