@@ -12,7 +12,7 @@
 
 static struct trace_source *open_copy(const char *path)
 {
-    struct trace_source *file, *copy;
+    struct trace_source *file, *copy = NULL;
     struct ar_error error = {""};
     if (trace_open_recording(path, &file, &error) || trace_memory_copy(file, &copy, &error))
         fail_msg("%s", error.text);

@@ -4,9 +4,9 @@
  * of the size of the segment. PyTorch's cache of pinned memory rounds it up to a power of two
  * (ATen/core/CachingHostAllocator.h). wake_up drops the tensors; the cache keeps their blocks.
  *
- * torch_memory_saver (csrc/core.cpp, cpu_backup.h) calls cudaMallocHost for each segment, of its
- * size. Before November 2025 (up to 0.0.9) resume kept the copies until the segment was freed; from
- * then on it frees them, unless retain_cpu_backup is set (July 2026). */
+ * torch_memory_saver (csrc/core.cpp, the header cpu_backup) calls cudaMallocHost for each segment,
+ * of its size. Before November 2025 (up to 0.0.9) resume kept the copies until the segment was
+ * freed; from then on it frees them, unless retain_cpu_backup is set (July 2026). */
 #ifndef SIM_TWIN_RULES_COPIES_H
 #define SIM_TWIN_RULES_COPIES_H
 
