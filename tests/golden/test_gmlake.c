@@ -200,6 +200,31 @@ static void views_are_collected(void **state)
     close_rig(&rig);
 }
 
+/* The same while a kernel of 50 ms uses the view that was freed: it is not destroyed, which the
+ * device would refuse. */
+static void a_view_in_use_is_not_collected(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct ar_policy_stats stats;
+    open_rig(&rig, "gmlake:auto_gc=1GiB", "sim:profile=h100");
+    two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
+    struct ar_policy_block view = request(&rig, 600 * AR_MIB);
+    rig.device->ops->kernel(rig.device, 0, 50000000);
+    rig.device->ops->used(rig.device, view.address, view.granted_bytes, 0, 1);
+    release(&rig, view);
+    struct ar_policy_block a = request(&rig, 300 * AR_MIB);
+    release(&rig, request(&rig, 200 * AR_MIB));
+    release(&rig, request(&rig, 310 * AR_MIB));
+    (void)request(&rig, 602 * AR_MIB);
+    ar_policy_stats(rig.policy.policy, &stats);
+    assert_int_equal(stats.count.segments_freed, 0);
+    assert_true(rig.device->ops->now(rig.device) < 50000000);
+    assert_string_equal(rig.device->ops->problem(rig.device), "");
+    release(&rig, a);
+    close_rig(&rig);
+}
+
 /* A stitched block that another stream uses is pending until the work of that stream is done, and
  * so are its pages. */
 static void another_stream_delays_a_view(void **state)
@@ -261,6 +286,7 @@ int main(void)
         cmocka_unit_test(a_view_serves_less),
         cmocka_unit_test(level_one_asks_the_device_first),
         cmocka_unit_test(views_are_collected),
+        cmocka_unit_test(a_view_in_use_is_not_collected),
         cmocka_unit_test(another_stream_delays_a_view),
         cmocka_unit_test(trim_takes_views),
         cmocka_unit_test(sizes),
