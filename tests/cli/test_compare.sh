@@ -121,17 +121,22 @@ run compare "$tmp/both" "$tmp/old.json"
 said ends_that_contradict '^NO-DATA .*all others of .*: the results of OLD contradict each other: run [12] of 1.json and [12] of 2.json'
 
 # ---- times: only from repetitions
-mkdir "$tmp/few" "$tmp/many" "$tmp/slow"
+mkdir "$tmp/few" "$tmp/many" "$tmp/slow" "$tmp/slower"
 for i in 1 2 3 4 5 6 7 8 9; do
     sed 's/"alloc_ns_p50": [a-z0-9]*/"alloc_ns_p50": '"$((1000 + i))/" "$tmp/old.json" >"$tmp/many/$i.json"
     sed 's/"alloc_ns_p50": [a-z0-9]*/"alloc_ns_p50": '"$((1100 + i))/" "$tmp/old.json" >"$tmp/slow/$i.json"
 done
+for i in 1 2 3 4 5 6 7 8 9; do sed 's/"alloc_ns_p50": [0-9]*/"alloc_ns_p50": '"$((1040 + i))/" "$tmp/many/$i.json" >"$tmp/slower/$i.json"; done
 cp "$tmp"/slow/[1-8].json "$tmp/few"
 run compare "$tmp/many" "$tmp/slow"
 check slower_is_caught [ "$status" = 1 ]
 said slower_is_told '^WORSE 1 alloc_ns_p50 of .* with policy .*x 1\.10'
 run compare "$tmp/many" "$tmp/many"
 check the_same_times_are_no_alarm [ "$status" = 0 ]
+run compare "$tmp/many" "$tmp/slower"
+check four_percent_are_no_alarm [ "$status" = 0 ]
+run compare "$tmp/many" "$tmp/slower" --effect 3
+check unless_three_are_asked_for [ "$status" = 1 ]
 run compare "$tmp/many" "$tmp/few"
 said too_few_is_no_data '9 and 8 repetitions; each needs at least 9'
 sed -i 's/^    "host": "[^"]*",$/    "host": "elsewhere",/' "$tmp"/slow/*.json
