@@ -176,6 +176,7 @@ class Run:
         self.tests = {}
         self.kills = {}  # file: {test: times}
         self.left_out = []
+        self.files = {mutant.file: digest((root / mutant.file).read_bytes()) for mutant in mutants}
         self.end = time.monotonic() + options.seconds if options.seconds else None
         product = [(tree / name).read_bytes() for name in sorted(sources(tree))]
         self.product = digest(*product)
@@ -184,15 +185,15 @@ class Run:
         self.everything = digest(self.product, *everything)
 
     def source(self, name):
-        """The source of a test."""
+        """The source of a test, as it was built."""
         for ending in (".c", ".sh"):
-            path = self.root / "tests" / (name + ending)
+            path = self.tree / "tests" / (name + ending)
             if path.exists():
                 return digest(path.read_bytes())
         return ""
 
     def file(self, name):
-        return digest((self.root / name).read_bytes())
+        return self.files[name]
 
     def workers(self, function, items):
         """Calls it for each item in `jobs` threads; the second argument is the number of the thread."""
