@@ -240,6 +240,7 @@ static enum ar_status find_device(const struct drift_arguments *self, const stru
     if (!status)
         status = ar_device_open(&device->spec, &opened, error);
     if (status) {
+        session_device_end(device);
         ar_spec_close(base);
         return status;
     }

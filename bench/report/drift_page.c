@@ -83,7 +83,7 @@ static void print_head(FILE *stream, const struct drift_page *page)
     const struct learned_model *model = page->model;
     const struct drift_answer *first = page->answers;
     char step[32], all[32], capacity[32];
-    sentence_format(stream, 2, "%s: %zu steps are recorded%s, the first %zu are the start-up.",
+    sentence_format(stream, 2, "%s: %zu steps are recorded%s; the start-up is %zu of them.",
                     page->info->name, model->step_count,
                     model->recording.marked ? "" : ", found by the rises and falls of live bytes",
                     model->warmup);

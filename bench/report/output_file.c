@@ -180,6 +180,12 @@ FILE *output_set_open(struct output_set *self, const char *path, struct ar_error
         (void)ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to open it", path);
         return NULL;
     }
+    for (size_t i = 0; i < self->count; i++)
+        if (strcmp(path, "-") == 0 && strcmp(self->files[i].path, "-") == 0) {
+            (void)ar_error_set(error, AR_INVALID,
+                               "-: two outputs would mix in standard output; give one a file");
+            return NULL;
+        }
     if (output_open(&self->files[self->count], path, error))
         return NULL;
     return self->files[self->count++].stream;

@@ -61,6 +61,8 @@ refuses several_gpus 2 'several GPUs' drift tests/golden/data/two_gpus.trace
 refuses no_steps 2 '.--steps: .*from 1 to' drift $tape --steps 0
 refuses no_seeds 2 'from 1 to 1000' drift $tape --seeds 0
 refuses no_capacity 2 'a capacity of 0 bytes' drift $tape --capacity 0
+refuses small_capacity 2 'capacity=1 is less than one page' drift $tape --capacity 1
+refuses two_outputs 2 'two outputs would mix in standard output' drift $tape --steps 10 --json - --series -
 refuses unknown_key 2 'step.*did you mean "steps"' run -p torch -w learned:trace=$tape,step=5 -d sim
 refuses nowhere_to_write 2 'cannot be written' drift $tape --series "$tmp/no/s.csv"
 refuses no_file 2 'no.bin' drift no.bin
