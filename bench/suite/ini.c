@@ -85,9 +85,8 @@ static enum ar_status next_line(FILE *file, const struct ini_line *line, char *t
     errno = 0;
     while ((byte = getc_unlocked(file)) != EOF && byte != '\n') {
         if (byte == '\0')
-            return ar_error_set(error, AR_FORMAT,
-                                "%s:%u: holds a zero byte; a suite is a text file", line->path,
-                                line->number);
+            return ar_error_set(error, AR_FORMAT, "%s:%u: holds a zero byte; is this a text file?",
+                                line->path, line->number);
         if (length == INI_LINE_MOST)
             return ar_error_set(error, AR_FORMAT,
                                 "%s:%u: the line has more than %d bytes; is this a text file?",

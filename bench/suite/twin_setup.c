@@ -77,6 +77,15 @@ static enum ar_status take_bytes(const struct reading *self, uint64_t *bytes)
                : AR_OK;
 }
 
+/* 0 bytes would be no limit. */
+static enum ar_status take_host(const struct reading *self, uint64_t *bytes)
+{
+    enum ar_status status = take_bytes(self, bytes);
+    if (status || *bytes)
+        return status;
+    return bad(self, "write at least a byte, or leave it out for host memory without a limit");
+}
+
 static enum ar_status machine_key(const struct reading *self, struct twin_scenario *out)
 {
     static const char *const names[] = {"card", "cards", "host", "seed"};
@@ -98,7 +107,7 @@ static enum ar_status machine_key(const struct reading *self, struct twin_scenar
         return AR_OK;
     }
     if (!strcmp(name, "host"))
-        return take_bytes(self, &out->host_bytes);
+        return take_host(self, &out->host_bytes);
     if (!strcmp(name, "seed"))
         return ar_count_parse(value, &out->seed, NULL) ? bad(self, "write a number") : AR_OK;
     return unknown(self, names, 4);

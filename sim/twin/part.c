@@ -1,12 +1,14 @@
 /* What parts can do (part.h), and the list of their kinds (parts.def). */
 #include "sim/twin/part.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "allocators/base/size.h"
 #include "allocators/policy.h"
 #include "sim/twin/run.h"
 
@@ -468,6 +470,17 @@ void twin_say(struct twin_part *self, const char *format, ...)
         return;
     if (!AR_ARRAY_ADD(run->lines, run->line_count, run->line_room, line))
         twin_no_memory(run);
+}
+
+enum ar_status twin_repeats(const struct twin_call *call, uint64_t *times, struct ar_error *error)
+{
+    static const uint64_t most = 1000000;
+    if (!call->argument_count)
+        return AR_OK;
+    enum ar_status status = ar_count_parse(call->arguments[0], times, error);
+    return status || *times <= most ? status
+                                    : ar_error_set(error, AR_INVALID, "\"%s\": write 0 to %" PRIu64,
+                                                   call->arguments[0], most);
 }
 
 enum ar_status twin_refuse(struct twin_part *self, struct ar_error *error, const char *format, ...)

@@ -239,6 +239,7 @@ static void wrong_scenarios_are_refused(void **state)
         {"t.load, t.offload weights, t.train",
          "t.train: a part of what it trains is offloaded; write onload before it"},
         {"p.end, a.load", "a.load: process p has ended"},
+        {"t.train 18446744073709551615", "t.train: \"18446744073709551615\": write 0 to 1000000"},
         {"t.sleep", "t.sleep: the trainer's memory is in no region; write region = saver, or use "
                     "offload"},
     };

@@ -414,7 +414,11 @@ static void wrong_options_and_calls_have_a_sentence(void **state)
         {small, "e.update_weights", "call load first"},
         {small, "e.start, e.sleep 3", "\"3\" is no level"},
         {small, "e.start, e.sleep 1 cache", "\"cache\" is no tag"},
-        {small, "e.start, e.generate many", "generate"},
+        {small, "e.start, e.generate many", "e.generate: \"many\" is not a whole number"},
+        {small, "e.start, e.generate 1000001", "\"1000001\": write 0 to 1000000"},
+        {small, "e.sleep", "e has no weights; call load first"},
+        {small, "e.wake", "e has no weights; call load first"},
+        {small, "e.start, e.sleep, e.release, e.wake", "e has no weights; call load first"},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         struct run self = {0};

@@ -38,6 +38,8 @@ static enum ar_status buffer_create(struct twin_part *base, struct ar_error *err
     const struct values *values = base->values;
     if (!values->bytes)
         return ar_error_set(error, AR_INVALID, "it needs a size; write bytes = 64MiB");
+    if (values->bytes > ((UINT64_C(1) << 60) - 1) / values->count)
+        return ar_error_set(error, AR_INVALID, "all buffers together must be below 2^60 bytes");
     return AR_OK;
 }
 

@@ -225,6 +225,13 @@ static enum ar_status check_tags(const struct twin_call *call, size_t from, stru
     return AR_OK;
 }
 
+static enum ar_status need_loaded(const struct engine *self, struct ar_error *error)
+{
+    return self->loaded ? AR_OK
+                        : ar_error_set(error, AR_INVALID, "%s has no weights; call load first",
+                                       self->base.name);
+}
+
 /* vLLM: CuMemAllocator.sleep, which empties torch's cache at its end. Without tags everything
  * sleeps; level 1 copies what has the tag weights. SGLang: the cache is emptied first
  * (flush_cache). The figures are those of vLLM's log: "Sleep mode freed 19.51 GiB memory, 1.15 GiB
@@ -250,6 +257,9 @@ static enum ar_status engine_sleep(struct engine *self, const struct twin_call *
     if (!engine_values(self)->enable_sleep_mode)
         return twin_refuse(&self->base, error, "%s cannot sleep: enable_sleep_mode is off",
                            self->base.name);
+    status = need_loaded(self, error);
+    if (status)
+        return status;
     uint64_t before, after, total_bytes;
     twin_card(&self->base, &before, &total_bytes);
     if (!vllm)
@@ -271,6 +281,8 @@ static enum ar_status engine_wake(struct engine *self, const struct twin_call *c
                                   struct ar_error *error)
 {
     enum ar_status status = check_tags(call, 0, error);
+    if (!status)
+        status = need_loaded(self, error);
     for (size_t i = 0; status == AR_OK && (i < call->argument_count || i == 0); i++) {
         const char *tag = i < call->argument_count ? call->arguments[i] : NULL;
         twin_wake(&self->base, tag);
@@ -332,6 +344,7 @@ static enum ar_status engine_act(struct twin_part *base, const struct twin_call 
                                  struct ar_error *error)
 {
     struct engine *self = (struct engine *)base;
+    enum ar_status status;
     uint64_t requests = 256;
     switch (call->action) {
     case ACTION_START:
@@ -345,9 +358,8 @@ static enum ar_status engine_act(struct twin_part *base, const struct twin_call 
     case ACTION_CAPTURE:
         return engine_capture(self, error);
     case ACTION_GENERATE:
-        if (call->argument_count && ar_count_parse(call->arguments[0], &requests, error) != AR_OK)
-            return ar_error_prefix(error, AR_INVALID, "generate");
-        return engine_generate(self, requests, more, error);
+        status = twin_repeats(call, &requests, error);
+        return status ? status : engine_generate(self, requests, more, error);
     case ACTION_SLEEP:
         return engine_sleep(self, call, error);
     case ACTION_WAKE:

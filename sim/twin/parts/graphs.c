@@ -340,11 +340,12 @@ static enum ar_status graphs_act(struct twin_part *base, const struct twin_call 
         release_graphs(self);
         return AR_OK;
     }
-    if (call->argument_count) {
-        enum ar_status status = ar_count_parse(call->arguments[0], &steps, error);
-        if (status != AR_OK)
-            return status;
-    }
+    enum ar_status status = twin_repeats(call, &steps, error);
+    if (!status && !self->captured)
+        status = ar_error_set(error, AR_INVALID, "%s has no graphs; call capture first",
+                              self->base.name);
+    if (status)
+        return status;
     twin_step(base);
     *more = call->turn + 1 < steps;
     return AR_OK;

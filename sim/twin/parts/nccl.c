@@ -286,7 +286,7 @@ static enum ar_status nccl_act(struct twin_part *base, const struct twin_call *c
         status = use(self, call, error);
         break;
     case ACTION_CAPTURE:
-        status = ar_count_parse(call->arguments[0], &operations, error);
+        status = twin_repeats(call, &operations, error);
         self->captured += operations;
         break;
     default:

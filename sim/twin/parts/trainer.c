@@ -210,8 +210,7 @@ static enum ar_status train(struct trainer *self, const struct twin_call *call, 
     enum ar_status status = check_home(self, error);
     if (status == AR_OK && !call->turn) {
         self->steps_left = 1;
-        if (call->argument_count)
-            status = ar_count_parse(call->arguments[0], &self->steps_left, error);
+        status = twin_repeats(call, &self->steps_left, error);
     }
     /* Alone, a turn is a step. */
     if (status != AR_OK || !self->steps_left)
