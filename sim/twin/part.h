@@ -291,8 +291,8 @@ void twin_figure(struct twin_part *self, const char *name, double value);
 /* A line that the real program would log, or why it did what it did. */
 void twin_say(struct twin_part *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* The first argument of a call as the number of times that it repeats something, up to 10^6; without
- * an argument `*times` stays. */
+/* The first argument of a call as the number of times that it repeats something, up to 10^6.
+ * Without an argument `*times` stays. */
 enum ar_status twin_repeats(const struct twin_call *call, uint64_t *times,
                             struct ar_error *error) AR_STATUS_CHECKED;
 /* The real program refuses. Returns NEGATIVE, for act to return. */
