@@ -365,6 +365,8 @@ void twin_process_settle(struct twin_process *self)
         return;
     twin_process_look(self);
     enum ar_status status = replay_go(self->replay, run->error);
+    if (status != AR_OK && run->call)
+        status = ar_error_prefix(run->error, status, "%s", run->call->text);
     failed_with(run, status);
     if (status == AR_OK && replay_stopped(self->replay)) {
         run->events += self->feed.count;
