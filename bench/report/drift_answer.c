@@ -107,8 +107,8 @@ static void allow_growth(const struct learned_model *model, uint64_t steps,
 /* Over the runs that ended regularly, or if there are none, over all, each over its own last half.
  * The test takes those with as many samples as the first. `live`: of live bytes. Returns the number
  * of slopes. */
-static size_t find_slopes(const struct drift_answer *out, bool live, struct half *half,
-                          double *slopes, double *values, double *p)
+static size_t find_slopes(struct drift_answer *out, bool live, struct half *half, double *slopes,
+                          double *values, double *p)
 {
     size_t series = 0, count = 0, used = 0;
     for (size_t i = 0; i < out->run_count; i++) {
@@ -124,6 +124,7 @@ static size_t find_slopes(const struct drift_answer *out, bool live, struct half
         memcpy(values + series * count, y, count * sizeof *y);
         series++;
     }
+    out->half_samples = count;
     *p = trend_test(values, series, count);
     return used;
 }

@@ -131,6 +131,12 @@ static enum ar_status print_levels(FILE *stream, const struct drift_answer *answ
     return status;
 }
 
+/* Fewer samples have no trend that could be told from chance. */
+static bool knows_trend(const struct drift_answer *answer)
+{
+    return answer->half_samples >= 4;
+}
+
 static void print_verdict(FILE *stream, const struct drift_page *page,
                           const struct drift_answer *answer)
 {
@@ -139,9 +145,14 @@ static void print_verdict(FILE *stream, const struct drift_page *page,
     if (page->model->step_ns > 0)
         snprintf(text, sizeof text, "; %.3g MiB a day (%.3g to %.3g)", day->estimate, day->low,
                  day->high);
-    sentence_format(stream, 2, "Drift over the last half: %.3g MiB in 10^6 steps (%.3g to %.3g)%s.",
-                    million->estimate, million->low, million->high, text);
-    if (answer->has_trend)
+    if (knows_trend(answer))
+        sentence_format(stream, 2,
+                        "Drift over the last half: %.3g MiB in 10^6 steps (%.3g to %.3g)%s.",
+                        million->estimate, million->low, million->high, text);
+    if (!knows_trend(answer))
+        sentence_format(stream, 2,
+                        "Whether it levels off is not known: the runs are too short for a trend.");
+    else if (answer->has_trend)
         sentence_format(stream, 2,
                         "It does not level off: the last half has a trend (Mann-Kendall, p = "
                         "%.2g)%s.",
@@ -302,7 +313,10 @@ static void write_answer(struct json_writer *json, const struct drift_page *page
         write_interval(json, "mib_per_day", &answer->per_day);
     json_put_real(json, "live_mib_per_million_steps", answer->live_per_million);
     json_put_real(json, "trend_p", answer->p);
-    json_put_bool(json, "levels_off", !answer->has_trend);
+    if (knows_trend(answer))
+        json_put_bool(json, "levels_off", !answer->has_trend);
+    else
+        json_put_null(json, "levels_off");
     write_interval(json, "out_of_memory", &answer->failed);
     json_put_integer(json, "retries", answer->retries);
     write_runs(json, answer);

@@ -38,6 +38,7 @@ struct drift_answer {
     struct trend_interval per_million; /* MiB in 10^6 steps, over the last half */
     struct trend_interval per_day;     /* if the duration of a step is known */
     double p;                          /* of the test for a trend */
+    size_t half_samples;               /* that the test had of each run */
     bool has_trend;
     size_t failed_runs;
     struct trend_interval failed;    /* probability */

@@ -37,6 +37,11 @@ run drift phases:cycles=10,leak=2,layers=6 -p torch --steps 3000 --seeds 3 --cap
 check out_of_memory says 'Out of memory by step 3000 at 1.172 GiB: 3 of 3 runs, a probability of 1'
 check failed_step says 'The run with seed 1 ends in step [0-9]+, at a request of'
 
+# Runs of a step or two have no trend.
+run drift $tape -p torch --steps 1 --seeds 2 --json "$tmp/short.json"
+check short_runs says 'Whether it levels off is not known: the runs are too short for a trend'
+check short_runs_json grep -q '"levels_off": null' "$tmp/short.json"
+
 # A leak is the program's own, and its blocks are counted.
 run drift phases:cycles=10,leak=2,layers=6 -p torch --steps 2000 --seeds 2
 check leak says 'The program itself keeps 2\.[0-9e+]+ bytes more with each step'
