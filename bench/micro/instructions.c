@@ -335,7 +335,8 @@ __attribute__((noinline)) static enum ar_status measured_size(struct ar_policy *
     for (uint64_t i = 0; status == AR_OK && i < PAIRS; i++) {
         uint64_t number = i * 7919 % count;
         struct ar_policy_request request = crowd_request(crowd, number, count);
-        struct ar_policy_block own, *block = crowd->is_exchanged ? &blocks[number] : &own;
+        struct ar_policy_block own = {0};
+        struct ar_policy_block *block = crowd->is_exchanged ? &blocks[number] : &own;
         if (crowd->is_exchanged)
             status = ar_policy_free(policy, block, request.stream);
         if (status == AR_OK)
