@@ -6,6 +6,8 @@ set -u
 case $ALLOCRIG in /*) ;; *) ALLOCRIG=$PWD/$ALLOCRIG ;; esac
 export ALLOCRIG
 tmp=$TEST_TMP/dataset
+# What the scripts run of the program is tested under sanitizers elsewhere.
+[ "${TEST_VARIANT:-release}" = release ] || { echo 'skip all: a script, tested in the release build' && finish; }
 mkdir -p "$tmp"
 if ! command -v python3 >/dev/null; then
     echo 'skip all: python3 is not installed'

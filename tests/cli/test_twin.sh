@@ -110,7 +110,7 @@ refuses too_many_cards 2 'bad.ini:2: cards = 65: write a number of cards from 1 
 printf '[machine]\nhost = 0\n' >"$tmp/bad.ini"
 refuses no_host_memory 2 'bad.ini:2: host = 0: write at least a byte, or leave it out' twin "$tmp/bad.ini"
 bad too_large '5: buffer b: all buffers together must be below 2.60 bytes' "$part" 'bytes = 1PiB' 'count = 1024' '[schedule]' "$step"
-bad too_large_request '7: e.load: .*a request of 2.60 bytes or more' '[engine e]' 'model = custom:layers=100000,hidden=1000000000,heads=1,head=1000000000,vocabulary=1000000000' '[schedule]' 'start = e.load'
+bad too_large_request '8: e.load: .*a request of 2.60 bytes or more' '[engine e]' 'model = custom:layers=100000,hidden=1000000000,heads=1,head=1000000000,vocabulary=1000000000' '[schedule]' 'start = e.load'
 bad no_graphs '8: g.replay: g has no graphs; call capture first' '[graphs g]' 'sizes = 1' '[schedule]' 'start = g.replay'
 printf '[machine]\ncrad = sim\n' >"$tmp/bad.ini"
 refuses no_machine_key 2 'bad.ini:2: \[machine\] has no key "crad"; did you mean card' twin "$tmp/bad.ini"
