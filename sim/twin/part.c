@@ -498,3 +498,15 @@ uint64_t twin_random(struct twin_part *self)
 {
     return ar_rng_next(&self->process->rng);
 }
+
+bool twin_offer_at(const struct twin_offer *list, size_t count, size_t index,
+                   struct twin_what_if *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!list[i].applies || index--)
+            continue;
+        *out = list[i].what;
+        return true;
+    }
+    return false;
+}

@@ -64,6 +64,12 @@ struct twin_what_if {
     const char *action, *arguments, *instead;
 };
 
+/* A change that a part may offer, and whether it differs from what the part has. */
+struct twin_offer {
+    bool applies;
+    struct twin_what_if what;
+};
+
 struct twin_part_ops {
     const char *kind;    /* "[trainer NAME]" */
     const char *summary; /* one line */
@@ -100,6 +106,10 @@ struct twin_part_ops {
      * False: past the last one. */
     bool (*what_if)(const void *values, size_t index, struct twin_what_if *out);
 };
+
+/* For what_if: the change with that index among those of the list that apply. False: past them. */
+bool twin_offer_at(const struct twin_offer *list, size_t count, size_t index,
+                   struct twin_what_if *out);
 
 /* The base of every part. The engine fills it before create. */
 struct twin_part {

@@ -398,10 +398,7 @@ static bool engine_what_if(const void *of, size_t index, struct twin_what_if *ou
 {
     const struct engine_values *values = of;
     const bool vllm = values->rules == ENGINE_VLLM;
-    const struct {
-        bool applies;
-        struct twin_what_if what;
-    } list[] = {
+    const struct twin_offer list[] = {
         {vllm && values->enable_sleep_mode,
          {.text = "sleep at level 2", .action = "sleep", .arguments = "1", .instead = "2"}},
         {!values->enforce_eager && strcmp(values->cudagraph_sizes, "1 2 4 8") != 0,
@@ -415,13 +412,7 @@ static bool engine_what_if(const void *of, size_t index, struct twin_what_if *ou
         {values->kv_cache_dtype == 0,
          {.text = "keys and values in fp8", .option = "kv_cache_dtype", .value = "fp8"}},
     };
-    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
-        if (!list[i].applies || index--)
-            continue;
-        *out = list[i].what;
-        return true;
-    }
-    return false;
+    return twin_offer_at(list, sizeof list / sizeof list[0], index, out);
 }
 
 const struct twin_part_ops engine_part = {

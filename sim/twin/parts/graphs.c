@@ -361,18 +361,13 @@ static void graphs_destroy(struct twin_part *base)
 static bool graphs_what_if(const void *given, size_t index, struct twin_what_if *out)
 {
     const struct values *values = given;
-    static const struct twin_what_if changes[] = {
-        {.text = "graphs of all sizes share a pool", .option = "pool", .value = "shared"},
-        {.text = "graphs for batch sizes up to 64 only", .option = "max_num_seqs", .value = "64"},
+    const struct twin_offer list[] = {
+        {values->pool == POOL_EACH,
+         {.text = "graphs of all sizes share a pool", .option = "pool", .value = "shared"}},
+        {values->rules != BY_LIST && values->max_num_seqs > 64,
+         {.text = "graphs for batch sizes up to 64 only", .option = "max_num_seqs", .value = "64"}},
     };
-    const bool apply[] = {values->pool == POOL_EACH,
-                          values->rules != BY_LIST && values->max_num_seqs > 64};
-    for (size_t i = 0; i < 2; i++)
-        if (apply[i] && index-- == 0) {
-            *out = changes[i];
-            return true;
-        }
-    return false;
+    return twin_offer_at(list, sizeof list / sizeof list[0], index, out);
 }
 
 const struct twin_part_ops graphs_part = {

@@ -304,19 +304,15 @@ static enum ar_status nccl_act(struct twin_part *base, const struct twin_call *c
 static bool nccl_what_if(const void *given, size_t index, struct twin_what_if *out)
 {
     const struct values *values = given;
-    static const struct twin_what_if changes[] = {
-        {.text = "NCCL buffers of 1 MiB (NCCL_BUFFSIZE)",
-         .option = "buffer_bytes",
-         .value = "1MiB"},
-        {.text = "no NVLink SHARP (NCCL_NVLS_ENABLE=0)", .option = "nvls", .value = "false"},
+    const struct twin_offer list[] = {
+        {values->buffer_bytes > AR_MIB,
+         {.text = "NCCL buffers of 1 MiB (NCCL_BUFFSIZE)",
+          .option = "buffer_bytes",
+          .value = "1MiB"}},
+        {values->nvls,
+         {.text = "no NVLink SHARP (NCCL_NVLS_ENABLE=0)", .option = "nvls", .value = "false"}},
     };
-    const bool apply[] = {values->buffer_bytes > AR_MIB, values->nvls};
-    for (size_t i = 0; i < 2; i++)
-        if (apply[i] && index-- == 0) {
-            *out = changes[i];
-            return true;
-        }
-    return false;
+    return twin_offer_at(list, sizeof list / sizeof list[0], index, out);
 }
 
 const struct twin_part_ops nccl_part = {

@@ -400,10 +400,7 @@ static bool trainer_what_if(const void *of, size_t index, struct twin_what_if *o
 {
     const struct values *values = of;
     const struct sizes *sizes = &values->sizes;
-    const struct {
-        bool applies;
-        struct twin_what_if what;
-    } list[] = {
+    const struct twin_offer list[] = {
         {values->streams == STREAMS_OWN && has_streams(values->workload),
          {.text = "its streams merged into one", .option = "streams", .value = "one"}},
         {values->update_bucket_bytes > SMALL_BUCKET,
@@ -421,13 +418,7 @@ static bool trainer_what_if(const void *of, size_t index, struct twin_what_if *o
           .option = "zero",
           .value = "3"}},
     };
-    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
-        if (!list[i].applies || index--)
-            continue;
-        *out = list[i].what;
-        return true;
-    }
-    return false;
+    return twin_offer_at(list, sizeof list / sizeof list[0], index, out);
 }
 
 const struct twin_part_ops trainer_part = {
