@@ -5,33 +5,11 @@
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
+#include "tests/support/torch_rig.h"
 
 #define PAGE (20 * AR_MIB)
 
-struct pool_rig {
-    struct ar_device *device;
-    struct policy_rig policy;
-};
-
-static void open_rig(struct pool_rig *rig, const char *policy, const char *device)
-{
-    rig->device = sim_test_open(device);
-    if (policy_rig_open(&rig->policy, policy, rig->device->backing, 0))
-        fail_msg("%s: %s", policy, rig->policy.error.text);
-}
-
-static void close_rig(struct pool_rig *rig)
-{
-    struct ar_error error;
-    if (ar_policy_validate(rig->policy.policy, &error))
-        fail_msg("%s", error.text);
-    assert_int_equal(policy_rig_close(&rig->policy), 0);
-    assert_string_equal(rig->device->ops->problem(rig->device), "");
-    assert_int_equal(rig->device->counters.physical_bytes, 0);
-    ar_device_close(rig->device);
-}
-
-static enum ar_status alloc(struct pool_rig *rig, uint32_t pool, uint8_t mempool, uint64_t bytes,
+static enum ar_status alloc(struct torch_rig *rig, uint32_t pool, uint8_t mempool, uint64_t bytes,
                             struct ar_policy_block *out)
 {
     const struct ar_policy_request request = {.bytes = bytes, .pool = pool, .mempool = mempool};
@@ -42,7 +20,7 @@ static enum ar_status alloc(struct pool_rig *rig, uint32_t pool, uint8_t mempool
     return status;
 }
 
-static uint64_t reserved(const struct pool_rig *rig)
+static uint64_t reserved(const struct torch_rig *rig)
 {
     return rig->policy.policy->totals.reserved_bytes;
 }
@@ -53,7 +31,7 @@ enum { PLAIN = AR_MEMPOOL_PLAIN, OWN = AR_MEMPOOL_PLAIN | AR_MEMPOOL_ALLOCATOR }
 static void check_segments(const char *policy, uint8_t mempool, enum ar_status status,
                            uint64_t bytes)
 {
-    struct pool_rig rig;
+    struct torch_rig rig;
     struct ar_policy_block a, b, c;
     open_rig(&rig, policy, "sim");
     if (alloc(&rig, 1, mempool, 4 * AR_MIB, &a) != status)
@@ -94,7 +72,7 @@ static void releases_that_cannot_do_both(void **state)
     check_segments("torch:version=2.8,expandable_segments=true", OWN, AR_NO_MEMORY, 0);
     check_segments("torch:version=2.9,expandable_segments=true", OWN, AR_NO_MEMORY, 0);
     /* Graphs are no MemPools. */
-    struct pool_rig rig;
+    struct torch_rig rig;
     struct ar_policy_block block;
     open_rig(&rig, "torch:version=2.7,expandable_segments=true", "sim");
     assert_int_equal(alloc(&rig, 1, 0, 4 * AR_MIB, &block), AR_OK);
@@ -109,7 +87,7 @@ static void releases_that_cannot_do_both(void **state)
 /* Up to 2.6 the allocator is not called: the memory is in ranges of PyTorch. */
 static void releases_that_ignore_the_allocator(void **state)
 {
-    struct pool_rig rig;
+    struct torch_rig rig;
     struct ar_policy_block a, b;
     open_rig(&rig, "torch:version=2.6,expandable_segments=true", "sim");
     assert_int_equal(alloc(&rig, 1, OWN, 4 * AR_MIB, &a), AR_OK);
@@ -123,7 +101,7 @@ static void releases_that_ignore_the_allocator(void **state)
 static void last_resort_beside_ranges(void **state)
 {
     for (int own = 0; own < 2; own++) {
-        struct pool_rig rig;
+        struct torch_rig rig;
         struct ar_policy_block block, other;
         uint8_t mempool = (uint8_t)(AR_MEMPOOL_USE_ON_OOM | (own ? OWN : PLAIN));
         open_rig(&rig, "torch:expandable_segments=true", "sim:capacity=60MiB");
@@ -140,7 +118,7 @@ static void last_resort_beside_ranges(void **state)
  * a request in a private pool. The oldest here is of a private pool and stays. */
 static void collection_spares_pools(void **state)
 {
-    struct pool_rig rig;
+    struct torch_rig rig;
     struct ar_policy_block pool, common, block;
     open_rig(&rig, "torch:limit=100MiB,garbage_collection_threshold=0.5", "sim");
     assert_int_equal(alloc(&rig, 1, PLAIN, 30 * AR_MIB, &pool), AR_OK);
@@ -157,7 +135,7 @@ static void collection_spares_pools(void **state)
  * empty_cache, the others when their blocks are free. */
 static void pools_of_graphs_end_by_segments(void **state)
 {
-    struct pool_rig rig;
+    struct torch_rig rig;
     struct ar_policy_block live, other;
     open_rig(&rig, "torch", "sim");
     assert_int_equal(alloc(&rig, 1, 0, 12 * AR_MIB, &live), AR_OK);

@@ -5,47 +5,25 @@
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
+#include "tests/support/torch_rig.h"
 
 #define PAGE (20 * AR_MIB)
 
-struct version_rig {
-    struct ar_device *device;
-    struct policy_rig policy;
-};
-
-static void open_rig(struct version_rig *rig, const char *policy, const char *device)
-{
-    rig->device = sim_test_open(device);
-    if (policy_rig_open(&rig->policy, policy, rig->device->backing, 0))
-        fail_msg("%s: %s", policy, rig->policy.error.text);
-}
-
-static void close_rig(struct version_rig *rig)
-{
-    struct ar_error error;
-    if (ar_policy_validate(rig->policy.policy, &error))
-        fail_msg("%s", error.text);
-    assert_int_equal(policy_rig_close(&rig->policy), 0);
-    assert_string_equal(rig->device->ops->problem(rig->device), "");
-    assert_int_equal(rig->device->counters.physical_bytes, 0);
-    ar_device_close(rig->device);
-}
-
-static enum ar_status alloc_in(struct version_rig *rig, uint32_t pool, uint64_t bytes,
+static enum ar_status alloc_in(struct torch_rig *rig, uint32_t pool, uint64_t bytes,
                                struct ar_policy_block *out)
 {
     const struct ar_policy_request request = {.bytes = bytes, .pool = pool};
     return ar_policy_alloc(rig->policy.policy, &request, out);
 }
 
-static struct ar_policy_stats stats_of(const struct version_rig *rig)
+static struct ar_policy_stats stats_of(const struct torch_rig *rig)
 {
     struct ar_policy_stats stats;
     ar_policy_stats(rig->policy.policy, &stats);
     return stats;
 }
 
-static uint64_t reserved(const struct version_rig *rig)
+static uint64_t reserved(const struct torch_rig *rig)
 {
     return rig->policy.policy->totals.reserved_bytes;
 }
@@ -54,7 +32,7 @@ static uint64_t reserved(const struct version_rig *rig)
  * since 4 are below 10, and of 18. */
 static void check_private_pool(const char *policy, uint64_t bytes, bool is_range)
 {
-    struct version_rig rig;
+    struct torch_rig rig;
     struct ar_policy_block block[4];
     open_rig(&rig, policy, "sim");
     assert_int_equal(alloc_in(&rig, 1, 4 * AR_MIB, &block[0]), AR_OK);
@@ -91,7 +69,7 @@ static void private_pools_grow_from_2_5_on(void **state)
  * has: the free pages are unmapped and the request is served. Before 2.5 the program stops. */
 static void check_stop(const char *policy, enum ar_status status, uint64_t flushes)
 {
-    struct version_rig rig;
+    struct torch_rig rig;
     struct ar_policy_block block, after;
     open_rig(&rig, policy, "sim:capacity=70MiB");
     assert_int_equal(alloc_in(&rig, 0, 40 * AR_MIB, &block), AR_OK);
@@ -113,7 +91,7 @@ static void ranges_are_no_segments_from_2_5_on(void **state)
 /* 30 MiB are cached in the common pool of a card of 50, and 40 are requested. */
 static void check_retry(const char *policy, uint32_t pool, enum ar_status status)
 {
-    struct version_rig rig;
+    struct torch_rig rig;
     struct ar_policy_block block;
     open_rig(&rig, policy, "sim:capacity=50MiB");
     assert_int_equal(alloc_in(&rig, 0, 30 * AR_MIB, &block), AR_OK);
@@ -128,7 +106,7 @@ static void check_retry(const char *policy, uint32_t pool, enum ar_status status
  * request of the pool takes it. Before 2.13 only one of the common pool completes the free. */
 static void check_completion(const char *policy, bool completes)
 {
-    struct version_rig rig;
+    struct torch_rig rig;
     struct ar_policy_block block, next, common, last;
     open_rig(&rig, policy, "sim");
     assert_int_equal(alloc_in(&rig, 1, PAGE, &block), AR_OK);
@@ -182,7 +160,7 @@ static void requests_beyond_the_limit_can_be_rejected(void **state)
 /* A fraction of 1 is no limit: then old blocks are not collected either. */
 static void a_fraction_of_one_is_no_limit(void **state)
 {
-    struct version_rig rig;
+    struct torch_rig rig;
     struct ar_policy_block block;
     (void)state;
     open_rig(&rig, "torch:per_process_memory_fraction=1,garbage_collection_threshold=0.1",
@@ -198,7 +176,7 @@ static void a_fraction_of_one_is_no_limit(void **state)
  * ranges, and a larger one than a range fails. */
 static void check_reserve(const char *policy, bool one_range, enum ar_status large)
 {
-    struct version_rig rig;
+    struct torch_rig rig;
     struct ar_policy_block block[3];
     open_rig(&rig, policy, "sim:capacity=100MiB");
     assert_int_equal(alloc_in(&rig, 0, 40 * AR_MIB, &block[0]), AR_OK);

@@ -6,6 +6,7 @@
 #include "allocators/base/size.h"
 #include "sim/twin/rules/graphs.h"
 #include "sim/twin/rules/sglang.h"
+#include "tests/support/rule_rig.h"
 #include "tests/support/test.h"
 
 #define GIB     ((double)AR_GIB)
@@ -20,26 +21,6 @@ static struct sglang_version sglang(const char *text)
     if (sglang_version_read(text, &version, &error))
         fail_msg("%s", error.text);
     return version;
-}
-
-static struct llm_rank rank_of(uint64_t parallel)
-{
-    return (struct llm_rank){
-        .tensor_parallel = parallel, .pipeline_parallel = 1, .value_bytes = 2, .rope_bytes = 2};
-}
-
-static const struct llm *model(const char *name)
-{
-    const struct llm *out = llm_find(name);
-    if (!out)
-        fail_msg("no preset %s", name);
-    return out;
-}
-
-static void within(const char *what, double value, double expected, double allowed)
-{
-    if (fabs(value - expected) > allowed)
-        fail_msg("%s: %.6f, printed %.6f, allowed %.6f", what, value, expected, allowed);
 }
 
 /* QwQ-32B, whose layers are those of Qwen2.5-32B, on four A10G. */

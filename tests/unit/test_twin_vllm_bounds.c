@@ -3,6 +3,7 @@
 
 #include "allocators/base/size.h"
 #include "sim/twin/rules/vllm.h"
+#include "tests/support/rule_rig.h"
 #include "tests/support/test.h"
 
 static struct vllm_version vllm(const char *text)
@@ -12,18 +13,6 @@ static struct vllm_version vllm(const char *text)
     if (vllm_version_read(text, &version, &error))
         fail_msg("%s", error.text);
     return version;
-}
-
-static struct llm_rank rank_of(uint64_t parallel)
-{
-    return (struct llm_rank){
-        .tensor_parallel = parallel, .pipeline_parallel = 1, .value_bytes = 2, .rope_bytes = 2};
-}
-
-static void within(const char *what, double value, double expected, double allowed)
-{
-    if (fabs(value - expected) > allowed)
-        fail_msg("%s: %.6f, printed %.6f, allowed %.6f", what, value, expected, allowed);
 }
 
 /* A layer with a value for each key and value: 4 bytes a token, 64 a block. */

@@ -7,6 +7,7 @@
 #include "allocators/base/size.h"
 #include "sim/twin/rules/graphs.h"
 #include "sim/twin/rules/vllm.h"
+#include "tests/support/rule_rig.h"
 #include "tests/support/test.h"
 
 #define GIB     ((double)AR_GIB)
@@ -20,20 +21,6 @@ static struct vllm_version vllm(const char *text)
     if (vllm_version_read(text, &version, &error))
         fail_msg("%s", error.text);
     return version;
-}
-
-static struct llm_rank rank_of(uint64_t parallel)
-{
-    return (struct llm_rank){
-        .tensor_parallel = parallel, .pipeline_parallel = 1, .value_bytes = 2, .rope_bytes = 2};
-}
-
-static const struct llm *model(const char *name)
-{
-    const struct llm *out = llm_find(name);
-    if (!out)
-        fail_msg("no preset %s", name);
-    return out;
 }
 
 /* Models that are no presets. */
@@ -51,12 +38,6 @@ static const struct llm *any_model(const char *name)
         if (strcmp(others[i].name, name) == 0)
             return &others[i];
     return model(name);
-}
-
-static void within(const char *what, double value, double expected, double allowed)
-{
-    if (fabs(value - expected) > allowed)
-        fail_msg("%s: %.6f, printed %.6f, allowed %.6f", what, value, expected, allowed);
 }
 
 /* ---- weights ---- */
