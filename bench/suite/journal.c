@@ -105,9 +105,8 @@ static enum ar_status read_journal(struct journal *self, uint64_t key, journal_t
         (whole && head.key != wanted.key))
         return ar_error_set(error, AR_INVALID,
                             "%s: is the journal of another sweep or suite, of another scenario, or "
-                            "of another build of "
-                            "this program; "
-                            "remove it to begin anew, or name another with --journal",
+                            "of another build of this program; remove it to begin anew, or name "
+                            "another with --journal",
                             self->path);
     if (!whole) { /* new, or killed within its head */
         if (ftruncate(self->file, 0) != 0 || lseek(self->file, 0, SEEK_SET) != 0)
