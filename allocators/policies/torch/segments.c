@@ -51,13 +51,13 @@ static bool grow_pools(struct torch *self)
 
 static uint32_t pool_of(struct torch *self, uint32_t id, bool *failed)
 {
+    if (self->pool_room && self->pool_buckets[pool_bucket_of(self, id)])
+        return self->pool_buckets[pool_bucket_of(self, id)] - 1;
     if (!grow_pools(self)) {
         *failed = true;
         return 0;
     }
     uint32_t bucket = pool_bucket_of(self, id);
-    if (self->pool_buckets[bucket])
-        return self->pool_buckets[bucket] - 1;
     self->pools[self->pool_count] = (struct torch_pool){.id = id};
     self->pool_buckets[bucket] = self->pool_count + 1;
     return self->pool_count++;
