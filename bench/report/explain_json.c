@@ -239,6 +239,7 @@ static void put_reservations(struct json_writer *json, const struct message *mes
 
 void explain_json_message(FILE *stream, const struct message *message)
 {
+    char advice[1024];
     struct json_writer json = {.stream = stream};
     json_begin_object(&json, NULL);
     json_put_text(&json, "schema", SCHEMA);
@@ -261,7 +262,7 @@ void explain_json_message(FILE *stream, const struct message *message)
     json_put_bool(&json, "process_guessed", message->process_guessed);
     json_put_bool(&json, "host_memory", message->host);
     json_put_bool(&json, "close", message->close);
-    json_put_text(&json, "advice", message_page_advice(message));
+    json_put_text(&json, "advice", message_page_advice(message, advice, sizeof advice));
     json_end_object(&json);
     json_end_object(&json);
 }

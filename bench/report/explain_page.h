@@ -34,7 +34,7 @@ void explain_json_end(struct json_writer *json);
 void message_page_print(FILE *stream, const struct message *message, bool more);
 void explain_json_message(FILE *stream, const struct message *message);
 
-/* What to try, by cause and framework: sentences. */
-const char *message_page_advice(const struct message *message);
+/* Writes into `line` what to try, by cause, framework and platform: sentences. Returns `line`. */
+const char *message_page_advice(const struct message *message, char *line, size_t line_bytes);
 
 #endif

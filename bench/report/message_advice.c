@@ -1,5 +1,6 @@
 /* What to do about a failed request, by cause, framework and platform. A setting is named only for
  * a platform that has it. */
+#include <stdio.h>
 #include <string.h>
 
 #include "bench/report/explain_page.h"
@@ -10,6 +11,67 @@ static bool is_on(const struct message *message, const char *device)
     return strcmp(message->device, device) == 0;
 }
 
+/* What the platform calls its tools. Texts name them as {tool}, {torch}, {statistics} and
+ * {libraries}. */
+struct platform {
+    const char *device, *tool, *torch, *statistics, *libraries;
+};
+
+static const struct platform *platform_of(const struct message *message)
+{
+    static const char some[] = "NCCL, cuBLAS workspaces", nvidia[] = "nvidia-smi";
+    static const char any[] = "nvidia-smi (rocm-smi, xpu-smi)";
+    static const struct platform platforms[] = {
+        {"CUDA", nvidia, "torch.cuda", "torch.cuda.memory_summary()", some},
+        {"HIP", "rocm-smi", "torch.cuda", "torch.cuda.memory_summary()",
+         "RCCL, hipBLAS workspaces"},
+        {"XPU", "xpu-smi", "torch.xpu", "torch.xpu.memory_stats()", "oneCCL, oneDNN workspaces"},
+        {"NPU", "npu-smi info", "torch.npu", "torch.npu.memory_summary()",
+         "HCCL, workspaces of CANN"},
+        {"MLU", "cnmon", "torch.mlu", "torch.mlu.memory_summary()", "CNCL, workspaces of CNNL"},
+        {"MUSA", "mthreads-gmi", "torch.musa", "torch.musa.memory_summary()",
+         "MCCL, muBLAS workspaces"},
+        {"HPU", "hl-smi", "torch.hpu", "torch.hpu.memory_stats()", "HCCL, recipes of graphs"},
+        {"Metal", "the Activity Monitor", "torch.mps", "torch.mps.driver_allocated_memory()",
+         "other users of Metal"},
+        {"MPS", "the Activity Monitor", "torch.mps", "torch.mps.driver_allocated_memory()",
+         "other users of Metal"},
+    };
+    static const struct platform other = {"", any, "torch.cuda", "torch.cuda.memory_summary()",
+                                          some};
+    for (size_t i = 0; i < sizeof platforms / sizeof *platforms; i++)
+        if (is_on(message, platforms[i].device))
+            return &platforms[i];
+    return &other;
+}
+
+/* Writes `text` with the names of the platform in it. */
+static void name_tools(const struct message *message, const char *text, char *line, size_t bytes)
+{
+    const struct platform *platform = platform_of(message);
+    const struct {
+        const char *name, *text;
+    } names[] = {{"{tool}", platform->tool},
+                 {"{torch}", platform->torch},
+                 {"{statistics}", platform->statistics},
+                 {"{libraries}", platform->libraries}};
+    size_t used = 0;
+    while (*text && used + 1 < bytes) {
+        size_t i = 0;
+        while (i < sizeof names / sizeof *names &&
+               strncmp(text, names[i].name, strlen(names[i].name)) != 0)
+            i++;
+        if (i == sizeof names / sizeof *names) {
+            line[used++] = *text++;
+            continue;
+        }
+        int length = snprintf(line + used, bytes - used, "%s", names[i].text);
+        used = used + (size_t)length < bytes ? used + (size_t)length : bytes - 1;
+        text += strlen(names[i].name);
+    }
+    line[used] = '\0';
+}
+
 /* How to find the cause if the message does not have the figures. */
 static const char *find_out(const struct message *message)
 {
@@ -17,7 +79,7 @@ static const char *find_out(const struct message *message)
         [MESSAGE_PYTORCH] =
             "Paste all of it, or the whole log: after these words PyTorch says how much "
             "the card has, how much was free, and what it had allocated and reserved. Or print "
-            "torch.cuda.memory_summary() and torch.cuda.mem_get_info() at the failure.",
+            "{statistics} and {torch}.mem_get_info() at the failure.",
         [MESSAGE_TENSORFLOW] =
             "Paste the log with the lines before it too: there the allocator writes its "
             "statistics (Limit, InUse).",
@@ -52,12 +114,22 @@ static const char *find_out(const struct message *message)
     if (is_on(message, "TPU"))
         return "The message does not say what was free. Paste the rest of it, or print "
                "jax.local_devices()[0].memory_stats() before the failing call.";
+    if (message->framework == MESSAGE_PYTORCH && is_on(message, "XPU") &&
+        message->figures[MESSAGE_FIGURE_ALLOCATED].known)
+        return "The message of this release does not say what was free. Find out: xpu-smi, or "
+               "torch.xpu.mem_get_info() just before the request. Many devices give at most 4 GiB "
+               "to one request (max_mem_alloc_size of torch.xpu.get_device_properties).";
+    if (message->framework == MESSAGE_MLX)
+        return "MLX does not say what was free. Find out: mx.get_active_memory() and "
+               "mx.get_cache_memory() before it; mx.clear_cache() releases what is unused. "
+               "mx.device_info() has the largest buffer and the recommended working set of the "
+               "device; sysctl iogpu.wired_limit_mb raises what the system leaves to the GPU.";
     if (is_on(message, "MPS"))
         return "Print torch.mps.current_allocated_memory() and torch.mps.driver_allocated_memory() "
                "at the failure; torch.mps.empty_cache() releases what is unused.";
     return text ? text
-                : "The message has no figure of the free memory. Find out: nvidia-smi (rocm-smi, "
-                  "xpu-smi) for what is free and for other processes, just before the request.";
+                : "The message has no figure of the free memory. Find out: {tool} for what is free "
+                  "and for other processes, just before the request.";
 }
 
 #define TRY_TORCH(variable)                                                                        \
@@ -228,7 +300,7 @@ static const char *cached(const struct message *message)
            "torch.cuda.memory_summary(), or a snapshot with `allocrig advise`.";
 }
 
-const char *message_page_advice(const struct message *message)
+static const char *advice_of(const struct message *message)
 {
     switch (message->cause) {
     case MESSAGE_IMPOSSIBLE:
@@ -243,18 +315,20 @@ const char *message_page_advice(const struct message *message)
     case MESSAGE_TENANT_OR_OUTSIDE:
         return message->framework == MESSAGE_VLLM
                    ? find_out(message)
-                   : "Find out who has it: nvidia-smi (rocm-smi, xpu-smi) lists the processes of a "
-                     "card, on the host, not in the container. If it is another process, let it "
-                     "end, or use another card; if it is this one, look for libraries that "
-                     "allocate by themselves (NCCL, cuBLAS workspaces, another framework).";
+                   : "Find out who has it: {tool} lists the processes of a card, on the host, not "
+                     "in "
+                     "the container. If it is another process, let it end, or use another card; if "
+                     "it is this one, look for libraries that allocate by themselves ({libraries}, "
+                     "another framework).";
     case MESSAGE_OUTSIDE:
         return is_on(message, "MPS")
                    ? "Look for Metal memory outside of the allocator of PyTorch: compiled graphs "
                      "of "
                      "MPS, other frameworks in the process; torch.mps.empty_cache(). "
                      "PYTORCH_MPS_HIGH_WATERMARK_RATIO raises the limit (0.0: none)."
-                   : "Look for libraries that allocate by themselves: NCCL buffers, cuBLAS "
-                     "workspaces, another framework in the same process.";
+                   : "Look for libraries that allocate by themselves: {libraries}, another "
+                     "framework "
+                     "in the same process.";
     case MESSAGE_HOST:
         return host(message);
     case MESSAGE_CACHE:
@@ -264,4 +338,10 @@ const char *message_page_advice(const struct message *message)
     default:
         return enlarge(message);
     }
+}
+
+const char *message_page_advice(const struct message *message, char *line, size_t line_bytes)
+{
+    name_tools(message, advice_of(message), line, line_bytes);
+    return line;
 }

@@ -28,6 +28,8 @@ static const char *figure_name(const struct message *message, enum message_figur
     bool tpu = strcmp(message->device, "TPU") == 0;
     if (tpu && name == MESSAGE_FIGURE_UNALLOCATED)
         return "free on the chip";
+    if (message->host && name == MESSAGE_FIGURE_FREE)
+        return "free on the host";
     if (tpu && name == MESSAGE_FIGURE_ASKED && message->figures[MESSAGE_FIGURE_TOTAL].known)
         return "needed by the program";
     if (message->block_limit && name == MESSAGE_FIGURE_LARGEST)
@@ -405,7 +407,7 @@ static void print_reason(FILE *stream, const struct message *message)
 
 void message_page_print(FILE *stream, const struct message *message, bool more)
 {
-    char line[256];
+    char line[256], advice[1024];
     bool named = message->allocator[0] || message->device[0];
     bool limit = message->cause == MESSAGE_NOT_THE_ALLOCATOR && !message->card_told;
     snprintf(line, sizeof line, "%s: %s", message_cause_name(message->cause),
@@ -423,5 +425,5 @@ void message_page_print(FILE *stream, const struct message *message, bool more)
     fputc('\n', stream);
     print_missing(stream, message);
     print_remarks(stream, message, more);
-    sentence_print(stream, message_page_advice(message));
+    sentence_print(stream, message_page_advice(message, advice, sizeof advice));
 }

@@ -29,6 +29,9 @@
  * pool, and page tables. */
 #define FULL_BYTES (UINT64_C(64) << 20)
 
+/* More than any GPU has: the size itself is wrong. */
+#define ANY_CARD_BYTES (UINT64_C(1) << 42)
+
 static const struct message_figure *figure_of(const struct message *self,
                                               enum message_figure_name name)
 {
@@ -355,7 +358,7 @@ static enum message_cause judge(struct message *self)
     }
     if (!asked->known)
         return MESSAGE_UNKNOWN;
-    if (asked->bytes >= UINT64_C(1) << 60)
+    if (asked->bytes >= ANY_CARD_BYTES)
         return MESSAGE_IMPOSSIBLE;
     if (knows(self, MESSAGE_FIGURE_TOTAL) && !fits_figure(self, MESSAGE_FIGURE_TOTAL) &&
         !(self->contradictions & (1u << MESSAGE_FREE_ABOVE_TOTAL))) {

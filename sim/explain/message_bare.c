@@ -13,9 +13,9 @@ static const char how_beside[] =
     "(torch.cuda.set_per_process_memory_fraction, TensorFlow's memory limit, "
     "XLA_PYTHON_CLIENT_MEM_FRACTION, vLLM's gpu_memory_utilization).";
 const char message_how_unknown[] =
-    "The message has no other figure. Find out: nvidia-smi (rocm-smi, xpu-smi) for other processes "
-    "and for what is free just before the request, and the statistics of the program's own "
-    "allocator, if it has one.";
+    "The message has no other figure. Find out: {tool} for other processes and for what is "
+    "free just before the request, and the statistics of the program's own allocator, if it has "
+    "one.";
 static const char how_cpp[] =
     "C++ reports this for memory of the host, and RMM also for memory of the card. Find out: free "
     "-h and the limit of the container for the host, nvidia-smi for the card.";
@@ -23,9 +23,17 @@ static const char how_ollama[] =
     "Ollama's log says before it what it found free (\"inference compute\", \"gpu memory\"). Find "
     "out: ollama ps and nvidia-smi for other processes; a smaller num_ctx or num_gpu.";
 static const char how_driver[] =
-    "The driver does not print sizes. Find out: nvidia-smi (rocm-smi, xpu-smi) for other processes "
-    "and for what is free; run the program with the statistics of its framework "
-    "(torch.cuda.memory_summary(), or a recorded snapshot).";
+    "The driver does not print sizes. Find out: {tool} for other processes and for what is free; "
+    "run the program with the statistics of its framework ({statistics}, or a recorded "
+    "snapshot).";
+static const char how_metal[] =
+    "Metal does not print sizes. Find out: the log says at its beginning the recommended working "
+    "set and the size of each buffer; sysctl iogpu.wired_limit_mb raises what the system leaves to "
+    "the GPU. A smaller -c, -ub and -b, fewer layers on the GPU (-ngl), a smaller quantization.";
+static const char how_buffer[] =
+    "The lines before it say the size of the buffer and the error of the driver: paste them too. "
+    "Find out: ollama ps and {tool} for other processes; fewer layers on the GPU (-ngl, num_gpu), "
+    "a smaller context (-c, num_ctx).";
 static const char how_rmm[] =
     "RMM prints sizes from 25.04 on. Find out: wrap the resource in "
     "rmm.mr.LoggingResourceAdaptor or StatisticsResourceAdaptor, and set the initial size of a "
@@ -82,7 +90,13 @@ static const struct bare {
     {"hipoutofmemory", MESSAGE_PYTORCH, "HIP", NULL, false},
     {"xpuoutofmemory", MESSAGE_PYTORCH, "XPU", NULL, false},
     {"npuoutofmemory", MESSAGE_PYTORCH, "NPU", NULL, false},
-    {"kiogpucommandbuffercallbackerroroutofmemory", MESSAGE_GGML, "Metal", how_driver, false},
+    {"kiogpucommandbuffercallbackerroroutofmemory", MESSAGE_GGML, "Metal", how_metal, false},
+    {"unabletoallocatecuda", MESSAGE_GGML, "CUDA", how_buffer, false},
+    {"unabletoallocaterocm", MESSAGE_GGML, "HIP", how_buffer, false},
+    {"unabletoallocatevulkan", MESSAGE_GGML, "Vulkan", how_buffer, false},
+    {"unabletoallocatemetal", MESSAGE_GGML, "Metal", how_metal, false},
+    {"unabletoallocatesycl", MESSAGE_GGML, "XPU", how_buffer, false},
+    {"unabletoallocatebackendbuffer", MESSAGE_GGML, "", how_buffer, false},
     {"erroroutofdevicememory", MESSAGE_DRIVER, "Vulkan", how_driver, false},
     {"vk_error_out_of_device_memory", MESSAGE_DRIVER, "Vulkan", how_driver, false},
     {"cudahostalloc", MESSAGE_HOST_PROGRAM, "", NULL, true},

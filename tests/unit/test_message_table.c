@@ -56,6 +56,15 @@ static const struct row {
      "so far: 0 "
      "bytes)",
      MESSAGE_UNKNOWN, MESSAGE_OPEN, 20000, 0},
+    /* More than any GPU has. */
+    {"rocm_driver.cc:606] failed to allocate 127.99TiB (140729850295296 bytes) from device: "
+     "HIP_ERROR_OutOfMemory",
+     MESSAGE_IMPOSSIBLE, MESSAGE_SURE, UINT64_C(140729850295296), 0},
+    /* NCCL's asynchronous request, and the last line of llama.cpp alone. */
+    {"ncclUnhandledCudaError: Call to CUDA function failed. Last error: Failed to CUDA calloc "
+     "async 608 bytes",
+     MESSAGE_UNKNOWN, MESSAGE_OPEN, 608, 0},
+    {"error loading model: unable to allocate CUDA0 buffer", MESSAGE_UNKNOWN, MESSAGE_OPEN, 0, 0},
     /* A printed pair, the label behind the number. */
     {"GPU memory: 5021 MiB allocated, 14336 MiB reserved", MESSAGE_CACHE, MESSAGE_LIKELY, 0, 0},
     /* CatBoost prints MiB without a unit. */
