@@ -278,9 +278,10 @@ tsan:
 	@+$(SUB) VARIANT=tsan program tests
 	@tests/run.sh --match 'capacity|experiment|jobs|sweep|suite|thread' tsan
 ## mutants: change the product in one place at a time and see which tests notice: results/mutants.md (COUNT=N mutants;
-##     CHANGED=REVISION: only files that differ from it, quick tests, under 10 minutes)
+##     CHANGED=REVISION: only files that differ from it, quick tests, under 10 minutes; SEED=N, ROOMS=FOLDER,..: others)
 mutants:
-	@python3 tests/mutants/mutants.py --jobs $(JOBS) $(COUNT:%=--count %) $(CHANGED:%=--changed % --seconds 540)
+	@python3 tests/mutants/mutants.py --jobs $(JOBS) $(COUNT:%=--count %) $(CHANGED:%=--changed % --seconds 540) \
+	    $(SEED:%=--seed %) $(if $(ROOMS),--rooms '$(ROOMS)')
 ## test-gpu: what needs a card: the device and its kernels, equality with the simulated device, every byte checked (without
 ##     a card all of it is skipped, exit status 0)
 test-gpu:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Changes the product in one place at a time and looks which tests notice. Usage:
-tests/mutants/mutants.py [--root DIR] [--count N] [--changed REVISION] [--jobs N] [--seconds N] [--quick]
+tests/mutants/mutants.py [--root DIR] [--count N] [--changed REVISION] [--seed TEXT] [--rooms PREFIX,..] [--jobs N]
+    [--seconds N] [--quick] [--report]
 
 table.py makes the mutants, tree.py builds all of them into one tree, runs.py runs the test programs
 that reach a mutant, the fastest first, until one fails. A mutant that the quick tests (unit, golden,
@@ -13,7 +14,11 @@ tests; --seconds ends it after that time. .build/mutants/journal has what is don
 ended goes on, and a mutant that was killed stays killed as long as its file and the test that
 killed it are the same.
 
-Writes results/mutants.md and .csv (--changed: .build/mutants/changed.md and .csv). Exit status: 0,
+--seed and --rooms make another table, in .build/mutants-SEED with a journal of its own and without the
+mutants of named.tsv. --rooms takes only files whose paths begin so, all with the same share.
+
+Writes results/mutants.md and .csv (--changed, --seed, --rooms: changed.md and .csv, other.md and .csv in
+the folder of the journal). Exit status: 0,
 1 if a mutant lives or same_program.tsv is wrong, 2 if the run is not possible.
 """
 
@@ -106,10 +111,17 @@ def named_mutants(root, here):
     return out
 
 
+def is_other(options):
+    """Not the table of results/mutants.csv."""
+    return options.seed != table.SEED or bool(options.rooms)
+
+
 def chosen(root, options, here):
     """The mutants of this run, sorted by place."""
     changed = changed_lines(root, options.changed) if options.changed else None
     names = [name for name in sources(root) if changed is None or name in changed]
+    if options.rooms:
+        names = [name for name in names if name.startswith(tuple(options.rooms.split(",")))]
     cache = root / ".build" / "mutants" / "table"
     makes = (pathlib.Path(__file__).parent / "table.py").read_bytes()
     known = {}
@@ -131,12 +143,12 @@ def chosen(root, options, here):
 
     def order(mutant):
         if changed is not None:
-            return (mutant.line not in changed[mutant.file], mutant.rank)
-        return (False, mutant.rank / table.weight(mutant.file))
+            return (mutant.line not in changed[mutant.file], mutant.rank(options.seed))
+        return (False, mutant.rank(options.seed) / (1 if options.rooms else table.weight(mutant.file)))
 
     taken = sorted(found, key=order)[:options.count]
     names = set(names)
-    named = [m for m in named_mutants(root, here) if changed is None or m.file in names]
+    named = [] if is_other(options) else [m for m in named_mutants(root, here) if changed is None or m.file in names]
     overlapping = {m.key for m in taken for n in named
                    if m.file == n.file and m.start < n.end and n.start < m.end
                    and not (m.start <= n.start and n.end <= m.end) and not (n.start <= m.start and m.end <= n.end)}
@@ -300,6 +312,8 @@ def main():
     parser.add_argument("--root", default=".")
     parser.add_argument("--count", type=int, default=0)
     parser.add_argument("--changed")
+    parser.add_argument("--seed", default=table.SEED)
+    parser.add_argument("--rooms", default="")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
     parser.add_argument("--seconds", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="the quick tests alone")
@@ -308,7 +322,7 @@ def main():
     options.count = options.count or (60 if options.changed else 300)
     root = pathlib.Path(options.root).resolve()
     here = root / "tests" / "mutants"
-    work = root / ".build" / "mutants"
+    work = root / ".build" / (f"mutants-{options.seed}" if is_other(options) else "mutants")
     tree = work / "tree"
     start = time.monotonic()
 
@@ -338,7 +352,7 @@ def main():
     run = Run(root, work, tree, options, taken, numbers)
     if options.seconds:
         run.end = start + options.seconds
-    order = sorted(taken, key=lambda mutant: (mutant.key in second, mutant.rank))
+    order = sorted(taken, key=lambda mutant: (mutant.key in second, mutant.rank(options.seed)))
     lived = run.stage(1, "quick tests", "release", lambda test: test.quick, order)
     if not options.changed and not options.quick:
         lived = run.stage(2, "whole suite", "release", lambda test: not test.quick or test.is_random, lived)
@@ -354,7 +368,9 @@ def main():
 def report(root, work, options, taken, known, same, left_out):
     """Writes the page and the table; returns the exit status."""
     results = [page.result(mutant, known.get(mutant.key), same.get(mutant.key, "")) for mutant in taken]
-    target = work / "changed" if options.changed else root / "results" / "mutants"
+    target = work / ("changed" if options.changed else "other")
+    if not options.changed and not is_other(options):
+        target = root / "results" / "mutants"
     target.parent.mkdir(exist_ok=True)
     text = page.text(results, left_out, options)
     target.with_suffix(".md").write_text(text, encoding="utf-8")
