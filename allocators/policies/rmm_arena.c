@@ -43,9 +43,9 @@ struct superblock {
     uint64_t address, bytes;
     uint64_t free_bytes;
     uint32_t arena;
-    uint32_t used;                    /* blocks in it */
-    uint32_t before, after;           /* by address; 0: none. `after` links spare records */
-    uint32_t lent_before, lent_after; /* list of the same stream */
+    uint32_t used;          /* blocks in it */
+    uint32_t before, after; /* by address; 0: none. `after` links spare records */
+    uint32_t lent_after;    /* list of the same stream */
 };
 
 struct arena {
@@ -357,10 +357,7 @@ static void enlist(struct rmm_arena *self, uint32_t index)
 {
     struct superblock *superblock = superblock_at(self, index);
     struct arena *arena = &self->arenas[superblock->arena];
-    superblock->lent_before = 0;
     superblock->lent_after = arena->lent;
-    if (arena->lent)
-        superblock_at(self, arena->lent)->lent_before = index;
     arena->lent = index;
     arena_changed(self, superblock->arena);
 }

@@ -284,8 +284,8 @@ static enum ar_status print_reported(FILE *stream, const struct twin_page *page,
         agree += one->known && one->agrees;
     }
     fputc('\n', stream);
-    sentence_format(stream, 2, "Reported figures: %zu of %zu agree within %g %%", agree,
-                    page->reported_count, 100 * page->tolerance);
+    fprintf(stream, "Reported figures: %zu of %zu agree within %g %%\n", agree,
+            page->reported_count, 100 * page->tolerance);
     if (page->source)
         sentence_copied(stream, "  ", page->source);
     enum ar_status status = table_print(table, stream, TABLE_TEXT, error);

@@ -84,7 +84,7 @@ static void keep_call(void *argument, const struct observer_driver_call *made)
     struct run_files *self = argument;
     const struct driver_call row = {made->event, made->call,      made->bytes,
                                     made->ns,    made->waited_ns, made->refused};
-    if (self->calls.count < CALLS_MOST && call_list_add(&self->calls, &row))
+    if (self->calls.count < self->calls_most && call_list_add(&self->calls, &row))
         return;
     write_calls(self);
     calls_csv_row(self->streams[SUITE_FILE_calls], &row);
@@ -185,7 +185,7 @@ enum ar_status run_files_open(struct run_files *self, FILE *const *streams,
                               const struct suite_files *files, const struct plan *plan,
                               struct ar_error *error)
 {
-    *self = (struct run_files){.streams = streams, .hdr_of = "alloc_ns"};
+    *self = (struct run_files){.streams = streams, .hdr_of = "alloc_ns", .calls_most = CALLS_MOST};
     open_observers(self);
     if (files->hdr_of)
         self->hdr_of = files->hdr_of;

@@ -54,6 +54,7 @@ struct run_files {
     FILE *const *streams; /* by enum suite_file; NULL: not wanted */
     const char *hdr_of;
     struct call_list calls; /* not yet written */
+    size_t calls_most;      /* so many are kept */
     struct run_snapshot snapshot;
     size_t count;                      /* runs of the plan */
     struct chrome_trace *chromes;      /* of each; NULL: not wanted */

@@ -449,11 +449,9 @@ static enum ar_status search_pair(void *argument, size_t number, struct trace_so
         uint64_t half = self->out->rows[row->candidate.half[i]].safe_bytes;
         better = half && half < better ? half : better;
     }
-    if (better == UINT64_MAX)
-        return AR_OK;
     enum ar_status status = AR_OK;
     uint64_t less = ar_size_round_down(better - better / 100, 2 * AR_MIB);
-    if (less >= self->setup.live_peak_bytes)
+    if (better < UINT64_MAX && less >= self->setup.live_peak_bytes)
         status = search_from(self, row, less, trace, error);
     /* If only pairs fit, a pair is listed even if it needs only a little less. */
     if (!status && !row->listed && !self->single_fits && row->at.passed)

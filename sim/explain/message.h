@@ -114,11 +114,11 @@ enum message_contradiction {
     X(HOST_PROGRAM, "host program", "NumPy, Ollama, the kernel's out-of-memory killer")            \
     X(DRIVER, "driver", "CUDA error: out of memory, hipErrorOutOfMemory, Vulkan, OpenCL")
 
-enum message_framework {
+enum message_framework { /* 0: PyTorch */
 #define X(name, text, read) MESSAGE_##name,
-    MESSAGE_FRAMEWORKS(X)
+                         MESSAGE_FRAMEWORKS(X)
 #undef X
-        MESSAGE_FRAMEWORK_COUNT
+                             MESSAGE_FRAMEWORK_COUNT
 };
 
 /* Name, text in a report. */

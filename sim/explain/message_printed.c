@@ -151,7 +151,6 @@ bool message_read_printed(const struct message_text *text, struct message *self)
         at += strlen(label->words) - 1;
     }
     read_deepspeed(text, self);
-    self->framework = MESSAGE_PYTORCH;
     self->printed = true;
     self->count = self->taken = 1;
     return self->figures[MESSAGE_FIGURE_ALLOCATED].known &&

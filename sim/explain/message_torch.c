@@ -305,7 +305,6 @@ static void read_at(const struct message_text *text, size_t at, struct message *
     struct message_figure next;
     size_t end = find_tried(text, at + strlen(tried), &next);
     struct window window = {text, at, end < at + WINDOW_MOST ? end : at + WINDOW_MOST, self};
-    self->framework = MESSAGE_PYTORCH;
     (void)find_tried(text, at, &self->figures[MESSAGE_FIGURE_ASKED]);
     if (is_oom(text, at))
         read_device(text, at - strlen("outofmemory."), self);
@@ -378,7 +377,6 @@ static void choose(const struct message_text *text, size_t first, struct message
 bool message_read_torch(const struct message_text *text, struct message *self)
 {
     struct message_figure asked;
-    self->framework = MESSAGE_PYTORCH;
     size_t first = find_tried(text, 0, &asked);
     if (first != MESSAGE_NOWHERE) {
         choose(text, first, self);

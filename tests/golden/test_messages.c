@@ -1,8 +1,12 @@
 /* Out-of-memory messages of public threads: the cause, the confidence and the request of each.
  * messages.csv has the address of the thread and what the figures say; a confidence may be one of
- * several, separated by bars. Then the same texts as logs, quotes, JSON and HTML print them. */
+ * several, separated by bars. Then the same texts as logs, quotes, JSON and HTML print them. Last,
+ * all that is said of each, as text and as JSON: pages.csv has a hash of it, and
+ * tests/golden/data/pages has some in full. PAGES=write writes pages.csv anew. */
 #include <ctype.h>
+#include <inttypes.h>
 
+#include "bench/report/explain_page.h"
 #include "sim/explain/message.h"
 #include "tests/support/test.h"
 
@@ -139,9 +143,11 @@ static void by_codes(const char *text, char *out)
             *out++ = *text;
         else
             out += sprintf(out,
-                           ++marks % 3 == 0 ? "&#%d;"
-                           : marks % 3 == 1 ? "&#x%x;"
-                                            : "\\u%04x",
+                           ++marks % 3 == 0  ? "&#%d;"
+                           : marks % 12 == 1 ? "&#X%X;"
+                           : marks % 12 == 2 ? "\\u%04X"
+                           : marks % 3 == 1  ? "&#x%x;"
+                                             : "\\u%04x",
                            *text);
     *out = '\0';
 }
@@ -215,11 +221,64 @@ static void the_same_messages_in_logs_and_pages(void **state)
     each_message(check_wrapped);
 }
 
+/* The page and the JSON of a message; the caller frees it. */
+static char *said_of(const char *text)
+{
+    char *said = NULL;
+    size_t bytes;
+    struct message message;
+    FILE *stream = open_memstream(&said, &bytes);
+    assert_non_null(stream);
+    assert_int_equal(message_read(text, strlen(text), &message, NULL), AR_OK);
+    message_page_print(stream, &message, false);
+    explain_json_message(stream, &message);
+    fclose(stream);
+    return said;
+}
+
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static FILE *pages; /* FILE,HASH in the order of messages.csv */
+
+static void write_page(const struct row *row, const char *text)
+{
+    char *said = said_of(text);
+    fprintf(pages, "%s,%016" PRIx64 "\n", row->file, hash_of(said));
+    free(said);
+}
+
+static void check_page(const struct row *row, const char *text)
+{
+    char line[128], wanted[128], *said = said_of(text);
+    snprintf(line, sizeof line, "%s,%016" PRIx64 "\n", row->file, hash_of(said));
+    if (!fgets(wanted, sizeof wanted, pages) || strcmp(line, wanted) != 0)
+        fail_msg("%s: other words or figures than before:\n%s", row->file, said);
+    free(said);
+}
+
+static void all_that_is_said(void **state)
+{
+    (void)state;
+    const char *mode = getenv("PAGES");
+    bool writes = mode && strcmp(mode, "write") == 0;
+    pages = fopen(FOLDER "pages.csv", writes ? "w" : "r");
+    assert_non_null(pages);
+    each_message(writes ? write_page : check_page);
+    fclose(pages);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(public_messages),
         cmocka_unit_test(the_same_messages_in_logs_and_pages),
+        cmocka_unit_test(all_that_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

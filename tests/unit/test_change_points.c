@@ -119,6 +119,10 @@ static void a_clean_step_is_found_exactly(void **state)
             values[i] = (i < at ? 1000 : 1060) + (double)ar_rng_below(&rng, 20);
         assert_int_equal(find(values, 40, CHANGE_TIMED, &RULES, points), 1);
         assert_int_equal(points[0].at, at);
+        for (size_t i = 0; i < 40; i++) /* a coarse clock: equal values */
+            values[i] = i < at ? 1000 : 1060;
+        assert_int_equal(find(values, 40, CHANGE_TIMED, &RULES, points), 1);
+        assert_int_equal(points[0].at, at);
     }
 }
 

@@ -325,6 +325,16 @@ static void bad_profiles_are_refused(void **state)
     put_sample(&profile, 1, 2, 8192, 9, true);
     put_tables(&profile);
     refuses_profile(*state, &profile, "the profile is damaged or cut off");
+    /* the same at the end of a sample that is whole without it */
+    sample.count = 0;
+    profile.count = types;
+    put_number(&sample, 2, 1);
+    put_number(&sample, 2, 64);
+    put_bytes(&sample, 3, "\x08\xff", 2);
+    put_bytes(&profile, 2, sample.at, sample.count);
+    put_sample(&profile, 1, 2, 8192, 9, true);
+    put_tables(&profile);
+    refuses_profile(*state, &profile, "the profile is damaged or cut off");
 }
 
 /* Each shorter file is refused, or is a smaller profile where a field ends. */

@@ -5,6 +5,7 @@
 #include "allocators/base/size.h"
 #include "sim/explain/message.h"
 #include "sim/explain/message_account.h"
+#include "sim/explain/message_text.h"
 #include "tests/support/test.h"
 #include "tests/support/writing.h"
 
@@ -438,6 +439,21 @@ static void text_around_it_does_not_matter(void **state)
 
 #define SHORT "CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 4.00 GiB total capacity)"
 
+/* Of a character that the end of the text cuts off, the first byte stays. */
+static void a_cut_character_stays(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"x \xc2\xa0", "x \xe2\x94\x82", "x \xef\xbb\xbf"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        for (size_t bytes = 2; bytes <= strlen(texts[i]); bytes++) {
+            struct message_text text;
+            struct ar_error error;
+            assert_int_equal(message_text_open(texts[i], bytes, &text, &error), AR_OK);
+            assert_int_equal(text.count, bytes == strlen(texts[i]) ? 1 : bytes - 1);
+            message_text_close(&text);
+        }
+}
+
 /* A drive is a letter alone before the colon: advice for Windows depends on it. */
 static void paths_of_windows_are_recognised(void **state)
 {
@@ -631,6 +647,7 @@ int main(void)
         cmocka_unit_test(xla_wordings),
         cmocka_unit_test(dumps_are_read_by_their_statistics),
         cmocka_unit_test(text_around_it_does_not_matter),
+        cmocka_unit_test(a_cut_character_stays),
         cmocka_unit_test(paths_of_windows_are_recognised),
         cmocka_unit_test(words_are_found_between_marks),
         cmocka_unit_test(one_byte_decides_whose_memory_it_is),

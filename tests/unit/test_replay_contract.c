@@ -193,6 +193,34 @@ static void an_observer_sees_each_call_to_the_policy(void **state)
     rig_close(&rig);
 }
 
+static bool once_more(void *argument, const struct ar_policy_request *request)
+{
+    unsigned *times = argument;
+    (void)request;
+    return (*times)++ < 2;
+}
+
+/* A request that is tried again is a call each time. */
+static void an_observer_sees_each_try(void **state)
+{
+    struct calls calls = {0};
+    unsigned times = 0;
+    rig_open(&rig, "direct", 100, "a,0,60 a,1,60");
+    const struct observer observer = {.policy_call = note_call, .argument = &calls};
+    rig.config.observer = &observer;
+    rig.config.again = once_more;
+    rig.config.again_argument = &times;
+    rig_run(&rig);
+    assert_int_equal(calls.count, 4);
+    for (unsigned i = 0; i < calls.count; i++) {
+        assert_int_equal(calls.at[i].kind, OBSERVER_POLICY_ALLOC);
+        assert_int_equal(calls.at[i].event, i > 0);
+        assert_int_equal(calls.at[i].status, i ? AR_NO_MEMORY : AR_OK);
+        assert_int_equal(calls.has_block[i], i == 0);
+    }
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +228,7 @@ int main(void)
         cmocka_unit_test(misuse_of_the_device_does_not_pass_as_an_outcome),
         cmocka_unit_test(impossible_events_are_bad_input),
         cmocka_unit_test(an_observer_sees_each_call_to_the_policy),
+        cmocka_unit_test(an_observer_sees_each_try),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -311,6 +311,25 @@ static void memory_outside_of_the_pool_may_not_fit(void **state)
     rig_close(&rig);
 }
 
+static enum ar_status fail_outside(struct ar_device *device, uint64_t bytes)
+{
+    (void)device;
+    return bytes == 50 ? AR_IO : AR_OK;
+}
+
+/* Too little memory is an outcome; another failure of the driver ends the run with its sentence. */
+static void memory_outside_of_the_pool_may_fail(void **state)
+{
+    struct ar_error error = {""};
+    rig_open(&rig, "direct", 100, "a,0,60 o,40 o,50 a,1,1");
+    struct ar_device_ops ops = *rig.device->base.ops;
+    ops.outside = fail_outside;
+    rig.device->base.ops = &ops;
+    assert_int_equal(replay_run(&rig.config, &rig.result, &error), AR_IO);
+    assert_non_null(strstr(error.text, "event 2: policy direct: memory outside of the pool"));
+    rig_close(&rig);
+}
+
 static void a_recording_without_uses_is_replayed_in_two_modes(void **state)
 {
     enum replay_frees modes[2];
@@ -351,6 +370,7 @@ int main(void)
         cmocka_unit_test(work_that_cannot_be_launched),
         cmocka_unit_test(operands_lie_where_the_policy_put_them),
         cmocka_unit_test(memory_outside_of_the_pool_may_not_fit),
+        cmocka_unit_test(memory_outside_of_the_pool_may_fail),
         cmocka_unit_test(a_recording_without_uses_is_replayed_in_two_modes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -138,6 +138,38 @@ static void many_fences_that_nobody_polls(void **state)
     ar_device_close(device);
 }
 
+/* Of 4,096 fences that are past the older half is joined, and a poll of one of them shows that the
+ * work up to the last of them is done. It does not show it of the other half. */
+static void a_poll_of_an_old_fence_is_not_one_of_a_new_one(void **state)
+{
+    enum { COUNT = 4096 };
+    static const struct {
+        int freed_at;
+        uint64_t races;
+    } cases[] = {{COUNT / 2 - 1, 1}, {COUNT / 2, 1}, {COUNT - 1, 1}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct ar_device *device = sim_test_open("sim");
+        struct ar_backing_ticket tickets[COUNT];
+        uint64_t address = sim_test_alloc(device, 4 * AR_MIB);
+        device->ops->handed_out(device, address, AR_MIB, A, false, 1);
+        for (int i = 0; i < COUNT; i++) {
+            device->ops->kernel(device, A, 10);
+            if (i == cases[k].freed_at)
+                device->ops->used(device, address, AR_MIB, A, 2);
+            tickets[i] = ar_backing_fence(device->backing, A);
+        }
+        device->ops->advance(device, 1000000);
+        device->ops->kernel(device, A, 10);
+        (void)ar_backing_fence(device->backing, A);
+        assert_true(ar_backing_done(device->backing, tickets[0]));
+        device->ops->handed_out(device, address, AR_MIB, B, false, 3);
+        assert_int_equal(device->counters.races, cases[k].races);
+        assert_true(ar_backing_done(device->backing, tickets[COUNT - 1]));
+        device->ops->handed_out(device, address, AR_MIB, A, false, 4);
+        ar_device_close(device);
+    }
+}
+
 /* A block that A freed under work of 1000 ns goes to B. */
 static struct ar_device *free_requested_by_a(uint64_t *address)
 {
@@ -470,6 +502,7 @@ int main(void)
         cmocka_unit_test(waits_for_many_streams_are_those_for_each),
         cmocka_unit_test(fences_are_polled_and_waited_for),
         cmocka_unit_test(many_fences_that_nobody_polls),
+        cmocka_unit_test(a_poll_of_an_old_fence_is_not_one_of_a_new_one),
         cmocka_unit_test(a_race_is_caught),
         cmocka_unit_test(time_alone_does_not_order),
         cmocka_unit_test(ordering_waits_the_right_time),

@@ -273,6 +273,11 @@ static void sidecars_are_checked(void **state)
     assert_int_equal(source->info.limit_bytes, 5);
     assert_false(source->info.complete);
     trace_close(source);
+    /* Of a key that is there twice the last counts. */
+    trace_rig_write(json, "{\"limit\": 5, \"limit\": 7}", 24);
+    assert_int_equal(trace_open(csv, &source, &error), AR_OK);
+    assert_int_equal(source->info.limit_bytes, 7);
+    trace_close(source);
     static const char *const bad[] = {"", "[]", "{\"limit\": -1}", "{\"conf\": 3}",
                                       "{\"kernel_stream_of_stream\": {\"x\": 1}}"};
     for (size_t i = 0; i < COUNT(bad); i++) {

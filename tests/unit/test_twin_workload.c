@@ -188,6 +188,20 @@ static void tags_name_purposes(void **state)
     twin_result_close(&result);
 }
 
+/* States have the bytes of a weight, half, a quarter or twice as many; counters up to eight. */
+static void counters_are_states(void **state)
+{
+    (void)state;
+    struct twin_result result;
+    run_trace("# allocrig-trace 1\na,0,1048576\na,1,2097152\na,2,1048576\nf,1\na,3,1048576\n"
+              "a,4,8\na,5,9\na,6,524288\na,7,262144\na,8,131072\na,9,2097152\na,10,4194304\n"
+              "m,step\nf,2\nm,step\n",
+              "t.load, t.train", &result);
+    assert_int_equal(twin_rig_bytes(&result, 1, 0, "t/weights"), AR_MIB);
+    assert_int_equal(twin_rig_bytes(&result, 1, 0, "t/optimizer"), 15 * AR_MIB / 4 + 8);
+    twin_result_close(&result);
+}
+
 static void a_request_that_may_fail_does_not_end_the_run(void **state)
 {
     (void)state;
@@ -242,6 +256,7 @@ int main(void)
         cmocka_unit_test(purposes_follow_from_lifetimes),
         cmocka_unit_test(a_workload_goes_on_after_its_last_step),
         cmocka_unit_test(tags_name_purposes),
+        cmocka_unit_test(counters_are_states),
         cmocka_unit_test(a_request_that_may_fail_does_not_end_the_run),
         cmocka_unit_test(a_recording_is_played_to_its_marks),
     };

@@ -164,9 +164,7 @@ static enum ar_status take_handle(struct vmm *self, uint32_t most, uint32_t *cou
         enum ar_status status = ar_backing_create(self->backing, *count * self->page_bytes, handle);
         if (status != AR_REFUSED || !self->kept_count)
             return status;
-        status = vmm_destroy_kept(self, self->kept_count - 1);
-        if (status != AR_OK)
-            return status;
+        vmm_destroy_kept(self, self->kept_count - 1); /* it notes a fault */
     }
 }
 
@@ -443,7 +441,7 @@ void vmm_keep_headroom(struct vmm *self)
     (void)obtainable(self); /* measures the memory of other users */
     while (!reclaim(self, self->outside_growth) && !self->fault && vmm_wait_some(self))
         continue;
-    (void)vmm_destroy_kept(self, 0);
+    vmm_destroy_kept(self, 0);
 }
 
 /* The bytes that a run needs: its missing pages, and what a request that may fail leaves to other
@@ -516,6 +514,6 @@ uint32_t vmm_make_room(struct vmm *self, const struct ar_policy_request *request
                        enum vmm_kind kind, uint64_t bytes)
 {
     uint32_t piece = make_room(self, request, kind, bytes);
-    (void)vmm_destroy_kept(self, 0);
+    vmm_destroy_kept(self, 0);
     return piece;
 }

@@ -152,19 +152,16 @@ uint64_t vmm_find_idle(const struct vmm *self, const struct vmm_range *range, ui
 }
 
 /* Destroys the last kept handles until `count` are left. */
-enum ar_status vmm_destroy_kept(struct vmm *self, uint32_t count)
+void vmm_destroy_kept(struct vmm *self, uint32_t count)
 {
-    enum ar_status status = AR_OK;
     while (self->kept_count > count) {
         const struct vmm_kept *kept = &self->kept[--self->kept_count];
         self->kept_bytes -= kept->count * self->page_bytes;
         self->pages_dropped++;
-        enum ar_status destroyed = ar_backing_destroy(self->backing, kept->handle);
-        status = status == AR_OK ? destroyed : status;
+        enum ar_status status = ar_backing_destroy(self->backing, kept->handle);
+        if (status != AR_OK)
+            self->fault = status;
     }
-    if (status != AR_OK)
-        self->fault = status;
-    return status;
 }
 
 /* Unmaps the handles of [from, end). They are kept, up to VMM_KEPT. */
@@ -177,7 +174,7 @@ void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, 
         struct vmm_page *first = &range->pages[page];
         if (status == AR_OK && !first->index) {
             if (self->kept_count == VMM_KEPT)
-                (void)vmm_destroy_kept(self, VMM_KEPT - 1);
+                vmm_destroy_kept(self, VMM_KEPT - 1);
             self->kept[self->kept_count++] =
                 (struct vmm_kept){.handle = first->handle - 1, .count = first->count};
             self->kept_bytes += first->count * self->page_bytes;

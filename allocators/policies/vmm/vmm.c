@@ -318,7 +318,7 @@ static enum ar_status vmm_trim(struct ar_policy *base, uint64_t keep_bytes)
     }
     if (!self->tight)
         vmm_forget_fences(self);
-    (void)vmm_destroy_kept(self, 0);
+    vmm_destroy_kept(self, 0);
     return self->fault;
 }
 
@@ -484,7 +484,7 @@ static void vmm_destroy(struct ar_policy *base)
                 vmm_drop_handles(self, range, range->address + p * self->page_bytes,
                                  range->address + end * self->page_bytes);
         }
-        (void)vmm_destroy_kept(self, 0);
+        vmm_destroy_kept(self, 0);
         (void)ar_backing_release(self->backing, range->address);
         ar_host_free(self->host, range->pages, range->page_room * sizeof *range->pages);
         ar_host_free(self->host, range, sizeof *range);

@@ -222,7 +222,7 @@ bool vmm_wait_some(struct vmm *self);
 void vmm_drain(struct vmm *self);
 void vmm_forget_fences(struct vmm *self);
 void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, uint64_t end);
-enum ar_status vmm_destroy_kept(struct vmm *self, uint32_t count);
+void vmm_destroy_kept(struct vmm *self, uint32_t count);
 
 /* Adjacent handles under a free block whose work is done. */
 struct vmm_idle {

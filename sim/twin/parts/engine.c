@@ -284,7 +284,7 @@ static enum ar_status engine_wake(struct engine *self, const struct twin_call *c
     if (!status)
         status = need_loaded(self, error);
     for (size_t i = 0; status == AR_OK && (i < call->argument_count || i == 0); i++) {
-        const char *tag = i < call->argument_count ? call->arguments[i] : NULL;
+        const char *tag = call->argument_count ? call->arguments[i] : NULL;
         twin_wake(&self->base, tag);
         set_asleep(self, tag, false);
     }

@@ -68,7 +68,7 @@ struct snapshot_passed {
     bool stuck;             /* the history contradicts the assumptions: rule 4 */
 };
 
-#define STEPS_MOST (UINT64_C(1) << 25) /* blocks passed over, in all requests */
+#define STEPS_BITS 25 /* 2^25 blocks passed over, in all requests: a hostile file ends there */
 
 static enum ar_status no_memory(struct ar_error *error)
 {
@@ -289,7 +289,7 @@ static enum ar_status find_passed(struct snapshot_passed *self, uint32_t block, 
             status = oppose(self, taken, (uint32_t)(node_of(self, other)->extra >> 1), error);
         bytes = node_of(self, other)->bytes;
         address = node_of(self, other)->address + 1;
-        self->stuck |= ++self->steps > STEPS_MOST;
+        self->stuck |= ++self->steps >> STEPS_BITS != 0;
     }
     return status;
 }
@@ -415,7 +415,7 @@ static enum ar_status look_at_rest(struct snapshot_passed *self, const struct sn
                        self->smallest_back >= self->settings.max_split_bytes))
         return AR_OK;
     self->steps += self->segment_count;
-    self->stuck |= self->steps > STEPS_MOST;
+    self->stuck |= self->steps >> STEPS_BITS != 0;
     for (size_t i = 0; i < self->segment_count && !self->stuck; i++)
         if (self->segments[i].told && !self->segments[i].pool &&
             whole_block(self, &self->segments[i]))
@@ -427,7 +427,7 @@ static enum ar_status look_at_rest(struct snapshot_passed *self, const struct sn
         for (uint32_t k = 0; k < self->segment_count && !status && !self->stuck; k++) {
             if (!self->segments[k].live)
                 status = oppose(self, i, k, error);
-            self->stuck |= ++self->steps > STEPS_MOST;
+            self->stuck |= ++self->steps >> STEPS_BITS != 0;
         }
     }
     return status;

@@ -25,7 +25,7 @@
 #define RANGES_MOST 1024u
 #define SMALL_PAGE  (2 * AR_MIB)
 #define LARGE_PAGE  (20 * AR_MIB)
-#define STEPS_MOST  (UINT64_C(1) << 26) /* pages or ranges touched: a hostile file ends there */
+#define STEPS_BITS  26 /* 2^26 pages or ranges touched: a hostile file ends there */
 #define NO_RANGE    UINT32_MAX
 #define NEVER       SIZE_MAX
 #define SLACK_BYTES AR_GIB /* pages in between may have been unmapped before the history */
@@ -51,7 +51,7 @@ struct telling {
     struct ar_map blocks; /* by address: the bytes of a block in use */
     uint32_t *of_event;
     uint8_t unlike[RANGES_MOST][RANGES_MOST / 8]; /* bits: ranges of other pools */
-    uint64_t page_steps, steps; /* pages and ranges touched, each up to STEPS_MOST */
+    uint64_t page_steps, steps; /* pages and ranges touched, each below 2^STEPS_BITS */
     size_t giving_since;        /* the first of a run of unmapped pages; NEVER: none */
     bool stuck;
 };
@@ -117,8 +117,8 @@ static enum ar_status use_block(struct telling *self, struct range *range, uint6
                                 uint64_t bytes)
 {
     uint64_t before;
-    self->stuck |=
-        self->page_steps > STEPS_MOST || address >= range->high || bytes > range->high - address;
+    self->stuck |= self->page_steps >> STEPS_BITS != 0 || address >= range->high ||
+                   bytes > range->high - address;
     bytes = torch_round(&self->settings, bytes);
     if (self->stuck || !bytes || ar_map_get(&self->blocks, address, &before))
         return AR_OK;
@@ -173,7 +173,7 @@ static enum ar_status widen(struct telling *self, struct range *range, uint64_t 
     range->low = address < range->low ? address : range->low;
     range->high = address + bytes > range->high ? address + bytes : range->high;
     range->mapped_bytes += bytes;
-    self->stuck |= self->page_steps > STEPS_MOST;
+    self->stuck |= self->page_steps >> STEPS_BITS != 0;
     return map_pages(self, range, address, bytes);
 }
 
@@ -230,7 +230,7 @@ static void look_at_rest(struct telling *self)
     }
     self->giving_since = NEVER;
     self->steps += self->count;
-    self->stuck |= self->steps > STEPS_MOST;
+    self->stuck |= self->steps >> STEPS_BITS != 0;
 }
 
 static enum ar_status take_pages(struct telling *self, const struct snapshot_record *record,
