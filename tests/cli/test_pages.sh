@@ -33,7 +33,7 @@ page() {
 
 while read -r name lines arguments; do
     case $name in '' | '#'*) continue ;; esac
-    # shellcheck disable=SC2086 # the arguments are words, without blanks in them
+    # shellcheck disable=SC2046 # the arguments are words, without blanks in them
     check "$name" page "$name" "$lines" $(eval "echo $arguments")
 done <"$data/commands"
 finish
