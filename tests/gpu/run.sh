@@ -16,7 +16,7 @@ mkdir -p "$logs"
 names=("$@")
 if [ ${#names[@]} = 0 ]; then
     for source in tests/gpu/test_*.c; do names+=("$(basename "$source" .c)"); done
-    names+=(calibrate equal verify plugin)
+    names+=(calibrate equal verify plugin colocated)
 fi
 
 card=$("$ALLOCRIG" list devices cuda | sed -n '2,/^$/p' | tr -s ' \n' ' ')

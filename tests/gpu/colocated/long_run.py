@@ -2,11 +2,11 @@
 """Ten thousand steps of a program whose shapes vary, with the allocator's figures: long_run.py OUT PROGRAM [options]
 
 PROGRAM is varlen (a transformer, sequences packed to a budget, evaluation and checkpoints), moe (experts with routing
-that depends on the data) or unet (images of varied size, batches fetched on a side stream). OUT.csv has a row for each
---every steps: step, seconds, allocated and reserved bytes now, their peaks since the last row, inactive bytes of split
-segments, segments, retries, driver allocations and frees. OUT.first.csv.gz and .json are the history of the first
---history steps with a mark after each, OUT.last.* the history of the last ones, OUT.end.pickle.gz the snapshot at the
-end.
+that depends on the data) or unet (images of varied size, batches fetched on a side stream), or one of
+long_programs.py. OUT.csv has a row for each --every steps: step, seconds, allocated and reserved bytes now, their peaks
+since the last row, inactive bytes of split segments, segments, retries, driver allocations and frees. OUT.first.csv.gz
+and .json are the history of the first --history steps with a mark after each, OUT.last.* the history of the --last ones
+(default: as many), OUT.end.pickle.gz the snapshot at the end.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import random
 import time
 
 import common
+import long_programs
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -132,7 +133,7 @@ class Unet:
         self.optimizer.zero_grad(set_to_none=True)
 
 
-PROGRAMS = {"varlen": Varlen, "moe": Moe, "unet": Unet}
+PROGRAMS = {"varlen": Varlen, "moe": Moe, "unet": Unet, **long_programs.PROGRAMS}
 
 
 def main():
@@ -142,6 +143,7 @@ def main():
     p.add_argument("--steps", type=int, default=10000)
     p.add_argument("--every", type=int, default=10)
     p.add_argument("--history", type=int, default=100)
+    p.add_argument("--last", type=int, default=-1)
     p.add_argument("--until", type=float, default=0, help="stop at this time, in seconds since 1970")
     p.add_argument("--seed", type=int, default=1)
     options = p.parse_args()
@@ -150,6 +152,7 @@ def main():
     random.seed(options.seed)
     torch.manual_seed(options.seed)
     history, begun, rows = common.History(), time.time(), []
+    last = options.history if options.last < 0 else options.last
     program = PROGRAMS[options.program]()
     failed, i = "", -1
     torch.cuda.reset_peak_memory_stats()
@@ -163,7 +166,7 @@ def main():
                 history.write(options.out + ".first")
                 history.stop()
                 history = None
-            if i + 1 == options.steps - options.history:
+            if last and i + 1 == options.steps - last:
                 history = common.History()
             if (i + 1) % options.every == 0:
                 stats = torch.cuda.memory_stats()

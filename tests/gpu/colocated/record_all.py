@@ -5,7 +5,8 @@ Groups: sleep, sleep_b, graphs, long, moe, or a part of a job's name with a dot 
 OUT/log.txt what they printed; the tar is written again whenever a job ends. All processes import PyTorch at once. Jobs
 of sleep and graphs then have card 0 to themselves, one after the other, because they measure the free memory of the
 card. The others run together: with two cards, those of long under the default settings on card 1 from the start; all
-others on card 0 in the end, ten at a time.
+others on card 0 in the end, MOST at a time (default: 10). PROGRAMS, STEPS, HISTORY, LAST and SEED in the environment
+change the long runs.
 """
 
 import os
@@ -55,10 +56,11 @@ for layers in (4, 16, 48):
 job("graphs", "shared.4.expandable", ["graph_sizes.py", f"{work}/graphs.shared.4.expandable.csv", "--warm"], EXPANDABLE)
 job("graphs", "driver", ["driver_bytes.py", f"{work}/driver_bytes.csv"])
 for conf in ("", EXPANDABLE):
-    for name in ("varlen", "moe", "unet"):
+    for name in os.environ.get("PROGRAMS", "varlen moe unet").split():
         setting = "expandable" if conf else "default"
         words = ["long_run.py", f"{work}/long.{name}.{setting}", name, "--until", str(begin + most - 20)]
         words += ["--steps", os.environ.get("STEPS", "10000"), "--seed", os.environ.get("SEED", "1")]
+        words += ["--history", os.environ.get("HISTORY", "100"), "--last", os.environ.get("LAST", "-1")]
         job("long", f"{name}.{setting}", words, conf, "after" if conf or cards == 1 else "beside")
     for seed in range(1, 9):
         job("moe", f"{seed}.{'expandable' if conf else 'default'}", ["moe_seeds.py", str(seed)], conf, "after")
@@ -107,7 +109,7 @@ while (current or running or alone or after) and time.time() - begin < most:
     if alone and not current:
         current = alone.pop(0)
         go(current)
-    while after and not alone and not current and len(running) < 10:
+    while after and not alone and not current and len(running) < int(os.environ.get("MOST", "10")):
         running.append(after.pop(0))
         go(running[-1])
     time.sleep(0.02)
