@@ -86,6 +86,7 @@ class Serve:
     """Decoding of up to 16 requests. A prompt is computed when its request comes; each token makes the cache longer."""
 
     def __init__(self, words=8000, width=256, layers=2, heads=4):
+        torch.backends.cuda.enable_cudnn_sdp(False)  # it compiles a plan for each new length: 60 ms a step
         self.words, self.heads = nn.Embedding(words, width), heads
         self.qkv = nn.ModuleList(nn.Linear(width, 3 * width) for _ in range(layers))
         self.mlp = nn.ModuleList(
