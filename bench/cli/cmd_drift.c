@@ -36,7 +36,9 @@ static const struct cli_option options[] = {
     {KEY_SEEDS, "seeds", "K", "runs of each policy, with K seeds; default: 5"},
     {KEY_SEED, "seed", "N", "the first seed; default: 1"},
     {KEY_CAPACITY, "capacity", "BYTES", "capacity of the card; default: that of the device"},
-    {'d', "device", "DEVICE", "a simulated device; default: sim, as the recorded card"},
+    {'d', "device", "DEVICE",
+     "a simulated device; default: sim, as the recorded card. Or the number of a GPU of TRACE; "
+     "default: each of them"},
     {KEY_EVERY_STEP, "every-step", NULL, "replay also steps that are known to change nothing"},
     {KEY_SERIES, "series", "FILE", "write reserved and live bytes after steps as CSV"},
     {KEY_JSON, "json", "FILE", "write the results as JSON; - is standard output"},
@@ -56,7 +58,7 @@ static const struct cli_page page = {
 };
 
 struct drift_arguments {
-    const char *trace, *device, *series, *json;
+    const char *trace, *device, *gpu, *series, *json;
     const char *policies[POLICIES_MOST];
     size_t policy_count;
     uint64_t steps, seeds, first_seed, capacity_bytes, jobs;
@@ -93,7 +95,7 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
         self->policies[self->policy_count++] = value;
         return AR_OK;
     case 'd':
-        return take_text(&self->device, value, error);
+        return take_text(workload_is_gpu(value) ? &self->gpu : &self->device, value, error);
     case KEY_STEPS:
         return take_number("steps", value, UINT64_C(1000000000000), &self->steps, error);
     case KEY_SEEDS:
@@ -278,11 +280,33 @@ static enum ar_status answer(const struct drift_arguments *self, const struct tr
     return status;
 }
 
+/* A workload_take. */
+static enum ar_status predict(void *argument, const struct workload_part *part,
+                              struct ar_error *error)
+{
+    const struct drift_arguments *self = argument;
+    struct learned_model *model = NULL;
+    enum ar_status status = AR_OK;
+    if (part->several && (self->json || self->series))
+        status = ar_error_set(error, AR_INVALID,
+                              "drift: a file of --json or --series is of one GPU, and %s has "
+                              "several; select one with --device N",
+                              self->trace);
+    if (!status)
+        status = learned_model_make(part->source, &model, error);
+    if (!status)
+        status = answer(self, &part->source->info, model, error);
+    if (part->several && !status)
+        putchar('\n');
+    learned_model_close(model);
+    trace_close(part->source);
+    return status;
+}
+
 enum ar_status cmd_drift(int argc, char **argv, struct ar_error *error)
 {
     struct drift_arguments self = {.steps = STEPS_DEFAULT, .seeds = SEEDS_DEFAULT, .first_seed = 1};
-    struct trace_source *source = NULL;
-    struct learned_model *model = NULL;
+    uint32_t gpu = 0;
     bool help = false;
     enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (status || help)
@@ -293,12 +317,8 @@ enum ar_status cmd_drift(int argc, char **argv, struct ar_error *error)
         self.policies[self.policy_count++] = "torch";
         self.policies[self.policy_count++] = "torch:expandable_segments=true";
     }
-    status = workload_open_single(self.trace, &source, error);
-    if (!status)
-        status = learned_model_make(source, &model, error);
-    if (!status)
-        status = answer(&self, &source->info, model, error);
-    learned_model_close(model);
-    trace_close(source);
-    return status;
+    const struct workload_choice choice = {.gpu = self.gpu ? &gpu : NULL};
+    if (self.gpu)
+        status = workload_gpu_parse(self.gpu, &gpu, error);
+    return status ? status : workload_each(self.trace, &choice, predict, &self, error);
 }

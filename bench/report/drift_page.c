@@ -163,8 +163,13 @@ static void print_verdict(FILE *stream, const struct drift_page *page,
                             : "");
     else
         sentence_format(stream, 2,
-                        "It levels off: the last half has no trend (Mann-Kendall, p = %.2g).",
-                        answer->p);
+                        "It levels off: the last half has no trend (Mann-Kendall, p = %.2g).%s",
+                        answer->p,
+                        million->high > million->estimate + 0.5 && million->estimate < 0.5
+                            ? " The interval of its drift is wide because one more growth in that "
+                              "half is possible, although no run has it: more seeds or steps "
+                              "(--seeds, --steps) or a longer recording make it narrower."
+                            : "");
     ar_size_print(page->capacity_bytes, capacity, sizeof capacity);
     sentence_format(stream, 2,
                     "Out of memory by step %" PRIu64 " at %s: %zu of %zu runs, a probability of "

@@ -62,7 +62,21 @@ refuses no_recording 2 'drift: no recording is given; write drift TRACE' drift
 refuses no_trace 2 'which recording. Write learned:trace=FILE' run -p torch -w learned:steps=5 -d sim
 refuses too_few_steps 2 'steps were found.*at least 4 are needed' drift order_flip
 refuses adaptive 2 'its requests depend on the allocator; write it to a file' drift robson:m=64,n=8
-refuses several_gpus 2 'several GPUs' drift tests/golden/data/two_gpus.trace
+# Several GPUs: a page for each, or one.
+{
+    echo '# allocrig-trace 1'
+    for i in {0..23}; do
+        echo "a,$i,$((i % 7 + 1))MiB,0,device=$((i % 2))"$'\n'"f,$i"
+        [ $((i % 2)) = 0 ] || echo m,step
+    done
+} | sed 's/MiB/000000/' >"$tmp/two.trace"
+run drift "$tmp/two.trace" -p torch --steps 1000 --seeds 2
+check wide_interval says 'It levels off: .*The interval of its drift is wide because one more growth'
+check each_gpu [ "$(grep -cE '^two gpu[01]: 12 steps' "$out")" = 2 ]
+run drift "$tmp/two.trace" -p torch --steps 100 --seeds 2 -d 1 --json "$tmp/drift.json"
+check one_gpu grep -q 'two gpu1' "$tmp/drift.json"
+refuses several_gpus 2 'is of one GPU.*--device N' drift "$tmp/two.trace" --json -
+refuses no_such_gpu 2 'no requests of GPU 7' drift "$tmp/two.trace" -d 7
 refuses no_steps 2 '.--steps: .*from 1 to' drift $tape --steps 0
 refuses no_seeds 2 'from 1 to 1000' drift $tape --seeds 0
 refuses no_capacity 2 'a capacity of 0 bytes' drift $tape --capacity 0

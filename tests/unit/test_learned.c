@@ -135,6 +135,30 @@ static void a_prefetched_batch_is_freed_by_the_next_step(void **state)
     (void)state;
 }
 
+/* Results that are kept, of another size each time, are a leak beside a leak of equal blocks; blocks
+ * of other sizes in the first steps are not. */
+static void leaks_of_varied_sizes(void **state)
+{
+    struct program program = begin();
+    uint64_t weights = request(&program, 1 << 20), state_bytes = 0, kept = 0;
+    for (unsigned i = 0; i < 60; i++) {
+        brief(&program, 4096 + 512 * (i % 7));
+        request(&program, 4);
+        if (i < 3)
+            state_bytes = request(&program, (2 << 20) + 4096 * i);
+        if (i % 5 == 2)
+            kept = request(&program, 80000 + 997 * (i * 17 % 41));
+        end_step(&program);
+    }
+    struct learned_model *model = learn(&program);
+    assert_int_equal(model->fates[weights], LEARNED_PERMANENT);
+    assert_int_equal(model->fates[state_bytes], LEARNED_PERMANENT);
+    assert_int_equal(model->fates[kept], LEARNED_LEAKED);
+    assert_true(model->leaked_bytes > 80000 / 5 * 0.75);
+    learned_model_close(model);
+    (void)state;
+}
+
 /* Blocks made in some of the first steps are made once; one every five steps is a leak. */
 static void lazy_blocks_and_leaks(void **state)
 {
@@ -298,6 +322,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_prefetched_batch_is_freed_by_the_next_step),
         cmocka_unit_test(lazy_blocks_and_leaks),
+        cmocka_unit_test(leaks_of_varied_sizes),
         cmocka_unit_test(an_evaluation_comes_every_fourth_step),
         cmocka_unit_test(rare_steps_keep_their_rate),
         cmocka_unit_test(sizes_follow_a_length),

@@ -7,9 +7,10 @@
 
 /* Blocks of one kind: equal keys, stream and size; and the same without the size. */
 struct kin {
-    uint64_t longest;  /* steps that a freed one lived; 0: none outlived its step */
-    uint64_t quarters; /* a bit for each quarter of the recording in which one that is not freed
-                          is made */
+    uint64_t longest;     /* steps that a freed one lived; 0: none outlived its step */
+    uint64_t quarters;    /* a bit for each quarter of the recording in which one that is not freed
+                          is made; without the size, of those that count_varied counts */
+    uint64_t least, most; /* bytes of these in all quarters but the first */
 };
 
 static uint64_t kin_key(const struct learned_block *block, bool sized)
@@ -23,6 +24,12 @@ static struct kin *kin_of(struct ar_map *map, const struct learned_block *block,
     return (struct kin *)(void *)ar_map_add(map, kin_key(block, sized));
 }
 
+static uint64_t quarter_of(const struct learned_recording *recording,
+                           const struct learned_block *block)
+{
+    return UINT64_C(1) << 4 * (size_t)block->born / recording->step_count;
+}
+
 static bool count_kin(const struct learned_recording *recording, struct ar_map *map)
 {
     for (size_t i = 0; i < recording->block_count; i++) {
@@ -32,7 +39,8 @@ static bool count_kin(const struct learned_recording *recording, struct ar_map *
             if (!kin)
                 return false;
             if (block->freed == LEARNED_NEVER) {
-                kin->quarters |= UINT64_C(1) << 4 * (size_t)block->born / recording->step_count;
+                if (sized)
+                    kin->quarters |= quarter_of(recording, block);
             } else if (block->freed - block->born > kin->longest &&
                        (sized || block->born >= recording->step_count / 4)) {
                 kin->longest = block->freed - block->born;
@@ -40,6 +48,32 @@ static bool count_kin(const struct learned_recording *recording, struct ar_map *
         }
     }
     return true;
+}
+
+/* Blocks that leak may vary in size, such as results that are kept. Counts those that are not freed
+ * and whose size alone is not made in each quarter. */
+static void count_varied(const struct learned_recording *recording, struct ar_map *map)
+{
+    for (size_t i = 0; i < recording->block_count; i++) {
+        const struct learned_block *block = &recording->blocks[i];
+        if (block->freed != LEARNED_NEVER || kin_of(map, block, true)->quarters == 15)
+            continue;
+        struct kin *kin = kin_of(map, block, false);
+        uint64_t quarter = quarter_of(recording, block);
+        if (quarter > 1) {
+            kin->least = kin->most && kin->least < block->bytes ? kin->least : block->bytes;
+            kin->most = kin->most > block->bytes ? kin->most : block->bytes;
+        }
+        kin->quarters |= block->born ? quarter : 0;
+    }
+}
+
+static bool leaks(struct ar_map *map, const struct learned_block *block)
+{
+    const struct kin *varied = kin_of(map, block, false);
+    return kin_of(map, block, true)->quarters == 15 ||
+           (varied->quarters == 15 && block->born && block->bytes >= varied->least &&
+            block->bytes <= varied->most);
 }
 
 /* The fate of a block that is not freed, from the lives of its kin. */
@@ -51,7 +85,7 @@ static enum learned_fate judge(const struct learned_recording *recording, struct
     uint64_t longest = kin->longest ? kin->longest : kin_of(map, block, false)->longest;
     if (age <= longest)
         return LEARNED_CARRIED;
-    return kin->quarters == 15 ? LEARNED_LEAKED : LEARNED_PERMANENT;
+    return leaks(map, block) ? LEARNED_LEAKED : LEARNED_PERMANENT;
 }
 
 /* A block that is not freed and young may be one that leaks: it is if the same request of the
@@ -59,7 +93,7 @@ static enum learned_fate judge(const struct learned_recording *recording, struct
 static bool compare_places(struct learned_model *model)
 {
     const struct learned_recording *recording = &model->recording;
-    struct ar_map counts = {0}, leaks = {0};
+    struct ar_map counts = {0}, leaked = {0};
     bool done = true;
     for (size_t i = 0; done && i < recording->block_count; i++) {
         const struct learned_block *block = &recording->blocks[i];
@@ -83,7 +117,7 @@ static bool compare_places(struct learned_model *model)
         uint64_t place =
             (kin_key(block, true) ^ (number * 0x94d049bb133111ebu + all * 0xd6e8feb86659fd93u)) >>
             1;
-        uint64_t *leak = ar_map_add(&leaks, place);
+        uint64_t *leak = ar_map_add(&leaked, place);
         done = leak != NULL;
         if (leak && model->fates[i] == LEARNED_CARRIED && block->freed == LEARNED_NEVER && *leak)
             model->fates[i] = LEARNED_LEAKED;
@@ -91,7 +125,7 @@ static bool compare_places(struct learned_model *model)
             *leak = model->fates[i] == LEARNED_LEAKED;
     }
     ar_map_close(&counts);
-    ar_map_close(&leaks);
+    ar_map_close(&leaked);
     return done;
 }
 
@@ -100,6 +134,8 @@ bool learned_find_fates(struct learned_model *model)
     const struct learned_recording *recording = &model->recording;
     struct ar_map map = {.more_words = sizeof(struct kin) / sizeof(uint64_t) - 1};
     bool done = count_kin(recording, &map);
+    if (done)
+        count_varied(recording, &map);
     for (size_t i = 0; done && i < recording->block_count; i++) {
         const struct learned_block *block = &recording->blocks[i];
         if (block->freed == LEARNED_NEVER)

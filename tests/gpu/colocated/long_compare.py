@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Long runs against `allocrig drift`, in two steps: long_compare.py predict | compare TABLE.csv NAME=FOLDER..
+"""Long runs of long_run.py against `allocrig drift`:
 
-`predict` reads FOLDER/long.PROGRAM.SETTING.first.csv.gz, the recorded first steps of each run of long_run.py, and writes
-TABLE.csv; it opens no other file. The number of steps is --steps, or that of --at NAME.PROGRAM.SETTING=STEPS. `compare`
-reads long.PROGRAM.SETTING.csv, what the card had, and prints the table with both. NAME is of the runs, such as the seed.
-ALLOCRIG names the program (default: ./allocrig). Measured drift is the slope of least squares over the last half.
+    long_compare.py predict PREDICTED.csv NAME=FOLDER..    reads FOLDER/long.PROGRAM.SETTING.first.csv.gz and no more
+    long_compare.py extract CARD.csv NAME=FOLDER..         from FOLDER/long.PROGRAM.SETTING.csv: changes of reserved MiB
+    long_compare.py compare PREDICTED.csv CARD.csv         prints the table
+
+NAME is of the runs, such as the seed. A prediction is for --steps, or for --at NAME.PROGRAM.SETTING=STEPS. ALLOCRIG
+names the program (default: ./allocrig). Measured drift is the slope of least squares over the last half.
 """
 
 import argparse
@@ -14,77 +16,99 @@ import json
 import os
 import subprocess
 
-MIB = 1 << 20
+MIB, EVERY = 1 << 20, 10
 SPECS = {"default": "torch", "expandable": "torch:expandable_segments=true"}
 COLUMNS = ["runs", "program", "setting", "steps", "recorded", "level", "low", "high", "drift", "drift_low", "drift_high",
            "levels_off"]  # fmt: skip
 
 
-def predict(key, path, steps, seeds):
-    name, program, setting = key
-    answer = subprocess.run([os.environ.get("ALLOCRIG", "./allocrig"), "drift", path, "-p", SPECS[setting], "--steps",
-                             str(steps), "--seeds", str(seeds), "--json", "-"],
-                            stdout=subprocess.PIPE, check=True).stdout  # fmt: skip
-    found = json.loads(answer)
+def key_of(path):
+    """Program and setting."""
+    return os.path.basename(path).split(".")[1:3]
+
+
+def predict(name, path, steps, seeds):
+    program, setting = key_of(path)
+    words = [os.environ.get("ALLOCRIG", "./allocrig"), "drift", path, "-p", SPECS[setting], "--steps", str(steps),
+             "--seeds", str(seeds), "--json", "-"]  # fmt: skip
+    found = json.loads(subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout)
     policy = found["policies"][0]
-    level, drift = policy["levels"][-1]["reserved_mib"], policy["mib_per_million_steps"]
-    assert policy["levels"][-1]["step"] == steps, policy["levels"][-1]
-    return dict(zip(COLUMNS, [name, program, setting, steps, found["recorded_steps"],
-                              *(round(level[k], 1) for k in ("estimate", "low", "high")),
-                              *(round(drift[k], 1) for k in ("estimate", "low", "high")), policy["levels_off"]]))  # fmt: skip
+    level, drift = policy["levels"][-1], policy["mib_per_million_steps"]
+    assert level["step"] == steps, level
+    figures = [round(of[k], 1) for of in (level["reserved_mib"], drift) for k in ("estimate", "low", "high")]
+    return [name, program, setting, steps, found["recorded_steps"], *figures, policy["levels_off"]]
+
+
+def changes(name, path):
+    with open(path, encoding="utf-8") as f:
+        rows = [(int(r["step"]), int(r["reserved"]) / MIB) for r in csv.DictReader(f)]
+    for i, (step, mib) in enumerate(rows):
+        if i in (0, len(rows) - 1) or mib != rows[i - 1][1]:
+            yield [name, *key_of(path), step, f"{mib:g}"]
 
 
 def slope(rows, steps):
     """Of reserved MiB in 10^6 steps, over the last half."""
-    half = [(int(r["step"]), int(r["reserved"]) / MIB) for r in rows if int(r["step"]) > steps / 2]
+    half = [r for r in rows if r[0] > steps / 2]
     x, y = (sum(v) / len(half) for v in zip(*half))
     return 1e6 * sum((a - x) * (b - y) for a, b in half) / sum((a - x) ** 2 for a, _ in half)
 
 
-def compare(table, folders):
-    inside = [0, 0, 0]
-    print("| program | runs | setting | steps | at the end | predicted | interval | drift | predicted | interval |")
-    print("| --- | --- | --- | ---: | ---: | ---: | --- | ---: | ---: | --- |")
+def compare(table, card):
+    levels = drifts = 0
+    print("| program | seed | setting | steps | at the end | predicted | interval | drift | predicted | interval |")
+    print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for p in table:
-        with open(f"{folders[p['runs']]}/long.{p['program']}.{p['setting']}.csv", encoding="utf-8") as f:
-            rows = [r for r in csv.DictReader(f) if int(r["step"]) <= int(p["steps"])]
-        steps = int(rows[-1]["step"])
+        found = {int(c["step"]): float(c["reserved_mib"]) for c in card
+                 if all(c[k] == p[k] for k in ("runs", "program", "setting"))}  # fmt: skip
+        steps, rows = max(found), []
         assert steps == int(p["steps"]), (p, steps)
-        end, drift = int(rows[-1]["reserved"]) / MIB, slope(rows, steps)
-        level = float(p["low"]) - 0.05 <= end <= float(p["high"]) + 0.05
-        rate = float(p["drift_low"]) - 0.05 <= drift <= float(p["drift_high"]) + 0.05
-        inside = [inside[0] + 1, inside[1] + level, inside[2] + rate]
-        print(f"| `{p['program']}` | {p['runs']} | {p['setting']} | {steps} | {end:.0f}{'' if level else ' *'} "
-              f"| {float(p['level']):.0f} | {float(p['low']):.0f} to {float(p['high']):.0f} "
-              f"| {drift:.0f}{'' if rate else ' *'} | {float(p['drift']):.0f} "
-              f"| {float(p['drift_low']):.0f} to {float(p['drift_high']):.0f} |")  # fmt: skip
-    print(f"\n{inside[1]} of {inside[0]} levels and {inside[2]} of {inside[0]} drifts are in their intervals")
+        for step in range(EVERY, steps + 1, EVERY):
+            rows.append((step, found[step] if step in found else rows[-1][1]))
+        cells = [f"`{p['program']}`", p["runs"], p["setting"], str(steps)]
+        inside = []
+        for mine, names in ((found[steps], ("level", "low", "high")), (slope(rows, steps), COLUMNS[8:11])):
+            estimate, low, high = (float(p[k]) for k in names)
+            inside.append(low - 0.05 <= mine <= high + 0.05)
+            cells += [f"{mine:.0f}{'' if inside[-1] else ' *'}", f"{estimate:.0f}", f"{low:.0f} to {high:.0f}"]
+        levels, drifts = levels + inside[0], drifts + inside[1]
+        print("|", " | ".join(cells), "|")
+    print(f"\n{levels} of {len(table)} levels and {drifts} of {len(table)} drifts are in their intervals")
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return list(csv.DictReader(f))
+
+
+def write(path, names, rows):
+    with open(path, "w", newline="", encoding="utf-8") as f:
+        writer = csv.writer(f, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(rows)
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("what", choices=["predict", "compare"])
+    p.add_argument("what", choices=["predict", "extract", "compare"])
     p.add_argument("table")
     p.add_argument("folders", nargs="+")
     p.add_argument("--steps", type=int, default=10000)
     p.add_argument("--seeds", type=int, default=5)
     p.add_argument("--at", action="append", default=[])
     options = p.parse_args()
-    folders = dict(f.split("=", 1) for f in options.folders)
     if options.what == "compare":
-        with open(options.table, encoding="utf-8") as f:
-            compare(list(csv.DictReader(f)), folders)
+        compare(read(options.table), read(options.folders[0]))
         return
     at, rows = dict(a.rsplit("=", 1) for a in options.at), []
-    for name, folder in folders.items():
-        for path in sorted(glob.glob(f"{folder}/long.*.first.csv.gz")):
-            key = (name, *os.path.basename(path).split(".")[1:3])
-            rows.append(predict(key, path, int(at.get(".".join(key), options.steps)), options.seeds))
-            print(rows[-1], flush=True)
-    with open(options.table, "w", newline="", encoding="utf-8") as f:
-        writer = csv.DictWriter(f, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    for name, folder in (f.split("=", 1) for f in options.folders):
+        for path in sorted(glob.glob(f"{folder}/long.*.first.csv.gz" * (options.what == "predict"))):
+            steps = int(at.get(".".join([name, *key_of(path)]), options.steps))
+            rows.append(predict(name, path, steps, options.seeds))
+        for path in sorted(glob.glob(f"{folder}/long.*.*.csv" * (options.what == "extract"))):
+            rows += changes(name, path)
+    columns = COLUMNS if options.what == "predict" else ["runs", "program", "setting", "step", "reserved_mib"]
+    write(options.table, columns, rows)
 
 
 main()

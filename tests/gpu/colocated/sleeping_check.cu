@@ -28,13 +28,16 @@ int sleeping_restore(int i, const void *host);
 
 __global__ static void fill(uint32_t *p, size_t n, uint32_t seed)
 {
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x)
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+         i += (size_t)gridDim.x * blockDim.x)
         p[i] = (uint32_t)i * 2654435761u + seed;
 }
 
-__global__ static void count_wrong(const uint32_t *p, size_t n, uint32_t seed, unsigned long long *wrong)
+__global__ static void count_wrong(const uint32_t *p, size_t n, uint32_t seed,
+                                   unsigned long long *wrong)
 {
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x)
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+         i += (size_t)gridDim.x * blockDim.x)
         if (p[i] != (uint32_t)i * 2654435761u + seed)
             atomicAdd(wrong, 1ull);
 }
@@ -61,7 +64,8 @@ static bool filled(const void *p, size_t bytes, uint32_t seed, unsigned long lon
     unsigned long long result = 0;
     cudaMemset(wrong, 0, sizeof *wrong);
     count_wrong<<<64, 256>>>((const uint32_t *)p, bytes / 4, seed, wrong);
-    return cudaMemcpy(&result, wrong, sizeof result, cudaMemcpyDeviceToHost) == cudaSuccess && !result;
+    return cudaMemcpy(&result, wrong, sizeof result, cudaMemcpyDeviceToHost) == cudaSuccess &&
+           !result;
 }
 
 int main(int argc, char **argv)
