@@ -135,8 +135,8 @@ static void a_prefetched_batch_is_freed_by_the_next_step(void **state)
     (void)state;
 }
 
-/* Results that are kept, of another size each time, are a leak beside a leak of equal blocks; blocks
- * of other sizes in the first steps are not. */
+/* Results that are kept, of another size each time, are a leak beside a leak of equal blocks;
+ * blocks of other sizes in the first steps are not. */
 static void leaks_of_varied_sizes(void **state)
 {
     struct program program = begin();

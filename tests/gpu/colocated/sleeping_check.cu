@@ -4,8 +4,8 @@
  *     compute-sanitizer --leak-check full ./sleeping_check
  *     ./sleeping_check touch     # a kernel writes to memory that sleeps: this must fail
  *
- * Segments of two tags are filled, one tag is copied to the host, all sleep and wake, twice. Checked are the contents,
- * the addresses, and the free memory of the card. */
+ * Segments of two tags are filled, one tag is copied to the host, all sleep and wake, twice.
+ * Checked are the contents, the addresses, and the free memory of the card. */
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <stdint.h>
