@@ -50,7 +50,11 @@ static enum ar_status begin_section(struct ini_line *line, char named[INI_SECTIO
             return AR_OK;
         }
     }
-    const char *near = ar_nearest_name(name, sections, count);
+    /* "engin llm" is nearest to "engine *". */
+    char kind[INI_SECTION_ROOM];
+    snprintf(kind, sizeof kind, "%.*s%s", (int)strcspn(name, " "), name,
+             strchr(name, ' ') ? " *" : "");
+    const char *near = ar_nearest_name(kind, sections, count);
     near = near ? near : sections[0];
     size_t named_of = strlen(near) > 2 && !strcmp(near + strlen(near) - 2, " *") ? 1 : 0;
     return ar_error_set(error, AR_FORMAT, "%s:%u: there is no section [%s]; did you mean [%.*s%s]?",

@@ -74,8 +74,16 @@ static enum ar_status begin_section(void *argument, const struct ini_line *line,
                                     struct ar_error *error)
 {
     struct scenario *self = argument;
-    if (is_list(line->section))
+    if (is_list(line->section)) {
+        unsigned *known =
+            !strcmp(line->section, "schedule") ? &self->schedule_line : &self->reported_line;
+        if (*known)
+            return ar_error_set(error, AR_FORMAT,
+                                "%s:%u: there is a [%s] already, in line %u; write all of it there",
+                                line->path, line->section_number, line->section, *known);
+        *known = line->section_number;
         return AR_OK;
+    }
     const char *blank = strchr(line->section, ' ');
     size_t kind = blank ? (size_t)(blank - line->section) : strlen(line->section);
     const char *name = blank ? blank + 1 : "";
@@ -211,6 +219,10 @@ static enum ar_status read_step(struct scenario *self, const char *text, unsigne
             status = step_bad(self, line, "has more than 8 actions side by side", text, error);
         else
             status = read_call(self, joined, line, &step->calls[step->call_count], error);
+        for (size_t i = 0; !status && i < step->call_count; i++)
+            if (!strcmp(step->calls[i].part, step->calls[step->call_count].part))
+                status =
+                    step_bad(self, line, "has two actions of one part side by side", text, error);
         used += status
                     ? 0
                     : (size_t)sprintf(shown + used, "%s%s", step->call_count ? " & " : "", joined);
@@ -265,6 +277,13 @@ static enum ar_status schedule_key(struct scenario *self, const char *key, const
                         key, error);
     if (ar_count_parse(value, &cycles, NULL) || cycles > SCENARIO_CYCLES)
         return step_bad(self, line, "is no number of cycles; write 0 to 1000000", value, error);
+    if (line && self->cycles_line) {
+        char first[80];
+        snprintf(first, sizeof first, "is given a second time, first in line %u; leave one out",
+                 self->cycles_line);
+        return step_bad(self, line, first, key, error);
+    }
+    self->cycles_line = line;
     self->cycles = cycles;
     return AR_OK;
 }

@@ -117,6 +117,7 @@ struct scenario {
     struct scenario_section *sections; /* [machine] first, if it is there */
     size_t section_count, section_room;
     struct scenario_steps lists[SCENARIO_LISTS];
+    unsigned schedule_line, reported_line, cycles_line; /* 0: it is not there */
     uint64_t cycles;
     const char *source;
     double tolerance; /* of the reported figures, as a part of them */

@@ -441,23 +441,42 @@ static enum ar_status take_schedule(const struct scenario *text, struct twin_set
     return status;
 }
 
-/* The line of the first step with the action that an error begins with ("actor.update: ..."). */
-static unsigned line_of_action(const struct scenario *text, const char *error)
+/* The line of the key that an error of a section names ("option model: ..", "groups = 0: .."), or
+ * whose value it begins with; else that of the section. */
+static unsigned line_of_key(const struct scenario *text, const struct twin_part_setup *part,
+                            const char *error)
 {
-    char begin[200];
-    for (int list = 0; list < SCENARIO_LISTS; list++)
-        for (size_t i = 0; i < text->lists[list].count; i++)
-            for (size_t k = 0; k < text->lists[list].at[i].call_count; k++) {
-                const struct scenario_call *call = &text->lists[list].at[i].calls[k];
-                snprintf(begin, sizeof begin, "%.90s.%.90s:", call->part, call->action);
-                if (!strncmp(error, begin, strlen(begin)))
-                    return text->lists[list].at[i].line;
-            }
-    return 0;
+    const struct scenario_section *section = scenario_find(text, part->name);
+    for (size_t i = 0; section && i < section->key_count; i++) {
+        const struct scenario_key *key = &section->keys[i];
+        char named[3][160];
+        snprintf(named[0], sizeof named[0], "option %.100s", key->name);
+        snprintf(named[1], sizeof named[1], " %.100s = ", key->name);
+        snprintf(named[2], sizeof named[2], ": %.100s:", key->value);
+        for (size_t k = 0; k < 3; k++) {
+            const char *at = strstr(error, named[k]);
+            char after = at ? at[strlen(named[k])] : '\0';
+            if (at && key->line && (k || after == ':' || after == ' '))
+                return key->line;
+        }
+    }
+    return part->line;
+}
+
+/* The line of the step in which an error was found; 0: of none, or of an edit. */
+static unsigned line_of_step(const struct scenario *text, const struct twin_result *failed)
+{
+    static const enum scenario_list lists[] = {
+        [TWIN_START] = SCENARIO_START, [TWIN_CYCLE] = SCENARIO_CYCLE, [TWIN_END] = SCENARIO_END};
+    if (!failed || failed->error_place == SIZE_MAX)
+        return 0;
+    const struct scenario_steps *steps = &text->lists[lists[failed->error_stage]];
+    return failed->error_place < steps->count ? steps->at[failed->error_place].line : 0;
 }
 
 enum ar_status twin_setup_error(const struct scenario *text, const struct twin_setup *setup,
-                                size_t part, enum ar_status status, struct ar_error *error)
+                                size_t part, const struct twin_result *failed,
+                                enum ar_status status, struct ar_error *error)
 {
     char begin[200];
     if (!status || status == AR_HOST_MEMORY || status == AR_CORRUPT)
@@ -473,8 +492,9 @@ enum ar_status twin_setup_error(const struct scenario *text, const struct twin_s
         if (!strncmp(error->text, "machine: card", 13) && !strcmp(machine->keys[i].name, "card") &&
             machine->keys[i].line)
             return ar_error_prefix(error, AR_FORMAT, "%s:%u", text->path, machine->keys[i].line);
-    unsigned line = part < setup->scenario.part_count ? setup->parts[part].line
-                                                      : line_of_action(text, error->text);
+    unsigned line = part < setup->scenario.part_count
+                        ? line_of_key(text, &setup->parts[part], error->text)
+                        : line_of_step(text, failed);
     return line ? ar_error_prefix(error, AR_FORMAT, "%s:%u", text->path, line)
                 : ar_error_prefix(error, AR_FORMAT, "%s", text->path);
 }
@@ -485,7 +505,7 @@ static enum ar_status check_all(const struct scenario *text, struct twin_setup *
 {
     size_t part = SIZE_MAX;
     enum ar_status status = twin_check(&out->scenario, &part, error);
-    return twin_setup_error(text, out, part, status, error);
+    return twin_setup_error(text, out, part, NULL, status, error);
 }
 
 enum ar_status twin_setup_make(const struct scenario *text, struct twin_setup *out,

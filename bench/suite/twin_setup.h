@@ -25,10 +25,11 @@ enum ar_status twin_setup_values(const struct twin_part_setup *part, void **valu
                                  struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Puts file and line before an error of the engine. `part`: the index of the part that it is about;
- * SIZE_MAX: the part or the action that the error begins with ("buffer kv: ...", "kv.load:
- * ..."). */
+ * SIZE_MAX: the part that the error begins with ("buffer kv: ..."). `failed`: what twin_run said
+ * about the step in which it was found; NULL: in none. */
 enum ar_status twin_setup_error(const struct scenario *text, const struct twin_setup *setup,
-                                size_t part, enum ar_status status, struct ar_error *error);
+                                size_t part, const struct twin_result *failed,
+                                enum ar_status status, struct ar_error *error);
 void twin_setup_close(struct twin_setup *self);
 
 #endif

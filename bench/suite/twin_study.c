@@ -280,7 +280,7 @@ enum ar_status twin_study_run(const struct scenario *text, bool again, const cha
         status = no_memory(error);
     if (!status) {
         status = twin_run(&out->setup.scenario, &out->result, error);
-        status = twin_setup_error(text, &out->setup, SIZE_MAX, status, error);
+        status = twin_setup_error(text, &out->setup, SIZE_MAX, &out->result, status, error);
     }
     if (!status)
         twin_compare(text, &out->setup, &out->result, out->reported);

@@ -249,11 +249,12 @@ enum ar_status twin_region_begin(struct twin_part *self, const struct twin_regio
 void twin_region_end(struct twin_part *self);
 /* Unmaps and releases the memory of all awake segments of the process with the tag (NULL: of all
  * regions); their addresses stay reserved. First the contents of segments with the tag `keep` are
- * copied to pinned host memory (NULL: none; "*": those of regions with `backup`). */
-void twin_sleep(struct twin_part *self, const char *tag, const char *keep);
+ * copied to pinned host memory (NULL: none; "*": those of regions with `backup`). Returns how many
+ * segments fell asleep. */
+size_t twin_sleep(struct twin_part *self, const char *tag, const char *keep);
 /* Creates and maps memory for all sleeping segments with the tag (NULL: all), at their addresses.
- * If the card has not as much, the run ends. */
-void twin_wake(struct twin_part *self, const char *tag);
+ * If the card has not as much, the run ends. Returns how many there were. */
+size_t twin_wake(struct twin_part *self, const char *tag);
 
 /* ---- questions: each replays first all that was requested
  * --------------------------------------- */

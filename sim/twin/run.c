@@ -31,6 +31,11 @@ static void process_act(struct twin_process *process, unsigned action)
     twin_process_begin(process);
     if (process->run->over)
         return;
+    if (process->ended) {
+        twin_run_error(process->run, AR_INVALID, "%s: process %s has ended",
+                       process->run->call->text, process->setup->name);
+        return;
+    }
     struct twin_part base = {.process = process, .name = process->setup->name};
     switch (action) {
     case PROCESS_EMPTY_CACHE:
@@ -289,7 +294,7 @@ enum ar_status twin_run(const struct twin_scenario *scenario, struct twin_result
 {
     struct ar_error own = {""};
     struct twin_run *run = calloc(1, sizeof *run);
-    *result = (struct twin_result){0};
+    *result = (struct twin_result){.error_place = SIZE_MAX};
     if (!run)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a twin");
     run->scenario = scenario;
@@ -302,6 +307,11 @@ enum ar_status twin_run(const struct twin_scenario *scenario, struct twin_result
     }
     close_run(run);
     if (status != AR_OK) {
+        if (run->phase_count) {
+            const struct twin_phase *last = &run->phases[run->phase_count - 1];
+            result->error_stage = last->stage;
+            result->error_place = last->place;
+        }
         free_run(run);
         return status;
     }

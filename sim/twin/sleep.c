@@ -225,23 +225,26 @@ static bool is_kept(const struct regions *regions, const struct regions_segment 
     return keep && (strcmp(keep, "*") == 0 ? kind->backup : strcmp(kind->tag, keep) == 0);
 }
 
-void twin_sleep(struct twin_part *self, const char *tag, const char *keep)
+size_t twin_sleep(struct twin_part *self, const char *tag, const char *keep)
 {
     struct twin_process *process = settled(self);
+    size_t count = 0;
     if (!process)
-        return;
+        return 0;
     struct regions *regions = &process->regions;
     wait_for_work(process);
     for (size_t i = 0; i < regions->segment_count && !process->run->over; i++) {
         struct regions_segment *segment = &regions->segments[i];
         if (segment->state != REGIONS_AWAKE || !has_tag(regions, segment, tag))
             continue;
+        count++;
         if (is_kept(regions, segment, keep))
             copy_to_host(self, segment);
         if (!process->run->over)
             device_status(process, regions_sleep(regions, segment, REGIONS_ASLEEP));
     }
     mark_blocks(process);
+    return count;
 }
 
 /* `cause`: why not all segments can wake. */
@@ -260,18 +263,21 @@ static void wake_segment(struct twin_part *self, struct regions_segment *segment
     }
 }
 
-void twin_wake(struct twin_part *self, const char *tag)
+size_t twin_wake(struct twin_part *self, const char *tag)
 {
     struct twin_process *process = settled(self);
+    size_t count = 0;
     if (!process)
-        return;
+        return 0;
     struct regions *regions = &process->regions;
     twin_process_tell(process);
     uint64_t bytes = 0;
     for (size_t i = 0; i < regions->segment_count; i++)
         if (regions->segments[i].state == REGIONS_ASLEEP &&
-            has_tag(regions, &regions->segments[i], tag))
+            has_tag(regions, &regions->segments[i], tag)) {
             bytes += regions->segments[i].bytes;
+            count++;
+        }
     enum replay_cause cause = twin_process_cause(process, bytes, true);
     for (size_t i = 0; i < regions->segment_count && !process->run->over; i++) {
         struct regions_segment *segment = &regions->segments[i];
@@ -282,4 +288,5 @@ void twin_wake(struct twin_part *self, const char *tag)
     twin_process_settle(process);
     if (!process->run->over)
         twin_process_look(process);
+    return count;
 }

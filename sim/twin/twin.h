@@ -194,6 +194,9 @@ struct twin_failure {
 
 struct twin_result {
     enum twin_outcome outcome;
+    /* If twin_run returns an error, the step in which it was found; SIZE_MAX: before the first. */
+    enum twin_stage error_stage;
+    size_t error_place;
     struct twin_failure failure;
     uint64_t total_bytes; /* of a card */
     const struct twin_owner *owners;

@@ -112,6 +112,59 @@ refuses no_host_memory 2 'bad.ini:2: host = 0: write at least a byte, or leave i
 bad too_large '5: buffer b: all buffers together must be below 2.60 bytes' "$part" 'bytes = 1PiB' 'count = 1024' '[schedule]' "$step"
 bad too_large_request '8: e.load: .*a request of 2.60 bytes or more' '[engine e]' 'model = custom:layers=100000,hidden=1000000000,heads=1,head=1000000000,vocabulary=1000000000' '[schedule]' 'start = e.load'
 bad no_graphs '8: g.replay: g has no graphs; call capture first' '[graphs g]' 'sizes = 1' '[schedule]' 'start = g.replay'
+
+# Options of parts have the line of their key.
+any=('[schedule]' 'start = rl.empty_cache')
+engine='[engine e]'
+model='model = llama-3.1-8b'
+sleep='enable_sleep_mode = yes'
+bad a_model '6: .*is no preset' "$engine" 'model = llama-99' "${any[@]}"
+bad a_version '7: .*"banana" is not a version' "$engine" "$model" 'version = banana' "${any[@]}"
+bad a_range '7: .*"100-50" is no list' "$engine" "$model" 'prompts = 100-50' "${any[@]}"
+bad a_prompt '8: .*may have 100 tokens .*cannot have 500' "$engine" "$model" 'max_model_len = 100' 'prompts = 500' "${any[@]}"
+bad other_rules '7: .*mem_fraction_static is SGLang.s; write gpu_memory_utilization' "$engine" "$model" 'mem_fraction_static = 0.5' "${any[@]}"
+bad other_rules_of_sglang '8: .*is vLLM.s; write mem_fraction_static' "$engine" "$model" 'rules = sglang' 'gpu_memory_utilization = 0.5' "${any[@]}"
+bad no_experts '7: .*the model has no experts' "$engine" "$model" 'expert_parallel = yes' "${any[@]}"
+bad no_such_file '6: trainer t: nowhere.csv' '[trainer t]' 'workload = nowhere.csv' "${any[@]}"
+bad no_ranks '6: nccl n: groups = 0' '[nccl n]' 'groups = 0' "${any[@]}"
+
+# Actions on what is not there: refused where the real program fails, a line where it goes on.
+acts() {
+    local name=$1 pattern=$2 steps=$3
+    shift 3
+    bad "$name" "$(($# + 6)): $pattern" "$@" '[schedule]' "start = $steps"
+}
+buffer=("$part" 'bytes = 1GiB')
+trainer=('[trainer t]' 'weights = 1GiB' 'gradients = 1GiB' 'optimizer = 1GiB' 'region = saver')
+acts free_twice 'b.free: it is not loaded' 'b.load, b.free, b.free' "${buffer[@]}"
+acts load_twice 'b.load: it is loaded already' 'b.load, b.load' "${buffer[@]}"
+acts end_twice 'rl.end: process rl has ended' 'b.load, rl.end, rl.end' "${buffer[@]}"
+acts finalize_nothing 'n.finalize: there are no communicators' 'n.finalize' '[nccl n]' 'groups = 2'
+acts init_twice 'n.init: the communicators are there' 'n.init, n.init' '[nccl n]' 'groups = 2'
+acts capture_nothing 'n.capture: there are no communicators' 'n.capture 3' '[nccl n]' 'groups = 2'
+acts release_no_graphs 'g.release: g has no graphs' 'g.release' '[graphs g]' 'sizes = 1'
+acts release_no_engine 'e.release: e has no weights' 'e.release' "$engine" "$model"
+acts capture_twice 'e.capture: e has its graphs' 'e.start, e.capture' "$engine" "$model"
+acts profile_twice 'e.profile: e is profiled' 'e.start, e.profile' "$engine" "$model"
+acts wake_awake 'e.wake: weights does not sleep' 'e.start, e.wake' "$engine" "$model" "$sleep" 'rules = sglang'
+acts sleep_asleep 'e.sleep: kv_cache sleeps already' 'e.start, e.sleep kv_cache, e.sleep kv_cache' "$engine" "$model" "$sleep" 'rules = sglang'
+acts trainer_wakes 't.wake: its region does not sleep' 't.load, t.wake' "${trainer[@]}"
+acts trainer_sleeps 't.sleep: its region sleeps already' 't.load, t.sleep, t.sleep' "${trainer[@]}"
+acts trainer_offloads 't.offload: its region sleeps' 't.load, t.sleep, t.offload' "${trainer[@]}"
+acts trainer_frees 't.free: it has nothing to free' 't.free' "${trainer[@]}"
+acts trainer_loads 't.load: its weights are there' 't.load, t.load' "${trainer[@]}"
+acts trainer_sends 't.update: it has no weights' 'e.start, t.update e' "$engine" "$model" "${trainer[@]}"
+bad the_second_step '11: e.wake: weights does not sleep' "$engine" "$model" "$sleep" 'rules = sglang' '[schedule]' 'start = e.start, e.sleep, e.wake' 'end = e.wake'
+printf '%s\n' '[process rl]' "$engine" "$model" "$sleep" 'num_gpu_blocks_override = 512' 'enforce_eager = yes' '[trainer t]' 'weights = 1GiB' '[schedule]' \
+    'start = e.start, e.wake, e.sleep 1, e.sleep 2, e.wake weights, e.wake weights, e.sleep 1, t.load, t.onload, t.offload gradients' >"$tmp/idle.ini"
+run twin "$tmp/idle.ini" --what-if no
+check idle_steps [ $status = 0 ]
+check idle_wake says 'wake does nothing: the executor is not sleeping'
+check idle_sleep says 'sleep does nothing: the executor is already sleeping'
+check idle_tag says 'wake does nothing: tag weights is not in the sleeping tags'
+check idle_half says 'sleep does nothing: the executor counts as sleeping until all tags are awake'
+check idle_onload says 'onload does nothing: none of these are offloaded'
+check idle_offload says 'offload gradients does nothing: it has none of these on the card'
 printf '[machine]\ncrad = sim\n' >"$tmp/bad.ini"
 refuses no_machine_key 2 'bad.ini:2: \[machine\] has no key "crad"; did you mean card' twin "$tmp/bad.ini"
 printf '[machine]\ncard = sim:profile=nothing\n[process a]\n[schedule]\nstart = a.empty_cache\n' >"$tmp/bad.ini"

@@ -45,6 +45,7 @@ struct random_scenario {
     char values[PARTS_MOST][PAIRS_MOST][16];
     char schedule[3][1024];
     char device[48];
+    bool loaded[PARTS_MOST]; /* of buffers */
 };
 
 static void add_pair(struct random_scenario *self, size_t part, const char *key, const char *value)
@@ -129,6 +130,24 @@ static void engine_phases(struct random_scenario *self, size_t part, char *phase
         snprintf(phases, room, "%s.generate 4", name);
 }
 
+static void toggle(struct random_scenario *self, size_t buffer, char *phases, size_t room)
+{
+    self->loaded[buffer] = !self->loaded[buffer];
+    snprintf(phases, room, "%s.%s", self->parts[buffer].name,
+             self->loaded[buffer] ? "load" : "free");
+}
+
+/* Buffers are at the end of a cycle as they were at its begin. */
+static void close_cycle(struct random_scenario *self, const bool *before, char *text, size_t room)
+{
+    char phases[160];
+    for (size_t i = 0; i < self->scenario.part_count; i++)
+        if (self->loaded[i] != before[i]) {
+            toggle(self, i, phases, sizeof phases);
+            snprintf(text + strlen(text), room - strlen(text), ", %s", phases);
+        }
+}
+
 /* Adds the text of a few phases that are valid together. */
 static void add_phases(struct random_scenario *self, char *text, size_t room)
 {
@@ -147,7 +166,7 @@ static void add_phases(struct random_scenario *self, char *text, size_t room)
     else if (choice == 0)
         snprintf(phases, sizeof phases, "%s.empty_cache", self->parts[part].process);
     else if (!trainer)
-        snprintf(phases, sizeof phases, "%s.%s", name, choice < 3 ? "load" : "free");
+        toggle(self, part, phases, sizeof phases);
     else if (choice == 1 && last_option_is(self, part, "region"))
         snprintf(phases, sizeof phases, "%s.sleep, %s.empty_cache, %s.wake", name,
                  self->parts[part].process, name);
@@ -194,9 +213,14 @@ static void make(struct random_scenario *self, uint64_t seed)
             snprintf(text + strlen(text), sizeof self->schedule[0] - strlen(text), "%s%s.start",
                      *text ? ", " : "", self->parts[i].name);
         }
-    for (unsigned stage = 0; stage < 3; stage++)
+    for (unsigned stage = 0; stage < 3; stage++) {
+        bool before[PARTS_MOST];
+        memcpy(before, self->loaded, sizeof before);
         for (uint64_t i = ar_rng_between(&self->rng, 1, 5); i > 0; i--)
             add_phases(self, self->schedule[stage], sizeof self->schedule[stage]);
+        if (stage == TWIN_CYCLE)
+            close_cycle(self, before, self->schedule[stage], sizeof self->schedule[stage]);
+    }
     scenario->start = self->schedule[TWIN_START];
     scenario->cycle = self->schedule[TWIN_CYCLE];
     scenario->end = self->schedule[TWIN_END];

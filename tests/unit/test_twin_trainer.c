@@ -205,12 +205,12 @@ static void memory_that_sleeps_is_not_given_out(void **state)
                                            .process_count = 1,
                                            .parts = &part,
                                            .part_count = 1,
-                                           .start = "t.load, t.sleep, t.offload, t.onload"};
+                                           .start = "t.load, t.sleep, t.free, t.load"};
     struct twin_result result;
     struct ar_error error = {""};
     assert_int_equal(twin_run(&scenario, &result, &error), AR_INVALID);
     assert_string_equal(error.text,
-                        "t.onload: a request got memory of a region that sleeps, which the real "
+                        "t.load: a request got memory of a region that sleeps, which the real "
                         "program would fault on; wake the region first");
 }
 

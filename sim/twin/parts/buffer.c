@@ -14,6 +14,7 @@ struct values {
 struct buffer {
     struct twin_part base;
     struct twin_blocks blocks;
+    bool loaded;
 };
 
 static const struct ar_option options[] = {
@@ -62,7 +63,12 @@ static enum ar_status buffer_act(struct twin_part *base, const struct twin_call 
     struct buffer *self = (struct buffer *)base;
     const struct values *values = base->values;
     (void)more;
-    (void)error;
+    if (self->loaded == (call->action == ACTION_LOAD))
+        return ar_error_set(error, AR_INVALID,
+                            self->loaded ? "it is loaded already; write %s.free before it"
+                                         : "it is not loaded; write %s.load before it",
+                            base->name);
+    self->loaded = !self->loaded;
     if (call->action == ACTION_LOAD)
         load(self, values);
     else if (values->where == WHERE_OUTSIDE)

@@ -22,6 +22,7 @@
 
 #define AT(field) offsetof(struct engine_values, field)
 #define MOST      1e15
+#define PROMPTS   "256-1024"
 
 static const struct ar_option options[] = {
     {"rules", AR_OPTION_CHOICE, AT(rules), "vllm", 0, 0, "vllm|sglang", "whose sizing rules"},
@@ -91,7 +92,7 @@ static const struct ar_option options[] = {
      "CUDA version of the driver, 1204 for 12.4: what it takes for graphs; 0: the newest"},
     {"update_bucket", AR_OPTION_BYTES, AT(update_bucket), "0", 0, MOST, NULL,
      "buffer of new weights from another process; 0: of the piece that arrives"},
-    {"prompts", AR_OPTION_TEXT, AT(prompts), "256-1024", 0, 0, NULL,
+    {"prompts", AR_OPTION_TEXT, AT(prompts), PROMPTS, 0, 0, NULL,
      "tokens of a prompt: a list of numbers and ranges to draw from"},
     {"answers", AR_OPTION_TEXT, AT(answers), "32-256", 0, 0, NULL, "tokens of an answer"},
     {"top_k_top_p", AR_OPTION_BOOL, AT(top_k_top_p), "no", 0, 0, NULL,
@@ -168,12 +169,55 @@ static enum ar_status read_version(struct engine *self, struct ar_error *error)
     return status ? ar_error_prefix(error, status, "option version") : AR_OK;
 }
 
+/* An option that the other engine has. */
+static enum ar_status check_rules(const struct engine *self, struct ar_error *error)
+{
+    const struct engine_values *v = engine_values(self);
+    const struct {
+        bool given, vllm;
+        const char *name, *instead;
+    } only[] = {
+        {v->gpu_memory_utilization > 0, true, "gpu_memory_utilization", "mem_fraction_static"},
+        {v->kv_cache_memory, true, "kv_cache_memory", "max_total_tokens"},
+        {v->num_gpu_blocks_override, true, "num_gpu_blocks_override", "max_total_tokens"},
+        {v->estimate_graphs != ENGINE_AUTO, true, "estimate_graphs", NULL},
+        {v->mem_fraction_static > 0, false, "mem_fraction_static", "gpu_memory_utilization"},
+        {v->max_total_tokens, false, "max_total_tokens", "num_gpu_blocks_override"},
+        {v->chunked_prefill_size, false, "chunked_prefill_size", "max_num_batched_tokens"},
+        {v->cuda_graph_max_bs, false, "cuda_graph_max_bs", "cudagraph_sizes"},
+        {v->weights_cpu_backup, false, "weights_cpu_backup", NULL},
+        {v->graphs_sleep, false, "graphs_sleep", NULL},
+    };
+    for (size_t i = 0; i < sizeof only / sizeof only[0]; i++)
+        if (only[i].given && only[i].vllm != engine_is_vllm(self))
+            return ar_error_set(
+                error, AR_INVALID, "option %s is %s's; %s%s, or write rules = %s", only[i].name,
+                only[i].vllm ? "vLLM" : "SGLang", only[i].instead ? "write " : "leave it out",
+                only[i].instead ? only[i].instead : "", only[i].vllm ? "vllm" : "sglang");
+    return AR_OK;
+}
+
+/* Requests with a prompt of max_model_len tokens or more are refused by both engines. */
+static enum ar_status check_prompts(const struct engine *self, struct ar_error *error)
+{
+    bool given = strcmp(engine_values(self)->prompts, PROMPTS) != 0; /* else they are cut */
+    for (size_t i = 0; given && i < self->prompts.count; i++)
+        if (self->prompts.ranges[i].least >= self->length)
+            return ar_error_set(error, AR_INVALID,
+                                "option prompts: a request may have %" PRIu64
+                                " tokens (max_model_len), so its prompt cannot have %" PRIu64,
+                                self->length, self->prompts.ranges[i].least);
+    return AR_OK;
+}
+
 static enum ar_status engine_create(struct twin_part *base, struct ar_error *error)
 {
     static const unsigned dtype_bytes[] = {2, 2, 4};
     struct engine *self = (struct engine *)base;
     const struct engine_values *values = engine_values(self);
-    enum ar_status status = read_version(self, error);
+    enum ar_status status = check_rules(self, error);
+    if (status == AR_OK)
+        status = read_version(self, error);
     if (status == AR_OK)
         status = llm_option_read(values->model, &self->model, error);
     if (status == AR_OK)
@@ -200,8 +244,11 @@ static enum ar_status engine_create(struct twin_part *base, struct ar_error *err
     self->length = values->max_model_len ? values->max_model_len : self->model.positions;
     self->page_tokens = values->block_size ? values->block_size : engine_is_vllm(self) ? 16 : 1;
     ar_rng_seed(&self->rng, values->seed);
+    if (values->expert_parallel && !self->model.experts)
+        return ar_error_set(error, AR_INVALID,
+                            "option expert_parallel: the model has no experts; leave it out");
     status = llm_check(&self->model, &self->rank, error);
-    return status ? ar_error_prefix(error, status, "option model") : AR_OK;
+    return status ? ar_error_prefix(error, status, "option model") : check_prompts(self, error);
 }
 
 /* ---- sleep, wake and new weights ---- */
@@ -212,6 +259,39 @@ static void set_asleep(struct engine *self, const char *tag, bool asleep)
         self->weights_asleep = asleep;
     if (!tag || strcmp(tag, "kv_cache") == 0)
         self->kv_asleep = asleep;
+    if (!tag || strcmp(tag, "cuda_graph") == 0)
+        self->graphs_asleep = asleep && engine_values(self)->graphs_sleep;
+}
+
+static bool is_asleep(const struct engine *self, const char *tag)
+{
+    return strcmp(tag, "weights") == 0    ? self->weights_asleep
+           : strcmp(tag, "kv_cache") == 0 ? self->kv_asleep
+                                          : self->graphs_asleep;
+}
+
+static bool sleeps(const struct engine *self)
+{
+    return self->weights_asleep || self->kv_asleep || self->graphs_asleep;
+}
+
+/* What torch_memory_saver does with memory that is not in the expected state (core.cpp, pause and
+ * resume): it prints a line and ends the process. SGLang has no check before it. */
+static enum ar_status check_states(const struct engine *self, const struct twin_call *call,
+                                   size_t from, bool asleep, struct ar_error *error)
+{
+    static const char *const all[] = {"weights", "kv_cache"};
+    bool given = from < call->argument_count;
+    for (size_t i = given ? from : 0; i < (given ? call->argument_count : 2); i++) {
+        const char *tag = given ? call->arguments[i] : all[i];
+        if (is_asleep(self, tag) != asleep)
+            return ar_error_set(error, AR_INVALID,
+                                "%s %s; SGLang would end there, because torch_memory_saver cannot "
+                                "%s it",
+                                tag, asleep ? "does not sleep" : "sleeps already",
+                                asleep ? "resume" : "pause");
+    }
+    return AR_OK;
 }
 
 static enum ar_status check_tags(const struct twin_call *call, size_t from, struct ar_error *error)
@@ -258,8 +338,18 @@ static enum ar_status engine_sleep(struct engine *self, const struct twin_call *
         return twin_refuse(&self->base, error, "%s cannot sleep: enable_sleep_mode is off",
                            self->base.name);
     status = need_loaded(self, error);
+    if (!status && !vllm)
+        status = check_states(self, call, from, false, error);
     if (status)
         return status;
+    /* v1/executor/abstract.py, sleep. */
+    if (vllm && sleeps(self)) {
+        twin_say(&self->base, "sleep does nothing: %s",
+                 self->weights_asleep && self->kv_asleep
+                     ? "the executor is already sleeping"
+                     : "the executor counts as sleeping until all tags are awake");
+        return AR_OK;
+    }
     uint64_t before, after, total_bytes;
     twin_card(&self->base, &before, &total_bytes);
     if (!vllm)
@@ -283,6 +373,19 @@ static enum ar_status engine_wake(struct engine *self, const struct twin_call *c
     enum ar_status status = check_tags(call, 0, error);
     if (!status)
         status = need_loaded(self, error);
+    if (!status && !engine_is_vllm(self))
+        status = check_states(self, call, 0, true, error);
+    /* v1/executor/abstract.py, wake_up: a warning, and nothing wakes. */
+    if (!status && engine_is_vllm(self) && !sleeps(self)) {
+        twin_say(&self->base, "wake does nothing: the executor is not sleeping");
+        return AR_OK;
+    }
+    for (size_t i = 0; !status && engine_is_vllm(self) && i < call->argument_count; i++)
+        if (!is_asleep(self, call->arguments[i])) {
+            twin_say(&self->base, "wake does nothing: tag %s is not in the sleeping tags",
+                     call->arguments[i]);
+            return AR_OK;
+        }
     for (size_t i = 0; status == AR_OK && (i < call->argument_count || i == 0); i++) {
         const char *tag = call->argument_count ? call->arguments[i] : NULL;
         twin_wake(&self->base, tag);
@@ -367,8 +470,10 @@ static enum ar_status engine_act(struct twin_part *base, const struct twin_call 
     case ACTION_UPDATE:
         return need_weights(self, error); /* files are read on the host */
     default:
-        engine_release_all(self);
-        return AR_OK;
+        status = need_loaded(self, error);
+        if (!status)
+            engine_release_all(self);
+        return status;
     }
 }
 

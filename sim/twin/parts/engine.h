@@ -67,7 +67,7 @@ struct engine {
     struct twin_blocks weights, inputs, kv, graph_outputs;
     struct twin_block workspace, bucket;
     uint32_t graph_pool;
-    bool weights_asleep, kv_asleep, streams;
+    bool weights_asleep, kv_asleep, graphs_asleep, streams;
 
     /* The present call of `generate`. */
     bool serving;

@@ -333,6 +333,8 @@ enum ar_status engine_profile(struct engine *self, struct ar_error *error)
     if (!self->loaded)
         return ar_error_set(error, AR_INVALID, "%s has no weights; call load first",
                             self->base.name);
+    if (self->profiled)
+        return ar_error_set(error, AR_INVALID, "%s is profiled already", self->base.name);
     if (engine_is_vllm(self)) {
         profile_vllm(self);
         if (values->kv_cache_memory)
@@ -461,7 +463,7 @@ enum ar_status engine_capture(struct engine *self, struct ar_error *error)
         return ar_error_set(error, AR_INVALID, "%s has no weights; call load first",
                             self->base.name);
     if (self->captured)
-        return AR_OK;
+        return ar_error_set(error, AR_INVALID, "%s has its graphs already", self->base.name);
     if (!self->sizes.count) {
         warm_sampler(self, false);
         return AR_OK;
@@ -526,5 +528,5 @@ void engine_release_all(struct engine *self)
     twin_outside(&self->base, twin_owner(&self->base, "kernels"), 0);
     twin_trim(&self->base);
     self->loaded = self->profiled = self->allocated = self->captured = false;
-    self->weights_asleep = self->kv_asleep = false;
+    self->weights_asleep = self->kv_asleep = self->graphs_asleep = false;
 }

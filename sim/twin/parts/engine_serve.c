@@ -20,6 +20,14 @@ static enum ar_status start(struct engine *self, uint64_t requests, struct ar_er
     if (self->weights_asleep || self->kv_asleep)
         return ar_error_set(error, AR_INVALID, "%s is asleep; call wake before generate",
                             self->base.name);
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < self->prompts.count; i++)
+        least = self->prompts.ranges[i].least < least ? self->prompts.ranges[i].least : least;
+    if (requests && self->tokens <= least)
+        return twin_refuse(&self->base, error,
+                           "the key-value cache has %llu tokens, and the shortest prompt %llu, so "
+                           "no request can run",
+                           (unsigned long long)self->tokens, (unsigned long long)least);
     bool vllm = engine_is_vllm(self);
     struct paged_setup setup = {
         .style = !vllm           ? PAGED_SGLANG

@@ -336,14 +336,14 @@ static enum ar_status graphs_act(struct twin_part *base, const struct twin_call 
     uint64_t steps = 1;
     if (call->action == ACTION_CAPTURE)
         return capture(self, values, call->turn, more, error);
+    if (!self->captured)
+        return ar_error_set(error, AR_INVALID, "%s has no graphs; call capture first",
+                            self->base.name);
     if (call->action == ACTION_RELEASE) {
         release_graphs(self);
         return AR_OK;
     }
     enum ar_status status = twin_repeats(call, &steps, error);
-    if (!status && !self->captured)
-        status = ar_error_set(error, AR_INVALID, "%s has no graphs; call capture first",
-                              self->base.name);
     if (status)
         return status;
     twin_step(base);

@@ -278,6 +278,14 @@ static enum ar_status nccl_act(struct twin_part *base, const struct twin_call *c
     enum ar_status status = AR_OK;
     uint64_t operations = 0;
     (void)more;
+    if (call->action == ACTION_INIT && self->started)
+        return ar_error_set(error, AR_INVALID,
+                            "the communicators are there already; write %s.finalize before it",
+                            base->name);
+    if (call->action != ACTION_INIT && call->action != ACTION_USE && !self->started)
+        return ar_error_set(error, AR_INVALID,
+                            "there are no communicators; write %s.init or %s.use before it",
+                            base->name, base->name);
     switch (call->action) {
     case ACTION_INIT:
         start(self);

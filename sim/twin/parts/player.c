@@ -577,14 +577,16 @@ struct moving {
     struct player *player;
     bool pinned;
     uint32_t owner;
+    size_t count;
 };
 
 static void move_off(void *argument, struct player_block *block)
 {
-    const struct moving *moving = argument;
+    struct moving *moving = argument;
     struct twin_part *part = moving->player->part;
     if (!block->block.held || block->block.pinned)
         return;
+    moving->count++;
     if (moving->pinned) {
         const struct twin_request request = {
             .bytes = block->block.bytes, .owner = moving->owner, .tag = block->tag, .pinned = true};
@@ -596,24 +598,27 @@ static void move_off(void *argument, struct player_block *block)
 
 static void move_on(void *argument, struct player_block *block)
 {
-    const struct moving *moving = argument;
+    struct moving *moving = argument;
     if (!block->away)
         return;
+    moving->count++;
     block->away = false;
     ask(moving->player, block, 0, false);
     twin_free(moving->player->part, &block->copy);
 }
 
-void player_offload(struct player *self, unsigned purposes, bool pinned)
+size_t player_offload(struct player *self, unsigned purposes, bool pinned)
 {
-    struct moving moving = {self, pinned, twin_owner(self->part, "offloaded copies")};
+    struct moving moving = {self, pinned, twin_owner(self->part, "offloaded copies"), 0};
     player_each(self, purposes, move_off, &moving);
+    return moving.count;
 }
 
-void player_onload(struct player *self, unsigned purposes)
+size_t player_onload(struct player *self, unsigned purposes)
 {
-    struct moving moving = {self, false, 0};
+    struct moving moving = {self, false, 0, 0};
     player_each(self, purposes, move_on, &moving);
+    return moving.count;
 }
 
 bool player_is_away(const struct player *self, unsigned purposes)

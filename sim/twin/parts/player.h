@@ -89,9 +89,9 @@ enum ar_status player_play(struct player *self, const struct trace_event *event,
 enum ar_status player_reset(struct player *self, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Frees the live blocks of these purposes (a bit for each); `pinned`: their copies are in pinned
- * host memory. */
-void player_offload(struct player *self, unsigned purposes, bool pinned);
-void player_onload(struct player *self, unsigned purposes);
+ * host memory. Both return the number of blocks that moved. */
+size_t player_offload(struct player *self, unsigned purposes, bool pinned);
+size_t player_onload(struct player *self, unsigned purposes);
 /* Whether a block of these purposes is away. */
 bool player_is_away(const struct player *self, unsigned purposes);
 

@@ -323,10 +323,12 @@ static enum ar_status sleep_or_wake(struct program *self, const struct twin_call
         status = check_tag(self, call->arguments[i], wake ? "wake" : "sleep", error);
     for (size_t i = 0; status == AR_OK && i < call->argument_count + !call->argument_count; i++) {
         const char *tag = call->argument_count ? call->arguments[i] : NULL;
-        if (wake)
-            twin_wake(&self->base, tag);
-        else
-            twin_sleep(&self->base, tag, *values->backup ? values->backup : NULL);
+        size_t moved = wake ? twin_wake(&self->base, tag)
+                            : twin_sleep(&self->base, tag, *values->backup ? values->backup : NULL);
+        if (!moved && !twin_over(&self->base))
+            twin_say(&self->base, "%s%s%s does nothing: no segment of it %s",
+                     wake ? "wake" : "sleep", tag ? " " : "", tag ? tag : "",
+                     wake ? "sleeps" : "is awake");
     }
     return status;
 }

@@ -295,6 +295,9 @@ static enum ar_status update(struct trainer *self, const struct twin_call *call,
     if (!sending.peer)
         return AR_INVALID;
     sending.left_bytes = trainer_weights_bytes(&self->base) * self->shards;
+    if (!sending.left_bytes && !twin_over(&self->base))
+        return ar_error_set(error, AR_INVALID, "it has no weights; write %s.load before it",
+                            self->base.name);
     player_each(&self->player, 1u << PLAYER_WEIGHT, add_weight, &sending);
     if (sending.bucket_bytes)
         send_bucket(&sending);
@@ -308,6 +311,10 @@ static enum ar_status sleep_or_wake(struct trainer *self, bool sleep, struct ar_
         return ar_error_set(error, AR_INVALID,
                             "the trainer's memory is in no region; write region = saver, or use "
                             "offload");
+    if (self->asleep == sleep)
+        return ar_error_set(error, AR_INVALID,
+                            "its region %s; torch_memory_saver would end the program",
+                            sleep ? "sleeps already" : "does not sleep");
     self->asleep = sleep;
     if (sleep)
         twin_sleep(&self->base, self->base.name, "*");
@@ -320,14 +327,19 @@ static enum ar_status move(struct trainer *self, const struct twin_call *call,
                            struct ar_error *error)
 {
     const struct values *values = self->base.values;
+    bool off = call->action == ACTION_OFFLOAD;
     unsigned what;
     enum ar_status status = read_what(call, &what, error);
+    if (status == AR_OK && self->asleep)
+        status = ar_error_set(error, AR_INVALID, "its region sleeps; write wake before it");
     if (status != AR_OK)
         return status;
-    if (call->action == ACTION_OFFLOAD)
-        player_offload(&self->player, what, values->offload_to == OFFLOAD_PINNED);
-    else
-        player_onload(&self->player, what);
+    size_t moved = off ? player_offload(&self->player, what, values->offload_to == OFFLOAD_PINNED)
+                       : player_onload(&self->player, what);
+    if (!moved && !twin_over(&self->base))
+        twin_say(&self->base, "%s%s%s does nothing: %s", off ? "offload" : "onload",
+                 call->argument_count ? " " : "", call->argument_count ? call->arguments[0] : "",
+                 off ? "it has none of these on the card" : "none of these are offloaded");
     return AR_OK;
 }
 
@@ -337,6 +349,10 @@ static enum ar_status act_in_region(struct trainer *self, const struct twin_call
 {
     switch (call->action) {
     case ACTION_LOAD:
+        if (self->player.played || self->player.step)
+            return ar_error_set(error, AR_INVALID,
+                                "its weights are there already; write %s.free before it",
+                                self->base.name);
         return player_load(&self->player, error);
     case ACTION_TRAIN:
         return train(self, call, more, error);
@@ -360,6 +376,10 @@ static enum ar_status trainer_act(struct twin_part *base, const struct twin_call
     case ACTION_UPDATE:
         return update(self, call, error);
     case ACTION_FREE:
+        if (!self->player.played && !self->player.step)
+            return ar_error_set(error, AR_INVALID,
+                                "it has nothing to free; write %s.load or train before it",
+                                base->name);
         return player_reset(&self->player, error);
     default:
         break;
