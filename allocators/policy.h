@@ -101,6 +101,12 @@ enum ar_policy_effort {
     AR_POLICY_EFFORT_COUNT
 };
 
+/* What the policy can serve now, and for the stream of the last request. */
+struct ar_policy_room {
+    uint64_t largest_free_block_bytes, stranded_by_stream_bytes; /* as in the statistics */
+    uint64_t servable_bytes[AR_POLICY_EFFORT_COUNT];             /* as `servable` says */
+};
+
 enum ar_policy_range_state {
     AR_POLICY_RANGE_USED,
     AR_POLICY_RANGE_FREE,     /* a free block */
@@ -199,7 +205,7 @@ struct ar_policy_ops {
     enum ar_status (*validate)(const struct ar_policy *self, struct ar_error *error);
 
     /* The largest request that can be served with that effort. NULL: the largest free block, for
-     * every effort. */
+     * every effort. This and `stats` change only by calls to the policy, not with time. */
     uint64_t (*servable)(const struct ar_policy *self, enum ar_policy_effort effort);
 
     /* All hooks below are optional. */
@@ -262,6 +268,10 @@ struct ar_policy_ops {
     /* The program has deleted a private pool: its free memory is released now, and that of no other
      * pool. What is live in it is released with other cached memory later. */
     enum ar_status (*delete_pool)(struct ar_policy *self, uint32_t pool);
+
+    /* The same as `stats` and `servable` for every effort, in one call for speed. NULL: these are
+     * called. */
+    void (*room)(const struct ar_policy *self, struct ar_policy_room *out);
 };
 
 /* Policies with AR_POLICY_WATCHES_FREE keep the bytes that can serve requests of `unit_bytes`: the

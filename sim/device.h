@@ -238,6 +238,8 @@ struct ar_device {
     struct ar_backing *pinned;  /* the same for pinned host memory; NULL: there is none */
     struct ar_device_props props;
     struct ar_device_counters counters;
+    /* Where a virtual clock of the host is kept, which `now` returns; NULL: the clock is real. */
+    const uint64_t *clock_ns;
     /* The INVALID in `problem` is about the user's input (an address list of another run), not
      * about the policy. */
     bool bad_input;

@@ -103,6 +103,11 @@ static uint64_t forward_servable(const struct ar_policy *base, enum ar_policy_ef
     return ar_policy_servable(inside(base), effort);
 }
 
+static void forward_room(const struct ar_policy *base, struct ar_policy_room *out)
+{
+    inside(base)->ops->room(inside(base), out);
+}
+
 static bool forward_setting(const struct ar_policy *base, char *text, size_t text_bytes)
 {
     return inside(base)->ops->setting(inside(base), text, text_bytes);
@@ -177,6 +182,7 @@ void *forward_create(struct ar_host *host, size_t own_bytes, const char *prefix,
     self->ops.walk = forward_walk;
     self->ops.validate = forward_validate;
     self->ops.servable = inner->ops->servable ? forward_servable : NULL;
+    self->ops.room = inner->ops->room ? forward_room : NULL;
     self->ops.use = inner->ops->use ? forward_use : NULL;
     self->ops.retire = inner->ops->retire ? forward_retire : NULL;
     self->ops.adopt = inner->ops->adopt ? forward_adopt : NULL;

@@ -136,6 +136,7 @@ const struct ar_policy_ops ort_policy = {
     .walk = bfc_walk,
     .validate = bfc_validate,
     .servable = bfc_servable,
+    .room = bfc_room,
     .trim = ort_trim,
     .setting = ort_setting,
 };

@@ -1,13 +1,12 @@
 /* The loop that drives a policy with a workload on a device.
  *
- * 1. Events are read in spans. Plain requests and frees are nearly all events of most traces: they
- *    have no keys, are on stream 0, are no probes, and free requested and free completed are one
- *    event. One comparison of eight bytes recognises them, and a shortcut of a few instructions
- *    serves them. The shortcut is compiled three times: without metrics, with the peak of
- *    reserved bytes, and with exact metrics. All other events,
- *    and every event of a watched run, go through events.c. A run is watched if it has observers,
- *    latencies, verification or an adaptive workload, if streams must be ordered, or if the device
- *    charges the host's own time (`watched` in run.h).
+ * 1. Events are read in spans. Shortcuts of a few instructions serve plain events, which are nearly
+ *    all of most traces: requests and frees without keys on stream 0 that are no probes, recorded
+ *    times, and kernels that are only launched. One comparison of eight bytes recognises them. The
+ *    shortcuts are compiled once for each of `measured`. All other events, and every event of a
+ *    watched run, go through events.c. A run is watched if it has observers, latencies,
+ *    verification or an adaptive workload, if streams must be ordered, or if the device charges the
+ *    host's own time (`watched` in run.h).
  * 2. Requests. Zero bytes are served without the policy. Pinned host memory has a policy of its own
  *    (pinned.c), or is served like zero bytes. A request that fails is counted, and the run goes on
  *    without the block.
@@ -41,9 +40,13 @@
 #error "events are compared as they lie in files, which are little-endian"
 #endif
 
-/* The first eight bytes of a plain event: kind, flags, zero, stream 0. */
-#define PLAIN_ALLOC ((uint64_t)TRACE_ALLOC)
-#define PLAIN_FREE  (TRACE_FREE_COMPLETED | (uint64_t)TRACE_WHOLE << 8)
+/* The first eight bytes of a plain event: kind, flags, zero, stream 0. Kernels: any stream. */
+#define PLAIN_ALLOC     ((uint64_t)TRACE_ALLOC)
+#define PLAIN_FREE      (TRACE_FREE_COMPLETED | (uint64_t)TRACE_WHOLE << 8)
+#define PLAIN_REQUESTED ((uint64_t)TRACE_FREE_REQUESTED)
+#define PLAIN_COMPLETED ((uint64_t)TRACE_FREE_COMPLETED)
+#define PLAIN_TIME      ((uint64_t)TRACE_TIME)
+#define PLAIN_NOTE      ((uint64_t)TRACE_NOTE)
 /* Plain requests have 1 to 2^59 bytes, which one shift checks. */
 #define PLAIN_BITS 59
 _Static_assert(UINT64_C(1) << PLAIN_BITS < TRACE_BYTES_LIMIT, "plain requests are no bad input");
@@ -84,63 +87,135 @@ INLINE void look_for_pause(struct replay *run)
         paused(run);
 }
 
-/* The result of a shortcut. OTHER: it did nothing, because the event is not plain. */
-enum plain { PLAIN_DONE, PLAIN_OTHER, PLAIN_FAILED, PLAIN_BROKEN };
+/* What a shortcut measures: nothing, the peak of reserved bytes, or exact metrics with one of two
+ * clocks of the means. */
+enum measured { NOTHING, RESERVED, BY_BYTES, BY_TIME };
+
+INLINE bool counts_of(const enum measured measured)
+{
+    return measured >= BY_BYTES;
+}
+
+/* The result of a shortcut. OTHER: it did nothing, because the event is not plain. REFUSED: the
+ * device failed in a call of the program. */
+enum plain { PLAIN_DONE, PLAIN_OTHER, PLAIN_FAILED, PLAIN_BROKEN, PLAIN_REFUSED };
+
+/* Before each call to the policy: a virtual clock is read where it is kept, and `exact` must read
+ * the policy again. */
+INLINE void before_call(struct replay *run, const enum measured measured)
+{
+    run->pauses.now_ns = *run->clock_ns;
+    if (measured == BY_TIME)
+        run->exact.stale = true;
+}
 
 INLINE enum plain plain_alloc(struct replay *run, const struct trace_event *event,
-                              const bool counts, const bool reserved, enum ar_status *status)
+                              const enum measured measured)
 {
+    const bool counts = counts_of(measured);
     uint64_t number = slot_and_keys(event), bytes = event->value;
     if (UNLIKELY(number >= run->slot_count))
         return PLAIN_OTHER;
     struct replay_slot *slot = &run->slots[number];
     if (UNLIKELY(slot_life(slot) != SLOT_UNUSED || (bytes - 1) >> PLAIN_BITS))
         return PLAIN_OTHER;
-    if (counts && !run->by_time)
-        exact_tick(&run->exact, bytes);
+    if (measured == BY_BYTES)
+        exact_tick_once(&run->exact, bytes);
+    if (counts)
+        before_call(run, measured);
     run->request.bytes = bytes;
     run->allocs++;
     slot->block.requested_bytes = bytes;
-    *status = run->policy_alloc(run->policy, &run->request, &slot->block);
-    if (UNLIKELY(*status != AR_OK))
+    enum ar_status status = run->policy_alloc(run->policy, &run->request, &slot->block);
+    if (UNLIKELY(status != AR_OK)) {
+        run->status = status;
         return PLAIN_FAILED;
+    }
     if (counts)
         look_for_pause(run);
-    if (counts && UNLIKELY(slot->block.granted_bytes < bytes))
+    if (counts && UNLIKELY(slot->block.granted_bytes < bytes)) {
+        run->status = AR_OK;
         return PLAIN_BROKEN;
+    }
     slot->state = SLOT_LIVE;
     if (counts)
         exact_served(&run->exact, &slot->block);
-    if (reserved)
+    if (measured == RESERVED)
         exact_reserved(&run->exact);
     return PLAIN_DONE;
 }
 
-INLINE enum plain plain_free(struct replay *run, const struct trace_event *event, const bool counts,
-                             enum ar_status *status)
+/* A free that ends the slot, or the request of a free whose completion comes later. */
+INLINE enum plain plain_free(struct replay *run, const struct trace_event *event,
+                             const enum measured measured, const enum replay_slot_state next)
 {
+    const bool counts = counts_of(measured);
     uint64_t number = slot_and_keys(event);
     if (UNLIKELY(number >= run->slot_count))
         return PLAIN_OTHER;
     struct replay_slot *slot = &run->slots[number];
     if (UNLIKELY(slot_life(slot) != SLOT_LIVE))
         return PLAIN_OTHER;
-    if (counts)
+    if (counts) {
         exact_free_requested(&run->exact, &slot->block);
-    slot->state = SLOT_UNUSED;
-    *status = run->policy_free(run->policy, &slot->block, 0);
+        before_call(run, measured);
+    }
+    slot->state = next;
+    enum ar_status status = run->policy_free(run->policy, &slot->block, 0);
     if (counts)
         look_for_pause(run);
-    if (UNLIKELY(*status != AR_OK))
-        return PLAIN_BROKEN;
+    if (LIKELY(status == AR_OK))
+        return PLAIN_DONE;
+    run->status = status;
+    return PLAIN_BROKEN;
+}
+
+INLINE enum plain plain_completed(struct replay *run, const struct trace_event *event,
+                                  uint64_t *others)
+{
+    uint64_t number = slot_and_keys(event);
+    if (UNLIKELY(number >= run->slot_count || !run->plain_splits))
+        return PLAIN_OTHER;
+    struct replay_slot *slot = &run->slots[number];
+    if (UNLIKELY(slot_life(slot) != SLOT_FREE_REQUESTED))
+        return PLAIN_OTHER;
+    slot->state = SLOT_UNUSED;
+    ++*others;
     return PLAIN_DONE;
 }
 
-/* The rest of a plain event whose call failed. */
-static __attribute__((noinline, cold)) enum ar_status
-plain_end(struct replay *run, const struct trace_event *event, enum plain what,
-          enum ar_status status, struct ar_error *error)
+INLINE enum plain plain_time(struct replay *run, const struct trace_event *event,
+                             const enum measured measured, uint64_t *others)
 {
+    uint64_t before_ns = run->time_ns, time_ns = event->value;
+    if (UNLIKELY(!run->plain_times))
+        return PLAIN_OTHER;
+    if (LIKELY(time_ns > before_ns)) {
+        if (measured == BY_TIME)
+            exact_tick(&run->exact, time_ns - before_ns);
+        run->time_ns = time_ns;
+    }
+    ++*others;
+    return UNLIKELY(run->device->failed) ? PLAIN_REFUSED : PLAIN_DONE;
+}
+
+INLINE enum plain plain_kernel(struct replay *run, const struct trace_event *event,
+                               uint64_t *others)
+{
+    if (UNLIKELY(!run->plain_kernels))
+        return PLAIN_OTHER;
+    run->kernel(run->device, event->stream, event->value);
+    ++*others;
+    return UNLIKELY(run->device->failed) ? PLAIN_REFUSED : PLAIN_DONE;
+}
+
+/* The rest of a plain event whose call failed. */
+static __attribute__((noinline, cold)) enum ar_status plain_end(struct replay *run,
+                                                                const struct trace_event *event,
+                                                                enum plain what,
+                                                                struct ar_error *error)
+{
+    enum ar_status status = run->status;
     if (what == PLAIN_FAILED) {
         struct replay_slot *slot = &run->slots[event->slot];
         status = replay_ask_again(run, event, &slot->block, status);
@@ -159,36 +234,56 @@ plain_end(struct replay *run, const struct trace_event *event, enum plain what,
             return replay_not_served(run, event, slot, status, error);
         }
     }
+    if (what == PLAIN_REFUSED)
+        return replay_program_failed(run, event, error);
     if (status == AR_OK)
         return replay_broken(run, event, AR_CORRUPT, REPLAY_GRANTED_LESS, error);
     return replay_broken(run, event, status, REPLAY_FREE_FAILED, error);
 }
 
+/* An event without a shortcut, or whose shortcut did not end well. */
+static __attribute__((noinline)) enum ar_status span_other(struct replay *run,
+                                                           const struct trace_event *event,
+                                                           enum plain what, struct ar_error *error)
+{
+    enum ar_status status =
+        what == PLAIN_OTHER ? replay_event(run, event, error) : plain_end(run, event, what, error);
+    pauses_begin(&run->pauses, run->device);
+    return status;
+}
+
 /* Sets `*done` to the number of events replayed, less than `count` if the run stops early. Frees
- * are not counted one by one: they are the plain events that are not requests. */
-INLINE enum ar_status span(struct replay *run, size_t count, size_t *done, const bool counts,
-                           const bool reserved, struct ar_error *error)
+ * are not counted one by one: they are the events that are neither requests nor `others`. */
+INLINE enum ar_status span(struct replay *run, size_t count, size_t *done,
+                           const enum measured measured, struct ar_error *error)
 {
     const struct trace_event *event = run->span, *end = event + count;
     uint64_t allocs_before = run->allocs, others = 0, others_allocs = 0;
     enum ar_status status = AR_OK;
     for (; event != end; event++) {
         uint64_t head = head_of(event);
-        enum plain what = head == PLAIN_ALLOC  ? plain_alloc(run, event, counts, reserved, &status)
-                          : head == PLAIN_FREE ? plain_free(run, event, counts, &status)
-                                               : PLAIN_OTHER;
+        enum plain what = PLAIN_OTHER;
+        if (head == PLAIN_ALLOC)
+            what = plain_alloc(run, event, measured);
+        else if (head == PLAIN_FREE)
+            what = plain_free(run, event, measured, SLOT_UNUSED);
+        else if (head == PLAIN_TIME)
+            what = plain_time(run, event, measured, &others);
+        else if ((uint8_t)head == TRACE_KERNEL)
+            what = plain_kernel(run, event, &others);
+        else if (head == PLAIN_NOTE)
+            others++, what = PLAIN_DONE;
+        else if (head == PLAIN_COMPLETED)
+            what = plain_completed(run, event, &others);
+        else if (head == PLAIN_REQUESTED && run->plain_splits)
+            what = plain_free(run, event, measured, SLOT_FREE_REQUESTED);
         if (LIKELY(what == PLAIN_DONE))
             continue;
+        uint64_t allocs = run->allocs;
+        status = span_other(run, event, what, error);
         if (what == PLAIN_OTHER) {
-            uint64_t allocs = run->allocs;
-            status = replay_event(run, event, error);
             others_allocs += run->allocs - allocs;
             others++;
-            if (counts)
-                pauses_begin(&run->pauses, run->device);
-        } else {
-            status = plain_end(run, event, what, status, error);
-            pauses_begin(&run->pauses, run->device);
         }
         if (status != AR_OK)
             break;
@@ -205,19 +300,25 @@ INLINE enum ar_status span(struct replay *run, size_t count, size_t *done, const
 static enum ar_status span_lean(struct replay *run, size_t count, size_t *done,
                                 struct ar_error *error)
 {
-    return span(run, count, done, false, false, error);
+    return span(run, count, done, NOTHING, error);
 }
 
 static enum ar_status span_reserved(struct replay *run, size_t count, size_t *done,
                                     struct ar_error *error)
 {
-    return span(run, count, done, false, true, error);
+    return span(run, count, done, RESERVED, error);
 }
 
-static enum ar_status span_exact(struct replay *run, size_t count, size_t *done,
-                                 struct ar_error *error)
+static enum ar_status span_by_bytes(struct replay *run, size_t count, size_t *done,
+                                    struct ar_error *error)
 {
-    return span(run, count, done, true, false, error);
+    return span(run, count, done, BY_BYTES, error);
+}
+
+static enum ar_status span_by_time(struct replay *run, size_t count, size_t *done,
+                                   struct ar_error *error)
+{
+    return span(run, count, done, BY_TIME, error);
 }
 
 static enum ar_status span_watched(struct replay *run, size_t count, size_t *done,
@@ -245,12 +346,14 @@ static enum ar_status all_spans(struct replay *run, struct ar_error *error)
     const struct replay_config *config = run->config;
     enum ar_status (*body)(struct replay *, size_t, size_t *, struct ar_error *) =
         run->watched                                 ? span_watched
-        : run->counts                                ? span_exact
+        : run->counts && run->by_time                ? span_by_time
+        : run->counts                                ? span_by_bytes
         : config->measure == REPLAY_METRICS_RESERVED ? span_reserved
                                                      : span_lean;
     while (!run->stop) {
         size_t count, done;
         enum ar_status status = trace_next(config->source, &run->span, &count, error);
+        run->exact.stale = true; /* the source may call the policy */
         if (status != AR_OK || !count)
             return status;
         status = body(run, count, &done, error);
@@ -290,6 +393,17 @@ static enum ar_status check_config(const struct replay_config *config, struct ar
                             "verify wants a device with memory to fill and read, and %s has none",
                             config->device->props.kind);
     return AR_OK;
+}
+
+static void shortcuts_begin(struct replay *run)
+{
+    const struct ar_device *device = run->device;
+    bool waits = run->is_exact && !device->clock_ns; /* a real clock is read after such events */
+    run->kernel = device->ops->kernel;
+    run->clock_ns = device->clock_ns ? device->clock_ns : &run->pauses.now_ns;
+    run->plain_times = run->by_time && !waits && run->config->host == REPLAY_HOST_NONE;
+    run->plain_kernels = !run->has_kernel_ops && !run->lengths && !run->verify && !waits;
+    run->plain_splits = !run->at_completion && !run->free_requested_ends;
 }
 
 static enum ar_status begin(struct replay *run, const struct replay_config *config,
@@ -342,6 +456,7 @@ static enum ar_status begin(struct replay *run, const struct replay_config *conf
                    config->source->ops->served || run->hazards || run->latency || run->follow_up;
     run->is_exact = config->measure == REPLAY_METRICS_EXACT;
     run->counts = run->is_exact || run->watched;
+    shortcuts_begin(run);
     return AR_OK;
 }
 

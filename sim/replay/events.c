@@ -314,7 +314,8 @@ static enum ar_status on_free_requested(struct replay *run, const struct trace_e
         return replay_bad_input(run, event, "free requested, but not live", error);
     enum ar_status status = AR_OK;
     run->frees += slot->state != SLOT_FAILED;
-    kernel_ops_freed(&run->kernel_ops, event->id);
+    if (run->follows)
+        kernel_ops_freed(&run->kernel_ops, event->id);
     if (LIKELY(slot->state == SLOT_LIVE)) {
         if (run->counts)
             exact_free_requested(&run->exact, &slot->block);
@@ -353,7 +354,8 @@ static enum ar_status on_free(struct replay *run, const struct trace_event *even
         if (UNLIKELY(slot->state == SLOT_FREE_REQUESTED))
             return replay_bad_input(run, event, "freed, but its free was requested before", error);
         run->frees += slot->state != SLOT_FAILED;
-        kernel_ops_freed(&run->kernel_ops, event->id);
+        if (run->follows)
+            kernel_ops_freed(&run->kernel_ops, event->id);
         if (LIKELY(slot->state == SLOT_LIVE)) {
             if (run->counts)
                 exact_free_requested(&run->exact, &slot->block);
@@ -519,12 +521,12 @@ static enum ar_status on_other(struct replay *run, const struct trace_event *eve
 {
     enum ar_status status = other(run, event, error);
     if (UNLIKELY(run->device->failed) && status == AR_OK)
-        status = replay_broken(run, event, AR_INVALID, "the program's own call failed", error);
+        status = replay_program_failed(run, event, error);
     return status;
 }
 
-enum ar_status replay_event(struct replay *run, const struct trace_event *event,
-                            struct ar_error *error)
+static enum ar_status on_event(struct replay *run, const struct trace_event *event,
+                               struct ar_error *error)
 {
     switch (event->kind) {
     case TRACE_ALLOC:
@@ -539,4 +541,13 @@ enum ar_status replay_event(struct replay *run, const struct trace_event *event,
     default:
         return on_other(run, event, error);
     }
+}
+
+enum ar_status replay_event(struct replay *run, const struct trace_event *event,
+                            struct ar_error *error)
+{
+    enum ar_status status = on_event(run, event, error);
+    if (event->kind != TRACE_TIME && event->kind != TRACE_KERNEL)
+        run->exact.stale = true;
+    return status;
 }

@@ -1,5 +1,7 @@
 #include "sim/replay/exact.h"
 
+#include <string.h>
+
 struct usable_walk {
     uint64_t unit_bytes, usable_bytes;
 };
@@ -26,6 +28,7 @@ void exact_begin(struct exact *exact, struct ar_policy *policy, uint64_t unit_by
         .unit_bytes = unit_bytes,
         .opaque = policy->ops->capabilities & AR_POLICY_OPAQUE,
         .one_effort = !policy->ops->servable,
+        .stale = true,
         .peak_reserved_bytes = policy->totals.reserved_bytes,
     };
     if (exact->opaque || !unit_bytes)
@@ -47,14 +50,26 @@ void exact_end(struct exact *exact, struct ar_policy *policy)
         policy->watch = NULL;
 }
 
-static void read_servable(const struct ar_policy *policy, uint64_t *servable_bytes)
+static __attribute__((noinline)) void ask_for_room(const struct ar_policy *policy,
+                                                   struct ar_policy_room *room)
 {
-    uint64_t (*ask)(const struct ar_policy *, enum ar_policy_effort) = policy->ops->servable;
-    uint64_t free_bytes = ar_policy_free_bytes(&policy->totals);
-    uint64_t at_once = ask(policy, AR_POLICY_EFFORT_NONE);
-    servable_bytes[AR_POLICY_EFFORT_NONE] = at_once < free_bytes ? at_once : free_bytes;
-    for (int effort = AR_POLICY_EFFORT_MAP; effort < AR_POLICY_EFFORT_COUNT; effort++)
-        servable_bytes[effort] = ask(policy, (enum ar_policy_effort)effort);
+    const struct ar_policy_ops *ops = policy->ops;
+    struct ar_policy_stats stats;
+    ops->stats(policy, &stats);
+    room->largest_free_block_bytes = stats.largest_free_block_bytes;
+    room->stranded_by_stream_bytes = stats.stranded_by_stream_bytes;
+    for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
+        room->servable_bytes[effort] = ops->servable
+                                           ? ops->servable(policy, (enum ar_policy_effort)effort)
+                                           : stats.largest_free_block_bytes;
+}
+
+static inline void read_room(const struct ar_policy *policy, struct ar_policy_room *room)
+{
+    if (policy->ops->room)
+        policy->ops->room(policy, room);
+    else
+        ask_for_room(policy, room);
 }
 
 static uint64_t usable(const struct exact *exact)
@@ -75,18 +90,16 @@ void exact_read(const struct exact *exact, struct exact_state *state)
     };
     if (exact->opaque)
         return;
-    struct ar_policy_stats stats;
-    ar_policy_stats(policy, &stats);
+    struct ar_policy_room room;
+    read_room(policy, &room);
     state->free_bytes = ar_policy_free_bytes(totals);
+    if (policy->ops->servable && room.servable_bytes[0] > state->free_bytes)
+        room.servable_bytes[0] = state->free_bytes;
     state->stranded_bytes = state->free_bytes - totals->releasable_bytes;
-    state->stranded_by_stream_bytes = stats.stranded_by_stream_bytes;
-    state->largest_free_block_bytes = stats.largest_free_block_bytes;
+    state->stranded_by_stream_bytes = room.stranded_by_stream_bytes;
+    state->largest_free_block_bytes = room.largest_free_block_bytes;
     state->usable_bytes = usable(exact);
-    if (!exact->one_effort)
-        read_servable(policy, state->servable_bytes);
-    else
-        for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
-            state->servable_bytes[effort] = stats.largest_free_block_bytes;
+    memcpy(state->servable_bytes, room.servable_bytes, sizeof state->servable_bytes);
 }
 
 /* Byte counts are far below 2^63, and the conversion of a signed number is one instruction. */
@@ -102,34 +115,78 @@ static inline double lacking(uint64_t part, uint64_t whole)
     return part >= whole ? 0 : 1 - real(part) / real(whole);
 }
 
-void exact_tick(struct exact *exact, uint64_t weight)
+/* The part of the state that depends on free blocks. */
+static __attribute__((noinline)) void refresh_free(struct exact *exact, uint64_t free_bytes)
 {
     const struct ar_policy *policy = exact->policy;
-    struct exact_sums *sums = &exact->sums;
-    double by = real(weight);
-    sums->weight += weight;
-    if (exact->granted_bytes) {
-        sums->granted_weight += weight;
-        sums->internal += by * lacking(exact->live_bytes, exact->granted_bytes);
+    double *state = exact->state.of;
+    struct ar_policy_room room;
+    const uint64_t *bytes = room.servable_bytes;
+    read_room(policy, &room);
+    state[EXACT_STRANDED] = real(free_bytes - policy->totals.releasable_bytes);
+    state[EXACT_STRANDED_BY_STREAM] = real(room.stranded_by_stream_bytes);
+    state[EXACT_UNUSABLE] = exact->unit_bytes ? lacking(usable(exact), free_bytes) : 0;
+    /* With most policies only the last effort differs. */
+    double now = lacking(bytes[0], free_bytes);
+    state[EXACT_EXTERNAL] = now;
+#pragma GCC unroll 4
+    for (int effort = 1; effort < AR_POLICY_EFFORT_COUNT; effort++) {
+        if (bytes[effort] != bytes[effort - 1])
+            now = lacking(bytes[effort], free_bytes);
+        state[EXACT_EXTERNAL + effort] = now;
     }
+}
+
+void exact_refresh(struct exact *exact)
+{
+    uint64_t free_bytes = exact->opaque ? 0 : ar_policy_free_bytes(&exact->policy->totals);
+    double *state = exact->state.of;
+    bool had_free_bytes = exact->free_mask;
+    exact->stale = false;
+    exact->granted_mask = exact->granted_bytes ? UINT64_MAX : 0;
+    exact->free_mask = free_bytes ? UINT64_MAX : 0;
+    state[EXACT_INTERNAL] = lacking(exact->live_bytes, exact->granted_bytes);
+    if (free_bytes)
+        refresh_free(exact, free_bytes);
+    else if (had_free_bytes)
+        memset(state + 1, 0, (EXACT_MEANS - 1) * sizeof *state);
+}
+
+void exact_tick_once(struct exact *exact, uint64_t weight)
+{
+    const struct ar_policy *policy = exact->policy;
+    double by = real(weight), *sums = exact->sums.of, *external = sums + EXACT_EXTERNAL;
     uint64_t free_bytes = ar_policy_free_bytes(&policy->totals);
+    exact->weight += weight;
+    if (exact->granted_bytes) {
+        exact->granted_weight += weight;
+        sums[EXACT_INTERNAL] += by * lacking(exact->live_bytes, exact->granted_bytes);
+    }
     if (exact->opaque || !free_bytes)
         return;
-    struct ar_policy_stats stats;
-    ar_policy_stats(policy, &stats);
-    sums->free_weight += weight;
-    sums->stranded += by * real(free_bytes - policy->totals.releasable_bytes);
-    sums->stranded_by_stream += by * real(stats.stranded_by_stream_bytes);
+    exact->free_weight += weight;
+    sums[EXACT_STRANDED] += by * real(free_bytes - policy->totals.releasable_bytes);
     if (exact->unit_bytes)
-        sums->unusable += by * lacking(usable(exact), free_bytes);
-    if (exact->one_effort) {
-        sums->external[0] += by * lacking(stats.largest_free_block_bytes, free_bytes);
+        sums[EXACT_UNUSABLE] += by * lacking(usable(exact), free_bytes);
+    if (policy->ops->room) {
+        struct ar_policy_room room;
+        policy->ops->room(policy, &room);
+        sums[EXACT_STRANDED_BY_STREAM] += by * real(room.stranded_by_stream_bytes);
+        for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
+            external[effort] += by * lacking(room.servable_bytes[effort], free_bytes);
         return;
     }
-    uint64_t servable_bytes[AR_POLICY_EFFORT_COUNT];
-    read_servable(policy, servable_bytes);
-    for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
-        sums->external[effort] += by * lacking(servable_bytes[effort], free_bytes);
+    struct ar_policy_stats stats;
+    ar_policy_stats(policy, &stats);
+    sums[EXACT_STRANDED_BY_STREAM] += by * real(stats.stranded_by_stream_bytes);
+    if (exact->one_effort) {
+        external[0] += by * lacking(stats.largest_free_block_bytes, free_bytes);
+        return;
+    }
+    for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++) {
+        uint64_t bytes = policy->ops->servable(policy, (enum ar_policy_effort)effort);
+        external[effort] += by * lacking(bytes, free_bytes);
+    }
 }
 
 void exact_peak(struct exact *exact)
@@ -160,25 +217,26 @@ static void report_free_blocks(const struct exact *exact, struct metric_values *
         METRIC_external_fragmentation_trim_mean,
     };
     const struct exact_state *peak = &exact->at_peak;
-    const struct exact_sums *sums = &exact->sums;
-    double free_weight = (double)sums->free_weight, weight = (double)sums->weight;
+    const double *sums = exact->sums.of;
+    double free_weight = (double)exact->free_weight, weight = (double)exact->weight;
     for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++) {
         report_lacking(metrics, at_peak[effort], peak->servable_bytes[effort], peak->free_bytes);
-        metric_set_ratio(metrics, mean[effort], sums->external[exact->one_effort ? 0 : effort],
-                         free_weight);
+        metric_set_ratio(metrics, mean[effort],
+                         sums[EXACT_EXTERNAL + (exact->one_effort ? 0 : effort)], free_weight);
     }
     if (exact->unit_bytes) {
         report_lacking(metrics, METRIC_unusable_free_index_at_peak, peak->usable_bytes,
                        peak->free_bytes);
-        metric_set_ratio(metrics, METRIC_unusable_free_index_mean, sums->unusable, free_weight);
+        metric_set_ratio(metrics, METRIC_unusable_free_index_mean, sums[EXACT_UNUSABLE],
+                         free_weight);
     }
     if (exact->peak_live_bytes) {
         metric_set(metrics, METRIC_stranded_bytes_at_peak, peak->stranded_bytes);
         metric_set(metrics, METRIC_stranded_by_stream_bytes_at_peak,
                    peak->stranded_by_stream_bytes);
     }
-    metric_set_ratio(metrics, METRIC_stranded_bytes_mean, sums->stranded, weight);
-    metric_set_ratio(metrics, METRIC_stranded_by_stream_bytes_mean, sums->stranded_by_stream,
+    metric_set_ratio(metrics, METRIC_stranded_bytes_mean, sums[EXACT_STRANDED], weight);
+    metric_set_ratio(metrics, METRIC_stranded_by_stream_bytes_mean, sums[EXACT_STRANDED_BY_STREAM],
                      weight);
 }
 
@@ -192,8 +250,8 @@ void exact_report(const struct exact *exact, struct metric_values *metrics)
                      (double)exact->peak_reserved_bytes);
     report_lacking(metrics, METRIC_internal_fragmentation_at_peak, exact->at_peak.live_bytes,
                    exact->at_peak.granted_bytes);
-    metric_set_ratio(metrics, METRIC_internal_fragmentation_mean, exact->sums.internal,
-                     (double)exact->sums.granted_weight);
+    metric_set_ratio(metrics, METRIC_internal_fragmentation_mean, exact->sums.of[EXACT_INTERNAL],
+                     (double)exact->granted_weight);
     if (exact->unit_bytes)
         metric_set(metrics, METRIC_median_request_bytes, exact->unit_bytes);
     if (!exact->opaque)

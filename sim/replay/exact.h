@@ -3,8 +3,9 @@
  * 1. The engine counts live and granted bytes and their peaks, from a request to its free request,
  *    so they mean the same for every policy. Only requests that were served count.
  * 2. The clock of the means is the recorded time if the trace has one, else the bytes of the
- *    requests. A state lasts until the next tick of this clock. Before a tick with weight, the
- *    state is read from the policy and added to the sums.
+ *    requests. A state lasts until the next tick of this clock. At a tick the ratios of the state
+ *    are added to the sums. They are read from the policy only if it was called since the last
+ *    tick: between calls its state does not change.
  * 3. When the live bytes reach a new maximum, the state is kept. At the end of the run this is the
  *    state at the first moment of the greatest live bytes.
  * 4. For the unusable-free index, a policy with AR_POLICY_WATCHES_FREE counts the usable bytes
@@ -24,12 +25,22 @@ struct exact_state {
     uint64_t usable_bytes;
 };
 
-/* Weighted sums, with the weights that they share. */
-struct exact_sums {
-    uint64_t weight, granted_weight,
-        free_weight; /* of all states; of the states with granted bytes; with free bytes */
-    double internal, external[AR_POLICY_EFFORT_COUNT], unusable;
-    double stranded, stranded_by_stream;
+/* What has a mean. */
+enum exact_mean {
+    EXACT_INTERNAL,
+    EXACT_UNUSABLE,
+    EXACT_STRANDED,
+    EXACT_STRANDED_BY_STREAM,
+    EXACT_EXTERNAL, /* one for each effort */
+    EXACT_MEANS = EXACT_EXTERNAL + AR_POLICY_EFFORT_COUNT
+};
+_Static_assert(EXACT_MEANS == 8, "exact_tick adds four pairs");
+
+/* Two means as one operand: compilers do not make such pairs without being told. */
+typedef double exact_pair __attribute__((vector_size(2 * sizeof(double))));
+union exact_values {
+    double of[EXACT_MEANS];
+    exact_pair pairs[EXACT_MEANS / 2];
 };
 
 struct exact {
@@ -38,10 +49,18 @@ struct exact {
     uint64_t peak_live_bytes, peak_granted_bytes, peak_reserved_bytes, peak_blocks;
     uint64_t unit_bytes;
     bool opaque, walks;
-    bool one_effort; /* no servable hook: external[0] holds for every effort */
+    bool one_effort; /* no servable hook: the first mean holds for every effort */
     struct ar_policy_free_watch watch;
     struct exact_state at_peak; /* valid where peak_live_bytes is not 0 */
-    struct exact_sums sums;
+    /* The present state, as it is added to the sums; 0 for a mean that it has no part in. The masks
+     * are all ones if there are granted bytes, and free bytes, else 0. */
+    bool stale; /* the policy was called since it was read */
+    union exact_values state;
+    uint64_t granted_mask, free_mask;
+    /* Sums of the state, and of the weights: of all states, of those with granted bytes, of those
+     * with free bytes. */
+    union exact_values sums;
+    uint64_t weight, granted_weight, free_weight;
 };
 
 /* Begins with a policy that has no blocks yet. Sets its free-block watch if it supports one. */
@@ -51,8 +70,31 @@ void exact_end(struct exact *exact, struct ar_policy *policy);
 
 void exact_read(const struct exact *exact, struct exact_state *state);
 
-/* The clock of the means advances by `weight`. Call this before the event that advances it. */
-void exact_tick(struct exact *exact, uint64_t weight);
+/* Reads the present state for exact_tick. */
+void exact_refresh(struct exact *exact);
+
+/* The clock of the means advances by `weight`. Call this before the event that advances it, and set
+ * `stale` after each call to the policy. */
+static inline void exact_tick(struct exact *exact, uint64_t weight)
+{
+    if (exact->stale)
+        exact_refresh(exact);
+    /* Byte counts are far below 2^63, and the conversion of a signed number is one instruction. */
+    double by = (double)(int64_t)weight;
+    const exact_pair both = {by, by}, *state = exact->state.pairs;
+    exact_pair *sums = exact->sums.pairs;
+    exact->weight += weight;
+    exact->granted_weight += weight & exact->granted_mask;
+    exact->free_weight += weight & exact->free_mask;
+    sums[0] += both * state[0];
+    sums[1] += both * state[1];
+    sums[2] += both * state[2];
+    sums[3] += both * state[3];
+}
+
+/* The same without a state that is kept: for a clock that advances only with requests. Use one of
+ * the two for all of a run. */
+void exact_tick_once(struct exact *exact, uint64_t weight);
 
 /* A new strict maximum of the live bytes. */
 void exact_peak(struct exact *exact);

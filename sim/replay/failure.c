@@ -18,6 +18,12 @@ enum ar_status replay_broken(const struct replay *run, const struct trace_event 
                         run->policy->ops->name, what, said ? ": " : "", said ? problem : "");
 }
 
+enum ar_status replay_program_failed(const struct replay *run, const struct trace_event *event,
+                                     struct ar_error *error)
+{
+    return replay_broken(run, event, AR_INVALID, "the program's own call failed", error);
+}
+
 enum ar_status replay_bad_input(const struct replay *run, const struct trace_event *event,
                                 const char *what, struct ar_error *error)
 {

@@ -51,8 +51,11 @@ struct replay {
     enum ar_status (*policy_alloc)(struct ar_policy *, const struct ar_policy_request *,
                                    struct ar_policy_block *);
     enum ar_status (*policy_free)(struct ar_policy *, const struct ar_policy_block *, uint32_t);
+    void (*kernel)(struct ar_device *, uint32_t, uint64_t);
     struct ar_policy_request request;
     uint64_t allocs, frees;
+    uint64_t time_ns;         /* recorded */
+    const uint64_t *clock_ns; /* before a call to the policy; of a real clock pauses.now_ns */
     struct exact exact;
     bool is_exact;                  /* metrics are measured */
     bool watched;                   /* every event goes through replay_event */
@@ -65,6 +68,11 @@ struct replay {
     bool stream_ordered;
     bool free_requested_ends; /* no completions in this trace: a free request ends the slot */
     bool at_completion;       /* blocks are freed at the recorded completion */
+    enum ar_status status;    /* of the call of a shortcut that did not end well */
+    /* What the shortcuts need to know of events other than requests and frees at once. */
+    bool plain_times;   /* recorded times are only the clock of the means */
+    bool plain_kernels; /* kernels are only launched */
+    bool plain_splits;  /* a free request frees the block, and its completion ends the slot */
 
     const struct replay_config *config;
     struct ar_device *device;
@@ -74,8 +82,7 @@ struct replay {
     struct replay_use *uses; /* nodes; the unused ones form a list */
     uint32_t use_count, use_unused;
 
-    uint64_t time_ns; /* recorded */
-    uint64_t weight;  /* of the state that this event ended */
+    uint64_t weight; /* of the state that this event ended */
     uint64_t failed_allocs, failed_probes;
     uint64_t failed_by[REPLAY_CAUSE_DRIVER + 1];
     bool failed, stop;
@@ -116,8 +123,12 @@ static inline uint64_t replay_number(const struct replay *run, const struct trac
 static inline void replay_tick(struct replay *run, uint64_t weight)
 {
     run->weight = weight;
-    if (weight && run->is_exact)
+    if (!weight || !run->is_exact)
+        return;
+    if (run->by_time)
         exact_tick(&run->exact, weight);
+    else
+        exact_tick_once(&run->exact, weight);
 }
 
 /* events.c: one event of any kind, by the rules that engine.c states. */
@@ -155,6 +166,9 @@ void replay_launch_refused(struct replay *run, const struct trace_event *event);
 /* A call other than alloc that did not return OK, or a broken contract. */
 enum ar_status replay_broken(const struct replay *run, const struct trace_event *event,
                              enum ar_status status, const char *what, struct ar_error *error);
+/* The device failed in a call of the program. */
+enum ar_status replay_program_failed(const struct replay *run, const struct trace_event *event,
+                                     struct ar_error *error);
 #define REPLAY_GRANTED_LESS "it granted less than was asked for"
 #define REPLAY_FREE_FAILED  "a free failed"
 /* Input that the trace's reader should have refused. */

@@ -285,23 +285,6 @@ static struct sim_stream *clock_stream(struct sim_clock *self, uint32_t ordinal)
     return &self->streams[ordinal];
 }
 
-/* The first kernel of a stream creates its queue. Not inlined, so other kernels need no frame. */
-static __attribute__((noinline)) void clock_first_launch(struct sim_clock *self, uint32_t ordinal,
-                                                         uint64_t nanoseconds)
-{
-    struct sim_stream *stream = clock_stream(self, ordinal);
-    if (stream && (stream->ends = calloc(self->launch_queue, sizeof *stream->ends)))
-        sim_clock_kernel(self, ordinal, nanoseconds);
-    else
-        self->failed = true;
-}
-
-static inline void stream_opens(struct sim_clock *self, uint32_t ordinal)
-{
-    self->open[ordinal / 64] |= UINT64_C(1) << ordinal % 64;
-    self->open_words[ordinal / 4096] |= UINT64_C(1) << ordinal / 64 % 64;
-}
-
 static void stream_closes(struct sim_clock *self, uint32_t ordinal)
 {
     self->open[ordinal / 64] &= ~(UINT64_C(1) << ordinal % 64);
@@ -336,24 +319,14 @@ uint32_t sim_clock_next_open(const struct sim_clock *self, uint32_t stream)
 
 void sim_clock_kernel(struct sim_clock *self, uint32_t ordinal, uint64_t nanoseconds)
 {
-    struct sim_stream *stream = self->streams + ordinal;
-    if (__builtin_expect(ordinal >= self->stream_count || !stream->ends, 0)) {
-        clock_first_launch(self, ordinal, nanoseconds);
+    if (sim_clock_launch(self, ordinal, nanoseconds))
         return;
-    }
-    uint64_t *slot = stream->ends + stream->next;
-    uint64_t now_ns = self->now_ns;
-    if (*slot > now_ns) /* the queue is full */
-        self->now_ns = now_ns = *slot;
-    uint64_t end_ns =
-        sim_time_plus(stream->tail_ns > now_ns ? stream->tail_ns : now_ns, nanoseconds);
-    *slot = stream->tail_ns = end_ns;
-    if (++stream->next == self->launch_queue)
-        stream->next = 0;
-    stream->sequence++;
-    stream_opens(self, ordinal);
-    if (end_ns > self->latest_ns)
-        self->latest_ns = end_ns;
+    /* The first kernel of a stream creates its queue. */
+    struct sim_stream *stream = clock_stream(self, ordinal);
+    if (stream && (stream->ends = calloc(self->launch_queue, sizeof *stream->ends)))
+        (void)sim_clock_launch(self, ordinal, nanoseconds);
+    else
+        self->failed = true;
 }
 
 /* The present moment of a stream's work. */
@@ -415,7 +388,7 @@ static void stream_comes_after(struct sim_clock *self, struct sim_stream *stream
         self->failed = true;
         return;
     }
-    stream_opens(self, (uint32_t)(stream - self->streams));
+    sim_clock_opens(self, (uint32_t)(stream - self->streams));
     if (moment->time_ns > stream->tail_ns)
         stream->tail_ns = moment->time_ns;
 }
@@ -602,7 +575,7 @@ uint64_t sim_clock_touch(struct sim_clock *self, uint32_t ordinal)
     struct sim_stream *stream = clock_stream(self, ordinal);
     if (!stream)
         return 0;
-    stream_opens(self, ordinal);
+    sim_clock_opens(self, ordinal);
     return ++stream->sequence;
 }
 
@@ -633,7 +606,7 @@ uint64_t sim_clock_order(struct sim_clock *self, uint32_t earlier, uint64_t sequ
         self->failed = true;
         return 0;
     }
-    stream_opens(self, later);
+    sim_clock_opens(self, later);
     uint64_t start_ns = stream->tail_ns > self->now_ns ? stream->tail_ns : self->now_ns;
     if (time_ns > stream->tail_ns)
         stream->tail_ns = time_ns;

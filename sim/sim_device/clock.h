@@ -111,6 +111,8 @@ struct sim_clock {
 void sim_clock_open(struct sim_clock *self, uint32_t launch_queue);
 void sim_clock_close(struct sim_clock *self);
 
+/* A kernel of a stream whose queue exists. False: it does not exist yet, nothing has changed. */
+static inline bool sim_clock_launch(struct sim_clock *self, uint32_t stream, uint64_t nanoseconds);
 void sim_clock_kernel(struct sim_clock *self, uint32_t stream, uint64_t nanoseconds);
 void sim_clock_event_record(struct sim_clock *self, uint64_t event, uint32_t stream);
 /* A wait for an event that was never recorded does nothing. */
@@ -152,6 +154,36 @@ uint64_t sim_clock_order(struct sim_clock *self, uint32_t earlier, uint64_t sequ
 static inline bool sim_clock_known(const struct sim_clock *self, uint32_t stream, uint64_t sequence)
 {
     return stream >= self->stream_count || sequence <= self->streams[stream].known;
+}
+
+static inline void sim_clock_opens(struct sim_clock *self, uint32_t stream)
+{
+    uint64_t *word = &self->open[stream / 64], bit = UINT64_C(1) << stream % 64;
+    if (*word & bit)
+        return;
+    *word |= bit;
+    self->open_words[stream / 4096] |= UINT64_C(1) << stream / 64 % 64;
+}
+
+static inline bool sim_clock_launch(struct sim_clock *self, uint32_t ordinal, uint64_t nanoseconds)
+{
+    struct sim_stream *stream = self->streams + ordinal;
+    if (__builtin_expect(ordinal >= self->stream_count || !stream->ends, 0))
+        return false;
+    uint64_t *slot = stream->ends + stream->next;
+    uint64_t now_ns = self->now_ns;
+    if (*slot > now_ns) /* the queue is full */
+        self->now_ns = now_ns = *slot;
+    uint64_t end_ns =
+        sim_time_plus(stream->tail_ns > now_ns ? stream->tail_ns : now_ns, nanoseconds);
+    *slot = stream->tail_ns = end_ns;
+    if (++stream->next == self->launch_queue)
+        stream->next = 0;
+    stream->sequence++;
+    sim_clock_opens(self, ordinal);
+    if (end_ns > self->latest_ns)
+        self->latest_ns = end_ns;
+    return true;
 }
 
 static inline bool sim_clock_busy(const struct sim_clock *self)

@@ -71,7 +71,7 @@ enum ar_status sim_check_complete(struct sim_device *self)
 
 /* A run that reaches the end of time did not finish, and a sum of times that reaches it is
  * wrong. */
-static __attribute__((noinline)) void time_ends(struct sim_device *self)
+void sim_time_ends(struct sim_device *self)
 {
     if (!self->base.failed)
         (void)sim_misuse(self,
@@ -81,21 +81,12 @@ static __attribute__((noinline)) void time_ends(struct sim_device *self)
     self->base.failed = true;
 }
 
-uint64_t sim_pass(struct sim_device *self, uint64_t ns)
-{
-    uint64_t before_ns = self->clock.now_ns;
-    self->clock.now_ns = sim_time_plus(before_ns, ns);
-    if (__builtin_expect(self->clock.now_ns == SIM_TIME_END_NS, 0))
-        time_ends(self);
-    return self->clock.now_ns - before_ns;
-}
-
 void sim_stream_stalls(struct sim_device *self, uint64_t ns)
 {
     uint64_t *stall_ns = &self->base.counters.stall_ns;
     *stall_ns = sim_time_plus(*stall_ns, ns);
     if (*stall_ns == SIM_TIME_END_NS)
-        time_ends(self);
+        sim_time_ends(self);
 }
 
 uint64_t sim_cost_now(struct sim_device *self, enum sim_cost cost, uint64_t bytes)
@@ -253,16 +244,19 @@ static uint64_t sim_mark_ns(struct ar_device *device, uint64_t mark)
 static void sim_kernel(struct ar_device *device, uint32_t stream, uint64_t nanoseconds)
 {
     struct sim_device *self = sim_of(device);
-    uint64_t ns = sim_clock_busy(&self->clock) ? self->launch_busy_ns : self->launch_ns;
-    uint64_t least_ns = self->profile->kernel_least_ns ? self->profile->kernel_least_ns : ns;
-    self->owed_ns += nanoseconds;
-    if (self->owed_ns >= least_ns) { /* shorter ones join the next, as on the CUDA device */
-        self->owed_ns = 0;
-        program_takes(self, ns);
+    if (self->charges_launches) {
+        uint64_t ns = sim_clock_busy(&self->clock) ? self->launch_busy_ns : self->launch_ns;
+        uint64_t least_ns = self->profile->kernel_least_ns ? self->profile->kernel_least_ns : ns;
+        self->owed_ns += nanoseconds;
+        if (self->owed_ns >= least_ns) { /* shorter ones join the next, as on the CUDA device */
+            self->owed_ns = 0;
+            program_takes(self, ns);
+        }
     }
-    sim_clock_kernel(&self->clock, stream, nanoseconds);
+    if (__builtin_expect(!sim_clock_launch(&self->clock, stream, nanoseconds), 0))
+        sim_clock_kernel(&self->clock, stream, nanoseconds);
     if (__builtin_expect(self->clock.latest_ns == SIM_TIME_END_NS, 0))
-        time_ends(self);
+        sim_time_ends(self);
 }
 
 /* A library of matrix products loads with the first product, and its kernels with the first product
@@ -598,6 +592,8 @@ static void program_open(struct sim_device *self)
 {
     self->launch_ns = sim_profile_cost(self->profile, SIM_COST_launch, 1, false);
     self->launch_busy_ns = sim_profile_cost(self->profile, SIM_COST_launch, 1, true);
+    self->charges_launches =
+        self->launch_ns || self->launch_busy_ns || self->profile->kernel_least_ns;
     self->request_ns = sim_profile_cost(self->profile, SIM_COST_request, 1, false);
     self->mark_ns = sim_profile_cost(self->profile, SIM_COST_mark, 1, false);
     self->record_ns = sim_profile_cost(self->profile, SIM_COST_record, 1, false);
@@ -623,6 +619,7 @@ static void sim_describe(struct sim_device *self)
     if (!sim_profile_has_kernel_ops(profile))
         self->ops.kernel_op_ns = NULL;
     self->base.ops = &self->ops;
+    self->base.clock_ns = &self->clock.now_ns;
     self->base.backing = &self->backing;
     self->backing = (struct ar_backing){
         .ops = profile->page_bytes ? &sim_virtual_ops : &sim_plain_ops,

@@ -57,6 +57,7 @@ struct sim_device {
     uint64_t carried_ns[SIM_COST_COUNT]; /* the addition to it for a rest */
     struct ar_device_ops ops;            /* without the hooks that the profile does not need */
     uint64_t launch_ns, launch_busy_ns;  /* host time of a kernel's launch */
+    bool charges_launches;               /* kernels cost the host time, or are added up */
     uint64_t request_ns, mark_ns, record_ns, wait_ns; /* of the program's other actions */
     uint64_t program_ns;                              /* their time that no gap has absorbed yet */
     uint64_t owed_ns;                                 /* of kernels since the last charged launch */
@@ -76,7 +77,15 @@ enum ar_status sim_misuse(struct sim_device *self, const char *format, ...)
 
 /* The host's clock advances by `ns`. Returns by how much it did: at the end of time it stops, and
  * the device has failed. */
-uint64_t sim_pass(struct sim_device *self, uint64_t ns);
+void sim_time_ends(struct sim_device *self);
+static inline uint64_t sim_pass(struct sim_device *self, uint64_t ns)
+{
+    uint64_t before_ns = self->clock.now_ns;
+    self->clock.now_ns = sim_time_plus(before_ns, ns);
+    if (__builtin_expect(self->clock.now_ns == SIM_TIME_END_NS, 0))
+        sim_time_ends(self);
+    return self->clock.now_ns - before_ns;
+}
 /* A stream waits for that time because of the allocator. */
 void sim_stream_stalls(struct sim_device *self, uint64_t ns);
 

@@ -114,6 +114,15 @@ static void books(struct bench *b)
     for (int effort = 0; effort + 1 < AR_POLICY_EFFORT_COUNT; effort++)
         assert_true(ar_policy_servable(policy, (enum ar_policy_effort)effort) <=
                     ar_policy_servable(policy, (enum ar_policy_effort)(effort + 1)));
+    if (policy->ops->room) {
+        struct ar_policy_room room;
+        policy->ops->room(policy, &room);
+        assert_int_equal(room.largest_free_block_bytes, stats.largest_free_block_bytes);
+        assert_int_equal(room.stranded_by_stream_bytes, stats.stranded_by_stream_bytes);
+        for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
+            assert_int_equal(room.servable_bytes[effort],
+                             policy->ops->servable(policy, (enum ar_policy_effort)effort));
+    }
     if (policy->ops->capabilities & (AR_POLICY_OVERLAPS | AR_POLICY_OPAQUE))
         return; /* nothing to walk over */
     struct policy_walk_sums sums = policy_walk_sum(policy);

@@ -1,4 +1,5 @@
 /* The engine's rules, one by one, on a fake device. */
+#include "allocators/base/size.h"
 #include "tests/support/rig.h"
 #include "tests/support/test.h"
 
@@ -201,6 +202,53 @@ static void states_weigh_until_the_next_request_or_recorded_time(void **state)
     rig_close(&rig);
 }
 
+static double part_that_is_lacking(uint64_t part, uint64_t whole)
+{
+    return part >= whole ? 0 : 1 - (double)part / (double)whole;
+}
+
+/* The sums of a run with observers are those of one without, and of its samples, each of which has
+ * the weight of the state before it. */
+static void means_are_those_of_the_samples(void **state)
+{
+    static const char events[] =
+        "t,5 a,0,800 k,0,3 t,9 !,x a,1,300 t,12 t,13 f,0 t,19 k,0,4 t,31 a,2,200 a,3,100 t,40 "
+        "r,1 t,44 f,1 t,50 c t,57 s t,61 p,4,5000 t,63 f,2 t,70 m,step t,80 f,3 t,99";
+    static const char *const policies[] = {
+        "first-fit:granule=1", "growth", "torch", "slab", "cupy", "rmm-pool", "tlsf", "null"};
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        double external = 0, stranded = 0, internal = 0;
+        double free_weight = 0, weight = 0, granted_weight = 0;
+        rig_open(&rig, policies[i], 64 * AR_MIB, events);
+        rig_run(&rig);
+        for (unsigned at = 1; at < rig.sample_count; at++) {
+            const struct replay_sample *before = &rig.samples[at - 1];
+            double by = (double)rig.samples[at].weight;
+            external += by * part_that_is_lacking(before->servable_bytes[0], before->free_bytes);
+            stranded += by * (double)before->stranded_bytes;
+            internal += by * part_that_is_lacking(before->live_bytes, before->granted_bytes);
+            free_weight += before->free_bytes ? by : 0;
+            granted_weight += before->granted_bytes ? by : 0;
+        }
+        weight = 99;
+        struct metric_values watched = rig.result.metrics;
+        if (free_weight > 0)
+            assert_true(metric_number(&watched, METRIC_external_fragmentation_mean, -1) ==
+                        external / free_weight);
+        assert_true(metric_number(&watched, METRIC_stranded_bytes_mean, -1) == stranded / weight);
+        assert_true(metric_number(&watched, METRIC_internal_fragmentation_mean, -1) ==
+                    internal / granted_weight);
+        rig_close(&rig);
+        rig_open(&rig, policies[i], 64 * AR_MIB, events);
+        rig.config.observer = NULL;
+        rig_run(&rig);
+        for (int metric = 0; metric < METRIC_COUNT; metric++)
+            assert_true(metric_number(&rig.result.metrics, (enum metric)metric, -1) ==
+                        metric_number(&watched, (enum metric)metric, -1));
+        rig_close(&rig);
+    }
+}
+
 static void the_first_greatest_moment_is_kept(void **state)
 {
     /* 30 live twice; at the first moment 10 bytes are free, at the second none. */
@@ -365,6 +413,7 @@ int main(void)
         cmocka_unit_test(kernels_and_steps_make_the_timeline),
         cmocka_unit_test(recorded_host_time_passes_if_asked_for),
         cmocka_unit_test(states_weigh_until_the_next_request_or_recorded_time),
+        cmocka_unit_test(means_are_those_of_the_samples),
         cmocka_unit_test(the_first_greatest_moment_is_kept),
         cmocka_unit_test(the_card_is_asked_at_the_ends_of_steps),
         cmocka_unit_test(work_that_cannot_be_launched),

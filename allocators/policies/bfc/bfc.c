@@ -201,7 +201,7 @@ void bfc_destroy(struct ar_policy *base)
     .capabilities = AR_POLICY_WATCHES_FREE | AR_POLICY_HONOURS_ALIGNMENT,                          \
     .values_bytes = sizeof(struct bfc_values), .destroy = bfc_destroy, .alloc = bfc_alloc,         \
     .free = bfc_free, .stats = bfc_stats, .walk = bfc_walk, .validate = bfc_validate,              \
-    .servable = bfc_servable, .setting = bfc_setting
+    .servable = bfc_servable, .room = bfc_room, .setting = bfc_setting
 
 static const char *const recorders[] = {"xla", "tensorflow", NULL};
 

@@ -215,6 +215,7 @@ void bfc_stats(const struct ar_policy *base, struct ar_policy_stats *out);
 void bfc_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument);
 enum ar_status bfc_validate(const struct ar_policy *base, struct ar_error *error);
 uint64_t bfc_servable(const struct ar_policy *base, enum ar_policy_effort effort);
+void bfc_room(const struct ar_policy *base, struct ar_policy_room *out);
 bool bfc_setting(const struct ar_policy *base, char *text, size_t text_bytes);
 
 /* Bytes of the next region, as the real allocator prints them when it runs out of memory. */

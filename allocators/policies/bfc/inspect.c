@@ -30,14 +30,23 @@ void bfc_stats(const struct ar_policy *base, struct ar_policy_stats *out)
     out->count = self->tally.count;
 }
 
-uint64_t bfc_servable(const struct ar_policy *base, enum ar_policy_effort effort)
+void bfc_room(const struct ar_policy *base, struct ar_policy_room *out)
 {
     const struct bfc *self = (const struct bfc *)base;
-    uint64_t largest = largest_free_block(self);
-    if (effort == AR_POLICY_EFFORT_TRIM && self->collects &&
-        base->totals.releasable_bytes > largest)
-        return base->totals.releasable_bytes;
-    return largest;
+    uint64_t largest = largest_free_block(self), releasable = base->totals.releasable_bytes;
+    out->largest_free_block_bytes = largest;
+    out->stranded_by_stream_bytes = 0;
+    for (int effort = 0; effort < AR_POLICY_EFFORT_TRIM; effort++)
+        out->servable_bytes[effort] = largest;
+    out->servable_bytes[AR_POLICY_EFFORT_TRIM] =
+        self->collects && releasable > largest ? releasable : largest;
+}
+
+uint64_t bfc_servable(const struct ar_policy *base, enum ar_policy_effort effort)
+{
+    struct ar_policy_room room;
+    bfc_room(base, &room);
+    return room.servable_bytes[effort];
 }
 
 uint64_t bfc_next_region_bytes(const struct ar_policy *base)
