@@ -447,19 +447,17 @@ static unsigned line_of_key(const struct scenario *text, const struct twin_part_
                             const char *error)
 {
     const struct scenario_section *section = scenario_find(text, part->name);
-    for (size_t i = 0; section && i < section->key_count; i++) {
-        const struct scenario_key *key = &section->keys[i];
-        char named[3][160];
-        snprintf(named[0], sizeof named[0], "option %.100s", key->name);
-        snprintf(named[1], sizeof named[1], " %.100s = ", key->name);
-        snprintf(named[2], sizeof named[2], ": %.100s:", key->value);
-        for (size_t k = 0; k < 3; k++) {
-            const char *at = strstr(error, named[k]);
-            char after = at ? at[strlen(named[k])] : '\0';
-            if (at && key->line && (k || after == ':' || after == ' '))
+    static const char *const forms[] = {"option %.100s:", "option %.100s ", ": %.100s = ",
+                                        ": %.100s:", "%.100s = "};
+    enum { FORMS = sizeof forms / sizeof *forms, OF_VALUE = 3 };
+    for (size_t form = 0; form < FORMS; form++)
+        for (size_t i = 0; section && i < section->key_count; i++) {
+            const struct scenario_key *key = &section->keys[i];
+            char named[160];
+            snprintf(named, sizeof named, forms[form], form == OF_VALUE ? key->value : key->name);
+            if (key->line && strstr(error, named))
                 return key->line;
         }
-    }
     return part->line;
 }
 
