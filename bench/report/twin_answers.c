@@ -207,6 +207,7 @@ void twin_answer_summary(const struct twin_scenario *scenario, const struct twin
         twin_answer_failure(scenario, result, out->why, sizeof out->why);
         peak.phase = result->failure.phase;
     }
+    out->phase = peak.phase;
     if (peak.phase < result->phase_count)
         twin_answer_place(result, peak.phase, out->where, sizeof out->where);
     if (twin_answer_last_sleep(scenario, result, &phase, &process)) {

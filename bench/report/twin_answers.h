@@ -65,7 +65,8 @@ struct twin_summary {
     uint32_t has_residue;
     uint64_t peak_bytes;                            /* on the fullest card */
     uint64_t residue_bytes;                         /* after the last phase that releases memory */
-    char where[120];                                /* of the peak, or of the failure */
+    uint64_t phase;                                 /* that of the peak, or that failed */
+    char where[120];                                /* of it */
     char why[400];                                  /* of the failure */
     double cache_bytes, cache_blocks, cache_tokens; /* of the engine in question; 0: not known */
 };

@@ -157,9 +157,9 @@ static void print_cache(FILE *stream, const char *name, const struct twin_page_c
     cache_value(cache, cache->tried, next, sizeof next);
     if (cache->safe <= 0) {
         sentence_format(stream, 2,
-                        "No key-value cache of %s is safe: with the least that was tried, %s = %s, "
-                        "%s.",
-                        name, cache->option, next, cache->why);
+                        "With no value of %s of %s does the schedule pass. It comes furthest with "
+                        "%s: %s.",
+                        cache->option, name, next, cache->why);
         return;
     }
     if (cache->blocks > 0)

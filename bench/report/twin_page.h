@@ -25,7 +25,9 @@ struct twin_page_cache {
     const char *option;
     bool is_bytes;    /* the option is of bytes */
     double now, safe; /* the option's value; now 0: its default; safe 0: none passes */
-    double tried;     /* the least value above `safe` that fails, for which `why` is; or none */
+    /* The least value above `safe` that fails, for which `why` is; or none. If none passes, the one
+     * with which the schedule comes furthest. */
+    double tried;
     double blocks, tokens; /* at `safe`; 0: not known */
     double bytes;
     unsigned runs;

@@ -30,6 +30,9 @@ struct search {
     double step;
     int most; /* steps */
     struct twin_page_cache *cache;
+    /* The failure before which most phases ended. */
+    struct twin_page_cache furthest;
+    uint64_t phases;
 };
 
 static void take_failure(struct twin_page_cache *cache, const struct twin_trial *trial,
@@ -61,7 +64,12 @@ static enum ar_status try_value(struct search *self, int steps, bool *passes,
     *passes = !status && !trial.cannot_run && trial.summary.outcome == TWIN_PASSED;
     cache->runs++;
     if (!*passes) {
+        uint64_t phases = trial.cannot_run ? 0 : trial.summary.phase + 1;
         take_failure(cache, &trial, value);
+        if (cache->runs == 1 || phases > self->phases) {
+            self->furthest = *cache;
+            self->phases = phases;
+        }
         return status;
     }
     cache->safe = value;
@@ -98,6 +106,10 @@ static enum ar_status search_cache(struct search *self, struct ar_error *error)
         int middle = low + (high - low) / 2;
         status = try_value(self, middle, &passes, error);
         *(passes ? &low : &high) = middle;
+    }
+    if (!low) {
+        self->furthest.runs = self->cache->runs;
+        *self->cache = self->furthest;
     }
     return status;
 }

@@ -165,6 +165,11 @@ check idle_tag says 'wake does nothing: tag weights is not in the sleeping tags'
 check idle_half says 'sleep does nothing: the executor counts as sleeping until all tags are awake'
 check idle_onload says 'onload does nothing: none of these are offloaded'
 check idle_offload says 'offload gradients does nothing: it has none of these on the card'
+
+# With no size of the cache does it pass: the reason is that of the run that comes furthest.
+printf '%s\n' '[process rl]' "$engine" "$model" 'enforce_eager = yes' '[schedule]' 'start = e.start' 'cycle = e.sleep 1' >"$tmp/off.ini"
+run twin "$tmp/off.ini"
+check no_size_helps says 'With no value of gpu_memory_utilization of e does the schedule pass. It comes furthest with [0-9.]+: cycle 1, e.sleep 1: e cannot sleep: enable_sleep_mode is off'
 printf '[machine]\ncrad = sim\n' >"$tmp/bad.ini"
 refuses no_machine_key 2 'bad.ini:2: \[machine\] has no key "crad"; did you mean card' twin "$tmp/bad.ini"
 printf '[machine]\ncard = sim:profile=nothing\n[process a]\n[schedule]\nstart = a.empty_cache\n' >"$tmp/bad.ini"
