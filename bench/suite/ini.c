@@ -62,12 +62,24 @@ static enum ar_status begin_section(struct ini_line *line, char named[INI_SECTIO
                         named_of ? "NAME" : "");
 }
 
+/* " # ..." at the end of a line is a comment too. */
+static void cut_comment(char *text)
+{
+    for (char *at = text; (at = strchr(at, '#')) != NULL; at++)
+        if (at > text && isspace((unsigned char)at[-1])) {
+            *at = '\0';
+            trim(text);
+            return;
+        }
+}
+
 static enum ar_status read_line(struct ini_line *line, char named[INI_SECTION_ROOM],
                                 const char *const *sections, size_t count, ini_entry *begin,
                                 ini_entry *entry, void *argument, struct ar_error *error)
 {
     if (line->text[0] == '\0' || line->text[0] == '#' || line->text[0] == ';')
         return AR_OK;
+    cut_comment(line->text);
     if (line->text[0] == '[') {
         enum ar_status status = begin_section(line, named, sections, count, error);
         return status || !begin ? status : begin(argument, line, error);

@@ -1,6 +1,7 @@
 /* Reads INI files: `[section]` lines and entries below them, one on each line. A line that begins
- * with # or ; is a comment. The caller interprets entries: in some sections they are `key = value`,
- * in others names. A file that cannot be a suite (/dev/zero) is refused early. */
+ * with # or ; is a comment, and so is what follows " #" in a line. The caller interprets entries:
+ * in some sections they are `key = value`, in others names. A file that cannot be a suite
+ * (/dev/zero) is refused early. */
 #ifndef BENCH_SUITE_INI_H
 #define BENCH_SUITE_INI_H
 

@@ -170,6 +170,15 @@ check idle_offload says 'offload gradients does nothing: it has none of these on
 printf '%s\n' '[process rl]' "$engine" "$model" 'enforce_eager = yes' '[schedule]' 'start = e.start' 'cycle = e.sleep 1' >"$tmp/off.ini"
 run twin "$tmp/off.ini"
 check no_size_helps says 'With no value of gpu_memory_utilization of e does the schedule pass. It comes furthest with [0-9.]+: cycle 1, e.sleep 1: e cannot sleep: enable_sleep_mode is off'
+
+# What the how-to page shows.
+run twin workloads/scenarios/wake_up.ini
+check wake_up_fails says 'It does not fit. In cycle 1, rollout.wake kv_cache: a request of 1.672 GiB'
+check wake_up_size says 'gpu_memory_utilization = 0.61 .now 0.7'
+check wake_up_change says 'rl.empty_cache before rollout.wake kv_cache .then it fits'
+check wake_up_blocks says 'the cache has 109568 blocks'
+run twin workloads/scenarios/wake_up.ini --what-if no --set rollout.gpu_memory_utilization=0.6
+check wake_up_passes says 'It fits'
 printf '[machine]\ncrad = sim\n' >"$tmp/bad.ini"
 refuses no_machine_key 2 'bad.ini:2: \[machine\] has no key "crad"; did you mean card' twin "$tmp/bad.ini"
 printf '[machine]\ncard = sim:profile=nothing\n[process a]\n[schedule]\nstart = a.empty_cache\n' >"$tmp/bad.ini"
