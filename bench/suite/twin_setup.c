@@ -447,8 +447,8 @@ static unsigned line_of_key(const struct scenario *text, const struct twin_part_
                             const char *error)
 {
     const struct scenario_section *section = scenario_find(text, part->name);
-    static const char *const forms[] = {"option %.100s:", "option %.100s ", ": %.100s = ",
-                                        ": %.100s:", "%.100s = "};
+    static const char *const forms[] = {"option %.100s:", "option %.100s ",
+                                        ": %.100s = ", ": %.100s:", "%.100s = "};
     enum { FORMS = sizeof forms / sizeof *forms, OF_VALUE = 3 };
     for (size_t form = 0; form < FORMS; form++)
         for (size_t i = 0; section && i < section->key_count; i++) {
