@@ -6,6 +6,7 @@
 #include "workloads/formats/formats.h"
 #include "workloads/formats/import_report.h"
 #include "workloads/formats/torch/snapshot_areas.h"
+#include "workloads/formats/torch/snapshot_tree.h"
 #include "workloads/formats/xla/bfc_log.h"
 #include "workloads/io/fields.h"
 #include "workloads/io/lines.h"
@@ -198,6 +199,10 @@ static void damaged_pickles_are_refused(void **state)
         {DICT("]K\x01K\x02s"), 9, "finds no dictionary"},
         {DICT("e"), 4, "APPENDS finds no mark"},
         {DICT("u"), 4, "SETITEMS finds no mark"},
+        {DICT("l"), 4, "LIST finds no mark"},
+        {DICT("(K\x01"
+              "d"),
+         7, "DICT"},
     };
     struct trace_rig *rig = *state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -259,8 +264,25 @@ static void entries_of_a_snapshot(void **state)
         fail_msg("%s", error.text);
     assert_int_equal(source->info.allocs, 1);
     trace_close(source);
+    if (one_entry(*state, "alloc\1x", 7, 1, &source, &error))
+        fail_msg("%s", error.text);
+    assert_int_equal(source->info.allocs, 0);
+    trace_close(source);
     assert_int_equal(one_entry(*state, "alloc", 5, 2, &source, &error), AR_FORMAT);
     assert_non_null(strstr(error.text, "is in the history twice"));
+}
+
+/* What is no dictionary has no pairs. */
+static void absent_values_are_empty(void **state)
+{
+    struct snapshot_tree tree = {0};
+    size_t count = 7;
+    (void)state;
+    assert_null(snapshot_pairs(&tree, SNAPSHOT_ABSENT, &count));
+    assert_int_equal(count, 0);
+    count = 7;
+    assert_null(snapshot_items(&tree, SNAPSHOT_ABSENT, &count));
+    assert_int_equal(count, 0);
 }
 
 int main(void)
@@ -277,6 +299,7 @@ int main(void)
         cmocka_unit_test(addresses_between_areas_are_in_none),
         cmocka_unit_test_setup_teardown(damaged_pickles_are_refused, trace_rig_setup,
                                         trace_rig_teardown),
+        cmocka_unit_test(absent_values_are_empty),
         cmocka_unit_test_setup_teardown(entries_of_a_snapshot, trace_rig_setup, trace_rig_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -317,6 +317,61 @@ static void settings_are_taken_one_by_one(void **state)
     trace_rig_close(&rig);
 }
 
+#define ENTRY(action, address, size, time)                                                         \
+    "{\"action\": \"" action "\", \"addr\": " #address ", \"size\": " #size                        \
+    ", \"stream\": 0, \"time_us\": " #time "}"
+#define HISTORY(segments, entries)                                                                 \
+    "{\"segments\": [" segments "], \"device_traces\": [[" entries "]]}"
+#define EMPTY_SEGMENT "{\"address\": 2097152, \"total_size\": 0, \"blocks\": []}"
+
+/* Small histories and the events that come of them; or the sentence that refuses them. */
+static void odd_histories(void **state)
+{
+    static const struct {
+        const char *text, *wanted, *guess;
+    } cases[] = {
+        {HISTORY(EMPTY_SEGMENT, ENTRY("alloc", 4096, 512, 5)), "t,0\na,0,512\n!,alloc,4096\n", ""},
+        {HISTORY("", ENTRY("alloc", 4096, 512, 5) "," ENTRY("dance", 4096, 8,
+                                                            6) "," ENTRY("leap", 4096, 8, 7)),
+         "t,0\na,0,512\n!,alloc,4096\nt,1000\nt,2000\n",
+         "2 entries of an action that is not known (dance): left out"},
+        /* 2 GiB, a gap of 1.5 GiB that is less than what was mapped at once, 2 GiB: one range. */
+        {HISTORY("", ENTRY("segment_unmap", 1073741824, 2147483648,
+                           5) "," ENTRY("segment_unmap", 4831838208, 2147483648, 6)),
+         "!,range,1073741824,0\n!,pages,1073741824,2147483648\n!,pages,4831838208,2147483648\n"
+         "t,0\n!,segment_unmap,1073741824,2147483648,0\nt,1000\n"
+         "!,segment_unmap,4831838208,2147483648,0\n",
+         ""},
+        {HISTORY("", ENTRY("alloc", 4096, 512, 5) "," ENTRY("alloc", 8192, 512, 1125899906842630)),
+         NULL, "an entry is more than 35 years after the first"},
+    };
+    struct trace_rig rig;
+    (void)state;
+    trace_rig_open(&rig);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct trace_source *source = NULL;
+        struct ar_error error = {""};
+        trace_rig_write(rig.path[0], cases[i].text, strlen(cases[i].text));
+        enum ar_status status = trace_open(rig.path[0], &source, &error);
+        if (!cases[i].wanted) {
+            assert_int_not_equal(status, AR_OK);
+            assert_non_null(strstr(error.text, cases[i].guess));
+            continue;
+        }
+        if (status)
+            fail_msg("%s", error.text);
+        char *got = print_events(&rig, source);
+        assert_string_equal(got, cases[i].wanted);
+        free(got);
+        bool found = !cases[i].guess[0];
+        for (size_t k = 0; k < source->report->guess_count; k++)
+            found |= strcmp(source->report->guesses[k], cases[i].guess) == 0;
+        assert_true(found);
+        trace_close(source);
+    }
+    trace_rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +385,7 @@ int main(void)
         cmocka_unit_test(pinned_memory_is_merged),
         cmocka_unit_test(frees_without_completions_are_met),
         cmocka_unit_test(settings_are_taken_one_by_one),
+        cmocka_unit_test(odd_histories),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
