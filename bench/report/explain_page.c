@@ -85,10 +85,8 @@ static void print_request(FILE *stream, const struct explain_page *page)
     if (result->kind == EXPLAIN_REQUEST)
         snprintf(what, sizeof what, "requests %s (block %" PRIu64 ", stream %" PRIu32 "%s%s)", text,
                  result->id, result->stream, result->tag[0] ? ", " : "", result->tag);
-    else if (result->kind == EXPLAIN_BESIDE)
-        snprintf(what, sizeof what, "requests %s beside the pool", text);
     else
-        snprintf(what, sizeof what, "launches a kernel, which needs memory beside the pool,");
+        snprintf(what, sizeof what, "requests %s beside the pool", text);
     snprintf(line, sizeof line, "%s with %s: event %" PRIu64 "%s %s and fails.", page->workload,
              page->policy, result->event, step, what);
     sentence_print(stream, line);

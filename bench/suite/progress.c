@@ -14,6 +14,15 @@ void progress_begin(struct progress *self, size_t total)
         .shown = isatty(STDERR_FILENO) == 1, .total = total, .began_ns = now, .drawn_ns = now};
 }
 
+void progress_text(const struct progress *self, uint64_t now_ns, const char *label, char *text,
+                   size_t room)
+{
+    double spent_s = (double)(now_ns - self->began_ns) / 1e9;
+    long left_s = (long)(spent_s * (double)(self->total - self->done) / (double)self->done);
+    snprintf(text, room, "%zu of %zu, %ld:%02ld left: %.50s", self->done, self->total, left_s / 60,
+             left_s % 60, label);
+}
+
 void progress_step(struct progress *self, const char *label)
 {
     self->done++;
@@ -23,10 +32,9 @@ void progress_step(struct progress *self, const char *label)
     if (now - self->drawn_ns < REDRAW_NS)
         return;
     self->drawn_ns = now;
-    double spent_s = (double)(now - self->began_ns) / 1e9;
-    double left_s = spent_s * (double)(self->total - self->done) / (double)self->done;
-    fprintf(stderr, "\r\033[K%zu of %zu, %.0f:%02.0f left: %.50s", self->done, self->total,
-            (double)(long)(left_s / 60), (double)((long)left_s % 60), label);
+    char text[160];
+    progress_text(self, now, label, text, sizeof text);
+    fprintf(stderr, "\r\033[K%s", text);
     fflush(stderr);
 }
 

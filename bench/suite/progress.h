@@ -14,6 +14,9 @@ struct progress {
 };
 
 void progress_begin(struct progress *self, size_t total);
+/* Writes how much is done, the time left at that time, and the label. */
+void progress_text(const struct progress *self, uint64_t now_ns, const char *label, char *text,
+                   size_t room);
 /* One more of `total` is done; `label` names it. */
 void progress_step(struct progress *self, const char *label);
 /* Clears the line. */

@@ -227,9 +227,7 @@ struct pairing {
 
 static bool is_of_block(const struct trace_event *event)
 {
-    return event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE ||
-           event->kind == TRACE_FREE_REQUESTED ||
-           (event->kind == TRACE_FREE_COMPLETED && (event->flags & TRACE_WHOLE));
+    return event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE || trace_frees(event);
 }
 
 /* The next event of a block; NULL at the end. */

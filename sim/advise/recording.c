@@ -188,9 +188,7 @@ struct limit_search {
 /* Keeps the lowest limits, ascending. */
 static void keep(struct limit_search *self, uint64_t limit)
 {
-    size_t at = 0;
-    while (at < self->limit_count && self->limits[at] < limit)
-        at++;
+    size_t at = ar_array_from(self->limits, self->limit_count, sizeof *self->limits, 0, limit);
     if (at == LIMITS_MOST || (at < self->limit_count && self->limits[at] == limit))
         return;
     if (self->limit_count < LIMITS_MOST)
@@ -374,7 +372,6 @@ static enum ar_status follow(struct finding *self, const struct trace_event *eve
                              uint64_t *request_number, struct ar_error *error)
 {
     enum ar_status status = AR_OK;
-    bool completes = event->kind == TRACE_FREE_COMPLETED && !(event->flags & TRACE_WHOLE);
     if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
         if (self->open)
             end_run(self);
@@ -383,8 +380,7 @@ static enum ar_status follow(struct finding *self, const struct trace_event *eve
         self->bytes = event->value;
         self->live++;
         *request_number = self->number;
-    } else if ((event->kind == TRACE_FREE_COMPLETED || event->kind == TRACE_FREE_REQUESTED) &&
-               !completes) {
+    } else if (trace_frees(event)) {
         status = free_requested(self, event, *request_number, error);
     } else if (event->kind == TRACE_MARK && (event->flags & TRACE_STEP)) {
         end_run(self);

@@ -68,10 +68,7 @@ static enum ar_status find_failed(struct trace_source *source, struct explain_re
             continue;
         }
         const struct trace_event *event = &events[out->event - number];
-        bool request = event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE;
-        out->kind = event->kind == TRACE_OUTSIDE ? EXPLAIN_BESIDE
-                    : request                    ? EXPLAIN_REQUEST
-                                                 : EXPLAIN_LAUNCH;
+        out->kind = event->kind == TRACE_OUTSIDE ? EXPLAIN_BESIDE : EXPLAIN_REQUEST;
         out->id = event->id;
         out->stream = event->stream;
         if (event->attributes)
@@ -93,8 +90,7 @@ static void fill_ladder(const struct session *session, const struct tracking *tr
     } else {
         cause_ladder_fill_beside(&out->ladder, session->policy, session->device);
     }
-    if (out->kind != EXPLAIN_LAUNCH && out->cause != REPLAY_CAUSE_DRIVER &&
-        out->cause != REPLAY_CAUSE_PINNED)
+    if (out->cause != REPLAY_CAUSE_DRIVER && out->cause != REPLAY_CAUSE_PINNED)
         out->cause = cause_of_ladder(&out->ladder, out->bytes);
 }
 

@@ -51,7 +51,6 @@ struct explain_rerun {
 enum explain_kind {
     EXPLAIN_REQUEST, /* a block of the policy */
     EXPLAIN_BESIDE,  /* more memory beside the pool; its bytes are those added */
-    EXPLAIN_LAUNCH,  /* memory for a kernel, of an unknown size: bytes is 0 */
 };
 
 struct explain_result {

@@ -1,5 +1,6 @@
 #include "sim/explain/message_text.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -467,9 +468,8 @@ size_t message_text_number(const struct message_text *self, size_t at, int shift
     double scale = (double)(UINT64_C(1) << (shift < 0 ? 0 : shift));
     if (last < 1 && shift <= 0)
         return MESSAGE_NOWHERE;
-    *figure = (struct message_figure){.known = true, .bytes = FIGURE_MOST};
-    if (value * scale < (double)FIGURE_MOST)
-        figure->bytes = (uint64_t)(value * scale + 0.5);
+    *figure = (struct message_figure){
+        .known = true, .bytes = (uint64_t)(fmin(value * scale, (double)FIGURE_MOST) + 0.5)};
     figure->coarse_bytes = shift > 0 ? (uint64_t)(last * scale / 2 + 0.5) : 0;
     return end;
 }

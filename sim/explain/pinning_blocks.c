@@ -137,10 +137,8 @@ static struct stretch find_stretch(const struct ranges *ranges, uint64_t wanted_
         const struct ar_policy_range *range = &ranges->at[i];
         if (i == now.first || !joins(&ranges->at[i - 1], range))
             now = (struct stretch){.first = i};
-        if (range->state == AR_POLICY_RANGE_UNMAPPED) {
-            now = (struct stretch){.first = i + 1};
+        if (range->state == AR_POLICY_RANGE_UNMAPPED)
             continue;
-        }
         now.end = i + 1;
         now.bytes += range->bytes;
         now.live_bytes += is_free(range) ? 0 : range->bytes;

@@ -157,12 +157,48 @@ static void idle_options_have_no_effect(void **state)
     }
 }
 
+/* PyTorch compares a limit with the bytes asked for, and then maps a page of 20 MiB. */
+static void a_page_may_exceed_the_limit(void **state)
+{
+    static const struct {
+        const char *events;
+        uint64_t limit_bytes;
+        bool passes;
+    } cases[] = {
+        {"a,0,12582912 f,0", 13 << 20, true}, /* 20 MiB are mapped */
+        {"a,0,12582912 f,0", 12 << 20, true},
+        {"a,0,12582912 f,0", 10 << 20, false},
+    };
+    struct ar_spec device;
+    struct ar_error error = {""};
+    (void)state;
+    assert_int_equal(ar_spec_parse("sim", &device, &error), AR_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct trace_source *trace = tiny_trace(cases[i].events);
+        const struct trial_setup setup = {.device = &device,
+                                          .seed = 1,
+                                          .as_limit = true,
+                                          .live_peak_bytes = 12 << 20,
+                                          .card_bytes = UINT64_C(80) << 30};
+        for (int peaks = 0; peaks < 2; peaks++) {
+            struct trial trial;
+            assert_int_equal(trial_run(&setup, trace, "torch:expandable_segments=true",
+                                       cases[i].limit_bytes, peaks, &trial, &error),
+                             AR_OK);
+            assert_int_equal(trial.passed, cases[i].passes);
+        }
+        trace_close(trace);
+    }
+    ar_spec_close(&device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frees_are_joined_and_times_left_out),
         cmocka_unit_test(ordered_streams_have_no_such_form),
         cmocka_unit_test(answers_are_those_of_the_whole_trace),
+        cmocka_unit_test(a_page_may_exceed_the_limit),
         cmocka_unit_test(idle_options_have_no_effect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

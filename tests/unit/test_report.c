@@ -7,6 +7,7 @@
 #include "bench/report/output_file.h"
 #include "bench/report/result_writers.h"
 #include "bench/suite/grid.h"
+#include "bench/suite/progress.h"
 #include "tests/support/test.h"
 
 /* A stream into memory, and what was written to it. */
@@ -172,6 +173,30 @@ static void thin_series_keep_their_peaks(void **state)
         assert_in_range(taken.count, lengths[i] < 660 ? lengths[i] : 660, 2000);
         free(series);
     }
+}
+
+/* Of equal values the first stays. */
+static void a_thin_series_keeps_the_first_of_equal_peaks(void **state)
+{
+    struct thin_series *series = calloc(1, sizeof *series);
+    assert_non_null(series);
+    for (uint64_t event = 0; event < 100000; event++) {
+        const struct replay_sample sample = {
+            .event = event, .live_bytes = 5 + event % 2, .physical_bytes = 7 + event % 2};
+        assert_int_equal(thin_series_add(series, &sample, NULL), AR_OK);
+    }
+    assert_int_equal(series->buckets[0].least_live.event, 0);
+    assert_int_equal(series->buckets[0].most_live.event, 1);
+    assert_int_equal(series->buckets[0].most_physical.event, 1);
+    free(series);
+}
+
+static void progress_says_the_time_left(void **state)
+{
+    const struct progress progress = {.done = 10, .total = 30, .began_ns = 5};
+    char text[80];
+    progress_text(&progress, UINT64_C(61000000005), "a run", text, sizeof text);
+    assert_string_equal(text, "10 of 30, 2:02 left: a run");
 }
 
 static void tables_line_up(void **state)
@@ -356,6 +381,8 @@ int main(void)
         cmocka_unit_test(csv_quotes_where_it_must),
         cmocka_unit_test(csv_rows_read_back),
         cmocka_unit_test(thin_series_keep_their_peaks),
+        cmocka_unit_test(a_thin_series_keeps_the_first_of_equal_peaks),
+        cmocka_unit_test(progress_says_the_time_left),
         cmocka_unit_test(tables_line_up),
         cmocka_unit_test(long_texts_are_broken),
         cmocka_unit_test(wide_columns_give_way),

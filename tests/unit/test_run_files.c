@@ -6,6 +6,7 @@
 #include "bench/report/chrome_trace.h"
 #include "bench/report/run_output.h"
 #include "bench/report/run_snapshot.h"
+#include "bench/suite/run_files.h"
 #include "sim/replay/latency.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/test.h"
@@ -373,10 +374,42 @@ static void histograms_are_those_of_the_pass_with_clocks(void **state)
     experiment_rig_close(&rig);
 }
 
+/* As many calls as are kept, and more: all are written once, in their order. */
+static void calls_beyond_those_kept_are_written(void **state)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *streams[SUITE_FILE_COUNT] = {NULL};
+    const struct suite_files files = {.path = {NULL}};
+    const struct plan plan = {0};
+    struct run_files self;
+    struct ar_error error;
+    (void)state;
+    streams[SUITE_FILE_calls] = open_memstream(&text, &bytes);
+    assert_non_null(streams[SUITE_FILE_calls]);
+    assert_int_equal(run_files_open(&self, streams, &files, &plan, &error), AR_OK);
+    assert_true(self.calls_most >= 1000000);
+    self.calls_most = 2;
+    const struct observer *observer = run_files_observer(&self, 0);
+    for (uint64_t event = 1; event <= 5; event++) {
+        const struct observer_driver_call made = {.event = event, .bytes = 10 * event};
+        observer->driver_call(observer->argument, &made);
+    }
+    assert_int_equal(self.end.finished(self.end.argument, NULL, &error), AR_OK);
+    run_files_close(&self);
+    fclose(streams[SUITE_FILE_calls]);
+    unsigned rows = 0;
+    for (const char *at = text; *at; at = strchr(at, '\n') + 1)
+        assert_int_equal(strtoul(at, NULL, 10), ++rows);
+    assert_int_equal(rows, 5);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_comes_behind_the_segment_made_for_it),
+        cmocka_unit_test(calls_beyond_those_kept_are_written),
         cmocka_unit_test(a_pending_block_completes_before_it_is_given_again),
         cmocka_unit_test(figures_are_the_same_with_an_observer),
         cmocka_unit_test(every_policy_gives_a_snapshot_that_can_be_undone),

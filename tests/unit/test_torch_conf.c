@@ -156,6 +156,38 @@ static void strings_of_every_release_are_read(void **state)
     }
 }
 
+/* Of 62 MiB under a threshold of 42 MiB less a byte, 20 MiB and a byte must go: the first pass
+ * releases the older free block of 20 MiB, and a second one the other. */
+static void collection_goes_on_to_its_target(void **state)
+{
+    static const struct {
+        const char *threshold; /* of 128 MiB */
+        uint64_t reserved_bytes;
+    } cases[] = {{"0.328124992549419403076171875", 46 * AR_MIB}, {"0.328125", 66 * AR_MIB}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct fake_backing backing;
+        struct policy_rig rig;
+        struct ar_policy_block a, b, c, d;
+        char spec[120];
+        snprintf(spec, sizeof spec, "torch:limit=128MiB,garbage_collection_threshold=%s",
+                 cases[i].threshold);
+        fake_backing_open(&backing, 256 * AR_MIB);
+        if (policy_rig_open(&rig, spec, &backing.base, 0))
+            fail_msg("%s", rig.error.text);
+        assert_int_equal(policy_rig_alloc(&rig, 20 * AR_MIB, &a), AR_OK);
+        assert_int_equal(policy_rig_alloc(&rig, 20 * AR_MIB, &b), AR_OK);
+        assert_int_equal(policy_rig_free(&rig, &a), AR_OK);
+        assert_int_equal(policy_rig_alloc(&rig, 22 * AR_MIB, &c), AR_OK);
+        assert_int_equal(policy_rig_free(&rig, &b), AR_OK);
+        assert_int_equal(policy_rig_alloc(&rig, 24 * AR_MIB, &d), AR_OK);
+        assert_int_equal(rig.policy->totals.reserved_bytes, cases[i].reserved_bytes);
+        assert_int_equal(policy_rig_free(&rig, &c), AR_OK);
+        assert_int_equal(policy_rig_free(&rig, &d), AR_OK);
+        assert_int_equal(policy_rig_close(&rig), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +195,7 @@ int main(void)
         cmocka_unit_test(releases_are_read),
         cmocka_unit_test(a_string_needs_its_newest_key),
         cmocka_unit_test(strings_of_every_release_are_read),
+        cmocka_unit_test(collection_goes_on_to_its_target),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

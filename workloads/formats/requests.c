@@ -133,7 +133,7 @@ static enum ar_status take_free(struct reading *self, const struct trace_event *
         return AR_HOST_MEMORY;
     if (block->failed)
         return AR_OK;
-    bool requests = event->kind == TRACE_FREE_REQUESTED || event->flags & TRACE_WHOLE;
+    bool requests = trace_frees(event);
     bool completes = event->kind == TRACE_FREE_COMPLETED || self->free_requested_final;
     enum ar_status status = AR_OK;
     self->moment.begun |= !(block->initial && event->kind == TRACE_FREE_REQUESTED);

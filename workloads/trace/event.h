@@ -44,6 +44,12 @@ struct trace_event {
     uint64_t id;         /* of the block, for the kinds that have one; else 0 */
 };
 
+/* Whether the program frees a block: not the completion of a free that was requested before. */
+static inline bool trace_frees(const struct trace_event *event)
+{
+    return event->kind == TRACE_FREE_REQUESTED || (event->flags & TRACE_WHOLE) != 0;
+}
+
 enum trace_space { TRACE_SPACE_DEVICE, TRACE_SPACE_PINNED };
 enum trace_end { TRACE_END_UNSAID, TRACE_END_LOWER, TRACE_END_UPPER };
 

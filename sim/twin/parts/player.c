@@ -266,12 +266,6 @@ static bool ends_step(const struct trace_event *event)
     return event->kind == TRACE_MARK && event->flags & TRACE_STEP;
 }
 
-static bool is_free(const struct trace_event *event)
-{
-    return event->kind == TRACE_FREE_REQUESTED ||
-           (event->kind == TRACE_FREE_COMPLETED && event->flags & TRACE_WHOLE);
-}
-
 /* A step ends when the optimizer has stepped; what the program frees then, before it does anything
  * else, is of that step too: gradients and what the loop's variables held. What outlives steps is
  * freed when the program ends, which a trainer does not. `play`: not only noted. */
@@ -286,7 +280,7 @@ static enum ar_status finish_step(struct player *self, bool play, struct ar_erro
         if (status != AR_OK || !self->count)
             return status;
         const struct trace_event *event = self->events;
-        if (is_free(event)) {
+        if (trace_frees(event)) {
             uint8_t purpose =
                 event->id < self->purpose_count ? self->purposes[event->id] : (uint8_t)PLAYER_BLOCK;
             if (purpose != PLAYER_GRADIENT && purpose != PLAYER_ACTIVATION)
@@ -319,7 +313,7 @@ static enum ar_status skip_steps(struct player *self, struct ar_error *error)
         if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
             if (!note_request(self, event))
                 return no_memory(error);
-        } else if (is_free(event)) {
+        } else if (trace_frees(event)) {
             self->blocks[event->slot].known = false;
         }
         if (ends_step(event)) {

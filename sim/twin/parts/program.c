@@ -138,12 +138,6 @@ static bool set_owner(struct program *self, uint64_t id, uint32_t owner)
     return true;
 }
 
-static bool is_free(const struct trace_event *event)
-{
-    return event->kind == TRACE_FREE_REQUESTED ||
-           (event->kind == TRACE_FREE_COMPLETED && event->flags & TRACE_WHOLE);
-}
-
 static enum ar_status find_owners(struct program *self, struct ar_error *error)
 {
     uint32_t temporary = twin_owner(&self->base, "temporary");
@@ -159,7 +153,7 @@ static enum ar_status find_owners(struct program *self, struct ar_error *error)
                 first = event->id < first ? event->id : first;
                 if (!set_owner(self, event->id, owner))
                     return no_memory(error);
-            } else if (is_free(event) && event->id >= first && event->id < self->owner_count) {
+            } else if (trace_frees(event) && event->id >= first && event->id < self->owner_count) {
                 self->owners[event->id] = temporary;
             }
         }

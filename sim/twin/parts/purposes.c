@@ -94,12 +94,6 @@ static bool on_request(struct reading *self, const struct trace_event *event)
     return true;
 }
 
-static bool is_free(const struct trace_event *event)
-{
-    return event->kind == TRACE_FREE_REQUESTED ||
-           (event->kind == TRACE_FREE_COMPLETED && event->flags & TRACE_WHOLE);
-}
-
 static enum ar_status read_all(struct reading *self, struct ar_error *error)
 {
     struct trace_source *source = self->player->source;
@@ -116,7 +110,7 @@ static enum ar_status read_all(struct reading *self, struct ar_error *error)
             if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
                 if (!on_request(self, event))
                     return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a workload");
-            } else if (is_free(event) && event->slot < self->slot_count) {
+            } else if (trace_frees(event) && event->slot < self->slot_count) {
                 self->lives[self->ids[event->slot]].died = self->steps;
                 self->lives[self->ids[event->slot]].end_event = self->events;
                 self->live_bytes -= self->bytes[event->slot];
