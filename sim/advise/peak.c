@@ -41,7 +41,7 @@ static bool counts(const struct pass *pass, const struct trace_event *event)
 static enum ar_status take(struct pass *pass, const struct trace_event *event,
                            struct ar_error *error)
 {
-    if (event->kind == TRACE_MARK && (event->flags & TRACE_STEP))
+    if (trace_ends_step(event))
         pass->step++;
     if (!trace_kind_has_block(event->kind) || event->kind == TRACE_USE)
         return AR_OK;

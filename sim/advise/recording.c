@@ -50,7 +50,7 @@ static void look(struct copying *self, const struct trace_event *event, const ch
         /* Otherwise the program continued. */
         out->has_failed_request = self->number > self->killer && out->has_failed_request;
     }
-    if (event->kind == TRACE_MARK && (event->flags & TRACE_STEP))
+    if (trace_ends_step(event))
         out->last_step_end = self->written + 1;
 }
 
@@ -66,7 +66,7 @@ static void find_killer(struct copying *self, const struct trace_event *event, c
     self->request_before =
         event->kind == TRACE_PROBE || (self->request_before && event->kind == TRACE_NOTE);
     self->written += event->kind == TRACE_ALLOC;
-    bool step = event->kind == TRACE_MARK && (event->flags & TRACE_STEP);
+    bool step = trace_ends_step(event);
     if (step || self->written > LAST_REQUESTS)
         self->killer = UINT64_MAX;
     if (event->kind == TRACE_NOTE && self->request_before && is_failure(text)) {
@@ -382,7 +382,7 @@ static enum ar_status follow(struct finding *self, const struct trace_event *eve
         *request_number = self->number;
     } else if (trace_frees(event)) {
         status = free_requested(self, event, *request_number, error);
-    } else if (event->kind == TRACE_MARK && (event->flags & TRACE_STEP)) {
+    } else if (trace_ends_step(event)) {
         end_run(self);
     }
     self->number++;

@@ -188,7 +188,7 @@ static enum ar_status name_events(struct trace_source *source, struct explain_re
             const struct trace_attributes *keys =
                 events[i].attributes ? trace_attributes_of(source, events[i].attributes) : NULL;
             note_event(keys, number, step, out);
-            step += events[i].kind == TRACE_MARK && (events[i].flags & TRACE_STEP);
+            step += trace_ends_step(&events[i]);
             if (events[i].kind == TRACE_OUTSIDE && events[i].value > out->outside_peak_bytes)
                 out->outside_peak_bytes = events[i].value;
         }

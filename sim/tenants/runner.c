@@ -218,7 +218,7 @@ static size_t let_through(struct gate *gate)
     size_t at = 0;
     while (at < most && gate->steps_left) {
         const struct trace_event *event = &gate->events[at++];
-        if (event->kind == TRACE_MARK && event->flags & TRACE_STEP) {
+        if (trace_ends_step(event)) {
             gate->steps_left--;
             gate->steps++;
         }

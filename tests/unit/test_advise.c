@@ -1,10 +1,12 @@
 /* Advice: from recordings under one setting, the results recorded under another; from small traces,
  * known results; a recording that ends in a failure is not treated as complete. */
+#include <inttypes.h>
 #include <math.h>
 
 #include "allocators/base/size.h"
 #include "sim/advise/advise.h"
 #include "sim/advise/peak.h"
+#include "sim/advise/recording.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 #include "workloads/formats/formats.h"
@@ -486,6 +488,98 @@ static void the_largest_batch_is_under_all_lines(void **state)
     assert_true(isinf(batch_curve_largest(&slow, 1.5, 150)));
 }
 
+/* Three tries of different sizes in a row, each freed before the next event of a block, beside a
+ * block that stays. */
+static void tries_are_told_from_requests(void **state)
+{
+    static const struct {
+        const char *events;
+        uint64_t count, most_bytes;
+    } cases[] = {
+        {"a,0,100 a,1,10 f,1 a,2,20 f,2 a,3,15 f,3 f,0", 3, 20},
+        {"a,0,100 a,1,10 r,1 f,1 a,2,20 r,2 k,0,5 f,2 a,3,15 r,3 f,3 f,0", 3, 20},
+        {"a,0,10 f,0 a,1,20 f,1 a,2,15 f,2", 0, 0}, /* nothing else is live */
+        {"a,0,100 f,0 a,1,10 f,1 a,2,20 f,2 a,3,15 f,3", 0, 0},
+        {"a,0,100 a,1,10 f,1 a,2,20 f,2 f,0", 0, 0},
+        {"a,0,100 a,1,10 f,1 a,2,20 f,2 a,3,20 f,3 f,0", 0, 0},
+        {"a,0,100 a,1,10 f,1 a,2,20 f,2 m,step a,3,15 f,3 f,0", 0, 0},
+        {"a,0,100 a,1,10 f,1 a,2,20 f,2 m,other a,3,15 f,3 f,0", 3, 20},
+        {"a,0,100 a,1,10 f,1 p,2,20 f,2 a,3,15 f,3 f,0", 0, 0},
+        {"a,0,100 a,1,10 f,1 a,2,20 a,3,7 f,2 a,4,15 f,4 f,0", 0, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct trace_source *trace = tiny_trace(cases[i].events);
+        struct ar_error error = {""};
+        struct tries tries;
+        assert_int_equal(tries_find(trace, &tries, &error), AR_OK);
+        if (tries.count != cases[i].count || tries.most_bytes != cases[i].most_bytes)
+            fail_msg("%s: %" PRIu64 " tries, %" PRIu64 " bytes", cases[i].events, tries.count,
+                     tries.most_bytes);
+        assert_int_equal(tries.trace != NULL, cases[i].count > 0);
+        tries_close(&tries);
+        trace_close(trace);
+    }
+}
+
+/* A recording that is cut is complete up to the end of its last step; other marks end none. */
+static void the_last_step_of_a_cut_recording(void **state)
+{
+    static const struct {
+        const char *events;
+        uint64_t last_step_end;
+    } cases[] = {{"a,0,8 m,step f,0 m,other a,1,8", 2}, {"a,0,8 m,other f,0", 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct trace_source *trace = tiny_trace(cases[i].events);
+        struct ar_error error = {""};
+        struct prepared prepared;
+        assert_int_equal(prepare_trace(trace, NULL, 0, &prepared, &error), AR_OK);
+        assert_int_equal(prepared.last_step_end, cases[i].last_step_end);
+        trace_close(prepared.trace);
+        trace_close(trace);
+    }
+}
+
+/* Requests are compared by size, in any order. */
+static void requests_are_compared_by_size(void **state)
+{
+    struct trace_source *from = tiny_trace("a,0,4194304 a,1,4096 a,2,5000 a,3,4194304 a,4,4096");
+    struct trace_source *to;
+    struct ar_error error = {""};
+    struct ar_spec device;
+    struct whatif whatif;
+    (void)state;
+    assert_int_equal(ar_spec_parse("sim", &device, &error), AR_OK);
+    assert_int_equal(trace_open_recording(DATA "graphs.default.csv.gz", &to, &error), AR_OK);
+    strcpy(from->info.recorder, "torch 2.11.0");
+    const struct advise_config config = {
+        .source = from, .device = &device, .frees = REPLAY_ORDERED, .seed = 1};
+    assert_int_equal(whatif_predict(&config, to, &whatif, &error), AR_OK);
+    assert_int_equal(whatif.requests_from, 5);
+    assert_int_equal(whatif.only_from, 1);
+    assert_int_equal(whatif.only_to, whatif.requests_to - 4);
+    assert_true(whatif.has_peak && whatif.recorded_passed);
+    trace_close(from);
+    trace_close(to);
+    ar_spec_close(&device);
+}
+
+/* A policy whose spec is too long to be tried is refused, not cut. */
+static void a_spec_that_is_too_long(void **state)
+{
+    char spec[CANDIDATE_SPEC_ROOM + 64], text[CANDIDATE_SPEC_ROOM];
+    struct ar_error error = {""};
+    (void)state;
+    memset(spec, 'x', sizeof spec);
+    memcpy(spec, "torch:conf='", 12);
+    memcpy(spec + sizeof spec - 2, "'", 2);
+    assert_int_equal(candidates_without_limit(spec, text, sizeof text, &error), AR_INVALID);
+    assert_non_null(strstr(error.text, "has more than"));
+    assert_int_equal(candidates_without_limit("torch:limit=1GiB", text, 4, &error), AR_INVALID);
+    assert_non_null(strstr(error.text, "the policy \"torch:limit=1GiB..\" has more than 3 bytes"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -498,6 +592,10 @@ int main(void)
         cmocka_unit_test(unrecorded_traces_have_no_settings),
         cmocka_unit_test(a_trace_that_ends_in_a_failure_proves_its_beginning),
         cmocka_unit_test(a_survived_failure_is_none),
+        cmocka_unit_test(tries_are_told_from_requests),
+        cmocka_unit_test(the_last_step_of_a_cut_recording),
+        cmocka_unit_test(requests_are_compared_by_size),
+        cmocka_unit_test(a_spec_that_is_too_long),
         cmocka_unit_test(a_failure_near_the_end_was_the_end),
         cmocka_unit_test(pending_frees_are_waited_for),
         cmocka_unit_test(what_is_left_to_the_system_is_needed_too),

@@ -57,7 +57,7 @@ static bool end_step(struct learned_recording *self, size_t end)
 static bool find_marks(struct learned_recording *self)
 {
     for (size_t i = 0; i < self->event_count; i++)
-        if (self->events[i].event.kind == TRACE_MARK && self->events[i].event.flags & TRACE_STEP) {
+        if (trace_ends_step(&self->events[i].event)) {
             self->marked = true;
             if (!end_step(self, i + 1))
                 return false;

@@ -50,6 +50,12 @@ static inline bool trace_frees(const struct trace_event *event)
     return event->kind == TRACE_FREE_REQUESTED || (event->flags & TRACE_WHOLE) != 0;
 }
 
+/* Whether it is the mark that ends a step. */
+static inline bool trace_ends_step(const struct trace_event *event)
+{
+    return (event->flags & TRACE_STEP) != 0;
+}
+
 enum trace_space { TRACE_SPACE_DEVICE, TRACE_SPACE_PINNED };
 enum trace_end { TRACE_END_UNSAID, TRACE_END_LOWER, TRACE_END_UPPER };
 

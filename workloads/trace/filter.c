@@ -614,7 +614,7 @@ static enum ar_status take_event(struct filter *filter, const struct trace_event
         status = take_block_event(filter, event, error);
     else if (filter->inside)
         status = take_other(filter, event, error);
-    if (!status && event->kind == TRACE_MARK && event->flags & TRACE_STEP)
+    if (!status && trace_ends_step(event))
         status = enter_step(filter, filter->step + 1, error);
     return status;
 }

@@ -261,11 +261,6 @@ static enum ar_status next_event(struct player *self, const struct trace_event *
     return AR_OK;
 }
 
-static bool ends_step(const struct trace_event *event)
-{
-    return event->kind == TRACE_MARK && event->flags & TRACE_STEP;
-}
-
 /* A step ends when the optimizer has stepped; what the program frees then, before it does anything
  * else, is of that step too: gradients and what the loop's variables held. What outlives steps is
  * freed when the program ends, which a trainer does not. `play`: not only noted. */
@@ -316,7 +311,7 @@ static enum ar_status skip_steps(struct player *self, struct ar_error *error)
         } else if (trace_frees(event)) {
             self->blocks[event->slot].known = false;
         }
-        if (ends_step(event)) {
+        if (trace_ends_step(event)) {
             self->step++;
             status = finish_step(self, false, error);
         }
@@ -465,7 +460,7 @@ static enum ar_status play_span(struct player *self, size_t most, bool *more,
         bool completes = event->kind == TRACE_FREE_COMPLETED && !(event->flags & TRACE_WHOLE);
         if (completes || event->kind >= TRACE_TIME)
             continue;
-        if (ends_step(event))
+        if (trace_ends_step(event))
             *more = false;
         else
             status = player_play(self, event, error);
@@ -514,7 +509,7 @@ enum ar_status player_to_mark(struct player *self, const char *label, uint64_t e
         if (!event)
             return ar_error_set(error, AR_INVALID, "the rest of the workload has no mark \"%.60s\"",
                                 label);
-        if (ends_step(event)) {
+        if (trace_ends_step(event)) {
             self->step++;
             twin_step(self->part);
         }

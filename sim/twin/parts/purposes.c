@@ -114,7 +114,7 @@ static enum ar_status read_all(struct reading *self, struct ar_error *error)
                 self->lives[self->ids[event->slot]].died = self->steps;
                 self->lives[self->ids[event->slot]].end_event = self->events;
                 self->live_bytes -= self->bytes[event->slot];
-            } else if (event->kind == TRACE_MARK && event->flags & TRACE_STEP) {
+            } else if (trace_ends_step(event)) {
                 self->steps++;
             }
         }
