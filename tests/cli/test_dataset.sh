@@ -37,8 +37,7 @@ check all_rows_are_of_a_known_kind eval '[ -z "$(awk -F"\t" '"'"'!/^#/ && NR > 2
 check a_hundred_workloads [ "$(grep -vc '^#' workloads/dataset/v1.tsv)" -gt 100 ]
 check sources_are_there eval '! awk -F"\t" '"'"'$2 == "recorded" { print $5 }'"'"' workloads/dataset/v1.tsv |
     while read -r path; do [ -f "$path" ] || echo "$path"; done | grep .'
-# Traces of mixtures of experts are too large for the tree.
-check traces_are_there eval '! awk -F"\t" '"'"'$2 == "traced" && !/^qwen_moe/ { print $1 }'"'"' workloads/dataset/v1.tsv |
+check traces_are_there eval '! awk -F"\t" '"'"'$2 == "traced" { print $1 }'"'"' workloads/dataset/v1.tsv |
     while read -r name; do [ -f "workloads/dataset/traced/$name.trace.zst" ] || echo "$name"; done | grep .'
 
 # ---- submissions ----------------------------------------------------------------------------------

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Runs one program on a card, unchanged, and writes what its allocator did.
 
-    record_one.py OUT PROGRAM.py [--limit BYTES] [--history | --stacks]
+    record_one.py OUT PROGRAM.py [WORD..] [--limit BYTES] [--seed N] [--history | --stacks]
 
 OUT.json has the allocator's statistics and versions. --history also writes OUT.csv.gz, the "Recorded CSV" of
 workloads/trace/FORMAT.md, with a mark at the end of each step of an optimizer. --stacks writes OUT.ops.gz instead:
 one line a request with its step, bytes, stream, the innermost operators of ATen, and the line of the program.
---limit calls torch.cuda.set_per_process_memory_fraction before the program starts.
+--limit calls torch.cuda.set_per_process_memory_fraction before the program starts. --seed adds N to the seeds that the
+program gives to random.seed and torch.manual_seed: another run of the same program.
 """
 import argparse
 import gzip
 import json
 import os
+import random
 import re
 import runpy
 import sys
@@ -20,7 +22,9 @@ import time
 options = argparse.ArgumentParser()
 options.add_argument("out")
 options.add_argument("program")
+options.add_argument("words", nargs="*", help="arguments of the program")
 options.add_argument("--limit", type=int, default=0)
+options.add_argument("--seed", type=int, default=0)
 options.add_argument("--history", action="store_true")
 options.add_argument("--stacks", action="store_true")
 options = options.parse_args()
@@ -48,10 +52,13 @@ def stepped(optimizer, args, kwargs):
 
 
 register_optimizer_step_post_hook(stepped)
+if options.seed:
+    for module, function in ((random, "seed"), (torch, "manual_seed")):
+        setattr(module, function, lambda seed, seeded=getattr(module, function): seeded(seed + options.seed))
 
 failed, kind = "", "finished"
 program = os.path.abspath(options.program)
-sys.argv = [options.program]
+sys.argv = [options.program, *options.words]
 sys.path[0] = os.path.dirname(program)
 try:
     runpy.run_path(program, run_name="__main__")
@@ -74,8 +81,8 @@ def version(name):
 keep = ("allocated_bytes.all", "reserved_bytes.all", "active_bytes.all", "requested_bytes.all", "segment.all",
         "num_alloc_retries", "num_ooms", "num_device_alloc", "num_device_free")
 result = {
-    "name": os.path.basename(program)[:-3], "conf": os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""),
-    "limit": options.limit, "outcome": kind, "failed": failed, "steps": len(marks), "seconds": round(seconds, 2),
+    "name": "_".join([os.path.basename(program)[:-3], *options.words]), "conf": os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""),
+    "limit": options.limit, "seed": options.seed, "outcome": kind, "failed": failed, "steps": len(marks), "seconds": round(seconds, 2),
     "torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "card": torch.cuda.get_device_name(),
     "card_bytes": torch.cuda.mem_get_info()[1],
     "versions": {n: version(n) for n in ("transformers", "timm", "torchvision", "torch_geometric") if version(n)},
