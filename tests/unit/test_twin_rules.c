@@ -130,6 +130,36 @@ static void connections_are_made_once(void **state)
         }
 }
 
+/* ncclCommSuspend releases all but the buffers of NVLS and of the network. */
+static void a_suspended_communicator(void **state)
+{
+    struct nccl_setup setup = {.release = 230, .compute = 90, .nvlink = true};
+    struct nccl_communicator sharp = nccl_communicator(&setup, 8, 0);
+    nccl_start(&sharp);
+    uint64_t arrays = sharp.bytes, nvls = nccl_use(&sharp, NCCL_ALL_REDUCE, AR_GIB);
+    assert_int_equal(nccl_suspend(&sharp), arrays);
+    assert_int_equal(nccl_held(&sharp), nvls);
+    nccl_resume(&sharp);
+    assert_int_equal(nccl_held(&sharp), arrays + nvls);
+    setup.no_nvls = true;
+    struct nccl_communicator ring = nccl_communicator(&setup, 8, 0), far;
+    nccl_start(&ring);
+    nccl_use(&ring, NCCL_ALL_REDUCE, AR_GIB);
+    uint64_t all = ring.bytes;
+    assert_int_equal(nccl_suspend(&ring), all);
+    assert_int_equal(nccl_finalize(&ring), all);
+    far = nccl_communicator(&setup, 16, 7);
+    nccl_start(&far);
+    nccl_use(&far, NCCL_ALL_GATHER, AR_GIB);
+    nccl_suspend(&far);
+    assert_true(nccl_held(&far) > 0 && nccl_held(&far) < far.bytes);
+    setup.no_cumem = true;
+    ring = nccl_communicator(&setup, 8, 0);
+    nccl_use(&ring, NCCL_ALL_GATHER, AR_GIB);
+    assert_int_equal(nccl_suspend(&ring), 0);
+    (void)state;
+}
+
 /* NVIDIA/nccl#1234: from 2.19 on captured graphs take memory for each operation of NCCL, so that 35
  * graphs of Llama-2-7B (65 all-reduces each) no longer fit beside the model on an L4. */
 static void captured_operations(void **state)
@@ -424,6 +454,7 @@ int main(void)
         cmocka_unit_test(a_group_of_one),
         cmocka_unit_test(nvlink_sharp),
         cmocka_unit_test(connections_are_made_once),
+        cmocka_unit_test(a_suspended_communicator),
         cmocka_unit_test(captured_operations),
         cmocka_unit_test(buffers_of_users),
         cmocka_unit_test(sizes_of_engines),

@@ -34,7 +34,7 @@ struct nccl {
     struct nccl_setup setup;
     struct nccl_communicator groups[GROUPS];
     size_t group_count;
-    bool started;
+    bool started, suspended;
     unsigned loads, elsewhere; /* bits, 1 << LOAD_x: by this part, by an earlier one */
     uint64_t captured;         /* operations */
 };
@@ -74,7 +74,14 @@ static const struct ar_option options[] = {
     {0},
 };
 
-enum { ACTION_INIT, ACTION_USE, ACTION_CAPTURE, ACTION_FINALIZE };
+enum {
+    ACTION_INIT,
+    ACTION_USE,
+    ACTION_CAPTURE,
+    ACTION_FINALIZE,
+    ACTION_SUSPEND,
+    ACTION_RESUME,
+};
 
 static const struct twin_action actions[] = {
     {"init", NULL, "makes the communicators", 0, 0},
@@ -82,6 +89,8 @@ static const struct twin_action actions[] = {
      "an operation of each group, by default an all-reduce of 4MiB", 0, 2},
     {"capture", "OPERATIONS", "so many operations become part of captured graphs", 1, 1},
     {"finalize", NULL, "destroys the communicators; frees buffers of ncclMemAlloc", 0, 0},
+    {"suspend", NULL, "ncclCommSuspend, from 2.29 on: buffers go to pinned host memory", 0, 0},
+    {"resume", NULL, "ncclCommResume: they come back", 0, 0},
     {0},
 };
 
@@ -201,7 +210,7 @@ static void report(struct nccl *self)
     const struct values *values = self->base.values;
     uint64_t bytes = 0;
     for (size_t i = 0; i < self->group_count; i++)
-        bytes += self->groups[i].bytes;
+        bytes += nccl_held(&self->groups[i]);
     uint64_t captured = nccl_captured_bytes(&self->setup, self->captured);
     uint64_t own = self->started && values->mem_alloc
                        ? nccl_mem_alloc_bytes(&self->setup, values->mem_alloc)
@@ -271,6 +280,32 @@ static enum ar_status use(struct nccl *self, const struct twin_call *call, struc
     return AR_OK;
 }
 
+/* Suspends or resumes all communicators. */
+static enum ar_status suspend(struct nccl *self, bool suspended, struct ar_error *error)
+{
+    uint64_t bytes = 0;
+    if (self->suspended == suspended)
+        return ar_error_set(error, AR_INVALID, "the communicators %s",
+                            suspended ? "are suspended already"
+                                      : "are not suspended; write suspend before it");
+    if (self->setup.release < 229)
+        return ar_error_set(error, AR_INVALID,
+                            "ncclCommSuspend is in NCCL from 2.29.7 on; write version = 2.29");
+    self->suspended = suspended;
+    for (size_t i = 0; i < self->group_count; i++) {
+        if (suspended)
+            bytes += nccl_suspend(&self->groups[i]);
+        else
+            nccl_resume(&self->groups[i]);
+    }
+    twin_figure(&self->base, "nccl suspended", (double)bytes);
+    if (suspended)
+        twin_say(&self->base, "%.0f MiB are released, and copied to pinned host memory%s",
+                 (double)bytes / (double)AR_MIB,
+                 self->setup.no_cumem ? ": without cuMem nothing is" : "");
+    return AR_OK;
+}
+
 static enum ar_status nccl_act(struct twin_part *base, const struct twin_call *call, bool *more,
                                struct ar_error *error)
 {
@@ -286,7 +321,15 @@ static enum ar_status nccl_act(struct twin_part *base, const struct twin_call *c
         return ar_error_set(error, AR_INVALID,
                             "there are no communicators; write %s.init or %s.use before it",
                             base->name, base->name);
+    if (self->suspended && (call->action == ACTION_USE || call->action == ACTION_CAPTURE))
+        return ar_error_set(error, AR_INVALID,
+                            "the communicators are suspended; write %s.resume before it",
+                            base->name);
     switch (call->action) {
+    case ACTION_SUSPEND:
+    case ACTION_RESUME:
+        status = suspend(self, call->action == ACTION_SUSPEND, error);
+        break;
     case ACTION_INIT:
         start(self);
         break;
@@ -300,7 +343,7 @@ static enum ar_status nccl_act(struct twin_part *base, const struct twin_call *c
     default:
         for (size_t i = 0; i < self->group_count; i++)
             nccl_finalize(&self->groups[i]);
-        self->started = false;
+        self->started = self->suspended = false;
         self->captured = 0;
         break;
     }
@@ -332,7 +375,7 @@ const struct twin_part_ops nccl_part = {
     .actions = actions,
     .create = nccl_create,
     .act = nccl_act,
-    .releases = "finalize",
-    .restores = "init use",
+    .releases = "finalize suspend",
+    .restores = "init use resume",
     .what_if = nccl_what_if,
 };

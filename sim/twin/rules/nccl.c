@@ -145,10 +145,20 @@ static uint32_t ring_place(const struct nccl_communicator *self, uint32_t channe
     return first + (self->rank - first + local - channel % local) % local;
 }
 
+/* The same; `network`: only of a connection through the network. */
+static uint64_t link_bytes(const struct nccl_communicator *self, uint32_t peer, bool sends,
+                           bool network)
+{
+    if (network && node_of(self, peer) == node_of(self, self->rank))
+        return 0;
+    return connection(self, peer, sends);
+}
+
 /* The connections of rings or trees. Both are of NCCL's connection index 0 and share those that
  * they have in common: the tree of a node is a chain in the order of the ring. */
-static uint64_t connect_channels(struct nccl_communicator *self, bool ring, bool tree)
+static uint64_t connect_channels(const struct nccl_communicator *self, bool network)
 {
+    const bool ring = self->ring, tree = self->tree;
     uint64_t bytes = 0;
     uint32_t n = self->ranks;
     if (n == 1)
@@ -165,20 +175,21 @@ static uint64_t connect_channels(struct nccl_communicator *self, bool ring, bool
             gets_previous |= gets_next;
             sends_previous = gets_next = false;
         }
-        bytes += sends_next ? connection(self, next, true) : 0;
-        bytes += sends_previous ? connection(self, previous, true) : 0;
-        bytes += gets_next ? connection(self, next, false) : 0;
-        bytes += gets_previous ? connection(self, previous, false) : 0;
+        bytes += sends_next ? link_bytes(self, next, true, network) : 0;
+        bytes += sends_previous ? link_bytes(self, previous, true, network) : 0;
+        bytes += gets_next ? link_bytes(self, next, false, network) : 0;
+        bytes += gets_previous ? link_bytes(self, previous, false, network) : 0;
     }
     return bytes;
 }
 
 static uint64_t connect(struct nccl_communicator *self, bool ring, bool tree)
 {
-    uint64_t before = connect_channels(self, self->ring, self->tree);
+    uint64_t before = connect_channels(self, false), kept = connect_channels(self, true);
     self->ring |= ring;
     self->tree |= tree;
-    return taken(self, connect_channels(self, self->ring, self->tree) - before);
+    self->kept += connect_channels(self, true) - kept;
+    return taken(self, connect_channels(self, false) - before);
 }
 
 /* One buffer for all channels, heads and both directions. */
@@ -192,8 +203,9 @@ static uint64_t connect_nvls(struct nccl_communicator *self)
     if (setup->release < 222)
         one += NCCL_PAGE_BYTES;
     uint64_t bytes = one * 2 * self->nvls_channels * self->local_ranks;
-    uint64_t unit = setup->release < 226 ? MULTICAST_BYTES : NCCL_PAGE_BYTES;
-    return taken(self, ar_size_round_up(bytes, unit));
+    bytes = ar_size_round_up(bytes, setup->release < 226 ? MULTICAST_BYTES : NCCL_PAGE_BYTES);
+    self->kept += bytes;
+    return taken(self, bytes);
 }
 
 /* The buffer that sends to ranks of other nodes share; up to 2.21 and with NCCL_RUNTIME_CONNECT=0
@@ -229,6 +241,7 @@ static uint64_t connect_net(struct nccl_communicator *self, bool *done)
     if (*done)
         return 0;
     *done = true;
+    self->kept += shared_bytes(self);
     return taken(self, shared_bytes(self));
 }
 
@@ -278,8 +291,26 @@ uint64_t nccl_finalize(struct nccl_communicator *self)
     self->ring = self->tree = self->nvls = false;
     self->shared = self->net_send = self->net_receive = false;
     memset(self->peers, 0, sizeof self->peers);
-    self->bytes = 0;
+    self->bytes = self->kept = 0;
+    self->suspended = false;
     return bytes;
+}
+
+uint64_t nccl_suspend(struct nccl_communicator *self)
+{
+    uint64_t before = nccl_held(self);
+    self->suspended = true;
+    return before - nccl_held(self);
+}
+
+void nccl_resume(struct nccl_communicator *self)
+{
+    self->suspended = false;
+}
+
+uint64_t nccl_held(const struct nccl_communicator *self)
+{
+    return self->suspended && !self->setup.no_cumem ? self->kept : self->bytes;
 }
 
 uint64_t nccl_captured_bytes(const struct nccl_setup *setup, uint64_t operations)

@@ -60,6 +60,8 @@ struct nccl_communicator {
     bool ring, tree, nvls, shared, net_send, net_receive;
     uint8_t peers[NCCL_LOCAL_PEERS]; /* bits: sends to, receives from that local rank */
     uint64_t bytes;
+    uint64_t kept; /* of `bytes`: stays while suspended */
+    bool suspended;
 };
 
 /* A communicator of `ranks` ranks, of which this process is number `rank`. Ranks fill one node
@@ -78,6 +80,16 @@ uint64_t nccl_receive(struct nccl_communicator *self, uint32_t peer);
 
 /* What ncclCommDestroy returns to the driver: all of `bytes`. The communicator can start again. */
 uint64_t nccl_finalize(struct nccl_communicator *self);
+
+/* ncclCommSuspend with NCCL_SUSPEND_MEM, from 2.29.7 on (mem_manager.cc): releases what cuMem
+ * allocations the communicator has, with copies in pinned host memory of the same size, but for the
+ * buffers of NVLS (nvls.cc) and of the network (net.cc), which are ncclMemPersist. Returns the bytes
+ * that are released. Without cuMem there are none. */
+uint64_t nccl_suspend(struct nccl_communicator *self);
+/* ncclCommResume: the same bytes are taken again. */
+void nccl_resume(struct nccl_communicator *self);
+/* The bytes of the card that it has now. */
+uint64_t nccl_held(const struct nccl_communicator *self);
 
 /* What captured graphs keep for `operations` operations of NCCL, until they are destroyed. */
 uint64_t nccl_captured_bytes(const struct nccl_setup *setup, uint64_t operations);
