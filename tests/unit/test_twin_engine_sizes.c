@@ -37,10 +37,15 @@ static const struct {
      "tensor_parallel=2",
      2048 + 3 * 2048 + 1024},
     /* latent attention */
-    {"heads=16,kv_heads=16,head=192,ffn=64,kv_rank=512,rope=64,nope=128,v_head=128,q_rank=768",
+    {"heads=16,kv_heads=16,head=192,ffn=64,kv_rank=512,rope=64,nope=128,v_head=128,q_rank=768 "
+     "max_model_len=16",
      2048 + 768 + 16 * 192 + 576 + 16 * 256 + 16 * 128 + 1024},
+    /* and the context of chunked prefill, projected for all heads of the rank */
     {"heads=16,kv_heads=16,head=192,ffn=64,kv_rank=512,rope=64,nope=128,v_head=128 "
      "tensor_parallel=2",
+     2048 + 65536.0 * 8 * 256 / TOKENS},
+    {"heads=16,kv_heads=16,head=192,ffn=64,kv_rank=512,rope=64,nope=128,v_head=128 "
+     "tensor_parallel=2 max_model_len=16",
      2048 + 8 * 192 + 576 + 8 * 256 + 8 * 128 + 1024},
 };
 

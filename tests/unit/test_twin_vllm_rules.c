@@ -490,6 +490,34 @@ static void defaults_of_vllm(void **state)
     assert_int_equal(sizes.at[50], 512);
 }
 
+/* Workspaces by hand: of Kimi K2 on a rank of eight, and of plain attention. */
+static void workspaces_of_attention_and_experts(void **state)
+{
+    (void)state;
+    const struct llm latent = {
+        .layers = 61, .heads = 64, .kv_rank = 512, .rope = 64, .nope = 128, .v_head = 128};
+    const struct llm plain = {.layers = 32, .heads = 32, .kv_heads = 8, .head = 128};
+    struct vllm_spaces spaces = vllm_spaces_of(vllm("0.19"), &latent, 100, 131072, 256, 64, 2);
+    assert_int_equal(spaces.context_bytes, 65536 * 576 * 2);
+    assert_int_equal(spaces.projected_bytes, UINT64_C(65536) * 64 * 256 * 2);
+    assert_int_equal(spaces.prefill_bytes, 394 * AR_MIB);
+    assert_int_equal(spaces.decode_bytes, 128 * AR_MIB);
+    spaces = vllm_spaces_of(vllm("0.19"), &latent, 90, 1000, 20, 64, 2); /* 8 requests */
+    assert_int_equal(spaces.context_bytes, 8000 * 576 * 2);
+    assert_int_equal(spaces.prefill_bytes + spaces.decode_bytes, 0);
+    spaces = vllm_spaces_of(vllm("0.19"), &latent, 90, 1000, 4096, 64, 2); /* a block for each */
+    assert_int_equal(spaces.context_bytes, 4096 * 64 * 576 * 2);
+    spaces = vllm_spaces_of(vllm("0.19"), &plain, 90, 131072, 256, 16, 2);
+    assert_int_equal(spaces.context_bytes + spaces.projected_bytes + spaces.decode_bytes, 0);
+    spaces = vllm_spaces_of(vllm("0.11"), &plain, 100, 131072, 256, 16, 2);
+    assert_int_equal(spaces.decode_bytes, 256 * AR_MIB);
+    assert_false(vllm_keeps_experts(vllm("0.13")));
+    assert_true(vllm_keeps_experts(vllm("0.14")));
+    assert_int_equal(vllm_experts_bytes(8192, 8, 256, 7168, 2), 2 * UINT64_C(8192) * 8 * 7168 * 2);
+    assert_int_equal(vllm_experts_bytes(100000, 2, 1024, 1024, 2), /* gate and up are wider */
+                     UINT64_C(16384) * 2 * 3 * 1024 * 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -507,6 +535,7 @@ int main(void)
         cmocka_unit_test(concurrency_is_that_of_the_logs),
         cmocka_unit_test(caches_that_are_too_small_are_refused),
         cmocka_unit_test(windows_make_groups),
+        cmocka_unit_test(workspaces_of_attention_and_experts),
         cmocka_unit_test(defaults_of_vllm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,6 +66,7 @@ struct engine {
 
     struct twin_blocks weights, inputs, kv, graph_outputs;
     struct twin_block workspace, bucket;
+    struct twin_block experts_space, attention_space; /* of vLLM V1, kept */
     uint32_t graph_pool;
     bool weights_asleep, kv_asleep, graphs_asleep, streams;
 
@@ -95,6 +96,9 @@ static inline const char *engine_version(const struct engine *self)
 /* Minor x 100 + patch, for graphs_vllm_sizes and graphs_sglang_sizes. */
 uint32_t engine_release(const struct engine *self);
 
+/* Compute capability times ten, as far as workspaces depend on it: 80, 90 or 100. */
+uint32_t engine_compute(struct engine *self);
+
 /* The actions, in engine_memory.c and engine_serve.c. */
 enum ar_status engine_load(struct engine *self, struct ar_error *error);
 enum ar_status engine_profile(struct engine *self, struct ar_error *error);
@@ -106,11 +110,11 @@ void engine_release_all(struct engine *self);
 
 /* One forward pass of `tokens` tokens, of which `rows` are sampled (0: none), in a pool: its
  * requests are made and freed. `graphed`: the layers run in a graph and request nothing. `sorts`:
- * for top-k or top-p. */
+ * for top-k or top-p. `profile`: the profile run, which has no keys and values yet. */
 struct engine_pass {
     uint64_t tokens, rows;
     uint32_t pool;
-    bool graphed, sorts;
+    bool graphed, sorts, profile;
 };
 void engine_forward(struct engine *self, const struct engine_pass *pass);
 /* The peak of the bytes that it requests. */

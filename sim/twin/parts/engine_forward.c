@@ -13,6 +13,7 @@ struct pass {
     struct engine *self;
     uint32_t owner, pool;
     bool dry; /* only the sum is wanted */
+    bool profile;
     uint64_t live, peak;
 };
 
@@ -50,12 +51,45 @@ static struct twin_block reduced(struct pass *pass, struct twin_block part)
     return sum;
 }
 
+/* A workspace that is kept in the common pool, and made anew when more is needed, from an emptied
+ * cache (vllm/v1/worker/workspace.py). It does not sleep. */
+static void keep(struct pass *pass, struct twin_block *space, uint64_t bytes, const char *purpose)
+{
+    struct twin_part *part = &pass->self->base;
+    if (pass->dry || (space->held && space->bytes >= bytes))
+        return;
+    if (space->held) {
+        twin_free(part, space);
+        twin_trim(part);
+    }
+    twin_alloc_for(part, bytes, purpose, space);
+}
+
+/* What attention needs beside its inputs and results. */
+static void attention_spaces(struct pass *pass)
+{
+    struct engine *self = pass->self;
+    if (!engine_is_vllm(self))
+        return;
+    const struct vllm_spaces spaces =
+        vllm_spaces_of(self->vllm, &self->model, engine_compute(self), self->length,
+                       self->max_requests, self->page_tokens, self->rank.value_bytes);
+    if (pass->profile) {
+        struct twin_block context =
+            make(pass, spaces.projected_bytes / self->rank.tensor_parallel, "projected context");
+        drop(pass, &context);
+    } else if (spaces.decode_bytes) {
+        keep(pass, &self->attention_space, spaces.decode_bytes, "attention workspace");
+    }
+}
+
 static struct twin_block attention(struct pass *pass, uint64_t tokens)
 {
     const struct llm *model = &pass->self->model;
     const struct llm_rank *rank = &pass->self->rank;
     uint64_t values = tokens * rank->value_bytes, heads = model->heads / rank->tensor_parallel;
     struct twin_block inputs[4] = {{0}}, scores;
+    attention_spaces(pass);
     size_t count = 0;
     if (model->kv_rank) {
         if (model->q_rank)
@@ -99,12 +133,20 @@ static struct twin_block experts(struct pass *pass, uint64_t tokens)
     if (!rank->expert_parallel)
         width /= rank->tensor_parallel;
     uint64_t first = used * 2 * width, third = used * model->hidden;
+    bool kept = engine_is_vllm(pass->self) && vllm_keeps_experts(pass->self->vllm);
     struct twin_block logits = make(pass, tokens * model->experts * 4, "router_logits");
     struct twin_block weights = make(pass, used * 4, "topk_weights");
     struct twin_block ids = make(pass, used * 4, "topk_ids");
-    struct twin_block cache13 =
-        make(pass, (first > third ? first : third) * rank->value_bytes, "cache13");
-    struct twin_block cache2 = make(pass, used * width * rank->value_bytes, "cache2");
+    struct twin_block cache13 = {0}, cache2 = {0};
+    if (kept) {
+        keep(pass, &pass->self->experts_space,
+             vllm_experts_bytes(tokens, model->experts_used, width, model->hidden,
+                                rank->value_bytes),
+             "experts workspace");
+    } else {
+        cache13 = make(pass, (first > third ? first : third) * rank->value_bytes, "cache13");
+        cache2 = make(pass, used * width * rank->value_bytes, "cache2");
+    }
     struct twin_block out = make(pass, tokens * model->hidden * rank->value_bytes, "experts");
     struct twin_block *const blocks[] = {&logits, &weights, &ids, &cache13, &cache2};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
@@ -231,6 +273,7 @@ void engine_forward(struct engine *self, const struct engine_pass *what)
 {
     struct pass pass = {.self = self,
                         .pool = what->pool,
+                        .profile = what->profile,
                         .owner = twin_owner(&self->base, what->pool ? "graphs" : "activations")};
     forward(&pass, what);
 }

@@ -208,9 +208,11 @@ enum ar_status engine_load(struct engine *self, struct ar_error *error)
 
 /* ---- the profile run ---- */
 
-/* Compute capability times ten, as far as workspaces depend on it. */
-static uint32_t compute_of(const char *card)
+uint32_t engine_compute(struct engine *self)
 {
+    const char *card = twin_card_name(&self->base);
+    if (strncmp(card, "b2", 2) == 0 || strncmp(card, "gb2", 3) == 0)
+        return 100;
     return strncmp(card, "h", 1) == 0 || strncmp(card, "b", 1) == 0 || strncmp(card, "gb", 2) == 0
                ? 90
                : 80;
@@ -235,7 +237,7 @@ static void first_product(struct engine *self)
         first_streams(self);
     uint64_t outside = engine_values(self)->non_torch;
     twin_outside(&self->base, twin_owner(&self->base, "libraries"), outside);
-    uint64_t bytes = context_cublas_workspace_bytes(compute_of(twin_card_name(&self->base)));
+    uint64_t bytes = context_cublas_workspace_bytes(engine_compute(self));
     twin_alloc_for(&self->base, bytes, "workspace", &self->workspace);
 }
 
@@ -298,7 +300,8 @@ static void profile_vllm(struct engine *self)
     profile.allocated_before = twin_pool_state(&self->base).allocated_bytes;
     first_product(self);
     uint64_t rows = self->max_requests < self->step_tokens ? self->max_requests : self->step_tokens;
-    struct engine_pass pass = {.tokens = self->step_tokens, .rows = rows, .sorts = true};
+    struct engine_pass pass = {
+        .tokens = self->step_tokens, .rows = rows, .sorts = true, .profile = true};
     engine_forward(self, &pass);
     twin_sync(&self->base);
     if (vllm_account_of(self->vllm) == VLLM_FREE_DROP) {
@@ -404,6 +407,12 @@ static void make_cache(struct engine *self)
 {
     uint32_t owner = twin_owner(&self->base, "kv cache");
     if (engine_is_vllm(self)) {
+        /* The builders of attention metadata are made in the cache's region (vllm#53344). */
+        const struct vllm_spaces spaces =
+            vllm_spaces_of(self->vllm, &self->model, engine_compute(self), self->length,
+                           self->max_requests, self->page_tokens, self->rank.value_bytes);
+        request(self, &self->kv, spaces.context_bytes, owner, "context of chunked prefill");
+        request(self, &self->kv, spaces.prefill_bytes, owner, "FlashInfer prefill");
         for (uint64_t i = 0; i < self->cache.tensors && !twin_over(&self->base); i++)
             request(self, &self->kv, self->blocks * self->cache.page_bytes, owner, "kv_cache");
         return;
@@ -521,6 +530,8 @@ void engine_release_all(struct engine *self)
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         twin_blocks_free(&self->base, lists[i]);
     twin_free(&self->base, &self->workspace);
+    twin_free(&self->base, &self->experts_space);
+    twin_free(&self->base, &self->attention_space);
     if (self->captured)
         twin_pool_end(&self->base, self->graph_pool);
     twin_outside(&self->base, twin_owner(&self->base, "graphs (driver)"), 0);

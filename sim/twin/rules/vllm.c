@@ -122,6 +122,49 @@ bool vllm_sleep_trims(struct vllm_version version)
     return at_least(version, 8, 3);
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+struct vllm_spaces vllm_spaces_of(struct vllm_version version, const struct llm *model,
+                                  uint32_t compute, uint64_t length, uint64_t requests,
+                                  uint64_t block_tokens, unsigned value_bytes)
+{
+    struct vllm_spaces out = {0};
+    if (!version.v1)
+        return out;
+    bool blackwell = compute == 100 && at_least(version, 11, 0);
+    uint64_t buffer = (at_least(version, 12, 0) ? 394 : 256) * AR_MIB;
+    if (!model->kv_rank) {
+        out.decode_bytes = blackwell ? buffer : 0;
+        return out;
+    }
+    uint64_t tokens = larger(8 * length, 4 * requests * block_tokens);
+    if (tokens > 65536)
+        tokens = 65536;
+    tokens = larger(tokens, requests * block_tokens);
+    out.context_bytes = tokens * (model->kv_rank + model->rope) * value_bytes;
+    out.projected_bytes = tokens * model->heads * (model->nope + model->v_head) * value_bytes;
+    out.prefill_bytes = blackwell ? buffer : 0;
+    out.decode_bytes = blackwell ? 128 * AR_MIB : 0;
+    return out;
+}
+
+bool vllm_keeps_experts(struct vllm_version version)
+{
+    return version.v1 && at_least(version, 14, 0);
+}
+
+uint64_t vllm_experts_bytes(uint64_t tokens, uint64_t used, uint64_t width, uint64_t hidden,
+                            unsigned value_bytes)
+{
+    static const uint64_t chunk = 16384;
+    uint64_t rows = (tokens < chunk ? tokens : chunk) * used * value_bytes;
+    return ar_size_round_up(rows * larger(width, hidden), 256) +
+           ar_size_round_up(rows * larger(2 * width, hidden), 256);
+}
+
 uint64_t vllm_graphs_estimate(const struct vllm_graphs *modes, size_t count)
 {
     uint64_t first = 0, others = 0;

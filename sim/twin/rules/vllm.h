@@ -83,6 +83,29 @@ bool vllm_suggests(struct vllm_version version);
 bool vllm_weights_sleep(struct vllm_version version);
 bool vllm_sleep_trims(struct vllm_version version);
 
+/* Workspaces of attention in V1, in bytes. With latent attention (v1/attention/backends/mla/common.py,
+ * later layers/attention/mla_attention.py, MLACommonMetadataBuilder): the context of a chunked
+ * prefill, of 8 requests or 4 blocks for each, at most 65536 tokens; and in the profile run what it
+ * is projected to, for all heads. On Blackwell FlashInfer has buffers for prefill
+ * (VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE) and decode (flashinfer_mla.py; cutlass_mla.py has as
+ * much), and for plain attention one (v1/attention/backends/flashinfer.py). */
+struct vllm_spaces {
+    uint64_t context_bytes, projected_bytes; /* projected: of all ranks */
+    uint64_t prefill_bytes, decode_bytes;
+};
+struct vllm_spaces vllm_spaces_of(struct vllm_version version, const struct llm *model,
+                                  uint32_t compute, uint64_t length, uint64_t requests,
+                                  uint64_t block_tokens, unsigned value_bytes);
+
+/* V1 from 0.14 on: experts that are modular kernels keep their two workspaces (fused_moe/
+ * modular_kernel.py, _allocate_buffers; v1/worker/workspace.py; unquantised ones too since
+ * vllm#31052). They are in the common pool and do not sleep (Tencent-Hunyuan/UniRL#370, August
+ * 2026). `width`: of an expert on this rank. Sizes: workspace_shapes of TritonExperts and
+ * MarlinExperts, for at most VLLM_FUSED_MOE_CHUNK_SIZE tokens. */
+bool vllm_keeps_experts(struct vllm_version version);
+uint64_t vllm_experts_bytes(uint64_t tokens, uint64_t used, uint64_t width, uint64_t hidden,
+                            unsigned value_bytes);
+
 /* V1 from 0.9.1 on refuses to start if less memory than total x utilization is free. v1/worker/
  * gpu_worker.py, init_device. */
 bool vllm_starts(struct vllm_version version, double utilization, uint64_t total_bytes,
