@@ -83,8 +83,8 @@ uint64_t nccl_finalize(struct nccl_communicator *self);
 
 /* ncclCommSuspend with NCCL_SUSPEND_MEM, from 2.29.7 on (mem_manager.cc): releases what cuMem
  * allocations the communicator has, with copies in pinned host memory of the same size, but for the
- * buffers of NVLS (nvls.cc) and of the network (net.cc), which are ncclMemPersist. Returns the bytes
- * that are released. Without cuMem there are none. */
+ * buffers of NVLS (nvls.cc) and of the network (net.cc), which are ncclMemPersist. Returns the
+ * bytes that are released. Without cuMem there are none. */
 uint64_t nccl_suspend(struct nccl_communicator *self);
 /* ncclCommResume: the same bytes are taken again. */
 void nccl_resume(struct nccl_communicator *self);

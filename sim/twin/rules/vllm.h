@@ -83,12 +83,13 @@ bool vllm_suggests(struct vllm_version version);
 bool vllm_weights_sleep(struct vllm_version version);
 bool vllm_sleep_trims(struct vllm_version version);
 
-/* Workspaces of attention in V1, in bytes. With latent attention (v1/attention/backends/mla/common.py,
- * later layers/attention/mla_attention.py, MLACommonMetadataBuilder): the context of a chunked
- * prefill, of 8 requests or 4 blocks for each, at most 65536 tokens; and in the profile run what it
- * is projected to, for all heads. On Blackwell FlashInfer has buffers for prefill
- * (VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE) and decode (flashinfer_mla.py; cutlass_mla.py has as
- * much), and for plain attention one (v1/attention/backends/flashinfer.py). */
+/* Workspaces of attention in V1, in bytes. With latent attention
+ * (v1/attention/backends/mla/common.py, later layers/attention/mla_attention.py,
+ * MLACommonMetadataBuilder): the context of a chunked prefill, of 8 requests or 4 blocks for each,
+ * at most 65536 tokens; and in the profile run what it is projected to, for all heads. On Blackwell
+ * FlashInfer has buffers for prefill (VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE) and decode
+ * (flashinfer_mla.py; cutlass_mla.py has as much), and for plain attention one
+ * (v1/attention/backends/flashinfer.py). */
 struct vllm_spaces {
     uint64_t context_bytes, projected_bytes; /* projected: of all ranks */
     uint64_t prefill_bytes, decode_bytes;
