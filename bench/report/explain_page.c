@@ -227,22 +227,19 @@ static void print_stretch(FILE *stream, const struct explain_result *result)
         sentence_print(stream, empty_stretch(result));
         return;
     }
-    int used = snprintf(line, sizeof line,
-                        "The emptiest stretch as large as the request holds %zu live block%s of "
-                        "%s",
-                        result->stretch_blocks, result->stretch_blocks == 1 ? "" : "s",
-                        ar_size_print(result->stretch_live_bytes, bytes, sizeof bytes));
+    ar_size_print(result->stretch_live_bytes, bytes, sizeof bytes);
+    snprintf(line, sizeof line,
+             "The emptiest stretch as large as the request holds %zu live block%s of %s",
+             result->stretch_blocks, result->stretch_blocks == 1 ? "" : "s", bytes);
     if (there >= result->bytes)
-        snprintf(line + used, sizeof line - (size_t)used, ": without %s, the request would fit.",
-                 result->stretch_blocks == 1 ? "it" : "them");
+        sentence_format(stream, 2, "%s: without %s, the request would fit.", line,
+                        result->stretch_blocks == 1 ? "it" : "them");
     else
-        snprintf(
-            line + used, sizeof line - (size_t)used,
-            ", for which there is no free memory elsewhere: all that is free%s is %s less than "
-            "the request.",
-            result->ladder.barred ? " in the policy" : "",
-            ar_size_print(result->bytes - there, lacking, sizeof lacking));
-    sentence_print(stream, line);
+        sentence_format(stream, 2,
+                        "%s, for which there is no free memory elsewhere: all that is free%s is %s "
+                        "less than the request.",
+                        line, result->ladder.barred ? " in the policy" : "",
+                        ar_size_print(result->bytes - there, lacking, sizeof lacking));
 }
 
 /* How a program releases the cache of its framework, and limits it to a part of the card. */

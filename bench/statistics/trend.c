@@ -91,8 +91,6 @@ static double beta_part(double a, double b, double x)
         d = 1 / (1 + odd * d);
         c = 1 + odd / c;
         f *= c * d;
-        if (fabs(c * d - 1) < 1e-14)
-            break;
     }
     return front * f;
 }

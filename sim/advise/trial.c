@@ -160,7 +160,6 @@ static enum ar_status run(const struct trial_setup *setup, struct trace_source *
     struct ar_spec spec;
     char text[640];
     *out = (struct trial){0};
-    manner->holds = true;
     write_spec(setup, policy, capacity_bytes, text, sizeof text);
     enum ar_status status = ar_spec_parse(text, &spec, error);
     if (status)

@@ -23,7 +23,7 @@ ROOMS = [
     ("sim/replay/", 4), ("sim/sim_device/", 4), ("sim/device_memory/", 4), ("sim/advise/", 4),
     ("sim/search/", 4), ("sim/explain/", 4), ("sim/", 1),
     ("bench/regress/", 4), ("bench/statistics/", 4), ("bench/suite/run_files", 4),
-    ("bench/suite/result_folder", 4), ("bench/report/", 1), ("bench/suite/", 1), ("planted/", 1),
+    ("bench/suite/result_folder", 4), ("bench/report/", 1), ("bench/suite/tenants_card", 0), ("bench/suite/", 1), ("planted/", 1),
 ]
 
 CHANGED_OPERATORS = {

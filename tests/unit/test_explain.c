@@ -42,6 +42,7 @@ static void the_block_between_is_named(void **state)
     assert_string_equal(result.tag, "wanted");
     assert_int_equal(result.step, 2);
     assert_int_equal(result.cause, REPLAY_CAUSE_FRAGMENTATION);
+    assert_int_equal(result.pool_limit_bytes, 0); /* of the cause `cache` alone */
     assert_int_equal(result.totals.live_bytes, 20 * AR_MIB);
     assert_int_equal(result.free_blocks, 2);
     assert_int_equal(result.free_block_bytes, 80 * AR_MIB);

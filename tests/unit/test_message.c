@@ -439,6 +439,36 @@ static void text_around_it_does_not_matter(void **state)
 
 #define SHORT "CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 4.00 GiB total capacity)"
 
+#define HOLDERS(asked, process, other)                                                             \
+    "CUDA out of memory. Tried to allocate " asked                                                 \
+    ". GPU 0 has a total capacity of 8.00 GiB of which 0 bytes is free. Process 7 has " other      \
+    " memory in use. Including non-PyTorch memory, this process has " process                      \
+    " memory in use. Of the allocated memory 5.90 GiB is allocated by PyTorch, and 10.00 MiB is "  \
+    "reserved by PyTorch but unallocated."
+
+/* A request of what another process holds may be a few bytes less or more; processes cannot hold
+ * more than the card. */
+static void holders_are_added_up(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool close, contradicts;
+    } cases[] = {
+        {HOLDERS("2.00 GiB", "6.00 GiB", "2.00 GiB"), true, false},
+        {HOLDERS("1.50 GiB", "6.00 GiB", "2.00 GiB"), false, false},
+        {HOLDERS("1.50 GiB", "6.00 GiB", "2.10 GiB"), false, true},
+        {HOLDERS("1.50 GiB", "6.20 GiB", "2.00 GiB"), false, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct message message;
+        read_text(cases[i].text, &message);
+        assert_int_equal(message.close, cases[i].close);
+        assert_int_equal(message.contradictions,
+                         cases[i].contradicts ? 1u << MESSAGE_SUM_ABOVE_TOTAL : 0);
+    }
+}
+
 /* Of a character that the end of the text cuts off, the first byte stays. */
 static void a_cut_character_stays(void **state)
 {
@@ -648,6 +678,7 @@ int main(void)
         cmocka_unit_test(dumps_are_read_by_their_statistics),
         cmocka_unit_test(text_around_it_does_not_matter),
         cmocka_unit_test(a_cut_character_stays),
+        cmocka_unit_test(holders_are_added_up),
         cmocka_unit_test(paths_of_windows_are_recognised),
         cmocka_unit_test(words_are_found_between_marks),
         cmocka_unit_test(one_byte_decides_whose_memory_it_is),

@@ -262,6 +262,8 @@ static void the_largest_cache_is_found(void **state)
     assert_string_equal(study.page.caches[0].option, "kv_cache_memory");
     assert_true(study.page.caches[0].is_bytes);
     assert_true(study.page.caches[0].safe > 60 * (double)AR_GIB);
+    double step = floor((double)study.result.total_bytes / 200 / (double)AR_MIB) * (double)AR_MIB;
+    assert_true(study.page.caches[0].tried - study.page.caches[0].safe == step);
     twin_study_close(&study, false);
     scenario_close(&text);
 }

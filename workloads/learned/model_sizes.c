@@ -71,7 +71,7 @@ static double differ(const struct learned_step *a, const struct learned_step *b)
 static void add_neighbour(uint32_t *nearest, double *apart, uint32_t place, double far)
 {
     size_t at = LEARNED_NEIGHBOURS;
-    while (at > 0 && apart[at - 1] > far) {
+    while (at && apart[at - 1] > far) {
         at--;
         if (at + 1 < LEARNED_NEIGHBOURS) {
             apart[at + 1] = apart[at];

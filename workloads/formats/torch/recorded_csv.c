@@ -57,6 +57,7 @@ static const char *const action_names[ACTION_COUNT] = {
 struct row {
     uint64_t address, size, stream, time_us;
     enum action action;
+    bool at_once; /* a free requested, and its completion in the allocator's next row */
 };
 
 struct segment {
@@ -106,6 +107,23 @@ static enum ar_status parse_row(char *line, struct row *row, struct ar_error *er
     return AR_OK;
 }
 
+static bool is_allocators(const struct row *row)
+{
+    return row->action < SNAPSHOT;
+}
+
+/* Marks the row that was read last, and the allocator's row before it, if they free one block. */
+static void note_at_once(struct conversion *c, size_t *before)
+{
+    struct row *row = &c->rows[c->count - 1], *last = &c->rows[*before];
+    if (!is_allocators(row))
+        return;
+    if (row->action == FREE_COMPLETED && last->action == FREE_REQUESTED &&
+        last->address == row->address)
+        row->at_once = last->at_once = true;
+    *before = c->count - 1;
+}
+
 static enum ar_status read_rows(struct conversion *c, struct ar_error *error)
 {
     struct trace_lines *lines = malloc(sizeof *lines);
@@ -113,10 +131,10 @@ static enum ar_status read_rows(struct conversion *c, struct ar_error *error)
         return format_no_memory(error);
     trace_lines_start(lines, c->reading->input);
     char *line = NULL;
-    size_t length;
+    size_t length, before = 0;
     enum ar_status status = trace_lines_next(lines, &line, &length, error); /* the columns */
     while (!status && line) {
-        struct row row;
+        struct row row = {.at_once = false};
         status = trace_lines_next(lines, &line, &length, error);
         if (status || !line)
             break;
@@ -124,17 +142,14 @@ static enum ar_status read_rows(struct conversion *c, struct ar_error *error)
                         : ar_error_set(error, AR_INVALID, "the line is empty");
         if (!status && !AR_ARRAY_ADD(c->rows, c->count, c->room, row))
             status = format_no_memory(error);
+        if (!status)
+            note_at_once(c, &before);
         if (status)
             ar_error_prefix(error, status, "%s:%llu", trace_input_path(c->reading->input),
                             (unsigned long long)lines->number);
     }
     free(lines);
     return status;
-}
-
-static bool is_allocators(const struct row *row)
-{
-    return row->action < SNAPSHOT;
 }
 
 /* ---- streams ----------------------------------------------------------------------------- */
@@ -344,26 +359,6 @@ static enum ar_status append_block(struct conversion *c, const struct row *row, 
     return status ? status : format_note_numbers(c->reading, "alloc", &row->address, 1, error);
 }
 
-/* Whether the free requested in the current row is completed in the allocator's next row. */
-static bool completes_at_once(const struct conversion *c)
-{
-    for (size_t i = c->at + 1; i < c->count; i++)
-        if (is_allocators(&c->rows[i]))
-            return c->rows[i].action == FREE_COMPLETED &&
-                   c->rows[i].address == c->rows[c->at].address;
-    return false;
-}
-
-/* Whether the completion in the current row was requested in the allocator's previous row. */
-static bool completed_at_once(const struct conversion *c)
-{
-    size_t before = c->at;
-    while (before > 0 && !is_allocators(&c->rows[before - 1]))
-        before--;
-    return before && c->rows[before - 1].action == FREE_REQUESTED &&
-           c->rows[before - 1].address == c->rows[c->at].address;
-}
-
 static enum ar_status append_free(struct conversion *c, const struct row *row,
                                   struct ar_error *error)
 {
@@ -376,7 +371,7 @@ static enum ar_status append_free(struct conversion *c, const struct row *row,
         if (requested)
             return contradiction_at(c, "is freed twice", error);
         *block |= 1;
-        if (!completes_at_once(c)) {
+        if (!row->at_once) {
             event.kind = TRACE_FREE_REQUESTED;
             event.stream = TRACE_NO_STREAM;
         }
@@ -385,7 +380,7 @@ static enum ar_status append_free(struct conversion *c, const struct row *row,
     if (c->reading->lenient && !requested)
         return contradiction_at(c, "is completed and its free was not requested", error);
     ar_map_remove(&c->blocks, row->address);
-    return completed_at_once(c) ? AR_OK : append(c, event, NULL, error);
+    return row->at_once ? AR_OK : append(c, event, NULL, error);
 }
 
 static enum ar_status append_oom(struct conversion *c, const struct row *row,
