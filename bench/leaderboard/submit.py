@@ -1,37 +1,41 @@
 #!/usr/bin/env python3
-"""Checks a submission to the benchmark, makes its row, and makes the page of all rows.
+"""Checks a submission to the benchmark, makes its row, and makes the page of all rows: `allocrig submit`.
 
-    submit.py check FOLDER                          the rules of workloads/dataset/RULES.md
-    submit.py run FOLDER [-o ROW] [--data DIR] [--class NAME].. [--split test|train] [--only NAME].. [--jobs N]
-    submit.py page ROW.. -o PAGE                    a page that works from a file, without a network
+    allocrig submit check FOLDER                    the rules of workloads/dataset/RULES.md
+    allocrig submit run FOLDER [-o ROW] [--data DIR] [--class NAME].. [--split test|train] [--only NAME].. [--jobs N]
+    allocrig submit page ROW.. -o PAGE              a page that works from a file, without a network; .md: tables
 
-FOLDER has submission.ini. DIR (default results/dataset) is what build.py made. Exit status: 0 done, 1 a check failed, 2
-bad usage or input.
+FOLDER has submission.ini. DIR (default results/dataset) is what `make dataset` made. Exit status: 0 done, 1 a check
+failed, 2 bad usage or input.
 """
 
 import argparse
+import concurrent.futures
 import configparser
 import csv
+import hashlib
 import html
 import json
 import math
 import os
+import re
+import shutil
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 ALLOCRIG = os.environ.get("ALLOCRIG", f"{ROOT}/allocrig")
-TABLE = f"{ROOT}/workloads/dataset/v1.tsv"
 DEVICE = "sim:profile=h100,addresses=driver"
 CLASSES = ("recorded", "traced", "synthetic")
 KEYS = {"name": True, "policy": True, "authors": True, "division": True, "commit": False, "notes": False}
-RATIO, WORST, TIE = 1.05, 4.0, 0.005
+RATIO, WORST, TIE, SLOW = 1.05, 4.0, 0.005, 10_000
+COUNTED = "varlen_transformer:seed=1"  # what instructions are counted on
 KNOWN = ("order_flip", "pool_boundary", "sawtooth", "checkerboard", "random:events=4000", "fsdp_runahead:steps=2,layers=4")
 
 
 def fail(status, sentence):
-    print(f"submit.py: {sentence}", file=sys.stderr)
+    print(f"submit: {sentence}", file=sys.stderr)
     sys.exit(status)
 
 
@@ -102,8 +106,12 @@ def check(folder):
     return good
 
 
-def rows_of(classes, split, only):
-    with open(TABLE, encoding="utf-8") as f:
+def rows_of(data, classes, split, only):
+    try:
+        f = open(f"{data}/v1.tsv", encoding="utf-8")
+    except OSError:
+        fail(2, f"{data}/v1.tsv is not there: `make dataset` builds the data set, and --data names another place")
+    with f:
         rows = csv.DictReader((line for line in f if not line.startswith("#")), delimiter="\t")
         return [r for r in rows if r["class"] in classes and r["split"] == split and (not only or r["name"] in only)]
 
@@ -128,29 +136,69 @@ def figures(policy, path):
     return out
 
 
+def instructions(policy):
+    """Instructions of a request and its free, above those of the policy null; None without valgrind."""
+    if not shutil.which("valgrind"):
+        return None
+    words = ["-w", COUNTED, "-d", "sim:profile=h100", "--metrics", "none"]
+    found, error = runs(policy, [COUNTED], "-d", "sim:profile=h100", "--metrics", "none")
+    if error:
+        return None
+    counts = []
+    for name in ("null", policy):
+        done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", ALLOCRIG, "run", "-p", name, *words],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)  # fmt: skip
+        count = re.search(r"Collected : (\d+)", done.stderr)
+        if done.returncode > 1 or not count:
+            return None
+        counts.append(int(count[1]))
+    return round((counts[1] - counts[0]) / found[0][2]["allocs"])
+
+
+def median(values):
+    values = sorted(v for v in values if v is not None)
+    return values[len(values) // 2] if values else None
+
+
 def summary(items):
     ratios = [min(i["safe_ratio"] or WORST, WORST) for i in items]
-    slow = sorted(i["slowdown"] for i in items if i["slowdown"])
     return {"workloads": len(items), "safe_ratio": round(math.exp(sum(map(math.log, ratios)) / len(ratios)), 4),
             "finish": sum(bool(i["finishes"]) for i in items),
-            "median_slowdown": slow[len(slow) // 2] if slow else None}  # fmt: skip
+            "median_slowdown": median(i["slowdown"] for i in items),
+            "median_driver_calls": median(i["driver_calls"] for i in items if i["finishes"])}  # fmt: skip
+
+
+def data_set(data):
+    """The release's tag and the sum of the table: rows of different ones are not compared."""
+    try:
+        with open(f"{data}/.zenodo.json", encoding="utf-8") as f, open(f"{data}/v1.tsv", "rb") as table:
+            return f"{json.load(f)['version']} {hashlib.sha256(table.read()).hexdigest()[:12]}"
+    except (OSError, ValueError, KeyError) as error:
+        fail(2, f"{data} is no data set of `make dataset`: {error}")
+
+
+def workloads(args, policy, name):
+    """The metrics of each workload of a class, in the order of the table."""
+    names = [w["name"] for w in rows_of(args.data, (name,), args.split, args.only)]
+    paths = [f"{args.data}/{name}/{n}.trace.zst" for n in names]
+    for path in paths:
+        if not os.path.exists(path):
+            fail(2, f"{path} is not there: `make dataset` builds the data set")
+    items = {}
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        for n, found in zip(names, pool.map(lambda path: figures(policy, path), paths)):
+            items[n] = found
+            print(f"{n:34}{found['safe_ratio'] or '-':>8}", file=sys.stderr, flush=True)
+    return items
 
 
 def make_row(args):
     entry = submission(args.folder)
-    row = {"schema": "allocrig.submission/1", **{k: entry.get(k, "") for k in KEYS}, "split": args.split, "device": DEVICE, "classes": {}}
+    row = {"schema": "allocrig.submission/1", **{k: entry.get(k, "") for k in KEYS}, "split": args.split, "data": data_set(args.data),
+           "device": DEVICE, "instructions": instructions(entry["policy"]), "classes": {}}  # fmt: skip
     row["policy"] = os.path.basename(row["policy"])
     for name in args.classes or CLASSES:
-        items = {}
-        for workload in rows_of((name,), args.split, args.only):
-            path = f"{args.data}/{name}/{workload['name']}.trace.zst"
-            if not os.path.exists(path) and os.path.exists(f"{args.data}/SHA256SUMS"):
-                print(f"{workload['name']} is left out: it is not in {args.data} (build.py --trace PYTHON makes it)", file=sys.stderr)
-                continue
-            if not os.path.exists(path):
-                fail(2, f"{path} is not there: `make dataset` builds the data set")
-            items[workload["name"]] = figures(entry["policy"], path)
-            print(f"{workload['name']:34}{items[workload['name']]['safe_ratio'] or '-':>8}", file=sys.stderr, flush=True)
+        items = workloads(args, entry["policy"], name)
         if items:
             row["classes"][name] = {"summary": summary(items.values()), "workloads": items}
     with open(args.output, "w", encoding="utf-8") as f:
@@ -200,19 +248,31 @@ def bars(ranked, name):
                    f'<rect x="184" y="{y}" width="{max(width, 1):.1f}" height="15"/>'
                    f'<text x="{190 + width:.1f}" y="{y + 12}">{value:.3f}</text>')  # fmt: skip
         y += 21
-    return f'<svg width="640" height="{y + 4}" role="img" aria-label="safe capacity, {name}">{"".join(out)}</svg>'
+    return f'<svg viewBox="0 0 640 {y + 4}" role="img" aria-label="safe capacity, {name}">{"".join(out)}</svg>'
+
+
+def notes(row):
+    """The notes of a submission; a policy of many instructions says so."""
+    slow = f"{row['instructions']:,} instructions a request" if (row.get("instructions") or 0) > SLOW else ""
+    return "; ".join(filter(None, (row["notes"], slow)))
+
+
+def table_row(rank, tied, row, s):
+    calls = s.get("median_driver_calls")
+    return (f"<tr><td{' title=tied' if tied else ''}>{rank}{' =' if tied else ''}<td class=left title='{html.escape(row['policy'])}'>"
+            f"{html.escape(row['name'])}<td>{number(s['safe_ratio'])}<td>{s['finish']} of {s['workloads']}"
+            f"<td>{number(s['median_slowdown'])}<td>{number(calls, 0)}<td>{number(row.get('instructions'), 0)}"
+            f"<td class=left>{html.escape(row['authors'])}<td class=left>{html.escape(notes(row))}</tr>")  # fmt: skip
 
 
 def section(rows, name):
     ranked = ranks(rows, name)
     if not ranked:
         return ""
-    head = "<tr><th>rank<th>policy<th>authors<th>safe capacity<th>finish at 1.05<th>median slowdown at 1.05<th>notes</tr>"
-    body = "".join(
-        f"<tr><td>{rank}<td title='{html.escape(r['policy'])}'>{html.escape(r['name'])}<td>{html.escape(r['authors'])}"
-        f"<td>{number(s['safe_ratio'])}<td>{s['finish']} of {s['workloads']}<td>{number(s['median_slowdown'])}"
-        f"<td>{html.escape(r['notes'])}</tr>"
-        for rank, r in ranked for s in [r["classes"][name]["summary"]])  # fmt: skip
+    head = ("<tr><th>rank<th class=left>policy<th>safe capacity<th>finish at 1.05<th>slowdown, median<th>driver calls, median"
+            "<th>instructions<th class=left>authors<th class=left>notes</tr>")  # fmt: skip
+    shared = [rank for rank, _ in ranked]
+    body = "".join(table_row(rank, shared.count(rank) > 1, r, r["classes"][name]["summary"]) for rank, r in ranked)
     names = sorted({w for _, r in ranked for w in r["classes"][name]["workloads"]})
     columns = "".join(f"<th>{html.escape(r['name'])}" for _, r in ranked)
     cells = ""
@@ -221,24 +281,57 @@ def section(rows, name):
         least = min([v for v in values if v] or [0])
         cells += f"<tr data-name='{w}'><td>{w}" + "".join(
             f"<td{' class=best' if v and v <= least * (1 + TIE) else ''}>{number(v)}" for v in values) + "</tr>"  # fmt: skip
-    return (f"<section id='{name}'><h2>{name}</h2>{bars(ranked, name)}<table>{head}{body}</table>"
-            f"<details><summary>safe capacity of each workload</summary><table class='each'><tr><th>workload{columns}</tr>"
-            f"{cells}</table></details></section>")  # fmt: skip
+    return (f"<section id='{name}'><h2>{name}</h2>{bars(ranked, name)}<div class=wide><table>{head}{body}</table></div>"
+            f"<details><summary>safe capacity of each workload</summary><div class=wide><table class=each>"
+            f"<tr><th>workload{columns}</tr>{cells}</table></div></details></section>")  # fmt: skip
+
+
+def markdown(rows, name):
+    """The table of a class for a comment."""
+    ranked = ranks(rows, name)
+    shared = [rank for rank, _ in ranked]
+    lines = [f"**{name}**", "", "| rank | policy | safe capacity | finish at 1.05 | slowdown, median | driver calls, median |",
+             "| ---: | --- | ---: | ---: | ---: | ---: |"]  # fmt: skip
+    for rank, row in ranked:
+        s = row["classes"][name]["summary"]
+        lines.append(f"| {rank}{' =' if shared.count(rank) > 1 else ''} | {row['name'].replace('|', ' ')} | {number(s['safe_ratio'])} "
+                     f"| {s['finish']} of {s['workloads']} | {number(s['median_slowdown'])} | {number(s.get('median_driver_calls'), 0)} |")  # fmt: skip
+    return "\n".join(lines) + "\n\n" if ranked else ""
+
+
+def comparable(rows):
+    """Rows of the closed division on the first one's data set; what is left out is said."""
+    rows = [r for r in rows if r["division"] == "closed"]
+    kinds = [(r["split"], r.get("data", ""), r["device"]) for r in rows]
+    for row, kind in zip(rows, kinds):
+        if kind != kinds[0]:
+            print(f"{row['name']} is left out: its row is of another data set, split or device", file=sys.stderr)
+    return [row for row, kind in zip(rows, kinds) if kind == kinds[0]]
 
 
 def page(args):
-    with open(f"{HERE}/page.html", encoding="utf-8") as f:
-        text = f.read()
-    rows = [r for r in read_rows(args.rows) if r["division"] == "closed"]
-    split = ", ".join(sorted({r["split"] for r in rows})) or "none"
-    text = text.replace("@SECTIONS@", "".join(section(rows, c) for c in CLASSES)).replace("@SPLIT@", split).replace("@DEVICE@", DEVICE)
+    rows = comparable(read_rows(args.rows))
+    if args.output.endswith(".md"):
+        text = "".join(markdown(rows, c) for c in CLASSES)
+    else:
+        text = page_html(rows)
     with open(args.output, "w", encoding="utf-8") as f:
         f.write(text)
     print(f"wrote {args.output}: {len(rows)} rows")
 
 
+def page_html(rows):
+    with open(f"{HERE}/page.html", encoding="utf-8") as f:
+        text = f.read()
+    split = ", ".join(sorted({r["split"] for r in rows})) or "none"
+    data = rows[0].get("data", "").split(" ")[0] if rows else ""
+    for name, value in (("SPLIT", split + (f" of {data}" if data else "")), ("DEVICE", DEVICE)):
+        text = text.replace(f"@{name}@", html.escape(value))
+    return text.replace("@SECTIONS@", "".join(section(rows, c) for c in CLASSES))
+
+
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(prog="allocrig submit", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = p.add_subparsers(dest="command", required=True)
     one = commands.add_parser("check", help="check a submission")
     one.add_argument("folder")
@@ -249,6 +342,7 @@ def main():
     one.add_argument("--class", dest="classes", action="append", choices=CLASSES)
     one.add_argument("--split", choices=("test", "train"), default="test")
     one.add_argument("--only", action="append", help="only this workload")
+    one.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="workloads at once; default: one for each core")
     one = commands.add_parser("page", help="make the page of rows")
     one.add_argument("rows", nargs="+")
     one.add_argument("-o", "--output", default="leaderboard.html")

@@ -74,6 +74,8 @@ for file in plots/{style,grid,key,twin}.gp plots/twin.awk; do # of `allocrig twi
     put 644 "$file" "share/allocrig/$file"
 done
 put 755 plots/twin.sh share/allocrig/plots/twin.sh
+put 755 bench/leaderboard/submit.py share/allocrig/leaderboard/submit.py
+put 644 bench/leaderboard/page.html share/allocrig/leaderboard/page.html
 while read -r file; do # of `allocrig trace`
     put 644 "$file" "share/allocrig/tracer/${file#workloads/record/tracer/}"
 done < <(find workloads/record/tracer/start workloads/record/tracer/allocrig_tracer -type f \( -name '*.py' -o -name '*.tsv' \) 2>/dev/null | LC_ALL=C sort)

@@ -19,7 +19,8 @@ python() {
     python3 "$@" >"$out" 2>"$err" </dev/null
     status=$?
 }
-build=workloads/dataset/build.py submit=bench/leaderboard/submit.py
+build=workloads/dataset/build.py
+submit() { run submit "$@"; }
 
 # ---- the data set ---------------------------------------------------------------------------------
 
@@ -50,10 +51,10 @@ submission() {
 }
 good=('[submission]' 'name = mine' 'authors = A. Author' 'division = closed')
 submission "${good[@]}" 'policy = growth   # fixed'
-python $submit check "$tmp/mine"
+submit check "$tmp/mine"
 check a_good_submission [ "$status" = 0 -a "$(grep -c '^ok ' "$out")" = 6 ]
 submission "${good[@]}" 'policy = no_such'
-python $submit check "$tmp/mine"
+submit check "$tmp/mine"
 check an_unknown_policy eval '[ "$status" = 1 ] && grep -q "^FAILED the policy opens.*no_such" "$out"'
 
 # refused NAME WORDS: exit status 2, and one sentence with these words
@@ -61,36 +62,70 @@ refused() {
     check "$1" eval '[ "$status" = 2 ] && [ "$(wc -l <"$err")" = 1 ] && grep -q "'"$2"'" "$err"'
 }
 submission "${good[@]}"
-python $submit check "$tmp/mine"
+submit check "$tmp/mine"
 refused a_missing_key 'the key policy is missing'
 submission "${good[@]}" 'policy = torch' 'colour = red'
-python $submit check "$tmp/mine"
+submit check "$tmp/mine"
 refused an_unknown_key 'the key colour is not known'
 submission "${good[@]/closed/middle}" 'policy = torch'
-python $submit check "$tmp/mine"
+submit check "$tmp/mine"
 refused a_division 'it is closed or open'
 submission 'policy = torch'
-python $submit check "$tmp/mine"
+submit check "$tmp/mine"
 refused no_section 'no section headers'
-python $submit check "$tmp"
+submit check "$tmp"
 refused no_file 'cannot be read'
 
 # ---- rows and the page ----------------------------------------------------------------------------
 
 for policy in torch vmm; do
-    python $submit run bench/leaderboard/submissions/$policy --data "$tmp/one" --class synthetic --only giant_t \
+    submit run bench/leaderboard/submissions/$policy --data "$tmp/one" --class synthetic --only giant_t \
         --only random_large_t -o "$tmp/$policy.json"
     check "a_row_of_$policy" [ "$status" = 0 ]
 done
-python $submit page "$tmp/torch.json" "$tmp/vmm.json" -o "$tmp/page.html"
+submit page "$tmp/torch.json" "$tmp/vmm.json" -o "$tmp/page.html"
 check the_page [ "$status" = 0 ]
-check the_better_one_is_first eval 'tr -d "\n" <"$tmp/page.html" | grep -q "<td>1<td title=.vmm.>vmm.*<td>2<td title=.torch.>torch"'
+check the_better_one_is_first eval 'tr -d "\n" <"$tmp/page.html" | grep -q "<td>1<td class=left title=.vmm.>vmm.*<td>2<td class=left title=.torch.>torch"'
 check the_page_needs_no_network eval '! grep -q "https\{0,1\}://" "$tmp/page.html"'
-python $submit page "$tmp/vmm.json" "$tmp/vmm.json" -o "$tmp/ties.html"
-check equal_policies_share_a_rank eval '[ "$(grep -o "<tr><td>1<td" "$tmp/ties.html" | wc -l)" = 2 ]'
-python $submit page "$tmp/one/SHA256SUMS" -o "$tmp/page.html"
+check the_row_has_driver_calls grep -q '"median_driver_calls": [1-9]' "$tmp/vmm.json"
+check the_row_names_its_data grep -q '"data": "first [0-9a-f]*"' "$tmp/vmm.json"
+submit page "$tmp/vmm.json" "$tmp/vmm.json" -o "$tmp/ties.html"
+check equal_policies_share_a_rank eval '[ "$(grep -o "<tr><td title=tied>1 =<td" "$tmp/ties.html" | wc -l)" = 2 ]'
+submit page "$tmp/torch.json" "$tmp/vmm.json" -o "$tmp/page.md"
+check tables_for_a_comment eval '[ "$(grep -cE "^\| (1 \| vmm|2 \| torch) " "$tmp/page.md")" = 2 ]'
+sed 's/"data": "first/"data": "second/' "$tmp/vmm.json" >"$tmp/other.json"
+submit page "$tmp/torch.json" "$tmp/other.json" -o "$tmp/page.md"
+check rows_of_other_data_are_left_out eval 'grep -q "^vmm is left out" "$err" && ! grep -q vmm "$tmp/page.md"'
+sed 's/"instructions": .*/"instructions": 20000,/' "$tmp/vmm.json" >"$tmp/slow.json"
+submit page "$tmp/slow.json" -o "$tmp/slow.html"
+check many_instructions_are_said grep -q '20,000 instructions a request' "$tmp/slow.html"
+submit page "$tmp/one/SHA256SUMS" -o "$tmp/page.html"
 refused a_row_that_is_none 'is no row'
-python $submit run "$tmp/mine" --data "$tmp" --class synthetic
+submit run "$tmp/mine" --data "$tmp" --class synthetic
 refused a_bad_folder 'cannot be read\|missing\|no section'
+submission "${good[@]}" 'policy = torch'
+submit run "$tmp/mine" --data "$tmp"
+refused no_data_set 'make dataset'
+submit
+refused no_action 'no action is given'
+submit chekc
+refused an_unknown_action 'there is no action .chekc.; did you mean .check.'
+
+# A pull request: the submissions that differ from a commit.
+bench/leaderboard/pull_request.sh HEAD "$tmp/pull" >"$out" 2>"$err"
+check no_submission_differs grep -q '^No submission differs from HEAD' "$tmp/pull/comment.md"
+
+# ---- the page in a browser ------------------------------------------------------------------------
+
+submit page "$tmp/torch.json" "$tmp/vmm.json" -o "$tmp/page.html"
+if command -v chromedriver >/dev/null; then
+    python tests/cli/leaderboard_page.py "$tmp/page.html"
+    while read -r verdict name; do
+        check "page_$name" [ "$verdict" = ok ]
+    done <"$out"
+    check the_browser_is_used [ "$status" = 0 -a "$(wc -l <"$out")" = 10 ]
+else
+    echo 'skip page: chromedriver is not installed (apt install chromium chromium-driver)'
+fi
 
 finish

@@ -198,6 +198,7 @@ def main():
             with open(f"{args.out}/{path}", "rb") as data:
                 f.write(f"{hashlib.sha256(data.read()).hexdigest()}  {path}\n")
     shutil.copy(f"{ROOT}/LICENSE", f"{args.out}/LICENSE")
+    shutil.copy(table, f"{args.out}/v1.tsv")
     print(f"{len(built)} workloads in {args.out}")
     if left:
         print(f"left out, --trace PYTHON makes them (PyTorch 2.11 is needed): {', '.join(left)}")
