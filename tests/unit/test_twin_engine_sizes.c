@@ -141,6 +141,39 @@ static void keys_and_values_of_a_byte_are_half(void **state)
     assert_true(blocks[1] == 2 * blocks[0]);
 }
 
+/* Drafts: the text needs nothing, EAGLE a layer and a product, a model all of its own. */
+static void drafts_have_weights_and_a_cache(void **state)
+{
+    (void)state;
+    static const char common[] =
+        "version=0.11 model=llama-3.1-8b kv_cache_memory=4GiB max_model_len=4096 ";
+    static const struct {
+        const char *options;
+        uint64_t weights, token_bytes;
+    } table[] = {
+        {"speculative=ngram", 0, 131072},
+        /* 218112000 parameters of a layer, two norms among them, and fc */
+        {"speculative=eagle", 2 * (UINT64_C(218112000) + 2 * 4096 * 4096), 131072 + 4096},
+        {"speculative=draft draft_model=llama-3.2-1b", 2 * UINT64_C(1235814400), 131072 + 32768},
+    };
+    struct run plain = {0};
+    pass(&plain, H100, common, "e.load, e.profile, e.allocate");
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct run self = {0};
+        char options[200];
+        snprintf(options, sizeof options, "%s%s", common, table[i].options);
+        pass(&self, H100, options, "e.load, e.profile, e.allocate");
+        double more = figure(&self, "model weights") - figure(&plain, "model weights");
+        double blocks = floor(4.0 * (double)AR_GIB / 16 / (double)table[i].token_bytes);
+        if (fabs(more - (double)table[i].weights) > 40e6 * (table[i].weights > 1000000000) + 1e5 ||
+            figure(&self, "kv blocks") != blocks)
+            fail_msg("%s: %.0f bytes for %.0f, %.0f blocks for %.0f", table[i].options, more,
+                     (double)table[i].weights, figure(&self, "kv blocks"), blocks);
+        twin_result_close(&self.result);
+    }
+    twin_result_close(&plain.result);
+}
+
 /* The first stage has the embedding, the last one the head. */
 static void stages_have_their_layers(void **state)
 {
@@ -287,6 +320,7 @@ int main(void)
         cmocka_unit_test(inputs_are_there_from_the_start),
         cmocka_unit_test(caches_are_as_given),
         cmocka_unit_test(keys_and_values_of_a_byte_are_half),
+        cmocka_unit_test(drafts_have_weights_and_a_cache),
         cmocka_unit_test(stages_have_their_layers),
         cmocka_unit_test(graphs_keep_the_largest_output),
         cmocka_unit_test(vllm_suggests_from_its_release_on),

@@ -231,6 +231,65 @@ static void the_shortest_answer_is_preempted(void **state)
     paged_close(&self);
 }
 
+/* Prompts of 10 tokens with 9 in common: two whole blocks of them are there once. */
+static void a_prefix_is_shared(void **state)
+{
+    (void)state;
+    struct paged_setup setup = {.style = PAGED_V1,
+                                .blocks = 9,
+                                .block_tokens = 4,
+                                .max_requests = 8,
+                                .step_tokens = 64,
+                                .length = 32,
+                                .chunks = true,
+                                .shared_tokens = 9};
+    struct paged self = scheduler(&setup);
+    for (unsigned i = 0; i < 4; i++)
+        add(&self, 10, 2);
+    add(&self, 8, 1);
+    struct paged_step at = step(&self);
+    assert_int_equal(at.tokens, 10 + 3 * 2 + 4); /* the last token of a prompt is computed */
+    assert_int_equal(at.blocks, 2 + 4 + 1);
+    assert_int_equal(self.hits, 3 * 8 + 4);
+    step(&self);
+    assert_int_equal(self.free, 8);
+    assert_int_equal(self.prefix, 2); /* free, and known */
+    add(&self, 10, 1);
+    assert_int_equal(step(&self).tokens, 2);
+    add(&self, 31, 1); /* 8 blocks, of which the prefix has 2 */
+    assert_int_equal(step(&self).tokens, 31 - 8);
+    paged_close(&self);
+}
+
+/* Three drafts, each accepted half of the time: 1.875 tokens in a step. */
+static void drafts_are_accepted(void **state)
+{
+    (void)state;
+    struct paged_setup setup = {.style = PAGED_V1,
+                                .blocks = 100,
+                                .block_tokens = 4,
+                                .max_requests = 8,
+                                .step_tokens = 64,
+                                .length = 100,
+                                .chunks = true,
+                                .draft_tokens = 3,
+                                .lookahead_tokens = 3,
+                                .acceptance = 0.5};
+    struct paged self = scheduler(&setup);
+    add(&self, 4, 16);
+    struct paged_step at = step(&self);
+    assert_int_equal(at.rows, 1); /* a prompt has no drafts */
+    at = step(&self);
+    assert_int_equal(at.tokens, 4);
+    assert_int_equal(at.rows, 4);
+    assert_int_equal(at.blocks, 3); /* for 4 + 4 + 3 tokens */
+    unsigned steps = 1;
+    for (; paged_step(&self, &at); steps++)
+        assert_false(at.prompts);
+    assert_int_equal(steps, 8); /* 15 tokens */
+    paged_close(&self);
+}
+
 static void bad_setups_are_refused(void **state)
 {
     (void)state;
@@ -272,8 +331,14 @@ static void any_requests(uint64_t seed)
     };
     setup.step_tokens =
         setup.chunks ? ar_rng_between(&rng, 1, 400) : ar_rng_between(&rng, setup.length, 600);
-    if (setup.style == PAGED_V1)
+    if (setup.style == PAGED_V1) {
         setup.chunks = true;
+        setup.shared_tokens = ar_rng_below(&rng, 2) ? ar_rng_below(&rng, 200) : 0;
+        setup.draft_tokens = ar_rng_below(&rng, 2) ? ar_rng_below(&rng, 6) : 0;
+        setup.lookahead_tokens = ar_rng_below(&rng, 2) ? setup.draft_tokens : 0;
+        setup.acceptance = ar_rng_unit(&rng);
+    }
+    bool drafts = setup.draft_tokens != 0;
     uint64_t least = (setup.length + setup.block_tokens - 1) / setup.block_tokens;
     setup.blocks = ar_rng_between(&rng, least, 6 * least) + (setup.style == PAGED_V1);
     struct paged self = scheduler(&setup);
@@ -297,20 +362,24 @@ static void any_requests(uint64_t seed)
         for (uint64_t i = 0; i < count; i++) {
             const struct paged_request *request = &self.requests[i];
             assert_true(request->produced <= request->answer);
+            uint64_t needed = (request->computed + setup.block_tokens - 1) / setup.block_tokens;
             if (request->blocks)
-                assert_int_equal(request->blocks,
-                                 (request->computed + setup.block_tokens - 1) / setup.block_tokens);
-            used += request->blocks;
+                assert_true(drafts ? request->blocks >= needed : request->blocks == needed);
+            assert_true(request->shared <= request->blocks && request->shared <= self.prefix);
+            used += request->blocks - request->shared;
         }
+        used += self.held;
+        assert_true(self.prefix - self.held <= self.free);
         assert_int_equal(used + self.free, setup.blocks - (setup.style == PAGED_V1));
         tokens += at.tokens;
         rows += at.rows;
         finished += at.finished;
     }
     assert_int_equal(finished, count);
-    assert_int_equal(rows, answers);
     /* the last token of an answer is not computed */
-    assert_int_equal(tokens, prompts + answers - count + self.recomputed);
+    uint64_t all = prompts + answers - count + self.recomputed - self.hits;
+    assert_true(drafts ? tokens >= all : tokens == all);
+    assert_true(drafts ? rows >= answers : rows == answers);
     if (!self.preemptions)
         assert_int_equal(self.recomputed, 0);
     paged_close(&self);
@@ -333,6 +402,8 @@ int main(void)
         cmocka_unit_test(prompts_join_answers),
         cmocka_unit_test(admission_keeps_blocks_free),
         cmocka_unit_test(the_shortest_answer_is_preempted),
+        cmocka_unit_test(a_prefix_is_shared),
+        cmocka_unit_test(drafts_are_accepted),
         cmocka_unit_test(bad_setups_are_refused),
         cmocka_unit_test(properties_hold_for_any_requests),
     };

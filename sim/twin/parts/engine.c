@@ -92,6 +92,17 @@ static const struct ar_option options[] = {
      "CUDA version of the driver, 1204 for 12.4: what it takes for graphs; 0: the newest"},
     {"update_bucket", AR_OPTION_BYTES, AT(update_bucket), "0", 0, MOST, NULL,
      "buffer of new weights from another process; 0: of the piece that arrives"},
+    {"speculative", AR_OPTION_CHOICE, AT(speculative), "none", 0, 0, "none|ngram|eagle|draft",
+     "what proposes tokens (vLLM V1): the text, a layer that shares embedding and output with the "
+     "model (EAGLE, MTP), or a model of its own"},
+    {"num_speculative_tokens", AR_OPTION_COUNT, AT(num_speculative_tokens), "3", 1, 64, NULL,
+     "proposed in a step"},
+    {"draft_model", AR_OPTION_TEXT, AT(draft_model), "", 0, 0, NULL,
+     "of speculative = draft; as the option model"},
+    {"acceptance", AR_OPTION_FRACTION, AT(acceptance), "0.7", 0, 1, NULL,
+     "of proposed tokens, if the one before was accepted"},
+    {"shared_prefix", AR_OPTION_COUNT, AT(shared_prefix), "0", 0, 1e8, NULL,
+     "tokens with which all prompts begin, and whose blocks requests share (vLLM V1)"},
     {"prompts", AR_OPTION_TEXT, AT(prompts), PROMPTS, 0, 0, NULL,
      "tokens of a prompt: a list of numbers and ranges to draw from"},
     {"answers", AR_OPTION_TEXT, AT(answers), "32-256", 0, 0, NULL, "tokens of an answer"},
@@ -197,6 +208,28 @@ static enum ar_status check_rules(const struct engine *self, struct ar_error *er
     return AR_OK;
 }
 
+/* Speculative decoding and shared prefixes are those of vLLM V1. */
+static enum ar_status read_drafts(struct engine *self, struct ar_error *error)
+{
+    const struct engine_values *values = engine_values(self);
+    bool v1 = engine_is_vllm(self) && self->vllm.v1;
+    if (!v1 && (values->speculative || values->shared_prefix))
+        return ar_error_set(error, AR_INVALID, "option %s is known for vLLM V1 only; leave it out",
+                            values->speculative ? "speculative" : "shared_prefix");
+    bool model = values->speculative == ENGINE_DRAFT_MODEL;
+    if (model != (*values->draft_model != '\0'))
+        return ar_error_set(error, AR_INVALID,
+                            model
+                                ? "option speculative: write draft_model = llama-3.2-1b or another"
+                                : "option draft_model: write speculative = draft");
+    if (!model)
+        return AR_OK;
+    enum ar_status status = llm_option_read(values->draft_model, &self->draft, error);
+    if (!status)
+        status = llm_check(&self->draft, &self->rank, error);
+    return status ? ar_error_prefix(error, status, "option draft_model") : AR_OK;
+}
+
 /* Requests with a prompt of max_model_len tokens or more are refused by both engines. */
 static enum ar_status check_prompts(const struct engine *self, struct ar_error *error)
 {
@@ -248,7 +281,8 @@ static enum ar_status engine_create(struct twin_part *base, struct ar_error *err
         return ar_error_set(error, AR_INVALID,
                             "option expert_parallel: the model has no experts; leave it out");
     status = llm_check(&self->model, &self->rank, error);
-    return status ? ar_error_prefix(error, status, "option model") : check_prompts(self, error);
+    status = status ? ar_error_prefix(error, status, "option model") : read_drafts(self, error);
+    return status ? status : check_prompts(self, error);
 }
 
 /* ---- sleep, wake and new weights ---- */

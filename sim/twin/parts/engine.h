@@ -12,10 +12,11 @@
 
 enum engine_rules { ENGINE_VLLM, ENGINE_SGLANG };
 enum engine_answer { ENGINE_AUTO, ENGINE_YES, ENGINE_NO };
+enum engine_drafts { ENGINE_NO_DRAFTS, ENGINE_NGRAM, ENGINE_EAGLE, ENGINE_DRAFT_MODEL };
 
 struct engine_values {
-    int rules, dtype, kv_cache_dtype, quantization;
-    const char *version, *model, *prompts, *answers, *cudagraph_sizes;
+    int rules, dtype, kv_cache_dtype, quantization, speculative;
+    const char *version, *model, *draft_model, *prompts, *answers, *cudagraph_sizes;
     uint64_t weights, kv_bytes_per_token;
     uint64_t tensor_parallel, pipeline_parallel;
     bool expert_parallel, quantize_online;
@@ -23,6 +24,8 @@ struct engine_values {
     uint64_t kv_cache_memory, num_gpu_blocks_override, max_total_tokens;
     uint64_t max_model_len, max_num_seqs, max_num_batched_tokens, block_size;
     uint64_t chunked_prefill_size, cuda_graph_max_bs;
+    uint64_t num_speculative_tokens, shared_prefix;
+    double acceptance;
     bool enforce_eager, offline, enable_sleep_mode, weights_cpu_backup, graphs_sleep;
     bool top_k_top_p;
     int estimate_graphs;
@@ -40,7 +43,7 @@ struct engine_lengths {
 
 struct engine {
     struct twin_part base;
-    struct llm model;
+    struct llm model, draft; /* draft: of ENGINE_DRAFT_MODEL */
     struct llm_rank rank;
     struct vllm_version vllm;
     struct sglang_version sglang;

@@ -140,6 +140,40 @@ static void replace_tensor(void *context, const struct llm_tensor *tensor)
     twin_free(&loading->engine->base, &old);
 }
 
+static void make_draft_tensor(void *context, const struct llm_tensor *tensor)
+{
+    struct engine *self = context;
+    request(self, &self->weights, tensor->bytes, twin_owner(&self->base, "draft weights"),
+            tensor->name);
+}
+
+static uint64_t one_layer_less(const struct engine *self)
+{
+    struct llm less = self->model;
+    struct llm_rank rank = self->rank;
+    rank.pipeline_parallel = 1;
+    rank.stage = 0;
+    uint64_t all = llm_weights_bytes(&less, &rank);
+    less.layers--;
+    return all - llm_weights_bytes(&less, &rank);
+}
+
+/* The drafter is loaded after the model, in its region (gpu_model_runner.py, load_model). EAGLE and
+ * MTP have a layer as the model's last one and a product of two hidden vectors on each rank; they
+ * use the model's embedding and output (v1/spec_decode/eagle.py, load_model). */
+static void load_draft(struct engine *self)
+{
+    int drafts = engine_values(self)->speculative;
+    uint32_t owner = twin_owner(&self->base, "draft weights");
+    uint64_t hidden = self->model.hidden;
+    if (drafts == ENGINE_DRAFT_MODEL)
+        llm_weights(&self->draft, &self->rank, make_draft_tensor, self);
+    if (drafts != ENGINE_EAGLE)
+        return;
+    request(self, &self->weights, 2 * hidden * hidden * self->rank.value_bytes, owner, "fc");
+    request(self, &self->weights, one_layer_less(self), owner, "layer");
+}
+
 static void load_weights(struct engine *self)
 {
     const struct engine_values *values = engine_values(self);
@@ -198,6 +232,7 @@ enum ar_status engine_load(struct engine *self, struct ar_error *error)
     if (status)
         return status;
     load_weights(self);
+    load_draft(self);
     end(self, open);
     self->weights_allocated = twin_pool_state(&self->base).allocated_bytes - start.allocated_bytes;
     self->loaded = true;
@@ -366,6 +401,25 @@ static uint64_t token_bytes(const struct engine *self)
     return given ? given : llm_kv_token_bytes(&self->model, &self->rank, self->kv_value_bytes);
 }
 
+/* The layers of a drafter have keys and values for the same blocks: as further tensors if they are
+ * of the size of the model's, else as so many more bytes of each. */
+static void add_draft_cache(struct engine *self)
+{
+    const struct engine_values *values = engine_values(self);
+    bool eagle = values->speculative == ENGINE_EAGLE;
+    if (!eagle && values->speculative != ENGINE_DRAFT_MODEL)
+        return;
+    const struct llm *draft = eagle ? &self->model : &self->draft;
+    uint64_t layers = eagle ? 1 : llm_stage_layers(draft, &self->rank);
+    uint64_t page =
+        self->page_tokens * llm_kv_layer_bytes(draft, &self->rank, self->kv_value_bytes);
+    struct vllm_cache *cache = &self->cache;
+    if (page == cache->page_bytes && !cache->window_groups)
+        cache->tensors += layers;
+    else
+        cache->page_bytes += (layers * page + cache->tensors - 1) / cache->tensors;
+}
+
 static enum ar_status size_vllm(struct engine *self, struct ar_error *error)
 {
     const struct engine_values *values = engine_values(self);
@@ -374,6 +428,7 @@ static enum ar_status size_vllm(struct engine *self, struct ar_error *error)
     if (values->kv_bytes_per_token)
         self->cache.page_bytes =
             self->page_tokens * values->kv_bytes_per_token / self->cache.tensors;
+    add_draft_cache(self);
     struct ar_error why;
     if (!values->num_gpu_blocks_override &&
         vllm_cache_check(self->vllm, &self->cache, self->available, self->length, self->step_tokens,

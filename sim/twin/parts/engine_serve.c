@@ -40,7 +40,15 @@ static enum ar_status start(struct engine *self, uint64_t requests, struct ar_er
         .length = self->length < self->tokens ? self->length : self->tokens,
         .chunks = !vllm || self->vllm.v1 || self->step_tokens < self->length,
         .expected_percent = EXPECTED,
+        .shared_tokens = engine_values(self)->shared_prefix,
     };
+    int drafts = engine_values(self)->speculative;
+    if (drafts) {
+        setup.draft_tokens = engine_values(self)->num_speculative_tokens;
+        /* scheduler.py: num_lookahead_tokens, of use_eagle() */
+        setup.lookahead_tokens = drafts == ENGINE_NGRAM ? 0 : setup.draft_tokens;
+        setup.acceptance = engine_values(self)->acceptance;
+    }
     enum ar_status status = paged_open(&self->paged, &setup, error);
     for (uint64_t i = 0; status == AR_OK && i < requests; i++) {
         uint64_t prompt = draw(self, &self->prompts);
@@ -96,6 +104,8 @@ enum ar_status engine_generate(struct engine *self, uint64_t requests, bool *mor
         twin_figure(&self->base, "preemptions", (double)self->paged.preemptions);
         twin_figure(&self->base, "steps", (double)self->steps);
         twin_figure(&self->base, "kv blocks used", (double)self->peak_blocks);
+        if (engine_values(self)->shared_prefix)
+            twin_figure(&self->base, "prefix hits", (double)self->paged.hits);
         paged_close(&self->paged);
         self->serving = false;
         return AR_OK;

@@ -72,7 +72,8 @@ enum ar_status paged_add(struct paged *self, uint64_t prompt, uint64_t answer,
 static uint64_t blocks_for(const struct paged *self, const struct paged_request *request,
                            uint64_t tokens)
 {
-    return divide_up(request->computed + tokens, self->setup.block_tokens) - request->blocks;
+    uint64_t all = divide_up(request->computed + tokens, self->setup.block_tokens);
+    return all > request->blocks ? all - request->blocks : 0;
 }
 
 /* Tokens that are known and not computed: 1 of an answer, or what is left of a prompt. */
@@ -87,16 +88,91 @@ static bool prefilling(const struct paged_request *request)
     return pending(request) > 1 || !request->produced;
 }
 
+/* Tokens that a step computes of a request, if it may. */
+static uint64_t wanted(const struct paged *self, const struct paged_request *request)
+{
+    return pending(request) + (prefilling(request) ? 0 : self->setup.draft_tokens);
+}
+
+/* Tokens for which it needs blocks; no request is longer than `length`. */
+static uint64_t slots(const struct paged *self, const struct paged_request *request,
+                      uint64_t tokens)
+{
+    if (prefilling(request))
+        return tokens;
+    return smaller(tokens + self->setup.lookahead_tokens, self->setup.length - request->computed);
+}
+
+static uint64_t prefix_of(const struct paged *self, const struct paged_request *request)
+{
+    return smaller(self->setup.shared_tokens, request->prompt - 1u) / self->setup.block_tokens;
+}
+
+/* Blocks of the prefix that the request has computed are known from now on, and not its own. */
+static void share(struct paged *self, struct paged_request *request)
+{
+    uint64_t known =
+        smaller(prefix_of(self, request), request->computed / self->setup.block_tokens);
+    if (known <= self->prefix || request->shared != self->prefix)
+        return;
+    request->shared = (uint32_t)known;
+    self->prefix = self->held = known;
+}
+
+/* Blocks of the prefix that no running request uses are free. */
+static void hold_prefix(struct paged *self)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; self->held && i < self->running_count; i++) {
+        uint64_t shared = self->requests[self->running[i]].shared;
+        most = shared > most ? shared : most;
+    }
+    self->free += self->held - most;
+    self->held = most;
+}
+
+/* A request that begins uses the known blocks of the prefix. Returns the blocks that are no longer
+ * free. */
+static uint64_t use_prefix(struct paged *self, struct paged_request *request)
+{
+    uint64_t blocks = smaller(prefix_of(self, request), self->prefix);
+    if (request->computed || !blocks)
+        return 0;
+    request->computed = (uint32_t)(blocks * self->setup.block_tokens);
+    request->blocks = request->shared = (uint32_t)blocks;
+    return blocks > self->held ? blocks - self->held : 0;
+}
+
+/* Accepted drafts of a step: p + p^2 + .. on average. */
+static uint32_t accept(const struct paged *self, struct paged_request *request, uint64_t drafts)
+{
+    double part = 1;
+    for (uint64_t i = 0; i < drafts; i++)
+        request->accepted += (float)(part *= self->setup.acceptance);
+    uint32_t whole = (uint32_t)request->accepted, left = request->answer - request->produced - 1;
+    request->accepted -= (float)whole;
+    return whole < left ? whole : left;
+}
+
 static void compute(struct paged *self, struct paged_request *request, uint64_t tokens,
                     struct paged_step *step)
 {
-    uint64_t blocks = blocks_for(self, request, tokens);
+    uint64_t blocks = blocks_for(self, request, slots(self, request, tokens));
     self->free -= blocks;
+    self->prefix = smaller(self->prefix, self->held + self->free);
     request->blocks += (uint32_t)blocks;
-    step->prompts |= prefilling(request);
-    request->computed += (uint32_t)tokens;
     step->tokens += tokens;
     step->sequences++;
+    if (!prefilling(request) && self->setup.draft_tokens) {
+        uint32_t accepted = accept(self, request, tokens - 1);
+        request->computed += 1 + accepted;
+        request->produced += 1 + accepted;
+        step->rows += tokens;
+        return;
+    }
+    step->prompts |= prefilling(request);
+    request->computed += (uint32_t)tokens;
+    share(self, request);
     if (!pending(request)) {
         request->produced++;
         step->rows++;
@@ -105,8 +181,9 @@ static void compute(struct paged *self, struct paged_request *request, uint64_t 
 
 static void free_blocks(struct paged *self, struct paged_request *request)
 {
-    self->free += request->blocks;
-    request->blocks = 0;
+    self->free += request->blocks - request->shared;
+    request->blocks = request->shared = 0;
+    hold_prefix(self);
 }
 
 /* SGLang preempts the shortest answer, the longest prompt among equal ones, and keeps the last
@@ -169,12 +246,13 @@ static uint64_t run(struct paged *self, uint64_t budget, bool prompts, struct pa
         struct paged_request *request = &self->requests[self->running[i]];
         if (prefilling(request) && !prompts)
             continue;
-        uint64_t tokens = smaller(pending(request), budget);
+        uint64_t tokens = smaller(wanted(self, request), budget);
         if (!tokens)
             break;
-        while (blocks_for(self, request, tokens) > self->free && self->running_count > i + 1)
+        uint64_t space = slots(self, request, tokens);
+        while (blocks_for(self, request, space) > self->free && self->running_count > i + 1)
             preempt(self, self->running_count - 1, step);
-        if (blocks_for(self, request, tokens) > self->free) {
+        if (blocks_for(self, request, space) > self->free) {
             preempt(self, i, step); /* itself, the last one */
             break;
         }
@@ -229,11 +307,16 @@ static void admit(struct paged *self, uint64_t budget, struct paged_step *step)
            (self->again_count || self->next < self->count)) {
         uint32_t id = self->again_count ? self->again[self->again_count - 1] : (uint32_t)self->next;
         struct paged_request *request = &self->requests[id];
-        uint64_t tokens = smaller(pending(request), budget);
-        if (tokens < pending(request) && !self->setup.chunks)
+        uint64_t held = use_prefix(self, request), tokens = smaller(pending(request), budget);
+        self->free -= held;
+        if ((tokens < pending(request) && !self->setup.chunks) ||
+            !admissible(self, request, tokens)) {
+            self->free += held;
+            request->computed = request->blocks = request->shared = 0;
             break;
-        if (!admissible(self, request, tokens))
-            break;
+        }
+        self->hits += request->computed;
+        self->held += held;
         if (self->again_count)
             self->again_count--;
         else

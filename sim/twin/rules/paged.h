@@ -18,8 +18,17 @@
  * tokens hold its prompt and the expected rest of all running answers, which is `expected_percent`
  * of it; the request with the shortest answer so far is preempted.
  *
- * Left out: prefix sharing (each request has blocks of its own), priorities, speculative decoding,
- * windows (a request keeps all of its blocks). */
+ * Shared prefix (V1; v1/core/kv_cache_manager.py, get_computed_blocks): all prompts begin with the
+ * same `shared_tokens` tokens. Whole blocks of them that a request has computed are used by others,
+ * but for the last token of a prompt. They are held while a running request uses them; else they are
+ * free, and known until other requests need the blocks.
+ *
+ * Speculative decoding (V1; scheduler.py): a request that decodes computes its next token and
+ * `draft_tokens` more, and has blocks for `lookahead_tokens` beyond them (EAGLE: as many again). Of
+ * the drafts, each is accepted with the same probability if the one before it was; a request gets
+ * the expected number of them.
+ *
+ * Left out: priorities, windows (a request keeps all of its blocks). */
 #ifndef SIM_TWIN_RULES_PAGED_H
 #define SIM_TWIN_RULES_PAGED_H
 
@@ -39,12 +48,16 @@ struct paged_setup {
     uint64_t length;       /* of a request, prompt and answer; longer answers are cut */
     bool chunks;           /* a prompt may be computed in pieces */
     unsigned expected_percent;
+    uint64_t shared_tokens;                  /* 0: prompts have nothing in common */
+    uint64_t draft_tokens, lookahead_tokens; /* 0: no speculative decoding */
+    double acceptance;                       /* of a draft, from 0 to 1 */
 };
 
 struct paged_request {
     uint32_t prompt, answer;     /* tokens */
     uint32_t computed, produced; /* `produced`: of the answer */
-    uint32_t blocks;
+    uint32_t blocks, shared;     /* `shared`: those of `blocks` that are of the prefix */
+    float accepted;              /* a part of a token that is left over */
 };
 
 struct paged {
@@ -57,7 +70,9 @@ struct paged {
     size_t running_count;
     uint32_t *again; /* preempted requests: a stack, the next one last */
     size_t again_count;
+    uint64_t prefix, held; /* blocks of the prefix that are known, and used by running requests */
     uint64_t preemptions, finished, recomputed; /* recomputed: tokens */
+    uint64_t hits;                              /* tokens that were not computed */
 };
 
 struct paged_step {
