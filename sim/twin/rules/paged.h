@@ -20,8 +20,8 @@
  *
  * Shared prefix (V1; v1/core/kv_cache_manager.py, get_computed_blocks): all prompts begin with the
  * same `shared_tokens` tokens. Whole blocks of them that a request has computed are used by others,
- * but for the last token of a prompt. They are held while a running request uses them; else they are
- * free, and known until other requests need the blocks.
+ * but for the last token of a prompt. They are held while a running request uses them; else they
+ * are free, and known until other requests need the blocks.
  *
  * Speculative decoding (V1; scheduler.py): a request that decodes computes its next token and
  * `draft_tokens` more, and has blocks for `lookahead_tokens` beyond them (EAGLE: as many again). Of
