@@ -63,6 +63,7 @@ static size_t follow(struct learned_plan *self)
     if (model->run_length > 1 && last + 1 < model->step_count &&
         ar_rng_unit(&self->rng) * model->run_length >= 1)
         return last + 1;
+    self->above = 0;
     for (size_t i = model->warmup; i < model->step_count; i++)
         if (model->steps[i].before->state == model->steps[last].after->state && i &&
             (model->groups[i - 1] == model->groups[last] || i == model->warmup))
@@ -128,11 +129,14 @@ static void scale_sizes(struct learned_plan *self, const struct learned_step *st
 }
 
 /* Sizes beyond the recorded ones: those of a step of the tail, moved away from the mean so that the
- * step has as many bytes as a draw from the tail says. */
+ * step has as many bytes as a draw from the tail says. Steps that stay together have one draw:
+ * their bytes are correlated, and extremes come once in such a run. */
 static void choose_tail(struct learned_plan *self, const struct learned_class *class_,
                         const struct learned_step *step, const struct learned_tail *tail)
 {
-    double left = 1 - ar_rng_unit(&self->rng), total = learned_total(step);
+    if (self->model->run_length <= 1 || self->above <= 0)
+        self->above = 1 - ar_rng_unit(&self->rng);
+    double left = self->above, total = learned_total(step);
     double power = tail->shape == 0 ? 0 : ar_rng_exp2(-tail->shape * ar_rng_log2(left));
     double excess = tail->scale * (tail->shape == 0 ? -ar_rng_log2(left) * 0.6931471805599453
                                                     : (power - 1) / tail->shape);
@@ -233,6 +237,7 @@ void learned_plan_restart(struct learned_plan *self)
 {
     self->first = self->count = self->last = 0;
     self->step = 0;
+    self->above = 0;
     ar_rng_seed(&self->rng, self->seed);
     for (size_t i = 0; i < self->model->step_count; i++)
         self->weights[i] = -ar_rng_log2(1 - ar_rng_unit(&self->rng));

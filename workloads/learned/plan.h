@@ -16,6 +16,7 @@ struct learned_plan {
     struct ar_rng rng;
     double *weights;            /* of each recorded step, as this seed draws them */
     struct learned_tail *tails; /* of each class, as this seed draws them */
+    double above;               /* the part of a tail above its draw in this run; 0: not drawn */
     uint32_t *choice;           /* room for the steps to choose from */
     uint64_t *bytes;            /* of the requests of the last planned step */
     /* Steps that are chosen and not yet taken, the first at `first` modulo the room. After one with
