@@ -9,6 +9,7 @@
 
 #include "allocators/base/size.h"
 #include "allocators/decorators/forward.h"
+#include "sim/advise/certain.h"
 #include "sim/experiment/session.h"
 #include "sim/search/search.h"
 #include "workloads/trace/trace.h"
@@ -250,7 +251,24 @@ struct walk {
     const char *policy;
     uint64_t enough_bytes, tried_bytes; /* of the last trial that passed; 0: none, or not known */
     bool needs_times;                   /* a trial without times did not hold */
+    uint64_t certain_bytes;             /* from here on trials pass for certain */
 };
+
+static enum ar_status walk_begin(struct walk *self, const struct trial_setup *setup,
+                                 struct trace_source *trace, const char *policy,
+                                 struct ar_error *error)
+{
+    struct ar_spec spec;
+    *self = (struct walk){
+        .setup = setup, .trace = trace, .policy = policy, .certain_bytes = UINT64_MAX};
+    enum ar_status status = ar_spec_parse(policy, &spec, error);
+    if (status)
+        return status;
+    if (is_blind(setup, &spec) && !ar_spec_value(setup->device, "others"))
+        self->certain_bytes = certain_bytes(setup->timeless, &spec);
+    ar_spec_close(&spec);
+    return AR_OK;
+}
 
 /* A trial whose times are not needed. */
 static enum ar_status try_quickly(struct walk *self, uint64_t bytes, struct trial *out,
@@ -272,7 +290,8 @@ static enum ar_status passes(struct walk *self, uint64_t bytes, bool *passed,
                              struct ar_error *error)
 {
     struct trial trial = {0};
-    *passed = self->enough_bytes && bytes >= self->enough_bytes && bytes <= self->tried_bytes;
+    *passed = bytes >= self->certain_bytes ||
+              (self->enough_bytes && bytes >= self->enough_bytes && bytes <= self->tried_bytes);
     if (*passed)
         return AR_OK;
     enum ar_status status = try_quickly(self, bytes, &trial, error);
@@ -313,10 +332,12 @@ enum ar_status trial_safe(const struct trial_setup *setup, struct trace_source *
 {
     uint64_t least = ar_size_round_up(setup->live_peak_bytes, UNIT_BYTES);
     uint64_t high = ar_size_round_up(from_bytes, UNIT_BYTES), low = high;
-    struct walk walk = {.setup = setup, .trace = trace, .policy = policy};
+    struct walk walk;
     bool passed;
     *safe_bytes = 0;
-    enum ar_status begun = passes(&walk, high, &passed, error);
+    enum ar_status begun = walk_begin(&walk, setup, trace, policy, error);
+    if (!begun)
+        begun = passes(&walk, high, &passed, error);
     if (begun || !passed)
         return begun;
     while (passed && high > least) { /* no capacity below the live peak passes */
@@ -335,13 +356,16 @@ enum ar_status trial_safe_on(const struct trial_setup *setup, struct trace_sourc
                              const char *policy, const uint64_t *grid_bytes, size_t count,
                              uint64_t failed_bytes, uint64_t *safe_bytes, struct ar_error *error)
 {
-    struct walk walk = {.setup = setup, .trace = trace, .policy = policy};
+    struct walk walk;
     uint64_t above_bytes = 0; /* the lowest point above `failed_bytes` */
     bool passed = true, below = false;
     *safe_bytes = 0;
+    enum ar_status status = walk_begin(&walk, setup, trace, policy, error);
+    if (status)
+        return status;
     while (count && passed && !below) {
         below = grid_bytes[count - 1] <= failed_bytes; /* one such point is tried too */
-        enum ar_status status = passes(&walk, grid_bytes[count - 1], &passed, error);
+        status = passes(&walk, grid_bytes[count - 1], &passed, error);
         if (status)
             return status;
         if (passed)
@@ -349,7 +373,6 @@ enum ar_status trial_safe_on(const struct trial_setup *setup, struct trace_sourc
         if (passed && !below)
             above_bytes = *safe_bytes;
     }
-    enum ar_status status = AR_OK;
     if (*safe_bytes && !passed)
         status = bisect(&walk, grid_bytes[count - 1], safe_bytes, error);
     if (status || !*safe_bytes || *safe_bytes > failed_bytes)
