@@ -158,7 +158,7 @@ static enum ar_status set_up(const struct drift_arguments *self, const struct le
 
 static void show_progress(void *argument)
 {
-    progress_step(argument, "long runs");
+    progress_step(argument, "hundredths of long runs");
 }
 
 static enum ar_status run_all(const struct drift_arguments *self, struct runs *runs,
@@ -169,7 +169,7 @@ static enum ar_status run_all(const struct drift_arguments *self, struct runs *r
     size_t count = self->policy_count * self->seeds;
     struct progress progress;
     const struct drift_watch watch = {show_progress, &progress};
-    progress_begin(&progress, count);
+    progress_begin(&progress, DRIFT_WATCHED * count);
     enum ar_status status = drift_run_all(runs->setups, runs->runs, count, jobs, &watch, error);
     progress_end(&progress);
     for (size_t i = 0; !status && i < self->policy_count; i++) {

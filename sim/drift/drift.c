@@ -9,6 +9,8 @@
 
 #define STATES_MOST 65536 /* known at once */
 
+struct work;
+
 /* One run. */
 struct drifter {
     const struct drift_setup *setup;
@@ -22,7 +24,12 @@ struct drifter {
     struct ar_map state_of_hash, ends; /* ends: the end of a step by its state and number */
     struct drift_sample *states;       /* what is read in each state; `step` is not used */
     size_t state_count, state_room, state;
+    struct work *work; /* is told of the steps; NULL: the run has no caller that watches */
+    uint64_t told;     /* hundredths of the steps */
 };
+
+/* Reports the steps up to that hundredth. */
+static void tell(struct drifter *self, uint64_t hundredths);
 
 /* ---- states ---- */
 
@@ -173,6 +180,7 @@ static enum ar_status go(struct drifter *self, struct ar_error *error)
         }
         const struct drift_sample now = read_state(self);
         take_sample(self, &now);
+        tell(self, DRIFT_WATCHED * out->steps / self->setup->steps);
         if (step == LEARNED_NEW_SIZES)
             self->knows_state = false;
         else
@@ -231,10 +239,10 @@ static enum ar_status begin(struct drifter *self, struct replay_config *config,
     return replay_open(config, &self->replay, error);
 }
 
-enum ar_status drift_run(const struct drift_setup *setup, struct drift_run *out,
-                         struct ar_error *error)
+static enum ar_status run(const struct drift_setup *setup, struct work *work, struct drift_run *out,
+                          struct ar_error *error)
 {
-    struct drifter self = {.setup = setup, .out = out};
+    struct drifter self = {.setup = setup, .out = out, .work = work};
     struct replay_config config;
     *out = (struct drift_run){.seed = setup->seed};
     enum ar_status status = begin(&self, &config, error);
@@ -249,7 +257,14 @@ enum ar_status drift_run(const struct drift_setup *setup, struct drift_run *out,
     ar_map_close(&self.state_of_hash);
     ar_map_close(&self.ends);
     free(self.states);
+    tell(&self, DRIFT_WATCHED);
     return status;
+}
+
+enum ar_status drift_run(const struct drift_setup *setup, struct drift_run *out,
+                         struct ar_error *error)
+{
+    return run(setup, NULL, out, error);
 }
 
 /* ---- workers ---- */
@@ -264,6 +279,17 @@ struct work {
     struct ar_error error;
 };
 
+static void tell(struct drifter *self, uint64_t hundredths)
+{
+    struct work *work = self->work;
+    if (!work || !work->watch || hundredths == self->told)
+        return;
+    pthread_mutex_lock(&work->lock);
+    for (; self->told < hundredths; self->told++)
+        work->watch->done(work->watch->argument);
+    pthread_mutex_unlock(&work->lock);
+}
+
 static void *work_on(void *argument)
 {
     struct work *work = argument;
@@ -274,10 +300,8 @@ static void *work_on(void *argument)
         pthread_mutex_unlock(&work->lock);
         if (at >= work->count)
             return NULL;
-        enum ar_status status = drift_run(&work->setups[at], &work->out[at], &error);
+        enum ar_status status = run(&work->setups[at], work, &work->out[at], &error);
         pthread_mutex_lock(&work->lock);
-        if (work->watch)
-            work->watch->done(work->watch->argument);
         if (status && !work->status) {
             work->status = status;
             work->error = error;

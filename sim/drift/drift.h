@@ -68,11 +68,13 @@ struct drift_setup {
 enum ar_status drift_run(const struct drift_setup *setup, struct drift_run *out,
                          struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Called after each of several runs, by one worker at a time. */
+/* Called for each hundredth of the steps of each run, by one worker at a time. A run that ends
+ * early has done all of them. */
 struct drift_watch {
     void (*done)(void *argument);
     void *argument;
 };
+#define DRIFT_WATCHED 100
 
 /* Several runs, with `jobs` workers. The first error counts. `watch`: NULL: none. */
 enum ar_status drift_run_all(const struct drift_setup *setups, struct drift_run *out, size_t count,
