@@ -1,5 +1,5 @@
 #!/bin/bash
-# Checks the submissions that differ from a commit, makes their rows, and writes comment.md with their ranks among the
+# Checks the submissions that were changed since a branch left a commit, makes their rows, and writes comment.md with their ranks among the
 # rows of results/published/leaderboard.
 # Usage: bench/leaderboard/pull_request.sh BASE [OUT [options of `submit run`..]]; OUT: results/leaderboard
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
@@ -21,13 +21,13 @@ while read -r name; do
     fi
     # shellcheck disable=SC2016 # the quotes are those of Markdown
     printf '`%s`\n\n```text\n%s\n```\n\n' "$name" "$(cat "$out/check.txt")" >>"$out/comment.md"
-done < <(git diff --name-only "$base" -- bench/leaderboard/submissions | cut -d / -f 4 | sort -u)
+done < <(git diff --name-only "$(git merge-base "$base" HEAD)" -- bench/leaderboard/submissions | cut -d / -f 4 | sort -u)
 if [ ${#rows[@]} -gt 0 ]; then
     for row in results/published/leaderboard/*.json; do
         [ -e "$out/$(basename "$row")" ] || rows+=("$row")
     done
-    ./allocrig submit page "${rows[@]}" -o "$out/tables.md"
-    cat "$out/tables.md" >>"$out/comment.md"
+    ./allocrig submit page "${rows[@]}" -o "$out/tables.md" 2>"$out/left.txt"
+    cat "$out/tables.md" "$out/left.txt" >>"$out/comment.md"
 fi
 [ -s "$out/comment.md" ] || echo "No submission differs from $base." >"$out/comment.md"
 exit $failed

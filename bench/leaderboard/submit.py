@@ -169,10 +169,11 @@ def summary(items):
 
 
 def data_set(data):
-    """The release's tag and the sum of the table: rows of different ones are not compared."""
+    """The release's tag and a sum of the table without what workloads are for: rows of different ones are not compared."""
     try:
-        with open(f"{data}/.zenodo.json", encoding="utf-8") as f, open(f"{data}/v1.tsv", "rb") as table:
-            return f"{json.load(f)['version']} {hashlib.sha256(table.read()).hexdigest()[:12]}"
+        with open(f"{data}/.zenodo.json", encoding="utf-8") as f, open(f"{data}/v1.tsv", encoding="utf-8") as table:
+            rows = "".join(line.rsplit("\t", 1)[0] + "\n" for line in table if not line.startswith("#"))
+            return f"{json.load(f)['version']} {hashlib.sha256(rows.encode()).hexdigest()[:12]}"
     except (OSError, ValueError, KeyError) as error:
         fail(2, f"{data} is no data set of `make dataset`: {error}")
 
@@ -300,13 +301,20 @@ def markdown(rows, name):
 
 
 def comparable(rows):
-    """Rows of the closed division on the first one's data set; what is left out is said."""
+    """Rows of the closed division on the first one's data set, whole classes alone; what is left out is said."""
     rows = [r for r in rows if r["division"] == "closed"]
     kinds = [(r["split"], r.get("data", ""), r["device"]) for r in rows]
     for row, kind in zip(rows, kinds):
         if kind != kinds[0]:
             print(f"{row['name']} is left out: its row is of another data set, split or device", file=sys.stderr)
-    return [row for row, kind in zip(rows, kinds) if kind == kinds[0]]
+    rows = [row for row, kind in zip(rows, kinds) if kind == kinds[0]]
+    for name in CLASSES:
+        most = max((len(r["classes"][name]["workloads"]) for r in rows if name in r["classes"]), default=0)
+        for row in rows:
+            if name in row["classes"] and len(row["classes"][name]["workloads"]) < most:
+                print(f"{row['name']} is left out of {name}: its row has only some of the workloads", file=sys.stderr)
+                del row["classes"][name]
+    return rows
 
 
 def page(args):
