@@ -19,7 +19,7 @@ skyrl-1768-sleep 6.42GiB 8.805 GiB +37.1
 vllm-15248 1.36GiB 1.256 GiB -7.7
 vllm-32714 6GiB 6.846 GiB +14.1
 vllm-45178 245840 790768 +221.7
-vllm-47654 1503657984 388.0 MiB -72.9
+vllm-47654 1503657984 556.0 MiB -61.2
 vllm-47654 6962MiB 5.170 GiB -24.0
 END
 for file in "$folder"/*.ini; do

@@ -533,14 +533,14 @@ enum ar_status engine_capture(struct engine *self, struct ar_error *error)
         return AR_OK;
     }
     first_product(self);
-    uint64_t before = twin_pool_state(&self->base).reserved_bytes, common = 0;
+    uint64_t free_before, free_after, total_bytes;
     bool open = false;
+    twin_card(&self->base, &free_before, &total_bytes);
     self->graph_pool = twin_pool(&self->base, 0);
     uint32_t owner = twin_owner(&self->base, "graphs");
     for (size_t i = self->sizes.count; i-- > 0 && !twin_over(&self->base);) {
         uint64_t tokens = self->sizes.at[i];
         engine_forward(self, &(struct engine_pass){.tokens = tokens}); /* warms up */
-        common = i + 1 == self->sizes.count ? twin_pool_state(&self->base).reserved_bytes : common;
         if (engine_values(self)->graphs_sleep && i + 1 == self->sizes.count) {
             enum ar_status status = begin(self, "cuda_graph", &open, error);
             if (status)
@@ -561,17 +561,21 @@ enum ar_status engine_capture(struct engine *self, struct ar_error *error)
     bool v1 = engine_is_vllm(self) && self->vllm.v1;
     uint64_t outside = driver_bytes(self, v1 ? self->sizes.count : 0, whole_sizes(self));
     twin_outside(&self->base, twin_owner(&self->base, "graphs (driver)"), outside);
-    uint64_t pool =
-        twin_pool_state(&self->base).reserved_bytes - (common > before ? common : before);
+    uint64_t streams = first_streams(self);
+    /* What vLLM and SGLang print: free memory before and after, warm-ups included
+     * (gpu_model_runner.py, capture_model; cuda_graph_runner.py, model_runner.py). */
+    twin_card(&self->base, &free_after, &total_bytes);
+    double took = (double)free_before - (double)free_after;
     warm_sampler(self, true);
     self->captured = true;
-    uint64_t streams = first_streams(self);
-    twin_figure(&self->base, "graphs", (double)(pool + outside + streams));
-    twin_say(&self->base, "graphs of %zu sizes take %.2f GiB in their pool and %.2f GiB outside",
-             self->sizes.count, GIB(pool), GIB(outside + streams));
+    twin_figure(&self->base, "graphs", took);
+    twin_say(&self->base,
+             "graphs of %zu sizes and their warm-ups take %.2f GiB in pools and %.2f "
+             "GiB outside",
+             self->sizes.count, GIB(took) - GIB(outside + streams), GIB(outside + streams));
     if (engine_is_vllm(self) && vllm_suggests(self->vllm) && self->profiled &&
         !engine_values(self)->kv_cache_memory) {
-        double suggested = vllm_suggested(self->available, (double)(pool + outside + streams));
+        double suggested = vllm_suggested(self->available, took);
         twin_figure(&self->base, "suggested cache", suggested);
         twin_say(&self->base, "vLLM would suggest kv_cache_memory=%.0f", suggested);
     }
