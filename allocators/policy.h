@@ -150,7 +150,8 @@ enum ar_policy_capability {
 struct ar_policy_context {
     struct ar_backing *backing;
     struct ar_host *host;
-    uint64_t seed; /* for policies that use random numbers */
+    uint64_t seed;  /* for policies that use random numbers */
+    bool unguarded; /* the caller measures times: no checks around a policy of a shared object */
 };
 
 /* Every policy has these options. Its struct of values starts with this struct. */

@@ -1,7 +1,7 @@
 /* The steps of registry_create:
  * 1. look up every link, read its options and check them;
  * 2. from the outermost decorator inwards, open the memory of those that have one;
- * 3. make the policy with the innermost memory;
+ * 3. make the policy with the innermost memory; if it is from a shared object, with a guard;
  * 4. from the innermost decorator outwards, wrap each around the result.
  * A step that fails undoes the steps before it. */
 #include <dlfcn.h>
@@ -17,6 +17,9 @@
 #define DECORATOR(name) extern const struct decorator_ops name;
 #include "allocators/decorators.def"
 #undef DECORATOR
+
+/* Around a policy of a shared object; no spec names it. */
+extern const struct decorator_ops guard_decorator;
 
 static const struct ar_policy_ops *const policies[] = {
 #define POLICY(name) &name,
@@ -38,6 +41,7 @@ struct part {
     const struct ar_policy_ops *policy;
     const struct decorator_ops *decorator;
     void *values;
+    bool loaded; /* from a shared object */
 };
 
 const struct ar_policy_ops *registry_policy(size_t index)
@@ -70,6 +74,11 @@ static bool names_object(const char *name)
 {
     size_t length = strlen(name);
     return strchr(name, '/') || (length > 3 && strcmp(name + length - 3, ".so") == 0);
+}
+
+bool registry_names_object(const struct ar_spec *spec)
+{
+    return spec->link_count && names_object(spec->links[spec->link_count - 1].name);
 }
 
 static enum ar_status unknown_policy(const char *name, struct ar_error *error)
@@ -162,15 +171,16 @@ static const struct ar_policy_ops *find_registered(const struct ar_spec *spec, c
     return at ? *at : NULL;
 }
 
-static enum ar_status find_policy(const struct ar_spec *spec, const char *name,
-                                  const struct ar_policy_ops **out, struct ar_error *error)
+static enum ar_status find_policy(const struct ar_spec *spec, const char *name, struct part *part,
+                                  struct ar_error *error)
 {
-    *out = registry_find(name);
-    if (!*out)
-        *out = find_registered(spec, name);
-    if (*out)
-        return ar_policy_check(*out, error);
-    return names_object(name) ? load_object(name, out, error) : unknown_policy(name, error);
+    part->policy = registry_find(name);
+    if (!part->policy)
+        part->policy = find_registered(spec, name);
+    if (part->policy)
+        return ar_policy_check(part->policy, error);
+    part->loaded = names_object(name);
+    return part->loaded ? load_object(name, &part->policy, error) : unknown_policy(name, error);
 }
 
 static enum ar_status part_read(struct part *part, const struct ar_spec_link *link,
@@ -211,7 +221,7 @@ static enum ar_status parts_open(const struct ar_spec *spec, struct part **out,
                                      ops->name, error)
                          : unknown_decorator(link->name, error);
         } else {
-            status = find_policy(spec, link->name, &parts[i].policy, error);
+            status = find_policy(spec, link->name, &parts[i], error);
             if (!status)
                 status = part_read(&parts[i], link, parts[i].policy->options,
                                    parts[i].policy->values_bytes, "policy", parts[i].policy->name,
@@ -237,13 +247,42 @@ enum ar_status registry_lookup(const struct ar_spec *spec, const struct ar_polic
     return AR_OK;
 }
 
+/* Step 3. */
+static enum ar_status make(const struct part *part, const struct ar_policy_context *context,
+                           struct ar_policy **out, struct ar_error *error)
+{
+    const char *name = part->policy->name;
+    *out = NULL;
+    enum ar_status status = part->policy->create(context, part->values, out, error);
+    if ((unsigned)status > AR_NEGATIVE)
+        return ar_error_set(error, AR_CORRUPT,
+                            "policy %s: create returned the status %u, which is none", name,
+                            (unsigned)status);
+    if (!part->loaded || status)
+        return status;
+    if (!*out || !(*out)->ops)
+        return ar_error_set(error, AR_CORRUPT, "policy %s: create returned OK and no instance",
+                            name);
+    struct ar_error why = {{0}};
+    if (ar_policy_check((*out)->ops, &why))
+        return ar_error_set(error, AR_CORRUPT, "policy %s: the ops of its instance: %s", name,
+                            why.text);
+    if (context->unguarded)
+        return AR_OK;
+    struct ar_policy *inner = *out;
+    status = guard_decorator.wrap(context, NULL, inner, out, error);
+    if (status)
+        ar_policy_destroy(inner);
+    return status;
+}
+
 /* Steps 2 to 4 from link `i` inwards. */
 static enum ar_status build(struct part *parts, size_t i, const struct ar_policy_context *context,
                             struct ar_policy **out, struct ar_error *error)
 {
     const struct decorator_ops *ops = parts[i].decorator;
     if (!ops)
-        return parts[i].policy->create(context, parts[i].values, out, error);
+        return make(&parts[i], context, out, error);
     const struct ar_policy_context *inner_context = context;
     if (ops->open) {
         enum ar_status status = ops->open(context, parts[i].values, &inner_context, error);
@@ -272,4 +311,10 @@ enum ar_status registry_create(const struct ar_spec *spec, const struct ar_polic
     status = build(parts, 0, context, out, error);
     parts_close(parts, spec->link_count);
     return status;
+}
+
+enum ar_status registry_verdict(const struct ar_policy *policy, struct ar_error *error)
+{
+    const char *fault = guard_decorator.fault(policy);
+    return fault ? ar_error_set(error, AR_CORRUPT, "policy %s", fault) : AR_OK;
 }

@@ -9,7 +9,8 @@
  * between the policy and its memory has open and close. open is called before the policy is made
  * and returns the context that the policy gets in place of `outer`. wrap gets this context too, and
  * the decorator closes it when it is destroyed. If the policy cannot be made or wrapped, the
- * registry calls close. */
+ * registry calls close. `fault` returns what the decorator found wrong and no call has returned;
+ * NULL: nothing, or the policy is none of its own. */
 struct decorator_ops {
     const char *name;
     const char *summary;
@@ -20,6 +21,7 @@ struct decorator_ops {
     enum ar_status (*open)(const struct ar_policy_context *outer, const void *values,
                            const struct ar_policy_context **inner, struct ar_error *error);
     void (*close)(const struct ar_policy_context *inner);
+    const char *(*fault)(const struct ar_policy *policy);
 };
 
 /* In the order of policies.def. NULL: the index is past the end. */
@@ -35,8 +37,18 @@ enum ar_status registry_lookup(const struct ar_spec *spec, const struct ar_polic
                                struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Makes the policy of `spec` with its decorators. The caller destroys it with ar_policy_destroy.
- * The context and what it points to must outlive it. */
+ * The context and what it points to must outlive it. A policy of a shared object is guarded: a call
+ * whose result breaks the contract returns CORRUPT, and ar_policy_problem names the policy. */
 enum ar_status registry_create(const struct ar_spec *spec, const struct ar_policy_context *context,
                                struct ar_policy **out, struct ar_error *error) AR_STATUS_CHECKED;
+
+/* Whether the policy of a spec is a shared object: code that did not pass the tests of this
+ * program. */
+bool registry_names_object(const struct ar_spec *spec);
+
+/* For the end of a run: CORRUPT if the guard of a policy has found a fault that no call has
+ * returned. */
+enum ar_status registry_verdict(const struct ar_policy *policy,
+                                struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

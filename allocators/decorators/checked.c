@@ -6,7 +6,9 @@
  *    foreign or freed twice, and the policy is not called.
  * 3. A request that fails changes neither live nor granted bytes nor the number of blocks, and the
  *    totals are always those of the record.
- * 4. Every `every` calls, and after each call while at most `small` blocks are live: the walk is in
+ * 4. Statuses are those of the contract, and a walk and `servable` are possible: otherwise the next
+ *    call returns the fault, because these hooks cannot.
+ * 5. Every `every` calls, and after each call while at most `small` blocks are live: the walk is in
  *    the order of addresses, adds up to the totals and has each live block as a used range; and
  *    validate succeeds.
  * A fault is returned as CORRUPT, with a sentence in ar_policy_problem. Overlaps are found by
@@ -17,6 +19,8 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <stdlib.h>
 
 #include "allocators/base/array.h"
 #include "allocators/decorators/forward.h"
@@ -83,7 +87,15 @@ static bool between(uint64_t value, uint64_t most, uint64_t retired)
     return value <= most && value >= most - retired;
 }
 
-/* Rule 4: the walk compared with the record. */
+/* Rule 4. */
+static enum ar_status known_status(struct checked *self, enum ar_status status, const char *hook)
+{
+    if ((unsigned)status <= AR_NEGATIVE)
+        return status;
+    return corrupt(self, "%s returned the status %u, which is none", hook, (unsigned)status);
+}
+
+/* Rule 5: the walk compared with the record. */
 struct compare {
     const struct checked *self;
     uint64_t used_bytes, free_bytes, pending_bytes, overhead_bytes;
@@ -97,9 +109,11 @@ static bool compare_range(void *argument, const struct ar_policy_range *range)
 {
     struct compare *compare = argument;
     const struct checked *self = compare->self;
-    if (range->bytes == 0 || range->address < compare->end) {
+    if (range->bytes == 0 || range->address < compare->end ||
+        range->bytes > UINT64_MAX - range->address) {
         snprintf(compare->problem, sizeof compare->problem,
-                 "the walk shows a range at %" PRIu64 " that is empty or starts before %" PRIu64,
+                 "the walk shows a range at %" PRIu64
+                 " that is empty, wraps or starts before %" PRIu64,
                  range->address, compare->end);
         return false;
     }
@@ -156,10 +170,14 @@ static enum ar_status check_walk(struct checked *self)
     }
     struct ar_error error = {""};
     enum ar_status status = ar_policy_validate(inner, &error);
-    return status ? corrupt(self, "validate: %.300s", error.text) : AR_OK;
+    status = known_status(self, status, "validate");
+    if (status && !self->broken)
+        (void)corrupt(self, "validate: %.300s",
+                      error.text[0] ? error.text : ar_status_meaning(status));
+    return status ? AR_CORRUPT : AR_OK;
 }
 
-/* Rule 3 and, when due, rule 4. */
+/* Rule 3 and, when due, rule 5. */
 static enum ar_status check_totals(struct checked *self)
 {
     const struct ar_policy_totals *totals = &self->forward.inner->totals;
@@ -172,8 +190,9 @@ static enum ar_status check_totals(struct checked *self)
     if (!between(totals->live_blocks, self->count, self->retired_count))
         return corrupt(self, "%" PRIu64 " blocks are counted, %zu are live", totals->live_blocks,
                        self->count);
-    if (totals->granted_bytes + totals->pending_bytes + totals->overhead_bytes >
-        totals->reserved_bytes)
+    uint64_t rest = totals->reserved_bytes - totals->granted_bytes;
+    if (totals->granted_bytes > totals->reserved_bytes || totals->pending_bytes > rest ||
+        totals->overhead_bytes > rest - totals->pending_bytes)
         return corrupt(self,
                        "more bytes are granted, pending and headers than the %" PRIu64 " reserved",
                        totals->reserved_bytes);
@@ -192,6 +211,9 @@ static enum ar_status check_new(struct checked *self, const struct ar_policy_req
         (self->forward.ops.capabilities & AR_POLICY_HONOURS_ALIGNMENT))
         return corrupt(self, "the block at %" PRIu64 " is not aligned to %" PRIu64, address,
                        request->alignment);
+    if (block->granted_bytes > UINT64_MAX - address)
+        return corrupt(self, "the block of %" PRIu64 " bytes at %" PRIu64 " passes 2^64",
+                       block->granted_bytes, address);
     const struct ar_policy_block *low = at > 0 ? &self->shadows[at - 1].block : NULL;
     const struct ar_policy_block *high = at < self->count ? &self->shadows[at].block : NULL;
     if (low && low->address + low->granted_bytes <= address)
@@ -247,7 +269,7 @@ static enum ar_status checked_alloc(struct ar_policy *base, const struct ar_poli
     self->calls++;
     if (!make_room(self, 1))
         return AR_HOST_MEMORY;
-    enum ar_status status = forward_alloc(base, request, out);
+    enum ar_status status = known_status(self, forward_alloc(base, request, out), "alloc");
     if (status != AR_OK && status != AR_NO_MEMORY)
         return status;
     enum ar_status checks = status ? AR_OK : record(self, request, out);
@@ -264,7 +286,7 @@ static enum ar_status checked_adopt(struct ar_policy *base, const struct ar_poli
         return AR_CORRUPT;
     if (!make_room(self, count))
         return AR_HOST_MEMORY;
-    enum ar_status status = forward_adopt(base, ranges, count, blocks);
+    enum ar_status status = known_status(self, forward_adopt(base, ranges, count, blocks), "adopt");
     for (size_t i = 0; i < count && !status; i++) {
         if (ranges[i].state != AR_POLICY_RANGE_USED)
             continue;
@@ -317,7 +339,7 @@ static enum ar_status checked_free(struct ar_policy *base, const struct ar_polic
     self->granted_bytes -= block->granted_bytes;
     self->count--;
     memmove(shadow, shadow + 1, (size_t)(self->shadows + self->count - shadow) * sizeof *shadow);
-    enum ar_status status = forward_free(base, block, stream);
+    enum ar_status status = known_status(self, forward_free(base, block, stream), "free");
     return status ? status : check_totals(self);
 }
 
@@ -327,7 +349,7 @@ static enum ar_status checked_use(struct ar_policy *base, const struct ar_policy
     struct checked *self = checked(base);
     if (self->broken || !known(self, block, "use"))
         return AR_CORRUPT;
-    enum ar_status status = forward_use(base, block, stream);
+    enum ar_status status = known_status(self, forward_use(base, block, stream), "use");
     return status ? status : check_totals(self);
 }
 
@@ -364,8 +386,62 @@ static enum ar_status checked_trim(struct ar_policy *base, uint64_t keep_bytes)
     struct checked *self = checked(base);
     if (self->broken)
         return AR_CORRUPT;
-    enum ar_status status = forward_trim(base, keep_bytes);
+    enum ar_status status = known_status(self, forward_trim(base, keep_bytes), "trim");
     return status ? status : check_totals(self);
+}
+
+/* The instance of a hook that gets a const one: a fault is all that is changed. */
+static struct checked *faulty(const struct ar_policy *base)
+{
+    return (struct checked *)(uintptr_t)base;
+}
+
+/* Rule 4: a walk of the caller, which ends at a range that cannot be. */
+struct passed_on {
+    struct checked *self;
+    ar_policy_visit *visit;
+    void *argument;
+    uint64_t end;
+};
+
+static bool pass_on(void *argument, const struct ar_policy_range *range)
+{
+    struct passed_on *on = argument;
+    if (range->bytes == 0 || range->address < on->end ||
+        range->bytes > UINT64_MAX - range->address) {
+        if (!on->self->broken)
+            (void)corrupt(on->self,
+                          "the walk shows a range at %" PRIu64 " that is empty, wraps or starts "
+                          "before %" PRIu64,
+                          range->address, on->end);
+        return false;
+    }
+    on->end = range->address + range->bytes;
+    return on->visit(on->argument, range);
+}
+
+static void checked_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
+{
+    const struct ar_policy *inner = ((const struct forward *)base)->inner;
+    struct passed_on on = {faulty(base), visit, argument, 0};
+    if (inner->ops->capabilities & AR_POLICY_OVERLAPS)
+        ar_policy_walk(inner, visit, argument);
+    else
+        ar_policy_walk(inner, pass_on, &on);
+}
+
+static uint64_t checked_servable(const struct ar_policy *base, enum ar_policy_effort effort)
+{
+    const struct ar_policy *inner = ((const struct forward *)base)->inner;
+    struct checked *self = faulty(base);
+    uint64_t bytes = inner->ops->servable(inner, effort);
+    uint64_t free_bytes = ar_policy_free_bytes(&inner->totals);
+    if (effort == AR_POLICY_EFFORT_NONE && bytes > free_bytes && !self->broken &&
+        !(inner->ops->capabilities & AR_POLICY_OVERLAPS))
+        (void)corrupt(
+            self, "%" PRIu64 " bytes can be served without driver work, and %" PRIu64 " are free",
+            bytes, free_bytes);
+    return bytes;
 }
 
 static enum ar_status checked_validate(const struct ar_policy *base, struct ar_error *error)
@@ -389,30 +465,85 @@ static void checked_destroy(struct ar_policy *base)
     forward_destroy(base);
 }
 
-static enum ar_status checked_wrap(const struct ar_policy_context *context, const void *values,
-                                   struct ar_policy *inner, struct ar_policy **out,
-                                   struct ar_error *error)
+static struct checked *make(struct ar_host *host, const struct checked_values *values,
+                            struct ar_policy *inner, struct ar_error *error)
 {
-    const struct checked_values *given = values;
-    struct checked *self = forward_create(context->host, sizeof *self, "checked", inner, error);
+    struct checked *self = forward_create(host, sizeof *self, "checked", inner, error);
     if (!self)
-        return AR_HOST_MEMORY;
+        return NULL;
     struct ar_policy_ops *ops = &self->forward.ops;
-    self->every = given->every;
-    self->small = given->small;
+    self->every = values->every;
+    self->small = values->small;
     ops->destroy = checked_destroy;
     ops->alloc = checked_alloc;
     ops->free = checked_free;
     ops->validate = checked_validate;
+    ops->walk = checked_walk;
+    ops->servable = ops->servable ? checked_servable : NULL;
     ops->problem = checked_problem;
     ops->use = ops->use ? checked_use : NULL;
     ops->adopt = ops->adopt ? checked_adopt : NULL;
     ops->retire = ops->retire ? checked_retire : NULL;
     ops->progress = ops->progress ? checked_progress : NULL;
     ops->trim = ops->trim ? checked_trim : NULL;
+    return self;
+}
+
+static enum ar_status checked_wrap(const struct ar_policy_context *context, const void *values,
+                                   struct ar_policy *inner, struct ar_policy **out,
+                                   struct ar_error *error)
+{
+    struct checked *self = make(context->host, values, inner, error);
+    if (!self)
+        return AR_HOST_MEMORY;
     *out = &self->forward.base;
     return AR_OK;
 }
+
+/* ---- the guard ------------------------------------------------------------------------------- */
+
+/* The oracle around a policy of a shared object, under the policy's own name, with metadata that is
+ * not counted as the policy's. */
+extern const struct decorator_ops guard_decorator;
+
+static void guard_destroy(struct ar_policy *base)
+{
+    struct ar_host *host = checked(base)->forward.host;
+    checked_destroy(base);
+    free(host);
+}
+
+static enum ar_status guard_wrap(const struct ar_policy_context *context, const void *none,
+                                 struct ar_policy *inner, struct ar_policy **out,
+                                 struct ar_error *error)
+{
+    (void)context, (void)none;
+    static const struct checked_values values = {.every = 256, .small = 16};
+    struct ar_host *host = calloc(1, sizeof *host);
+    struct checked *self = host ? make(host, &values, inner, error) : NULL;
+    if (!self) {
+        free(host);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for policy %s",
+                            inner->ops->name);
+    }
+    snprintf(self->forward.name, sizeof self->forward.name, "%s", inner->ops->name);
+    self->forward.ops.destroy = guard_destroy;
+    *out = &self->forward.base;
+    return AR_OK;
+}
+
+static const char *guard_fault(const struct ar_policy *base)
+{
+    const struct checked *self = (const struct checked *)base;
+    return base->ops->destroy == guard_destroy && self->broken ? self->error.text : NULL;
+}
+
+const struct decorator_ops guard_decorator = {
+    .name = "guard",
+    .summary = "checked, around a policy of a shared object",
+    .wrap = guard_wrap,
+    .fault = guard_fault,
+};
 
 const struct decorator_ops checked_decorator = {
     .name = "checked",

@@ -1,5 +1,6 @@
 /* allocrig: finds the command, runs it, prints its error as one sentence, and returns its status as
  * the exit status. No other code ends the program. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "bench/cli/cli.h"
 #include "bench/report/sentence.h"
 #include "bench/machine/build_info.h"
+#include "bench/machine/crash.h"
 
 const struct cli_command cli_commands[] = {
     {"run", "replay workloads under policies: tables and result files", cmd_run},
@@ -90,11 +92,22 @@ static enum ar_status run_command(int argc, char **argv, struct ar_error *error)
     return command ? command->run(argc, argv, error) : unknown_command(argv[0], error);
 }
 
+/* A standard stream that is closed gets a descriptor that can be neither read nor written: the next
+ * file to be opened would take its number, and be filled with what is printed. */
+static void hold_standard_streams(void)
+{
+    for (int file = 0; file <= 2; file++)
+        if (fcntl(file, F_GETFD) < 0)
+            (void)open("/dev/null", (file ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
+}
+
 int main(int argc, char **argv)
 {
     struct ar_error error = {{0}};
+    hold_standard_streams();
     /* A file over the size limit is then a failed write with an error message. */
     signal(SIGXFSZ, SIG_IGN);
+    crash_reports_begin();
     enum ar_status status =
         argc > 1 ? run_command(argc - 1, argv + 1, &error)
                  : ar_error_set(&error, AR_INVALID, "no command given; `allocrig help` lists them");

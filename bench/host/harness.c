@@ -63,7 +63,8 @@ static enum ar_status run_engine(struct bout *bout)
 {
     const struct harness_config *config = bout->config;
     struct ar_host host = {0};
-    struct ar_policy_context context = {.backing = config->device->backing, .host = &host};
+    struct ar_policy_context context = {
+        .backing = config->device->backing, .host = &host, .unguarded = true};
     struct ar_policy *policy = NULL;
     replay_result_close(&bout->last);
     enum ar_status status = trace_rewind(bout->source, bout->error);

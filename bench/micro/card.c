@@ -441,7 +441,8 @@ static void run(struct micro_state *state, void *argument)
     const struct policy_cell *cell = argument;
     while (micro_next(state)) {
         struct ar_host host = {0};
-        struct ar_policy_context context = {.backing = cell->device->backing, .host = &host};
+        struct ar_policy_context context = {
+            .backing = cell->device->backing, .host = &host, .unguarded = true};
         struct ar_policy *policy = NULL;
         struct ar_error error = {{0}};
         struct ar_spec spec;

@@ -20,7 +20,8 @@ static enum ar_status make_on(struct rig *rig, const char *device, struct ar_err
     enum ar_status status = ar_device_open_text(device, &rig->device, error);
     if (status != AR_OK)
         return status;
-    struct ar_policy_context context = {.backing = rig->device->backing, .host = &rig->host};
+    struct ar_policy_context context = {
+        .backing = rig->device->backing, .host = &rig->host, .unguarded = true};
     return registry_create(&rig->spec, &context, &rig->policy, error);
 }
 
@@ -51,7 +52,7 @@ enum ar_status rig_open_on(struct rig *rig, const char *spec, struct ar_backing 
                            struct ar_error *error)
 {
     *rig = (struct rig){0};
-    struct ar_policy_context context = {.backing = backing, .host = &rig->host};
+    struct ar_policy_context context = {.backing = backing, .host = &rig->host, .unguarded = true};
     enum ar_status status = ar_spec_parse(spec, &rig->spec, error);
     if (status == AR_OK)
         status = registry_create(&rig->spec, &context, &rig->policy, error);

@@ -658,8 +658,8 @@ static enum ar_status policy_open(struct card *card, const struct ar_spec *spec,
             ar_error_set(error, AR_MISSING,
                          "policy %s needs virtual memory, which GPU %u or its driver does not have",
                          ops->name, card->ordinal);
-    card->context =
-        (struct ar_policy_context){.backing = &card->memory.relay.base, .host = &card->host};
+    card->context = (struct ar_policy_context){
+        .backing = &card->memory.relay.base, .host = &card->host, .unguarded = true};
     if (status == AR_OK)
         status = registry_create(spec, &card->context, &card->policy, error);
     if (status != AR_OK)

@@ -56,6 +56,10 @@ struct run_record {
     struct metric_values metrics;
 };
 
+/* The beginning of `detail` if a policy of a shared object broke the contract; its end is
+ * CRASHED. */
+#define RUN_BROKEN "broke the contract: "
+
 /* Why a run did not finish: the cause of its first failure, or how it ended. NULL if it passed. */
 const char *run_record_cause(const struct run_record *record);
 

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/machine/crash.h"
 #include "sim/replay/latency.h"
 
 #define MESSAGE_MAGIC UINT64_C(0x31676972636f6c6c) /* "llocrig1" as it lies in memory */
@@ -59,6 +60,7 @@ static _Noreturn void live(int pipe, child_work *work, void *argument)
     struct ar_error error = {{0}};
     void *payload = NULL;
     size_t bytes = 0;
+    crash_reports_end();
     enum ar_status status = work(argument, &payload, &bytes, &error);
     if (fflush(NULL) != 0 && !status)
         status = ar_error_set(&error, AR_IO, "a file of this run cannot be written: %s",

@@ -446,6 +446,12 @@ uint64_t plan_reps(const struct plan *self, size_t device)
                : 1;
 }
 
+bool plan_is_alone(const struct plan *self, size_t policy, size_t device)
+{
+    return self->alone[device] ||
+           (!self->suite->in_process && registry_names_object(&self->policies[policy].spec));
+}
+
 /* The runs of one group: all policies, each with all its replicates and repetitions. */
 static void add_group(struct plan *self, size_t workload, size_t device, enum replay_frees frees)
 {
@@ -459,7 +465,7 @@ static void add_group(struct plan *self, size_t workload, size_t device, enum re
                     .policy = policy,
                     .workload = workload,
                     .device = device,
-                    .alone = self->alone[device],
+                    .alone = plan_is_alone(self, policy, device),
                     .device_text = self->device_texts.items[device * suite->replicates + replicate],
                     .workload_text =
                         texts->count ? texts->items[replicate] : self->workloads[workload].text,

@@ -67,6 +67,10 @@ unsigned plan_jobs(const struct plan *self);
  * card is among the devices, because runs that share a card disturb each other. */
 unsigned plan_jobs_alone(const struct plan *self);
 
+/* Whether a run has a process of its own: on a card, with `isolate`, and if its policy is a shared
+ * object, which may crash, hang or break the contract. */
+bool plan_is_alone(const struct plan *self, size_t policy, size_t device);
+
 /* Repetitions on the device of that index: the suite's, else one, or on a real card six: the fewest
  * that give an interval of the median at 95 %. */
 #define PLAN_REPS_ON_A_CARD 6

@@ -263,6 +263,16 @@ static void take_result(const struct run_message *result, struct run_record *rec
     record->metrics = result->metrics;
 }
 
+#define BROKEN_MOST 230
+
+/* The sentence of run_execute without the workload and the policy, which stand beside it. */
+static const char *without_run(const char *text, const struct run_record *record)
+{
+    char with[600];
+    snprintf(with, sizeof with, "%s with policy %s: ", record->workload.name, record->policy_spec);
+    return strncmp(text, with, strlen(with)) == 0 ? text + strlen(with) : text;
+}
+
 enum ar_status run_receive(const struct run_job *job, const struct child_answer *answer,
                            struct run_record *record, struct ar_error *error)
 {
@@ -275,6 +285,13 @@ enum ar_status run_receive(const struct run_job *job, const struct child_answer 
                      (unsigned long long)job->plan->suite->timeout_s);
         else
             snprintf(record->detail, sizeof record->detail, "%s", answer->how);
+        return AR_OK;
+    }
+    if (answer->status == AR_CORRUPT &&
+        registry_names_object(&job->plan->policies[job->run->policy].spec)) {
+        record->end = RUN_CRASHED;
+        snprintf(record->detail, sizeof record->detail, RUN_BROKEN "%.*s", BROKEN_MOST,
+                 without_run(error->text, record));
         return AR_OK;
     }
     if (answer->status)

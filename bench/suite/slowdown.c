@@ -61,7 +61,7 @@ static void add_point(struct work *work, size_t workload, size_t policy, size_t 
             .workload = workload,
             .device_text = work->devices.items[devices + replicate * suite->ratio_count + ratio],
             .workload_text = info->texts.count ? info->texts.items[replicate] : info->text,
-            .alone = work->plan->alone[0],
+            .alone = plan_is_alone(work->plan, policy, 0),
             .frees = info->frees[0],
             .measure = REPLAY_METRICS_NONE,
             .seed = suite->seed + replicate,

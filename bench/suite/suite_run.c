@@ -424,6 +424,13 @@ static enum ar_status judge(const struct suite_work *self, struct ar_error *erro
     size_t failed = 0;
     const struct run_record *first = NULL;
     for (size_t i = 0; i < self->plan.run_count; i++) {
+        const struct run_record *record = &self->records[i];
+        if (record->end == RUN_CRASHED &&
+            strncmp(record->detail, RUN_BROKEN, strlen(RUN_BROKEN)) == 0)
+            return ar_error_set(error, AR_CORRUPT, "policy %s %s", record->policy_spec,
+                                record->detail);
+    }
+    for (size_t i = 0; i < self->plan.run_count; i++) {
         if (self->records[i].passed)
             continue;
         first = first ? first : &self->records[i];
@@ -455,6 +462,15 @@ static void close_work(struct suite_work *self)
     result_folder_close(&self->folder);
     run_files_close(&self->run_files);
     plan_close(&self->plan);
+}
+
+/* The events of several runs in one file are written by this process. */
+static void share_process(struct suite_work *self)
+{
+    const struct plan *plan = &self->plan;
+    if (self->files->path[SUITE_FILE_chrome] && plan->run_count > 1)
+        for (size_t i = 0; i < plan->run_count; i++)
+            plan->runs[i].alone = plan->alone[plan->runs[i].device];
 }
 
 /* Standard output takes one format: with results on it no table is printed. */
@@ -491,6 +507,7 @@ enum ar_status suite_run(const struct suite *suite, const struct suite_files *fi
         status = plan_make(&self.plan, suite, error);
     if (status)
         return status;
+    share_process(&self);
     status = want_one_run(&self, error);
     if (!status)
         status = open_files(&self, error);

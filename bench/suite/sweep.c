@@ -85,11 +85,14 @@ static enum ar_status run_all(struct sweep *self, const struct sweep_files *file
                               struct ar_error *error)
 {
     const size_t count = self->plan.run_count;
-    for (size_t i = 0; i < count; i++)
-        if (self->plan.runs[i].alone)
+    for (size_t i = 0; i < count; i++) {
+        struct plan_run *run = &self->plan.runs[i];
+        run->alone = self->plan.alone[run->device]; /* policies of shared objects run here too */
+        if (run->alone)
             return ar_error_set(
                 error, AR_INVALID,
                 "sweep: cases share this process; a card and isolate are for `run`");
+    }
     self->records = calloc(count ? count : 1, sizeof *self->records);
     if (!self->records)
         return no_memory(error);

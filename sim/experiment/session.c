@@ -25,9 +25,9 @@ static const char *profile_of(const struct ar_spec *policy)
     return profile && *profile ? profile : NULL;
 }
 
-enum ar_status session_open(struct session *session, const struct ar_spec *policy,
-                            const struct ar_spec *device, uint64_t seed,
-                            const struct observer *observer, struct ar_error *error)
+static enum ar_status open_session(struct session *session, const struct ar_spec *policy,
+                                   const struct ar_spec *device, uint64_t seed, bool timed,
+                                   const struct observer *observer, struct ar_error *error)
 {
     memset(session, 0, sizeof *session);
     enum ar_status status = ar_device_open(device, &session->device, error);
@@ -40,7 +40,8 @@ enum ar_status session_open(struct session *session, const struct ar_spec *polic
     session->context = (struct ar_policy_context){
         .backing = session->tap ? tap_backing(session->tap) : session->device->backing,
         .host = &session->host,
-        .seed = seed};
+        .seed = seed,
+        .unguarded = timed};
     status = registry_create(policy, &session->context, &session->policy, error);
     if (status == AR_OK && session->tap)
         tap_set_policy(session->tap, session->policy);
@@ -52,6 +53,20 @@ enum ar_status session_open(struct session *session, const struct ar_spec *polic
     session->limit_bytes = limit_of(policy);
     session->profile = profile_of(policy);
     return status;
+}
+
+enum ar_status session_open(struct session *session, const struct ar_spec *policy,
+                            const struct ar_spec *device, uint64_t seed,
+                            const struct observer *observer, struct ar_error *error)
+{
+    return open_session(session, policy, device, seed, false, observer, error);
+}
+
+enum ar_status session_open_timed(struct session *session, const struct ar_spec *policy,
+                                  const struct ar_spec *device, uint64_t seed,
+                                  const struct observer *observer, struct ar_error *error)
+{
+    return open_session(session, policy, device, seed, true, observer, error);
 }
 
 enum ar_status session_open_pinned(struct session *session, const struct ar_spec *pinned,
@@ -77,8 +92,12 @@ static void destroy_policy(struct session *session)
 
 enum ar_status session_end(struct session *session, struct ar_error *error)
 {
-    const char *name = session->policy->ops->name;
+    char name[80];
     struct ar_device *device = session->device;
+    enum ar_status fault = registry_verdict(session->policy, error);
+    if (fault)
+        return fault;
+    snprintf(name, sizeof name, "%s", session->policy->ops->name);
     destroy_policy(session);
     enum ar_status status = device->ops->flush ? device->ops->flush(device, error) : AR_OK;
     uint64_t left = device->counters.physical_bytes + device->counters.pinned_bytes;

@@ -23,6 +23,11 @@ enum ar_status session_open(struct session *session, const struct ar_spec *polic
                             const struct ar_spec *device, uint64_t seed,
                             const struct observer *observer,
                             struct ar_error *error) AR_STATUS_CHECKED;
+/* The same for a replay whose host time is measured: a policy of a shared object has no guard. */
+enum ar_status session_open_timed(struct session *session, const struct ar_spec *policy,
+                                  const struct ar_spec *device, uint64_t seed,
+                                  const struct observer *observer,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 /* Adds a policy of pinned host memory, if the device has such memory. */
 enum ar_status session_open_pinned(struct session *session, const struct ar_spec *pinned,
                                    uint64_t seed, struct ar_error *error) AR_STATUS_CHECKED;
