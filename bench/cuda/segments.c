@@ -260,6 +260,10 @@ enum ar_status cuda_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint3
     struct cuda_stream *stream = status == AR_OK ? cuda_stream(self, ordinal) : NULL;
     if (!stream)
         return status == AR_OK ? cuda_ready(self) : status;
+    /* Inside a program no maximum is set when the pool is made: the limit may change later. */
+    uint64_t room = self->pool.reserved_bytes - self->pool.used_bytes;
+    if (self->streams.embedded && bytes > room + sim_ledger_free(&self->ledger))
+        return cuda_refuse(self, AR_DEVICE_CALL_pool_alloc);
     struct range *block = malloc(sizeof *block);
     if (!block)
         return AR_HOST_MEMORY;

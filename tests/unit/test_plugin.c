@@ -122,7 +122,7 @@ static void body_no_memory(const struct plugin_rig *rig)
 static void what_does_not_fit_is_said(void **state)
 {
     const char *errors = file_of("errors");
-    const char *const policies[] = {"torch", "vmm", NULL};
+    const char *const policies[] = {"torch", "vmm", "async", "direct", NULL};
     for (int i = 0; policies[i]; i++) {
         const char *settings[] = {setting("ALLOCRIG_POLICY", policies[i]),
                                   "STAND_IN_BYTES=2147483648", NULL};
