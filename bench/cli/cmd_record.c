@@ -136,6 +136,10 @@ static enum ar_status write_trace(const char *folder, const struct record_argume
     if (!status && !spools.file_count)
         status = spools.unrecorded
                      ? ar_error_set(error, AR_MISSING, "nothing was recorded: %s", spools.why)
+                 : spools.empty
+                     ? ar_error_set(error, AR_MISSING,
+                                    "nothing was recorded: there was no room for the records; is "
+                                    "the disk full, or the size of files limited (ulimit -f)?")
                      : ar_error_set(error, AR_MISSING,
                                     "nothing was recorded: the program made no CUDA driver call "
                                     "that is recorded");

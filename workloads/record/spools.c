@@ -58,8 +58,9 @@ static enum ar_status add_file(struct spools *spools, const char *path, struct a
     void *mapped =
         file.bytes ? mmap(NULL, file.bytes, PROT_READ, MAP_SHARED, descriptor, 0) : MAP_FAILED;
     close(descriptor);
+    spools->empty += file.bytes < SPOOL_HEAD_BYTES; /* or the thread was killed when it began */
     if (mapped == MAP_FAILED)
-        return AR_OK; /* a thread that was killed when it began */
+        return AR_OK;
     file.head = mapped;
     if (is_spool(&file))
         spools->files[spools->file_count++] = file;

@@ -39,6 +39,7 @@ struct spools {
     uint32_t process_count, thread_count;
     uint64_t lost;       /* records that found no room in the file system */
     uint32_t unrecorded; /* processes that were not recorded */
+    uint32_t empty;      /* files without a head, because there was no room for it */
     char why[1024];      /* the reason for one of them */
 };
 

@@ -366,6 +366,16 @@ static void scene_crash(const struct driver *driver)
     kill(getpid(), SIGKILL);
 }
 
+/* Long enough to be killed in the middle of it. */
+static void scene_long(const struct driver *driver)
+{
+    for (unsigned i = 0; i < 20000; i++) {
+        CUdeviceptr block = alloc(driver, 1000 + i);
+        if (i % 4)
+            driver->release(block);
+    }
+}
+
 static void scene_silent(const struct driver *driver)
 {
     (void)driver;
@@ -380,7 +390,7 @@ int main(int argc, char **argv)
         {"plain", scene_plain},     {"ordered", scene_ordered}, {"virtual", scene_virtual},
         {"failing", scene_failing}, {"runtime", scene_runtime}, {"kernels", scene_kernels},
         {"threads", scene_threads}, {"fork", scene_fork},       {"crash", scene_crash},
-        {"silent", scene_silent},
+        {"silent", scene_silent},   {"long", scene_long},
     };
     struct driver driver;
     need(argc == 2, "give the name of a scene");

@@ -6,8 +6,11 @@
  * 2. Space is allocated in the file system before it is mapped, so that a full disk loses and
  *    counts a record instead of raising a signal.
  * 3. A forked child finds the page of `known` cleared and begins files of its own. */
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,10 +32,27 @@ uint64_t recorder_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* Makes the file larger. A limit on the size of files must not end the recorded program: the signal
+ * is held back, and taken if it came. */
+static bool extend(int file, uint64_t from, uint64_t bytes)
+{
+    static const struct timespec now = {0};
+    sigset_t limit, old;
+    sigemptyset(&limit);
+    sigaddset(&limit, SIGXFSZ);
+    if (pthread_sigmask(SIG_BLOCK, &limit, &old) != 0)
+        return false;
+    int error = posix_fallocate(file, (off_t)from, (off_t)bytes);
+    if (error == EFBIG && !sigismember(&old, SIGXFSZ))
+        (void)sigtimedwait(&limit, NULL, &now);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return error == 0;
+}
+
 /* Maps the next `bytes` of the file; NULL: there is no room. */
 static void *map_more(struct spool_writer *writer, int file, uint64_t bytes)
 {
-    if (posix_fallocate(file, (off_t)writer->file_bytes, (off_t)bytes) != 0)
+    if (!extend(file, writer->file_bytes, bytes))
         return NULL;
     void *place =
         mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)writer->file_bytes);
