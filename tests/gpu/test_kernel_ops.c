@@ -335,7 +335,7 @@ int main(void)
 {
 #define CASE(name, needs_card)                                                                     \
     {                                                                                              \
-#name, name, needs_card                                                                    \
+#name, name, needs_card, false                                                             \
     }
     static const struct card_case cases[] = {
         CASE(elementwise_equals_the_host, false),  CASE(reduce_equals_the_host, false),
