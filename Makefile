@@ -8,6 +8,7 @@ PREFIX  ?= /usr/local
 SUITE   ?= $(if $(filter-out 0,$(QUICK)),workloads/suites/quick.ini)
 JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 FUZZ_SECONDS ?= 20
+PART    ?= suite operations fuzz kills faults policies memcheck
 Q       := $(if $(filter-out 0,$(V)),,@)
 
 # `CC ?= gcc` would keep make's built-in `cc`.
@@ -257,11 +258,16 @@ test:
 	@+$(SUB) VARIANT=release all tests
 	@+$(SUB) VARIANT=san program tests
 	@tests/run.sh lint release san
-## soak: the suite with all random operations and large inputs, plain and under ASan and UBSan (an hour; weekly in CI)
+## soak: what runs for long, in parts that go on after an interruption: results/soak.md. PART='suite operations fuzz kills
+##     faults policies memcheck' (all); OPERATIONS (10^8) of each policy, FUZZ_SECONDS (36000) of each reader, KILLS (1000);
+##     SECONDS: begin nothing new after so many. suite: all tests with all random operations, plain and under ASan and UBSan
 soak:
-	@+$(SUB) VARIANT=release all tests
-	@+$(SUB) VARIANT=san program tests
-	@TEST_SOAK=1 tests/run.sh release san
+	@+$(SUB) VARIANT=release all tests $(if $(filter memcheck,$(PART)),gpu-tests)
+	@+$(if $(filter suite,$(PART)),$(SUB) VARIANT=san program tests)
+	@$(if $(filter suite,$(PART)),TEST_SOAK=1 tests/run.sh release san)
+	@+$(if $(filter fuzz,$(PART)),$(SUB) VARIANT=fuzz fuzzers)
+	@OPERATIONS='$(OPERATIONS)' KILLS='$(KILLS)' FUZZ_SECONDS='$(if $(filter file,$(origin FUZZ_SECONDS)),,$(FUZZ_SECONDS))' \
+	    tests/soak/soak.py $(if $(SECONDS),--seconds $(SECONDS)) --jobs $(JOBS) $(or $(filter-out suite,$(PART)),page)
 ## check: the quick part, under a minute: lints and the tests of one build without those that take long; nothing installed
 check:
 	@+$(SUB) all tests

@@ -3,7 +3,8 @@
  * else after every thousandth. Then a part of the same script twice: the same seed gives the same
  * placements, byte for byte.
  *
- * OPS sets the number of operations, SEED the seed, POLICY one spec instead of all policies. */
+ * OPS sets the number of operations, SEED the seed, SMALL the number of live blocks up to which
+ * there is a walk after each call, POLICY one spec instead of all policies. */
 #include <time.h>
 
 #include "allocators/base/size.h"
@@ -59,7 +60,9 @@ static bool run(const struct op_script *script, const char *name, int kind, cons
 static void one_policy(void **state)
 {
     const char *name = *state;
-    const char *checked = "checked(every=1000,small=256)+";
+    char checked[60];
+    snprintf(checked, sizeof checked, "checked(every=1000,small=%" PRIu64 ")+",
+             number("SMALL", 256));
     struct op_result result[3] = {{0}};
     struct op_script script;
     bool offline = policy_rig_is_offline(name); /* plans take longer */
