@@ -327,6 +327,9 @@ dataset: all
 ## leaderboard: check the submissions, make their rows on the test split, and the page: results/leaderboard
 leaderboard: all
 	@bench/leaderboard/make.sh
+## rematch: published comparisons of allocators (STAlloc, GMLake, Mooncake's store) beside ours: results/rematch
+rematch: all library
+	@bench/rematch/rematch.py $(or $(OUT),results/rematch)
 ## claims: what people say about GPU memory, a row and a figure each, in results/latest/claims; fails if one does not come
 ##     out as expected (DEVICE=cuda: on a card what can be)
 claims: all
@@ -381,7 +384,7 @@ help:
 
 FORCE:
 .PHONY: all program library plugin tests fuzzers gpu-tests test test-gpu soak check mutants lint san tsan fuzz format bench draw \
-        figures paper whatif dataset leaderboard claims phases micro sizes instructions regress history baseline harness deps install uninstall clean help FORCE
+        figures paper whatif dataset leaderboard rematch claims phases micro sizes instructions regress history baseline harness deps install uninstall clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

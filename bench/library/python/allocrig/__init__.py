@@ -16,7 +16,7 @@ import json
 from . import _library, _traced
 from ._library import Error
 
-__all__ = ["Error", "Rows", "run", "capacity", "advise", "fits", "trace", "twin", "workload", "events", "metrics", "version"]
+__all__ = ["Error", "Rows", "run", "capacity", "advise", "fits", "trace", "twin", "workload", "events", "metrics", "version", "Session"]
 
 KINDS = ("end", "alloc", "probe", "free_requested", "free_completed", "use", "kernel", "record", "wait", "sync",
          "trim", "outside", "mark", "time", "note")
@@ -170,6 +170,40 @@ def capacity(policy, workload, device="sim", **options):
             row["gaps"] = [(gap.from_bytes, gap.to_bytes) for gap in found.gaps[:found.gap_count]]
             rows.append(row)
     return rows
+
+
+class Session:
+    """A policy by hand, on a device of its own: for a program that decides itself which policy serves a request."""
+
+    NO_MEMORY = 1
+
+    def __init__(self, policy, device="sim", seed=1):
+        self._lib, self._session = _lib(), _library.HANDLE()
+        self._lib.ar_session_open(self._lib.handle, policy.encode(), device.encode(), seed, ctypes.byref(self._session))
+
+    def alloc(self, size, stream=0):
+        """A block, with `address` and `granted_bytes`; None if there is no memory."""
+        block = _library.Block()
+        try:
+            self._lib.ar_session_alloc(self._session, ctypes.byref(_library.Request(bytes=size, stream=stream)),
+                                       ctypes.byref(block))
+        except Error as error:
+            if error.status != self.NO_MEMORY:
+                raise
+            return None
+        return block
+
+    def free(self, block, stream=0):
+        self._lib.ar_session_free(self._session, ctypes.byref(block), stream)
+
+    def stats(self):
+        """live_bytes, granted_bytes, reserved_bytes, largest_free_block_bytes, ..., as a dictionary."""
+        found = _library.Stats()
+        self._lib.ar_session_stats(self._session, ctypes.byref(found))
+        return _library.row(found)
+
+    def close(self):
+        self._lib.ar_session_close(self._session)
 
 
 def advise(workload, capacity=None, device="sim", *, limit=None, **options):

@@ -75,6 +75,22 @@ class Setting(ctypes.Structure):
                 ("workload", TEXT), ("rank", U64), ("needs_major", ctypes.c_uint), ("needs_minor", ctypes.c_uint)]
 
 
+class Request(ctypes.Structure):
+    _fields_ = [("bytes", U64), ("alignment", U64), ("stream", U32), ("pool", U32), ("upper_end", ctypes.c_uint8),
+                ("may_fail", ctypes.c_uint8), ("mempool", ctypes.c_uint8)]
+
+
+class Block(ctypes.Structure):
+    _fields_ = [(name, U64) for name in ("address", "granted_bytes", "requested_bytes", "cookie")]
+
+
+class Stats(ctypes.Structure):
+    _fields_ = [(name, U64) for name in (
+        "live_bytes", "granted_bytes", "reserved_bytes", "pending_bytes", "releasable_bytes", "live_blocks",
+        "overhead_bytes", "largest_free_block_bytes", "stranded_by_stream_bytes", "splits", "merges", "segments_made",
+        "segments_freed", "flushes", "retries", "failures", "remapped_bytes")]
+
+
 OBSERVER = ctypes.CFUNCTYPE(ctypes.c_int, HANDLE, ctypes.POINTER(RunEvent), ctypes.POINTER(ErrorText))
 
 OUT, ERROR = ctypes.POINTER(HANDLE), ctypes.POINTER(ErrorText)
@@ -105,6 +121,11 @@ FUNCTIONS = {  # name: (result, arguments); int is enum ar_status
     "ar_advice_count": (SIZE, [HANDLE]),
     "ar_advice_row": (int, [HANDLE, SIZE, ctypes.POINTER(Setting), SIZE, ERROR]),
     "ar_advice_json": (int, [HANDLE, TEXT_OUT, ERROR]),
+    "ar_session_open": (int, [HANDLE, TEXT, TEXT, U64, OUT, ERROR]),
+    "ar_session_close": (None, [HANDLE]),
+    "ar_session_alloc": (int, [HANDLE, ctypes.POINTER(Request), ctypes.POINTER(Block), ERROR]),
+    "ar_session_free": (int, [HANDLE, ctypes.POINTER(Block), U32, ERROR]),
+    "ar_session_stats": (None, [HANDLE, ctypes.POINTER(Stats)]),
 }
 
 
