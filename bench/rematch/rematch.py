@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -72,13 +73,36 @@ def make_traces(args):
         print(f"{row['name']}: {os.path.getsize(path)} bytes", flush=True)
 
 
+def plan_of_first_step(path, out):
+    """Writes the trace with the sizes of its first step in the others: all that a plan of the first step knows."""
+    text, first, step, place = out.replace(".txt", ".whole.txt"), [], 0, 0
+    run([ALLOCRIG, "convert", path, text])
+    with open(text, encoding="utf-8") as f, open(out, "w", encoding="utf-8") as to:
+        for line in f:
+            head, _, tag = line.partition(",tag=")
+            if line.startswith("m,step"):
+                step, place = step + 1, 0
+            elif line.startswith("a,") and "space=pinned" not in tag:
+                words = head.split(",")
+                if step == 0:
+                    first.append((words[2], tag))
+                else:  # the next request of that operator; a buffer that grew once is left out
+                    found = [n for n in range(place, len(first) if place == 0 else min(place + 8, len(first))) if first[n][1] == tag]
+                    if found:
+                        words[2], place = first[found[0]][0], found[0] + 1
+                    line = ",".join(words) + (",tag=" + tag if tag else "")
+            to.write(line)
+
+
 def measured(row, traces):
     """Utilisation in percent and the peak of reserved bytes. `of`: peaks of allocated bytes, or of active bytes, which
     include blocks that another stream may still use."""
-    path = f"{traces}/{row['trace']}.trace.zst"
-    workload = path if os.path.exists(path) else row["trace"]
-    spec = row["spec"].replace("{traces}", traces)
+    places = (f"{traces}/{row['trace']}.trace.zst", f"{ROOT}/{row['trace']}")
+    workload = next((path for path in places if os.path.isfile(path)), row["trace"])
     with tempfile.TemporaryDirectory() as folder:
+        spec = row["spec"].replace("{first_step}", f"{folder}/first.txt")
+        if spec != row["spec"]:
+            plan_of_first_step(workload, f"{folder}/first.txt")
         series, words = f"{folder}/series.csv", ["-d", "sim:profile=a100-80", "--json", "-"]
         if row["of"] == "active":
             words += ["--series", series]
@@ -94,6 +118,8 @@ def measured(row, traces):
 
 def verdict(row, group):
     """Agrees: within NEAR points. In direction: on the same side of PyTorch's allocator; PyTorch's own: of SEVERE."""
+    if row["published"] == "-":
+        return "-"
     ours, theirs = row["percent"], float(row["published"])
     if abs(ours - theirs) <= NEAR:
         return "agrees"
@@ -107,18 +133,23 @@ def ranking(group, key):
 
 
 def table_lines(name, groups):
-    lines = [f"## {name}", "", "| workload | policy | published % | ours % | published GB | ours GiB | verdict |",
+    lines = [f"## {name}", "", "| workload | allocator | published % | ours % | published GB | ours GiB | verdict |",
              "| --- | --- | ---: | ---: | ---: | ---: | --- |"]  # fmt: skip
     notes = []
     for workload, group in groups.items():
         for row in group:
             row["verdict"] = verdict(row, group)
-            lines.append(f"| {workload} | `{row['spec'].split(':profile')[0]}` for {row['policy']} | {row['published']} | {row['percent']:.1f} | "
+            lines.append(f"| {workload} | {row['policy']} | {row['published']} | {row['percent']:.1f} | "
                          f"{row['reserved'] or '-'} | {row['reserved_bytes'] / 2**30:.1f} | {row['verdict']} |")  # fmt: skip
             if row["reason"]:
-                notes.append(f"- {workload}, {row['policy']}: {row['reason']}")
+                notes.append(textwrap.fill(f"- {workload}, {row['policy']}: {row['reason']}", 118, subsequent_indent="  "))
+        if any(row["published"] == "-" for row in group):
+            continue
         same = ranking(group, "published") == ranking(group, "percent")
         lines.append(f"| {workload} | ranking | | | | | {'agrees' if same else 'does not agree: ours ' + ', '.join(ranking(group, 'percent'))} |")
+    specs = dict.fromkeys(f"{row['policy']}: `{row['spec']}`" for group in groups.values() for row in group)
+    profile = " `{first_step}`: a profile of the first step." if any("{first_step}" in s for s in specs) else ""
+    lines += ["", textwrap.fill(f"Policies: {'; '.join(specs)}.{profile}", 118)]
     return lines + [""] + notes + [""]
 
 
@@ -144,23 +175,42 @@ STORE = {  # MiB: failed puts of the published replay by strategy; fragmentation
 STORE_FRAGMENTATION = {"random": 0.419, "free_ratio_first": 0.405, "best_fit": 0.194}
 
 
+def store_verdict(published, ours, same_side):
+    """Agrees: between the two readings, each with the range of its runs."""
+    low, high = min(o[1] for o in ours.values()), max(o[2] for o in ours.values())
+    return "agrees" if low <= published <= high else "agrees in direction" if same_side else "does not agree"
+
+
 def store_table():
     """The replay of Mooncake's store, with two readings of how long objects live."""
     import store  # noqa: PLC0415: only this table needs the library
 
-    lines = ["## Mooncake's store", "", "| segments of | strategy | failed puts, published | ours, drawn | ours, longest | "
-             "fragmentation, published | ours, drawn | ours, longest |", "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"]  # fmt: skip
+    lines = ["## Mooncake's store: failed puts of 16,320, and median fragmentation", "",
+             "| segments | strategy | failed, published | drawn | longest | fragmentation | drawn | longest | verdict |",
+             "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"]  # fmt: skip
     rows = []
     for mib, published in STORE.items():
+        first = None
         for strategy, failed in published.items():
             ours = {reading: store.medians(strategy, mib, reading == "longest") for reading in ("drawn", "longest")}
-            fragmentation = STORE_FRAGMENTATION[strategy] if mib == 152 else None
-            rows.append({"table": "mooncake", "segment_mib": mib, "strategy": strategy, "published": failed, "ours": ours,
-                         "published_fragmentation": fragmentation})  # fmt: skip
-            lines.append(f"| {mib} MiB | {strategy} | {failed} | " + " | ".join(f"{ours[r][0]} ({ours[r][1]} to {ours[r][2]})" for r in ours)
-                         + f" | {fragmentation or '-'} | " + " | ".join(f"{ours[r][3]:.3f}" for r in ours) + " |")  # fmt: skip
+            row = {"table": "mooncake", "segment_mib": mib, "strategy": strategy, "published": failed, "ours": ours,
+                   "published_fragmentation": STORE_FRAGMENTATION[strategy] if mib == 152 else None}  # fmt: skip
+            first = first or row
+            side = all((ours[r][0] < first["ours"][r][0]) == (failed < first["published"]) for r in ours)
+            row["verdict"] = store_verdict(failed, ours, side)
+            rows.append(row)
+            lines.append(f"| {mib} MiB | {strategy} | {failed} | " + " | ".join(f"{o[0]} ({o[1]} to {o[2]})" for o in ours.values())
+                         + f" | {row['published_fragmentation'] or '-'} | " + " | ".join(f"{o[3]:.3f}" for o in ours.values())
+                         + f" | {row['verdict']} |")  # fmt: skip
             print(f"mooncake: {mib} MiB, {strategy}: {ours['drawn'][0]} or {ours['longest'][0]} failed (published {failed})", flush=True)
-    return lines + [""], rows
+    return lines + ["", *STORE_NOTES, ""], rows
+
+
+STORE_NOTES = (
+    '- "Removed one to three steps later": in *drawn* the objects of a step and rank live one, two or three steps, in',
+    "  *longest* all of them three. The recorded log must be between the two.",
+    "- Medians of five runs, which differ in the segment that is tried first; in brackets the range.",
+)
 
 
 def main():
@@ -176,7 +226,7 @@ def main():
     if not rows:
         fail("no table has that name")
     with open(f"{HERE}/head.md", encoding="utf-8") as f:
-        head = f.read()
+        head = f.read().replace("](../..", f"]({os.path.relpath(ROOT, args.out)}")
     with open(f"{args.out}/README.md", "w", encoding="utf-8") as f:
         f.write(head + "\n" + "\n".join(lines).rstrip() + "\n")
     with open(f"{args.out}/rematch.json", "w", encoding="utf-8") as f:

@@ -27,10 +27,11 @@ row() { (IFS=$'\t' && echo "$*"); }
 rematch --published "$tmp/published.tsv" --table small
 check it_ends_well [ "$status" = 0 -a ! -s "$err" ]
 text=$tmp/out/README.md
-check a_row_for_each_policy eval '[ "$(grep -c "^| one | \`" "$text")" = 3 ]'
+check a_row_for_each_policy eval '[ "$(grep -c "^| one | [^r]" "$text")" = 3 ]'
 check other_tables_are_left_out eval '! grep -q "^## other" "$text"'
-check the_figures_stand_together grep -q '^| one | `plan` for exact | 80.0 | 100.0 | 1.5 | .* | agrees in direction |$' "$text"
-check one_on_the_other_side_does_not_agree grep -q '`buddy` for halved.*| does not agree |$' "$text"
+check the_figures_stand_together grep -q '^| one | exact | 80.0 | 100.0 | 1.5 | .* | agrees in direction |$' "$text"
+check one_on_the_other_side_does_not_agree grep -q '| halved .*| does not agree |$' "$text"
+check the_policies_are_named grep -q 'PyTorch: `torch`; exact: `plan`; halved: `buddy`' "$text"
 check the_ranking_is_compared grep -q '^| one | ranking | | | | | \(agrees\|does not agree: ours\)' "$text"
 check the_reason_is_there grep -q '^- one, exact: the reason$' "$text"
 check the_same_as_json eval 'python3 -c "
@@ -38,7 +39,7 @@ import json, sys
 rows = json.load(open(sys.argv[1]))
 sys.exit(not (len(rows) == 3 and all(r[\"verdict\"] for r in rows)))" "$tmp/out/rematch.json"'
 rematch --published "$tmp/published.tsv" --table other
-check active_bytes eval '[ "$status" = 0 ] && grep -q "^| two | .torch. for alone | 97 | " "$text"'
+check active_bytes eval '[ "$status" = 0 ] && grep -q "^| two | alone | 97 | " "$text"'
 
 # refused NAME WORDS: exit status 2, and one sentence with these words
 refused() {
@@ -57,7 +58,7 @@ rematch --published "$tmp/unknown.tsv"
 refused an_unknown_trace 'no_such_trace'
 
 # All traces that the published table names can be made, and are there.
-check traces_are_there eval '! awk -F"\t" '"'"'!/^#/ && $1 != "table" { print $3 }'"'"' bench/rematch/published.tsv | sort -u |
+check traces_are_there eval '! awk -F"\t" '"'"'!/^#/ && $1 != "table" && $3 !~ "/" { print $3 }'"'"' bench/rematch/published.tsv | sort -u |
     while read -r name; do [ -f "bench/rematch/traces/$name.trace.zst" ] && cut -f1 bench/rematch/traces.tsv | grep -qx "$name" ||
         echo "$name"; done | grep .'
 
