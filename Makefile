@@ -107,7 +107,7 @@ SUB = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
 ## all: build the program and the link ./allocrig (CC=gcc or clang; V=1 shows commands; VARIANT=release, debug, san, tsan)
 all: program
 	@ln -sfn $(B)/allocrig allocrig
-program: $(B)/allocrig $(RECORDER)
+program: $(B)/allocrig $(LIB_SO) $(RECORDER)
 ## library: the library, static and shared: .build/<variant>/liballocrig.a and liballocrig.so
 library: $(LIB) $(LIB_SO)
 ## plugin: policies inside PyTorch and CuPy: .build/<variant>/liballocrig_torch.so (needs cuda.h)

@@ -210,6 +210,8 @@ static void print_sure(FILE *stream, const struct fits_page *page)
              "as much as their outputs (calls, bytes):"),
         [FITS_UNSURE] = "Operators whose own memory is known within bounds (calls, bytes apart):",
         [FITS_RULE] = "By rule (times, bytes):",
+        [FITS_RAISED] = ("Errors that the program got and caught; with other memory or settings it "
+                         "makes other requests (times):"),
     };
     char seeds[64], least[32], most[32];
     const struct fits_spread *spread = &page->spread;

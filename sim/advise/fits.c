@@ -14,6 +14,7 @@ const char *fits_note_name(enum fits_note_kind kind)
         [FITS_OUTSIDE_TABLE] = "outside_table",
         [FITS_UNSURE] = "unsure",
         [FITS_RULE] = "rule",
+        [FITS_RAISED] = "raised",
     };
     return names[kind];
 }

@@ -16,7 +16,14 @@
 
 struct sim_profile;
 
-enum fits_note_kind { FITS_DRAWN, FITS_OUTSIDE_TABLE, FITS_UNSURE, FITS_RULE, FITS_NOTE_KINDS };
+enum fits_note_kind {
+    FITS_DRAWN,
+    FITS_OUTSIDE_TABLE,
+    FITS_UNSURE,
+    FITS_RULE,
+    FITS_RAISED,
+    FITS_NOTE_KINDS
+};
 
 /* The word in the trace and in JSON. */
 const char *fits_note_name(enum fits_note_kind kind);

@@ -17,10 +17,12 @@ import tarfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FIRST = ["nanogpt_compile", "mamba_scan", "generate_cache", "t5_adafactor", "bert_scaler"]
+FIRST = ["nanogpt_compile", "actor_learner", "mamba_scan", "bart_beam", "cache_static_dynamic", "generate_cache", "t5_adafactor", "bert_scaler"]
 ALONE = ["prefetch_stream", "unet_diffusion"]  # what they do depends on the time that the card takes
 LIMITED = ["bert_scaler", "llama_lora", "t5_adafactor", "moe_topk", "generate_cache", "voxel_unique", "graph_sage",
-           "vae_transpose", "resnet_sgd", "dlrm_sparse"]
+           "vae_transpose", "resnet_sgd", "dlrm_sparse",
+           "lion_ema_accumulate", "eval_empty_cache", "qlora_like", "bart_beam", "conv3d_video", "gnn_scatter",
+           "nerf_rays", "chunked_loss_function", "fourier_operator"]
 CONF = {"default": "", "expandable": "expandable_segments:True"}
 out = sys.argv[1]
 archive = os.environ.get("RECORD_ARCHIVE")

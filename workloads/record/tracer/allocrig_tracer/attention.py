@@ -8,6 +8,8 @@ import math
 import os
 
 import torch
+from torch.nested._internal import nested_tensor
+from torch.nested._internal import sdpa as jagged
 
 from .release import cudnn_version, release
 
@@ -134,11 +136,29 @@ def padded_heads(tensor, multiple):
 def function(plain, current):
     """The function that takes the place of torch.nn.functional.scaled_dot_product_attention."""
 
+    def serves(name):
+        """For tensors of the jagged layout: flash and memory-efficient attention."""
+        kinds = {"flash": LOW, "efficient": (*LOW, torch.float32)}[name]
+        enabled = {"flash": torch.backends.cuda.flash_sdp_enabled, "efficient": torch.backends.cuda.mem_efficient_sdp_enabled}
+
+        def can_use(params, debug=False):
+            q, v = params.query, params.value
+            fits = q.shape[-1] == v.shape[-1] <= 256 if name == "flash" else q.shape[-1] % (8 if q.dtype in LOW else 4) == 0
+            return enabled[name]() and q.dtype in kinds and params.attn_mask is None and fits
+
+        return can_use
+
+    jagged.can_use_flash_attention, jagged.can_use_efficient_attention = serves("flash"), serves("efficient")
+
     def scaled_dot_product_attention(
         query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
     ):
         if torch.compiler.is_compiling() or not isinstance(query, torch.Tensor) or not query.is_cuda:
             return plain(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+        if isinstance(query, nested_tensor.NestedTensor):
+            return jagged.jagged_scaled_dot_product_attention(
+                query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa
+            )
         if torch.is_autocast_enabled("cuda"):
             dtype = torch.get_autocast_dtype("cuda")
             query, key, value = (t.to(dtype) if t.dtype == torch.float32 else t for t in (query, key, value))

@@ -39,6 +39,7 @@ def install(current):
     functional.scaled_dot_product_attention = attention.function(attend, current)
     torch._C._nn.scaled_dot_product_attention = functional.scaled_dot_product_attention
     torch.ctc_loss = _ctc_loss(torch.ctc_loss, current)
+    _script(current)
     torch.backends.mha.set_fastpath_enabled(False)
     torch._use_cudnn_rnn_flatten_weight = lambda: True
     torch._cudnn_rnn_flatten_weight = _flatten_weight(current)
@@ -61,13 +62,34 @@ def _assign(current):
         session = current()
         if session is None or isinstance(value, torch.Tensor) or not on_card(self):
             return assign(self, index, value)
-        session.local.assigns = True
+        before, session.local.assigns = getattr(session.local, "assigns", False), True
         try:
             return assign(self, index, value)
         finally:
-            session.local.assigns = False
+            session.local.assigns = before
 
     torch.Tensor.__setitem__ = setitem
+
+
+def _script(current):
+    """TorchScript's interpreter would decide by `meta`: functions and modules run as the Python code that they are."""
+    script, trace = torch.jit.script, torch.jit.trace
+
+    def scripted(obj, *args, **kwargs):
+        if current() is None or isinstance(obj, type):
+            return script(obj, *args, **kwargs)
+        current().unsure("torch.jit.script (runs as Python code)", 0, 0)
+        return obj
+
+    def traced(func, *args, **kwargs):
+        return trace(func, *args, **kwargs) if current() is None else func
+
+    torch.jit.script, torch.jit.trace = scripted, traced
+    torch.jit.freeze = torch.jit.optimize_for_inference = _same_module(current, torch.jit.freeze)
+
+
+def _same_module(current, plain):
+    return lambda module, *args, **kwargs: plain(module, *args, **kwargs) if current() is None else module
 
 
 def _dropout(functional):

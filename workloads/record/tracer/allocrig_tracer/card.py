@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from . import streams
+from . import allocator, streams
 from .release import cudnn_version
 
 MULTIPROCESSORS = (  # as the cards' data sheets say
@@ -117,7 +117,7 @@ def _memory(cuda, current):
     def empty_cache():
         session = current()
         if session.active():
-            session.trace.event("c")
+            session.ledger.empty_cache()
 
     def allocated(device=None):
         return current().ledger.live[_index(current, device)]
@@ -126,15 +126,19 @@ def _memory(cuda, current):
         return current().ledger.peak[_index(current, device)]
 
     def reset(device=None):
-        ledger = current().ledger
-        ledger.peak[_index(current, device)] = ledger.live[_index(current, device)]
+        ledger, index = current().ledger, _index(current, device)
+        ledger.peak[index] = ledger.live[index]
+        ledger.allocator(index).peak = ledger.allocator(index).reserved
 
     def reserved(device=None):
-        return (peak(device) + (2 << 20) - 1) // (2 << 20) * (2 << 20)
+        return current().ledger.allocator(_index(current, device)).reserved
+
+    def peak_reserved(device=None):
+        return current().ledger.allocator(_index(current, device)).peak
 
     def info(device=None):
         total = current().card.bytes
-        return max(total - (512 << 20) - reserved(device), 0), total
+        return max(total - allocator.CONTEXT - reserved(device), 0), total
 
     def stats(device=None):
         out = defaultdict(int)
@@ -142,25 +146,28 @@ def _memory(cuda, current):
             ("allocated_bytes", allocated(device), peak(device)),
             ("active_bytes", allocated(device), peak(device)),
             ("requested_bytes", allocated(device), peak(device)),
-            ("reserved_bytes", reserved(device), reserved(device)),
+            ("reserved_bytes", reserved(device), peak_reserved(device)),
         ):
             for pool in ("all", "large_pool", "small_pool"):
                 out[f"{name}.{pool}.current"] = now if pool != "small_pool" else 0
                 out[f"{name}.{pool}.peak"] = most if pool != "small_pool" else 0
-        out["num_alloc_retries"] = out["num_ooms"] = 0
+        ledger = current().ledger
+        out["num_alloc_retries"], out["num_ooms"] = ledger.allocator(_index(current, device)).retries, ledger.raised
         return OrderedDict(sorted(out.items())) | {"num_sync_all_streams": 0}
 
     def fraction(fraction, device=None):
         session = current()
-        session.trace.header["limit"] = int(session.card.bytes * fraction)
+        limit = int(session.card.bytes * fraction)
+        session.trace.header["limit"] = limit
+        session.ledger.set_limit(limit)
 
     memory = cuda.memory
     for module in (cuda, memory):
         module.empty_cache = empty_cache
         module.memory_allocated = allocated
         module.max_memory_allocated = peak
-        module.memory_reserved = module.max_memory_reserved = module.memory_cached = reserved
-        module.max_memory_cached = reserved
+        module.memory_reserved = module.memory_cached = reserved
+        module.max_memory_reserved = module.max_memory_cached = peak_reserved
         module.reset_peak_memory_stats = reset
         module.reset_accumulated_memory_stats = module.reset_max_memory_allocated = reset
         module.reset_max_memory_cached = reset
@@ -180,7 +187,7 @@ def _memory(cuda, current):
     accelerator = torch.accelerator
     for name, function in (
         ("empty_cache", empty_cache), ("memory_stats", stats), ("memory_allocated", allocated),
-        ("max_memory_allocated", peak), ("memory_reserved", reserved), ("max_memory_reserved", reserved),
+        ("max_memory_allocated", peak), ("memory_reserved", reserved), ("max_memory_reserved", peak_reserved),
         ("reset_peak_memory_stats", reset), ("get_memory_info", info),
     ):  # fmt: skip
         for module in (accelerator, getattr(accelerator, "memory", None)):

@@ -34,7 +34,13 @@ LIBRARY = tuple(os.path.dirname(os.path.dirname(os.path.abspath(m.__file__))) fo
 @functools.cache
 def _mixed(cls):
     """A class of tensors that have the methods of `cls` and are fake."""
-    return type(cls.__name__, (cls, FakeTensor), {"_is_param": issubclass(cls, torch.nn.Parameter)})
+    own = {"_is_param": issubclass(cls, torch.nn.Parameter)}
+    if issubclass(cls, torch.nn.parameter.UninitializedTensorMixin):  # of a lazy module
+        own.update(cls_to_become=FakeTensor, shape=torch.Tensor.shape, __torch_function__=disabled_torch_function)
+    return type(cls.__name__, (cls, FakeTensor), own)
+
+
+disabled_torch_function = torch._C._disabled_torch_function_impl
 
 
 def patch_fake_tensor():
@@ -47,10 +53,12 @@ def patch_fake_tensor():
         elif isinstance(elem, FakeTensor) and not rest:
             out = elem.detach().requires_grad_(requires_grad)
             out.__class__ = _mixed(cls)  # such as bitsandbytes' parameters: their methods, and no data
+            out._is_param = issubclass(cls, torch.nn.Parameter)
             return out
         return make_subclass(cls, elem, requires_grad, dispatch_device=dispatch_device, **rest)
 
     torch.Tensor._make_subclass = without_device
+    torch.Tensor._make_wrapper_subclass = _wrapper_without_device(torch.Tensor._make_wrapper_subclass)
     fake_tensor.init_gpu_context = lambda device: None
     if hasattr(torch._C, "_ensureCUDADeviceGuardSet"):  # 2.9 and later
         torch._C._ensureCUDADeviceGuardSet()
@@ -62,6 +70,42 @@ def patch_fake_tensor():
     FakeTensor.is_cpu = kind("cpu")
     FakeTensor.is_meta = property(lambda self: self.fake_mode.in_kernel_invocation or self.fake_device.type == "meta")
     FakeTensor.get_device = lambda self: self.fake_device.index if self.fake_device.type == "cuda" else -1
+
+
+def _wrapper_without_device(make):
+    """A subclass that wraps tensors of the card, such as jagged ones: C++ takes it for `meta` as well."""
+
+    def make_wrapper(cls, *args, **kwargs):
+        found = [d for d in (*args, kwargs.get("device")) if isinstance(d, (torch.device, str)) and "cuda" in str(d)]
+        if not found:
+            return make(cls, *args, **kwargs)
+        args = [torch.device("meta") if isinstance(a, (torch.device, str)) and a == found[0] else a for a in args]
+        if kwargs.get("device") is not None:
+            kwargs["device"] = torch.device("meta")
+        out = make(cls, *args, **kwargs)
+        _tell_device(cls)
+        out._card_device = torch.device(found[0])
+        return out
+
+    return make_wrapper
+
+
+@functools.cache
+def _tell_device(cls):
+    """The instances of a class tell the device of the card, if they were made for one."""
+
+    def tell(name, of_card):
+        plain = getattr(cls, name)
+
+        def get(self):
+            device = self.__dict__.get("_card_device")
+            return plain.__get__(self) if device is None else of_card(device)
+
+        setattr(cls, name, property(get))
+
+    tell("device", lambda device: device)
+    tell("is_cuda", lambda device: True)
+    tell("is_meta", lambda device: False)
 
 
 def where_in_program():
@@ -154,6 +198,9 @@ IN_PLACE = {  # an operator of autograd -> what it is on a card, where the first
 }
 
 
+ON_HOST = {aten._scaled_dot_product_efficient_attention.default: (2, 3)}  # outputs: seed and offset of its dropout
+
+
 def out_of_place():
     """The backward of scatter_reduce makes its operators' results anew for any kind of tensor."""
     node = torch._C._current_autograd_node()
@@ -224,8 +271,8 @@ class CardMode(TorchDispatchMode):
             self.session.local.wrapped = func
             return NotImplemented  # a subclass such as DTensor: its own code runs operators on the tensors in it
         if is_composite(func):
-            with self:
-                return func.decompose(*args, **kwargs)
+            with self:  # C++'s own kernel: PyTorch has decompositions in Python for some, which a card does not run
+                return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
         tensors = tensors_in(args, kwargs)
         fakes = [t for t in tensors if isinstance(t, FakeTensor)]
         if kwargs.pop("pin_memory", None):
@@ -281,7 +328,7 @@ class CardMode(TorchDispatchMode):
                 return out
         if func is aten._embedding_bag_backward.default and args[9]:
             return sparse.bag_backward(self, args)
-        special = values.SPECIAL.get(func)
+        special = values.SPECIAL.get(func) or values.BY_NAME.get(func.name())
         if special is not None:
             out = special(self, func, args, kwargs)
             if out is not values.ORDINARY:
@@ -295,8 +342,14 @@ class CardMode(TorchDispatchMode):
                 with self.fake:
                     out = func(*shapes[0], **shapes[1])
             except Exception as error:  # noqa: BLE001  it is raised again unless a shape function is missing
+                if shapes_of.is_missing(error) and shapes_of.calls_others(func):
+                    with self:
+                        return func._op_dk(torch._C.DispatchKey.CompositeExplicitAutograd, *args, **kwargs)
                 out = shapes_of.without_shape(self, func, args, error)
         outs = tensors_out(out)
+        if func in ON_HOST:
+            for i in ON_HOST[func]:
+                outs[i].fake_device = torch.device("cpu")
         self.record(func, args, kwargs, fakes, outs)
         self.kernel(func, args, kwargs, tensors, outs)
         values.follow(self, func, args, kwargs, tensors, outs)
@@ -393,7 +446,15 @@ class CardMode(TorchDispatchMode):
 
     def play(self, steps, new, where, name):
         """Writes the steps of a plan of kernels.py in order."""
-        ledger, taken, todo = self.ledger, [], {i: s for i, s, _ in new}
+        taken = []
+        try:
+            self.play_steps(steps, taken, {i: s for i, s, _ in new}, where, name)
+        finally:
+            for block in taken:
+                self.ledger.release(block)
+
+    def play_steps(self, steps, taken, todo, where, name):
+        ledger = self.ledger
         for step in steps:
             if step[0] == "out":
                 if step[1] in todo:
@@ -406,7 +467,7 @@ class CardMode(TorchDispatchMode):
             elif step[0] == "probe":
                 taken.append(ledger.request(step[1], **{**where, "tag": where["tag"] + " search"}, may_fail=True))
             elif step[0] == "empty_cache":
-                ledger.trace.event("c")
+                ledger.empty_cache()
             elif step[0] == "give":
                 ledger.release(taken[step[1]])
                 taken[step[1]] = None
@@ -416,8 +477,6 @@ class CardMode(TorchDispatchMode):
                 self.session.unsure(name, step[1], step[2])
         for i in sorted(todo):
             ledger.adopt(todo[i], ledger.request(todo[i].nbytes(), **where))
-        for block in taken:
-            ledger.release(block)
 
     def place(self, fakes, outs):
         """(module, stream, place) of the operator that runs now. In backward they are those of its forward operator."""

@@ -148,7 +148,7 @@ def _graphs(current, pools):
         session = current()
         if session is not None and session.active():
             for number in pools.ended:
-                session.trace.event("c", pool=number)
+                session.ledger.end_pool(number)
             pools.ended.clear()
         empty()
 
@@ -202,7 +202,7 @@ def _mempools(current, pools):
         def __del__(self):
             session, number = current(), pools.numbers.pop(self._id, None)
             if session is not None and session.active() and not session.ledger.closed and number:
-                session.trace.event("c", pool=number, mempool=pools.options[self._id])
+                session.ledger.end_pool(number, pools.options[self._id])
 
     torch.cuda.MemPool = torch.cuda.memory.MemPool = MemPool
 

@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections import Counter
 
+from . import allocator
 from .trace_file import text_of
 
 
@@ -20,11 +21,11 @@ def rounded(size):
 class Block:
     """One request that has not been freed."""
 
-    __slots__ = ("number", "size", "device", "stream", "pinned", "watch", "pool")
+    __slots__ = ("number", "size", "device", "stream", "pinned", "watch", "pool", "given")
 
     def __init__(self, number, size, device, stream, pinned):
         self.number, self.size, self.device, self.stream, self.pinned = number, size, device, stream, pinned
-        self.watch, self.pool = None, 0
+        self.watch, self.pool, self.given = None, 0, None
 
 
 class Ledger:
@@ -43,6 +44,9 @@ class Ledger:
         self.mempool = None
         self.rules = {}  # name -> [count, bytes]
         self.steps = 0
+        self.card_bytes, self.conf, self.limit = 0, "", 0  # of the card; 0: no allocator stands beside the ledger
+        self.allocators = {}  # device -> Allocator
+        self.raised = 0  # errors for want of memory
         self.closed = False
         self.lock = threading.RLock()
 
@@ -56,21 +60,62 @@ class Ledger:
             return None
         with self.lock:
             block = Block(self.next_number, size, device, stream, pinned)
-            self.next_number += 1
-            keys = {"tag": tag}
+            keys, ordinal = {"tag": tag}, self.ordinal(device, stream)
             if pinned:
                 keys["space"] = "pinned"
             else:
                 pool = self.pool if pool is None else pool
-                keys["pool"] = block.pool = pool or None
+                block.pool = pool or None
+                self.serve(block, ordinal, may_fail)
+                keys["pool"] = block.pool
                 keys["device"] = device or None
                 keys["mempool"] = self.mempool if pool else None
                 self.live[device] += rounded(size)
                 self.peak[device] = max(self.peak[device], self.live[device])
-            ordinal = self.ordinal(device, stream)
+            self.next_number += 1
             fields = (block.number, size) if not ordinal else (block.number, size, ordinal)
             self.trace.event("p" if may_fail else "a", *fields, **keys, at=at)
             return block
+
+    def allocator(self, device):
+        """PyTorch's allocator of a device."""
+        if device not in self.allocators:
+            limit = self.card_bytes - allocator.CONTEXT
+            self.allocators[device] = allocator.Allocator(self.conf, min(limit, self.limit or limit))
+        return self.allocators[device]
+
+    def set_limit(self, limit):
+        """From here on each card serves at most `limit` bytes."""
+        self.limit = limit
+        for device in [*self.allocators, 0]:
+            self.allocator(device).set_limit(min(limit, self.card_bytes - allocator.CONTEXT))
+
+    def serve(self, block, ordinal, may_fail):
+        """Asks the allocator. If there is no memory, the program gets PyTorch's error if it expects one: the allocator
+        has released what it had cached. Other programs go on, beyond the limit."""
+        if not self.card_bytes:
+            return
+        of = self.allocator(block.device)
+        block.given = of.take(block.size, ordinal, block.pool or 0)
+        if block.given is not None or may_fail:
+            return
+        if allocator.is_caught():
+            self.raised += 1
+            self.empty_cache()
+            raise allocator.error(block.device, block.size, self.card_bytes, of)
+        of.set_limit(allocator.UNLIMITED)
+        block.given = of.take(block.size, ordinal, block.pool or 0)
+
+    def end_pool(self, pool, mempool=None):
+        """A private pool has ended: its free memory is released."""
+        self.trace.event("c", pool=pool, mempool=mempool)
+        for of in self.allocators.values():
+            of.empty_cache(pool, mempool is not None)
+
+    def empty_cache(self):
+        self.trace.event("c")
+        for of in self.allocators.values():
+            of.empty_cache()
 
     def release(self, block):
         """Writes the free of a block. Nothing happens for None."""
@@ -79,6 +124,8 @@ class Ledger:
         with self.lock:
             if not block.pinned:
                 self.live[block.device] -= rounded(block.size)
+                if block.given is not None:
+                    self.allocators[block.device].drop(block.given)
             self.trace.event("r", block.number)
 
     def adopt(self, storage, block):

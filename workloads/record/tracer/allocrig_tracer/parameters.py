@@ -5,6 +5,7 @@ import importlib
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.nested._internal import nested_tensor
 
 from . import values
 
@@ -43,6 +44,8 @@ def _parameters(current):
         return make(cls, data, requires_grad)
 
     torch.nn.Parameter.__new__ = new
+    for kind in (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.UninitializedBuffer):
+        kind.__new__ = _uninitialized(kind.__new__, current)
     apply = torch.nn.Module._apply
 
     @functools.wraps(apply)
@@ -68,7 +71,9 @@ def _parameters(current):
             elif applied is not param:
                 self._parameters[key] = torch.nn.Parameter(applied, param.requires_grad)
         for key, buffer in self._buffers.items():
-            if buffer is not None:
+            if torch.nn.parameter.is_lazy(buffer):
+                buffer.data = fn(buffer)
+            elif buffer is not None:
                 self._buffers[key] = fn(buffer)
         return self
 
@@ -85,6 +90,20 @@ def _parameters(current):
             values.set_value(self, values.value_of(value))
 
     FakeTensor.data = property(lambda self: get.__get__(self), set_data)
+
+
+def _uninitialized(make, current):
+    """Parameters of lazy modules have no data from the beginning."""
+
+    def new(cls, requires_grad=True, device=None, dtype=None, **rest):
+        session = current()
+        if session is None or not session.active():
+            return make(cls, requires_grad, device, dtype, **rest)
+        data = torch.empty(0, device=device, dtype=dtype)
+        grad = requires_grad and issubclass(cls, torch.nn.Parameter)
+        return torch.Tensor._make_subclass(cls, data if isinstance(data, FakeTensor) else session.mode.hollow(data), grad)
+
+    return new
 
 
 def _modules(current):
@@ -259,6 +278,20 @@ def _data_access(current):
     torch.UntypedStorage.resize_ = resized
     FakeTensor.__format__ = formatted
     FakeTensor.__deepcopy__ = _deepcopy
+    own = FakeTensor.get_nested_int
+
+    def get_nested_int(self, *, coeff=1):
+        return nested_int(self, coeff) if hasattr(self.fake_mode, "session") else own(self, coeff=coeff)
+
+    FakeTensor.get_nested_int = get_nested_int
+
+
+def nested_int(self, coeff=1):
+    """The symbol of a ragged dimension, one for each tensor of offsets: as for real tensors."""
+    if "_ragged" not in self.__dict__:
+        self._ragged = nested_tensor._tensor_id_counter
+        nested_tensor._tensor_id_counter += 1
+    return torch._C._get_nested_int(self._ragged, coeff)
 
 
 def _deepcopy(self, memo):

@@ -38,6 +38,7 @@ class Session:
         if conf:
             self.trace.header["conf"] = conf
         self.ledger = Ledger(self.trace)
+        self.ledger.card_bytes, self.ledger.conf = card_bytes, conf or ""
         self.pid = os.getpid()
         self.seed, self.max_steps, self.progress = seed, max_steps, progress
         self.generator = torch.Generator()
@@ -198,6 +199,8 @@ class Session:
             note("traced", "unsure", name, count, low, high)
         for name, (count, size) in sorted(self.ledger.rules.items()):
             note("traced", "rule", name, count, size)
+        if self.ledger.raised:
+            note("traced", "raised", "out of memory", self.ledger.raised)
         for sentence in self.refusals:
             note("traced", "outside_envelope", sentence)
 

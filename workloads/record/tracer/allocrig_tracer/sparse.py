@@ -224,13 +224,16 @@ def scale(mode, func, args, kwargs):
 def bag_backward(mode, args):
     """_embedding_bag_sparse_backward: the rows of the gradient, one for each index, are the values."""
     grad, indices, offset2bag, bag_size = args[0], args[1], args[3], args[4]
-    weights, kind, sample = args[6], args[8], args[10]
+    weights, kind, sample, padding = args[6], args[8], args[10], args[11] if len(args) > 11 else -1
     data = call(mode, aten.index_select.default, grad, 0, offset2bag)
     if kind == 1:
         sizes = call(mode, aten.index_select.default, bag_size, 0, offset2bag)
         data = call(mode, aten.div.Tensor, data, call(mode, aten.unsqueeze.default, sizes, 1))
     if isinstance(sample, torch.Tensor):
         data = call(mode, aten.mul_.Tensor, data, call(mode, aten.unsqueeze.default, sample, 1))
+    if padding != -1:  # embedding_sparse_backward in native/Embedding.cpp
+        kept = call(mode, aten.ne.Scalar, indices, padding)
+        indices, data = call(mode, aten.index.Tensor, indices, [kept]), call(mode, aten.index.Tensor, data, [kept])
     rows = call(mode, aten.view.default, indices, [1, -1])
     known = values.value_of(indices)
     if known is not None:

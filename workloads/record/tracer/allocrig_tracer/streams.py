@@ -177,6 +177,7 @@ def install(current):
         module.Stream = Stream
         module.Event = Event
         module.ExternalStream = lambda ptr, device=None, **kwargs: Stream.numbered(0, ptr)
+    torch.Stream, torch.Event = Stream, Event
     cuda.current_stream = current_stream
     cuda.default_stream = default_stream
     cuda.set_stream = set_stream

@@ -374,6 +374,29 @@ def resize(mode, func, args, kwargs):
     return out
 
 
+def suppress(mode, func, args, kwargs):
+    """torchvision::nms (csrc/ops/cuda/nms_kernel.cu). The boxes of a network are not known: half of them stay."""
+    boxes, scores, least = args
+    call = mode.__torch_dispatch__
+    count, device = boxes.shape[0], boxes.fake_device
+    real = real_call(mode, func, args, kwargs)
+    ordered, order = call(aten.sort.stable, (), (scores,), {"stable": True, "dim": 0, "descending": True})
+    boxes = call(aten.index_select.default, (), (boxes, 0, order))
+    places = {"device": device, "dtype": torch.int64}
+    overlaps = call(aten.empty.memory_format, (), ([count * -(-count // 64)],), places)
+    kept = call(aten.zeros.default, (), ([count],), {"device": device, "dtype": torch.bool})
+    with mode.session.paused():
+        truth = torch.rand(count, generator=mode.session.generator) < 0.5
+        if real is not None:
+            truth = torch.arange(count) < len(real)
+    set_value(kept, truth, real is None or is_drawn(scores) or is_drawn(boxes))
+    out = call(aten.masked_select.default, (), (order, kept))
+    set_value(out, real, is_drawn(kept))
+    del ordered, overlaps
+    return out
+
+
+BY_NAME = {"torchvision::nms": suppress}
 ON_CPU = {aten._pin_memory.default: pin, aten.is_pinned.default: is_pinned}
 SPECIAL = {
     **ON_CPU,
