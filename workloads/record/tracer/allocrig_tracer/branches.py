@@ -10,7 +10,7 @@ import sys
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from . import after_import, attention, cudnn_meta, kernels_cudnn, values
+from . import after_import, attention, autocast, cudnn_meta, kernels_cudnn, values
 
 aten = torch.ops.aten
 
@@ -38,6 +38,9 @@ def install(current):
     attend = functional.scaled_dot_product_attention
     functional.scaled_dot_product_attention = attention.function(attend, current)
     torch._C._nn.scaled_dot_product_attention = functional.scaled_dot_product_attention
+    functional.linear = torch._C._nn.linear = _linear(torch._C._nn.linear)
+    for name in ("lstm_cell", "gru_cell"):
+        setattr(torch._VF, name, _cell(name, getattr(torch._VF, name)))
     torch.ctc_loss = _ctc_loss(torch.ctc_loss, current)
     _script(current)
     torch.backends.mha.set_fastpath_enabled(False)
@@ -114,15 +117,13 @@ def cudnn_batch_norm_serves(input, weight, bias, mean, var, training, eps):
     """native/Normalization.cpp, _select_batch_norm_backend."""
     if not torch.backends.cudnn.enabled or weight is None or bias is None:
         return False
-    if input.dtype in (torch.bfloat16, torch.half) and weight.dtype != torch.float32:
+    if torch.bfloat16 in (input.dtype, weight.dtype) or input.dtype == torch.half and weight.dtype != torch.float32:
         return False
-    if input.dtype == torch.bfloat16 and input.dim() < 3 or input.dim() < 2 or eps < 1e-5:
+    if input.dim() < 3 or eps < 1e-5:
         return False
     if (mean is None or var is None) and not training:
         return False
-    rows = input.shape[0]
-    most = (131070 if input.dim() == 2 else 880801) if training else 65535
-    return rows <= most and input.numel() < 1 << 31
+    return input.shape[0] <= (880801 if training else 65535) and input.numel() < 1 << 31
 
 
 def _batch_norm(plain):
@@ -171,6 +172,40 @@ def _ctc_loss(plain, current):
         return plain(log_probs, targets, input_lengths, target_lengths, *rest, **options)
 
     return ctc_loss
+
+
+def _linear(plain):
+    """native/Linear.cpp: the bias of a product with more than two dimensions that do not lie in order is added in place,
+    but not to a subclass of Tensor."""
+
+    def linear(input, weight, bias=None):
+        if bias is None or not on_card(input) or input.dim() < 3 or input.is_contiguous() or type(weight) not in FAKES:
+            return plain(input, weight, bias)
+        if torch.is_autocast_enabled("cuda"):
+            input, weight, bias = autocast.casts((input, weight, bias), torch.get_autocast_dtype("cuda"))
+        with torch._C._ExcludeDispatchKeyGuard(autocast.KEY):
+            return torch.matmul(input, weight.t()).add_(bias)
+
+    return linear
+
+
+FAKES = (FakeTensor, torch.nn.Parameter)
+
+
+def _cell(name, plain):
+    """native/RNN.cpp: the cells of nn.LSTMCell and nn.GRUCell are two products and one kernel on a card."""
+    operator = {"lstm_cell": aten._thnn_fused_lstm_cell, "gru_cell": aten._thnn_fused_gru_cell}[name]
+
+    def cell(input, state, w_ih, w_hh, b_ih=None, b_hh=None):
+        if not on_card(input):
+            return plain(input, state, w_ih, w_hh, b_ih, b_hh)
+        hidden = state[0] if name == "lstm_cell" else state
+        last = state[1] if name == "lstm_cell" else state
+        gates = torch.matmul(input, w_ih.t()), torch.matmul(hidden, w_hh.t())
+        out = operator(*gates, last, b_ih, b_hh)
+        return (out[0], out[1]) if name == "lstm_cell" else out[0]
+
+    return cell
 
 
 MODES = {"rnn_relu": 0, "rnn_tanh": 1, "lstm": 2, "gru": 3}

@@ -201,6 +201,25 @@ IN_PLACE = {  # an operator of autograd -> what it is on a card, where the first
 ON_HOST = {aten._scaled_dot_product_efficient_attention.default: (2, 3)}  # outputs: seed and offset of its dropout
 
 
+FORMULA = {  # what the derivative of binary_cross_entropy_with_logits does in place, but not for subclasses (Loss.cpp)
+    aten.sub.Tensor: aten.sub_.Tensor,
+    aten.mul.Tensor: aten.mul_.Tensor,
+    aten.div.Tensor: aten.div_.Tensor,
+    aten.div.Scalar: aten.div_.Scalar,
+}
+
+
+def in_formula(target):
+    node = torch._C._current_autograd_node()
+    return (
+        node is not None
+        and node.name().startswith("BinaryCrossEntropyWithLogits")
+        and isinstance(target, FakeTensor)
+        and target.grad_fn is None
+        and references(target)[0] <= 1
+    )
+
+
 def out_of_place():
     """The backward of scatter_reduce makes its operators' results anew for any kind of tensor."""
     node = torch._C._current_autograd_node()
@@ -377,10 +396,14 @@ class CardMode(TorchDispatchMode):
         wrapped, self.session.local.wrapped = getattr(self.session.local, "wrapped", None), None
         inside = wrapped is func  # of a DTensor: autograd never works in place on a subclass
         if len(new) == 1 and func in IN_PLACE and self.session.in_backward() and not inside and not out_of_place():
-            if self.overwrites(args[0], new[0][1], func is aten.add.Tensor):
+            adds = func is aten.add.Tensor
+            if not (adds and torch.is_grad_enabled()) and self.overwrites(args[0], new[0][1], adds):
                 func, new = IN_PLACE[func], []
                 if func is aten._index_put_impl_.default:
                     args = (*args, True)  # unsafe
+        elif len(new) == 1 and func in FORMULA and self.session.in_backward() and in_formula(args[0]):
+            self.inherits(args[0], new[0][1])
+            func, new = FORMULA[func], []
         steps = kernels.plan(func, args, kwargs, outs, self.context)
         if not new and not steps:
             if not kernels.known(func) and outs and not values.is_view(func):
@@ -414,10 +437,14 @@ class CardMode(TorchDispatchMode):
         dense = is_dense(target)
         if not dense or counts[0] > self.unique[0] or (adds and counts[1] > self.unique[1]):
             return False
+        return self.inherits(target, storage)
+
+    def inherits(self, target, storage):
+        """The block of a tensor becomes that of a new storage of the same size. False: it has none."""
         block = self.ledger.of(target)
         if block is None or block.size != storage.nbytes():
             return False
-        del self.ledger.storages[old._cdata]
+        del self.ledger.storages[target.untyped_storage()._cdata]
         self.ledger.adopt(storage, block)
         return True
 
@@ -465,7 +492,7 @@ class CardMode(TorchDispatchMode):
             elif step[0] == "take":
                 taken.append(ledger.request(step[1], **{**where, "tag": where["tag"] + " workspace"}))
             elif step[0] == "probe":
-                taken.append(ledger.request(step[1], **{**where, "tag": where["tag"] + " search"}, may_fail=True))
+                taken.append(ledger.request(step[1], **{**where, "tag": f"{where['tag']} {step[2]}"}, may_fail=True))
             elif step[0] == "empty_cache":
                 ledger.empty_cache()
             elif step[0] == "give":

@@ -57,7 +57,7 @@ def plan(func, args, kwargs, outs, ctx):
     func: the operator (an OpOverload, or its name aten.NAME.OVERLOAD); outs: its new outputs.
     Steps, in the order of the real kernel: ("out", i) or ("out", i, bytes) if they differ from
     the output's, ("take", bytes), ("give", n) for the n-th take, ("keep", key, bytes), ("unsure",
-    low, high), and those of kernels_cudnn.py: ("probe", bytes), ("empty_cache",). What is not given
+    low, high), and those of kernels_cudnn.py: ("probe", bytes, what), ("empty_cache",). What is not given
     is freed at the end.
     """
     rule = RULES.get(name_of(func))

@@ -163,7 +163,7 @@ def decode_space(query, key, ctx):
     groups = batch * int(key.shape[1])
     tiles = max(1, int(key.shape[2]) // 128)
     parts = min(1 << (tiles.bit_length() - 1), 1 << (ceil_div(ctx.sms, groups) - 1).bit_length())
-    return parts * batch * heads * (width + 2) * 4 + 128 if parts > 1 else 0
+    return parts * batch * heads * (width + 2) * 4 + 128 if parts > 2 else 0
 
 
 def cudnn_backward(args, kwargs, outs, ctx):

@@ -3,7 +3,7 @@
 plan(func, args, kwargs, outs, ctx) and known(func) have the interface of kernels.py, and these steps more:
 
     ("unsure", LOW, HIGH)   the bytes of the last take are not certain; they are between these two
-    ("probe", BYTES)        a take that may fail: the program goes on with less
+    ("probe", BYTES, WHAT)  a take that may fail: the program goes on with less
     ("empty_cache",)        cached memory is released to the device
 
 The order of requests is that of PyTorch 2.11 (aten/src/ATen/native/Convolution.cpp, cudnn/ConvShared.cpp,
@@ -69,15 +69,26 @@ class Steps:
     def out(self, index):
         self.list.append(("out", index))
 
-    def take(self, size, low=None, high=None):
-        """Takes bytes and returns the number of the take, or None for 0 bytes."""
-        if high is not None and high - low >= SURE:
+    def doubt(self, size, low, high):
+        """The bytes of the next take are between low and high. Returns size."""
+        if high - low >= SURE:
             self.list.append(("unsure", low, high))
+        return size
+
+    def take(self, size):
+        """Takes bytes and returns the number of the take, or None for 0 bytes."""
         if size <= 0:
             return None
         self.list.append(("take", size))
         self.takes += 1
         return self.takes - 1
+
+    def probe(self, size, what="search"):
+        """As take; the program goes on without it if there is no memory."""
+        number = self.take(size)
+        if number is not None:
+            self.list[-1] = ("probe", size, what)
+        return number
 
     def give(self, number):
         if number is not None:
@@ -97,6 +108,8 @@ class Steps:
                 self.out(first_out)
             elif step[0] == "take":
                 self.take(step[1])
+            elif step[0] == "probe":
+                self.probe(*step[1:])
             elif step[0] == "give":
                 self.give(base + step[1])
             else:
@@ -170,18 +183,16 @@ class Convolution:
         card = getattr(getattr(getattr(ctx, "session", None), "card", None), "name", "")
         answer = plans.Source.of(card, ctx.sm).ask(shape, bool(ctx.benchmark))
         if not ctx.benchmark:
-            number = steps.take(answer.first, answer.low, answer.high)
+            size = steps.doubt(*answer[:3])
         else:
             key = (ctx.thread, shape)
             if key not in searched:
                 searched.add(key)
                 if answer.largest:
-                    steps.list.append(("probe", answer.largest))
-                    steps.takes += 1
-                    steps.give(steps.takes - 1)
+                    steps.give(steps.probe(answer.largest))
                 steps.list.append(("empty_cache",))
-            number = steps.take(*answer.chosen)
-        steps.give(number)
+            size = steps.doubt(*answer.chosen)
+        steps.give(steps.probe(size, "workspace"))  # without memory for it, PyTorch runs the next plan
 
 
 def convolution(args, kwargs, outs, ctx):

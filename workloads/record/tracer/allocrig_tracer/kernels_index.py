@@ -68,7 +68,8 @@ def index(args, kwargs, outs, ctx):
     steps = Steps()
     copied = [steps.take(bytes_of(i)) for i in indices if is_tensor(i) and not on_card(i)
               and len(i.shape)]
-    if not found:
+    if not found:  # TensorAdvancedIndexing.cpp, make_info: indices of 32 bits become such of 64
+        copied += [steps.take(8 * numel(i)) for i in indices if is_tensor(i) and on_card(i) and dtype_of(i) == "int32"]
         made = same_striding(steps, indices)
         return steps.out(0).give(*made, *reversed(copied))
     if len(found) > 1:

@@ -55,14 +55,15 @@ def fft(kind):
         batch = product(s for d, s in enumerate(tensor.shape) if d != last)
         item = item_bytes(tensor) if kind != "r2c" else 2 * item_bytes(tensor)
         made = None
-        if kind == "r2c" and len(dims) > 1:
+        one_plan = len(dims) <= 3 and [int(d) for d in dims[:2]] != [0, 1]  # use_optimized_cufft_path, SpectralOps.cpp
+        if kind == "r2c" and len(dims) > 1 and not one_plan:
             made = steps.take(bytes_of(out))
         else:
             steps.out(0)
         if kind == "c2r":
             made = steps.take(bytes_of(tensor))
         take_workspace(steps, length, batch, item, kind)
-        if kind == "r2c" and len(dims) > 1:
+        if made is not None and kind == "r2c":
             steps.out(0)
         return steps.give(made)
     return rule

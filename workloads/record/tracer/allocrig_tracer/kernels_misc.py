@@ -21,6 +21,20 @@ def order(*places):
     return rule
 
 
+def real_part(args, kwargs, outs, ctx):
+    """abs and angle of complex numbers are complex first (UnaryOps.cpp), then their real parts are copied."""
+    steps = Steps()
+    if not dtype_of(args[0]).startswith("complex"):
+        return steps
+    whole_numbers = steps.take(bytes_of(args[0]))
+    return steps.out(0).give(whole_numbers)
+
+
+def no_memory(args, kwargs, outs, ctx):
+    """A tensor of zeros that only says so."""
+    return Steps().out(0, 0)
+
+
 def broadcast_bytes(args):
     """Bytes of the elementwise loss of input and target."""
     first, second = [[int(s) for s in t.shape] for t in args[:2]]
@@ -229,6 +243,8 @@ def varlen_backward(args, kwargs, outs, ctx):
 
 
 RULES = {
+    "aten.abs.default": real_part, "aten.angle.default": real_part,
+    "aten._efficientzerotensor.default": no_memory,
     "aten.native_dropout.default": order(1, 0), "aten.nll_loss2d_forward.default": order(1, 0),
     "aten._thnn_fused_lstm_cell.default": order(2, 0, 1),
     "aten._thnn_fused_gru_cell.default": order(1, 0),

@@ -5,7 +5,7 @@ group_norm_kernel.cu, aten/src/ATen/native/ReduceOps.cpp (logsumexp) and SoftMax
 """
 from .kernels_reduce import plain_strides, reduce
 from .kernels_shape import (Steps, argument, bytes_of, ceil_div, contiguous, dense, dtype_of,
-                            is_tensor, item_bytes, numel, product, wrap)
+                            is_tensor, item_bytes, numel, product, strides_of, wrap)
 
 
 def copy_of(steps, *tensors):
@@ -132,7 +132,63 @@ def group_norm_backward(args, kwargs, outs, ctx):
     return steps.give(two[1], two[0], one, sums[1], sums[0], *reversed(made))
 
 
+def channels_last_kernels(tensor):
+    """batch_norm_use_channels_last_kernels of Normalization.cuh: dense, and the channels lie side by side."""
+    return len(tensor.shape) > 1 and dense(tensor) and (
+        int(strides_of(tensor)[1]) == 1 or int(tensor.shape[1]) == 1 and not contiguous(tensor))
+
+
+def last_power(value):
+    return 1 << (max(1, int(value)).bit_length() - 1)
+
+
+def batch_norm_blocks(tensor):
+    """flexible_launch_configs of Normalization.cuh: (blocks along the channels, blocks that share a channel)."""
+    channels = int(tensor.shape[1])
+    rows = numel(tensor) // max(1, channels)
+    wide = min(last_power(channels), 32)
+    high = min(last_power(ceil_div(rows, 16)), 512 // wide)
+    if wide * high != 512:
+        wide = min(last_power(channels), 512 // high)
+    shared = min(ceil_div(rows, high * 16), 128)
+    return ceil_div(channels, wide), shared if shared >= 8 else 1
+
+
+def shared_sums(steps, tensor, parts):
+    """Partial sums of blocks that share a channel, and a semaphore for each group of blocks."""
+    groups, shared = batch_norm_blocks(tensor)
+    if shared > 1:
+        steps.spend(parts * int(tensor.shape[1]) * shared * 4, 4 * groups)
+
+
+def batch_norm(args, kwargs, outs, ctx):
+    """native_batch_norm: cuda/Normalization.cu. Tensors whose channels lie side by side have kernels of their own."""
+    steps = Steps().out(0).out(1).out(2)
+    if args[5] and channels_last_kernels(args[0]):
+        shared_sums(steps, args[0], 4)
+    return steps
+
+
+def batch_norm_backward(args, kwargs, outs, ctx):
+    grad, tensor, training, mask = args[0], args[1], args[7], args[9]
+    steps = Steps()
+    if not training or not channels_last_kernels(tensor):
+        return steps
+    names = {place: index for index, place in enumerate(p for p in range(3) if mask[p])}
+    sums = [steps.take(int(tensor.shape[1]) * 4) for _ in range(2)]
+    for place in (1, 2):
+        if place in names:
+            steps.out(names[place])
+    if channels_last_kernels(grad):
+        shared_sums(steps, tensor, 2)
+    if 0 in names:
+        steps.out(names[0])
+    return steps.give(*reversed(sums))
+
+
 RULES = {
+    "aten.native_batch_norm.default": batch_norm,
+    "aten.native_batch_norm_backward.default": batch_norm_backward,
     "aten._softmax.default": softmax, "aten._log_softmax.default": softmax,
     "aten._softmax_backward_data.default": softmax_backward,
     "aten._log_softmax_backward_data.default": log_softmax_backward,

@@ -7,7 +7,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nested._internal import nested_tensor
 
-from . import values
+from . import lbfgs, values
 
 LEGACY = {
     "Float": torch.float32, "Double": torch.float64, "Half": torch.float16, "BFloat16": torch.bfloat16,
@@ -26,6 +26,7 @@ def install(current):
     _steps(current)
     _backward(current)
     _data_access(current)
+    lbfgs.install(current)
 
 
 def _parameters(current):

@@ -50,7 +50,20 @@ def product(add):
     return shape
 
 
+def gru_cell(make, gates, hidden_gates, state, *biases):
+    """native/cuda/RNN.cu: the workspace of backward has five parts of the state's size."""
+    return make(state.shape, state.dtype), make((state.shape[0], 5 * state.shape[1]), state.dtype)
+
+
+def gru_cell_backward(make, grad, workspace, biased):
+    rows, columns = grad.shape
+    sums = [make((3 * columns,), grad.dtype) if biased else None for _ in range(2)]
+    return make((rows, 3 * columns), grad.dtype), make((rows, 3 * columns), grad.dtype), make(grad.shape, grad.dtype), *sums
+
+
 SHAPES = {
+    "aten::_thnn_fused_gru_cell": gru_cell,
+    "aten::_thnn_fused_gru_cell_backward": gru_cell_backward,
     "aten::_ctc_loss": ctc_loss,
     "aten::_ctc_loss.Tensor": ctc_loss,
     "aten::_ctc_loss_backward": like(1),

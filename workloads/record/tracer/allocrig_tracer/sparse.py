@@ -227,8 +227,10 @@ def bag_backward(mode, args):
     weights, kind, sample, padding = args[6], args[8], args[10], args[11] if len(args) > 11 else -1
     data = call(mode, aten.index_select.default, grad, 0, offset2bag)
     if kind == 1:
-        sizes = call(mode, aten.index_select.default, bag_size, 0, offset2bag)
-        data = call(mode, aten.div.Tensor, data, call(mode, aten.unsqueeze.default, sizes, 1))
+        sizes = call(mode, aten._to_copy.default, bag_size, dtype=data.dtype)
+        sizes = call(mode, aten.clamp_min.default, sizes, 1)
+        sizes = call(mode, aten.index_select.default, call(mode, aten.unsqueeze.default, sizes, 1), 0, offset2bag)
+        data = call(mode, aten.div_.Tensor, data, sizes)
     if isinstance(sample, torch.Tensor):
         data = call(mode, aten.mul_.Tensor, data, call(mode, aten.unsqueeze.default, sample, 1))
     if padding != -1:  # embedding_sparse_backward in native/Embedding.cpp
