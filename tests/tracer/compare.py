@@ -81,6 +81,17 @@ def replay(path, card, specs):
     return [runs[s] for s in specs]
 
 
+def of_program(path):
+    """The settings, with the limit that the program sets itself."""
+    limit = ""
+    if os.path.exists(path):
+        with open(path) as f:
+            limit = next((line.split()[2] for line in (f.readline() for _ in range(8)) if line.startswith("# limit:")), "")
+    if not limit:
+        return SPECS
+    return {"default": f"torch:limit={limit}", "expandable": f"torch:limit={limit},expandable_segments=true"}
+
+
 def capacities(path, card):
     words = [ALLOCRIG, "capacity", "-w", path, "-d", f"sim:profile={card},addresses=driver", "--json", "-", "--jobs", "1"]
     for s in SPECS.values():
@@ -172,7 +183,8 @@ def compare(program, limits, args, folder):
     path, note = trace(program, args, folder)
     rows = [r for r in limits if r["program"] == name and r["setting"] in SPECS]
     trials = [r for r in rows if r["outcome"] != "smallest"]
-    specs = list(SPECS.values())
+    settings = of_program(path)
+    specs = list(settings.values())
     specs += dict.fromkeys(SPECS[r["setting"]].replace("torch:", "torch:limit=%s," % r["limit"]) if ":" in
                            SPECS[r["setting"]] else "torch:limit=%s" % r["limit"] for r in trials)
     try:
@@ -182,7 +194,7 @@ def compare(program, limits, args, folder):
     figures = {"program": name, "note": note}
     for key, column, spec in (("live", "peak_granted_bytes", "default"), ("default", "peak_reserved_bytes", "default"),
                               ("expandable", "peak_reserved_bytes", "expandable")):
-        traced = runs[SPECS[spec]]["metrics"][column]
+        traced = runs[settings[spec]]["metrics"][column]
         figures[key] = (int(program[key]) if program[key] else None, traced)
     safe = capacities(path, card)
     for s in SPECS:

@@ -16,7 +16,8 @@ Rules for what cuDNN leaves out without a driver, measured on an H200 with cuDNN
   takes 32 bytes per sample, element of the filter and channel, with channels in multiples of 32.
 - Plans with clusters of thread blocks divide the last, partial wave of tiles along the reduction: each share of a
   tile is a buffer of float32. Tiles t, running blocks p, rest r = t mod p: r * (p // r) buffers if p // r > 1. It
-  holds if each share has at least 16 steps of 64 elements (of float32: 12 of 32); else cuDNN's answer is kept.
+  holds if each share has enough steps (LEAST_STEPS; of 64 elements, float32: 32); else cuDNN's answer is kept. Forward,
+  and the gradient of the input in float32, have no shares if p // r is 1 or r is 0.
 """
 import math
 from collections import namedtuple
@@ -40,6 +41,10 @@ KNOB_TILE, KNOB_WORKSPACE, KNOB_CLUSTER_M, KNOB_CLUSTER_N = 2, 25, 27, 28
 TILES = {0: (128, 128), 1: (128, 64), 3: (256, 128), 4: (256, 64), 5: (64, 64), 6: (128, 256), 7: (64, 128),
          9: (64, 256), 20: (256, 96)}
 WITHOUT_DRIVER = 18
+LEAST_STEPS = {  # steps of a share, by operation and whether it is float32: kernels/CUDNN.md
+    (FORWARD, True): 8, (BACKWARD_INPUT, True): 8, (BACKWARD_WEIGHT, True): 8,
+    (FORWARD, False): 10, (BACKWARD_INPUT, False): 16, (BACKWARD_WEIGHT, False): 16,
+}  # fmt: skip
 
 
 def product(values):
@@ -176,8 +181,12 @@ class Source:
             return size, size, size
         blocks = self.blocks.get(cluster, self.multiprocessors // cluster * cluster)
         rest, split = shares(tiles, blocks)
-        step, least = (32, 12) if s.dtype == "float32" else (64, 16)
-        right = copies + rest * split * buffer if split > 1 and k // step >= least * split else size
+        single = s.dtype == "float32"
+        step, least = (32 if single else 64), LEAST_STEPS[s.operation, single]
+        if split > 1:
+            right = copies + rest * split * buffer if k // step >= least * split else size
+        else:
+            right = copies if s.operation == FORWARD or s.operation == BACKWARD_INPUT and single else size
         return right, copies, max(right, copies + min(rest * split, blocks) * buffer)
 
     # the table's answer

@@ -209,14 +209,16 @@ FORMULA = {  # what the derivative of binary_cross_entropy_with_logits does in p
 }
 
 
-def in_formula(target):
+def in_formula(target, unique):
+    """Whether `target` is what that derivative has made, and nothing else refers to."""
     node = torch._C._current_autograd_node()
     return (
         node is not None
         and node.name().startswith("BinaryCrossEntropyWithLogits")
         and isinstance(target, FakeTensor)
         and target.grad_fn is None
-        and references(target)[0] <= 1
+        and unique is not None
+        and references(target)[0] <= unique[0]
     )
 
 
@@ -401,7 +403,7 @@ class CardMode(TorchDispatchMode):
                 func, new = IN_PLACE[func], []
                 if func is aten._index_put_impl_.default:
                     args = (*args, True)  # unsafe
-        elif len(new) == 1 and func in FORMULA and self.session.in_backward() and in_formula(args[0]):
+        elif len(new) == 1 and func in FORMULA and self.session.in_backward() and in_formula(args[0], self.unique):
             self.inherits(args[0], new[0][1])
             func, new = FORMULA[func], []
         steps = kernels.plan(func, args, kwargs, outs, self.context)

@@ -344,7 +344,8 @@ def embedding_bag_backward(args, kwargs, outs, ctx):
             return steps.give(made[1], made[0], made[2])
         return steps
     if mode == 2 or not numel(indices):
-        return steps.out(0)
+        copy = None if contiguous(grad) else steps.take(bytes_of(grad))
+        return steps.out(0).give(copy)
     return sorted_gradient(steps, grad, numel(indices), rows, item_bytes(indices), ctx,
                            by_frequency, True)
 

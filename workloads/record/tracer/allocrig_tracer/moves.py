@@ -64,3 +64,18 @@ def install(current):
         return move(self, torch.device("cpu"), None, False, False, memory_format)
 
     torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu = moved, to_card, to_host
+    _scatter(current)
+
+
+def _scatter(current):
+    """csrc/cuda/comm.cpp, for DataParallel: a part that is on its device already is not copied."""
+    comm = torch.nn.parallel.comm
+    plain = comm.scatter
+
+    def scatter(tensor, devices=None, chunk_sizes=None, dim=0, streams=None, *, out=None):
+        if current() is None or out is not None or devices is None:
+            return plain(tensor, devices, chunk_sizes, dim, streams, out=out)
+        parts = tensor.chunk(len(devices), dim) if chunk_sizes is None else tensor.split(chunk_sizes, dim)
+        return tuple(p.to(torch.device("cuda", d) if isinstance(d, int) else d) for p, d in zip(parts, devices))
+
+    comm.scatter = scatter

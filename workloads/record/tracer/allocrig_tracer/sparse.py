@@ -131,7 +131,8 @@ def same(mode, func, args, kwargs):
 def clone(mode, func, args, kwargs):
     indices, data = parts(mode, args[0])
     node = torch._C._current_autograd_node() if mode.session.in_backward() else None
-    if node is not None and "AccumulateGrad" in node.name():
+    dense = indices.is_contiguous() and data.is_contiguous()
+    if node is not None and "AccumulateGrad" in node.name() and dense:
         return same(mode, func, args, kwargs)  # a gradient that nothing else holds is kept, not copied
     data = call(mode, aten.clone.default, data)
     return make(mode, call(mode, aten.clone.default, indices), data, args[0].shape, args[0].is_coalesced())
