@@ -192,6 +192,15 @@ def math_attention(query, key, value, mask, dropout, causal, scale, gqa):
     return torch.matmul(scores, value).to(kind)
 
 
+def first(outputs):
+    """The first output of an operator. C++ destroys the others in order, Python the last one first."""
+    kept, *rest = outputs
+    del outputs
+    while rest:
+        del rest[0]
+    return kept
+
+
 def attend(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, sm, chosen=None):
     """The operators that a card runs. `chosen` counts the kernels by name."""
     name = choose(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa, sm)
@@ -202,18 +211,22 @@ def attend(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa
         return math_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     attn_mask = float_mask(attn_mask, query.dtype)
     if name == "cudnn":
-        return aten._scaled_dot_product_cudnn_attention(
-            query, key, value, attn_mask, need, dropout_p, is_causal, False, scale=scale
-        )[0]
+        return first(
+            aten._scaled_dot_product_cudnn_attention(
+                query, key, value, attn_mask, need, dropout_p, is_causal, False, scale=scale
+            )
+        )
     if name == "flash":
         size = query.shape[-1]
         used = 1.0 / math.sqrt(size) if scale is None else scale
         query, key, value = (padded_heads(t, 8) for t in (query, key, value))
-        out = aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, False, scale=used)[0]
+        out = first(aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, False, scale=used))
         return out[..., :size] if out.shape[-1] != size else out
     if attn_mask is not None:
         attn_mask = padded_mask(attn_mask, query, key)
         need = need or attn_mask.requires_grad
-    return aten._scaled_dot_product_efficient_attention(
-        query, key, value, attn_mask, need, dropout_p, is_causal, scale=scale
-    )[0]
+    return first(
+        aten._scaled_dot_product_efficient_attention(
+            query, key, value, attn_mask, need, dropout_p, is_causal, scale=scale
+        )
+    )

@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from . import after_import, attention, autocast, cudnn_meta, kernels_cudnn, values
 
 aten = torch.ops.aten
+TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 
 def on_card(tensor):
@@ -79,7 +80,8 @@ def _script(current):
     script, trace = torch.jit.script, torch.jit.trace
 
     def scripted(obj, *args, **kwargs):
-        if current() is None or isinstance(obj, type):
+        own = sys._getframe(1).f_code.co_filename.startswith(TORCH)  # PyTorch scripts derivatives
+        if current() is None or own or isinstance(obj, type):
             return script(obj, *args, **kwargs)
         current().unsure("torch.jit.script (runs as Python code)", 0, 0)
         return obj
@@ -102,7 +104,7 @@ def _dropout(functional):
     def dropout(input, p=0.5, training=True, inplace=False):
         if not on_card(input) or inplace or not training or not 0 < p < 1 or input.numel() == 0:
             return plain(input, p, training, inplace)
-        return torch.native_dropout(input, p, True)[0]
+        return attention.first(torch.native_dropout(input, p, True))
 
     def low(input, p, train):
         return dropout(input, p, train) if on_card(input) else original(input, p, train)
@@ -133,8 +135,8 @@ def _batch_norm(plain):
         if cudnn_enabled and cudnn_batch_norm_serves(input, weight, bias, mean, var, training, eps):
             layout = torch.channels_last if _channels_last(input) else torch.contiguous_format
             input = input.contiguous(memory_format=layout) if input.dim() == 4 else input.contiguous()
-            return torch.cudnn_batch_norm(input, weight, bias, mean, var, training, momentum, eps)[0]
-        return torch.native_batch_norm(input, weight, bias, mean, var, training, momentum, eps)[0]
+            return attention.first(torch.cudnn_batch_norm(input, weight, bias, mean, var, training, momentum, eps))
+        return attention.first(torch.native_batch_norm(input, weight, bias, mean, var, training, momentum, eps))
 
     return batch_norm
 
@@ -149,7 +151,7 @@ def _rms_norm(plain):
     def rms_norm(input, normalized_shape, weight=None, eps=None):
         if not on_card(input) or (weight is not None and weight.dtype != input.dtype) or not hasattr(torch, "_fused_rms_norm"):
             return plain(input, normalized_shape, weight, eps)
-        return torch._fused_rms_norm(input, list(normalized_shape), weight, eps)[0]
+        return attention.first(torch._fused_rms_norm(input, list(normalized_shape), weight, eps))
 
     return rms_norm
 

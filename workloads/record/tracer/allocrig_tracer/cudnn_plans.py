@@ -42,7 +42,7 @@ TILES = {0: (128, 128), 1: (128, 64), 3: (256, 128), 4: (256, 64), 5: (64, 64), 
          9: (64, 256), 20: (256, 96)}
 WITHOUT_DRIVER = 18
 LEAST_STEPS = {  # steps of a share, by operation and whether it is float32: kernels/CUDNN.md
-    (FORWARD, True): 8, (BACKWARD_INPUT, True): 8, (BACKWARD_WEIGHT, True): 8,
+    (FORWARD, True): 6, (BACKWARD_INPUT, True): 6, (BACKWARD_WEIGHT, True): 6,
     (FORWARD, False): 10, (BACKWARD_INPUT, False): 16, (BACKWARD_WEIGHT, False): 16,
 }  # fmt: skip
 
