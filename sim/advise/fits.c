@@ -10,10 +10,8 @@
 const char *fits_note_name(enum fits_note_kind kind)
 {
     static const char *const names[FITS_NOTE_KINDS] = {
-        [FITS_DRAWN] = "drawn",
-        [FITS_OUTSIDE_TABLE] = "outside_table",
-        [FITS_UNSURE] = "unsure",
-        [FITS_RULE] = "rule",
+        [FITS_DRAWN] = "drawn",   [FITS_OUTSIDE_TABLE] = "outside_table",
+        [FITS_UNSURE] = "unsure", [FITS_RULE] = "rule",
         [FITS_RAISED] = "raised",
     };
     return names[kind];
