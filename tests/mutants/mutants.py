@@ -119,6 +119,7 @@ def is_other(options):
 def chosen(root, options, here):
     """The mutants of this run, sorted by place."""
     changed = changed_lines(root, options.changed) if options.changed else None
+    named = [] if is_other(options) else named_mutants(root, here)  # first: a wrong line ends it at once
     names = [name for name in sources(root) if changed is None or name in changed]
     if options.rooms:
         names = [name for name in names if name.startswith(tuple(options.rooms.split(",")))]
@@ -148,7 +149,7 @@ def chosen(root, options, here):
 
     taken = sorted(found, key=order)[:options.count]
     names = set(names)
-    named = [] if is_other(options) else [m for m in named_mutants(root, here) if changed is None or m.file in names]
+    named = [m for m in named if changed is None or m.file in names]
     overlapping = {m.key for m in taken for n in named
                    if m.file == n.file and m.start < n.end and n.start < m.end
                    and not (m.start <= n.start and n.end <= m.end) and not (n.start <= m.start and m.end <= n.end)}
