@@ -85,9 +85,9 @@ def text(results, left_out, options):
             f"| lived | {f['lived']} | {percent(f['lived'], f['changing'])} |", ""]
     if f["not_run"]:
         out += [f"{f['not_run']} more were not run, because the time was over.", ""]
-    alone = sum(row["state"] in ("lived", "unreached") and row["stage"] == 1 for row in results)
+    alone = sum(row["state"] not in ("killed", "not run") and row["stage"] == 1 for row in results)
     if alone and not options.changed:
-        out += [f"{alone} of those that lived ran against the quick tests alone, and not against the rest of the suite.", ""]
+        out += [f"{alone} that no quick test notices did not run against the rest of the suite.", ""]
     killed = [row for row in results if row["state"] == "killed"]
     out += ["## By room", "", "| room | mutants | quick tests | whole suite | same program | lived |",
             "| --- | ---: | ---: | ---: | ---: | ---: |"]
