@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,13 @@ struct head {
 struct record_head {
     uint64_t run, bytes, check;
 };
+
+/* Of all of a record, from a start that is not 0: zeros after a power failure are no record. */
+static uint64_t check_of(const struct record_head *head, const void *payload)
+{
+    return fnv_add(fnv_add(FNV_SEED, head, offsetof(struct record_head, check)), payload,
+                   head->bytes);
+}
 
 uint64_t journal_add_file(uint64_t hash, const char *path)
 {
@@ -79,7 +87,7 @@ static bool read_record(const struct journal *self, journal_take *take, void *ar
         return false;
     void *bytes = malloc(head.bytes ? head.bytes : 1);
     bool whole = bytes && read_all(self->file, bytes, head.bytes) &&
-                 fnv_add(head.run, bytes, head.bytes) == head.check &&
+                 check_of(&head, bytes) == head.check &&
                  take(argument, head.run, bytes, head.bytes);
     free(bytes);
     return whole;
@@ -150,7 +158,8 @@ enum ar_status journal_add(struct journal *self, uint64_t run, const void *paylo
                            struct ar_error *error)
 {
     enum ar_status status = AR_OK;
-    const struct record_head head = {run, bytes, fnv_add(run, payload, bytes)};
+    struct record_head head = {.run = run, .bytes = bytes};
+    head.check = check_of(&head, payload);
     char *whole = malloc(sizeof head + bytes);
     if (whole) {
         memcpy(whole, &head, sizeof head);

@@ -24,7 +24,7 @@ def fuzz(setting, log, name, seconds):
     os.makedirs(broken, exist_ok=True)
     number = len(log.of(name))
     status, out, err, cpu = run(
-        [f"{BUILD}/tests/fuzz/fuzz_{name}", f"-max_total_time={seconds}", "-max_len=65536", "-timeout=30",
+        [f"{BUILD}/tests/fuzz/fuzz_{name}", f"-max_total_time={seconds}", "-max_len=65536", "-timeout=300",
          "-rss_limit_mb=3000", "-print_final_stats=1", f"-artifact_prefix={broken}/{name}-", corpus,
          f"tests/fuzz/corpus/{name}"])
     text = out + err

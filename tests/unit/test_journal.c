@@ -1,0 +1,162 @@
+/* The journal of an interrupted command: cut off at each of its bytes, and with each byte changed.
+ * What is read is what was written, from the front, or the file is refused; and what is added then
+ * is there the next time. */
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bench/suite/journal.h"
+#include "tests/support/temporary_file.h"
+#include "tests/support/test.h"
+
+#define KEY     UINT64_C(0x1234567890abcdef)
+#define RECORDS 4
+#define MOST    4096
+
+static const struct {
+    uint64_t run;
+    const char *payload;
+} written[RECORDS] = {{7, "seven"}, {0, ""}, {UINT64_MAX, "a longer payload of a run"}, {8, "x"}};
+
+struct taken {
+    size_t count;
+    bool wrong; /* a record that was not written, or not at this place */
+};
+
+static bool take(void *argument, uint64_t run, const void *payload, size_t bytes)
+{
+    struct taken *taken = argument;
+    size_t at = taken->count++;
+    if (at >= RECORDS || run != written[at].run || bytes != strlen(written[at].payload) ||
+        memcmp(payload, written[at].payload, bytes) != 0)
+        taken->wrong = true;
+    return true;
+}
+
+static enum ar_status open_journal(struct journal *journal, const char *path, struct taken *taken,
+                                   struct ar_error *error)
+{
+    *taken = (struct taken){0};
+    return journal_open(journal, path, KEY, take, taken, error);
+}
+
+static void add_from(struct journal *journal, size_t first)
+{
+    struct ar_error error;
+    for (size_t i = first; i < RECORDS; i++)
+        assert_int_equal(journal_add(journal, written[i].run, written[i].payload,
+                                     strlen(written[i].payload), &error),
+                         AR_OK);
+}
+
+static size_t read_file(const char *path, char *bytes)
+{
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t count = fread(bytes, 1, MOST, file);
+    fclose(file);
+    return count;
+}
+
+static void write_file(const char *path, const char *bytes, size_t count)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, count, file), count);
+    fclose(file);
+}
+
+/* A whole journal; returns its bytes. */
+static size_t make(const char *path, char *bytes)
+{
+    struct journal journal;
+    struct taken taken;
+    struct ar_error error;
+    assert_int_equal(open_journal(&journal, path, &taken, &error), AR_OK);
+    add_from(&journal, 0);
+    journal_close(&journal, false);
+    return read_file(path, bytes);
+}
+
+/* A damaged journal goes on from its first records, to the bytes of the whole one; or it is refused
+ * and stays as it is. Returns the records that were read, RECORDS + 1 if it is refused. */
+static size_t go_on(const char *path, const char *damaged, size_t count, const char *whole,
+                    size_t whole_count)
+{
+    char after[MOST];
+    struct journal journal;
+    struct taken taken;
+    struct ar_error error = {""};
+    write_file(path, damaged, count);
+    enum ar_status status = open_journal(&journal, path, &taken, &error);
+    if (status) {
+        assert_int_equal(status, AR_INVALID);
+        assert_non_null(strstr(error.text, "is the journal of another sweep or suite"));
+        assert_int_equal(read_file(path, after), count);
+        assert_memory_equal(after, damaged, count);
+        return RECORDS + 1;
+    }
+    assert_false(taken.wrong);
+    add_from(&journal, taken.count);
+    journal_close(&journal, false);
+    assert_int_equal(read_file(path, after), whole_count);
+    assert_memory_equal(after, whole, whole_count);
+    return taken.count;
+}
+
+static void a_cut_off_journal_goes_on(void **state)
+{
+    char whole[MOST];
+    struct temporary_file file = temporary_file("");
+    size_t count = make(file.path, whole), before = 0;
+    for (size_t cut = 0; cut <= count; cut++) {
+        size_t records = go_on(file.path, whole, cut, whole, count);
+        assert_true(records <= RECORDS && records >= before);
+        before = records;
+    }
+    assert_int_equal(before, RECORDS);
+    unlink(file.path);
+}
+
+static void a_changed_byte_is_never_a_result(void **state)
+{
+    char whole[MOST], damaged[MOST];
+    struct temporary_file file = temporary_file("");
+    size_t count = make(file.path, whole), refused = 0;
+    for (size_t at = 0; at < count; at++) {
+        for (int bit = 0; bit < 9; bit++) { /* each bit, and all of them */
+            memcpy(damaged, whole, count);
+            damaged[at] ^= (char)(bit < 8 ? 1 << bit : 0xff);
+            size_t records = go_on(file.path, damaged, count, whole, count);
+            assert_true(records != RECORDS);
+            refused += records > RECORDS;
+            assert_int_equal(records > RECORDS, at < 16); /* its head */
+        }
+    }
+    assert_int_equal(refused, 16 * 9);
+    unlink(file.path);
+}
+
+/* More bytes than there are, and none at all. */
+static void what_follows_the_records_is_cut_off(void **state)
+{
+    char whole[MOST], damaged[MOST];
+    struct temporary_file file = temporary_file("");
+    size_t count = make(file.path, whole);
+    memcpy(damaged, whole, count);
+    memset(damaged + count, 0, 100);
+    assert_int_equal(go_on(file.path, damaged, count + 100, whole, count), RECORDS);
+    memset(damaged + count, 0xff, 100);
+    assert_int_equal(go_on(file.path, damaged, count + 100, whole, count), RECORDS);
+    unlink(file.path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cut_off_journal_goes_on),
+        cmocka_unit_test(a_changed_byte_is_never_a_result),
+        cmocka_unit_test(what_follows_the_records_is_cut_off),
+    };
+    return cmocka_run_group_tests_name("journal", tests, NULL, NULL);
+}
