@@ -95,8 +95,12 @@ struct misbehaving {
 
 static void do_harm(enum harm harm)
 {
-    if (harm == HARM_CRASH)
+    struct sigaction now;
+    if (harm == HARM_CRASH) {
+        if (sigaction(SIGSEGV, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO))
+            signal(SIGSEGV, SIG_DFL); /* a sanitizer would report it */
         *(volatile int *)(uintptr_t)16 = 0;
+    }
     if (harm == HARM_ABORT)
         abort();
     const char *mark = harm == HARM_HANG ? getenv("MISBEHAVING_MARK") : NULL;

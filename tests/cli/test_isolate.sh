@@ -79,6 +79,37 @@ check crash_in_csv grep -q ',false,crashed,' "$tmp/bad.csv"
 run run -d sim -p "$bad:harm=1,after=10" -w order_flip --isolate --placements "$tmp/cut.csv"
 check no_cut_off_rows [ "$(cat "$tmp/cut.csv")" = 'event,op,id,requested,granted,segment,offset,granted_total,reserved' ]
 
+# Without --isolate: each lie is found, the rest is ranked and written, and the exit status says so.
+lies=$(sed -n '/^#define LIES/,/^enum/p' tests/cli/misbehaving.c | grep -oE '[a-z][a-z-]*' | grep -vE '^(define|none|enum|lie)$')
+specs=()
+for lie in $lies; do specs+=(-p "$bad:lie=$lie"); done
+run run -d sim -p torch "${specs[@]}" -w order_flip -w random:events=300 --json "$tmp/lies.json" --csv "$tmp/lies.csv"
+check a_lie_is_an_internal_fault [ "$status" = 4 ]
+check a_lie_names_the_policy grep -qE '^allocrig: policy .*/bad.so:lie=overlap broke the contract: .*policy misbehaving: .* overlaps the live one' "$err"
+check there_are_lies [ "$(wc -w <<<"$lies")" -ge 20 ]
+check the_liar_is_not_ranked [ "$(awk -F, '$1 == "torch" && $15 == "true"' "$tmp/lies.csv" | wc -l)" = 2 ]
+for lie in $lies; do
+    check "found_$lie" grep -qF "$lie" <(awk -F, '/,crashed,/ { print $2 }' "$tmp/lies.csv")
+done
+run run -d sim -p "$bad" -w order_flip --csv "$tmp/honest.csv"
+check an_honest_policy_passes [ "$status" = 0 ]
+run run -d sim -p "$bad:harm=1" -p "$bad:harm=5,hook=create" -p torch -w order_flip
+check a_crash_ends_one_run [ "$status" = 0 -a "$(grep -c 'DNF: crashed: signal' "$out")" = 2 ]
+# Other commands end, with a sentence. (A sanitizer reports a crash itself.)
+refuses a_lie_in_capacity 4 'event [0-9]+: policy misbehaving: the request failed: misbehaving, call 4: .*overlaps' \
+    capacity -d sim -p "$bad:lie=overlap" -w order_flip
+if [ "${TEST_VARIANT:-release}" = release ]; then
+    refuses a_crash_in_capacity 4 'the policy ".*/bad.so" crashed: signal 11' capacity -d sim -p "$bad:harm=1" -w order_flip
+    refuses an_abort_in_explain 4 'the policy ".*/bad.so" crashed: signal 6' explain "$tape" -p "$bad:harm=5,hook=free"
+    MISBEHAVING_ENTRY=1 refuses a_crash_at_the_entry 4 'the policy ".*/bad.so" crashed: signal 11' list policies "$bad"
+    MISBEHAVING_MARK=$tmp/marked env --default-signal=INT "$ALLOCRIG" explain "$tape" -p "$bad:harm=2" >"$out" 2>"$err" &
+    process=$!
+    until [ -e "$tmp/marked" ] || ! kill -0 $process; do sleep 0.01; done
+    kill -s INT $process
+    wait $process 2>/dev/null
+    check a_hang_is_named_at_ctrl_c grep -q 'the policy ".*/bad.so" was running at signal 2' "$err"
+fi
+
 # Ended from outside, it takes its children along and leaves no file. The time limit of the runs is
 # far off; the name of the policy's file tells which processes are theirs.
 for signal in INT TERM KILL; do

@@ -147,6 +147,19 @@ check "spools of a killed recorder read" killed_recorder
 unset LD_LIBRARY_PATH
 rm -rf "$TEST_TMP"/killed.trace*
 
+# A limit on the size of files loses records, and not the program.
+limited() { # BLOCKS OF 1 KiB
+    rm -f "$trace"
+    (ulimit -f "$1" && LD_LIBRARY_PATH=$built/tests/cuda_stand_in exec "$ALLOCRIG" record -o "$trace" -- "$program" long) >"$out" 2>"$err"
+    status=$?
+}
+limited 1
+check "no room ends no program" test "$status" = 3
+check "no room is said" said 'nothing was recorded: there was no room for the records; is the disk full'
+limited 600
+check "little room ends no program" test "$status" = 0
+check "lost records are told" said '[0-9]+ records are missing, because the disk was full'
+
 # ---- what cannot be recorded ---------------------------------------------------------------------
 
 export LD_LIBRARY_PATH=$built/tests/cuda_stand_in

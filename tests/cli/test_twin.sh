@@ -174,6 +174,11 @@ printf '%s\n' '[process rl]' "$engine" "$model" 'enforce_eager = yes' '[schedule
 run twin "$tmp/off.ini"
 check no_size_helps says 'With no value of gpu_memory_utilization of e does the schedule pass. It comes furthest with [0-9.]+: cycle 1, e.sleep 1: e cannot sleep: enable_sleep_mode is off'
 
+# A closed standard output does not get the number of a file.
+"$ALLOCRIG" twin $small --json "$tmp/closed.json" >&- 2>"$err"
+check a_closed_output_is_said [ $? = 2 -a "$(cat "$err")" = 'allocrig: standard output cannot be written' ]
+check the_table_is_in_no_file [ ! -e "$tmp/closed.json" -o "$(cmp "$tmp/closed.json" "$tmp/small.json" 2>&1)" = "" ]
+
 # What the how-to page shows.
 run twin workloads/scenarios/wake_up.ini
 check wake_up_fails says 'It does not fit. In cycle 1, rollout.wake kv_cache: a request of 1.672 GiB'
