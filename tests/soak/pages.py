@@ -1,4 +1,5 @@
-"""results/soak.md from the rows of results/soak.csv."""
+"""results/soak.md from the rows of results/soak.csv, and found.md, which people write."""
+import os
 
 HEADS = {
     "operations": ("Random operations under the shadow oracle",
@@ -50,4 +51,5 @@ def text(rows, revision):
         out += [f"## {title}", "", what, "", *table(mine, heads), "", f"On {mine[0]['where']}."]
         found = [f"- {row['name']}: {row['findings']}" for row in mine if row["findings"]]
         out += ["", *(["Found:", "", *found] if found else ["Nothing was found."]), ""]
-    return "\n".join(out)
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "found.md")) as file:
+        return "\n".join(out) + "\n" + file.read()
