@@ -11,8 +11,9 @@ void heap_open(struct heap *self, struct ar_policy *policy, const struct ar_poli
 
 void heap_close(struct heap *self)
 {
-    for (uint32_t i = 0; i < self->segment_count; i++)
-        (void)ar_backing_segment_free(self->backing, self->segments[i].address);
+    /* The last first: a backing that keeps them in an array then moves none. */
+    for (uint32_t i = self->segment_count; i > 0; i--)
+        (void)ar_backing_segment_free(self->backing, self->segments[i - 1].address);
     for (uint32_t i = 0; i < self->list_room; i++)
         ar_host_free(self->host, self->lists[i], sizeof **self->lists);
     ar_host_free(self->host, self->lists, self->list_room * sizeof *self->lists);

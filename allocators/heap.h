@@ -176,7 +176,8 @@ static inline uint32_t heap_take(struct heap *self, uint32_t list, uint64_t byte
 
 /* The same, cut down to `bytes`. The rest stays in the list, if possible in the same place. A
  * record must be spare. */
-static inline uint32_t heap_take_exactly(struct heap *self, uint32_t list, uint64_t bytes)
+static inline __attribute__((always_inline)) uint32_t
+heap_take_exactly(struct heap *self, uint32_t list, uint64_t bytes)
 {
     struct heap_list *from = self->lists[list];
     struct ar_span *at = self->spans.at;
@@ -185,12 +186,13 @@ static inline uint32_t heap_take_exactly(struct heap *self, uint32_t list, uint6
         return 0;
     uint32_t piece = *place.link;
     uint64_t rest_bytes = at[piece].bytes - bytes;
-    heap_account_removed(self, &at[piece]);
+    if (heap_is_segment(&at[piece]))
+        self->policy->totals.releasable_bytes -= at[piece].bytes;
+    ar_policy_free_replaced(self->policy, at[piece].bytes, rest_bytes);
     from->free_bytes -= bytes;
     if (rest_bytes) {
         uint32_t rest = heap_cut(self, piece, bytes);
         at[rest].owner = list;
-        ar_policy_free_added(self->policy, rest_bytes);
         ar_span_index_replace(&from->index, at, &place, rest);
     } else {
         ar_span_index_unlink(&from->index, at, &place);
@@ -220,7 +222,8 @@ static inline bool heap_joins(const struct ar_span *neighbour, uint32_t list)
 
 /* Frees a used piece into `list` and merges it with free neighbours of the same list. One of them
  * keeps its place in the list if possible. Returns the merged piece. */
-static inline uint32_t heap_give(struct heap *self, uint32_t piece, uint32_t list)
+static inline __attribute__((always_inline)) uint32_t heap_give(struct heap *self, uint32_t piece,
+                                                                uint32_t list)
 {
     struct heap_list *to = self->lists[list];
     struct ar_span *at = self->spans.at;
@@ -236,25 +239,25 @@ static inline uint32_t heap_give(struct heap *self, uint32_t piece, uint32_t lis
     if (heap_joins(&at[previous], list)) {
         into = previous;
         from = previous;
-        ar_policy_free_removed(self->policy, at[previous].bytes);
-        bytes += at[previous].bytes;
-        if (joins_next)
+        if (joins_next) {
             ar_span_index_remove(&to->index, at, next);
+            ar_policy_free_removed(self->policy, at[next].bytes);
+            bytes += at[next].bytes;
+        }
     } else if (!joins_next) {
         ar_span_index_insert(&to->index, at, piece);
         heap_account_added(self, &at[piece]);
         return piece;
     }
-    if (joins_next) {
-        ar_policy_free_removed(self->policy, at[next].bytes);
-        bytes += at[next].bytes;
-    }
+    bytes += at[from].bytes;
+    ar_policy_free_replaced(self->policy, at[from].bytes, bytes);
     ar_span_index_move(&to->index, at, from, into, bytes);
     if (joins_next)
         heap_link_past(self, piece, next);
     if (into != piece)
         heap_link_past(self, into, piece);
-    heap_account_added(self, &at[into]);
+    if (heap_is_segment(&at[into]))
+        self->policy->totals.releasable_bytes += bytes;
     return into;
 }
 

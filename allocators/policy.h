@@ -302,6 +302,16 @@ static inline void ar_policy_free_removed(struct ar_policy *self, uint64_t bytes
         self->watch->usable_bytes -= bytes - bytes % self->watch->unit_bytes;
 }
 
+/* A free block takes the place of another: one look at the watch. */
+static inline void ar_policy_free_replaced(struct ar_policy *self, uint64_t removed_bytes,
+                                           uint64_t added_bytes)
+{
+    if (__builtin_expect(self->watch != NULL, 0)) {
+        ar_policy_free_removed(self, removed_bytes);
+        ar_policy_free_added(self, added_bytes);
+    }
+}
+
 /* Callers use these functions, never the hooks. */
 static inline enum ar_status ar_policy_alloc(struct ar_policy *self,
                                              const struct ar_policy_request *request,

@@ -239,8 +239,9 @@ static inline void ar_span_index_insert(struct ar_span_index *self, struct ar_sp
 }
 
 /* Inserts `span` and removes the span at `place`. */
-static inline void ar_span_index_replace(struct ar_span_index *self, struct ar_span *spans,
-                                         const struct ar_span_place *place, uint32_t span)
+static inline __attribute__((always_inline)) void
+ar_span_index_replace(struct ar_span_index *self, struct ar_span *spans,
+                      const struct ar_span_place *place, uint32_t span)
 {
     uint32_t *root = &self->roots[place->size_class];
     if (ar_span_index_class(spans[span].bytes) == place->size_class && place->link == root &&
@@ -254,8 +255,10 @@ static inline void ar_span_index_replace(struct ar_span_index *self, struct ar_s
 }
 
 /* Removes `from` and inserts `to` with a new size. They may be the same span. */
-static inline void ar_span_index_move(struct ar_span_index *self, struct ar_span *spans,
-                                      uint32_t from, uint32_t to, uint64_t bytes)
+static inline __attribute__((always_inline)) void ar_span_index_move(struct ar_span_index *self,
+                                                                     struct ar_span *spans,
+                                                                     uint32_t from, uint32_t to,
+                                                                     uint64_t bytes)
 {
     unsigned size_class = ar_span_index_class(spans[from].bytes);
     uint32_t *root = &self->roots[size_class];

@@ -296,12 +296,14 @@ static enum ar_status rmm_free(struct ar_policy *base, const struct ar_policy_bl
     struct rmm *self = rmm_of(base);
     uint32_t piece = (uint32_t)block->cookie;
     const struct ar_span *span = &self->heap.spans.at[piece];
-    enum ar_status status = ready(self, 0, stream);
     /* A stream does not wait for itself: record events only if there are several streams. */
-    if (status == AR_OK && (stream || self->heap.list_room > 1))
-        status = note_free(self, stream);
-    if (status != AR_OK)
-        return status;
+    if (stream || self->heap.list_room > 1) {
+        enum ar_status status = ready(self, 0, stream);
+        if (status == AR_OK)
+            status = note_free(self, stream);
+        if (status != AR_OK)
+            return status;
+    }
     ar_policy_ungrant(base, span->requested_bytes, span->bytes);
     heap_give(&self->heap, piece, stream);
     list_changed(self, stream);

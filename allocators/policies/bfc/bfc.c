@@ -16,11 +16,13 @@ take(struct bfc *self, const struct ar_policy_request *request, struct ar_policy
         return false;
     uint32_t chunk = *place.link;
     struct ar_span *found = &chunks[chunk];
-    bfc_account_removed(self, found);
     uint64_t slack = found->bytes - bytes;
-    if (slack >= bytes || slack >= self->split_bytes) {
+    bool splits = slack >= bytes || slack >= self->split_bytes;
+    if (bfc_is_region(found))
+        self->base.totals.releasable_bytes -= found->bytes;
+    ar_policy_free_replaced(&self->base, found->bytes, splits ? slack : 0);
+    if (splits) {
         uint32_t rest = bfc_cut(self, chunk, bytes);
-        ar_policy_free_added(&self->base, slack);
         ar_span_index_replace(&self->index, chunks, &place, rest);
     } else {
         ar_span_index_unlink(&self->index, chunks, &place);
@@ -98,25 +100,25 @@ static inline void put_back(struct bfc *self, uint32_t chunk)
     if (!chunks[previous].used) {
         into = previous;
         from = previous;
-        ar_policy_free_removed(&self->base, chunks[previous].bytes);
-        bytes += chunks[previous].bytes;
-        if (!next_used)
+        if (!next_used) {
             ar_span_index_remove(&self->index, chunks, next);
+            ar_policy_free_removed(&self->base, chunks[next].bytes);
+            bytes += chunks[next].bytes;
+        }
     } else if (next_used) {
         ar_span_index_insert(&self->index, chunks, chunk);
         bfc_account_added(self, &chunks[chunk]);
         return;
     }
-    if (!next_used) {
-        ar_policy_free_removed(&self->base, chunks[next].bytes);
-        bytes += chunks[next].bytes;
-    }
+    bytes += chunks[from].bytes;
+    ar_policy_free_replaced(&self->base, chunks[from].bytes, bytes);
     ar_span_index_move(&self->index, chunks, from, into, bytes);
     if (!next_used)
         bfc_join(self, chunk, next);
     if (into != chunk)
         bfc_join(self, into, chunk);
-    bfc_account_added(self, &chunks[into]);
+    if (bfc_is_region(&chunks[into]))
+        self->base.totals.releasable_bytes += bytes;
 }
 
 enum ar_status bfc_free(struct ar_policy *base, const struct ar_policy_block *block,
