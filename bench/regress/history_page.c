@@ -66,12 +66,10 @@ static void remark(const struct history_view *view, const struct history_change 
     parts[count++] =
         change->verdict == VERDICT_WORSE && !change->recent ? "not in the newest commits" : "";
     parts[count++] = waiver;
-    text[0] = '\0';
-    for (size_t i = 0; i < count; i++) {
-        if (parts[i][0] && text[0])
-            strncat(text, "; ", 399 - strlen(text));
-        strncat(text, parts[i], 399 - strlen(text));
-    }
+    size_t used = 0; /* all parts together are shorter than the text */
+    for (size_t i = 0; i < count; i++)
+        used += (size_t)snprintf(text + used, 400 - used, "%s%s", used && parts[i][0] ? "; " : "",
+                                 parts[i]);
 }
 
 /* Changes of one kind have the same commit, verdict and waiver. */

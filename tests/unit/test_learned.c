@@ -145,19 +145,31 @@ static void leaks_of_varied_sizes(void **state)
 {
     struct program program = begin();
     uint64_t weights = request(&program, 1 << 20), state_bytes = 0, kept = 0;
+    uint64_t least = 0, most = 0, least_bytes = UINT64_MAX, most_bytes = 0;
     for (unsigned i = 0; i < 60; i++) {
+        uint64_t bytes = 80000 + 997 * (i * 17 % 41);
         brief(&program, 4096 + 512 * (i % 7));
         request(&program, 4);
         if (i < 3)
             state_bytes = request(&program, (2 << 20) + 4096 * i);
         if (i % 5 == 2)
-            kept = request(&program, 80000 + 997 * (i * 17 % 41));
+            kept = request(&program, bytes);
+        if (i % 5 == 2 && i >= 15 && bytes < least_bytes) {
+            least_bytes = bytes;
+            least = kept;
+        }
+        if (i % 5 == 2 && i >= 15 && bytes > most_bytes) {
+            most_bytes = bytes;
+            most = kept;
+        }
         end_step(&program);
     }
     struct learned_model *model = learn(&program);
     assert_int_equal(model->fates[weights], LEARNED_PERMANENT);
     assert_int_equal(model->fates[state_bytes], LEARNED_PERMANENT);
     assert_int_equal(model->fates[kept], LEARNED_LEAKED);
+    assert_int_equal(model->fates[least], LEARNED_LEAKED);
+    assert_int_equal(model->fates[most], LEARNED_LEAKED);
     assert_true(model->leaked_bytes > 80000 / 5 * 0.75);
     learned_model_close(model);
     (void)state;
