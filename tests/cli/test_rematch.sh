@@ -39,6 +39,25 @@ import json, sys
 rows = json.load(open(sys.argv[1]))
 sys.exit(not (len(rows) == 3 and all(r[\"verdict\"] for r in rows)))" "$tmp/out/rematch.json"'
 rematch --published "$tmp/published.tsv" --table other
+# Two experts of 2,100 and 2,200 rows: their sizes change, that of a weight does not.
+printf '%s\n' '# allocrig-trace 1' '# name: experts' a,0,8601600,tag=x a,1,9011200,tag=x a,2,8388608,tag=w >"$tmp/experts.txt"
+check unbalanced_rows python3 -B -c '
+import sys
+sys.path.insert(0, "bench/rematch")
+import rematch
+rematch.unbalance(sys.argv[1], sys.argv[2], 0.5)
+sizes = [int(line.split(",")[2]) for line in open(sys.argv[2]) if line.startswith("a,")]
+assert sizes[0] != 8601600 and sizes[1] != 9011200 and sizes[2] == 8388608, sizes
+assert all(size % 4096 == 0 for size in sizes)
+' "$tmp/experts.txt" "$tmp/other.txt"
+printf '%s\n' '# allocrig-trace 1' '# name: steps' a,0,1024,tag=x f,0 m,step a,1,2048,tag=x f,1 a,2,512,tag=y f,2 m,step >"$tmp/steps.txt"
+check a_plan_of_the_first_step python3 -B -c '
+import sys
+sys.path.insert(0, "bench/rematch")
+import rematch
+rematch.plan_of_first_step(sys.argv[1], sys.argv[2])
+assert [line.split(",")[2] for line in open(sys.argv[2]) if line.startswith("a,")] == ["1024", "1024", "512"]
+' "$tmp/steps.txt" "$tmp/first.txt"
 check active_bytes eval '[ "$status" = 0 ] && grep -q "^| two | alone | 97 | " "$text"'
 
 # refused NAME WORDS: exit status 2, and one sentence with these words
