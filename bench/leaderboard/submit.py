@@ -22,6 +22,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -116,23 +117,44 @@ def rows_of(data, classes, split, only):
         return [r for r in rows if r["class"] in classes and r["split"] == split and (not only or r["name"] in only)]
 
 
+def needed_bytes(path, live_peak):
+    """The peak of live bytes and, at the same moment, of bytes outside of the pool, as NCCL's: no policy needs less."""
+    if not re.search(r"^  o outside ", allocrig("inspect", path)[0], re.M):
+        return max(live_peak, 1)
+    sizes, live, outside, peak = {}, 0, 0, 1
+    with tempfile.TemporaryDirectory() as folder:
+        _, error = allocrig("convert", path, f"{folder}/whole.trace")
+        if error:
+            fail(2, error)
+        with open(f"{folder}/whole.trace", encoding="utf-8") as f:
+            for line in f:
+                kind, *words = line.rstrip("\n").split(",")
+                if kind == "a" and "space=pinned" not in words:
+                    sizes[words[0]] = int(words[1])
+                    live += sizes[words[0]]
+                elif kind in ("r", "f"):
+                    live -= sizes.pop(words[0], 0)
+                elif kind == "o":
+                    outside = int(words[0])
+                peak = max(peak, live + outside)
+    return peak
+
+
 def figures(policy, path):
     """The metrics of one workload under the policy; None for what is not defined."""
-    text, error = allocrig("capacity", "-p", policy, "-w", path, "-d", DEVICE, "--curve", "--json", "-")
+    text, error = allocrig("capacity", "-p", policy, "-w", path, "-d", DEVICE, "--json", "-")
     if error:
         fail(2, error)
-    found = json.loads(text)
-    answer = found["answers"][0]
-    at = next((s for s in found["slowdown"] if s["capacity_ratio"] == RATIO), {})
-    peak = max(answer["live_peak_bytes"], 1)
-    safe = answer["safe_bytes"]
-    out = {"safe_ratio": round(safe / peak, 4) if safe else None, "live_peak_bytes": peak, "safe_bytes": safe,
-           "slowdown": at.get("slowdown"), "finishes": None, "driver_calls": None}  # fmt: skip
-    capacity = at.get("capacity_bytes") or math.ceil(peak * RATIO / 2**21) * 2**21
+    answer = json.loads(text)["answers"][0]
+    safe, needed = answer["safe_bytes"], needed_bytes(path, answer["live_peak_bytes"])
+    out = {"safe_ratio": round(safe / needed, 4) if safe else None, "needed_bytes": needed, "safe_bytes": safe,
+           "slowdown": None, "finishes": None, "driver_calls": None}  # fmt: skip
+    capacity = math.ceil(needed * RATIO / 2**21) * 2**21
     results, error = runs(policy, [path], "-d", f"{DEVICE},capacity={capacity}", "--metrics", "none")
     if error is None:
         _, outcome, metrics = results[0]
         out["finishes"], out["driver_calls"] = outcome["passed"], metrics["driver_calls"]
+        out["slowdown"] = metrics["slowdown"] if outcome["passed"] else None
     return out
 
 

@@ -114,6 +114,11 @@ refused no_action 'no action is given'
 submit chekc
 refused an_unknown_action 'there is no action .chekc.; did you mean .check.'
 
+# What a workload needs: the peak of live bytes on the card with those outside of the pool.
+printf '%s\n' '# allocrig-trace 1' a,0,4194304 a,1,1048576,space=pinned o,2097152 r,0 a,2,1048576 o,0 >"$tmp/outside.trace"
+PYTHONPATH=bench/leaderboard python -Bc 'import submit, sys; print(submit.needed_bytes(sys.argv[1], 4194304))' "$tmp/outside.trace"
+check bytes_of_nccl_are_needed [ "$(cat "$out")" = 6291456 ]
+
 # A pull request: the submissions that differ from a commit.
 if git rev-parse HEAD >/dev/null 2>&1; then
     bench/leaderboard/pull_request.sh HEAD "$tmp/pull" >"$out" 2>"$err"

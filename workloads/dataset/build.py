@@ -9,7 +9,7 @@ mixed: recorded on cards, traced without a card, synthetic.
 
 The sums of the rows whose seed is fixed are in v1.tsv and checked. Rows with the seed `tag` (synthetic ones of the test
 split) get their seed from the tag of the release, which is not known before: sha256(TAG NAME) modulo 2^31. A rehearsal
-uses another tag. Traced workloads are in traced/; --trace makes them again with PYTHON, which has PyTorch 2.11.
+uses another tag. Traced workloads are in traced/; --trace makes them again with PYTHON, a Python 3.12 with PyTorch 2.11.
 --write puts the sums into v1.tsv.
 """
 
@@ -201,7 +201,7 @@ def main():
     shutil.copy(table, f"{args.out}/v1.tsv")
     print(f"{len(built)} workloads in {args.out}")
     if left:
-        print(f"left out, --trace PYTHON makes them (PyTorch 2.11 is needed): {', '.join(left)}")
+        print(f"left out, --trace PYTHON makes them (Python 3.12, PyTorch 2.11): {', '.join(left)}")
     if wrong:
         sys.exit("build.py: these differ from the table; a change of a generator or reader needs a new version of the "
                  "data set:\n" + "\n".join(wrong))  # fmt: skip
