@@ -154,11 +154,12 @@ static inline void take(struct vma *self, uint32_t block)
 }
 
 /* Uses `bytes` of a free block from `address` on. Two records must be spare. */
-static inline uint32_t place(struct vma *self, uint32_t block, uint64_t address, uint64_t bytes)
+static inline __attribute__((always_inline)) uint32_t place_here(struct vma *self, uint32_t block,
+                                                                 uint64_t address, uint64_t bytes)
 {
     struct ar_span *at = self->spans.at;
     take(self, block);
-    if (address != at[block].address) {
+    if (__builtin_expect(address != at[block].address, 0)) {
         uint32_t aligned = ar_spans_cut(&self->spans, block, address - at[block].address, 0);
         put(self, block);
         block = aligned;
@@ -170,6 +171,12 @@ static inline uint32_t place(struct vma *self, uint32_t block, uint64_t address,
         self->splits++;
     }
     return block;
+}
+
+static __attribute__((noinline)) uint32_t place(struct vma *self, uint32_t block, uint64_t address,
+                                                uint64_t bytes)
+{
+    return place_here(self, block, address, bytes);
 }
 
 /* Whether the free block holds the request. `address` is where. */
@@ -426,7 +433,7 @@ static uint32_t find_and_place(struct vma *self, const struct ar_policy_request 
     if (self->linear)
         return request->upper_end ? place_upper(self, wanted) : place_lower(self, wanted);
     uint32_t block = find_fit(self, wanted);
-    return block ? place(self, block, wanted->address, wanted->bytes) : 0;
+    return block ? place_here(self, block, wanted->address, wanted->bytes) : 0;
 }
 
 static enum ar_status vma_alloc(struct ar_policy *base, const struct ar_policy_request *request,

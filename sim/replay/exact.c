@@ -152,10 +152,33 @@ void exact_refresh(struct exact *exact)
         memset(state + 1, 0, (EXACT_MEANS - 1) * sizeof *state);
 }
 
+/* The sums of a policy that can serve more with more effort. */
+static __attribute__((noinline)) void tick_efforts(struct exact *exact, double by,
+                                                   uint64_t free_bytes)
+{
+    const struct ar_policy *policy = exact->policy;
+    double *sums = exact->sums.of, *external = sums + EXACT_EXTERNAL;
+    struct ar_policy_stats stats;
+    if (policy->ops->room) {
+        struct ar_policy_room room;
+        policy->ops->room(policy, &room);
+        sums[EXACT_STRANDED_BY_STREAM] += by * real(room.stranded_by_stream_bytes);
+        for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
+            external[effort] += by * lacking(room.servable_bytes[effort], free_bytes);
+        return;
+    }
+    ar_policy_stats(policy, &stats);
+    sums[EXACT_STRANDED_BY_STREAM] += by * real(stats.stranded_by_stream_bytes);
+    for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++) {
+        uint64_t bytes = policy->ops->servable(policy, (enum ar_policy_effort)effort);
+        external[effort] += by * lacking(bytes, free_bytes);
+    }
+}
+
 void exact_tick_once(struct exact *exact, uint64_t weight)
 {
     const struct ar_policy *policy = exact->policy;
-    double by = real(weight), *sums = exact->sums.of, *external = sums + EXACT_EXTERNAL;
+    double by = real(weight), *sums = exact->sums.of;
     uint64_t free_bytes = ar_policy_free_bytes(&policy->totals);
     exact->weight += weight;
     if (exact->granted_bytes) {
@@ -168,25 +191,14 @@ void exact_tick_once(struct exact *exact, uint64_t weight)
     sums[EXACT_STRANDED] += by * real(free_bytes - policy->totals.releasable_bytes);
     if (exact->unit_bytes)
         sums[EXACT_UNUSABLE] += by * lacking(usable(exact), free_bytes);
-    if (policy->ops->room) {
-        struct ar_policy_room room;
-        policy->ops->room(policy, &room);
-        sums[EXACT_STRANDED_BY_STREAM] += by * real(room.stranded_by_stream_bytes);
-        for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
-            external[effort] += by * lacking(room.servable_bytes[effort], free_bytes);
+    if (!exact->one_effort) {
+        tick_efforts(exact, by, free_bytes);
         return;
     }
     struct ar_policy_stats stats;
     ar_policy_stats(policy, &stats);
     sums[EXACT_STRANDED_BY_STREAM] += by * real(stats.stranded_by_stream_bytes);
-    if (exact->one_effort) {
-        external[0] += by * lacking(stats.largest_free_block_bytes, free_bytes);
-        return;
-    }
-    for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++) {
-        uint64_t bytes = policy->ops->servable(policy, (enum ar_policy_effort)effort);
-        external[effort] += by * lacking(bytes, free_bytes);
-    }
+    sums[EXACT_EXTERNAL] += by * lacking(stats.largest_free_block_bytes, free_bytes);
 }
 
 void exact_peak(struct exact *exact)
