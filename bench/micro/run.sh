@@ -45,8 +45,15 @@ counted() {
 
 per_operation() { awk -v t="$total" -v n="$operations" 'BEGIN { if (n > 0) printf "%.1f", t / n; else print "-" }'; }
 
-# The most instructions that an operation may take: policy, with metrics none or exact.
+# The most instructions that an operation may take: policy, with metrics none or exact; the kind of events.
 bar() {
+    if [ "${3:-operations}" = all ]; then
+        case $1/$2 in
+        growth/none | greedy/none | bfc/none | ort/none) echo 250 ;;
+        growth/exact | greedy/exact | bfc/exact | ort/exact) echo 450 ;;
+        esac
+        return
+    fi
     case $1/$2 in
     null/none) echo 40 ;;
     growth/none | greedy/none | ort/none) echo 220 ;;
@@ -88,7 +95,7 @@ row() { printf '%-10s %-15s %-10s %8s %8s  %s\n' "$@" | tee -a "$table"; }
 
 replays() {
     local trace kind file policy spec measure
-    row policy trace events none exact "bars (operations only)"
+    row policy trace events none exact bars
     local recordings="gpt2_train lora_recompute" kinds="operations all"
     [ "$quick" = 0 ] || { recordings=gpt2_train; kinds=operations; }
     for trace in $recordings; do
@@ -104,12 +111,11 @@ replays() {
                 local -a values=() verdicts=()
                 for measure in none exact; do
                     # only what has a bar, unless counts are wanted
-                    [ "$quick/$what" != 1/instructions ] || [ -n "$(bar "$policy" $measure)" ] || { values+=(-); continue; }
+                    [ "$quick/$what" != 1/instructions ] || [ -n "$(bar "$policy" $measure "$kind")" ] || { values+=(-); continue; }
                     counted replay "$spec" "$work/$trace.$kind.bin" $measure
                     values+=("$(per_operation)")
                     count_row "$spec" "$trace" "$kind" $measure "${values[-1]}"
-                    verdict=
-                    [ "$kind" = all ] || judge "${values[-1]}" "$(bar "$policy" $measure)"
+                    judge "${values[-1]}" "$(bar "$policy" $measure "$kind")"
                     [ -z "$verdict" ] || verdicts+=("$verdict")
                 done
                 row "$policy" "$trace" "$kind" "${values[@]}" "${verdicts[*]}"
