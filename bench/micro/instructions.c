@@ -368,7 +368,7 @@ static enum ar_status size(const char *spec, const char *kind, uint64_t count,
         return status;
     struct ar_policy_block *blocks = calloc(count, sizeof *blocks);
     status = blocks ? crowd_make(rig.policy, &of->crowd, blocks, count) : AR_HOST_MEMORY;
-    CALLGRIND_START_INSTRUMENTATION; /* the crowd takes most of the time */
+    CALLGRIND_START_INSTRUMENTATION; /* making the blocks takes most of the time */
     if (status == AR_OK)
         status = measured_size(rig.policy, &of->crowd, blocks, count);
     if (status != AR_OK)
