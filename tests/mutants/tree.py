@@ -67,7 +67,7 @@ def prepare(root, tree, mutants, numbers, say):
     write(tree / "tests/mutants/mutant.h", open(os.path.join(here, "mutant.h"), "rb").read())
     for name in names:
         data = (root / name).read_bytes()
-        if name not in of_file:
+        if name not in of_file or not (tree / name).exists():  # a header may include another one with mutants
             write(tree / name, data, root / name)
     # headers first, because files are compiled with them
     for name in sorted(of_file, key=lambda name: (not name.endswith(".h"), name)):
