@@ -27,7 +27,7 @@ if [ ${#rows[@]} -gt 0 ]; then
         [ -e "$out/$(basename "$row")" ] || rows+=("$row")
     done
     ./allocrig submit page "${rows[@]}" -o "$out/tables.md" 2>"$out/left.txt"
-    cat "$out/tables.md" "$out/left.txt" >>"$out/comment.md"
+    { cat "$out/tables.md" && sed "s/^/- /" "$out/left.txt"; } >>"$out/comment.md"
 fi
 [ -s "$out/comment.md" ] || echo "No submission differs from $base." >"$out/comment.md"
 exit $failed
