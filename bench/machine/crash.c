@@ -15,7 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -91,8 +90,9 @@ static void on_signal(int number)
 void crash_reports_begin(void)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK | SA_NODEFER}, old;
-    const stack_t stack = {.ss_sp = malloc(STACK_BYTES), .ss_size = STACK_BYTES};
-    if (!stack.ss_sp || sigaltstack(&stack, NULL) != 0)
+    static char bytes[STACK_BYTES]; /* until the process ends */
+    const stack_t stack = {.ss_sp = bytes, .ss_size = sizeof bytes};
+    if (sigaltstack(&stack, NULL) != 0)
         action.sa_flags = SA_NODEFER;
     for (size_t i = 0; i < SIGNAL_COUNT; i++)
         if (sigaction(signals[i].number, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
