@@ -50,6 +50,6 @@ def text(rows, revision):
             continue
         out += [f"## {title}", "", what, "", *table(mine, heads), "", f"On {mine[0]['where']}."]
         found = [f"- {row['name']}: {row['findings']}" for row in mine if row["findings"]]
-        out += ["", *(["Found:", "", *found] if found else ["Nothing was found."]), ""]
+        out += ["", *(["Found:", "", *found] if found else ["Nothing is open."]), ""]
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "found.md")) as file:
         return "\n".join(out) + "\n" + file.read()
