@@ -4,6 +4,7 @@ Each function repeats the conditions of PyTorch 2.11 for CUDA (named beside it) 
 would run. Tensors on the CPU take PyTorch's own way.
 """
 
+import functools
 import os
 import sys
 
@@ -47,6 +48,7 @@ def install(current):
     torch.backends.mha.set_fastpath_enabled(False)
     torch._use_cudnn_rnn_flatten_weight = lambda: True
     torch._cudnn_rnn_flatten_weight = _flatten_weight(current)
+    after_import("torchvision.models.detection._utils", lambda: _detection(current))
     after_import("transformers.utils.import_utils", lambda: _not_traced("transformers.utils.import_utils"))
 
 
@@ -55,6 +57,29 @@ def _not_traced(library):
     them. A graph that PyTorch compiles is known by other signs."""
     if hasattr(sys.modules[library], "is_fake_tensor"):  # 5.0 and later
         sys.modules[library].is_fake_tensor = lambda tensor: False
+
+
+def _detection(current):
+    """What torchvision's detectors find out about boxes that are not known: they are larger than the least size, and
+    most of them meet no object."""
+    boxes, matcher = sys.modules["torchvision.ops.boxes"], sys.modules["torchvision.models.detection._utils"].Matcher
+
+    def assume(function, **truths):
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            session = current()
+            if session is None:
+                return function(*args, **kwargs)
+            session.local.assumed = truths
+            try:
+                return function(*args, **kwargs)
+            finally:
+                session.local.assumed = {}
+
+        return call
+
+    boxes.remove_small_boxes = assume(boxes.remove_small_boxes, ge=True)
+    matcher.__call__ = assume(matcher.__call__, lt=True, ge=False)
 
 
 def _assign(current):

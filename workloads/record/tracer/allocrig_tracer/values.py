@@ -185,6 +185,9 @@ def draw(mode, func, args, fake):
             fixed = FIXED_TRUTHS.get(name)
             if fixed is not None:
                 return torch.full(shape, fixed, dtype=torch.bool)
+            assumed = getattr(mode.session.local, "assumed", {}).get(name)
+            if assumed is not None:
+                return torch.full(shape, assumed, dtype=torch.bool)
             if name not in COMPARISONS:
                 return None
             if name in ("eq", "ne") and finite_test(args):
