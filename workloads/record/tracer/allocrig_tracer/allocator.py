@@ -216,7 +216,7 @@ TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 
 def is_caught():
-    """Whether the program expects the request that it makes now to fail for want of memory."""
+    """Whether the program expects the request that it makes now to fail because there is no memory."""
     frame = sys._getframe(1)
     while frame is not None:
         path = frame.f_code.co_filename

@@ -46,7 +46,7 @@ class Ledger:
         self.steps = 0
         self.card_bytes, self.conf, self.limit = 0, "", 0  # of the card; 0: no allocator stands beside the ledger
         self.allocators = {}  # device -> Allocator
-        self.raised = 0  # errors for want of memory
+        self.raised = 0  # errors because there is no memory
         self.closed = False
         self.lock = threading.RLock()
 
