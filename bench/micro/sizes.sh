@@ -74,7 +74,7 @@ cat <<'TEXT'
 `make sizes` writes this table: instructions per operation (one alloc or one free, callgrind) with 10^3, 10^4, 10^5 and
 10^6 live blocks, free blocks, pools and segments, and with 10^3, 10^4 and 60,000 streams. The policy is warm, and pairs
 take turns on the streams and pools; a pair among live blocks frees one of them and requests it again. `-`: the policy
-cannot have so many. **Bold**: more than three times as many at the greatest size as at the least; log n is twice as much.
+cannot have so many. **Bold**: more than three times as many at the greatest size as at the least; log n: twice as much.
 
 TEXT
 printf '%s\n%s\n' "$header" "$line"
