@@ -324,6 +324,9 @@ whatif: all
 ## dataset: the data set of workloads with cards and sums, in results/dataset (TAG=v1.0: the seeds of the test split)
 dataset: all
 	@workloads/dataset/build.py --tag '$(or $(TAG),rehearsal)'
+## search: search for a better policy on the train split of results/dataset (ARGS: options of bench/search/search.py)
+search: all tests
+	@bench/search/search.py run $(ARGS)
 ## leaderboard: check the submissions, make their rows on the test split, and the page: results/leaderboard
 leaderboard: all
 	@bench/leaderboard/make.sh
@@ -384,7 +387,7 @@ help:
 
 FORCE:
 .PHONY: all program library plugin tests fuzzers gpu-tests test test-gpu soak check mutants lint san tsan fuzz format bench draw \
-        figures paper whatif dataset leaderboard rematch claims phases micro sizes instructions regress history baseline harness deps install uninstall clean help FORCE
+        figures paper whatif dataset search leaderboard rematch claims phases micro sizes instructions regress history baseline harness deps install uninstall clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -159,6 +159,7 @@ void vmm_destroy_kept(struct vmm *self, uint32_t count)
         self->kept_bytes -= kept->count * self->page_bytes;
         self->pages_dropped++;
         enum ar_status status = ar_backing_destroy(self->backing, kept->handle);
+        self->free_bytes += kept->count * self->page_bytes;
         if (status != AR_OK)
             self->fault = status;
     }
@@ -173,6 +174,8 @@ void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, 
          page++) {
         struct vmm_page *first = &range->pages[page];
         if (status == AR_OK && !first->index) {
+            if (self->alias_count)
+                vmm_unmap_aliases_of(self, first->handle);
             if (self->kept_count == VMM_KEPT)
                 vmm_destroy_kept(self, VMM_KEPT - 1);
             self->kept[self->kept_count++] =
@@ -217,6 +220,49 @@ static void poll_fences(struct vmm *self)
     }
 }
 
+/* The idle bytes under the free block with the least result of the rule `unmap`, the first among
+ * equals. */
+static uint64_t best_idle(const struct vmm *self, uint64_t wanted_bytes, struct vmm_idle *best)
+{
+    int64_t least = 0;
+    uint64_t found = 0;
+    for (uint32_t i = 0; i < self->range_count; i++) {
+        const struct vmm_range *range = self->ranges[i];
+        uint64_t below = UINT64_MAX;
+        uint64_t address = UINT64_MAX;
+        for (uint32_t piece = range->tail; piece || below == UINT64_MAX;) {
+            struct vmm_idle idle;
+            const struct ar_span *span = &self->spans.at[piece];
+            uint64_t bytes = piece ? find_idle(self, piece, wanted_bytes, &idle) : 0;
+            if (bytes) {
+                const int64_t values[] = {
+                    (int64_t)wanted_bytes,
+                    (int64_t)span->bytes,
+                    (int64_t)bytes,
+                    (int64_t)(span->address - range->address),
+                    piece == range->tail,
+                    range->kind,
+                    range->stream == self->last_stream,
+                };
+                int64_t score = rule_value(&self->tuning->unmap, values);
+                if (!found || score < least) {
+                    least = score;
+                    found = bytes;
+                    *best = idle;
+                }
+            }
+            if (piece && piece != range->tail) {
+                below = span->bytes;
+                address = span->address;
+            }
+            piece = ar_span_index_before(&range->free_blocks, self->spans.at, below, address);
+            if (!piece || self->spans.at[piece].bytes < self->page_bytes)
+                break;
+        }
+    }
+    return found;
+}
+
 /* The range with the most idle bytes, the first among equals. */
 static uint64_t most_idle(const struct vmm *self, uint64_t wanted_bytes, struct vmm_idle *best)
 {
@@ -237,15 +283,17 @@ static uint64_t most_idle(const struct vmm *self, uint64_t wanted_bytes, struct 
 bool vmm_release_idle(struct vmm *self, uint64_t wanted_bytes)
 {
     struct vmm_idle best;
-    if (!self->base.totals.releasable_bytes ||
-        !ar_spans_reserve(&self->spans, self->host, VMM_SPARES))
+    if (!self->base.totals.releasable_bytes || !vmm_spares(self, VMM_SPARES))
         return false;
     if (!self->tight)
         vmm_watch_streams(self);
     poll_fences(self);
-    uint32_t number = self->idle_index ? vmm_index_most_idle(self, wanted_bytes) : 0;
+    bool ruled = self->tuning && self->tuning->unmap.count;
+    uint32_t number = self->idle_index && !ruled ? vmm_index_most_idle(self, wanted_bytes) : 0;
     uint64_t found = 0;
-    if (!self->idle_index) /* not made, or closed without host memory */
+    if (ruled)
+        found = best_idle(self, wanted_bytes, &best);
+    else if (!self->idle_index) /* not made, or closed without host memory */
         found = most_idle(self, wanted_bytes, &best);
     else if (number)
         found = vmm_find_idle(self, self->ranges[number - 1], wanted_bytes, &best);
@@ -260,7 +308,7 @@ void vmm_drain(struct vmm *self)
 {
     for (uint32_t i = 0; i < self->stream_room; i++) {
         struct vmm_stream *record = &self->streams[i];
-        if (!record->first[VMM_SMALL] && !record->first[VMM_LARGE])
+        if (!record->first[VMM_SMALL] && !record->first[VMM_LARGE] && !record->first[VMM_HUGE])
             continue;
         bool all_known = record->fences && record->done == record->fences && !record->freed_bytes;
         record_fence(self, i);

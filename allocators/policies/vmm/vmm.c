@@ -204,6 +204,76 @@ static uint32_t cut_free_block(struct vmm *self, uint32_t piece, uint64_t bytes)
     return piece;
 }
 
+/* The bytes of whole handles in a free block, after its first `from` bytes. */
+static int64_t movable_in(const struct vmm *self, const struct ar_span *free_block, uint64_t from)
+{
+    struct ar_span rest = *free_block;
+    rest.address += from;
+    rest.bytes -= from;
+    return rest.bytes < self->page_bytes ? 0 : (int64_t)vmm_releasable(self, &rest, NULL);
+}
+
+/* Among the smallest free blocks of a range that are large enough, that with the least result of
+ * the rule `fit`, the first among equals. 0: none. */
+static uint32_t best_by_rule(struct vmm *self, struct vmm_range *range, uint64_t bytes)
+{
+    struct ar_span_place place;
+    uint32_t best = 0;
+    int64_t least = 0;
+    uint64_t from = bytes;
+    uint64_t after = 0;
+    uint32_t tail = range->tail;
+    for (uint64_t i = 0; i <= self->tuning->candidates; i++) {
+        uint32_t piece = tail;
+        if (i && !ar_span_index_find(&range->free_blocks, self->spans.at, from, after, &place))
+            break;
+        if (i) {
+            piece = *place.link;
+            from = self->spans.at[piece].bytes;
+            after = self->spans.at[piece].address + 1;
+        } else if (!piece || self->spans.at[piece].bytes < bytes)
+            continue;
+        const struct ar_span *span = &self->spans.at[piece];
+        const int64_t values[] = {
+            (int64_t)bytes,
+            (int64_t)span->bytes,
+            movable_in(self, span, 0),
+            movable_in(self, span, 0) - movable_in(self, span, bytes),
+            (int64_t)(span->address - range->address),
+            piece == tail,
+            self->tight,
+            range->kind,
+        };
+        int64_t score = rule_value(&self->tuning->fit, values);
+        if (!best || score < least) {
+            best = piece;
+            least = score;
+        }
+    }
+    return best;
+}
+
+/* A free block of the other kinds of the stream that holds no handle wholly, so that it could not
+ * be moved. */
+static uint32_t find_shared(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes)
+{
+    for (unsigned other = 0; other < VMM_KINDS; other++)
+        for (uint32_t number = self->streams[stream].first[other]; number && other != kind;) {
+            struct vmm_range *range = self->ranges[number - 1];
+            struct ar_span_place place;
+            number = range->more;
+            if (!ar_span_index_find(&range->free_blocks, self->spans.at, bytes, 0, &place))
+                continue;
+            uint32_t piece = *place.link;
+            const struct ar_span *span = &self->spans.at[piece];
+            if (span->bytes >= self->page_bytes && vmm_releasable(self, span, NULL))
+                continue;
+            ar_span_index_unlink(&range->free_blocks, self->spans.at, &place);
+            return cut_free_block(self, piece, bytes);
+        }
+    return 0;
+}
+
 /* The best free block of a stream and kind, as a used piece of exactly that size; 0: none. A record
  * must be spare. */
 uint32_t vmm_find_free_block(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes)
@@ -211,7 +281,18 @@ uint32_t vmm_find_free_block(struct vmm *self, uint32_t stream, enum vmm_kind ki
     struct ar_span_place place;
     uint32_t first = self->streams[stream].first[kind];
     struct vmm_range *range;
-    for (uint32_t number = first; number; number = range->more) {
+    bool ruled = self->tuning && self->tuning->fit.count;
+    for (uint32_t number = first; number && ruled; number = range->more) {
+        range = self->ranges[number - 1];
+        uint32_t piece = best_by_rule(self, range, bytes);
+        if (piece) {
+            vmm_remove(self, piece);
+            if (self->spans.at[piece].bytes > bytes)
+                vmm_insert(self, vmm_cut(self, piece, bytes));
+            return piece;
+        }
+    }
+    for (uint32_t number = first; number && !ruled; number = range->more) {
         range = self->ranges[number - 1];
         if (ar_span_index_find(&range->free_blocks, self->spans.at, bytes, 0, &place)) {
             uint32_t piece = *place.link;
@@ -227,17 +308,25 @@ uint32_t vmm_find_free_block(struct vmm *self, uint32_t stream, enum vmm_kind ki
             return cut_free_block(self, piece, bytes);
         }
     }
-    return 0;
+    return self->tuning && self->tuning->share ? find_shared(self, stream, kind, bytes) : 0;
 }
 
-static enum ar_status vmm_alloc(struct ar_policy *base, const struct ar_policy_request *request,
-                                struct ar_policy_block *out)
+static enum vmm_kind kind_of(const struct vmm *self, uint64_t bytes)
+{
+    const struct vmm_tuning *tuning = self->tuning;
+    uint64_t small = tuning && tuning->small_bytes ? tuning->small_bytes : self->page_bytes / 2;
+    uint64_t huge = tuning && tuning->huge_bytes ? tuning->huge_bytes : UINT64_MAX;
+    return bytes <= small ? VMM_SMALL : bytes < huge ? VMM_LARGE : VMM_HUGE;
+}
+
+enum ar_status vmm_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                         struct ar_policy_block *out)
 {
     struct vmm *self = vmm_of(base);
     uint64_t bytes = ar_size_round_up(request->bytes, VMM_ROUND_BYTES);
-    enum vmm_kind kind = bytes <= self->page_bytes / 2 ? VMM_SMALL : VMM_LARGE;
+    enum vmm_kind kind = kind_of(self, bytes);
     deferred_poll(&self->deferred);
-    if ((self->spans.spare_count < 4 && !ar_spans_reserve(&self->spans, self->host, VMM_SPARES)) ||
+    if ((self->spans.spare_count < 4 + self->promised && !vmm_spares(self, VMM_SPARES)) ||
         !room_for_stream(self, request->stream))
         return AR_HOST_MEMORY;
     if (self->look)
@@ -257,7 +346,7 @@ static enum ar_status vmm_alloc(struct ar_policy *base, const struct ar_policy_r
     return AR_OK;
 }
 
-static void vmm_retire(struct ar_policy *base, const struct ar_policy_block *block)
+void vmm_retire(struct ar_policy *base, const struct ar_policy_block *block)
 {
     struct vmm *self = vmm_of(base);
     struct ar_span *span = &self->spans.at[block->cookie];
@@ -273,14 +362,19 @@ static void complete(void *argument, uint32_t piece)
     struct vmm *self = argument;
     struct ar_span *span = &self->spans.at[piece];
     self->base.totals.pending_bytes -= span->bytes;
+    self->freed_bytes += span->bytes;
     span->mark = VMM_MAPPED;
+    if (self->promised)
+        piece = vmm_unglue(self, piece);
+    if (!piece)
+        return;
     if (self->tight)
-        vmm_pages_freed(self, span);
+        vmm_pages_freed(self, &self->spans.at[piece]);
     vmm_merge(self, piece);
 }
 
-static enum ar_status vmm_free(struct ar_policy *base, const struct ar_policy_block *block,
-                               uint32_t stream)
+enum ar_status vmm_free(struct ar_policy *base, const struct ar_policy_block *block,
+                        uint32_t stream)
 {
     struct vmm *self = vmm_of(base);
     uint32_t piece = (uint32_t)block->cookie;
@@ -295,8 +389,7 @@ static enum ar_status vmm_free(struct ar_policy *base, const struct ar_policy_bl
     return AR_OK;
 }
 
-static enum ar_status vmm_use(struct ar_policy *base, const struct ar_policy_block *block,
-                              uint32_t stream)
+enum ar_status vmm_use(struct ar_policy *base, const struct ar_policy_block *block, uint32_t stream)
 {
     struct vmm *self = vmm_of(base);
     uint32_t piece = (uint32_t)block->cookie;
@@ -306,7 +399,7 @@ static enum ar_status vmm_use(struct ar_policy *base, const struct ar_policy_blo
 
 /* Releases memory under free blocks, the largest first, until at most so many bytes are free or
  * none can be released. */
-static enum ar_status vmm_trim(struct ar_policy *base, uint64_t keep_bytes)
+enum ar_status vmm_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
     struct vmm *self = vmm_of(base);
     deferred_wait_all(&self->deferred);
@@ -322,158 +415,13 @@ static enum ar_status vmm_trim(struct ar_policy *base, uint64_t keep_bytes)
     return self->fault;
 }
 
-/* ---- inspection ------------------------------------------------------------------------------ */
-
-/* The largest request that the stream of the last request can get from its free blocks, and their
- * bytes. */
-static uint64_t usable(const struct vmm *self, uint64_t *free_block_bytes)
-{
-    uint64_t largest[VMM_KINDS] = {0};
-    *free_block_bytes = 0;
-    for (unsigned kind = 0; self->last_stream < self->stream_room && kind < VMM_KINDS; kind++)
-        for (uint32_t number = self->streams[self->last_stream].first[kind]; number;) {
-            const struct vmm_range *range = self->ranges[number - 1];
-            uint64_t bytes = ar_span_index_largest(&range->free_blocks, self->spans.at);
-            largest[kind] = bytes > largest[kind] ? bytes : largest[kind];
-            bytes = range->tail ? self->spans.at[range->tail].bytes : 0;
-            largest[kind] = bytes > largest[kind] ? bytes : largest[kind];
-            *free_block_bytes += range->free_block_bytes;
-            number = range->more;
-        }
-    uint64_t small = self->page_bytes / 2;
-    if (largest[VMM_LARGE] > small)
-        return largest[VMM_LARGE];
-    return largest[VMM_SMALL] < small ? largest[VMM_SMALL] : small;
-}
-
-static void vmm_stats(const struct ar_policy *base, struct ar_policy_stats *out)
-{
-    const struct vmm *self = (const struct vmm *)base;
-    *out = (struct ar_policy_stats){.totals = self->base.totals};
-    uint64_t own;
-    out->largest_free_block_bytes = usable(self, &own);
-    out->stranded_by_stream_bytes = ar_policy_free_bytes(&self->base.totals) - own;
-    out->count.splits = self->splits;
-    out->count.merges = self->merges;
-    out->count.segments_made = self->pages_made;
-    out->count.segments_freed = self->pages_dropped;
-    out->count.retries = self->retries;
-    out->count.failures = self->failures;
-    out->count.remapped_bytes = self->remapped_bytes;
-}
-
-/* Whole pages can be moved after a wait for their stream. They are unmapped, so this needs
- * EFFORT_TRIM. */
-static uint64_t vmm_servable(const struct ar_policy *base, enum ar_policy_effort effort)
-{
-    const struct vmm *self = (const struct vmm *)base;
-    uint64_t own;
-    uint64_t bytes = usable(self, &own);
-    uint64_t pages = self->base.totals.releasable_bytes;
-    if (effort >= AR_POLICY_EFFORT_TRIM && pages > bytes)
-        bytes = pages;
-    return bytes;
-}
-
-static void vmm_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
-{
-    const struct vmm *self = (const struct vmm *)base;
-    for (uint32_t i = 0; i < self->range_count; i++) {
-        const struct vmm_range *range = self->ranges[self->by_address[i]];
-        for (uint32_t p = range->first; p; p = self->spans.at[p].next) {
-            const struct ar_span *span = &self->spans.at[p];
-            struct ar_policy_range piece = {
-                .address = span->address,
-                .bytes = span->bytes,
-                .segment_address = range->address,
-                .stream = range->stream,
-                .state = span->mark == VMM_GAP       ? AR_POLICY_RANGE_UNMAPPED
-                         : !span->used               ? AR_POLICY_RANGE_FREE
-                         : span->mark == VMM_PENDING ? AR_POLICY_RANGE_PENDING
-                                                     : AR_POLICY_RANGE_USED,
-            };
-            if (piece.state == AR_POLICY_RANGE_USED)
-                piece.requested_bytes = span->requested_bytes;
-            if (!visit(argument, &piece))
-                return;
-        }
-    }
-}
-
-/* A page has memory exactly if no gap covers it. */
-static bool pages_are_right(const struct vmm *self, const struct vmm_range *range,
-                            const struct ar_span *span)
-{
-    uint64_t first = (span->address - range->address) / self->page_bytes;
-    uint64_t end = (span->address + span->bytes - 1 - range->address) / self->page_bytes + 1;
-    for (uint64_t i = first; i < end && i < range->page_room; i++)
-        if ((range->pages[i].handle != 0) != (span->mark != VMM_GAP))
-            return false;
-    return span->mark == VMM_GAP || end <= range->page_room;
-}
-
-static const char *piece_fault(const struct vmm *self, struct vmm_range *range, uint32_t piece,
-                               uint64_t address)
-{
-    const struct ar_span *span = &self->spans.at[piece];
-    const struct ar_span *next = span->next ? &self->spans.at[span->next] : NULL;
-    if (span->address != address || !span->bytes || (next && next->previous != piece) ||
-        (!next && piece != range->last))
-        return "the chain of pieces is broken";
-    if (next && !span->used && !next->used && next->mark == span->mark)
-        return "two free pieces are not merged";
-    if (!pages_are_right(self, range, span))
-        return "the pages of a piece differ from its mark";
-    if (span->mark == VMM_GAP)
-        return span->used || address % self->page_bytes || span->bytes % self->page_bytes ||
-                       !ar_span_index_has(&range->gaps, self->spans.at, piece)
-                   ? "a gap is used, not of whole pages, or not in its index"
-                   : NULL;
-    return span->used || range->tail == piece ||
-                   ar_span_index_has(&range->free_blocks, self->spans.at, piece)
-               ? NULL
-               : "a free block is in no index";
-}
-
-static enum ar_status check_range(const struct vmm *self, struct vmm_range *range,
-                                  uint64_t *releasable_bytes, struct ar_error *error)
-{
-    uint64_t address = range->address, free_bytes = 0;
-    for (uint32_t p = range->first; p; p = self->spans.at[p].next) {
-        const struct ar_span *span = &self->spans.at[p];
-        const char *fault = piece_fault(self, range, p, address);
-        if (fault)
-            return ar_policy_broken(&self->base, fault, address, error);
-        address += span->bytes;
-        if (span->used || span->mark == VMM_GAP)
-            continue;
-        free_bytes += span->bytes;
-        if (span->bytes >= self->page_bytes)
-            *releasable_bytes += vmm_releasable(self, span, NULL);
-    }
-    if (address != range->address + range->bytes || free_bytes != range->free_block_bytes)
-        return ar_policy_broken(&self->base, "a range does not add up", range->address, error);
-    return AR_OK;
-}
-
-static enum ar_status vmm_validate(const struct ar_policy *base, struct ar_error *error)
-{
-    const struct vmm *self = (const struct vmm *)base;
-    uint64_t releasable_bytes = 0;
-    enum ar_status status = AR_OK;
-    for (uint32_t i = 0; i < self->range_count && !status; i++)
-        status = check_range(self, self->ranges[i], &releasable_bytes, error);
-    if (!status && !vmm_index_is_right(self))
-        status = ar_error_set(error, AR_CORRUPT, "policy vmm: the idle index is out of date");
-    return status ? status : ar_policy_check_totals(base, releasable_bytes, error);
-}
-
-/* ---- create and destroy ---------------------------------------------------------------------- */
-
-static void vmm_destroy(struct ar_policy *base)
+void vmm_destroy(struct ar_policy *base)
 {
     struct vmm *self = vmm_of(base);
     vmm_index_close(self);
+    if (self->alias_count)
+        vmm_unmap_aliases(self);
+    ar_host_free(self->host, self->aliases, self->alias_room * sizeof *self->aliases);
     for (uint32_t i = 0; i < self->range_count; i++) {
         struct vmm_range *range = self->ranges[i];
         ar_backing_wait(self->backing, ar_backing_fence(self->backing, range->stream));
@@ -494,34 +442,51 @@ static void vmm_destroy(struct ar_policy *base)
     ar_host_free(self->host, self->streams, self->stream_room * sizeof *self->streams);
     deferred_close(&self->deferred);
     ar_spans_close(&self->spans, self->host);
+    if (self->tuning)
+        ar_host_free(self->host, self->tuning, sizeof *self->tuning);
     ar_host_free(self->host, self, sizeof *self);
 }
 
-static enum ar_status vmm_create(const struct ar_policy_context *context, const void *given,
-                                 struct ar_policy **out, struct ar_error *error)
+/* Makes a policy of the family. `tuning` is copied; NULL: vmm. */
+enum ar_status vmm_open(const struct ar_policy_context *context, const struct ar_policy_ops *ops,
+                        const struct ar_policy_common *values, const struct vmm_tuning *tuning,
+                        struct ar_policy **out, struct ar_error *error)
 {
-    extern const struct ar_policy_ops vmm_policy;
-    const struct ar_policy_common *values = given;
     uint64_t page = context->backing->page_bytes;
     if (!page)
         return ar_error_set(error, AR_UNSUPPORTED,
-                            "policy vmm: this device has no virtual memory; use another profile");
-    struct vmm *self = ar_policy_new(context, &vmm_policy, sizeof *self, error);
+                            "policy %s: this device has no virtual memory; use another profile",
+                            ops->name);
+    struct vmm *self = ar_policy_new(context, ops, sizeof *self, error);
     if (!self)
         return AR_HOST_MEMORY;
+    self->backing = context->backing;
+    self->host = context->host;
+    self->tuning = tuning ? ar_host_alloc(self->host, sizeof *tuning) : NULL;
+    if (tuning && !self->tuning) {
+        ar_host_free(self->host, self, sizeof *self);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for policy %s", ops->name);
+    }
+    if (tuning)
+        *self->tuning = *tuning;
     uint64_t free_bytes;
     uint64_t total_bytes;
     ar_backing_memory(context->backing, &free_bytes, &total_bytes);
     if (total_bytes > UINT64_C(1) << 42)
         total_bytes = UINT64_C(1) << 42;
-    self->backing = context->backing;
-    self->host = context->host;
     self->page_bytes = page;
     self->limit_bytes = ar_policy_limit(values);
     self->device_bytes = total_bytes;
     deferred_open(&self->deferred, context->backing, context->host, complete, self);
     *out = &self->base;
     return AR_OK;
+}
+
+static enum ar_status vmm_create(const struct ar_policy_context *context, const void *given,
+                                 struct ar_policy **out, struct ar_error *error)
+{
+    extern const struct ar_policy_ops vmm_policy;
+    return vmm_open(context, &vmm_policy, given, NULL, out, error);
 }
 
 const struct ar_policy_ops vmm_policy = {
@@ -535,14 +500,5 @@ const struct ar_policy_ops vmm_policy = {
     .options = vmm_options,
     .values_bytes = sizeof(struct ar_policy_common),
     .create = vmm_create,
-    .destroy = vmm_destroy,
-    .alloc = vmm_alloc,
-    .free = vmm_free,
-    .stats = vmm_stats,
-    .walk = vmm_walk,
-    .validate = vmm_validate,
-    .servable = vmm_servable,
-    .use = vmm_use,
-    .retire = vmm_retire,
-    .trim = vmm_trim,
+    VMM_HOOKS,
 };

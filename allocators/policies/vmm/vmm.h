@@ -1,6 +1,7 @@
 /* vmm: the policy of this project over virtual memory. It imitates nothing.
  *
- *   vmm.c         requests and frees, inspection
+ *   vmm.c         requests and frees
+ *   inspect.c     inspection
  *   pages.c       requests without a mapped free block, and the mapping
  *   reclaim.c     which memory under free blocks can be unmapped, and the unmapping
  *   idle_index.c  with many streams: which range has the most memory to unmap
@@ -84,10 +85,11 @@
 #include "allocators/base/size.h"
 #include "allocators/base/span.h"
 #include "allocators/deferred.h"
+#include "allocators/policies/vmm/rule.h"
 #include "allocators/policy.h"
 
 #define VMM_ROUND_BYTES UINT64_C(512)
-#define VMM_KINDS       2u
+#define VMM_KINDS       3u
 #define VMM_FENCES      32u /* remembered of a stream */
 #define VMM_KEPT        64u /* handles that are unmapped and not mapped elsewhere yet */
 #define VMM_SPARES      8u  /* span records that one request may use */
@@ -96,12 +98,15 @@
 enum vmm_kind {
     VMM_SMALL, /* at most half a page */
     VMM_LARGE,
+    VMM_HUGE, /* with tuning only */
 };
 
 enum vmm_mark {
     VMM_GAP,     /* free, without memory */
     VMM_MAPPED,  /* a free or a used block */
     VMM_PENDING, /* free requested, not completed */
+    VMM_LENT,    /* used by a block at another address, in an alias of the handle */
+    VMM_FOREIGN, /* in an alias: used at another address, or by no block */
 };
 
 struct vmm_page {
@@ -158,8 +163,27 @@ struct vmm_idle_index {
     uint64_t looked;         /* number of times that a range was examined */
 };
 
+/* What `mosaic` varies. Rules with 0 steps: as `vmm`. */
+struct vmm_tuning {
+    uint64_t small_bytes,
+        huge_bytes; /* the largest SMALL block; the smallest HUGE block, 0: none */
+    uint64_t candidates;
+    bool glue;  /* a request that would fail takes what is left at the ends of blocks */
+    bool share; /* blocks of all kinds use pieces that cannot move */
+    struct rule fit, place, handle, unmap;
+};
+
+/* A second mapping of a handle. */
+struct vmm_alias {
+    ar_backing_handle handle; /* + 1 */
+    uint64_t address, bytes;
+    uint32_t piece;       /* FOREIGN, next to the block; all of the mapping if there is none */
+    uint32_t block, lent; /* the block that uses it and the piece that it uses; 0: none */
+};
+
 struct vmm {
     struct ar_policy base;
+    struct vmm_tuning *tuning; /* NULL: vmm */
     struct ar_backing *backing;
     struct ar_host *host;
     uint64_t page_bytes, limit_bytes, device_bytes;
@@ -175,7 +199,13 @@ struct vmm {
     struct deferred deferred;
     struct vmm_kept kept[VMM_KEPT]; /* empty between requests */
     uint32_t kept_count;
-    uint64_t kept_bytes;                    /* not in reserved_bytes */
+    uint64_t kept_bytes; /* not in reserved_bytes */
+    struct vmm_alias *aliases;
+    uint32_t alias_count, alias_room;
+    uint32_t promised;           /* spare records, for frees of glued blocks */
+    uint64_t glued, freed_bytes; /* of all blocks so far */
+    uint64_t free_bytes;         /* of the device when it was asked, less what was created since */
+    bool free_known;
     struct vmm_idle_index *idle_index;      /* NULL: few ranges and streams, or no host memory */
     uint64_t fence_order;                   /* of the last fence */
     uint64_t outside_bytes, outside_growth; /* of other users; its last growth */
@@ -199,7 +229,26 @@ static inline void vmm_stale(struct vmm_idle_index *index, struct vmm_range *ran
     index->stale = number + 1;
 }
 
+/* Makes sure that so many records are spare, beyond those that are promised. */
+static inline bool vmm_spares(struct vmm *self, uint32_t wanted)
+{
+    return self->spans.spare_count >= wanted + self->promised ||
+           ar_spans_reserve(&self->spans, self->host, wanted + self->promised);
+}
+
 /* vmm.c */
+enum ar_status vmm_open(const struct ar_policy_context *context, const struct ar_policy_ops *ops,
+                        const struct ar_policy_common *values, const struct vmm_tuning *tuning,
+                        struct ar_policy **out, struct ar_error *error) AR_STATUS_CHECKED;
+void vmm_destroy(struct ar_policy *base);
+enum ar_status vmm_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                         struct ar_policy_block *out);
+enum ar_status vmm_free(struct ar_policy *base, const struct ar_policy_block *block,
+                        uint32_t stream);
+enum ar_status vmm_use(struct ar_policy *base, const struct ar_policy_block *block,
+                       uint32_t stream);
+void vmm_retire(struct ar_policy *base, const struct ar_policy_block *block);
+enum ar_status vmm_trim(struct ar_policy *base, uint64_t keep_bytes);
 void vmm_insert(struct vmm *self, uint32_t piece);
 void vmm_remove(struct vmm *self, uint32_t piece);
 uint32_t vmm_merge(struct vmm *self, uint32_t piece);
@@ -208,10 +257,32 @@ uint32_t vmm_find_free_block(struct vmm *self, uint32_t stream, enum vmm_kind ki
 enum ar_status vmm_open_range(struct vmm *self, uint32_t stream, enum vmm_kind kind,
                               uint64_t bytes);
 
+/* inspect.c */
+void vmm_stats(const struct ar_policy *base, struct ar_policy_stats *out);
+void vmm_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument);
+enum ar_status vmm_validate(const struct ar_policy *base, struct ar_error *error);
+uint64_t vmm_servable(const struct ar_policy *base, enum ar_policy_effort effort);
+
+/* All hooks but `create`. */
+#define VMM_HOOKS                                                                                  \
+    .destroy = vmm_destroy, .alloc = vmm_alloc, .free = vmm_free, .stats = vmm_stats,              \
+    .walk = vmm_walk, .validate = vmm_validate, .servable = vmm_servable, .use = vmm_use,          \
+    .retire = vmm_retire, .trim = vmm_trim
+
 /* pages.c */
 uint32_t vmm_make_room(struct vmm *self, const struct ar_policy_request *request,
                        enum vmm_kind kind, uint64_t bytes);
 void vmm_keep_headroom(struct vmm *self);
+bool vmm_room_for_pages(struct vmm *self, struct vmm_range *range, uint64_t end);
+enum ar_status vmm_map_gap(struct vmm *self, uint32_t gap);
+bool vmm_can_obtain(struct vmm *self, uint64_t bytes);
+
+/* glue.c */
+uint32_t vmm_glue(struct vmm *self, const struct ar_policy_request *request, enum vmm_kind kind,
+                  uint64_t bytes);
+uint32_t vmm_unglue(struct vmm *self, uint32_t block);
+void vmm_unmap_aliases_of(struct vmm *self, ar_backing_handle handle);
+void vmm_unmap_aliases(struct vmm *self);
 
 /* reclaim.c */
 void vmm_pages_freed(struct vmm *self, const struct ar_span *span);

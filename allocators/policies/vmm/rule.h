@@ -1,0 +1,39 @@
+/* Rules: expressions over named integers that decide for `mosaic`, parsed once into postfix.
+ *
+ *     value   = compare [ "?" value ":" value ]
+ *     compare = sum [ ( "<" | ">" | "<=" | ">=" ) sum ]           1 or 0
+ *     sum     = product { ( "+" | "-" ) product }
+ *     product = unary { ( "*" | "/" ) unary }
+ *     unary   = [ "-" ] ( number | name | "(" value ")" | ( "min" | "max" ) "(" value "," value ")" )
+ *
+ * Values are 64-bit integers, so every machine computes the same. A result outside their range
+ * becomes the nearest one inside it; a quotient by 0 is 0. A number may have a unit: 2MiB. */
+#ifndef ALLOCATORS_POLICIES_VMM_RULE_H
+#define ALLOCATORS_POLICIES_VMM_RULE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "allocators/base/status.h"
+
+#define RULE_MOST_STEPS 64u /* numbers, names and operators of a rule */
+
+struct rule_step {
+    int64_t number; /* or the index of a name */
+    char operation; /* '#' number, '$' name, else the operator */
+};
+
+struct rule {
+    struct rule_step steps[RULE_MOST_STEPS];
+    uint32_t count; /* 0: no rule */
+};
+
+/* Parses `text`. `names` ends with NULL. `owner` is the subject of an error, which names the place
+ * in the text. INVALID: no rule. */
+enum ar_status rule_parse(const char *text, const char *const *names, const char *owner,
+                          struct rule *out, struct ar_error *error) AR_STATUS_CHECKED;
+
+/* `values` are those of the names, in their order. */
+int64_t rule_value(const struct rule *rule, const int64_t *values);
+
+#endif

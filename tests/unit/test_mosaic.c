@@ -1,0 +1,299 @@
+/* `mosaic`: its rules, blocks that are glued from the ends of others, and how rarely it asks the
+ * device how much memory is free. */
+#include "allocators/base/rng.h"
+#include "allocators/base/size.h"
+#include "allocators/policies/vmm/vmm.h"
+#include "tests/support/policy_rig.h"
+#include "tests/support/sim.h"
+#include "tests/support/test.h"
+
+enum { SLOTS = 48 };
+
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+static const char *const names[] = {"a", "b", NULL};
+
+static void rules_compute(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t value; /* with a = 7 and b = -3 */
+    } cases[] = {
+        {"a + b * 2", 1},
+        {"(a + b) * 2", 8},
+        {"a - b - 1", 9},
+        {"-a / 2", -3},
+        {"a / 0", 0},
+        {"min(a, b) + max(a, 2MiB)", (INT64_C(2) << 20) - 3},
+        {"a < b ? 1 : b <= -3 ? 2 : 3", 2},
+        {"(a >= 7) + (a > 7) + (a < 8)", 2},
+        {"8388607TiB * 8388607TiB", INT64_MAX},
+        {"0 - 8388607TiB * 8388607TiB * 2 - a", INT64_MIN},
+        {"a?b:1", -3},
+    };
+    const int64_t values[] = {7, -3};
+    struct ar_error error;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct rule rule;
+        if (rule_parse(cases[i].text, names, "rule x", &rule, &error))
+            fail_msg("%s", error.text);
+        if (rule_value(&rule, values) != cases[i].value)
+            fail_msg("%s is %lld", cases[i].text, (long long)rule_value(&rule, values));
+    }
+}
+
+static void bad_rules_are_refused(void **state)
+{
+    static const char *const cases[][2] = {
+        {"", "character 1 of \"\": a number, a name"},
+        {"a +", "character 4 of"},
+        {"a b", "character 3 of \"a b\": an operator or the end is expected"},
+        {"c", "min, max or ( is expected; names are a, b"},
+        {"min(a)", "min and max have two values"},
+        {"a ? b", ": is expected after the first value"},
+        {"(a", ") is expected"},
+        {"99999999999999999999999", "a number is expected"},
+        {"((((((((((((((((((a))))))))))))))))))", "nested too deeply"},
+        {"a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a", "more than 64"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct rule rule;
+        struct ar_error error;
+        assert_int_equal(rule_parse(cases[i][0], names, "rule x", &rule, &error), AR_INVALID);
+        if (!strstr(error.text, cases[i][1]) || strncmp(error.text, "rule x, ", 8))
+            fail_msg("%s: %s", cases[i][0], error.text);
+    }
+}
+
+static void a_bad_rule_is_an_error_of_the_policy(void **state)
+{
+    struct ar_device *device = sim_test_open("sim:capacity=64MiB");
+    struct policy_rig rig;
+    (void)state;
+    assert_int_equal(policy_rig_open(&rig, "mosaic:handle='left+'", device->backing, 0),
+                     AR_INVALID);
+    assert_non_null(strstr(rig.error.text, "policy mosaic: rule handle, character 6 of \"left+\""));
+    (void)policy_rig_close(&rig);
+    ar_device_close(device);
+}
+
+/* ---- glued blocks ---------------------------------------------------------------------------- */
+
+struct glue_rig {
+    struct ar_device *device;
+    struct policy_rig policy;
+    uint64_t event;
+};
+
+static void open_rig(struct glue_rig *rig, const char *device, const char *policy)
+{
+    *rig = (struct glue_rig){.device = sim_test_open(device)};
+    if (policy_rig_open(&rig->policy, policy, rig->device->backing, 0))
+        fail_msg("%s", rig->policy.error.text);
+}
+
+static void check(struct glue_rig *rig)
+{
+    struct ar_error error;
+    struct policy_walk_sums sums = policy_walk_sum(rig->policy.policy);
+    if (ar_policy_validate(rig->policy.policy, &error))
+        fail_msg("event %llu: %s", (unsigned long long)rig->event, error.text);
+    assert_string_equal(rig->device->ops->problem(rig->device), "");
+    assert_string_equal(rig->device->ops->race_text(rig->device), "");
+    assert_int_equal(rig->policy.policy->totals.reserved_bytes,
+                     rig->device->counters.physical_bytes);
+    assert_false(sums.gap || sums.out_of_order);
+}
+
+static void close_rig(struct glue_rig *rig)
+{
+    check(rig);
+    assert_int_equal(policy_rig_close(&rig->policy), 0);
+    assert_string_equal(rig->device->ops->problem(rig->device), "");
+    assert_int_equal(rig->device->counters.physical_bytes, 0);
+    ar_device_close(rig->device);
+}
+
+static enum ar_status take(struct glue_rig *rig, uint64_t bytes, uint32_t stream,
+                           struct ar_policy_block *block)
+{
+    const struct ar_policy_request request = {.bytes = bytes, .stream = stream};
+    enum ar_status status = ar_policy_alloc(rig->policy.policy, &request, block);
+    rig->event++;
+    if (status == AR_OK)
+        (void)rig->device->ops->handed_out(rig->device, block->address, block->granted_bytes,
+                                           stream, false, rig->event);
+    return status;
+}
+
+static void give(struct glue_rig *rig, const struct ar_policy_block *block, uint32_t stream)
+{
+    rig->device->ops->used(rig->device, block->address, block->granted_bytes, stream, ++rig->event);
+    assert_int_equal(ar_policy_free(rig->policy.policy, block, stream), AR_OK);
+}
+
+/* Handles of 8 MiB, all of them in use, with two free blocks of 5 MiB. Each of them ends or begins
+ * with 4 MiB of a handle. */
+static void two_free_blocks(struct glue_rig *rig, const char *policy,
+                            struct ar_policy_block blocks[5])
+{
+    static const uint64_t sizes[5] = {7, 5, 8, 5, 15};
+    open_rig(rig, "sim:capacity=40MiB", policy);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(take(rig, sizes[i] * AR_MIB, 0, &blocks[i]), AR_OK);
+    assert_int_equal(rig->device->counters.calls[AR_DEVICE_CALL_create], 5);
+    give(rig, &blocks[1], 0);
+    give(rig, &blocks[3], 0);
+}
+
+static void a_block_is_glued_from_the_ends_of_two_handles(void **state)
+{
+    struct glue_rig rig;
+    struct ar_policy_block blocks[5], glued, other;
+    (void)state;
+    two_free_blocks(&rig, "mosaic:handle=4,glue=no", blocks);
+    assert_int_equal(take(&rig, 8 * AR_MIB, 0, &glued), AR_NO_MEMORY);
+    close_rig(&rig);
+    two_free_blocks(&rig, "mosaic:handle=4", blocks);
+    assert_int_equal(take(&rig, 8 * AR_MIB, 0, &glued), AR_OK);
+    check(&rig);
+    assert_int_equal(rig.device->counters.calls[AR_DEVICE_CALL_create], 5);
+    assert_int_equal(take(&rig, 3 * AR_MIB, 0, &other), AR_NO_MEMORY);
+    give(&rig, &glued, 0);
+    check(&rig);
+    assert_int_equal(take(&rig, 5 * AR_MIB, 0, &blocks[1]), AR_OK);
+    assert_int_equal(take(&rig, 5 * AR_MIB, 0, &blocks[3]), AR_OK);
+    check(&rig);
+    for (int i = 0; i < 5; i++)
+        give(&rig, &blocks[i], 0);
+    assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
+    close_rig(&rig);
+}
+
+static void a_glued_block_may_live_to_the_end(void **state)
+{
+    struct glue_rig rig;
+    struct ar_policy_block blocks[5], glued;
+    (void)state;
+    two_free_blocks(&rig, "mosaic:handle=4", blocks);
+    assert_int_equal(take(&rig, 8 * AR_MIB, 0, &glued), AR_OK);
+    give(&rig, &blocks[0], 0);
+    close_rig(&rig);
+}
+
+/* Random requests on a full card, some used by a second stream. */
+static void scramble(const char *policy, uint64_t seed, uint64_t *glued)
+{
+    struct glue_rig rig;
+    struct ar_rng rng;
+    struct ar_policy_block blocks[SLOTS];
+    bool live[SLOTS] = {false};
+    ar_rng_seed(&rng, seed);
+    open_rig(&rig, "sim:capacity=192MiB", policy);
+    for (int turn = 0; turn < 3000; turn++) {
+        uint32_t slot = (uint32_t)ar_rng_below(&rng, SLOTS);
+        uint64_t bytes = ar_rng_below(&rng, 5) ? 1 + ar_rng_below(&rng, 14 * AR_MIB)
+                                               : 1 + ar_rng_below(&rng, 700 * AR_KIB);
+        uint32_t stream = slot % 4 == 0;
+        if (!live[slot])
+            live[slot] = take(&rig, bytes, stream, &blocks[slot]) == AR_OK;
+        else {
+            if (ar_rng_below(&rng, 6) == 0)
+                assert_int_equal(ar_policy_use(rig.policy.policy, &blocks[slot], 2), AR_OK);
+            give(&rig, &blocks[slot], stream);
+            live[slot] = false;
+        }
+        if (turn % 8 == 0)
+            check(&rig);
+    }
+    *glued += ((const struct vmm *)rig.policy.policy)->glued;
+    close_rig(&rig);
+}
+
+static void glued_blocks_survive_random_requests(void **state)
+{
+    uint64_t glued = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        scramble("mosaic", seed, &glued);
+        scramble("mosaic:handle=4", seed, &glued);
+        scramble("mosaic:handle=8,unmap='start',fit='size+loss',place='before+after',huge=8MiB",
+                 seed, &glued);
+    }
+    assert_true(glued > 100);
+}
+
+/* ---- free memory of the device --------------------------------------------------------------- */
+
+static uint64_t asked;
+static void (*real_memory)(struct ar_backing *self, uint64_t *free_bytes, uint64_t *total_bytes);
+
+static void count_memory(struct ar_backing *self, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    asked++;
+    real_memory(self, free_bytes, total_bytes);
+}
+
+/* The same step again and again on a card that is nearly full. Returns how often the device was
+ * asked. */
+static uint64_t steps(const char *policy)
+{
+    struct glue_rig rig;
+    struct ar_policy_block block[2];
+    open_rig(&rig, "sim:capacity=128MiB", policy);
+    struct ar_backing_ops ops = *rig.device->backing->ops;
+    const struct ar_backing_ops *own = rig.device->backing->ops;
+    real_memory = ops.memory;
+    ops.memory = count_memory;
+    asked = 0;
+    rig.device->backing->ops = &ops;
+    for (int step = 0; step < 200; step++) {
+        assert_int_equal(take(&rig, 60 * AR_MIB, 0, &block[0]), AR_OK);
+        assert_int_equal(take(&rig, 50 * AR_MIB, 0, &block[1]), AR_OK);
+        give(&rig, &block[0], 0);
+        give(&rig, &block[1], 0);
+    }
+    rig.device->backing->ops = own;
+    close_rig(&rig);
+    return asked;
+}
+
+static void the_device_is_seldom_asked(void **state)
+{
+    (void)state;
+    assert_true(steps("vmm") > 200);
+    assert_true(steps("mosaic") < 20);
+}
+
+/* Memory that another user took since the device was asked is no fault. */
+static void memory_that_is_gone_is_noticed(void **state)
+{
+    struct glue_rig rig;
+    struct ar_policy_block block[3];
+    (void)state;
+    open_rig(&rig, "sim:capacity=128MiB", "mosaic");
+    assert_int_equal(take(&rig, 20 * AR_MIB, 0, &block[0]), AR_OK);
+    assert_int_equal(take(&rig, 40 * AR_MIB, 0, &block[1]), AR_OK);
+    give(&rig, &block[1], 0);
+    assert_int_equal(rig.device->ops->outside(rig.device, 60 * AR_MIB), AR_OK);
+    assert_int_equal(take(&rig, 46 * AR_MIB, 1, &block[1]), AR_OK);
+    assert_int_equal(take(&rig, 60 * AR_MIB, 1, &block[2]), AR_NO_MEMORY);
+    close_rig(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rules_compute),
+        cmocka_unit_test(bad_rules_are_refused),
+        cmocka_unit_test(a_bad_rule_is_an_error_of_the_policy),
+        cmocka_unit_test(a_block_is_glued_from_the_ends_of_two_handles),
+        cmocka_unit_test(a_glued_block_may_live_to_the_end),
+        cmocka_unit_test(glued_blocks_survive_random_requests),
+        cmocka_unit_test(the_device_is_seldom_asked),
+        cmocka_unit_test(memory_that_is_gone_is_noticed),
+    };
+    return cmocka_run_group_tests_name("mosaic", tests, NULL, NULL);
+}
