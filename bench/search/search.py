@@ -273,7 +273,7 @@ class Search:
                 if number % self.shards == self.shard - 1 or self.shards == 1:
                     tree = self.space.candidate(number, self.args.seed, parents)
                     trees.setdefault(self.space.spec(tree), tree)
-            specs = [s for s in trees if s not in pool] + (self.space.start if generation == 0 else [])
+            specs = [s for s in trees if s not in pool] + (self.space.start[self.shard - 1 :: self.shards] if generation == 0 else [])
             failed = dict(zip(specs, self.each(lambda s: self.known(f"checks {s}", lambda: checks(s, self.args.seed)), specs)))
             specs = [s for s in specs if not failed[s]]
             pool.update(trees)

@@ -589,7 +589,8 @@ static uint32_t make_room(struct vmm *self, const struct ar_policy_request *requ
         if (status != AR_OK)
             break;
         uint64_t wanted = run.missing_pages * self->page_bytes + self->outside_growth;
-        uint64_t room = obtainable(self, wanted);
+        /* Rule 8 must know what others took before a request that may fail takes the rest. */
+        uint64_t room = obtainable(self, request->may_fail ? UINT64_MAX : wanted);
         uint64_t missing = lacking(self, request, &run, room);
         self->retries += room < missing && !wait;
         wait = room < missing && self->deferred.pending_events;
