@@ -108,7 +108,7 @@ static void note(struct vmm *self, enum ar_status status)
         self->fault = status;
 }
 
-/* Unmaps an alias after the work that used it. If no block uses it, its addresses are a gap then. */
+/* Unmaps an alias after the work that used it. Without a block its addresses are a gap then. */
 static void unmap_alias(struct vmm *self, uint32_t index)
 {
     struct vmm_alias alias = self->aliases[index];

@@ -1,4 +1,4 @@
-/* What the policy shows of itself, and its invariants. */
+/* Statistics, the walk and the invariants. */
 #include "allocators/policies/vmm/vmm.h"
 
 /* The largest request that the stream of the last request can get from its free blocks, and their

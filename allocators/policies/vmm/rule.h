@@ -4,7 +4,8 @@
  *     compare = sum [ ( "<" | ">" | "<=" | ">=" ) sum ]           1 or 0
  *     sum     = product { ( "+" | "-" ) product }
  *     product = unary { ( "*" | "/" ) unary }
- *     unary   = [ "-" ] ( number | name | "(" value ")" | ( "min" | "max" ) "(" value "," value ")" )
+ *     unary   = [ "-" ] ( number | name | "(" value ")" | call )
+ *     call    = ( "min" | "max" ) "(" value "," value ")"
  *
  * Values are 64-bit integers, so every machine computes the same. A result outside their range
  * becomes the nearest one inside it; a quotient by 0 is 0. A number may have a unit: 2MiB. */
