@@ -297,6 +297,7 @@ class Search:
 
 
 def report(folders, output):
+    """Merges the winners of finished searches."""
     parts = []
     for folder in folders:
         try:
