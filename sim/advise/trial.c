@@ -333,7 +333,7 @@ enum ar_status trial_safe(const struct trial_setup *setup, struct trace_source *
     uint64_t least = ar_size_round_up(setup->live_peak_bytes, UNIT_BYTES);
     uint64_t high = ar_size_round_up(from_bytes, UNIT_BYTES), low = high;
     struct walk walk;
-    bool passed;
+    bool passed = false;
     *safe_bytes = 0;
     enum ar_status begun = walk_begin(&walk, setup, trace, policy, error);
     if (!begun)
