@@ -81,10 +81,9 @@ while read -r file; do # of `allocrig trace`
 done < <(find workloads/record/tracer/start workloads/record/tracer/allocrig_tracer -type f \( -name '*.py' -o -name '*.tsv' \) 2>/dev/null | LC_ALL=C sort)
 
 if [ "$action" = uninstall ]; then # folders that are empty now, the deepest first
-    for folder in include/allocrig/allocators/base include/allocrig/allocators include/allocrig/sim include/allocrig \
-        lib/allocrig/allocrig lib/allocrig lib/pkgconfig share/allocrig/tracer/allocrig_tracer/kernels \
-        share/allocrig/tracer/allocrig_tracer share/allocrig/tracer/start share/allocrig/tracer share/allocrig/plots share/allocrig \
-        share/man/man1 share/man/man5 share/man share/bash-completion/completions share/bash-completion share/zsh/site-functions share/zsh share bin lib include; do
+    find "$root"/{include,lib,share}/allocrig -depth -type d -empty -delete 2>/dev/null || true
+    for folder in lib/pkgconfig share/man/man1 share/man/man5 share/man share/bash-completion/completions \
+        share/bash-completion share/zsh/site-functions share/zsh share bin lib include; do
         rmdir "$root/$folder" 2>/dev/null || true
     done
 else
