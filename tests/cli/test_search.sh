@@ -14,10 +14,7 @@ if ! command -v python3 >/dev/null; then
     finish
 fi
 
-search() {
-    python3 bench/search/search.py "$@" >"$out" 2>"$err" </dev/null
-    status=$?
-}
+search() { run search "$@"; }
 cat >"$tmp/space.ini" <<'EOF'
 [search]
 policy = mosaic
@@ -65,4 +62,9 @@ check a_bad_rule_fails_the_contract grep -q 'failed checks: contract 1' "$tmp/wr
 python3 bench/search/card.py -d sim -a torch -b mosaic --pairs 2 -o "$tmp/pairs.csv" gnn_minibatch:steps=5:3000 >"$out" 2>"$err"
 check pairs_have_an_interval grep -q 'a passed 2 of 2, b 2; .*b / a .* to .*, 2 pairs' "$out"
 check each_run_is_a_row [ "$(wc -l <"$tmp/pairs.csv")" = 5 ]
+search
+check an_action_is_needed eval '[ "$status" = 2 ] && grep -q "no action is given; write search run" "$err"'
+search reprot
+check an_unknown_action eval '[ "$status" = 2 ] && grep -q "no action .reprot.; did you mean .report." "$err"'
+
 finish

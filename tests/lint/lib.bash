@@ -9,11 +9,11 @@ cd "$lint_root" || exit 2
 # Files of our own with one of the endings given, sorted. A list that comes out empty is a fault of
 # the lint, not a clean tree.
 lint_files() {
-    local ending
-    local -a names=()
+    local ending folder
+    local -a names=() made=(-path ./.build -o -path ./.git -o -path ./tests/lint/fixtures)
+    for folder in latest paper dataset leaderboard rematch search; do made+=(-o -path "./results/$folder"); done
     for ending in "$@"; do names+=(-o -name "*.$ending"); done
-    find . \( -path ./.build -o -path ./.git -o -path ./results/latest -o -path ./tests/lint/fixtures \) -prune \
-        -o -type f \( "${names[@]:1}" \) -print | sed 's,^\./,,' | sort
+    find . \( "${made[@]}" \) -prune -o -type f \( "${names[@]:1}" \) -print | sed 's,^\./,,' | sort
 }
 
 # Where CUDA's headers are: flags to compile with them, and, where they are not, a pattern of the
