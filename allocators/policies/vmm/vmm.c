@@ -274,6 +274,21 @@ static uint32_t find_shared(struct vmm *self, uint32_t stream, enum vmm_kind kin
     return 0;
 }
 
+/* As vmm_find_free_block(), by the rule `fit`. */
+static uint32_t find_by_rule(struct vmm *self, uint32_t first, uint64_t bytes)
+{
+    for (uint32_t number = first; number; number = self->ranges[number - 1]->more) {
+        uint32_t piece = best_by_rule(self, self->ranges[number - 1], bytes);
+        if (!piece)
+            continue;
+        vmm_remove(self, piece);
+        if (self->spans.at[piece].bytes > bytes)
+            vmm_insert(self, vmm_cut(self, piece, bytes));
+        return piece;
+    }
+    return 0;
+}
+
 /* The best free block of a stream and kind, as a used piece of exactly that size; 0: none. A record
  * must be spare. */
 uint32_t vmm_find_free_block(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes)
@@ -282,16 +297,9 @@ uint32_t vmm_find_free_block(struct vmm *self, uint32_t stream, enum vmm_kind ki
     uint32_t first = self->streams[stream].first[kind];
     struct vmm_range *range;
     bool ruled = self->tuning && self->tuning->fit.count;
-    for (uint32_t number = first; number && ruled; number = range->more) {
-        range = self->ranges[number - 1];
-        uint32_t piece = best_by_rule(self, range, bytes);
-        if (piece) {
-            vmm_remove(self, piece);
-            if (self->spans.at[piece].bytes > bytes)
-                vmm_insert(self, vmm_cut(self, piece, bytes));
-            return piece;
-        }
-    }
+    uint32_t by_rule = ruled ? find_by_rule(self, first, bytes) : 0;
+    if (by_rule)
+        return by_rule;
     for (uint32_t number = first; number && !ruled; number = range->more) {
         range = self->ranges[number - 1];
         if (ar_span_index_find(&range->free_blocks, self->spans.at, bytes, 0, &place)) {
