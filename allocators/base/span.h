@@ -47,6 +47,11 @@ AR_API bool ar_spans_reserve(struct ar_spans *self, struct ar_host *host, uint32
 AR_API void ar_spans_close(struct ar_spans *self, struct ar_host *host);
 
 /* Takes a spare record. One must be there. */
+static inline uint64_t ar_span_end(const struct ar_span *span)
+{
+    return span->address + span->bytes;
+}
+
 static inline uint32_t ar_spans_take(struct ar_spans *self)
 {
     uint32_t taken = self->spare;

@@ -110,11 +110,6 @@ static inline bool fills_region(const struct ar_span *span)
     return !(span->previous | span->next);
 }
 
-static uint64_t end_of(const struct ar_span *span)
-{
-    return span->address + span->bytes;
-}
-
 /* ---- free blocks ----------------------------------------------------------------------------- */
 
 static inline unsigned class_of(uint64_t bytes)
@@ -304,7 +299,7 @@ static bool space_behind_first(const struct vma *self, struct space *space)
     uint32_t last = sequences->first_end;
     if (sequences->mode == SECOND_RING)
         return false;
-    space->start = last ? end_of(&at[last]) : self->region.address;
+    space->start = last ? ar_span_end(&at[last]) : self->region.address;
     space->end = sequences->mode == SECOND_STACK ? at[sequences->second_end].address
                                                  : self->region.address + self->region.bytes;
     space->block = last ? at[last].next : self->first;
@@ -319,7 +314,7 @@ static bool space_in_ring(const struct vma *self, struct space *space)
     uint32_t last = sequences->second_end;
     if (sequences->mode == SECOND_STACK || !sequences->first_head)
         return false;
-    space->start = last ? end_of(&at[last]) : self->region.address;
+    space->start = last ? ar_span_end(&at[last]) : self->region.address;
     space->end = at[sequences->first_head].address;
     space->block = last ? at[last].next : self->first;
     return true;
@@ -523,10 +518,11 @@ static uint64_t vma_servable(const struct ar_policy *base, enum ar_policy_effort
         return bytes;
     }
     if (self->null_block)
-        bytes = aligned_part(self, at[self->null_block].address, end_of(&at[self->null_block]));
+        bytes =
+            aligned_part(self, at[self->null_block].address, ar_span_end(&at[self->null_block]));
     if (ar_class_lists_highest(&self->lists, &class)) {
         const struct ar_span *head = &at[self->lists.heads[class]];
-        bytes = larger(bytes, aligned_part(self, head->address, end_of(head)));
+        bytes = larger(bytes, aligned_part(self, head->address, ar_span_end(head)));
     }
     return bytes;
 }
@@ -572,7 +568,7 @@ static const char *audit_block(const struct vma *self, uint32_t block, struct au
     const struct ar_span *span = &at[block];
     if (span->address != audit->end || !span->bytes)
         return "a block is empty or does not follow the one before it";
-    audit->end = end_of(span);
+    audit->end = ar_span_end(span);
     if (span->next && at[span->next].previous != block)
         return "the links of two neighbours differ";
     if (span->used) {

@@ -10,11 +10,6 @@ struct part {
     uint64_t from, bytes;        /* from: an address */
 };
 
-static uint64_t end_of(const struct ar_span *span)
-{
-    return span->address + span->bytes;
-}
-
 static uint64_t page_address(const struct vmm *self, uint32_t range, uint32_t page)
 {
     return self->ranges[range]->address + page * self->page_bytes;
@@ -38,15 +33,15 @@ static void consider(const struct vmm *self, uint32_t piece, bool first, struct 
 {
     const struct ar_span *span = &self->spans.at[piece];
     const struct vmm_range *range = self->ranges[span->owner];
-    uint64_t inside = first ? span->address : end_of(span) - 1;
-    uint32_t page = (uint32_t)((inside - range->address) / self->page_bytes);
+    uint64_t inside = first ? span->address : ar_span_end(span) - 1;
+    uint32_t page = vmm_page_at(self, range, inside);
     page -= range->pages[page].index;
     uint64_t start = page_address(self, span->owner, page);
     uint64_t end = start + handle_bytes(self, span->owner, page);
     uint64_t from = first ? span->address : start;
-    uint64_t until = first ? end : end_of(span);
-    bool is_part = first ? start < span->address && end <= end_of(span)
-                         : end > end_of(span) && start >= span->address;
+    uint64_t until = first ? end : ar_span_end(span);
+    bool is_part = first ? start < span->address && end <= ar_span_end(span)
+                         : end > ar_span_end(span) && start >= span->address;
     if (is_part && until - from > best->bytes && !has_alias(self, range->pages[page].handle))
         *best = (struct part){piece, span->owner, page, from, until - from};
 }
@@ -83,7 +78,7 @@ static uint32_t lend(struct vmm *self, const struct part *part, bool first, uint
     uint32_t piece = part->piece;
     uint64_t from = first ? part->from + part->bytes - bytes : part->from;
     vmm_remove(self, piece);
-    if (end_of(&self->spans.at[piece]) > from + bytes)
+    if (ar_span_end(&self->spans.at[piece]) > from + bytes)
         vmm_insert(self, vmm_cut(self, piece, from + bytes - self->spans.at[piece].address));
     if (self->spans.at[piece].address < from) {
         uint32_t rest = vmm_cut(self, piece, from - self->spans.at[piece].address);
@@ -102,20 +97,14 @@ static void unlend(struct vmm *self, uint32_t lent)
     vmm_merge(self, lent);
 }
 
-static void note(struct vmm *self, enum ar_status status)
-{
-    if (status != AR_OK)
-        self->fault = status;
-}
-
 /* Unmaps an alias after the work that used it. Without a block its addresses are a gap then. */
 static void unmap_alias(struct vmm *self, uint32_t index)
 {
     struct vmm_alias alias = self->aliases[index];
     struct ar_span *span = &self->spans.at[alias.piece];
     struct vmm_range *range = self->ranges[span->owner];
-    uint32_t page = (uint32_t)((alias.address - range->address) / self->page_bytes);
-    note(self, ar_backing_unmap(self->backing, alias.address, alias.bytes));
+    uint32_t page = vmm_page_at(self, range, alias.address);
+    vmm_note(self, ar_backing_unmap(self->backing, alias.address, alias.bytes));
     for (uint64_t i = 0; i < alias.bytes / self->page_bytes; i++)
         range->pages[page + i] = (struct vmm_page){0};
     self->aliases[index] = self->aliases[--self->alias_count];
@@ -138,7 +127,7 @@ static void unmap_idle_aliases(struct vmm *self)
     for (uint32_t i = self->alias_count; i-- > 0;) {
         const struct ar_span *span = &self->spans.at[self->aliases[i].piece];
         const struct vmm_range *range = self->ranges[span->owner];
-        uint64_t page = (span->address - range->address) / self->page_bytes;
+        uint32_t page = vmm_page_at(self, range, span->address);
         if (!self->aliases[i].lent && range->pages[page].fence <= self->streams[range->stream].done)
             unmap_alias(self, i);
     }
@@ -163,13 +152,13 @@ static enum ar_status map_alias(struct vmm *self, const struct part *part, uint3
     struct vmm_range *range = self->ranges[span->owner];
     const struct vmm_page *home = &self->ranges[part->range]->pages[part->page];
     ar_backing_handle handle = home->handle;
-    uint32_t page = (uint32_t)((span->address - range->address) / self->page_bytes);
+    uint32_t page = vmm_page_at(self, range, span->address);
     enum ar_status status = ar_backing_map(self->backing, span->address, handle - 1);
     if (status != AR_OK)
         return status;
     status = ar_backing_access(self->backing, span->address, span->bytes);
     if (status != AR_OK) {
-        note(self, ar_backing_unmap(self->backing, span->address, span->bytes));
+        vmm_note(self, ar_backing_unmap(self->backing, span->address, span->bytes));
         return status;
     }
     uint16_t count = home->count;
@@ -224,15 +213,6 @@ static uint32_t find_gap(struct vmm *self, uint32_t stream, enum vmm_kind kind, 
     return 0;
 }
 
-/* `right` becomes part of `left`, its neighbour; both are used. */
-static void join(struct vmm *self, uint32_t left, uint32_t right)
-{
-    struct ar_span *at = self->spans.at;
-    at[left].bytes += at[right].bytes;
-    if (!ar_spans_join(&self->spans, left, right))
-        self->ranges[at[left].owner]->last = left;
-}
-
 /* Makes a used gap of exactly that size a block. 0: a call failed, and the gap is free. */
 static uint32_t build(struct vmm *self, const struct plan *plan, uint32_t gap)
 {
@@ -255,7 +235,7 @@ static uint32_t build(struct vmm *self, const struct plan *plan, uint32_t gap)
         status = vmm_map_gap(self, piece[1]);
     if (status != AR_OK) {
         if (status != AR_REFUSED)
-            note(self, status);
+            vmm_note(self, status);
         for (uint32_t a = self->alias_count; a-- > 0;) {
             struct vmm_alias *alias = &self->aliases[a];
             if (alias->piece != piece[0] && alias->piece != piece[2])
@@ -273,14 +253,14 @@ static uint32_t build(struct vmm *self, const struct plan *plan, uint32_t gap)
     if (piece[0]) {
         uint32_t begin = vmm_cut(self, piece[0], bytes[0] - plan->used[0]);
         if (block)
-            join(self, begin, block);
+            vmm_join(self, begin, block);
         block = begin;
     }
     if (piece[2]) {
         uint32_t foreign = vmm_cut(self, piece[2], plan->used[1]);
         self->aliases[self->alias_count - 1].piece = foreign;
         if (block)
-            join(self, block, piece[2]);
+            vmm_join(self, block, piece[2]);
         else
             block = piece[2];
     }
@@ -375,19 +355,19 @@ uint32_t vmm_unglue(struct vmm *self, uint32_t block)
         /* The foreign piece gets this end of the block. */
         if (first && middle) {
             uint32_t rest = self->spans.at[middle].bytes > bytes ? vmm_cut(self, middle, bytes) : 0;
-            join(self, alias->piece, middle);
+            vmm_join(self, alias->piece, middle);
             middle = rest;
         } else if (middle) {
             uint64_t keep = self->spans.at[middle].bytes - bytes;
             uint32_t last = keep ? vmm_cut(self, middle, keep) : middle;
             middle = keep ? middle : 0;
             self->spans.at[last].mark = VMM_FOREIGN;
-            join(self, last, alias->piece);
+            vmm_join(self, last, alias->piece);
             alias->piece = last;
         }
         const struct ar_span *span = &self->spans.at[alias->piece];
         struct vmm_range *range = self->ranges[span->owner];
-        uint64_t page = (span->address - range->address) / self->page_bytes;
+        uint32_t page = vmm_page_at(self, range, span->address);
         range->pages[page].fence = self->streams[range->stream].fences + 1;
         vmm_pages_freed(self, &self->spans.at[lent]);
         unlend(self, lent);

@@ -20,17 +20,12 @@ struct run {
     int64_t score; /* of the rule */
 };
 
-static uint64_t end_of(const struct ar_span *span)
-{
-    return span->address + span->bytes;
-}
-
 /* Pages of a gap that a block of [start, end) needs. */
 static uint64_t missing_in(const struct vmm *self, const struct ar_span *gap, uint64_t start,
                            uint64_t end)
 {
     uint64_t from = start > gap->address ? start : gap->address;
-    uint64_t until = end_of(gap) < end ? end_of(gap) : end;
+    uint64_t until = ar_span_end(gap) < end ? ar_span_end(gap) : end;
     return (until - from + self->page_bytes - 1) / self->page_bytes;
 }
 
@@ -41,7 +36,7 @@ static void score_run(const struct vmm *self, struct run *run, uint64_t bytes)
     const struct vmm_range *range = self->ranges[at[run->first].owner];
     uint64_t end = run->start + bytes;
     uint64_t mapped_end = at[run->last].mark == VMM_GAP ? ar_size_round_up(end, self->page_bytes)
-                                                        : end_of(&at[run->last]);
+                                                        : ar_span_end(&at[run->last]);
     uint64_t before = at[run->first].mark == VMM_GAP ? 0 : run->start - at[run->first].address;
     int64_t pieces = 1;
     for (uint32_t p = run->first; p != run->last; p = at[p].next)
@@ -71,7 +66,7 @@ static void consider(const struct vmm *self, uint32_t first, uint64_t start, uin
     for (uint32_t p = first; p && !at[p].used; p = at[p].next) {
         if (at[p].mark == VMM_GAP)
             run.missing_pages += missing_in(self, &at[p], start, end);
-        if (end_of(&at[p]) < end)
+        if (ar_span_end(&at[p]) < end)
             continue;
         run.last = p;
         if (self->tuning && self->tuning->place.count) {
@@ -106,7 +101,7 @@ static void consider_free_block(const struct vmm *self, uint32_t free_block, uin
     consider(self, free_block, at[free_block].address, bytes, best);
     if (!before || at[before].used)
         return;
-    uint64_t end = end_of(&at[free_block]);
+    uint64_t end = ar_span_end(&at[free_block]);
     uint64_t start = at[before].address;
     if (end - start > bytes)
         start += (end - bytes - start) / self->page_bytes * self->page_bytes;
@@ -347,7 +342,7 @@ static void hold_run(struct vmm *self, struct run *run, uint64_t bytes)
             break;
     }
     uint64_t end = run->start + bytes;
-    if (at[run->last].mark == VMM_MAPPED && end_of(&at[run->last]) > end)
+    if (at[run->last].mark == VMM_MAPPED && ar_span_end(&at[run->last]) > end)
         vmm_insert(self, vmm_cut(self, run->last, end - at[run->last].address));
     if (run->start > at[run->first].address) {
         uint32_t front = run->first;
@@ -414,7 +409,7 @@ enum ar_status vmm_map_gap(struct vmm *self, uint32_t gap)
 {
     const struct ar_span *span = &self->spans.at[gap];
     uint32_t last = gap;
-    return map_gap(self, gap, &last, span->address, end_of(span), UINT32_MAX);
+    return map_gap(self, gap, &last, span->address, ar_span_end(span), UINT32_MAX);
 }
 
 /* Joins the mapped pieces of a run from `first` to a block of `bytes` and frees the rest. */
@@ -423,9 +418,7 @@ static void shape_block(struct vmm *self, uint32_t first, uint32_t last, uint64_
     struct ar_span *at = self->spans.at;
     while (at[first].bytes < bytes) {
         uint32_t next = at[first].next;
-        at[first].bytes += at[next].bytes;
-        if (!ar_spans_join(&self->spans, first, next))
-            self->ranges[at[first].owner]->last = first;
+        vmm_join(self, first, next);
         if (next == last)
             last = first;
     }
@@ -470,7 +463,7 @@ static enum ar_status fill_run(struct vmm *self, const struct run *run, uint64_t
     struct vmm_range *range = self->ranges[self->spans.at[run->first].owner];
     enum ar_status status = vmm_room_for_pages(self, range, end) ? AR_OK : AR_HOST_MEMORY;
     for (uint32_t p = run->first; status == AR_OK && p; p = self->spans.at[p].next) {
-        bool done = p == last || end_of(&self->spans.at[p]) >= end;
+        bool done = p == last || ar_span_end(&self->spans.at[p]) >= end;
         if (self->spans.at[p].mark == VMM_GAP)
             status = map_gap(self, p, &last, run->start, end, UINT32_MAX);
         if (done)
@@ -495,7 +488,7 @@ static void fill_part(struct vmm *self, const struct run *run, uint64_t bytes)
             : AR_HOST_MEMORY;
     for (uint32_t p = run->first; status == AR_OK && p; p = self->spans.at[p].next) {
         uint64_t pages = obtainable(self, UINT64_MAX) / self->page_bytes;
-        bool done = p == last || end_of(&self->spans.at[p]) >= end || !pages ||
+        bool done = p == last || ar_span_end(&self->spans.at[p]) >= end || !pages ||
                     self->spans.spare_count < VMM_SPARES / 2 + self->promised;
         if (self->spans.at[p].mark == VMM_GAP && pages)
             status = map_gap(self, p, &last, run->start, end, pages);

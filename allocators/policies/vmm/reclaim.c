@@ -114,7 +114,7 @@ static uint64_t find_idle(const struct vmm *self, uint32_t free_block, uint64_t 
     at += start;
     *idle = (struct vmm_idle){.free_block = free_block};
     while (at > start && idle->end - idle->from < wanted_bytes) {
-        uint32_t page = (uint32_t)((at - range->address) / self->page_bytes) - 1;
+        uint32_t page = vmm_page_at(self, range, at) - 1;
         page -= range->pages[page].index;
         bool done = is_idle(self, range, page);
         if (!done && idle->end)
@@ -160,8 +160,7 @@ void vmm_destroy_kept(struct vmm *self, uint32_t count)
         self->pages_dropped++;
         enum ar_status status = ar_backing_destroy(self->backing, kept->handle);
         self->free_bytes += kept->count * self->page_bytes;
-        if (status != AR_OK)
-            self->fault = status;
+        vmm_note(self, status);
     }
 }
 
@@ -169,9 +168,8 @@ void vmm_destroy_kept(struct vmm *self, uint32_t count)
 void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, uint64_t end)
 {
     enum ar_status status = ar_backing_unmap(self->backing, from, end - from);
-    uint32_t last = (uint32_t)((end - range->address) / self->page_bytes);
-    for (uint32_t page = (uint32_t)((from - range->address) / self->page_bytes); page < last;
-         page++) {
+    uint32_t last = vmm_page_at(self, range, end);
+    for (uint32_t page = vmm_page_at(self, range, from); page < last; page++) {
         struct vmm_page *first = &range->pages[page];
         if (status == AR_OK && !first->index) {
             if (self->alias_count)
@@ -184,8 +182,7 @@ void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, 
         }
         *first = (struct vmm_page){0};
     }
-    if (status != AR_OK)
-        self->fault = status;
+    vmm_note(self, status);
     self->base.totals.reserved_bytes -= end - from;
 }
 
@@ -220,47 +217,59 @@ static void poll_fences(struct vmm *self)
     }
 }
 
+/* What the rule `unmap` prefers so far. */
+struct preferred {
+    int64_t result;
+    uint64_t bytes; /* 0: nothing */
+    struct vmm_idle idle;
+};
+
+/* `piece` becomes preferred if it has idle bytes and the result of the rule for it is less. */
+static void prefer(const struct vmm *self, uint32_t piece, uint64_t wanted_bytes,
+                   struct preferred *best)
+{
+    const struct ar_span *span = &self->spans.at[piece];
+    const struct vmm_range *range = self->ranges[span->owner];
+    struct vmm_idle idle;
+    uint64_t bytes = find_idle(self, piece, wanted_bytes, &idle);
+    if (!bytes)
+        return;
+    const int64_t values[] = {
+        (int64_t)wanted_bytes,
+        (int64_t)span->bytes,
+        (int64_t)bytes,
+        (int64_t)(span->address - range->address),
+        piece == range->tail,
+        range->kind,
+        range->stream == self->last_stream,
+    };
+    int64_t result = rule_value(&self->tuning->unmap, values);
+    if (!best->bytes || result < best->result)
+        *best = (struct preferred){result, bytes, idle};
+}
+
 /* The idle bytes under the free block with the least result of the rule `unmap`, the first among
  * equals. */
-static uint64_t best_idle(const struct vmm *self, uint64_t wanted_bytes, struct vmm_idle *best)
+static uint64_t best_idle(const struct vmm *self, uint64_t wanted_bytes, struct vmm_idle *idle)
 {
-    int64_t least = 0;
-    uint64_t found = 0;
+    struct preferred best = {.bytes = 0};
     for (uint32_t i = 0; i < self->range_count; i++) {
         const struct vmm_range *range = self->ranges[i];
+        const struct ar_span *at = self->spans.at;
         uint64_t below = UINT64_MAX;
         uint64_t address = UINT64_MAX;
-        for (uint32_t piece = range->tail; piece || below == UINT64_MAX;) {
-            struct vmm_idle idle;
-            const struct ar_span *span = &self->spans.at[piece];
-            uint64_t bytes = piece ? find_idle(self, piece, wanted_bytes, &idle) : 0;
-            if (bytes) {
-                const int64_t values[] = {
-                    (int64_t)wanted_bytes,
-                    (int64_t)span->bytes,
-                    (int64_t)bytes,
-                    (int64_t)(span->address - range->address),
-                    piece == range->tail,
-                    range->kind,
-                    range->stream == self->last_stream,
-                };
-                int64_t score = rule_value(&self->tuning->unmap, values);
-                if (!found || score < least) {
-                    least = score;
-                    found = bytes;
-                    *best = idle;
-                }
-            }
-            if (piece && piece != range->tail) {
-                below = span->bytes;
-                address = span->address;
-            }
-            piece = ar_span_index_before(&range->free_blocks, self->spans.at, below, address);
-            if (!piece || self->spans.at[piece].bytes < self->page_bytes)
-                break;
+        uint32_t piece;
+        if (range->tail)
+            prefer(self, range->tail, wanted_bytes, &best);
+        while ((piece = ar_span_index_before(&range->free_blocks, at, below, address)) &&
+               at[piece].bytes >= self->page_bytes) {
+            prefer(self, piece, wanted_bytes, &best);
+            below = at[piece].bytes;
+            address = at[piece].address;
         }
     }
-    return found;
+    *idle = best.idle;
+    return best.bytes;
 }
 
 /* The range with the most idle bytes, the first among equals. */

@@ -70,16 +70,6 @@ void vmm_remove(struct vmm *self, uint32_t piece)
     took_free_block(self, piece);
 }
 
-/* `right`, which is in no index, becomes part of `left`, its neighbour. */
-static void join(struct vmm *self, uint32_t left, uint32_t right)
-{
-    struct ar_span *at = self->spans.at;
-    at[left].bytes += at[right].bytes;
-    if (!ar_spans_join(&self->spans, left, right))
-        self->ranges[at[left].owner]->last = left;
-    self->merges++;
-}
-
 /* Frees a piece and merges it with free neighbours of its mark. Returns the merged piece. */
 uint32_t vmm_merge(struct vmm *self, uint32_t piece)
 {
@@ -88,11 +78,13 @@ uint32_t vmm_merge(struct vmm *self, uint32_t piece)
     uint32_t previous = at[piece].previous;
     if (next && !at[next].used && at[next].mark == at[piece].mark) {
         vmm_remove(self, next);
-        join(self, piece, next);
+        vmm_join(self, piece, next);
+        self->merges++;
     }
     if (previous && !at[previous].used && at[previous].mark == at[piece].mark) {
         vmm_remove(self, previous);
-        join(self, previous, piece);
+        vmm_join(self, previous, piece);
+        self->merges++;
         piece = previous;
     }
     vmm_insert(self, piece);

@@ -220,6 +220,29 @@ static inline struct vmm *vmm_of(struct ar_policy *base)
     return (struct vmm *)base;
 }
 
+/* The number of the page of a range with this address. */
+static inline uint32_t vmm_page_at(const struct vmm *self, const struct vmm_range *range,
+                                   uint64_t address)
+{
+    return (uint32_t)((address - range->address) / self->page_bytes);
+}
+
+/* `right`, which is in no index, becomes part of `left`, its neighbour. */
+static inline void vmm_join(struct vmm *self, uint32_t left, uint32_t right)
+{
+    struct ar_span *at = self->spans.at;
+    at[left].bytes += at[right].bytes;
+    if (!ar_spans_join(&self->spans, left, right))
+        self->ranges[at[left].owner]->last = left;
+}
+
+/* Notes a call of the backing that failed and must not. */
+static inline void vmm_note(struct vmm *self, enum ar_status status)
+{
+    if (status != AR_OK)
+        self->fault = status;
+}
+
 /* The memory that a range can give has changed. */
 static inline void vmm_stale(struct vmm_idle_index *index, struct vmm_range *range, uint32_t number)
 {
