@@ -69,7 +69,8 @@ def submission(folder):
 def allocrig(*words):
     """Output, and the last line of errors or None."""
     done = subprocess.run([ALLOCRIG, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    return done.stdout, done.stderr.strip().splitlines()[-1] if done.returncode > 1 and done.stderr.strip() else None
+    lines = done.stderr.strip().splitlines() or ["no output"]
+    return done.stdout, lines[-1] if done.returncode > 1 else None
 
 
 def runs(policy, workloads, *words):
