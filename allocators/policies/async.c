@@ -1,5 +1,6 @@
 /* The stream-ordered pool of the driver (cuMemAllocAsync): every request goes to the backing. On a
- * card this is the real pool; on `sim` it is a model in the device, which sim/README.md describes.
+ * card this is the real pool; on `sim` it is a model in the device, which sim/sim_device/ASYNC.md
+ * describes.
  *
  * 1. Requests are passed on unchanged. Reserved bytes are those that the pool reports.
  * 2. A block that other streams used, or that another stream frees, is freed on its own stream as

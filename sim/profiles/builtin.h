@@ -1,5 +1,5 @@
 /* The built-in profiles. Each is a file of this folder, NAME.profile, as `allocrig calibrate`
- * writes it; the Makefile makes this table of them. sim/README.md describes the format. */
+ * writes it; the Makefile makes this table of them. sim/profiles/README.md describes the format. */
 #ifndef SIM_PROFILES_BUILTIN_H
 #define SIM_PROFILES_BUILTIN_H
 

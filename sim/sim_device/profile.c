@@ -244,8 +244,8 @@ uint64_t sim_profile_least(const struct sim_profile *self, enum sim_cost cost)
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* Reads and writes the text of a profile. sim/README.md describes the format: lines `key: value`.
- * Unknown keys are refused with their line, so that typing errors are found. */
+/* Reads and writes the text of a profile. sim/profiles/README.md describes the format: lines `key:
+ * value`. Unknown keys are refused with their line, so that typing errors are found. */
 
 #define PROFILE_FIRST_LINE "# allocrig-profile 1"
 #define PROFILE_LINE_MOST  512

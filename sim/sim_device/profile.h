@@ -1,8 +1,8 @@
 /* A profile of a card: capacity, granularity, and the time of each driver call.
  *
- * A profile is text (sim/README.md describes the format), built in or in a file. The cost of a call
- * is known at some sizes. Between two of them it is on a straight line in log(bytes) and log(time);
- * above the last the last line continues, below the first it is constant.
+ * A profile is text (sim/profiles/README.md describes the format), built in or in a file. The cost
+ * of a call is known at some sizes. Between two of them it is on a straight line in log(bytes) and
+ * log(time); above the last the last line continues, below the first it is constant.
  *
  * These are costs of a call soon after another of its kind. The longer the pause since the last
  * call, the less of the driver is in the host's caches. The profile states what that adds, which

@@ -1,5 +1,5 @@
 /* The simulated device: opening, hooks of one step, and the charging and counting of all calls. The
- * other files have the parts; sim/README.md says what the device models. */
+ * other files have the parts; README.md here says what the device models. */
 #include "sim/sim_device/sim_device.h"
 
 #include <inttypes.h>
