@@ -235,7 +235,7 @@ $(B)/tests/%.o: private ALL_CFLAGS += -Wno-unused-parameter
 # tests/support/parts.c must come before cmocka.
 PROGRAMS := $(B)/tests/programs
 $(PROGRAMS)/main.c: tests/support/programs.sh FORCE
-	@mkdir -p $(@D); $< $(notdir $(TESTS)) > $@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+	@mkdir -p $(@D); $< $(TESTS:$(B)/tests/%=%) > $@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 $(PROGRAMS)/main.o: $(PROGRAMS)/main.c $(B)/flags
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
 $(PROGRAMS)/all: $(PROGRAMS)/main.o $(TESTS:%=%.o) $(call obj,$(wildcard tests/support/*.c)) $(LIB)

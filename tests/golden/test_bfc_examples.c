@@ -26,7 +26,7 @@ static void check_attempts(const struct bfc_rig *rig, const uint64_t *bytes, uin
         assert_int_equal(rig->backing.attempts[i], bytes[i]);
 }
 
-static void test_01_small_request(void **state)
+TEST(test_01_small_request)
 {
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, 4), 0);
@@ -35,7 +35,7 @@ static void test_01_small_request(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_02_first_region(void **state)
+TEST(test_02_first_region)
 {
     struct bfc_rig *rig = bfc_rig_open("growth:limit=2GiB", UINT64_MAX);
     assert_int_equal(bfc_next_region_bytes(rig->policy), 2097152);
@@ -46,7 +46,7 @@ static void test_02_first_region(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_03_past_a_small_limit(void **state)
+TEST(test_03_past_a_small_limit)
 {
     struct bfc_rig *rig = bfc_rig_open("growth:limit=2MiB", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, 256), 0);
@@ -55,7 +55,7 @@ static void test_03_past_a_small_limit(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_03_rounds(void **state)
+TEST(test_03_rounds)
 {
     static const uint64_t bytes[] = {4096, 8388608, 16384, 41943040};
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
@@ -73,7 +73,7 @@ static void test_03_rounds(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_04_offsets(void **state)
+TEST(test_04_offsets)
 {
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, 1), 0);
@@ -85,7 +85,7 @@ static void test_04_offsets(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_05_split_at_twice_the_size(void **state)
+TEST(test_05_split_at_twice_the_size)
 {
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, 100 * AR_MIB), 0);
@@ -101,7 +101,7 @@ static void test_05_split_at_twice_the_size(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_06_split_at_128_mib_of_slack(void **state)
+TEST(test_06_split_at_128_mib_of_slack)
 {
     static const struct {
         uint64_t bytes, granted;
@@ -130,7 +130,7 @@ static void check_growth(struct bfc_rig *rig, const struct growth_step *steps, u
     }
 }
 
-static void test_07_growth_by_doubling(void **state)
+TEST(test_07_growth_by_doubling)
 {
     static const struct growth_step steps[] = {
         {1, 0, 1048576, 2097152, 4},
@@ -145,7 +145,7 @@ static void test_07_growth_by_doubling(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_08_growth_clipped_by_the_limit(void **state)
+TEST(test_08_growth_clipped_by_the_limit)
 {
     static const uint64_t regions[] = {2 * AR_MIB, 4 * AR_MIB, 4 * AR_MIB};
     struct bfc_rig *rig = bfc_rig_open("growth:limit=10MiB", UINT64_MAX);
@@ -163,7 +163,7 @@ static void test_08_growth_clipped_by_the_limit(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_09_backing_off(void **state)
+TEST(test_09_backing_off)
 {
     static const uint64_t attempts[] = {67108864, 60398080, 54358272, 48922624};
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=64MiB", 50 * AR_MIB);
@@ -180,7 +180,7 @@ static void test_09_backing_off(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_10_every_other_block(void **state)
+TEST(test_10_every_other_block)
 {
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
     for (unsigned i = 0; i < 16; i++)
@@ -205,7 +205,7 @@ static struct bfc_rig *three_free_regions(const char *spec)
     return rig;
 }
 
-static void test_11_collection_of_regions(void **state)
+TEST(test_11_collection_of_regions)
 {
     struct bfc_rig *rig = three_free_regions("growth:limit=16MiB,framework=jax");
     assert_int_equal(ar_policy_servable(rig->policy, AR_POLICY_EFFORT_TRIM), 8 * AR_MIB);
@@ -226,7 +226,7 @@ static void test_11_collection_of_regions(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_12_order_among_free_blocks(void **state)
+TEST(test_12_order_among_free_blocks)
 {
     static const uint64_t bytes[] = {768, 256, 1024, 256, 512, 256, 768, 256};
     static const uint64_t at[] = {0, 768, 1024, 2048, 2304, 2816, 3072, 3840};
@@ -243,7 +243,7 @@ static void test_12_order_among_free_blocks(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_13_coalescing_supply(void **state)
+TEST(test_13_coalescing_supply)
 {
     static const struct growth_step steps[] = {
         {1, 0, 1048576, 2097152, 4},
@@ -262,7 +262,7 @@ static void test_13_coalescing_supply(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_14_fragmentation_fraction(void **state)
+TEST(test_14_fragmentation_fraction)
 {
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB,fragmentation_fraction=0.05", UINT64_MAX);
     bfc_rig_alloc(rig, 0, 100 * AR_MIB);
@@ -276,7 +276,7 @@ static void test_14_fragmentation_fraction(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_15_best_fit_is_the_tail(void **state)
+TEST(test_15_best_fit_is_the_tail)
 {
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=2MiB", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, AR_MIB), 0);
@@ -290,7 +290,7 @@ static void test_15_best_fit_is_the_tail(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_16_backing_off_in_float(void **state)
+TEST(test_16_backing_off_in_float)
 {
     static const uint64_t attempts[] = {17179869184, 15461881856};
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=16GiB", 15 * AR_GIB);
@@ -298,28 +298,4 @@ static void test_16_backing_off_in_float(void **state)
     check_attempts(rig, attempts, 2);
     check_totals(rig, 256, 15461881856);
     bfc_rig_close(rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_01_small_request),
-        cmocka_unit_test(test_02_first_region),
-        cmocka_unit_test(test_03_past_a_small_limit),
-        cmocka_unit_test(test_03_rounds),
-        cmocka_unit_test(test_04_offsets),
-        cmocka_unit_test(test_05_split_at_twice_the_size),
-        cmocka_unit_test(test_06_split_at_128_mib_of_slack),
-        cmocka_unit_test(test_07_growth_by_doubling),
-        cmocka_unit_test(test_08_growth_clipped_by_the_limit),
-        cmocka_unit_test(test_09_backing_off),
-        cmocka_unit_test(test_10_every_other_block),
-        cmocka_unit_test(test_11_collection_of_regions),
-        cmocka_unit_test(test_12_order_among_free_blocks),
-        cmocka_unit_test(test_13_coalescing_supply),
-        cmocka_unit_test(test_14_fragmentation_fraction),
-        cmocka_unit_test(test_15_best_fit_is_the_tail),
-        cmocka_unit_test(test_16_backing_off_in_float),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,41 +116,30 @@ static void check_stream(const struct expected *want)
     bfc_rig_close(rig);
 }
 
-static void test_preallocated_4_gib(void **state)
+TEST(test_preallocated_4_gib)
 {
     check_stream(&(struct expected){"greedy:limit=4GiB", UINT64_C(0xd7ec7ea8ed002e74), 60,
                                     483304663, 0, 4294967296, 618016256, 1179871744, 3319714560,
                                     0.097156, 1, 0});
 }
 
-static void test_growing_4_gib(void **state)
+TEST(test_growing_4_gib)
 {
     check_stream(&(struct expected){"growth:limit=4GiB", UINT64_C(0xb717cc6185f54a24), 60,
                                     483304663, 0, 2220883968, 550595584, 1247297792, 1073741824,
                                     0.357152, 9, 2147483648});
 }
 
-static void test_growing_coalescing_1_gib(void **state)
+TEST(test_growing_coalescing_1_gib)
 {
     check_stream(&(struct expected){"growth:limit=1GiB,coalesce=true,garbage_collection=false",
                                     UINT64_C(0xae59a321499b161a), 62, 653673867, 8, 1073741824,
                                     895537408, 0, 0, 0.323971, 1, 0});
 }
 
-static void test_preallocated_1_gib(void **state)
+TEST(test_preallocated_1_gib)
 {
     check_stream(&(struct expected){"greedy:limit=1GiB", UINT64_C(0x85f721819b4131dc), 60,
                                     477002699, 10, 1073741824, 629672192, 1041217792, 0, 0.360818,
                                     1, 0});
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_preallocated_4_gib),
-        cmocka_unit_test(test_growing_4_gib),
-        cmocka_unit_test(test_growing_coalescing_1_gib),
-        cmocka_unit_test(test_preallocated_1_gib),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

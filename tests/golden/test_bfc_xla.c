@@ -137,7 +137,7 @@ static void replay_file(const char *path, const char *policy, uint64_t rows, uin
 
 #define DATA "tests/golden/data/xla/"
 
-static void test_growing(void **state)
+TEST(test_growing)
 {
     replay_file(DATA "growth-edges.csv", "growth", 175, 0);
     replay_file(DATA "growth-holes.csv", "growth", 224, 0);
@@ -146,24 +146,14 @@ static void test_growing(void **state)
     replay_file(DATA "growth-tape.csv", "growth", 780, 0);
 }
 
-static void test_growing_past_the_limit(void **state)
+TEST(test_growing_past_the_limit)
 {
     replay_file(DATA "growth-past_limit.csv", "growth", 357, 2);
 }
 
-static void test_preallocating(void **state)
+TEST(test_preallocating)
 {
     replay_file(DATA "prealloc-edges.csv", "greedy", 175, 0);
     replay_file(DATA "prealloc-holes.csv", "greedy", 224, 0);
     replay_file(DATA "prealloc-tape.csv", "greedy", 780, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_growing),
-        cmocka_unit_test(test_growing_past_the_limit),
-        cmocka_unit_test(test_preallocating),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static uint64_t peak_reserved(const char *workload, const char *policy)
     return peak;
 }
 
-static void both_fits(void **state)
+TEST(both_fits)
 {
     for (int fit = 0; fit < 2; fit++) {
         assert_int_equal(peak_reserved("order_flip", fits[fit]), 128 * AR_MIB);
@@ -50,7 +50,7 @@ static void both_fits(void **state)
     }
 }
 
-static void growth(void **state)
+TEST(growth)
 {
     assert_int_equal(peak_reserved("order_flip", "growth"), 256 * AR_MIB);
     assert_int_equal(peak_reserved("pool_boundary", "growth"), 2 * AR_MIB);
@@ -58,7 +58,7 @@ static void growth(void **state)
     assert_int_equal(peak_reserved("sawtooth", "growth"), 8176 * AR_MIB);
 }
 
-static void robson(void **state)
+TEST(robson)
 {
     for (int fit = 0; fit < 2; fit++) {
         assert_int_equal(peak_reserved("robson:m=1024,n=16", fits[fit]), 3057);
@@ -71,7 +71,7 @@ static void robson(void **state)
     }
 }
 
-static void checkerboard_at_capacity(void **state)
+TEST(checkerboard_at_capacity)
 {
     for (int fit = 0; fit < 2; fit++) {
         struct replay_result result;
@@ -87,7 +87,7 @@ static void checkerboard_at_capacity(void **state)
 }
 
 /* The generators that imitate programs pass, and their kernels give the steps a length. */
-static void programs(void **state)
+TEST(programs)
 {
     static const char *const workloads[] = {"embedding:steps=20", "gradient_tape:steps=6",
                                             "matmul_cache:repeat=2"};
@@ -99,14 +99,4 @@ static void programs(void **state)
         assert_true(metric_number(&result.metrics, METRIC_slowdown, 0) >= 1);
         replay_result_close(&result);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_fits), cmocka_unit_test(growth),
-        cmocka_unit_test(robson),    cmocka_unit_test(checkerboard_at_capacity),
-        cmocka_unit_test(programs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -191,23 +191,23 @@ static void hold(const struct program *program)
     free(recorded.actions);
 }
 
-static void tape(void **state)
+TEST(tape)
 {
     hold(&tape_program);
 }
 
-static void products(void **state)
+TEST(products)
 {
     hold(&products_program);
 }
 
-static void embedding(void **state)
+TEST(embedding)
 {
     hold(&embedding_program);
 }
 
 /* By these measures the eager generators are other programs. */
-static void scores_can_fail(void **state)
+TEST(scores_can_fail)
 {
     struct story made, recorded;
     struct trace_source *source;
@@ -222,15 +222,4 @@ static void scores_can_fail(void **state)
     assert_int_equal(made.requests, 151);
     free(made.actions);
     free(recorded.actions);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tape),
-        cmocka_unit_test(products),
-        cmocka_unit_test(embedding),
-        cmocka_unit_test(scores_can_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

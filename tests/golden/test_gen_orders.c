@@ -72,7 +72,7 @@ static void fails(const char *device, const char *policy, const char *workload, 
 
 /* ---- models of frameworks ---- */
 
-static void rnn_buckets(void **state)
+TEST(rnn_buckets)
 {
     must_be_less(reserved("best-fit", "rnn_buckets"), reserved("growth", "rnn_buckets"),
                  "rnn_buckets, arena and regions");
@@ -84,7 +84,7 @@ static void rnn_buckets(void **state)
     assert_int_equal(growth.cause, REPLAY_CAUSE_FRAGMENTATION);
 }
 
-static void varlen_transformer(void **state)
+TEST(varlen_transformer)
 {
     static const char drawn[] = "varlen_transformer:steps=20";
     static const char fixed[] = "varlen_transformer:steps=20,lengths='1024'";
@@ -93,7 +93,7 @@ static void varlen_transformer(void **state)
                  "varlen_transformer, one length and many");
 }
 
-static void gnn_minibatch(void **state)
+TEST(gnn_minibatch)
 {
     static const char workload[] = "gnn_minibatch:steps=200";
     static const char *const others[] = {"best-fit", "growth", "torch", EXPANDABLE, "cupy",
@@ -114,7 +114,7 @@ static void gnn_minibatch(void **state)
     }
 }
 
-static void kv_caches(void **state)
+TEST(kv_caches)
 {
     static const char concat[] = "kv_concat:rounds=2";
     static const char paged[] = "kv_paged:rounds=2";
@@ -147,7 +147,7 @@ static uint64_t reserved_of(const struct figures *figures)
     return figures->metrics.at[METRIC_peak_reserved_bytes].integer;
 }
 
-static void fsdp_runahead(void **state)
+TEST(fsdp_runahead)
 {
     static const unsigned layers[] = {0, 2, 8, 31};
     static const char *const pending[] = {"torch", EXPANDABLE};
@@ -179,7 +179,7 @@ static void fsdp_runahead(void **state)
     }
 }
 
-static void stash_restore(void **state)
+TEST(stash_restore)
 {
     static const char reverse[] = "stash_restore:steps=10";
     static const char interleaved[] = "stash_restore:steps=10,variant=interleaved";
@@ -203,7 +203,7 @@ static void stash_restore(void **state)
 
 /* ---- large cached blocks ---- */
 
-static void giant_then_crumbs(void **state)
+TEST(giant_then_crumbs)
 {
     static const char card[] = "sim:profile=h100,capacity=16GiB";
     static const char *const divided[] = {"torch", "cupy"};
@@ -226,7 +226,7 @@ static void giant_then_crumbs(void **state)
     passes(card, "torch", "giant_then_crumbs:trim=yes");
 }
 
-static void a_b_a(void **state)
+TEST(a_b_a)
 {
     static const char card[] = "sim:profile=h100,capacity=8GiB";
     static const char *const failing[] = {"torch", "cupy", "growth:limit=8GiB"};
@@ -241,7 +241,7 @@ static void a_b_a(void **state)
     passes(card, "cupy", "a_b_a:trim=yes");
 }
 
-static void jitter_batch(void **state)
+TEST(jitter_batch)
 {
     static const char workload[] = "jitter_batch:steps=300";
     static const unsigned steps[] = {16, 8, 4, 2};
@@ -258,16 +258,4 @@ static void jitter_batch(void **state)
         before = waste;
     }
     must_be_less(physical(EXPANDABLE, workload), physical("torch", workload), workload);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rnn_buckets),       cmocka_unit_test(varlen_transformer),
-        cmocka_unit_test(gnn_minibatch),     cmocka_unit_test(kv_caches),
-        cmocka_unit_test(fsdp_runahead),     cmocka_unit_test(stash_restore),
-        cmocka_unit_test(giant_then_crumbs), cmocka_unit_test(a_b_a),
-        cmocka_unit_test(jitter_batch),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -229,7 +229,7 @@ static void forget_both(void)
 static const char tape_path[] = "workloads/data/tape_small.default.csv.gz";
 static const char embedding_path[] = "workloads/data/dlrm_embedding.default.csv.gz";
 
-static void tape(void **state)
+TEST(tape)
 {
     read_both(tape_path, 1, 300, tape_spec);
     hold("gradient_tape, tape_small 1-300", &made_story, &recorded_story, 300);
@@ -237,14 +237,14 @@ static void tape(void **state)
     forget_both();
 }
 
-static void products(void **state)
+TEST(products)
 {
     read_both(tape_path, 301, 360, products_spec);
     hold("matmul_cache, tape_small 301-360", &made_story, &recorded_story, 60);
     forget_both();
 }
 
-static void recommender(void **state)
+TEST(recommender)
 {
     read_both(embedding_path, 1, 60, embedding_spec);
     hold("embedding, dlrm_embedding", &made_story, &recorded_story, 60);
@@ -253,7 +253,7 @@ static void recommender(void **state)
 }
 
 /* The scores distinguish programs: with one wrong option they fail. */
-static void scores_can_fail(void **state)
+TEST(scores_can_fail)
 {
     char wrong[sizeof embedding_spec + 64];
     snprintf(wrong, sizeof wrong, "%s,dtype=float16", embedding_spec);
@@ -264,15 +264,4 @@ static void scores_can_fail(void **state)
     read_both(embedding_path, 1, 60, wrong);
     assert_true(variation(&made_story, &recorded_story) > MOST_VARIATION);
     forget_both();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tape),
-        cmocka_unit_test(products),
-        cmocka_unit_test(recommender),
-        cmocka_unit_test(scores_can_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

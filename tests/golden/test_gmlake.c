@@ -73,7 +73,7 @@ static void two_free_blocks(struct rig *rig, uint64_t a_bytes, uint64_t b_bytes)
 }
 
 /* 300 and 400 MiB free: 600 MiB are made of both, 500 MiB are below the limit and new. */
-static void stitches_from_the_limit_on(void **state)
+TEST(stitches_from_the_limit_on)
 {
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
@@ -96,7 +96,7 @@ static void stitches_from_the_limit_on(void **state)
 }
 
 /* The largest block is first, the smallest needed one is cut: 200 of 300 MiB are used. */
-static void takes_the_largest_first(void **state)
+TEST(takes_the_largest_first)
 {
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
@@ -118,7 +118,7 @@ static void takes_the_largest_first(void **state)
 
 /* A freed view is reused at its address without a driver call, unless one of its pages is used at
  * another address. */
-static void a_view_is_used_again(void **state)
+TEST(a_view_is_used_again)
 {
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
@@ -141,7 +141,7 @@ static void a_view_is_used_again(void **state)
 }
 
 /* A free view serves a smaller request with its first pages; the others stay free. */
-static void a_view_serves_less(void **state)
+TEST(a_view_serves_less)
 {
     struct rig rig;
     open_rig(&rig, "gmlake:reuse_limit=2", "sim:profile=h100");
@@ -164,7 +164,7 @@ static void a_view_serves_less(void **state)
     close_rig(&rig);
 }
 
-static void level_one_asks_the_device_first(void **state)
+TEST(level_one_asks_the_device_first)
 {
     struct rig rig;
     open_rig(&rig, "gmlake:defrag_level=1", "sim:profile=h100,capacity=1300MiB");
@@ -180,7 +180,7 @@ static void level_one_asks_the_device_first(void **state)
 
 /* Address space above the limit: unused views are destroyed, and a later request makes a new
  * one. */
-static void views_are_collected(void **state)
+TEST(views_are_collected)
 {
     struct rig rig;
     struct ar_policy_stats stats;
@@ -202,9 +202,8 @@ static void views_are_collected(void **state)
 
 /* The same while a kernel of 50 ms uses the view that was freed: it is not destroyed, which the
  * device would refuse. */
-static void a_view_in_use_is_not_collected(void **state)
+TEST(a_view_in_use_is_not_collected)
 {
-    (void)state;
     struct rig rig;
     struct ar_policy_stats stats;
     open_rig(&rig, "gmlake:auto_gc=1GiB", "sim:profile=h100");
@@ -227,7 +226,7 @@ static void a_view_in_use_is_not_collected(void **state)
 
 /* A stitched block that another stream uses is pending until the work of that stream is done, and
  * so are its pages. */
-static void another_stream_delays_a_view(void **state)
+TEST(another_stream_delays_a_view)
 {
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
@@ -248,7 +247,7 @@ static void another_stream_delays_a_view(void **state)
 }
 
 /* empty_cache destroys the views with their memory. */
-static void trim_takes_views(void **state)
+TEST(trim_takes_views)
 {
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
@@ -261,7 +260,7 @@ static void trim_takes_views(void **state)
 }
 
 /* Small requests are served as in PyTorch; large ones below 10 MiB share segments of 20 MiB. */
-static void sizes(void **state)
+TEST(sizes)
 {
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
@@ -275,21 +274,4 @@ static void sizes(void **state)
     assert_int_equal(request(&rig, 11 * AR_MIB).granted_bytes, 12 * AR_MIB);
     assert_int_equal(reserved(&rig), 34 * AR_MIB);
     close_rig(&rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stitches_from_the_limit_on),
-        cmocka_unit_test(takes_the_largest_first),
-        cmocka_unit_test(a_view_is_used_again),
-        cmocka_unit_test(a_view_serves_less),
-        cmocka_unit_test(level_one_asks_the_device_first),
-        cmocka_unit_test(views_are_collected),
-        cmocka_unit_test(a_view_in_use_is_not_collected),
-        cmocka_unit_test(another_stream_delays_a_view),
-        cmocka_unit_test(trim_takes_views),
-        cmocka_unit_test(sizes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

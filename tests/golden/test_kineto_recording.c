@@ -15,7 +15,7 @@ static bool guessed(const struct trace_source *source, const char *words)
     return false;
 }
 
-static void test_counts(void **state)
+TEST(test_counts)
 {
     struct trace_source *source;
     struct ar_error error;
@@ -39,7 +39,7 @@ static void test_counts(void **state)
 }
 
 /* Live bytes at the end, by the profiler's last "Total Allocated". */
-static void test_live_bytes(void **state)
+TEST(test_live_bytes)
 {
     struct trace_source *source;
     struct ar_error error;
@@ -66,13 +66,4 @@ static void test_live_bytes(void **state)
     assert_int_equal(places, 77);
     assert_int_equal(time_ns, 216393497); /* from the first memory event to the last */
     trace_close(source);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_live_bytes),
-    };
-    return cmocka_run_group_tests_name("kineto_recording", tests, NULL, NULL);
 }

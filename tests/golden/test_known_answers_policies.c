@@ -36,7 +36,7 @@ static void holds(const char *policy, const char *workload, uint64_t mib, uint64
 
 /* Segments never join: one for each block of 16 MiB, one for each of 32. A range has pages of 20
  * MiB, and seven hold 128 MiB. */
-static void order_flip(void **state)
+TEST(order_flip)
 {
     holds(DEFAULT, "order_flip", 256, 12);
     holds(EXPANDABLE, "order_flip", 140, 0);
@@ -45,7 +45,7 @@ static void order_flip(void **state)
 }
 
 /* A second pool for requests of up to 1 MiB: 20 MiB and 2. */
-static void pool_boundary(void **state)
+TEST(pool_boundary)
 {
     holds(DEFAULT, "pool_boundary", 22, 2);
     holds(DEFAULT, "pool_boundary:first=2MiB,second=2MiB", 20, 1);
@@ -54,7 +54,7 @@ static void pool_boundary(void **state)
 }
 
 /* 16 K (K + 1) / 2 MiB for K = 40 segments; in a range the need of one block, or of three. */
-static void linear_ramp(void **state)
+TEST(linear_ramp)
 {
     holds(DEFAULT, "linear_ramp:live=1", 13120, 40);
     holds(EXPANDABLE, "linear_ramp:live=1", 640, 0);
@@ -63,14 +63,14 @@ static void linear_ramp(void **state)
 }
 
 /* A doubled block never fits into freed memory: 16 (2^9 - 1) MiB, and the same in pages of 20. */
-static void sawtooth(void **state)
+TEST(sawtooth)
 {
     holds(DEFAULT, "sawtooth:factor=2", 8176, 9);
     holds(EXPANDABLE, "sawtooth:factor=2", 8180, 0);
 }
 
 /* 514 MiB rounded up to the next of k steps between 512 and 1024 (pytorch/pytorch#161139). */
-static void steps_between_powers_of_two(void **state)
+TEST(steps_between_powers_of_two)
 {
     static const struct {
         const char *policy;
@@ -97,7 +97,7 @@ static void steps_between_powers_of_two(void **state)
  * PyTorch's allocator reserves, and granted over reserved. Known with three decimals, which were
  * rounded from four. The larger one under expandable segments is not compared with its 1.188
  * (.842): that is two pages of 20 MiB less than here, see known_answers.md. */
-static void saved_programs(void **state)
+TEST(saved_programs)
 {
     static const struct {
         const char *policy, *workload;
@@ -152,7 +152,7 @@ static void watched(struct watch *watch, const char *policy, const char *device,
 
 /* Two free blocks of 16 MiB next to live blocks do not serve 32; after all is freed, a range
  * does. */
-static void live_free_block(void **state)
+TEST(live_free_block)
 {
     static const char events[] =
         "a,0,16777216 a,1,16777216 a,2,16777216 a,3,16777216 f,0 f,2 a,4,33554432 "
@@ -183,7 +183,7 @@ static char *pinned_pairs(unsigned cycles, bool base)
 
 /* A split limit and a growing range together: free blocks above the limit serve no smaller request,
  * and the pinning blocks keep them from merging. */
-static void pinned_pair(void **state)
+TEST(pinned_pair)
 {
     static const uint64_t reported_mib[] = {220, 2980, 5760, 8520, 11300, 14060};
     static struct watch watch;
@@ -221,7 +221,7 @@ static bool passes(const char *policy, const char *device, const char *workload)
 /* Stitching: free blocks serve a larger request of at least 512 MiB together, by a second mapping
  * of their pages. Two of 300 and 400 MiB serve 600 and leave 100; 500 is below the limit, so new
  * memory is obtained. */
-static void stitching(void **state)
+TEST(stitching)
 {
     static const char events[] = "a,0,314572800 a,1,419430400 f,0 f,1 a,2,629145600 a,3,524288000 "
                                  "f,2 f,3";
@@ -239,7 +239,7 @@ static void stitching(void **state)
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
 /* The extent of the buddy system on Robson's program, M (1 + log2(n) / 2), for any chunk size. */
-static void buddy_on_robson(void **state)
+TEST(buddy_on_robson)
 {
     static const struct {
         unsigned m, n, extent;
@@ -273,7 +273,7 @@ static uint64_t remapped(const char *policy, const char *device, const char *wor
 
 /* Every second block is freed and blocks of twice the size are requested. With a capacity of all
  * blocks this needs pages to be remapped, and free blocks with whole pages. */
-static void checkerboard(void **state)
+TEST(checkerboard)
 {
     /* Free blocks of 8 MiB have no whole page of 20; those of 40 do. */
     assert_false(passes(EXPANDABLE, CARD ",capacity=480MiB", "checkerboard:count=60,bytes=8MiB"));
@@ -289,7 +289,7 @@ static void checkerboard(void **state)
 }
 
 /* No policy that does not move blocks has an extent below Robson's bound. */
-static void robsons_bound_holds(void **state)
+TEST(robsons_bound_holds)
 {
     static const char *const staying[] = {"first-fit", "best-fit", "buddy:min=1", "tlsf", "growth",
                                           "rmm-pool",  "torch",    EXPANDABLE,    "cupy", "bfc"};
@@ -313,7 +313,7 @@ static void robsons_bound_holds(void **state)
 
 /* Robson's bound holds for policies that cannot move memory: 3057 units of 2 MiB for 1024 live
  * ones. Remapped pages break it. */
-static void mapping_breaks_robsons_bound(void **state)
+TEST(mapping_breaks_robsons_bound)
 {
     static const char workload[] = "robson:m=1024,n=16,unit=2MiB";
     static const char just_below[] = CARD ",capacity=6112MiB"; /* 3056 units */
@@ -324,24 +324,4 @@ static void mapping_breaks_robsons_bound(void **state)
     }
     /* The live peak, 2 %, and a page. */
     assert_true(passes("vmm", CARD ",capacity=2092MiB", workload));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(order_flip),
-        cmocka_unit_test(pool_boundary),
-        cmocka_unit_test(linear_ramp),
-        cmocka_unit_test(sawtooth),
-        cmocka_unit_test(steps_between_powers_of_two),
-        cmocka_unit_test(saved_programs),
-        cmocka_unit_test(live_free_block),
-        cmocka_unit_test(pinned_pair),
-        cmocka_unit_test(stitching),
-        cmocka_unit_test(buddy_on_robson),
-        cmocka_unit_test(checkerboard),
-        cmocka_unit_test(robsons_bound_holds),
-        cmocka_unit_test(mapping_breaks_robsons_bound),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

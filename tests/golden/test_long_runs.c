@@ -66,7 +66,7 @@ static void names(const struct program *program, unsigned seed, char *part, char
 }
 
 /* The intervals are stated at 90 %. Of 100 cases, at least 80 must be inside. */
-static void intervals_cover(void **state)
+TEST(intervals_cover)
 {
     static const struct program programs[] = {
         {"jitter_batch:tensors=4", "steps=100", "steps=1000", 1000},
@@ -90,7 +90,7 @@ static void intervals_cover(void **state)
 
 /* A program that leaks: its drift is known. Twelve cycles of 8 steps are recorded, each leaks two
  * blocks of 1 MiB; the prediction is within a twentieth for live bytes, and covers the reserved. */
-static void a_leak_goes_on(void **state)
+TEST(a_leak_goes_on)
 {
     static const struct program program = {"phases:leak=2,layers=6", "cycles=12", "cycles=100",
                                            800};
@@ -108,7 +108,7 @@ static void a_leak_goes_on(void **state)
 }
 
 /* A program that repeats itself: the prediction is exact, and its interval has no width. */
-static void what_repeats_is_exact(void **state)
+TEST(what_repeats_is_exact)
 {
     static const struct program programs[] = {
         {"varlen_transformer:layers=1,draw=cycle,lengths='256;512;1024'", "steps=12", "steps=400",
@@ -131,7 +131,7 @@ static void what_repeats_is_exact(void **state)
 }
 
 /* Lengths drawn for a transformer: levels after 1000 steps under two policies. */
-static void lengths_between_and_beyond(void **state)
+TEST(lengths_between_and_beyond)
 {
     static const struct program program = {"varlen_transformer:layers=1", "steps=100", "steps=1000",
                                            1000};
@@ -147,15 +147,4 @@ static void lengths_between_and_beyond(void **state)
         }
     assert_true(inside + 1 >= 2 * seeds);
     (void)state;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(intervals_cover),
-        cmocka_unit_test(a_leak_goes_on),
-        cmocka_unit_test(what_repeats_is_exact),
-        cmocka_unit_test(lengths_between_and_beyond),
-    };
-    return cmocka_run_group_tests_name("long_runs", tests, NULL, NULL);
 }

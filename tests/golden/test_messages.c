@@ -209,15 +209,13 @@ static void check_wrapped(const struct row *row, const char *text)
     check(row, "by codes", out);
 }
 
-static void public_messages(void **state)
+TEST(public_messages)
 {
-    (void)state;
     each_message(check_plain);
 }
 
-static void the_same_messages_in_logs_and_pages(void **state)
+TEST(the_same_messages_in_logs_and_pages)
 {
-    (void)state;
     each_message(check_wrapped);
 }
 
@@ -262,23 +260,12 @@ static void check_page(const struct row *row, const char *text)
     free(said);
 }
 
-static void all_that_is_said(void **state)
+TEST(all_that_is_said)
 {
-    (void)state;
     const char *mode = getenv("PAGES");
     bool writes = mode && strcmp(mode, "write") == 0;
     pages = fopen(FOLDER "pages.csv", writes ? "w" : "r");
     assert_non_null(pages);
     each_message(writes ? write_page : check_page);
     fclose(pages);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(public_messages),
-        cmocka_unit_test(the_same_messages_in_logs_and_pages),
-        cmocka_unit_test(all_that_is_said),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

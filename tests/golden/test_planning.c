@@ -54,7 +54,7 @@ static void top_is(const struct packing *packing, const struct packing_block *bl
     free(offsets);
 }
 
-static void peaks_and_ratios_are_the_known_ones(void **state)
+TEST(peaks_and_ratios_are_the_known_ones)
 {
     for (size_t i = 0; i < KNOWN; i++) {
         char path[128];
@@ -104,20 +104,11 @@ static void solve(const struct known *known_one)
     free(blocks);
 }
 
-static void all_but_two_need_no_more_than_their_peak(void **state)
+TEST(all_but_two_need_no_more_than_their_peak)
 {
     /* Under a sanitizer without the two that take most of the time. */
     bool all = test_amount(3, 3) == 3;
     for (size_t i = 0; i < KNOWN; i++)
         if (all || (strcmp(known[i].name, "G.1048576") && strcmp(known[i].name, "somas-resnet50")))
             solve(&known[i]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(peaks_and_ratios_are_the_known_ones),
-        cmocka_unit_test(all_but_two_need_no_more_than_their_peak),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

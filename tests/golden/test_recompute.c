@@ -318,39 +318,29 @@ static void every_policy(const char *device, const char *workload, enum replay_f
     }
 }
 
-static void random_requests(void **state)
+TEST(random_requests)
 {
     every_policy("sim:capacity=8GiB", "random:events=3000,target=256MiB,min=100,max=24MiB,seed=5",
                  REPLAY_ORDERED);
 }
 
-static void requests_that_fail(void **state)
+TEST(requests_that_fail)
 {
     every_policy("sim:capacity=200MiB", "random:events=3000,target=256MiB,min=100,max=24MiB,seed=6",
                  REPLAY_ORDERED);
 }
 
-static void free_blocks_of_one_size(void **state)
+TEST(free_blocks_of_one_size)
 {
     every_policy("sim:capacity=8GiB", "checkerboard", REPLAY_ORDERED);
 }
 
-static void a_recorded_tape(void **state)
+TEST(a_recorded_tape)
 {
     every_policy("sim", "workloads/data/tape_small.default.csv.gz", REPLAY_AT_ONCE);
 }
 
-static void recorded_streams(void **state)
+TEST(recorded_streams)
 {
     every_policy("sim", "workloads/data/streams_prefetch.default.csv.gz", REPLAY_ORDERED);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_requests),         cmocka_unit_test(requests_that_fail),
-        cmocka_unit_test(free_blocks_of_one_size), cmocka_unit_test(a_recorded_tape),
-        cmocka_unit_test(recorded_streams),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

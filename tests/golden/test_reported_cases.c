@@ -59,7 +59,7 @@ static const struct seen *fails(const char *policy, const char *device, const ch
 
 /* Four results of 4 GB stay live under a limit of 18,995,773,440: 2,995,773,440 bytes remain in one
  * range, and the fifth request fails for capacity. If they are freed in time, it is served. */
-static void late_frees_are_no_fragmentation(void **state)
+TEST(late_frees_are_no_fragmentation)
 {
     static const char *const policies[] = {"greedy:limit=18995773440", "growth:limit=18995773440",
                                            "torch:limit=18995773440", "vmm:limit=18995773440"};
@@ -80,7 +80,7 @@ static void late_frees_are_no_fragmentation(void **state)
 
 /* 60 GiB freed, then a request of 70 of the 79 of this card of 80 GiB: a policy that keeps the 60
  * cannot serve it. JAX's growth keeps its regions. */
-static void what_is_kept_makes_room(void **state)
+TEST(what_is_kept_makes_room)
 {
     static const char events[] = "a,0,64424509440 f,0 a,1,75161927680";
     static const char card[] = CARD ",capacity=79GiB";
@@ -95,7 +95,7 @@ static void what_is_kept_makes_room(void **state)
 }
 
 /* 512 MiB freed, 768 requested under a limit of 1 GiB; and 30 %, 30 %, the second freed, 60 %. */
-static void cupy_frees_before_it_counts(void **state)
+TEST(cupy_frees_before_it_counts)
 {
     passes("cupy:limit=1073741824", CARD, "a,0,536870912 f,0 a,1,805306368");
     passes("cupy", CARD ",capacity=1000MiB", "a,0,314572800 a,1,314572800 f,1 a,2,629145600");
@@ -104,7 +104,7 @@ static void cupy_frees_before_it_counts(void **state)
 
 /* A, B and A again on 8 GiB: each keeps 1 GiB, and A uses 4 more. 3 of 8 GiB are live when the last
  * request fails. */
-static void an_output_stays_in_the_giant(void **state)
+TEST(an_output_stays_in_the_giant)
 {
     const struct seen *seen =
         fails("torch", CARD ",capacity=8GiB",
@@ -118,7 +118,7 @@ static void an_output_stays_in_the_giant(void **state)
 /* 2 GiB of parameters in 400 tensors, made after a first giant of 5,520,758,552 bytes was freed:
  * with growing regions they lie inside of its region, and the next giant no longer fits into 8 GiB;
  * one range needs no more than the live peak and a page for both (jax-ml/jax#788). */
-static void parameters_lie_in_the_giant(void **state)
+TEST(parameters_lie_in_the_giant)
 {
     static const char *const ranges[] = {"first-fit", "best-fit", "torch:expandable_segments=true"};
     char *events = malloc(400 * 24 + 128);
@@ -140,7 +140,7 @@ static void parameters_lie_in_the_giant(void **state)
 
 /* Regions that double: with 257 blocks of 64 MiB, slightly more than 16 GiB, 32 GiB are reserved
  * (microsoft/onnxruntime PR 15983). */
-static void doubling_holds_twice_as_much(void **state)
+TEST(doubling_holds_twice_as_much)
 {
     char *events = malloc(257 * 32);
     assert_non_null(events);
@@ -155,7 +155,7 @@ static void doubling_holds_twice_as_much(void **state)
 /* 1024 MiB cached, 500 requested, nothing above 400 is split: 500 with a rest of at most 20 is less
  * than 1024, so a segment is added. With a larger allowed rest it is reused (pytorch/pytorch PR
  * 136174). */
-static void an_unsplit_giant_serves_nothing(void **state)
+TEST(an_unsplit_giant_serves_nothing)
 {
     static const char events[] = "a,0,1073741824 f,0 a,1,524288000";
     assert_int_equal(see("torch:max_split_size_mb=400", CARD, events)->at[2].reserved_bytes,
@@ -168,7 +168,7 @@ static void an_unsplit_giant_serves_nothing(void **state)
 }
 
 /* 1,000 buffers of 1.1 MiB, each an allocation of the driver's in pages of 2 MiB. */
-static void the_driver_rounds_up(void **state)
+TEST(the_driver_rounds_up)
 {
     char *events = malloc(1000 * 32);
     assert_non_null(events);
@@ -182,7 +182,7 @@ static void the_driver_rounds_up(void **state)
 
 /* 512 MiB in blocks of 8, every second one freed: half is free, and the largest free block is 1 /
  * 32 of it: external fragmentation 1 - 2 * 8 / 512. No free block serves 16. */
-static void a_checkerboard_in_numbers(void **state)
+TEST(a_checkerboard_in_numbers)
 {
     static const char *const fits[] = {"first-fit", "best-fit"};
     char events[2048];
@@ -200,7 +200,7 @@ static void a_checkerboard_in_numbers(void **state)
 
 /* One of P streams allocates, the next one frees, and so on: a cache for each stream reaches P
  * blocks, a shared one needs one. */
-static void a_cache_for_each_stream_multiplies(void **state)
+TEST(a_cache_for_each_stream_multiplies)
 {
     static const unsigned streams[] = {2, 4, 8};
     for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++) {
@@ -220,7 +220,7 @@ static void a_cache_for_each_stream_multiplies(void **state)
 /* 1,024 blocks of 64 KiB fill 32 segments of 2 MiB. If one block in each stays live, all segments
  * stay when the cache is released; with one in every second segment, half of them. The ideal is 64
  * KiB for each block. */
-static void one_small_block_pins_a_segment(void **state)
+TEST(one_small_block_pins_a_segment)
 {
     static const unsigned every[] = {16, 32, 64, 128};
     static const uint64_t kept_mib[] = {64, 64, 32, 16};
@@ -241,22 +241,4 @@ static void one_small_block_pins_a_segment(void **state)
         assert_int_equal(seen->at[end].live_bytes, 1024 / every[i] * 64 * AR_KIB);
         free(events);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(late_frees_are_no_fragmentation),
-        cmocka_unit_test(what_is_kept_makes_room),
-        cmocka_unit_test(cupy_frees_before_it_counts),
-        cmocka_unit_test(an_output_stays_in_the_giant),
-        cmocka_unit_test(parameters_lie_in_the_giant),
-        cmocka_unit_test(doubling_holds_twice_as_much),
-        cmocka_unit_test(an_unsplit_giant_serves_nothing),
-        cmocka_unit_test(the_driver_rounds_up),
-        cmocka_unit_test(a_checkerboard_in_numbers),
-        cmocka_unit_test(a_cache_for_each_stream_multiplies),
-        cmocka_unit_test(one_small_block_pins_a_segment),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

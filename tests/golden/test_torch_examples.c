@@ -82,7 +82,7 @@ static uint64_t stat(const struct rig *rig, enum torch_stat name)
     return torch_statistic(torch_of(rig->policy), name, TORCH_ALL).current;
 }
 
-static void sizes_and_segments(void **state)
+TEST(sizes_and_segments)
 {
     struct rig rig = open_rig("torch", UINT64_MAX);
     expect_place(&rig, 1, 0, 512);
@@ -104,7 +104,7 @@ static void sizes_and_segments(void **state)
     close_rig(&rig);
 }
 
-static void workspace(void **state)
+TEST(workspace)
 {
     struct rig rig = open_rig("torch", UINT64_MAX);
     (void)request(&rig, 8519680);
@@ -113,7 +113,7 @@ static void workspace(void **state)
     close_rig(&rig);
 }
 
-static void small_requests(void **state)
+TEST(small_requests)
 {
     struct rig rig = open_rig("torch", UINT64_MAX);
     static const uint64_t bytes[] = {40000, 512, 4096, 100, 1};
@@ -126,7 +126,7 @@ static void small_requests(void **state)
     close_rig(&rig);
 }
 
-static void rounding_by_divisions(void **state)
+TEST(rounding_by_divisions)
 {
     static const struct {
         const char *spec;
@@ -152,7 +152,7 @@ static void rounding_by_divisions(void **state)
     }
 }
 
-static void slack_of_a_large_block(void **state)
+TEST(slack_of_a_large_block)
 {
     struct rig rig = open_rig("torch", UINT64_MAX);
     release(&rig, request(&rig, 20 * AR_MIB));
@@ -164,7 +164,7 @@ static void slack_of_a_large_block(void **state)
     close_rig(&rig);
 }
 
-static void retry_gives_the_cache_back(void **state)
+TEST(retry_gives_the_cache_back)
 {
     struct rig rig = open_rig("torch", 100 * AR_MIB);
     struct ar_policy_block blocks[5];
@@ -181,7 +181,7 @@ static void retry_gives_the_cache_back(void **state)
     close_rig(&rig);
 }
 
-static void split_head_blocks_a_segment(void **state)
+TEST(split_head_blocks_a_segment)
 {
     struct rig rig = open_rig("torch", 100 * AR_MIB);
     release(&rig, request(&rig, 60 * AR_MIB));
@@ -191,7 +191,7 @@ static void split_head_blocks_a_segment(void **state)
     close_rig(&rig);
 }
 
-static void oversize_blocks(void **state)
+TEST(oversize_blocks)
 {
     struct rig rig = open_rig("torch:max_split_size_mb=32", UINT64_MAX);
     release(&rig, request(&rig, 60 * AR_MIB));
@@ -205,7 +205,7 @@ static void oversize_blocks(void **state)
     close_rig(&rig);
 }
 
-static void fraction_counts_device_requests(void **state)
+TEST(fraction_counts_device_requests)
 {
     struct rig rig = open_rig("torch:per_process_memory_fraction=0.5", 100 * AR_MIB);
     (void)request(&rig, 20 * AR_MIB);
@@ -239,7 +239,7 @@ static void delete_pool(struct rig *rig, uint32_t pool)
 }
 
 /* A live pool keeps its memory; its deletion releases that, and nothing of the others. */
-static void a_pool_lives_until_it_is_deleted(void **state)
+TEST(a_pool_lives_until_it_is_deleted)
 {
     struct rig rig = open_rig("torch", UINT64_MAX);
     struct ar_policy_block live = request_in(&rig, 1, 12 * AR_MIB, AR_MEMPOOL_PLAIN);
@@ -265,7 +265,7 @@ static void a_pool_lives_until_it_is_deleted(void **state)
 }
 
 /* Before 2.13 nothing is released for a request in a pool, not even memory of the common pool. */
-static void no_flush_within_a_pool(void **state)
+TEST(no_flush_within_a_pool)
 {
     struct rig rig = open_rig("torch:version=2.11", 100 * AR_MIB);
     struct ar_policy_block block;
@@ -279,7 +279,7 @@ static void no_flush_within_a_pool(void **state)
     close_rig(&rig);
 }
 
-static void a_pool_for_the_last_resort(void **state)
+TEST(a_pool_for_the_last_resort)
 {
     struct rig rig = open_rig("torch", 100 * AR_MIB);
     uint8_t last_resort = AR_MEMPOOL_PLAIN | AR_MEMPOOL_USE_ON_OOM;
@@ -298,7 +298,7 @@ static void a_pool_for_the_last_resort(void **state)
     close_rig(&rig);
 }
 
-static void whole_blocks(void **state)
+TEST(whole_blocks)
 {
     struct rig rig = open_rig("torch", UINT64_MAX);
     uint8_t whole = AR_MEMPOOL_PLAIN | AR_MEMPOOL_NO_SPLIT;
@@ -309,24 +309,4 @@ static void whole_blocks(void **state)
     assert_int_equal(request(&rig, 512).granted_bytes, 512);
     assert_int_equal(reserved(&rig), 36 * AR_MIB);
     close_rig(&rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_and_segments),
-        cmocka_unit_test(workspace),
-        cmocka_unit_test(small_requests),
-        cmocka_unit_test(rounding_by_divisions),
-        cmocka_unit_test(slack_of_a_large_block),
-        cmocka_unit_test(retry_gives_the_cache_back),
-        cmocka_unit_test(split_head_blocks_a_segment),
-        cmocka_unit_test(oversize_blocks),
-        cmocka_unit_test(fraction_counts_device_requests),
-        cmocka_unit_test(a_pool_lives_until_it_is_deleted),
-        cmocka_unit_test(no_flush_within_a_pool),
-        cmocka_unit_test(a_pool_for_the_last_resort),
-        cmocka_unit_test(whole_blocks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -234,14 +234,14 @@ static void check_programs(const char *const *names, unsigned count, unsigned ro
                   tally.rows, tally.cut, tally.unsure);
 }
 
-static void predictions_are_what_programs_do(void **state)
+TEST(predictions_are_what_programs_do)
 {
     /* What seed 1 draws takes six times as long under a sanitizer. */
     for (uint64_t i = 0; i < test_amount(2, 1); i++)
         check_programs(programs, sizeof programs / sizeof *programs, draws, i ? 1 : 4);
 }
 
-static void predictions_of_two_streams_are_too(void **state)
+TEST(predictions_of_two_streams_are_too)
 {
     for (uint64_t seed = 11; seed < 13; seed++)
         check_programs(two_streams, sizeof two_streams / sizeof *two_streams,
@@ -270,7 +270,7 @@ static bool all_are_left_open(const char *program, const char *setting, uint64_t
 
 /* With completions as recorded, and with all at once, the other setting fails on the recorder's
  * last request, which the program passes. With one more block of capacity it is served. */
-static void a_block_more_or_less_leaves_it_open(void **state)
+TEST(a_block_more_or_less_leaves_it_open)
 {
     static const uint64_t asked_bytes[] = {UINT64_C(2554331136), UINT64_C(2623537152)};
     assert_false(
@@ -279,7 +279,7 @@ static void a_block_more_or_less_leaves_it_open(void **state)
 
 /* The recorder ran out of memory and released its cache, and its setting behaves differently in a
  * replay: the releases count as the program's, and with them a passing setting seems to fail. */
-static void releases_of_nobody_leave_it_open(void **state)
+TEST(releases_of_nobody_leave_it_open)
 {
     static const uint64_t asked_bytes[] = {UINT64_C(2699034624)};
     assert_true(all_are_left_open("fsdp_runahead:hold=stash",
@@ -289,11 +289,7 @@ static void releases_of_nobody_leave_it_open(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(predictions_are_what_programs_do),
-                                       cmocka_unit_test(predictions_of_two_streams_are_too),
-                                       cmocka_unit_test(a_block_more_or_less_leaves_it_open),
-                                       cmocka_unit_test(releases_of_nobody_leave_it_open)};
     if (argc > 1)
         draws = (unsigned)strtoul(argv[1], NULL, 10);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return test_run(__FILE__);
 }

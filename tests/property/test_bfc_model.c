@@ -259,7 +259,7 @@ static void check_against_model(const struct setup *setup, uint64_t seed)
     bfc_rig_close(rig);
 }
 
-static void test_growing(void **state)
+TEST(test_growing)
 {
     const struct setup setup = {.spec = "growth:limit=96MiB",
                                 .limit = 96 * AR_MIB,
@@ -274,7 +274,7 @@ static void test_growing(void **state)
     check_against_model(&setup, 2);
 }
 
-static void test_growing_without_collection(void **state)
+TEST(test_growing_without_collection)
 {
     const struct setup setup = {.spec = "growth:framework=jax,limit=100000000",
                                 .limit = 100000000,
@@ -287,7 +287,7 @@ static void test_growing_without_collection(void **state)
     check_against_model(&setup, 3);
 }
 
-static void test_growing_on_a_small_device(void **state)
+TEST(test_growing_on_a_small_device)
 {
     const struct setup setup = {.spec = "growth:limit=256MiB",
                                 .limit = 256 * AR_MIB,
@@ -301,7 +301,7 @@ static void test_growing_on_a_small_device(void **state)
     check_against_model(&setup, 4);
 }
 
-static void test_coalescing(void **state)
+TEST(test_coalescing)
 {
     const struct setup setup = {.spec = "growth:limit=96MiB,coalesce=true,first_region=64KiB",
                                 .limit = 96 * AR_MIB,
@@ -316,7 +316,7 @@ static void test_coalescing(void **state)
     check_against_model(&setup, 5);
 }
 
-static void test_preallocating(void **state)
+TEST(test_preallocating)
 {
     const struct setup setup = {.spec = "greedy:limit=64MiB,fragmentation_fraction=0.001",
                                 .limit = 64 * AR_MIB,
@@ -331,7 +331,7 @@ static void test_preallocating(void **state)
 }
 
 /* Few sizes, so that many free blocks are equal and the address decides. */
-static void test_equal_sizes(void **state)
+TEST(test_equal_sizes)
 {
     const struct setup setup = {.spec = "greedy:limit=64KiB",
                                 .limit = 64 * AR_KIB,
@@ -343,17 +343,4 @@ static void test_equal_sizes(void **state)
                                 .blocks = 500,
                                 .steps = 20000};
     check_against_model(&setup, 7);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_growing),
-        cmocka_unit_test(test_growing_without_collection),
-        cmocka_unit_test(test_growing_on_a_small_device),
-        cmocka_unit_test(test_coalescing),
-        cmocka_unit_test(test_preallocating),
-        cmocka_unit_test(test_equal_sizes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

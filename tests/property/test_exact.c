@@ -85,7 +85,7 @@ static uint64_t every_offset(const struct packing *packing)
     return capacity_bytes;
 }
 
-static void finds_what_every_offset_finds(void **state)
+TEST(finds_what_every_offset_finds)
 {
     struct ar_rng rng;
     unsigned above = 0;
@@ -98,7 +98,7 @@ static void finds_what_every_offset_finds(void **state)
     assert_true(above > 2);
 }
 
-static void keeps_alignments(void **state)
+TEST(keeps_alignments)
 {
     struct ar_rng rng;
     unsigned above = 0;
@@ -115,7 +115,7 @@ static void keeps_alignments(void **state)
 }
 
 /* Multiples of a unit have the same plans, scaled. */
-static void units_do_not_matter(void **state)
+TEST(units_do_not_matter)
 {
     struct ar_rng rng;
     ar_rng_seed(&rng, 6);
@@ -131,7 +131,7 @@ static void units_do_not_matter(void **state)
 }
 
 /* Larger problems, for which only the number of steps says whether it ends. */
-static void says_how_far_it_got(void **state)
+TEST(says_how_far_it_got)
 {
     struct ar_rng rng;
     unsigned cut = 0, done = 0;
@@ -167,7 +167,7 @@ static void says_how_far_it_got(void **state)
     assert_true(cut > 0 && done > 0);
 }
 
-static void no_host_memory_keeps_a_plan(void **state)
+TEST(no_host_memory_keeps_a_plan)
 {
     struct ar_rng rng;
     struct packing_block blocks[40];
@@ -193,14 +193,4 @@ static void no_host_memory_keeps_a_plan(void **state)
         assert_int_equal(host.now_bytes, 0);
         assert_true(fail_at < 100);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_what_every_offset_finds), cmocka_unit_test(keeps_alignments),
-        cmocka_unit_test(units_do_not_matter),           cmocka_unit_test(says_how_far_it_got),
-        cmocka_unit_test(no_host_memory_keeps_a_plan),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -237,9 +237,8 @@ static void examine(uint64_t seed, const char *policy, const char *text, uint64_
     experiment_rig_close(&rig);
 }
 
-static void no_contradiction(void **state)
+TEST(no_contradiction)
 {
-    (void)state;
     struct maker *maker = malloc(sizeof *maker);
     assert_non_null(maker);
     for (uint64_t seed = 1; seed <= traces; seed++) {
@@ -262,6 +261,5 @@ static void no_contradiction(void **state)
 int main(int argc, char **argv)
 {
     traces = argc > 1 ? strtoull(argv[1], NULL, 10) : test_amount(20000, traces);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(no_contradiction)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return test_run(__FILE__);
 }

@@ -91,33 +91,33 @@ static void each(const char *policy, bool only_releases)
     assert_int_equal(each_on(policy, 70 * AR_GIB, only_releases ? ONLY_RELEASES : ALL_MET), 0);
 }
 
-static void test_releases(void **state)
+TEST(test_releases)
 {
     each("torch", true);
     each("torch:expandable_segments=true", true);
     each("torch:max_split_size_mb=64", true);
 }
 
-static void test_limit(void **state)
+TEST(test_limit)
 {
     each("torch:limit=1000M", false);
     each("torch:roundup_power2_divisions=4,limit=1000M", false);
     each("torch:expandable_segments=true,limit=1000M", false);
 }
 
-static void test_large_blocks(void **state)
+TEST(test_large_blocks)
 {
     each("torch:max_split_size_mb=64,limit=1000M", false);
 }
 
-static void test_collection(void **state)
+TEST(test_collection)
 {
     each("torch:garbage_collection_threshold=0.6,limit=1200M", false);
     each("torch:garbage_collection_threshold=0.8,max_split_size_mb=40,limit=1100M", false);
 }
 
 /* No limit: it is the device that refuses, also in the middle of a request that grows by pages. */
-static void test_device_is_full(void **state)
+TEST(test_device_is_full)
 {
     unsigned differ = 0;
     for (uint64_t capacity = 800 * AR_MIB; capacity <= 1100 * AR_MIB; capacity += 100 * AR_MIB) {
@@ -128,14 +128,4 @@ static void test_device_is_full(void **state)
         each_on("torch:expandable_segments=true,max_split_size_mb=64", 1000 * AR_MIB, ALL_MET), 0);
     differ += each_on("torch:max_split_size_mb=64", 1000 * AR_MIB, PLACES_MET);
     assert_true(differ <= 1); /* of 150 */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_releases),       cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_large_blocks),   cmocka_unit_test(test_collection),
-        cmocka_unit_test(test_device_is_full),
-    };
-    return cmocka_run_group_tests_name("fidelity_causes", tests, NULL, NULL);
 }

@@ -122,7 +122,7 @@ static void follow(const char *name, struct follow *f)
 static const char *const types[] = {"float32", "float16", "bfloat16", "int8"};
 static const char *const optimizers[] = {"none", "sgd", "momentum", "adagrad", "adam"};
 
-static void every_kernel_of_a_tape_uses_live_blocks(void **state)
+TEST(every_kernel_of_a_tape_uses_live_blocks)
 {
     static const char *const biases[] = {"separate", "fused", "none"};
     static const char *const activations[] = {"none", "relu", "gelu"};
@@ -143,7 +143,7 @@ static void every_kernel_of_a_tape_uses_live_blocks(void **state)
     }
 }
 
-static void every_kernel_of_an_embedding_uses_live_blocks(void **state)
+TEST(every_kernel_of_an_embedding_uses_live_blocks)
 {
     for (int i = 0; i < 4 * 5 * 2 * 2; i++) {
         char name[256];
@@ -159,7 +159,7 @@ static void every_kernel_of_an_embedding_uses_live_blocks(void **state)
     }
 }
 
-static void every_kernel_of_products_uses_live_blocks(void **state)
+TEST(every_kernel_of_products_uses_live_blocks)
 {
     for (int i = 0; i < 4; i++) {
         char name[128];
@@ -173,7 +173,7 @@ static void every_kernel_of_products_uses_live_blocks(void **state)
     }
 }
 
-static void keys_do_not_grow_with_the_steps(void **state)
+TEST(keys_do_not_grow_with_the_steps)
 {
     static const char *const forms[] = {
         "gradient_tape:layers=4,width=64,batches=8,lengths=4,steps=%d",
@@ -192,15 +192,4 @@ static void keys_do_not_grow_with_the_steps(void **state)
         assert_int_equal(keys[0], keys[1]);
         assert_true(keys[0] > 10);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kernel_of_a_tape_uses_live_blocks),
-        cmocka_unit_test(every_kernel_of_an_embedding_uses_live_blocks),
-        cmocka_unit_test(every_kernel_of_products_uses_live_blocks),
-        cmocka_unit_test(keys_do_not_grow_with_the_steps),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,7 +111,7 @@ static struct live recorded_live(const char *recording, const struct learned_mod
 }
 
 /* Carried blocks whose sizes vary may be somewhat larger than any recorded one: the tail. */
-static void stays_in_the_recorded_range(void **state)
+TEST(stays_in_the_recorded_range)
 {
     for (size_t i = 0; i < RECORDINGS; i++) {
         struct learned_model *model = learn(recordings[i]);
@@ -155,7 +155,7 @@ static void hash_of(struct trace_source *source, uint8_t hash[32])
     memcpy(hash, source->info.sha256, 32);
 }
 
-static void same_seed_same_bytes(void **state)
+TEST(same_seed_same_bytes)
 {
     uint8_t first[32], again[32], other[32];
     struct ar_error error = {""};
@@ -183,7 +183,7 @@ static void same_seed_same_bytes(void **state)
 
 /* What a policy reserves in a lean run with and without skipped steps is the same after each step,
  * for any recording. */
-static void skipped_steps_change_nothing(void **state)
+TEST(skipped_steps_change_nothing)
 {
     static struct drift_run skipped, replayed;
     struct ar_spec policies[2], device;
@@ -218,14 +218,4 @@ static void skipped_steps_change_nothing(void **state)
         ar_spec_close(&policies[policy]);
     ar_spec_close(&device);
     (void)state;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stays_in_the_recorded_range),
-        cmocka_unit_test(same_seed_same_bytes),
-        cmocka_unit_test(skipped_steps_change_nothing),
-    };
-    return cmocka_run_group_tests_name("learned", tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ static void place_slowly(const struct packing_block *blocks, const uint32_t *ord
     }
 }
 
-static void places_at_the_lowest_gap(void **state)
+TEST(places_at_the_lowest_gap)
 {
     struct ar_rng rng;
     ar_rng_seed(&rng, 1);
@@ -94,7 +94,7 @@ static uint64_t gap_by_sorting(const struct packing_block *blocks, const uint32_
 }
 
 /* Many blocks, over a deep tree: short lives and long ones, with gaps and without. */
-static void places_many_at_the_lowest_gap(void **state)
+TEST(places_many_at_the_lowest_gap)
 {
     static struct packing_block blocks[CROWD];
     static uint32_t order[CROWD];
@@ -126,7 +126,7 @@ static void places_many_at_the_lowest_gap(void **state)
 }
 
 /* A workload without frees: each block meets all others, but this must not take n^2 steps. */
-static void blocks_that_all_live_take_few_steps(void **state)
+TEST(blocks_that_all_live_take_few_steps)
 {
     const uint32_t count = 70000;
     struct packing_block *blocks = calloc(count, sizeof *blocks);
@@ -151,7 +151,7 @@ static void blocks_that_all_live_take_few_steps(void **state)
     free(offsets);
 }
 
-static void the_best_order_is_the_lowest(void **state)
+TEST(the_best_order_is_the_lowest)
 {
     struct ar_rng rng;
     ar_rng_seed(&rng, 2);
@@ -180,7 +180,7 @@ static void the_best_order_is_the_lowest(void **state)
     assert_true(different > ROUNDS / 10);
 }
 
-static void no_host_memory_leaves_nothing_behind(void **state)
+TEST(no_host_memory_leaves_nothing_behind)
 {
     struct ar_rng rng;
     struct packing_block blocks[BLOCKS];
@@ -203,7 +203,7 @@ static void no_host_memory_leaves_nothing_behind(void **state)
     }
 }
 
-static void refuses_what_is_no_block(void **state)
+TEST(refuses_what_is_no_block)
 {
     static const struct packing_block bad[] = {
         {.bytes = 0, .born = 0, .dies = 1},
@@ -227,7 +227,7 @@ static void refuses_what_is_no_block(void **state)
 }
 
 /* Few and many keys, wide ones and ones that differ in one digit. */
-static void sorting_keeps_equals_in_order(void **state)
+TEST(sorting_keeps_equals_in_order)
 {
     static struct keyed keys[2][3000];
     struct ar_rng rng;
@@ -247,18 +247,4 @@ static void sorting_keeps_equals_in_order(void **state)
             assert_int_equal(values, count * (count + 1) / 2);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sorting_keeps_equals_in_order),
-        cmocka_unit_test(places_at_the_lowest_gap),
-        cmocka_unit_test(places_many_at_the_lowest_gap),
-        cmocka_unit_test(blocks_that_all_live_take_few_steps),
-        cmocka_unit_test(the_best_order_is_the_lowest),
-        cmocka_unit_test(no_host_memory_leaves_nothing_behind),
-        cmocka_unit_test(refuses_what_is_no_block),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,7 +75,7 @@ static void check_program(struct trace_rig *rig, const char *policy, uint64_t se
     run_snapshot_close(&run);
 }
 
-static void pools_are_found_again(void **state)
+TEST(pools_are_found_again)
 {
     struct trace_rig rig;
     trace_rig_open(&rig);
@@ -87,7 +87,7 @@ static void pools_are_found_again(void **state)
 }
 
 /* Settings that change placements: the snapshot has them, and the pools too. */
-static void settings_are_followed(void **state)
+TEST(settings_are_followed)
 {
     static const char *const policies[] = {
         "torch",
@@ -105,13 +105,4 @@ static void settings_are_followed(void **state)
             check_program(&rig, policies[i], seed, LAYOUT_SETTINGS);
         }
     trace_rig_close(&rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pools_are_found_again),
-        cmocka_unit_test(settings_are_followed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

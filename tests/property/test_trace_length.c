@@ -118,27 +118,17 @@ static void length_costs_no_memory(enum trace_format format, bool compress, uint
     trace_rig_close(&rig);
 }
 
-static void a_long_mapped_trace(void **state)
+TEST(a_long_mapped_trace)
 {
     length_costs_no_memory(TRACE_FORMAT_BINARY, false, EVENTS);
 }
 
-static void a_long_packed_trace(void **state)
+TEST(a_long_packed_trace)
 {
     length_costs_no_memory(TRACE_FORMAT_BINARY, true, EVENTS / 4);
 }
 
-static void a_long_text(void **state)
+TEST(a_long_text)
 {
     length_costs_no_memory(TRACE_FORMAT_TEXT, false, EVENTS / 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_long_mapped_trace),
-        cmocka_unit_test(a_long_packed_trace),
-        cmocka_unit_test(a_long_text),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -276,9 +276,8 @@ static void assert_same(const struct twin_result *a, const struct twin_result *b
 
 #define SEEDS 500
 
-static void random_scenarios_add_up(void **state)
+TEST(random_scenarios_add_up)
 {
-    (void)state;
     static struct random_scenario random;
     unsigned passed = 0, failed = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -300,10 +299,4 @@ static void random_scenarios_add_up(void **state)
     }
     assert_true(passed > SEEDS / 4); /* both outcomes occur often */
     assert_true(failed > SEEDS / 10);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_scenarios_add_up)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,7 +103,7 @@ static void every_policy(const char *name, struct trace_source *source, enum rep
     assert_true(ran >= seeds * 16); /* all that are in the tree but null */
 }
 
-static void no_policy_gives_a_block_to_another_stream_too_early(void **state)
+TEST(no_policy_gives_a_block_to_another_stream_too_early)
 {
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
         struct trace_source *source = tiny_trace(streams[i]);
@@ -114,7 +114,7 @@ static void no_policy_gives_a_block_to_another_stream_too_early(void **state)
     }
 }
 
-static void no_policy_on_workloads_of_several_streams(void **state)
+TEST(no_policy_on_workloads_of_several_streams)
 {
     static const char *const workloads[] = {
         "fsdp_runahead:steps=2",
@@ -132,7 +132,7 @@ static void no_policy_on_workloads_of_several_streams(void **state)
     }
 }
 
-static void no_policy_on_one_stream(void **state)
+TEST(no_policy_on_one_stream)
 {
     static const char *const workloads[] = {
         "random:events=3000,target=256MiB,max=24MiB",
@@ -214,7 +214,7 @@ static void run_hasty(const char *events, bool ordered_by_engine, struct outcome
     trace_close(source);
 }
 
-static void a_planted_race_is_found(void **state)
+TEST(a_planted_race_is_found)
 {
     static const char *const races[] = {
         "a,0,4096 u,0,1 r,0 a,1,4096",      /* the other stream still reads */
@@ -236,7 +236,7 @@ static void a_planted_race_is_found(void **state)
     }
 }
 
-static void what_the_program_orders_is_no_race(void **state)
+TEST(what_the_program_orders_is_no_race)
 {
     static const char *const fine[] = {
         "a,0,4096 r,0 a,1,4096",                     /* one stream after itself */
@@ -251,7 +251,7 @@ static void what_the_program_orders_is_no_race(void **state)
     }
 }
 
-static void null_cannot_be_verified(void **state)
+TEST(null_cannot_be_verified)
 {
     struct outcome outcome;
     struct trace_source *source = tiny_trace("a,0,8");
@@ -269,7 +269,7 @@ static void count_of(const char *events, bool verify, struct outcome *out)
     trace_close(source);
 }
 
-static void kernels_work_on_their_blocks(void **state)
+TEST(kernels_work_on_their_blocks)
 {
     static const char events[] = "a,0,4096 a,1,4096 k,0,5,op=copy,out=~1,in=0 "
                                  "k,0,5,op=set,out=0,type=i64 k,0,5 k,0,5,x=1 f,0";
@@ -287,7 +287,7 @@ static void kernels_work_on_their_blocks(void **state)
     assert_int_equal(outcome.counts.kernels, 4);
 }
 
-static void keys_that_cannot_be_stop_the_run(void **state)
+TEST(keys_that_cannot_be_stop_the_run)
 {
     static const struct {
         const char *events, *says;
@@ -307,7 +307,7 @@ static void keys_that_cannot_be_stop_the_run(void **state)
     }
 }
 
-static void blocks_are_touched_where_there_are_no_kernels(void **state)
+TEST(blocks_are_touched_where_there_are_no_kernels)
 {
     struct outcome outcome;
     count_of("a,0,4096 a,1,0 p,2,8 f,0", false, &outcome);
@@ -317,7 +317,7 @@ static void blocks_are_touched_where_there_are_no_kernels(void **state)
     assert_int_equal(outcome.counts.kernels, 1);
 }
 
-static void the_document_generators_work(void **state)
+TEST(the_document_generators_work)
 {
     static const char *const workloads[] = {
         "gradient_tape:steps=2,layers=3,width=256,batches=64",
@@ -335,21 +335,4 @@ static void the_document_generators_work(void **state)
         assert_true(outcome.counts.kernel_ops > 10);
         trace_close(source);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_policy_gives_a_block_to_another_stream_too_early),
-        cmocka_unit_test(no_policy_on_workloads_of_several_streams),
-        cmocka_unit_test(no_policy_on_one_stream),
-        cmocka_unit_test(a_planted_race_is_found),
-        cmocka_unit_test(what_the_program_orders_is_no_race),
-        cmocka_unit_test(null_cannot_be_verified),
-        cmocka_unit_test(kernels_work_on_their_blocks),
-        cmocka_unit_test(keys_that_cannot_be_stop_the_run),
-        cmocka_unit_test(blocks_are_touched_where_there_are_no_kernels),
-        cmocka_unit_test(the_document_generators_work),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,23 +3,6 @@
 #include "tests/support/test.h"
 #include "workloads/formats/formats.h"
 
-int format_rig_open(void **state)
-{
-    struct trace_rig *rig = malloc(sizeof *rig);
-    if (!rig)
-        return 1;
-    trace_rig_open(rig);
-    *state = rig;
-    return 0;
-}
-
-int format_rig_close(void **state)
-{
-    trace_rig_close(*state);
-    free(*state);
-    return 0;
-}
-
 void format_rig_converts(void *rig, const char *text, const char *events,
                          struct import_report *report)
 {

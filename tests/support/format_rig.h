@@ -9,10 +9,6 @@
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/import_report.h"
 
-/* Setup and teardown of a test: *state is a struct trace_rig. */
-int format_rig_open(void **state);
-int format_rig_close(void **state);
-
 /* A file that holds `text` becomes the trace `events`: its canonical text without the first line
  * and the name. The report goes to `report` unless that is NULL. */
 void format_rig_converts(void *rig, const char *text, const char *events,

@@ -1,6 +1,6 @@
-/* Runs a part of a test program's cases. With TEST_PART=K/N in the environment the group keeps each
- * N-th case, from the K-th on, so that the runner can run a long program as N tests side by side.
- * The linker puts this function in place of cmocka's (-Wl,--wrap). */
+/* Runs a test program's cases, or a part of them. With TEST_PART=K/N in the environment the group
+ * keeps each N-th case, from the K-th on, so that the runner can run a long program as N tests side
+ * by side. The linker puts this function in place of cmocka's (-Wl,--wrap). */
 #include "tests/support/test.h"
 
 #define CMOCKA_GROUP                                                                               \
@@ -29,5 +29,33 @@ int __wrap__cmocka_run_group_tests CMOCKA_GROUP
     fflush(stdout);
     int failed = kept ? __real__cmocka_run_group_tests(name, some, kept, setup, teardown) : 0;
     free(some);
+    return failed;
+}
+
+/* The linker defines these: the pointers of all files' cases. */
+extern const struct test_case *const __start_test_cases[], *const __stop_test_cases[];
+
+static int by_line(const void *a, const void *b)
+{
+    const struct test_case *const *left = a, *const *right = b;
+    return (*left)->line - (*right)->line;
+}
+
+int test_run(const char *file)
+{
+    size_t all = (size_t)(__stop_test_cases - __start_test_cases), count = 0;
+    const struct test_case **cases = malloc(all * sizeof *cases);
+    struct CMUnitTest *tests = malloc(all * sizeof *tests);
+    if (!cases || !tests)
+        return 1;
+    for (size_t i = 0; i < all; i++)
+        if (strcmp(__start_test_cases[i]->file, file) == 0)
+            cases[count++] = __start_test_cases[i];
+    qsort(cases, count, sizeof *cases, by_line);
+    for (size_t i = 0; i < count; i++)
+        tests[i] = cases[i]->test;
+    int failed = _cmocka_run_group_tests(file, tests, count, NULL, NULL);
+    free(tests);
+    free(cases);
     return failed;
 }

@@ -1,4 +1,4 @@
-/* cmocka and the standard headers that most tests use. */
+/* cmocka, the standard headers that most tests use, and TEST(), which makes a case. */
 #ifndef TESTS_SUPPORT_TEST_H
 #define TESTS_SUPPORT_TEST_H
 
@@ -13,5 +13,25 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+/* TEST(name) { ... } is a case of its file's program, which runs the cases in the order of the
+ * file. TEST_WITH runs it between a set-up and a tear-down. A file without a main() needs nothing
+ * else; the main() of one that takes arguments returns test_run(__FILE__). */
+struct test_case {
+    const char *file;
+    int line;
+    struct CMUnitTest test;
+};
+
+#define TEST(name) TEST_WITH(name, NULL, NULL)
+#define TEST_WITH(name, setup, teardown)                                                           \
+    static void name(void **state);                                                                \
+    static const struct test_case *const name##_case                                               \
+        __attribute__((used, section("test_cases"))) =                                             \
+            &(const struct test_case){__FILE__, __LINE__, {#name, name, setup, teardown, NULL}};   \
+    static void name(void **state)
+
+/* Runs the cases of a source file. Returns the number of those that failed. */
+int test_run(const char *file);
 
 #endif

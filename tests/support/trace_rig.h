@@ -15,8 +15,12 @@ struct trace_rig {
 /* A new empty folder; a failure stops the test. */
 void trace_rig_open(struct trace_rig *rig);
 void trace_rig_close(struct trace_rig *rig); /* removes it and its files */
-int trace_rig_setup(void **state);           /* for cmocka: the state is a rig */
+
+/* A case whose *state is a rig. */
+#define TRACE_TEST(name) TEST_WITH(name, trace_rig_setup, trace_rig_teardown)
+int trace_rig_setup(void **state);
 int trace_rig_teardown(void **state);
+
 size_t trace_rig_files(const struct trace_rig *rig); /* the number of its files */
 
 void trace_rig_write(const char *path, const void *bytes, size_t count);

@@ -18,7 +18,7 @@ static uint64_t take(struct address_space *space, uint64_t mib)
     return address;
 }
 
-static void known_places(void **state)
+TEST(known_places)
 {
     struct address_space space;
     assert_true(address_space_open(&space, TOP, UNIT));
@@ -42,7 +42,7 @@ static void known_places(void **state)
     address_space_close(&space);
 }
 
-static void an_end_of_addresses(void **state)
+TEST(an_end_of_addresses)
 {
     struct address_space space;
     uint64_t address;
@@ -102,7 +102,7 @@ static void oracle_give(size_t page, size_t count)
             range_of[i] = 0;
 }
 
-static void every_place_is_that_of_a_search(void **state)
+TEST(every_place_is_that_of_a_search)
 {
     enum { LIVE = 64 };
     struct address_space space;
@@ -188,7 +188,7 @@ static struct order recorded_order(const char *path)
 
 /* Pairs of segments whose order is the recorded one. With rising addresses it is that of the
  * others. The driver takes ranges for itself, which recordings do not show: none is 100 %. */
-static void recorded_addresses_have_this_order(void **state)
+TEST(recorded_addresses_have_this_order)
 {
     static const struct {
         const char *name;
@@ -207,15 +207,4 @@ static void recorded_addresses_have_this_order(void **state)
             fail_msg("%s: %u of %u pairs have the recorded order", rows[i].name, order.agree,
                      order.pairs);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_places),
-        cmocka_unit_test(an_end_of_addresses),
-        cmocka_unit_test(every_place_is_that_of_a_search),
-        cmocka_unit_test(recorded_addresses_have_this_order),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

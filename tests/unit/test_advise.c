@@ -102,7 +102,7 @@ static void predict(const char *path, const char *policy, struct trial *out)
 }
 
 /* Predicts the recorded peak of one setting from a recording under another. */
-static void other_settings_are_predicted_to_the_byte(void **state)
+TEST(other_settings_are_predicted_to_the_byte)
 {
     static const struct {
         const char *path, *spec;
@@ -130,7 +130,7 @@ static void other_settings_are_predicted_to_the_byte(void **state)
 
 /* The program releases its cache 136 times; without this the default settings would reserve twice
  * as much. The program requests other workspaces under them, so the prediction is not exact. */
-static void releases_by_the_program_are_kept(void **state)
+TEST(releases_by_the_program_are_kept)
 {
     struct trial trial;
     predict(DATA "resnet50_train.expandable.csv.gz", "torch", &trial);
@@ -138,7 +138,7 @@ static void releases_by_the_program_are_kept(void **state)
     assert_in_range(trial.peak_reserved_bytes, recorded / 100 * 95, recorded / 100 * 105);
 }
 
-static void a_recording_is_understood_first(void **state)
+TEST(a_recording_is_understood_first)
 {
     struct rig rig;
     advise_file(&rig, DATA "tape_small.expandable.csv.gz", 1298 * AR_MIB);
@@ -156,9 +156,8 @@ static void a_recording_is_understood_first(void **state)
     done(&rig);
 }
 
-static void settings_within_the_error_are_one_rank(void **state)
+TEST(settings_within_the_error_are_one_rank)
 {
-    (void)state;
     static const char *const paths[] = {
         DATA "graphs.default.csv.gz",
         "tests/golden/data/snapshots/tape_small.pickle.gz",
@@ -180,9 +179,8 @@ static bool has_word(const char *text, const char *word)
 }
 
 /* What a release knows, and what it does not. */
-static void settings_are_those_of_the_release(void **state)
+TEST(settings_are_those_of_the_release)
 {
-    (void)state;
     static const struct {
         const char *recorder;
         const char *has[4], *lacks[5];
@@ -229,9 +227,8 @@ static void settings_are_those_of_the_release(void **state)
     }
 }
 
-static void a_text_is_that_of_the_release(void **state)
+TEST(a_text_is_that_of_the_release)
 {
-    (void)state;
 #define CONF "PYTORCH_CUDA_ALLOC_CONF="
 #define CALL "torch.cuda.set_per_process_memory_fraction"
     static const struct {
@@ -264,7 +261,7 @@ static void a_text_is_that_of_the_release(void **state)
 
 #define PINNED "a,0,41943040 a,1,20971520,0,tag=kept a,2,31457280 f,0 f,2 a,3,62914560 f,3 f,1"
 
-static void unrecorded_traces_have_no_settings(void **state)
+TEST(unrecorded_traces_have_no_settings)
 {
     struct rig rig;
     advise_over(&rig, tiny_trace(PINNED), 100 * AR_MIB);
@@ -290,7 +287,7 @@ static struct trace_source *dying(void)
     return source;
 }
 
-static void a_trace_that_ends_in_a_failure_proves_its_beginning(void **state)
+TEST(a_trace_that_ends_in_a_failure_proves_its_beginning)
 {
     struct rig rig;
     advise_over(&rig, dying(), 0);
@@ -308,7 +305,7 @@ static void a_trace_that_ends_in_a_failure_proves_its_beginning(void **state)
 }
 
 /* A recording is complete if the program continued after a failed request. */
-static void a_survived_failure_is_none(void **state)
+TEST(a_survived_failure_is_none)
 {
     struct rig rig;
     advise_over(&rig, tiny_trace("a,0,1048576 p,1,1073741824 !,oom,1 r,1 a,2,1048576"), AR_GIB);
@@ -318,7 +315,7 @@ static void a_survived_failure_is_none(void **state)
 
 /* It is not complete if the program died, even if it made a few more requests while it ended. A
  * step after the failure shows that the program continued. */
-static void a_failure_near_the_end_was_the_end(void **state)
+TEST(a_failure_near_the_end_was_the_end)
 {
     struct rig rig;
     struct trace_source *source =
@@ -340,7 +337,7 @@ static void a_failure_near_the_end_was_the_end(void **state)
 
 /* On a card of 100 MiB, 60 MiB are freed but complete only after a request of 60 MiB. PyTorch waits
  * for them; other policies can reuse them at once on the requesting stream. */
-static void pending_frees_are_waited_for(void **state)
+TEST(pending_frees_are_waited_for)
 {
     struct rig rig = {0};
     struct ar_error error = {""};
@@ -362,7 +359,7 @@ static void pending_frees_are_waited_for(void **state)
 }
 
 /* TensorFlow leaves 1800 MiB of this card to the system, so a setting needs more than its peak. */
-static void what_is_left_to_the_system_is_needed_too(void **state)
+TEST(what_is_left_to_the_system_is_needed_too)
 {
     struct rig rig;
     struct trace_source *source = tiny_trace("a,0,2147483648 f,0");
@@ -375,7 +372,7 @@ static void what_is_left_to_the_system_is_needed_too(void **state)
     done(&rig);
 }
 
-static void settings_pair_across_options_only(void **state)
+TEST(settings_pair_across_options_only)
 {
     struct candidates list;
     struct ar_error error;
@@ -396,9 +393,8 @@ static void settings_pair_across_options_only(void **state)
 }
 
 /* Of the settings that change as little, the first of those within 1 % of the least slowdown. */
-static void one_percent_of_time_decides_nothing(void **state)
+TEST(one_percent_of_time_decides_nothing)
 {
-    (void)state;
     static const struct {
         double slowdowns[3];
         size_t best;
@@ -433,9 +429,8 @@ static struct trace_source *kernels_of(uint64_t kernel_ns, const char *bytes)
     return source;
 }
 
-static void what_takes_twice_the_time_comes_last(void **state)
+TEST(what_takes_twice_the_time_comes_last)
 {
-    (void)state;
     static const struct {
         uint64_t kernel_ns;
         bool too_slow, wasteful;
@@ -458,9 +453,8 @@ static void what_takes_twice_the_time_comes_last(void **state)
     }
 }
 
-static void a_spec_that_is_none_has_no_limit_to_remove(void **state)
+TEST(a_spec_that_is_none_has_no_limit_to_remove)
 {
-    (void)state;
     char text[64];
     struct ar_error error = {""};
     assert_int_equal(candidates_without_limit("torch:=1", text, sizeof text, &error), AR_INVALID);
@@ -473,9 +467,8 @@ static void a_spec_that_is_none_has_no_limit_to_remove(void **state)
 
 /* The largest batch under lines of memory: the lowest of them counts, also one that grows by less
  * than a byte; a program that needs too much at any size has none. */
-static void the_largest_batch_is_under_all_lines(void **state)
+TEST(the_largest_batch_is_under_all_lines)
 {
-    (void)state;
     struct batch_line lines[2] = {{100, 0.5}, {10, 10}};
     const struct batch_curve both = {lines, 2, true}, slow = {lines, 1, true};
     assert_true(batch_curve_largest(&slow, 1, 150) == 100);
@@ -490,7 +483,7 @@ static void the_largest_batch_is_under_all_lines(void **state)
 
 /* Three tries of different sizes in a row, each freed before the next event of a block, beside a
  * block that stays. */
-static void tries_are_told_from_requests(void **state)
+TEST(tries_are_told_from_requests)
 {
     static const struct {
         const char *events;
@@ -523,7 +516,7 @@ static void tries_are_told_from_requests(void **state)
 }
 
 /* A recording that is cut is complete up to the end of its last step; other marks end none. */
-static void the_last_step_of_a_cut_recording(void **state)
+TEST(the_last_step_of_a_cut_recording)
 {
     static const struct {
         const char *events;
@@ -542,7 +535,7 @@ static void the_last_step_of_a_cut_recording(void **state)
 }
 
 /* Requests are compared by size, in any order. */
-static void requests_are_compared_by_size(void **state)
+TEST(requests_are_compared_by_size)
 {
     struct trace_source *from = tiny_trace("a,0,4194304 a,1,4096 a,2,5000 a,3,4194304 a,4,4096");
     struct trace_source *to;
@@ -566,7 +559,7 @@ static void requests_are_compared_by_size(void **state)
 }
 
 /* A policy whose spec is too long to be tried is refused, not cut. */
-static void a_spec_that_is_too_long(void **state)
+TEST(a_spec_that_is_too_long)
 {
     char spec[CANDIDATE_SPEC_ROOM + 64], text[CANDIDATE_SPEC_ROOM];
     struct ar_error error = {""};
@@ -578,32 +571,4 @@ static void a_spec_that_is_too_long(void **state)
     assert_non_null(strstr(error.text, "has more than"));
     assert_int_equal(candidates_without_limit("torch:limit=1GiB", text, 4, &error), AR_INVALID);
     assert_non_null(strstr(error.text, "the policy \"torch:limit=1GiB..\" has more than 3 bytes"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings_within_the_error_are_one_rank),
-        cmocka_unit_test(settings_are_those_of_the_release),
-        cmocka_unit_test(a_text_is_that_of_the_release),
-        cmocka_unit_test(other_settings_are_predicted_to_the_byte),
-        cmocka_unit_test(releases_by_the_program_are_kept),
-        cmocka_unit_test(a_recording_is_understood_first),
-        cmocka_unit_test(unrecorded_traces_have_no_settings),
-        cmocka_unit_test(a_trace_that_ends_in_a_failure_proves_its_beginning),
-        cmocka_unit_test(a_survived_failure_is_none),
-        cmocka_unit_test(tries_are_told_from_requests),
-        cmocka_unit_test(the_last_step_of_a_cut_recording),
-        cmocka_unit_test(requests_are_compared_by_size),
-        cmocka_unit_test(a_spec_that_is_too_long),
-        cmocka_unit_test(a_failure_near_the_end_was_the_end),
-        cmocka_unit_test(pending_frees_are_waited_for),
-        cmocka_unit_test(what_is_left_to_the_system_is_needed_too),
-        cmocka_unit_test(one_percent_of_time_decides_nothing),
-        cmocka_unit_test(what_takes_twice_the_time_comes_last),
-        cmocka_unit_test(a_spec_that_is_none_has_no_limit_to_remove),
-        cmocka_unit_test(the_largest_batch_is_under_all_lines),
-        cmocka_unit_test(settings_pair_across_options_only),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "tests/support/tiny_trace.h"
 #include "workloads/workload.h"
 
-static void known_places(void **state)
+TEST(known_places)
 {
     struct arena arena;
     struct ar_error error;
@@ -22,7 +22,7 @@ static void known_places(void **state)
     trace_close(source);
 }
 
-static void work_needs_the_arena(void **state)
+TEST(work_needs_the_arena)
 {
     struct arena arena;
     struct ar_error error;
@@ -55,7 +55,7 @@ static void check_apart(const struct place *live, size_t slots, struct place *sc
         assert_true(scratch[i - 1].end <= scratch[i].start);
 }
 
-static void live_blocks_lie_apart(void **state)
+TEST(live_blocks_lie_apart)
 {
     enum { SLOTS = 4096 };
     static struct place live[SLOTS], scratch[SLOTS];
@@ -95,14 +95,4 @@ static void live_blocks_lie_apart(void **state)
         arena_close(&arena);
         trace_close(source);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_places),
-        cmocka_unit_test(work_needs_the_arena),
-        cmocka_unit_test(live_blocks_lie_apart),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

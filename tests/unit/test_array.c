@@ -3,7 +3,7 @@
 #include "allocators/base/array.h"
 #include "tests/support/test.h"
 
-static void items_stay_as_it_grows(void **state)
+TEST(items_stay_as_it_grows)
 {
     uint32_t *items = NULL;
     size_t room = 0;
@@ -22,7 +22,7 @@ static void items_stay_as_it_grows(void **state)
 }
 
 /* Twice as many items as the address space can hold. */
-static void what_cannot_be_had_changes_nothing(void **state)
+TEST(what_cannot_be_had_changes_nothing)
 {
     char *items = malloc(1);
     size_t room = SIZE_MAX / 2;
@@ -36,7 +36,7 @@ struct item {
     uint64_t address;
 };
 
-static void the_first_above_is_found(void **state)
+TEST(the_first_above_is_found)
 {
     static const struct item items[] = {{'a', 10}, {'b', 20}, {'c', 20}, {'d', UINT64_MAX}};
     static const uint64_t values[] = {0, 9, 10, 19, 20, 21, UINT64_MAX};
@@ -48,7 +48,7 @@ static void the_first_above_is_found(void **state)
 }
 
 /* Values whose difference exceeds an int, equal values, and a single one. */
-static void values_are_put_in_order(void **state)
+TEST(values_are_put_in_order)
 {
     uint64_t values[] = {UINT64_MAX, 3, UINT64_C(1) << 40, 0, 3};
     static const uint64_t wanted[] = {0, 3, 3, UINT64_C(1) << 40, UINT64_MAX};
@@ -58,7 +58,7 @@ static void values_are_put_in_order(void **state)
     assert_memory_equal(values, wanted, sizeof wanted);
 }
 
-static void an_array_reaches_an_index_with_zeros(void **state)
+TEST(an_array_reaches_an_index_with_zeros)
 {
     size_t count = 0;
     uint64_t *items = ar_array_reach(NULL, &count, 5, sizeof *items);
@@ -75,16 +75,4 @@ static void an_array_reaches_an_index_with_zeros(void **state)
     for (size_t i = 6; i < count; i++)
         assert_int_equal(items[i], 0);
     free(items);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_array_reaches_an_index_with_zeros),
-        cmocka_unit_test(items_stay_as_it_grows),
-        cmocka_unit_test(what_cannot_be_had_changes_nothing),
-        cmocka_unit_test(the_first_above_is_found),
-        cmocka_unit_test(values_are_put_in_order),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static uint64_t limit_of(const char *spec, uint64_t total_bytes)
     return limit;
 }
 
-static void test_limit_by_default(void **state)
+TEST(test_limit_by_default)
 {
     assert_int_equal(limit_of("greedy", 80 * AR_GIB), 80 * AR_GIB - 1800 * AR_MIB);
     assert_int_equal(limit_of("greedy:compute_capability=8", 80 * AR_GIB),
@@ -41,7 +41,7 @@ static void test_limit_by_default(void **state)
     assert_int_equal(limit_of("growth:framework=jax", 80 * AR_GIB), 60 * AR_GIB);
 }
 
-static void test_limit_by_option(void **state)
+TEST(test_limit_by_option)
 {
     assert_int_equal(limit_of("bfc:limit=3GiB,fraction=0.5", 80 * AR_GIB), 3 * AR_GIB);
     assert_int_equal(limit_of("bfc:fraction=0.5", 80 * AR_GIB), 40 * AR_GIB);
@@ -51,7 +51,7 @@ static void test_limit_by_option(void **state)
     assert_int_equal(limit_of("bfc:system_memory=100GiB,fraction=0.5", 80 * AR_GIB), 40 * AR_GIB);
 }
 
-static void test_limit_of_unlimited_device(void **state)
+TEST(test_limit_of_unlimited_device)
 {
     assert_int_equal(limit_of("greedy", UINT64_MAX), (UINT64_C(1) << 60) - 1800 * AR_MIB);
     struct bfc_rig *rig = bfc_rig_open("growth", UINT64_MAX);
@@ -63,7 +63,7 @@ static void test_limit_of_unlimited_device(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_nothing_fits_in_no_memory(void **state)
+TEST(test_nothing_fits_in_no_memory)
 {
     struct bfc_rig *rig = bfc_rig_open("growth", 0);
     assert_int_equal(bfc_rig_alloc(rig, 0, 1), BFC_RIG_FAILED);
@@ -71,7 +71,7 @@ static void test_nothing_fits_in_no_memory(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_back_off_ends(void **state)
+TEST(test_back_off_ends)
 {
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=4096", 0);
     static const uint64_t attempts[] = {4096, 3840, 3584, 3328, 3072, 2816, 2560, 2304,
@@ -83,7 +83,7 @@ static void test_back_off_ends(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_first_region(void **state)
+TEST(test_first_region)
 {
     struct bfc_rig *rig = bfc_rig_open("growth:limit=1GiB,first_region=32MiB", UINT64_MAX);
     bfc_rig_alloc(rig, 0, 1);
@@ -108,7 +108,7 @@ static void check_refused(const char *spec, bool adjacent, const char *part)
     free(backing);
 }
 
-static void test_contradictions(void **state)
+TEST(test_contradictions)
 {
     check_refused("bfc:two_ended=true,growth=true", true, "two_ended");
     check_refused("growth:coalesce=true", false, "coalesce");
@@ -127,7 +127,7 @@ static void check_setting(const char *spec, const char *expected)
     bfc_rig_close(rig);
 }
 
-static void test_settings(void **state)
+TEST(test_settings)
 {
     check_setting("growth", "TF_FORCE_GPU_ALLOW_GROWTH=true");
     check_setting("greedy:garbage_collection=false,system_memory=2GiB",
@@ -147,7 +147,7 @@ static void test_settings(void **state)
 
 /* ---- alignment and two ends ------------------------------------------------------------------ */
 
-static void test_alignment(void **state)
+TEST(test_alignment)
 {
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1MiB", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, 256), 0);
@@ -162,7 +162,7 @@ static void test_alignment(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_alignment_skips_chunks_that_are_too_small(void **state)
+TEST(test_alignment_skips_chunks_that_are_too_small)
 {
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1MiB", UINT64_MAX);
     bfc_rig_alloc(rig, 0, 256);
@@ -178,7 +178,7 @@ static void test_alignment_skips_chunks_that_are_too_small(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_two_ends(void **state)
+TEST(test_two_ends)
 {
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=4096,two_ended=true", UINT64_MAX);
     uint64_t lower = bfc_rig_alloc_at(rig, 0, 256, 0, false);
@@ -190,7 +190,7 @@ static void test_two_ends(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_free_blocks_of_the_other_end_stay(void **state)
+TEST(test_free_blocks_of_the_other_end_stay)
 {
     struct bfc_rig *rig =
         bfc_rig_open("greedy:limit=1024,two_ended=true,garbage_collection=false", UINT64_MAX);
@@ -216,7 +216,7 @@ static struct bfc_rig *with_lower_free_blocks(const char *spec)
     return rig;
 }
 
-static void test_order_and_split_of_free_blocks(void **state)
+TEST(test_order_and_split_of_free_blocks)
 {
     struct bfc_rig *rig = with_lower_free_blocks("greedy:limit=1MiB,two_ended=true");
     assert_int_equal(bfc_rig_alloc(rig, 0, 768), 0);
@@ -230,7 +230,7 @@ static void test_order_and_split_of_free_blocks(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_upper_end_takes_the_upper_part(void **state)
+TEST(test_upper_end_takes_the_upper_part)
 {
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1MiB,two_ended=true", UINT64_MAX);
     uint64_t top = bfc_rig_alloc_at(rig, 0, 256, 0, true);
@@ -249,7 +249,7 @@ static void test_upper_end_takes_the_upper_part(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_two_ends_at_random(void **state)
+TEST(test_two_ends_at_random)
 {
     static const char *const specs[] = {
         "greedy:limit=256KiB,two_ended=true",
@@ -302,7 +302,7 @@ static unsigned run_with_failures(struct bfc_rig *rig)
     return failed;
 }
 
-static void test_host_memory_runs_out(void **state)
+TEST(test_host_memory_runs_out)
 {
     uint64_t calls = 1;
     for (uint64_t fail_at = 2; fail_at <= calls + 1; fail_at++) { /* call 1 is create */
@@ -316,7 +316,7 @@ static void test_host_memory_runs_out(void **state)
     assert_true(calls > 10);
 }
 
-static void test_create_without_host_memory(void **state)
+TEST(test_create_without_host_memory)
 {
     for (uint64_t fail_at = 1; fail_at <= 2; fail_at++) {
         struct fake_backing *backing = malloc(sizeof *backing);
@@ -334,7 +334,7 @@ static void test_create_without_host_memory(void **state)
     }
 }
 
-static void test_backing_refuses(void **state)
+TEST(test_backing_refuses)
 {
     uint64_t calls = 1;
     for (uint64_t fail_at = 1; fail_at <= calls; fail_at++) {
@@ -362,7 +362,7 @@ static unsigned depth_of(const struct ar_span *chunks, uint32_t node)
 
 /* 65,536 free blocks of one size: the tree of their class must not become a list, for any order of
  * frees. */
-static void test_many_equal_free_blocks(void **state)
+TEST(test_many_equal_free_blocks)
 {
     enum { FREE_BLOCKS = 65536 };
     for (unsigned order = 0; order < 3; order++) {
@@ -399,13 +399,13 @@ static uint64_t metadata_for(uint64_t scale)
     return peak;
 }
 
-static void test_metadata(void **state)
+TEST(test_metadata)
 {
     assert_true(metadata_for(1) <= 96 * 1000);
     assert_true(metadata_for(100000) <= 96 * 1000); /* not in proportion to reserved bytes */
 }
 
-static void test_watch(void **state)
+TEST(test_watch)
 {
     struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB", UINT64_MAX);
     struct ar_policy_free_watch watch = {.unit_bytes = 3000};
@@ -425,7 +425,7 @@ static bool counts_ranges(void *argument, const struct ar_policy_range *range)
     return bytes[2] != bytes[3]; /* stops there */
 }
 
-static void test_walk(void **state)
+TEST(test_walk)
 {
     struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB", UINT64_MAX);
     for (unsigned i = 0; i < 20; i++)
@@ -456,7 +456,7 @@ static void test_walk(void **state)
         bfc_rig_check(rig);                                                                        \
     } while (0)
 
-static void test_validate_finds_it(void **state)
+TEST(test_validate_finds_it)
 {
     struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB", UINT64_MAX);
     for (unsigned i = 0; i < 40; i++)
@@ -491,34 +491,4 @@ static void test_validate_finds_it(void **state)
     EXPECT_BROKEN(rig, self->regions.segments[0].bytes, 256, "driver allocations");
     EXPECT_BROKEN(rig, self->regions.at[0].held, false, "not held");
     bfc_rig_close(rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_limit_by_default),
-        cmocka_unit_test(test_limit_by_option),
-        cmocka_unit_test(test_limit_of_unlimited_device),
-        cmocka_unit_test(test_nothing_fits_in_no_memory),
-        cmocka_unit_test(test_back_off_ends),
-        cmocka_unit_test(test_first_region),
-        cmocka_unit_test(test_contradictions),
-        cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_alignment),
-        cmocka_unit_test(test_alignment_skips_chunks_that_are_too_small),
-        cmocka_unit_test(test_two_ends),
-        cmocka_unit_test(test_free_blocks_of_the_other_end_stay),
-        cmocka_unit_test(test_order_and_split_of_free_blocks),
-        cmocka_unit_test(test_upper_end_takes_the_upper_part),
-        cmocka_unit_test(test_two_ends_at_random),
-        cmocka_unit_test(test_host_memory_runs_out),
-        cmocka_unit_test(test_create_without_host_memory),
-        cmocka_unit_test(test_backing_refuses),
-        cmocka_unit_test(test_many_equal_free_blocks),
-        cmocka_unit_test(test_metadata),
-        cmocka_unit_test(test_watch),
-        cmocka_unit_test(test_walk),
-        cmocka_unit_test(test_validate_finds_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ static bool guessed(const struct import_report *report, const char *words)
 }
 
 /* Four live results of 4 GB in a pool of 18.99 GB, and a request for a fifth. */
-static void test_jax(void **state)
+TRACE_TEST(test_jax)
 {
     struct import_report report;
     format_rig_converts(
@@ -62,7 +62,7 @@ static void test_jax(void **state)
 }
 
 /* Operations, two regions, a failure that was allowed, two dumps of which the last counts. */
-static void test_tensorflow(void **state)
+TRACE_TEST(test_tensorflow)
 {
     struct import_report report;
     format_rig_converts(
@@ -103,7 +103,7 @@ static void test_tensorflow(void **state)
 
 /* TensorFlow 1: chunks in use, then free ones, no regions, the failure named again at the end, no
  * type in the tensor's sentence. */
-static void test_old(void **state)
+TRACE_TEST(test_old)
 {
     struct import_report report;
     format_rig_converts(
@@ -129,7 +129,7 @@ static void test_old(void **state)
 }
 
 /* Chunks are missing: the summary replaces them. Windows, and no exact size. */
-static void test_cut_logs(void **state)
+TRACE_TEST(test_cut_logs)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -167,7 +167,7 @@ static void test_cut_logs(void **state)
 }
 
 /* No dump, but XLA's list of buffers. */
-static void test_buffers(void **state)
+TRACE_TEST(test_buffers)
 {
     struct import_report report;
     format_rig_converts(
@@ -188,7 +188,7 @@ static void test_buffers(void **state)
 }
 
 /* A later failure without a dump; lines of any length; zeros. */
-static void test_noise(void **state)
+TRACE_TEST(test_noise)
 {
     struct import_report report;
     char *text = malloc(200000);
@@ -207,7 +207,7 @@ static void test_noise(void **state)
     free(text);
 }
 
-static void test_refused(void **state)
+TRACE_TEST(test_refused)
 {
     static const struct format_rig_refusal cases[] = {
         {TF "Loaded a library\n", ": the log holds no dump of an allocator"},
@@ -220,7 +220,7 @@ static void test_refused(void **state)
     format_rig_refuses(*state, cases, sizeof cases / sizeof cases[0]);
 }
 
-static void test_sizes(void **state)
+TRACE_TEST(test_sizes)
 {
     uint64_t slack;
     assert_int_equal(bfc_human_bytes("512B", &slack), 512);
@@ -240,15 +240,4 @@ static void test_sizes(void **state)
     assert_int_equal(bfc_elements("[1099511627775,1099511627775]"), 0);
     assert_int_equal(bfc_type_bytes("bfloat16", 8), 2);
     assert_int_equal(bfc_type_bytes("string", 6), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_jax),   cmocka_unit_test(test_tensorflow),
-        cmocka_unit_test(test_old),   cmocka_unit_test(test_cut_logs),
-        cmocka_unit_test(test_noise), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_sizes), cmocka_unit_test(test_buffers),
-    };
-    return cmocka_run_group_tests_name("bfc_dump", tests, format_rig_open, format_rig_close);
 }

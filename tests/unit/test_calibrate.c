@@ -100,7 +100,7 @@ static void agree(struct sim_profile *points, struct sim_profile *asked)
     kernel_ops_agree(points, asked);
 }
 
-static void a_card_gives_back_its_profile(void **state)
+TEST(a_card_gives_back_its_profile)
 {
     static const char *const lines[] = {
         "",
@@ -163,7 +163,7 @@ static void a_card_gives_back_its_profile(void **state)
 
 /* What rests add is found again, and taken out of the costs. Between the points that are measured
  * and those of the card the two curves differ a little. */
-static void rests_are_measured_and_taken_out(void **state)
+TEST(rests_are_measured_and_taken_out)
 {
     static const enum sim_cost kinds[] = {SIM_COST_alloc,      SIM_COST_free, SIM_COST_alloc_shared,
                                           SIM_COST_reserve,    SIM_COST_map,  SIM_COST_access,
@@ -215,7 +215,7 @@ static bool is_exact(enum sim_cost kind)
 
 /* So is what the second call pays again, to the percent. It is taken out of loops that begin after
  * a rest, to the nanosecond where the rests in them are some that were measured. */
-static void what_is_paid_again_is_measured_and_taken_out(void **state)
+TEST(what_is_paid_again_is_measured_and_taken_out)
 {
     struct sim_profile card, measured;
     measure_with("cost: event 1 900\ncost: event_known 1 35\n"
@@ -249,7 +249,7 @@ static void what_is_paid_again_is_measured_and_taken_out(void **state)
 }
 
 /* A few looks that take long say nothing of how fast the host is. */
-static void the_hosts_clock_is_that_of_most_looks(void **state)
+TEST(the_hosts_clock_is_that_of_most_looks)
 {
     static const uint64_t looks_ns[] = {30, 300, 31, 28, 1000, 30, 29, 31};
     struct meter meter = {.busy = false};
@@ -263,7 +263,7 @@ static void the_hosts_clock_is_that_of_most_looks(void **state)
 }
 
 /* Measuring what was measured changes nothing any more, and two measurements are the same. */
-static void a_second_time_is_the_same(void **state)
+TEST(a_second_time_is_the_same)
 {
     struct sim_profile first, again, second;
     char path[] = "/tmp/allocrig-profile-XXXXXX", spec[64];
@@ -289,7 +289,7 @@ static void a_second_time_is_the_same(void **state)
 
 /* Few kinds of kernel ops, a small card, and a host that is slow to launch: what fits is
  * measured. */
-static void kernel_ops_on_a_small_card(void **state)
+TEST(kernel_ops_on_a_small_card)
 {
     struct sim_profile card, measured;
     char path[32], spec[96];
@@ -311,7 +311,7 @@ static void kernel_ops_on_a_small_card(void **state)
             near(curve->ns[i], sim_profile_kernel_op(&card, SIM_KERNEL_OP_set, curve->bytes[i])));
 }
 
-static void a_small_card_leaves_large_sizes_out(void **state)
+TEST(a_small_card_leaves_large_sizes_out)
 {
     struct sim_profile card, measured;
     load(CARD, &card);
@@ -332,7 +332,7 @@ static void a_small_card_leaves_large_sizes_out(void **state)
     }
 }
 
-static void what_has_no_pages_is_refused(void **state)
+TEST(what_has_no_pages_is_refused)
 {
     struct sim_profile out;
     struct ar_error error = {""};
@@ -350,7 +350,7 @@ static void what_has_no_pages_is_refused(void **state)
 }
 
 /* A model that is wrong where the card is busy shows there, and only there. */
-static void a_wrong_profile_shows(void **state)
+TEST(a_wrong_profile_shows)
 {
     struct check check;
     struct ar_error error = {""};
@@ -380,7 +380,7 @@ static void a_wrong_profile_shows(void **state)
 }
 
 /* The card's pool was used while it was measured, the model's is new. */
-static void the_first_use_of_the_pool_is_not_compared(void **state)
+TEST(the_first_use_of_the_pool_is_not_compared)
 {
     struct check check;
     struct ar_error error = {""};
@@ -407,7 +407,7 @@ static void count_step(void *argument, const char *label)
     ++*(size_t *)argument;
 }
 
-static void as_many_steps_as_it_says(void **state)
+TEST(as_many_steps_as_it_says)
 {
     struct sim_profile out;
     struct ar_error error;
@@ -421,7 +421,7 @@ static void as_many_steps_as_it_says(void **state)
     ar_device_close(device);
 }
 
-static void medians(void **state)
+TEST(medians)
 {
     struct meter_samples samples = {0};
     assert_int_equal(meter_samples_median(&samples), 0);
@@ -435,23 +435,4 @@ static void medians(void **state)
     samples = (struct meter_samples){4, {1, 1000, 2, 3}};
     assert_int_equal(meter_samples_usual(&samples),
                      (1 + 2 + 3 + 8 + 2) / 4); /* 1000 counts as 4 x 2 */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_card_gives_back_its_profile),
-        cmocka_unit_test(rests_are_measured_and_taken_out),
-        cmocka_unit_test(what_is_paid_again_is_measured_and_taken_out),
-        cmocka_unit_test(the_hosts_clock_is_that_of_most_looks),
-        cmocka_unit_test(a_second_time_is_the_same),
-        cmocka_unit_test(kernel_ops_on_a_small_card),
-        cmocka_unit_test(a_small_card_leaves_large_sizes_out),
-        cmocka_unit_test(what_has_no_pages_is_refused),
-        cmocka_unit_test(a_wrong_profile_shows),
-        cmocka_unit_test(the_first_use_of_the_pool_is_not_compared),
-        cmocka_unit_test(as_many_steps_as_it_says),
-        cmocka_unit_test(medians),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,7 +185,7 @@ static void check_all(const struct sim_profile *measured)
     }
 }
 
-static void each_work_stays_in_its_place(void **state)
+TEST(each_work_stays_in_its_place)
 {
     struct sim_profile measured;
     struct ar_error error = {""};
@@ -196,7 +196,7 @@ static void each_work_stays_in_its_place(void **state)
 }
 
 /* Milliseconds apart, either way; and a host that takes long for each launch. */
-static void clocks_apart_are_no_matter(void **state)
+TEST(clocks_apart_are_no_matter)
 {
     static const int64_t ahead_ns[] = {-6000000, 6000000, -900000};
     static const uint64_t host_ns[] = {3000, 3000, 40000};
@@ -209,7 +209,7 @@ static void clocks_apart_are_no_matter(void **state)
 }
 
 /* A small card has no room for the large ones. */
-static void on_a_small_card(void **state)
+TEST(on_a_small_card)
 {
     struct sim_profile measured;
     struct ar_error error = {""};
@@ -221,7 +221,7 @@ static void on_a_small_card(void **state)
 }
 
 /* No memory for the library: what was measured by then stays. Another failure ends it all. */
-static void kernel_ops_that_fail(void **state)
+TEST(kernel_ops_that_fail)
 {
     struct sim_profile measured;
     struct ar_error error = {""};
@@ -234,15 +234,4 @@ static void kernel_ops_that_fail(void **state)
     assert_int_equal(measure("sim", 0, 3000, &measured, &error), AR_INVALID);
     assert_non_null(strstr(error.text, "calibrating: a work failed"));
     card.fails_from = 0;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_work_stays_in_its_place),
-        cmocka_unit_test(clocks_apart_are_no_matter),
-        cmocka_unit_test(on_a_small_card),
-        cmocka_unit_test(kernel_ops_that_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

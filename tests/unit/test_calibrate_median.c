@@ -55,7 +55,7 @@ static void assert_curve(const struct sim_curve *curve, uint32_t count, const ui
     }
 }
 
-static void the_middle_one_of_an_odd_number(void **state)
+TEST(the_middle_one_of_an_odd_number)
 {
     const struct calibration from[] = {
         GIVEN("a", "cost: create 64 900", "busy_cost: create 64 3", "context_bytes: 7"),
@@ -72,7 +72,7 @@ static void the_middle_one_of_an_odd_number(void **state)
     assert_int_equal(out.profile.granule_bytes, 16);
 }
 
-static void the_mean_of_the_middle_two_of_an_even_number(void **state)
+TEST(the_mean_of_the_middle_two_of_an_even_number)
 {
     const struct calibration from[] = {
         GIVEN("a", "cost: create 64 1000", "cost: map 64 10"),
@@ -86,7 +86,7 @@ static void the_mean_of_the_middle_two_of_an_even_number(void **state)
     assert_curve(&out.profile.costs[SIM_COST_map], 1, (const uint64_t[][2]){{64, 12}});
 }
 
-static void what_only_some_state_is_the_median_of_those(void **state)
+TEST(what_only_some_state_is_the_median_of_those)
 {
     const struct calibration from[] = {
         GIVEN("a", "cost: create 64 10", "cost: create 256 50", "cleaning_bytes_per_us: 30"),
@@ -112,7 +112,7 @@ static void what_only_some_state_is_the_median_of_those(void **state)
     assert_int_equal(out.profile.rest_again_percent[SIM_COST_access], 0);
 }
 
-static void rests_are_matched_by_their_place(void **state)
+TEST(rests_are_matched_by_their_place)
 {
     const struct calibration from[] = {
         GIVEN("a", "rest_cost: map 10 0", "rest_cost: map 100 5", "rest_cost: map 1000 50"),
@@ -127,7 +127,7 @@ static void rests_are_matched_by_their_place(void **state)
     assert_int_equal(out.rests_taken[SIM_COST_map], 3);
 }
 
-static void a_ladder_that_lost_a_step_is_left_out(void **state)
+TEST(a_ladder_that_lost_a_step_is_left_out)
 {
     const struct calibration from[] = {
         GIVEN("a", "rest_cost: map 10 0", "rest_cost: map 100 5", "rest_cost: map 1000 50"),
@@ -141,7 +141,7 @@ static void a_ladder_that_lost_a_step_is_left_out(void **state)
     assert_int_equal(out.rests_taken[SIM_COST_map], 2);
 }
 
-static void one_twice_is_itself(void **state)
+TEST(one_twice_is_itself)
 {
     struct calibration *from;
     struct ar_error error = {""};
@@ -157,7 +157,7 @@ static void one_twice_is_itself(void **state)
 }
 
 /* Two machines, one of which takes twice as long for everything: the same card. */
-static void all_are_brought_to_one_host(void **state)
+TEST(all_are_brought_to_one_host)
 {
     struct ar_error error = {""};
     struct calibration from[] = {
@@ -188,7 +188,7 @@ static void all_are_brought_to_one_host(void **state)
 /* One that says nothing of its host leaves all as they are. */
 /* Rows of kernel ops are medians as others are, and are not brought to a host: they are the
  * card's. */
-static void kernel_ops_are_the_cards(void **state)
+TEST(kernel_ops_are_the_cards)
 {
     struct ar_error error = {""};
     struct calibration from[] = {
@@ -205,7 +205,7 @@ static void kernel_ops_are_the_cards(void **state)
     assert_int_equal(out.profile.kernel_ops[SIM_KERNEL_OP_copy].count, 0);
 }
 
-static void a_host_that_is_not_known_moves_nothing(void **state)
+TEST(a_host_that_is_not_known_moves_nothing)
 {
     struct ar_error error = {""};
     struct calibration from[] = {
@@ -220,7 +220,7 @@ static void a_host_that_is_not_known_moves_nothing(void **state)
     assert_non_null(strstr(error.text, "b has no line host_clock_ps"));
 }
 
-static void the_header_says_where_it_is_from(void **state)
+TEST(the_header_says_where_it_is_from)
 {
     const struct calibration from[] = {
         GIVEN("x/a.profile", "driver: 580.1", "source: calibrate of 2026-11-28 12:58, and more"),
@@ -239,7 +239,7 @@ static void the_header_says_where_it_is_from(void **state)
                         "(2026-11-30), d.profile (no date)");
 }
 
-static void a_long_row_ends_in_dots(void **state)
+TEST(a_long_row_ends_in_dots)
 {
     struct calibration from[MOST];
     char lines[MOST][128];
@@ -253,7 +253,7 @@ static void a_long_row_ends_in_dots(void **state)
     assert_string_equal(out.profile.source + strlen(out.profile.source) - 5, ", ...");
 }
 
-static void what_is_written_reads_as_the_same(void **state)
+TEST(what_is_written_reads_as_the_same)
 {
     const struct calibration from[] = {
         GIVEN("a", "rest_cost: map 10 0", "rest_cost: map 100 5", "cost: map 64 3"),
@@ -281,7 +281,7 @@ static void what_is_written_reads_as_the_same(void **state)
     free(text);
 }
 
-static void what_is_not_of_one_kind_is_refused(void **state)
+TEST(what_is_not_of_one_kind_is_refused)
 {
     struct calibration from[] = {GIVEN("a.p", "cost: map 64 1"), GIVEN("b.p", "cost: map 64 1"),
                                  GIVEN("c.p", "cost: map 64 1")};
@@ -304,31 +304,10 @@ static void what_is_not_of_one_kind_is_refused(void **state)
     assert_int_equal(made(from, 3).profile.total_bytes, 100200);
 }
 
-static void more_sizes_than_a_profile_holds_are_refused(void **state)
+TEST(more_sizes_than_a_profile_holds_are_refused)
 {
     struct calibration from[] = {GIVEN("a", "cost: map 64 1"), GIVEN("b", "cost: map 65 1")};
     for (uint64_t i = 0; i < SIM_COST_POINTS - 1; i++)
         assert_null(sim_curve_add(&from[0].profile.costs[SIM_COST_map], 100 + i, 1));
     refused(from, 2, "too many different sizes");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_middle_one_of_an_odd_number),
-        cmocka_unit_test(the_mean_of_the_middle_two_of_an_even_number),
-        cmocka_unit_test(what_only_some_state_is_the_median_of_those),
-        cmocka_unit_test(rests_are_matched_by_their_place),
-        cmocka_unit_test(a_ladder_that_lost_a_step_is_left_out),
-        cmocka_unit_test(one_twice_is_itself),
-        cmocka_unit_test(all_are_brought_to_one_host),
-        cmocka_unit_test(kernel_ops_are_the_cards),
-        cmocka_unit_test(a_host_that_is_not_known_moves_nothing),
-        cmocka_unit_test(the_header_says_where_it_is_from),
-        cmocka_unit_test(a_long_row_ends_in_dots),
-        cmocka_unit_test(what_is_written_reads_as_the_same),
-        cmocka_unit_test(what_is_not_of_one_kind_is_refused),
-        cmocka_unit_test(more_sizes_than_a_profile_holds_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

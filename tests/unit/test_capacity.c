@@ -62,7 +62,7 @@ static size_t compare(const char *policy, const char *workload)
     return gaps;
 }
 
-static void the_search_finds_what_brute_force_finds(void **state)
+TEST(the_search_finds_what_brute_force_finds)
 {
     static const char *const policies[] = {"growth:framework=jax", "first-fit", "direct", "torch",
                                            "cupy"};
@@ -88,7 +88,7 @@ static void capacity_of(const char *policy, const char *workload, unsigned jobs,
     experiment_rig_close(&rig);
 }
 
-static void the_number_of_workers_changes_nothing(void **state)
+TEST(the_number_of_workers_changes_nothing)
 {
     struct capacity_result one, many;
     const char *workload = "random:events=400,target=700MiB,min=1MiB,max=200MiB,seed=3";
@@ -108,7 +108,7 @@ static void the_number_of_workers_changes_nothing(void **state)
 }
 
 /* Edges between coarse points are found to 2 MiB. */
-static void edges_are_refined(void **state)
+TEST(edges_are_refined)
 {
     struct capacity_result found;
     capacity_of("direct", "linear_ramp:live=1", 2, &found);
@@ -125,7 +125,7 @@ static void edges_are_refined(void **state)
 
 /* A small program passes at the first segments of the policy, which are larger than four times its
  * live peak. */
-static void a_small_program_passes_somewhere(void **state)
+TEST(a_small_program_passes_somewhere)
 {
     struct capacity_result found;
     capacity_of("torch", "random:events=20,target=64KiB,min=1KiB,max=16KiB", 2, &found);
@@ -150,7 +150,7 @@ static void capacity_of_events(const char *policy, const char *events,
 
 /* Blocks of 502 and 498 MiB, the first freed, then 504 MiB: 1504 MiB are needed, between two points
  * of the grid that are 6 MiB apart. */
-static void the_last_two_mib_are_found(void **state)
+TEST(the_last_two_mib_are_found)
 {
     struct capacity_result found;
     capacity_of_events("first-fit", "a,0,526385152 a,1,522190848 f,0 a,2,528482304", &found);
@@ -162,7 +162,7 @@ static void the_last_two_mib_are_found(void **state)
 
 /* TensorFlow leaves 225 MiB to the system, from 2 GiB on 1800 MiB: 560 MiB are served below, and
  * not up to the end of the grid at four times the live peak. So no capacity of it is safe. */
-static void a_gap_up_to_the_end_leaves_no_safe_capacity(void **state)
+TEST(a_gap_up_to_the_end_leaves_no_safe_capacity)
 {
     struct capacity_result found;
     capacity_of_events("growth", "a,0,587202560 f,0", &found);
@@ -174,7 +174,7 @@ static void a_gap_up_to_the_end_leaves_no_safe_capacity(void **state)
     capacity_result_close(&found);
 }
 
-static void an_adaptive_workload_is_written_down_once(void **state)
+TEST(an_adaptive_workload_is_written_down_once)
 {
     struct capacity_result found;
     capacity_of("direct", "robson", 2, &found);
@@ -183,7 +183,7 @@ static void an_adaptive_workload_is_written_down_once(void **state)
     capacity_result_close(&found);
 }
 
-static void a_policy_within_its_own_limit_may_never_pass(void **state)
+TEST(a_policy_within_its_own_limit_may_never_pass)
 {
     struct capacity_result found;
     capacity_of("growth:limit=100MiB", "linear_ramp:live=1", 1, &found);
@@ -191,19 +191,4 @@ static void a_policy_within_its_own_limit_may_never_pass(void **state)
     assert_int_equal(found.safe_bytes, 0);
     assert_int_equal(found.gap_count, 0);
     capacity_result_close(&found);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_search_finds_what_brute_force_finds),
-        cmocka_unit_test(the_number_of_workers_changes_nothing),
-        cmocka_unit_test(edges_are_refined),
-        cmocka_unit_test(a_small_program_passes_somewhere),
-        cmocka_unit_test(the_last_two_mib_are_found),
-        cmocka_unit_test(a_gap_up_to_the_end_leaves_no_safe_capacity),
-        cmocka_unit_test(an_adaptive_workload_is_written_down_once),
-        cmocka_unit_test(a_policy_within_its_own_limit_may_never_pass),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

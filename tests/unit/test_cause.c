@@ -65,7 +65,7 @@ static void check(const struct fake_device *device, uint64_t limit_bytes, uint64
     assert_int_equal(cause_of_failure(&stub, &device->base, &request, limit_bytes), expected);
 }
 
-static void each_step_adds_to_the_one_before(void **state)
+TEST(each_step_adds_to_the_one_before)
 {
     struct fake_device *device = card();
     const struct ar_policy_request request = {.bytes = 81, .stream = 1};
@@ -89,7 +89,7 @@ static void each_step_adds_to_the_one_before(void **state)
     fake_device_close(device);
 }
 
-static void a_policy_at_its_limit_gets_nothing_of_others(void **state)
+TEST(a_policy_at_its_limit_gets_nothing_of_others)
 {
     struct fake_device *device = card();
     check(device, 370, 30, REPLAY_CAUSE_FRAGMENTATION);
@@ -103,7 +103,7 @@ static void a_policy_at_its_limit_gets_nothing_of_others(void **state)
 }
 
 /* The device has enough free memory, but the policy does not use it: it is not counted. */
-static void a_rule_of_the_policys_own_is_capacity(void **state)
+TEST(a_rule_of_the_policys_own_is_capacity)
 {
     struct fake_device *device = fake_device_open(UINT64_MAX);
     check(device, 0, UINT64_C(1) << 59, REPLAY_CAUSE_CAPACITY);
@@ -114,7 +114,7 @@ static void a_rule_of_the_policys_own_is_capacity(void **state)
 }
 
 /* A block that the policy would take now comes before all else. */
-static void a_block_that_came_back_is_its_own_cause(void **state)
+TEST(a_block_that_came_back_is_its_own_cause)
 {
     struct fake_device *device = card();
     check(device, 0, 8, REPLAY_CAUSE_RETURNED);
@@ -124,7 +124,7 @@ static void a_block_that_came_back_is_its_own_cause(void **state)
 }
 
 /* Beside the pool: 80 free, 5 in whole segments, 30 free in all, 40 pending, 160 of tenants. */
-static void memory_beside_the_pool_has_its_own_ladder(void **state)
+TEST(memory_beside_the_pool_has_its_own_ladder)
 {
     struct fake_device *device = card();
     struct cause_ladder ladder;
@@ -142,16 +142,4 @@ static void memory_beside_the_pool_has_its_own_ladder(void **state)
     assert_int_equal(cause_of_ladder(&ladder, 310), REPLAY_CAUSE_TENANT);
     assert_int_equal(cause_of_ladder(&ladder, 311), REPLAY_CAUSE_CAPACITY);
     fake_device_close(device);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_step_adds_to_the_one_before),
-        cmocka_unit_test(a_policy_at_its_limit_gets_nothing_of_others),
-        cmocka_unit_test(a_rule_of_the_policys_own_is_capacity),
-        cmocka_unit_test(a_block_that_came_back_is_its_own_cause),
-        cmocka_unit_test(memory_beside_the_pool_has_its_own_ladder),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

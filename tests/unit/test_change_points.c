@@ -35,7 +35,7 @@ static void disturb(struct ar_rng *rng, double *values, size_t count)
             values[i] *= 1.5;
 }
 
-static void an_exact_figure_changes_where_it_differs(void **state)
+TEST(an_exact_figure_changes_where_it_differs)
 {
     const double values[] = {7, 7, 8, 8, 8, 7};
     struct change_point points[6];
@@ -47,7 +47,7 @@ static void an_exact_figure_changes_where_it_differs(void **state)
 }
 
 /* One byte in 2^40 is a change, and infinity (a run that finished) equals itself. */
-static void exact_is_exact(void **state)
+TEST(exact_is_exact)
 {
     const double bytes[] = {1099511627776.0, 1099511627777.0};
     const double outcomes[] = {(double)INFINITY, (double)INFINITY, 12};
@@ -58,7 +58,7 @@ static void exact_is_exact(void **state)
 }
 
 /* 0.4 % a commit: from 100 no single step counts, the third is the first beyond 1 %. */
-static void counts_that_drift_are_seen_when_it_adds_up(void **state)
+TEST(counts_that_drift_are_seen_when_it_adds_up)
 {
     const double values[] = {100, 100.4, 100.8, 101.2, 101.6, 102.0};
     const struct change_rules rules = {.effect = 0.01};
@@ -68,7 +68,7 @@ static void counts_that_drift_are_seen_when_it_adds_up(void **state)
     assert_int_equal(find(values, 3, CHANGE_COUNT, &rules, points), 0);
 }
 
-static void fifty_unchanged_rows_raise_no_alarm(void **state)
+TEST(fifty_unchanged_rows_raise_no_alarm)
 {
     struct ar_rng rng;
     for (uint64_t seed = 1; seed <= test_amount(50, 50); seed++) {
@@ -85,7 +85,7 @@ static void fifty_unchanged_rows_raise_no_alarm(void **state)
 
 /* Of 15 %, up or down, in noise of 1 %; then the same with disturbed values, which beside the step
  * may be taken for some of the other side. */
-static void a_planted_step_is_found_at_its_place(void **state)
+TEST(a_planted_step_is_found_at_its_place)
 {
     struct ar_rng rng;
     for (uint64_t seed = 1; seed <= test_amount(50, 50); seed++) {
@@ -108,7 +108,7 @@ static void a_planted_step_is_found_at_its_place(void **state)
 }
 
 /* Wherever it stands, also beside an end. */
-static void a_clean_step_is_found_exactly(void **state)
+TEST(a_clean_step_is_found_exactly)
 {
     struct ar_rng rng;
     ar_rng_seed(&rng, 7);
@@ -127,7 +127,7 @@ static void a_clean_step_is_found_exactly(void **state)
 }
 
 /* Up, further up, and back, 80 values each: more than the window holds. */
-static void several_steps_are_told_apart(void **state)
+TEST(several_steps_are_told_apart)
 {
     struct ar_rng rng;
     double values[MOST];
@@ -145,7 +145,7 @@ static void several_steps_are_told_apart(void **state)
 }
 
 /* A step of 2 % is surely there and does not count; the one of 20 % after it does. */
-static void a_small_step_hides_no_large_one(void **state)
+TEST(a_small_step_hides_no_large_one)
 {
     double values[90];
     struct change_point points[90];
@@ -155,7 +155,7 @@ static void a_small_step_hides_no_large_one(void **state)
     assert_int_equal(points[0].at, 60);
 }
 
-static void one_disturbed_value_is_no_change(void **state)
+TEST(one_disturbed_value_is_no_change)
 {
     double values[40];
     struct change_point points[40];
@@ -165,7 +165,7 @@ static void one_disturbed_value_is_no_change(void **state)
 }
 
 /* As often as the delay says, and not one value earlier. */
-static void the_delay_is_kept(void **state)
+TEST(the_delay_is_kept)
 {
     double values[60];
     struct change_point points[60];
@@ -181,7 +181,7 @@ static void the_delay_is_kept(void **state)
     assert_int_equal(points[0].at, 30);
 }
 
-static void times_that_are_none_are_refused(void **state)
+TEST(times_that_are_none_are_refused)
 {
     const double values[] = {1, 0, 1};
     struct change_point points[3];
@@ -189,22 +189,4 @@ static void times_that_are_none_are_refused(void **state)
     struct ar_error error;
     assert_int_equal(change_points_find(values, 3, CHANGE_TIMED, &RULES, points, &found, &error),
                      AR_INVALID);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_exact_figure_changes_where_it_differs),
-        cmocka_unit_test(exact_is_exact),
-        cmocka_unit_test(counts_that_drift_are_seen_when_it_adds_up),
-        cmocka_unit_test(fifty_unchanged_rows_raise_no_alarm),
-        cmocka_unit_test(a_planted_step_is_found_at_its_place),
-        cmocka_unit_test(a_clean_step_is_found_exactly),
-        cmocka_unit_test(several_steps_are_told_apart),
-        cmocka_unit_test(a_small_step_hides_no_large_one),
-        cmocka_unit_test(one_disturbed_value_is_no_change),
-        cmocka_unit_test(the_delay_is_kept),
-        cmocka_unit_test(times_that_are_none_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

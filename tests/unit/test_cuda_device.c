@@ -5,7 +5,7 @@
 #include "sim/device.h"
 #include "tests/support/test.h"
 
-static void gaps_pass_behind_the_driver(void **state)
+TEST(gaps_pass_behind_the_driver)
 {
     struct cuda_schedule schedule = {0};
     assert_int_equal(cuda_schedule_gap(&schedule, 1000, 400, 100), 1100);
@@ -83,7 +83,7 @@ static uint64_t alloc(struct ar_device *device, uint64_t bytes)
     return address;
 }
 
-static void marks_are_settled_later(void **state)
+TEST(marks_are_settled_later)
 {
     struct ar_device *device = open_card("cuda");
     const struct ar_device_ops *ops = device->ops;
@@ -106,7 +106,7 @@ static void marks_are_settled_later(void **state)
     close_card(device);
 }
 
-static void many_marks_keep_few_events(void **state)
+TEST(many_marks_keep_few_events)
 {
     struct ar_device *device = open_card("cuda");
     uint64_t last = 0, last_ns = 0;
@@ -123,7 +123,7 @@ static void many_marks_keep_few_events(void **state)
     close_card(device);
 }
 
-static void known_answers_ask_nobody(void **state)
+TEST(known_answers_ask_nobody)
 {
     struct ar_device *device = open_card("cuda");
     struct ar_backing *backing = device->backing;
@@ -150,7 +150,7 @@ static void known_answers_ask_nobody(void **state)
     close_card(device);
 }
 
-static void fences_that_nobody_polls_stay_few(void **state)
+TEST(fences_that_nobody_polls_stay_few)
 {
     struct ar_device *device = open_card("cuda");
     for (int i = 0; i < 20000; i++) {
@@ -161,7 +161,7 @@ static void fences_that_nobody_polls_stay_few(void **state)
     close_card(device);
 }
 
-static void a_free_waits_and_says_so(void **state)
+TEST(a_free_waits_and_says_so)
 {
     struct ar_device *device = open_card("cuda");
     uint64_t address = alloc(device, 4 * AR_MIB), other = alloc(device, 100);
@@ -177,7 +177,7 @@ static void a_free_waits_and_says_so(void **state)
     close_card(device);
 }
 
-static void gaps_take_their_time(void **state)
+TEST(gaps_take_their_time)
 {
     struct ar_device *device = open_card("cuda");
     uint64_t begun_ns = device->ops->now(device);
@@ -192,7 +192,7 @@ static void gaps_take_their_time(void **state)
     close_card(device);
 }
 
-static void new_owners_wait_for_old_ones_once(void **state)
+TEST(new_owners_wait_for_old_ones_once)
 {
     struct ar_device *device = open_card("cuda");
     const struct ar_device_ops *ops = device->ops;
@@ -218,7 +218,7 @@ static void new_owners_wait_for_old_ones_once(void **state)
     close_card(device);
 }
 
-static void uses_follow_the_memory_through_mappings(void **state)
+TEST(uses_follow_the_memory_through_mappings)
 {
     struct ar_device *device = open_card("cuda");
     struct ar_backing *backing = device->backing;
@@ -251,7 +251,7 @@ static void uses_follow_the_memory_through_mappings(void **state)
     close_card(device);
 }
 
-static void programs_events_order_streams(void **state)
+TEST(programs_events_order_streams)
 {
     struct ar_device *device = open_card("cuda");
     const struct ar_device_ops *ops = device->ops;
@@ -270,7 +270,7 @@ static void programs_events_order_streams(void **state)
     close_card(device);
 }
 
-static void memory_beside_the_pool_is_really_taken(void **state)
+TEST(memory_beside_the_pool_is_really_taken)
 {
     struct ar_device *device = open_card("cuda:capacity=1GiB");
     const struct stand_in *card = library();
@@ -295,7 +295,7 @@ static void memory_beside_the_pool_is_really_taken(void **state)
     close_card(device);
 }
 
-static void the_pool_is_charged_what_it_reserved(void **state)
+TEST(the_pool_is_charged_what_it_reserved)
 {
     struct ar_device *device = open_card("cuda:capacity=1GiB");
     struct ar_backing *backing = device->backing;
@@ -322,7 +322,7 @@ static void the_pool_is_charged_what_it_reserved(void **state)
 
 /* Each question to the driver takes time that looks like the policy's, which asks after each
  * call. */
-static void the_pool_is_asked_once_for_each_change(void **state)
+TEST(the_pool_is_asked_once_for_each_change)
 {
     struct ar_device *device = open_card("cuda:capacity=1GiB");
     struct ar_backing *backing = device->backing;
@@ -385,7 +385,7 @@ static void record_path(char *path, size_t path_bytes, char *spec, size_t spec_b
 
 /* Nothing is written within a call whose time is measured; at the end all of it is, whether the run
  * came to its end or not. */
-static void addresses_are_written_behind_the_run(void **state)
+TEST(addresses_are_written_behind_the_run)
 {
     char path[256], spec[320];
     struct ar_error error;
@@ -407,7 +407,7 @@ static void addresses_are_written_behind_the_run(void **state)
     unlink(path);
 }
 
-static void many_addresses_are_written_in_blocks(void **state)
+TEST(many_addresses_are_written_in_blocks)
 {
     char path[256], spec[320];
     record_path(path, sizeof path, spec, sizeof spec);
@@ -423,7 +423,7 @@ static void many_addresses_are_written_in_blocks(void **state)
 }
 
 /* Two readings for each call of the driver, and none for a wait that is known to be over. */
-static void readings_of_the_clock_are_counted(void **state)
+TEST(readings_of_the_clock_are_counted)
 {
     struct ar_device *device = open_card("cuda");
     const uint64_t *readings = &device->counters.clock_readings;
@@ -440,7 +440,7 @@ static void readings_of_the_clock_are_counted(void **state)
     close_card(device);
 }
 
-static void a_fault_on_the_card_ends_the_device(void **state)
+TEST(a_fault_on_the_card_ends_the_device)
 {
     struct ar_device *device = open_card("cuda");
     uint64_t address = alloc(device, 4 * AR_MIB);
@@ -462,7 +462,7 @@ static void a_fault_on_the_card_ends_the_device(void **state)
 }
 
 /* A policy cleans up without knowing that the device failed: what it does wrong then is no news. */
-static void the_first_failure_is_the_one_told(void **state)
+TEST(the_first_failure_is_the_one_told)
 {
     struct ar_device *device = open_card("cuda");
     struct ar_backing *backing = device->backing;
@@ -498,7 +498,7 @@ static void the_first_failure_is_the_one_told(void **state)
 }
 
 /* cuBLAS and the runtime pass NULL where they do not want to know why a function is missing. */
-static void the_library_may_be_asked_without_a_why(void **state)
+TEST(the_library_may_be_asked_without_a_why)
 {
     (void)library();
     __typeof__(cuGetProcAddress) *look_up;
@@ -512,7 +512,7 @@ static void the_library_may_be_asked_without_a_why(void **state)
     assert_int_equal(look_up("cuMemAlloc", NULL, 12000, 0, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void what_is_not_ours_is_others(void **state)
+TEST(what_is_not_ours_is_others)
 {
     /* 900 held before, a context of 500, and the driver counts 40 less than the library. */
     assert_int_equal(cuda_others_bytes(900, 1400, 1360), 860);
@@ -529,32 +529,3 @@ static void what_is_not_ours_is_others(void **state)
 }
 
 #endif
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gaps_pass_behind_the_driver),
-#if HAVE_CUDA && HAVE_NVCC
-        cmocka_unit_test(marks_are_settled_later),
-        cmocka_unit_test(many_marks_keep_few_events),
-        cmocka_unit_test(known_answers_ask_nobody),
-        cmocka_unit_test(fences_that_nobody_polls_stay_few),
-        cmocka_unit_test(a_free_waits_and_says_so),
-        cmocka_unit_test(gaps_take_their_time),
-        cmocka_unit_test(new_owners_wait_for_old_ones_once),
-        cmocka_unit_test(uses_follow_the_memory_through_mappings),
-        cmocka_unit_test(programs_events_order_streams),
-        cmocka_unit_test(memory_beside_the_pool_is_really_taken),
-        cmocka_unit_test(the_pool_is_charged_what_it_reserved),
-        cmocka_unit_test(the_pool_is_asked_once_for_each_change),
-        cmocka_unit_test(addresses_are_written_behind_the_run),
-        cmocka_unit_test(many_addresses_are_written_in_blocks),
-        cmocka_unit_test(readings_of_the_clock_are_counted),
-        cmocka_unit_test(what_is_not_ours_is_others),
-        cmocka_unit_test(a_fault_on_the_card_ends_the_device),
-        cmocka_unit_test(the_first_failure_is_the_one_told),
-        cmocka_unit_test(the_library_may_be_asked_without_a_why),
-#endif
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}

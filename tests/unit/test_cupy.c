@@ -31,17 +31,8 @@ static void check_ties(const char *policy, bool by_object)
     assert_int_equal(policy_rig_close(&rig), 0);
 }
 
-static void equal_chunks_are_taken_by_object(void **state)
+TEST(equal_chunks_are_taken_by_object)
 {
-    (void)state;
     check_ties("cupy", true);
     check_ties("cupy:ties=address", false);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_chunks_are_taken_by_object),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

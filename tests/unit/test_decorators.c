@@ -25,7 +25,7 @@ static void close_rig(struct policy_rig *rig)
 
 /* ---- shape ----------------------------------------------------------------------------------- */
 
-static void looks_like_the_inner(void **state)
+TEST(looks_like_the_inner)
 {
     struct policy_rig rig;
     open_rig(&rig, "checked+limit(bytes=1GiB)+fault(n=99)+first-fit:limit=2MiB");
@@ -57,7 +57,7 @@ static void looks_like_the_inner(void **state)
 
 /* ---- limit and fault ------------------------------------------------------------------------- */
 
-static void limit_caps_granted(void **state)
+TEST(limit_caps_granted)
 {
     struct policy_rig rig;
     struct ar_policy_block block;
@@ -81,7 +81,7 @@ static void limit_caps_granted(void **state)
     close_rig(&rig);
 }
 
-static void fault_refuses_the_nth(void **state)
+TEST(fault_refuses_the_nth)
 {
     struct policy_rig rig;
     struct ar_policy_block block;
@@ -158,7 +158,7 @@ static void reuse_on_another_stream(struct asked *asked, bool has_order)
     assert_int_equal(policy_rig_close(&rig), 0);
 }
 
-static void fault_forwards_order(void **state)
+TEST(fault_forwards_order)
 {
     static struct asked asked;
     reuse_on_another_stream(&asked, true);
@@ -172,7 +172,7 @@ static void fault_forwards_order(void **state)
     assert_int_equal(asked.waits, 1);
 }
 
-static void needed_options(void **state)
+TEST(needed_options)
 {
     static const char *const specs[] = {"limit+null", "fault+null", "checked(every=0)+null"};
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
@@ -252,7 +252,7 @@ static void open_liar(struct policy_rig *rig, enum lie lie)
         ops->wrap(&rig->context, values, &liar->forward.base, &rig->policy, &rig->error), AR_OK);
 }
 
-static void finds_each_lie(void **state)
+TEST(finds_each_lie)
 {
     static const char *const want[] = {
         [LIE_NONE] = "",
@@ -283,7 +283,7 @@ static void finds_each_lie(void **state)
     }
 }
 
-static void finds_wrong_frees(void **state)
+TEST(finds_wrong_frees)
 {
     struct policy_rig rig;
     struct ar_policy_block block;
@@ -309,15 +309,4 @@ static void finds_wrong_frees(void **state)
     assert_int_equal(ar_policy_use(rig.policy, &block, 1), AR_CORRUPT);
     assert_non_null(strstr(ar_policy_problem(rig.policy), "stale or changed"));
     close_rig(&rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(looks_like_the_inner),  cmocka_unit_test(limit_caps_granted),
-        cmocka_unit_test(fault_refuses_the_nth), cmocka_unit_test(needed_options),
-        cmocka_unit_test(finds_each_lie),        cmocka_unit_test(finds_wrong_frees),
-        cmocka_unit_test(fault_forwards_order),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static void open_rig(struct policy_rig *rig, const char *spec, struct ar_backing
         fail_msg("%s: %s", spec, rig->error.text);
 }
 
-static void options(void **state)
+TEST(options)
 {
     static const char *const specs[] = {
         "ort:arena_extend_strategy=kSameAsRequested",
@@ -83,7 +83,7 @@ static enum ar_status use_stacks(struct policy_rig *rig, unsigned steps, unsigne
     return AR_OK;
 }
 
-static void stacks(void **state)
+TEST(stacks)
 {
     unsigned refused;
     struct policy_rig rig;
@@ -98,7 +98,7 @@ static void stacks(void **state)
 }
 
 /* Each host allocation and each call for memory fails once. */
-static void stack_faults(void **state)
+TEST(stack_faults)
 {
     unsigned refused;
     (void)state;
@@ -120,7 +120,7 @@ static void stack_faults(void **state)
     }
 }
 
-static void stack_refuses_other_orders(void **state)
+TEST(stack_refuses_other_orders)
 {
     struct policy_rig rig;
     struct ar_policy_block first, second;
@@ -144,7 +144,7 @@ static void stack_refuses_other_orders(void **state)
     ar_device_close(device);
 }
 
-static void stack_has_a_maximum(void **state)
+TEST(stack_has_a_maximum)
 {
     struct policy_rig rig;
     struct ar_policy_block block;
@@ -162,7 +162,7 @@ static void stack_has_a_maximum(void **state)
 /* ---- options that are wrong, and settings
  * ----------------------------------------------------- */
 
-static void contradictions(void **state)
+TEST(contradictions)
 {
     static const struct {
         const char *spec;
@@ -188,7 +188,7 @@ static void contradictions(void **state)
     free(fake);
 }
 
-static void settings(void **state)
+TEST(settings)
 {
     static const struct {
         const char *spec, *text; /* NULL: none */
@@ -215,18 +215,4 @@ static void settings(void **state)
         assert_int_equal(policy_rig_close(&rig), 0);
     }
     free(fake);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options),
-        cmocka_unit_test(stacks),
-        cmocka_unit_test(stack_faults),
-        cmocka_unit_test(stack_refuses_other_orders),
-        cmocka_unit_test(stack_has_a_maximum),
-        cmocka_unit_test(contradictions),
-        cmocka_unit_test(settings),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

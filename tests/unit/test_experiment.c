@@ -9,7 +9,7 @@ static double figure(const struct experiment_rig *rig, enum metric metric)
     return metric_number(&rig->result.metrics, metric, -1);
 }
 
-static void the_median_is_weighted_by_bytes(void **state)
+TEST(the_median_is_weighted_by_bytes)
 {
     static const struct {
         const char *events;
@@ -33,7 +33,7 @@ static void the_median_is_weighted_by_bytes(void **state)
     }
 }
 
-static void live_bytes_end_at_the_free_requested(void **state)
+TEST(live_bytes_end_at_the_free_requested)
 {
     struct trace_source *source =
         tiny_trace("a,0,10 a,1,20 r,0 a,2,5 f,0 p,3,4 u,3,1 f,1 a,4,100,0,space=pinned f,2");
@@ -43,7 +43,7 @@ static void live_bytes_end_at_the_free_requested(void **state)
     trace_close(source);
 }
 
-static void lifetimes_end_as_the_mode_says(void **state)
+TEST(lifetimes_end_as_the_mode_says)
 {
     for (int recorded = 0; recorded < 2; recorded++) {
         struct trace_source *source = tiny_trace("a,0,10 a,1,0 r,0 a,2,5 f,0 f,2 a,3,7 m,x");
@@ -61,7 +61,7 @@ static void lifetimes_end_as_the_mode_says(void **state)
     }
 }
 
-static void slowdown_is_held_against_an_allocator_that_costs_nothing(void **state)
+TEST(slowdown_is_held_against_an_allocator_that_costs_nothing)
 {
     struct experiment_rig rig;
     const char *card = "sim:profile=tests/support/card.profile"; /* launches take no time there */
@@ -86,7 +86,7 @@ static void slowdown_is_held_against_an_allocator_that_costs_nothing(void **stat
     experiment_rig_close(&rig);
 }
 
-static void the_cause_knows_the_limit_of_the_spec(void **state)
+TEST(the_cause_knows_the_limit_of_the_spec)
 {
     struct experiment_rig rig;
     experiment_rig_over(&rig, "direct:limit=100MiB", "sim:capacity=1GiB",
@@ -113,7 +113,7 @@ static enum ar_status count_row(void *argument, const struct replay_row *row,
 }
 
 /* Robson's program depends on the addresses of its blocks; the passes replay its requests. */
-static void an_adaptive_workload_is_written_down(void **state)
+TEST(an_adaptive_workload_is_written_down)
 {
     struct experiment_rig rig;
     uint64_t rows = 0;
@@ -128,7 +128,7 @@ static void an_adaptive_workload_is_written_down(void **state)
     experiment_rig_close(&rig);
 }
 
-static void the_same_run_gives_the_same_figures(void **state)
+TEST(the_same_run_gives_the_same_figures)
 {
     struct experiment_rig rig;
     struct metric_values first;
@@ -143,7 +143,7 @@ static void the_same_run_gives_the_same_figures(void **state)
 }
 
 /* The loop has three bodies: lean, with exact metrics, watched. */
-static void all_ways_to_run_have_the_same_outcome(void **state)
+TEST(all_ways_to_run_have_the_same_outcome)
 {
     static const enum metric outcome[] = {
         METRIC_events,        METRIC_allocs,         METRIC_frees,
@@ -181,7 +181,7 @@ static void all_ways_to_run_have_the_same_outcome(void **state)
     }
 }
 
-static void host_times_are_measured_only_if_asked_for(void **state)
+TEST(host_times_are_measured_only_if_asked_for)
 {
     static const enum metric timed[] = {METRIC_alloc_ns_p50,       METRIC_free_ns_p999,
                                         METRIC_alloc_total_ns_max, METRIC_free_total_ns_p50,
@@ -206,7 +206,7 @@ static void host_times_are_measured_only_if_asked_for(void **state)
     }
 }
 
-static void first_and_steady_steps_are_timed_apart(void **state)
+TEST(first_and_steady_steps_are_timed_apart)
 {
     struct experiment_rig rig;
     /* Only the first step calls the driver: of four steps the last two are steady. */
@@ -223,7 +223,7 @@ static void first_and_steady_steps_are_timed_apart(void **state)
     experiment_rig_close(&rig);
 }
 
-static void in_the_open_loop_a_stall_is_charged_to_what_waits_behind_it(void **state)
+TEST(in_the_open_loop_a_stall_is_charged_to_what_waits_behind_it)
 {
     struct experiment_rig rig;
     experiment_rig_over(&rig, "direct", "sim", tiny_trace("t,10 a,0,4000000 a,1,4000000"));
@@ -244,7 +244,7 @@ static void in_the_open_loop_a_stall_is_charged_to_what_waits_behind_it(void **s
     experiment_rig_close(&rig);
 }
 
-static void an_event_never_comes_before_its_time(void **state)
+TEST(an_event_never_comes_before_its_time)
 {
     struct experiment_rig rig;
     /* Launches take host time, which a recorded gap contains; a time of the trace does not. */
@@ -259,7 +259,7 @@ static void an_event_never_comes_before_its_time(void **state)
     experiment_rig_close(&rig);
 }
 
-static void the_open_loop_wants_times(void **state)
+TEST(the_open_loop_wants_times)
 {
     struct experiment_rig rig;
     experiment_rig_over(&rig, "direct", "sim", tiny_trace("a,0,8 f,0"));
@@ -270,7 +270,7 @@ static void the_open_loop_wants_times(void **state)
     experiment_rig_close(&rig);
 }
 
-static void a_device_without_memory_cannot_verify(void **state)
+TEST(a_device_without_memory_cannot_verify)
 {
     struct experiment_rig rig;
     experiment_rig_over(&rig, "direct", "sim", tiny_trace("a,0,8 f,0"));
@@ -279,25 +279,4 @@ static void a_device_without_memory_cannot_verify(void **state)
                      AR_UNSUPPORTED);
     assert_non_null(strstr(rig.error.text, "memory"));
     experiment_rig_close(&rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_median_is_weighted_by_bytes),
-        cmocka_unit_test(live_bytes_end_at_the_free_requested),
-        cmocka_unit_test(lifetimes_end_as_the_mode_says),
-        cmocka_unit_test(slowdown_is_held_against_an_allocator_that_costs_nothing),
-        cmocka_unit_test(the_cause_knows_the_limit_of_the_spec),
-        cmocka_unit_test(an_adaptive_workload_is_written_down),
-        cmocka_unit_test(the_same_run_gives_the_same_figures),
-        cmocka_unit_test(all_ways_to_run_have_the_same_outcome),
-        cmocka_unit_test(host_times_are_measured_only_if_asked_for),
-        cmocka_unit_test(first_and_steady_steps_are_timed_apart),
-        cmocka_unit_test(in_the_open_loop_a_stall_is_charged_to_what_waits_behind_it),
-        cmocka_unit_test(an_event_never_comes_before_its_time),
-        cmocka_unit_test(the_open_loop_wants_times),
-        cmocka_unit_test(a_device_without_memory_cannot_verify),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

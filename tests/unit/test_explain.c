@@ -31,7 +31,7 @@ static const struct explain_rerun *find(const struct explain_result *result, con
     return NULL;
 }
 
-static void the_block_between_is_named(void **state)
+TEST(the_block_between_is_named)
 {
     struct explain_result result;
     explain("greedy:framework=jax,fraction=1", "sim:capacity=100MiB", PINNED, &result);
@@ -69,7 +69,7 @@ static void the_block_between_is_named(void **state)
  * asked for 2 s: 1 - 2 s / C, all of it unusable, 1 / 2 - 2 s / C. A free block of 80 MiB of
  * another stream than the one which asks for 30: the request can use none of it, only the 10 MiB
  * that the device has. */
-static void free_blocks_are_put_into_indices(void **state)
+TEST(free_blocks_are_put_into_indices)
 {
     struct explain_result result;
     char events[2048];
@@ -94,7 +94,7 @@ static void free_blocks_are_put_into_indices(void **state)
 }
 
 /* Capacity: 90 MiB are live at once, so that in 80 nothing helps, and 90 to 120 do. */
-static void what_would_have_helped(void **state)
+TEST(what_would_have_helped)
 {
     struct explain_result result;
     explain("greedy:framework=jax,fraction=1", "sim:capacity=100MiB", PINNED, &result);
@@ -110,7 +110,7 @@ static void what_would_have_helped(void **state)
     explain_result_close(&result);
 }
 
-static void a_run_that_passes_is_told(void **state)
+TEST(a_run_that_passes_is_told)
 {
     struct explain_result result;
     explain("torch", "sim:capacity=1GiB", PINNED, &result);
@@ -133,9 +133,8 @@ static void failure(const char *policy, const char *device, const char *events,
 
 /* Memory beside the pool. In MiB: what was asked for, what the device has free, with the cached
  * segments, with all that is free in the pool. */
-static void the_cache_in_the_way_is_named(void **state)
+TEST(the_cache_in_the_way_is_named)
 {
-    (void)state;
     static const struct {
         const char *policy, *device, *events;
         enum replay_cause cause;
@@ -185,9 +184,8 @@ static void the_cache_in_the_way_is_named(void **state)
 }
 
 /* Pieces of a segment whose frees complete while the request waits for them. */
-static void a_block_that_came_back_is_named(void **state)
+TEST(a_block_that_came_back_is_named)
 {
-    (void)state;
 #define SEGMENT "a,0,209715200 f,0 a,1,104857600 a,2,104857600 "
 #define PENDING "k,1,50000000 u,1,1 r,1 "
     static const struct {
@@ -227,9 +225,8 @@ static void a_block_that_came_back_is_named(void **state)
 }
 
 /* The capacity that passes is that of `capacity`, and above the one that failed. */
-static void the_capacity_that_passes_is_the_safe_one(void **state)
+TEST(the_capacity_that_passes_is_the_safe_one)
 {
-    (void)state;
 #define BESIDE "a,0,419430400 a,1,104857600 a,2,104857600 f,1 f,2 o,104857600 a,3,52428800"
     static const struct {
         const char *policy, *device, *events;
@@ -259,9 +256,8 @@ static void the_capacity_that_passes_is_the_safe_one(void **state)
 }
 
 /* A limit of the pool leaves 100 MiB for memory beside it. */
-static void a_limit_that_leaves_room_is_tried(void **state)
+TEST(a_limit_that_leaves_room_is_tried)
 {
-    (void)state;
     struct explain_result result;
     explain("torch", "sim:capacity=650MiB", BESIDE, &result);
     assert_int_equal(result.cause, REPLAY_CAUSE_CACHE);
@@ -278,7 +274,7 @@ static void a_limit_that_leaves_room_is_tried(void **state)
 #define ADDRESSES 300
 
 /* Compares the table with an array that has an element for each address. */
-static void births_are_found_by_address(void **state)
+TEST(births_are_found_by_address)
 {
     struct births births = {0};
     uint64_t expected[ADDRESSES] = {0};
@@ -298,20 +294,4 @@ static void births_are_found_by_address(void **state)
         assert_int_equal(birth ? birth->event : 0, expected[at]);
     }
     births_close(&births);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_block_between_is_named),
-        cmocka_unit_test(free_blocks_are_put_into_indices),
-        cmocka_unit_test(what_would_have_helped),
-        cmocka_unit_test(a_run_that_passes_is_told),
-        cmocka_unit_test(the_cache_in_the_way_is_named),
-        cmocka_unit_test(a_block_that_came_back_is_named),
-        cmocka_unit_test(the_capacity_that_passes_is_the_safe_one),
-        cmocka_unit_test(a_limit_that_leaves_room_is_tried),
-        cmocka_unit_test(births_are_found_by_address),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

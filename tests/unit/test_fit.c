@@ -38,7 +38,7 @@ static void close_rig(struct policy_rig *rig)
 }
 
 /* Eight of 16, all freed, four of 32 fit into the same 128 MiB. */
-static void order_flip(void **state)
+TEST(order_flip)
 {
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
@@ -57,7 +57,7 @@ static void order_flip(void **state)
 
 /* k * 16 MiB for k up to 40. One live: each grows the free block at the top, so the arena is the
  * last one, 640. Two live: the arena is the result of alternating growth, 1872. */
-static void linear_ramp(void **state)
+TEST(linear_ramp)
 {
     static const uint64_t want[] = {640, 1872};
     for (int f = 0; f < FITS; f++) {
@@ -78,7 +78,7 @@ static void linear_ramp(void **state)
 
 /* 16 MiB doubled to 4 GiB, old and new both live: no free block is ever large enough, so the arena
  * is the sum, 16 * (2^9 - 1). */
-static void sawtooth(void **state)
+TEST(sawtooth)
 {
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
@@ -94,7 +94,7 @@ static void sawtooth(void **state)
     }
 }
 
-static void pool_boundary(void **state)
+TEST(pool_boundary)
 {
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
@@ -108,7 +108,7 @@ static void pool_boundary(void **state)
 
 /* 64 blocks of 8 MiB, every second freed, then 16 MiB: a new end of 512 + 16, and with a
  * capacity of 512 a failure although 256 MiB are free. */
-static void checkerboard(void **state)
+TEST(checkerboard)
 {
     for (int f = 0; f < FITS; f++) {
         for (int capped = 0; capped < 2; capped++) {
@@ -167,7 +167,7 @@ static uint64_t robson(struct policy_rig *rig, uint64_t m, uint64_t n)
     return rig->policy->totals.reserved_bytes;
 }
 
-static void robson_table(void **state)
+TEST(robson_table)
 {
     static const uint64_t table[][3] = {
         {1024, 16, 3057},   {1024, 64, 4033},    {1024, 256, 4865},    {4096, 64, 16321},
@@ -185,7 +185,7 @@ static void robson_table(void **state)
 
 /* Free blocks of 3, 2 and 4 MiB, each after a live block: for 2 MiB first fit takes the first, best
  * fit the exact one. */
-static void which_free_block(void **state)
+TEST(which_free_block)
 {
     static const uint64_t sizes[] = {3 * AR_MIB, 2 * AR_MIB, 4 * AR_MIB};
     for (int f = 0; f < FITS; f++) {
@@ -208,7 +208,7 @@ static void which_free_block(void **state)
 
 /* Free blocks of 4 and, at the end, 3 MiB, for 2 MiB. The tightest fit is the last one, but with
  * `wilderness` it counts as unlimited: it serves only if no other does, before the arena grows. */
-static void the_end_is_kept_for_last(void **state)
+TEST(the_end_is_kept_for_last)
 {
     static const char *const specs[] = {"best-fit:granule=1", "best-fit:granule=1,wilderness=yes"};
     for (int kept = 0; kept < 2; kept++) {
@@ -226,7 +226,7 @@ static void the_end_is_kept_for_last(void **state)
     }
 }
 
-static void alignment(void **state)
+TEST(alignment)
 {
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
@@ -243,7 +243,7 @@ static void alignment(void **state)
 }
 
 /* The limit is exact; a gap in the supply is not memory; trim releases the top. */
-static void limit_gap_and_trim(void **state)
+TEST(limit_gap_and_trim)
 {
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
@@ -266,7 +266,7 @@ static void limit_gap_and_trim(void **state)
     }
 }
 
-static void trim_to_nothing(void **state)
+TEST(trim_to_nothing)
 {
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
@@ -286,7 +286,7 @@ static void trim_to_nothing(void **state)
     }
 }
 
-static void no_way_to_grow(void **state)
+TEST(no_way_to_grow)
 {
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
@@ -296,23 +296,4 @@ static void no_way_to_grow(void **state)
         assert_non_null(strstr(rig.error.text, fits[f]));
         assert_int_equal(policy_rig_close(&rig), 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(order_flip),
-        cmocka_unit_test(linear_ramp),
-        cmocka_unit_test(sawtooth),
-        cmocka_unit_test(pool_boundary),
-        cmocka_unit_test(checkerboard),
-        cmocka_unit_test(robson_table),
-        cmocka_unit_test(the_end_is_kept_for_last),
-        cmocka_unit_test(which_free_block),
-        cmocka_unit_test(alignment),
-        cmocka_unit_test(limit_gap_and_trim),
-        cmocka_unit_test(trim_to_nothing),
-        cmocka_unit_test(no_way_to_grow),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

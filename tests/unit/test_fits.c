@@ -16,7 +16,7 @@ static void notes_of(const char *events, struct fits_notes *out)
     trace_close(source);
 }
 
-static void notes_are_read(void **state)
+TEST(notes_are_read)
 {
     struct fits_notes notes;
     notes_of("a,0,512 !,traced,versions,torch !,traced,drawn,nonzero,3 "
@@ -41,7 +41,7 @@ static void notes_are_read(void **state)
 }
 
 /* Missing fields are 0; what is no note of the tracer is passed over. */
-static void odd_notes_are_harmless(void **state)
+TEST(odd_notes_are_harmless)
 {
     struct fits_notes notes;
     notes_of("!,traced !,traced, !,tracedversions,x !,traced,drawn !,traced,drawn, "
@@ -60,7 +60,7 @@ static void odd_notes_are_harmless(void **state)
     fits_notes_close(&notes);
 }
 
-static void another_release_was_measured(void **state)
+TEST(another_release_was_measured)
 {
     struct fits_notes notes;
     notes_of("a,0,512 !,traced,versions,torch-2.15.0 !,traced,measured,torch-2.11", &notes);
@@ -72,7 +72,7 @@ static void another_release_was_measured(void **state)
 }
 
 /* A recorder in the header stays; else the versions name it. */
-static void versions_name_the_recorder(void **state)
+TEST(versions_name_the_recorder)
 {
     struct fits_notes notes;
     struct ar_error error = {""};
@@ -87,7 +87,7 @@ static void versions_name_the_recorder(void **state)
     }
 }
 
-static void layers_are_one_group(void **state)
+TEST(layers_are_one_group)
 {
     struct holders peak;
     struct ar_error error = {""};
@@ -110,7 +110,7 @@ static void layers_are_one_group(void **state)
     trace_close(source);
 }
 
-static void long_names_are_cut(void **state)
+TEST(long_names_are_cut)
 {
     char events[3000], tag[700];
     struct holders peak;
@@ -129,7 +129,7 @@ static void long_names_are_cut(void **state)
     trace_close(source);
 }
 
-static void the_smallest_card_that_serves(void **state)
+TEST(the_smallest_card_that_serves)
 {
     struct sim_profile card;
     assert_false(fits_smallest_card(0, &card));
@@ -144,18 +144,4 @@ static void the_smallest_card_that_serves(void **state)
     assert_true(fits_smallest_card(150 * AR_GIB, &card));
     assert_string_equal(card.name, "b200"); /* mi300x is no NVIDIA card */
     assert_false(fits_smallest_card(200 * AR_GIB, &card));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(notes_are_read),
-        cmocka_unit_test(odd_notes_are_harmless),
-        cmocka_unit_test(another_release_was_measured),
-        cmocka_unit_test(versions_name_the_recorder),
-        cmocka_unit_test(layers_are_one_group),
-        cmocka_unit_test(long_names_are_cut),
-        cmocka_unit_test(the_smallest_card_that_serves),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 #define RMM_HEAD "Thread,Time,Action,Pointer,Size,Stream\n"
 
-static void rmm_rows_become_events(void **state)
+TRACE_TEST(rmm_rows_become_events)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -23,7 +23,7 @@ static void rmm_rows_become_events(void **state)
     assert_false(report.begins_in_the_middle || report.ends_in_failure);
 }
 
-static void rmm_first_line_may_be_missing(void **state)
+TRACE_TEST(rmm_first_line_may_be_missing)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -43,7 +43,7 @@ static void rmm_first_line_may_be_missing(void **state)
     }
 }
 
-static void rmm_midnight_passes(void **state)
+TRACE_TEST(rmm_midnight_passes)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -60,7 +60,7 @@ static void rmm_midnight_passes(void **state)
     assert_non_null(strstr(report.guesses[0], "1 rows are earlier than the row before"));
 }
 
-static void rmm_dates_and_older_times(void **state)
+TRACE_TEST(rmm_dates_and_older_times)
 {
     static const char *const times[][2] = {
         {"2025-12-31 23:59:59.5", "2026-01-01 00:00:01"},
@@ -79,7 +79,7 @@ static void rmm_dates_and_older_times(void **state)
     }
 }
 
-static void rmm_failures_are_kept(void **state)
+TRACE_TEST(rmm_failures_are_kept)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -95,7 +95,7 @@ static void rmm_failures_are_kept(void **state)
     assert_true(report.ends_in_failure);
 }
 
-static void rmm_a_free_meets_the_last_block_there(void **state)
+TRACE_TEST(rmm_a_free_meets_the_last_block_there)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -125,7 +125,7 @@ static void rmm_a_free_meets_the_last_block_there(void **state)
                                            "request's is taken");
 }
 
-static void rmm_empty_blocks_share_addresses(void **state)
+TRACE_TEST(rmm_empty_blocks_share_addresses)
 {
     format_rig_converts(*state,
                         RMM_HEAD "0,1:00:00.0,allocate,0x1000,0,0x0\n"
@@ -137,7 +137,7 @@ static void rmm_empty_blocks_share_addresses(void **state)
                         NULL);
 }
 
-static void rmm_streams_are_told_apart(void **state)
+TRACE_TEST(rmm_streams_are_told_apart)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -154,7 +154,7 @@ static void rmm_streams_are_told_apart(void **state)
     assert_non_null(strstr(report.guesses[0], "3 rows are on the per-thread default stream 0x2"));
 }
 
-static void rmm_wide_threads_are_counted(void **state)
+TRACE_TEST(rmm_wide_threads_are_counted)
 {
     format_rig_converts(*state,
                         RMM_HEAD "140573312345856,1:00:00.0,allocate,0x1000,1,0x0\n"
@@ -166,7 +166,7 @@ static void rmm_wide_threads_are_counted(void **state)
                         NULL);
 }
 
-static void rmm_bad_rows_are_refused(void **state)
+TRACE_TEST(rmm_bad_rows_are_refused)
 {
     static const struct format_rig_refusal cases[] = {
         {RMM_HEAD, ": the log holds no rows"},
@@ -190,7 +190,7 @@ static void rmm_bad_rows_are_refused(void **state)
 
 /* ---- STAlloc ------------------------------------------------------------------------- */
 
-static void stalloc_lines_become_events(void **state)
+TRACE_TEST(stalloc_lines_become_events)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -216,7 +216,7 @@ static void stalloc_lines_become_events(void **state)
 }
 
 /* The first line may be of either kind; a mark holds no comma and no equals sign. */
-static void stalloc_a_file_may_begin_with_a_place(void **state)
+TRACE_TEST(stalloc_a_file_may_begin_with_a_place)
 {
     format_rig_converts(*state,
                         "token_dispatcher preprocess: F-start, n=2\r\n"
@@ -226,7 +226,7 @@ static void stalloc_a_file_may_begin_with_a_place(void **state)
                         NULL);
 }
 
-static void stalloc_bad_lines_are_refused(void **state)
+TRACE_TEST(stalloc_bad_lines_are_refused)
 {
     static const struct format_rig_refusal cases[] = {
         {"1 0x1000 8 0\n1 0x1000 8\n", ":2: there are 3 words instead of 4"},
@@ -245,7 +245,7 @@ static void stalloc_bad_lines_are_refused(void **state)
 #define DEBUG(thread, time, level, message)                                                        \
     "[" thread "][14:21:19:" time "][" level "] " message "\n"
 
-static void rmm_debug_rows_become_events(void **state)
+TRACE_TEST(rmm_debug_rows_become_events)
 {
     struct import_report report;
     format_rig_converts(
@@ -269,7 +269,7 @@ static void rmm_debug_rows_become_events(void **state)
     assert_non_null(strstr(report.guesses[0], "1 times a pool asked its upstream"));
 }
 
-static void rmm_debug_requests_that_fail(void **state)
+TRACE_TEST(rmm_debug_requests_that_fail)
 {
     struct import_report report;
     format_rig_converts(
@@ -290,7 +290,7 @@ static void rmm_debug_requests_that_fail(void **state)
     assert_true(report.ends_in_failure);
 }
 
-static void rmm_debug_log_among_other_lines(void **state)
+TRACE_TEST(rmm_debug_log_among_other_lines)
 {
     struct import_report report;
     format_rig_converts(
@@ -303,7 +303,7 @@ static void rmm_debug_log_among_other_lines(void **state)
     assert_non_null(strstr(report.guesses[0], "1 requests are of 0 bytes"));
 }
 
-static void rmm_bad_debug_lines_are_refused(void **state)
+TRACE_TEST(rmm_bad_debug_lines_are_refused)
 {
     static const struct format_rig_refusal cases[] = {
         {DEBUG("7", "000001", "debug ", "[A][Stream 0x1][Upstream 1048576B]")
@@ -352,7 +352,7 @@ static void rmm_bad_debug_lines_are_refused(void **state)
           "\"with_introspection\":true, \"allocator_name\":\"pool\", \"args\": "                   \
           "[ \"DEVICE_base\", 1024 ] }" result)
 
-static void umpire_the_first_layout(void **state)
+TRACE_TEST(umpire_the_first_layout)
 {
     struct import_report report;
     format_rig_converts(
@@ -375,7 +375,7 @@ static void umpire_the_first_layout(void **state)
     assert_string_equal(report.guesses[0], "1 requests of host memory are left out");
 }
 
-static void umpire_requests_without_result_failed(void **state)
+TRACE_TEST(umpire_requests_without_result_failed)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -390,7 +390,7 @@ static void umpire_requests_without_result_failed(void **state)
     assert_true(report.ends_in_failure);
 }
 
-static void umpire_reallocations(void **state)
+TRACE_TEST(umpire_reallocations)
 {
     format_rig_converts(
         *state,
@@ -427,7 +427,7 @@ static void umpire_reallocations(void **state)
            "\"numeric_args\":{},\"string_args\":{\"allocator_ref\":\"0x2\",\"new_ptr\":\"" address \
            "\"}")
 
-static void umpire_reallocations_of_the_second_layout(void **state)
+TRACE_TEST(umpire_reallocations_of_the_second_layout)
 {
     struct import_report report;
     /* its request and free are logged between the two records */
@@ -471,7 +471,7 @@ static void umpire_reallocations_of_the_second_layout(void **state)
     assert_int_equal(report.unmatched_frees + report.double_frees, 0);
 }
 
-static void umpire_reallocations_that_fail_or_are_cut(void **state)
+TRACE_TEST(umpire_reallocations_that_fail_or_are_cut)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -490,7 +490,7 @@ static void umpire_reallocations_that_fail_or_are_cut(void **state)
 }
 
 /* Two reallocations of which the first one is done first: the other keeps its own record. */
-static void umpire_reallocations_within_each_other(void **state)
+TRACE_TEST(umpire_reallocations_within_each_other)
 {
     format_rig_converts(
         *state,
@@ -505,7 +505,7 @@ static void umpire_reallocations_within_each_other(void **state)
         NULL);
 }
 
-static void umpire_a_log_of_host_memory_is_a_test(void **state)
+TRACE_TEST(umpire_a_log_of_host_memory_is_a_test)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -522,7 +522,7 @@ static void umpire_a_log_of_host_memory_is_a_test(void **state)
         "2 requests of host memory are taken for device memory, because there are no others");
 }
 
-static void umpire_the_second_layout(void **state)
+TRACE_TEST(umpire_the_second_layout)
 {
     struct import_report report;
     format_rig_converts(
@@ -554,7 +554,7 @@ static void umpire_the_second_layout(void **state)
     assert_string_equal(report.guesses[0], "1 requests of managed memory are left out");
 }
 
-static void umpire_what_came_before_has_no_size(void **state)
+TRACE_TEST(umpire_what_came_before_has_no_size)
 {
     struct import_report report;
     format_rig_converts(*state, RESOURCE("DEVICE", "0x2") DEALLOCATE("10", "0x2", "0x1000"),
@@ -564,7 +564,7 @@ static void umpire_what_came_before_has_no_size(void **state)
     assert_non_null(strstr(report.guesses[0], "of a size that the file does not say"));
 }
 
-static void umpire_bad_lines_are_refused(void **state)
+TRACE_TEST(umpire_bad_lines_are_refused)
 {
     static const struct format_rig_refusal cases[] = {
         {RESOURCE("DEVICE", "0x2") "{ \"kind\":\"replay\"\n", ":2: this is not JSON"},
@@ -582,39 +582,4 @@ static void umpire_bad_lines_are_refused(void **state)
         {SECOND_RESOURCE REALLOCATE_SECOND("2", "there"), ":2: new_ptr: \"there\""},
     };
     format_rig_refuses(*state, cases, sizeof cases / sizeof cases[0]);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, format_rig_open, format_rig_close)
-    const struct CMUnitTest tests[] = {
-        TEST(rmm_rows_become_events),
-        TEST(rmm_first_line_may_be_missing),
-        TEST(rmm_midnight_passes),
-        TEST(rmm_dates_and_older_times),
-        TEST(rmm_failures_are_kept),
-        TEST(rmm_a_free_meets_the_last_block_there),
-        TEST(rmm_empty_blocks_share_addresses),
-        TEST(rmm_streams_are_told_apart),
-        TEST(rmm_wide_threads_are_counted),
-        TEST(rmm_bad_rows_are_refused),
-        TEST(rmm_debug_rows_become_events),
-        TEST(rmm_debug_requests_that_fail),
-        TEST(rmm_debug_log_among_other_lines),
-        TEST(rmm_bad_debug_lines_are_refused),
-        TEST(stalloc_lines_become_events),
-        TEST(stalloc_a_file_may_begin_with_a_place),
-        TEST(stalloc_bad_lines_are_refused),
-        TEST(umpire_the_first_layout),
-        TEST(umpire_requests_without_result_failed),
-        TEST(umpire_reallocations),
-        TEST(umpire_reallocations_of_the_second_layout),
-        TEST(umpire_reallocations_that_fail_or_are_cut),
-        TEST(umpire_reallocations_within_each_other),
-        TEST(umpire_a_log_of_host_memory_is_a_test),
-        TEST(umpire_the_second_layout),
-        TEST(umpire_what_came_before_has_no_size),
-        TEST(umpire_bad_lines_are_refused),
-    };
-    return cmocka_run_group_tests_name("format_logs", tests, NULL, NULL);
 }

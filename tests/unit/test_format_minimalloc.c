@@ -5,7 +5,7 @@
 
 #define HEAD "id,lower,upper,size\n"
 
-static void lifetimes_become_events(void **state)
+TRACE_TEST(lifetimes_become_events)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -21,7 +21,7 @@ static void lifetimes_become_events(void **state)
     assert_int_equal(report.guess_count, 0);
 }
 
-static void columns_stand_in_any_order(void **state)
+TRACE_TEST(columns_stand_in_any_order)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -39,7 +39,7 @@ static void columns_stand_in_any_order(void **state)
     assert_non_null(strstr(report.guesses[2], "1 alignments are not powers of two"));
 }
 
-static void hints_are_left_out_and_said(void **state)
+TRACE_TEST(hints_are_left_out_and_said)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -54,7 +54,7 @@ static void hints_are_left_out_and_said(void **state)
 }
 
 /* The peak of the shipped problem equals the sum of its rows, moment by moment. */
-static void a_published_problem_has_its_peak(void **state)
+TRACE_TEST(a_published_problem_has_its_peak)
 {
     struct trace_source *source;
     struct ar_error error;
@@ -68,7 +68,7 @@ static void a_published_problem_has_its_peak(void **state)
     trace_close(source);
 }
 
-static void bad_rows_are_refused(void **state)
+TRACE_TEST(bad_rows_are_refused)
 {
     static const struct format_rig_refusal cases[] = {
         {HEAD, ": the file holds no buffers"},
@@ -87,7 +87,7 @@ static void bad_rows_are_refused(void **state)
 }
 
 /* Columns of other formats are not read as lifetimes. */
-static void other_columns_are_no_lifetimes(void **state)
+TRACE_TEST(other_columns_are_no_lifetimes)
 {
     static const char *const heads[] = {
         "id,lower,upper\n",
@@ -102,15 +102,4 @@ static void other_columns_are_no_lifetimes(void **state)
         assert_int_not_equal(trace_rig_text(*state, heads[i], &source, &error), AR_OK);
         assert_null(strstr(error.text, "buffer"));
     }
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, format_rig_open, format_rig_close)
-    const struct CMUnitTest tests[] = {
-        TEST(lifetimes_become_events),     TEST(columns_stand_in_any_order),
-        TEST(hints_are_left_out_and_said), TEST(a_published_problem_has_its_peak),
-        TEST(bad_rows_are_refused),        TEST(other_columns_are_no_lifetimes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

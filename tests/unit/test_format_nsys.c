@@ -34,7 +34,7 @@ static void converts(void *state, const char *const *statements, const char *eve
     free(bytes);
 }
 
-static void memory_kernels_and_streams(void **state)
+TRACE_TEST(memory_kernels_and_streams)
 {
     struct import_report report;
     static const char *const statements[] = {
@@ -69,7 +69,7 @@ static void memory_kernels_and_streams(void **state)
 }
 
 /* An export of an early version: no kinds, no enumerations, no streams, no calls. */
-static void early_versions(void **state)
+TRACE_TEST(early_versions)
 {
     struct import_report report;
     static const char *const statements[] = {
@@ -92,7 +92,7 @@ static void early_versions(void **state)
 }
 
 /* The numbers are those of the enumerations, whatever they are. */
-static void enumerations_tell_numbers(void **state)
+TRACE_TEST(enumerations_tell_numbers)
 {
     static const char *const statements[] = {
         "CREATE TABLE ENUM_CUDA_MEM_KIND (id INT, name TEXT);"
@@ -130,7 +130,7 @@ static void refuses(void *state, const char *const *statements, const char *part
 
 #define EVENT(object) "INSERT INTO EVENTS VALUES ('" object "');"
 
-static void umpire_writes_databases_too(void **state)
+TRACE_TEST(umpire_writes_databases_too)
 {
     struct import_report report;
     static const char *const statements[] = {
@@ -154,7 +154,7 @@ static void umpire_writes_databases_too(void **state)
     trace_close(source);
 }
 
-static void bad_exports_are_refused(void **state)
+TRACE_TEST(bad_exports_are_refused)
 {
     static const struct {
         const char *statements[4], *part;
@@ -189,7 +189,7 @@ static void bad_exports_are_refused(void **state)
 }
 
 /* Databases that make SQLite do more than return rows. */
-static void hostile_databases_run_nothing(void **state)
+TRACE_TEST(hostile_databases_run_nothing)
 {
     static const struct {
         const char *statements[4], *part;
@@ -214,7 +214,7 @@ static void hostile_databases_run_nothing(void **state)
 }
 
 /* A journal next to the file, and its contents after a crash, are ignored. */
-static void other_files_are_not_touched(void **state)
+TRACE_TEST(other_files_are_not_touched)
 {
     struct trace_rig *rig = *state;
     char journal[128];
@@ -235,7 +235,7 @@ static void other_files_are_not_touched(void **state)
 }
 
 /* An export that is truncated anywhere is refused or read, without a crash. */
-static void cut_exports(void **state)
+TRACE_TEST(cut_exports)
 {
     struct trace_rig *rig = *state;
     static const char *const statements[] = {"PRAGMA page_size = 512", nsys_export_2024,
@@ -257,16 +257,4 @@ static void cut_exports(void **state)
     }
     free(bytes);
     assert_true(cuts > 10 && opened < cuts);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, format_rig_open, format_rig_close)
-    const struct CMUnitTest tests[] = {
-        TEST(memory_kernels_and_streams),  TEST(early_versions),
-        TEST(enumerations_tell_numbers),   TEST(umpire_writes_databases_too),
-        TEST(bad_exports_are_refused),     TEST(hostile_databases_run_nothing),
-        TEST(other_files_are_not_touched), TEST(cut_exports),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 
 #define HEAD "BufferAssignment:\n"
 
-static void assignment_of_a_module(void **state)
+TRACE_TEST(assignment_of_a_module)
 {
     struct import_report report;
     format_rig_converts(
@@ -40,7 +40,7 @@ static void assignment_of_a_module(void **state)
 }
 
 /* With addresses, without values. */
-static void assignment_of_older_versions(void **state)
+TRACE_TEST(assignment_of_older_versions)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -54,7 +54,7 @@ static void assignment_of_older_versions(void **state)
     assert_non_null(strstr(report.guesses[1], "are not in the text"));
 }
 
-static void assignment_in_other_memory_spaces(void **state)
+TRACE_TEST(assignment_in_other_memory_spaces)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -67,7 +67,7 @@ static void assignment_in_other_memory_spaces(void **state)
 }
 
 /* A parameter that is given back, and a total that does not fit. */
-static void assignment_that_is_cut(void **state)
+TRACE_TEST(assignment_that_is_cut)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -78,7 +78,7 @@ static void assignment_that_is_cut(void **state)
     assert_non_null(strstr(report.guesses[1], "are 64 bytes, the text says 96"));
 }
 
-static void assignment_with_live_ranges(void **state)
+TRACE_TEST(assignment_with_live_ranges)
 {
     struct trace_rig *rig = *state;
     char path[2][160];
@@ -107,7 +107,7 @@ static void assignment_with_live_ranges(void **state)
     unlink(path[1]);
 }
 
-static void bad_assignments_are_refused(void **state)
+TRACE_TEST(bad_assignments_are_refused)
 {
     static const struct format_rig_refusal cases[] = {
         {HEAD "nothing else\n", ": the buffer assignment has no allocations"},
@@ -221,7 +221,7 @@ static void put_tables(struct bytes *out)
         put_bytes(out, 6, strings[i], strlen(strings[i]));
 }
 
-static void profile_of_two_gpus(void **state)
+TRACE_TEST(profile_of_two_gpus)
 {
     struct import_report report;
     struct bytes profile = {.count = 0};
@@ -245,7 +245,7 @@ static void profile_of_two_gpus(void **state)
     assert_non_null(strstr(report.guesses[2], "4 buffers of the host are left out"));
 }
 
-static void profile_of_the_host(void **state)
+TRACE_TEST(profile_of_the_host)
 {
     struct import_report report;
     struct bytes profile = {.count = 0};
@@ -262,7 +262,7 @@ static void profile_of_the_host(void **state)
 }
 
 /* The fields in another order: strings first, as no program is forbidden to write them. */
-static void profile_in_another_order(void **state)
+TRACE_TEST(profile_in_another_order)
 {
     struct bytes profile = {.count = 0}, tables = {.count = 0};
     put_tables(&tables);
@@ -294,7 +294,7 @@ static void refuses_profile(void *state, const struct bytes *profile, const char
         fail_msg("\"%s\" says not \"%s\"", error.text, part);
 }
 
-static void bad_profiles_are_refused(void **state)
+TRACE_TEST(bad_profiles_are_refused)
 {
     struct bytes profile = {.count = 0};
     put_type(&profile, 5, 6); /* "kind", as another program would name its values */
@@ -338,7 +338,7 @@ static void bad_profiles_are_refused(void **state)
 }
 
 /* Each shorter file is refused, or is a smaller profile where a field ends. */
-static void cut_profiles(void **state)
+TRACE_TEST(cut_profiles)
 {
     struct trace_rig *rig = *state;
     struct bytes profile = {.count = 0};
@@ -363,7 +363,7 @@ static void cut_profiles(void **state)
 
 /* ---- recorded with JAX 0.10.2 on the host, two devices ---- */
 
-static void recorded_files(void **state)
+TRACE_TEST(recorded_files)
 {
     static const struct {
         const char *path;
@@ -385,7 +385,7 @@ static void recorded_files(void **state)
 
 /* ---- files that are recognised and not read ---- */
 
-static void known_files_are_named(void **state)
+TRACE_TEST(known_files_are_named)
 {
     static const struct format_rig_refusal cases[] = {
         {"HloModule jit_f, is_scheduled=true\n", ": no trace: this is a module of XLA"},
@@ -407,25 +407,4 @@ static void known_files_are_named(void **state)
         {"one,two\n1,2\n", ": no trace: it begins with \"one,two\", and neither with"},
     };
     format_rig_refuses(*state, cases, COUNT(cases));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, format_rig_open, format_rig_close)
-    const struct CMUnitTest tests[] = {
-        TEST(assignment_of_a_module),
-        TEST(assignment_of_older_versions),
-        TEST(assignment_in_other_memory_spaces),
-        TEST(assignment_that_is_cut),
-        TEST(assignment_with_live_ranges),
-        TEST(bad_assignments_are_refused),
-        TEST(profile_of_two_gpus),
-        TEST(profile_of_the_host),
-        TEST(profile_in_another_order),
-        TEST(bad_profiles_are_refused),
-        TEST(cut_profiles),
-        TEST(recorded_files),
-        TEST(known_files_are_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

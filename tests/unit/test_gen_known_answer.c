@@ -61,7 +61,7 @@ static struct played play(const char *workload, const char *policy, uint64_t cap
     return played;
 }
 
-static void both_fits(void **state)
+TEST(both_fits)
 {
     static const struct {
         const char *workload;
@@ -86,7 +86,7 @@ static void both_fits(void **state)
     }
 }
 
-static void growth(void **state)
+TEST(growth)
 {
     assert_int_equal(play("order_flip", "growth", UINT64_MAX).peak_reserved_bytes, 256 * AR_MIB);
     assert_int_equal(play("pool_boundary", "growth", UINT64_MAX).peak_reserved_bytes, 2 * AR_MIB);
@@ -97,7 +97,7 @@ static void growth(void **state)
 }
 
 /* The textbook fits reach Robson's bound exactly. */
-static void robson(void **state)
+TEST(robson)
 {
     static const struct {
         const char *workload;
@@ -119,7 +119,7 @@ static void robson(void **state)
 }
 
 /* Half of 512 MiB is free and the largest free block has 8. */
-static void checkerboard_at_capacity(void **state)
+TEST(checkerboard_at_capacity)
 {
     for (int fit = 0; fit < 2; fit++) {
         struct played played = play("checkerboard", fit ? "best-fit" : "first-fit", 512 * AR_MIB);
@@ -130,7 +130,7 @@ static void checkerboard_at_capacity(void **state)
 }
 
 /* Growth by 1.5 reuses its own memory, growth by 2 never does. */
-static void sawtooth_factors(void **state)
+TEST(sawtooth_factors)
 {
     struct played half = play("sawtooth:factor=1.5,to=1GiB", "best-fit", UINT64_MAX);
     struct played twice = play("sawtooth:factor=2,to=1GiB", "best-fit", UINT64_MAX);
@@ -141,7 +141,7 @@ static void sawtooth_factors(void **state)
     assert_true(half.peak_reserved_bytes < sums.allocated_bytes);
 }
 
-static void all_are_listed(void **state)
+TEST(all_are_listed)
 {
     size_t count = 0;
     for (const struct gen_ops *ops; (ops = gen_at(count)) != NULL; count++) {
@@ -159,7 +159,7 @@ static void all_are_listed(void **state)
 }
 
 /* A second pass gives the same events; another seed gives others. */
-static void same_again(void **state)
+TEST(same_again)
 {
     struct ar_error error = {""};
     for (size_t i = 0; gen_at(i); i++) {
@@ -193,7 +193,7 @@ static void same_again(void **state)
     trace_close(two);
 }
 
-static void random_holds_its_target(void **state)
+TEST(random_holds_its_target)
 {
     struct trace_source *source =
         gen_rig_open("random:events=20000,min=1KiB,max=1MiB,target=32MiB");
@@ -211,7 +211,7 @@ static void random_holds_its_target(void **state)
         assert_int_equal(sums.bin_bytes[0][bin], 0);
 }
 
-static void refused(void **state)
+TEST(refused)
 {
     static const struct gen_rig_refusal cases[] = {
         {"order_flop", "order_flip"},
@@ -225,16 +225,4 @@ static void refused(void **state)
         {"checked+random", ""},
     };
     gen_rig_refused(cases, sizeof cases / sizeof cases[0]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_fits),        cmocka_unit_test(growth),
-        cmocka_unit_test(robson),           cmocka_unit_test(checkerboard_at_capacity),
-        cmocka_unit_test(sawtooth_factors), cmocka_unit_test(all_are_listed),
-        cmocka_unit_test(same_again),       cmocka_unit_test(random_holds_its_target),
-        cmocka_unit_test(refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static void pull(const char *text, struct gen_rig_sums *into)
 /* ---- embedding ------------------------------------------------------------------------------- */
 
 /* Ten steps of dense layers, then tables. */
-static void embedding_grows_late_and_fast(void **state)
+TEST(embedding_grows_late_and_fast)
 {
     pull("embedding", &sums);
     assert_int_equal(sums.steps, 60);
@@ -33,7 +33,7 @@ static void embedding_grows_late_and_fast(void **state)
 
 /* The state is made when the optimizer first sees a table: one table of R rows of 64 float32
  * holds R x 256 bytes, and as many again for each value of state. */
-static void embedding_state_is_lazy(void **state)
+TEST(embedding_state_is_lazy)
 {
     static const char base[] = "embedding:first=3,tables=1,growth=0,rows='100000',sparse='1',"
                                "batches='64',bags='2',steps=5,optimizer=";
@@ -53,9 +53,8 @@ static void embedding_state_is_lazy(void **state)
 
 /* A growing table and the values of the optimizer have the same number of rows: with Adam three
  * times the bytes of the table alone, after each step. */
-static void embedding_state_grows_with_the_table(void **state)
+TEST(embedding_state_grows_with_the_table)
 {
-    (void)state;
     static const char base[] = "embedding:first=0,tables=1,rows='1000000',start=1000,growth=2,"
                                "sparse='1',batches='4096',bags='10',steps=6,optimizer=";
     char text[256];
@@ -75,7 +74,7 @@ static void embedding_state_grows_with_the_table(void **state)
 }
 
 /* A dense gradient has the table's size; a sparse one that of the rows looked up. */
-static void embedding_gradients(void **state)
+TEST(embedding_gradients)
 {
     pull("embedding:first=0,tables=1,growth=0,rows='100000',sparse='0',batches='64',bags='2',"
          "steps=1,optimizer=none",
@@ -89,7 +88,7 @@ static void embedding_gradients(void **state)
 }
 
 /* A growing table has a row for each id seen, and not more than the factor times that. */
-static void embedding_growth(void **state)
+TEST(embedding_growth)
 {
     const char *specs[] = {
         "embedding:first=0,tables=1,rows='1000000',start=1000,growth=2,sparse='1',"
@@ -109,7 +108,7 @@ static void embedding_growth(void **state)
     }
 }
 
-static void embedding_types(void **state)
+TEST(embedding_types)
 {
     static const struct {
         const char *type;
@@ -129,7 +128,7 @@ static void embedding_types(void **state)
 }
 
 /* Figures of the libraries, for n ids, and of a sum of 2048 rows. */
-static void scratch_sizes(void **state)
+TEST(scratch_sizes)
 {
     assert_int_equal(embedding_sort_scratch(2048), 1);
     /* 8 x 256 bins of 8, keys and values again, 6 tiles of 1024, counters, alignment. */
@@ -160,7 +159,7 @@ static const uint64_t tape_library = 2 * EAGER_WORKSPACE_BYTES;
 
 /* At the loss: input, five outputs on the tape, the result and the difference; then three more
  * sheets to differentiate the squares. */
-static void tape_peak(void **state)
+TEST(tape_peak)
 {
     pull(TAPE, &sums);
     uint64_t expected = tape_library + tape_weights + 11 * tape_sheet + 8;
@@ -170,7 +169,7 @@ static void tape_peak(void **state)
 }
 
 /* With segments of two layers the forward pass keeps two outputs of five. */
-static void tape_recompute(void **state)
+TEST(tape_recompute)
 {
     pull(TAPE, &sums);
     pull(TAPE ",recompute=2", &other);
@@ -184,14 +183,14 @@ static void tape_recompute(void **state)
 }
 
 /* A persistent tape still holds five outputs and the difference between steps. */
-static void tape_persistent(void **state)
+TEST(tape_persistent)
 {
     pull(TAPE, &sums);
     pull(TAPE ",persistent=yes", &other);
     assert_int_equal(other.step_live_bytes[2] - sums.step_live_bytes[2], 6 * tape_sheet);
 }
 
-static void tape_accumulation(void **state)
+TEST(tape_accumulation)
 {
     pull(TAPE, &sums);
     pull(TAPE ",accumulate=3", &other);
@@ -202,7 +201,7 @@ static void tape_accumulation(void **state)
 }
 
 /* Bytes per weight: its own, and float32 master copy and state. */
-static void tape_optimizers_and_types(void **state)
+TEST(tape_optimizers_and_types)
 {
     static const struct {
         const char *options;
@@ -228,7 +227,7 @@ static void tape_optimizers_and_types(void **state)
 }
 
 /* Lists are followed in turn: 8, then 24 rows. */
-static void tape_lists(void **state)
+TEST(tape_lists)
 {
     pull("gradient_tape:layers=1,width=64,batches='2;3',lengths='4;8',draw=cycle,bias=none,"
          "optimizer=none,dtype=float32,steps=4",
@@ -248,7 +247,7 @@ static void tape_lists(void **state)
 }
 
 /* With all options every block is freed at the end, except the libraries' workspaces. */
-static void tape_leaves_only_workspaces(void **state)
+TEST(tape_leaves_only_workspaces)
 {
     static const char *const activations[] = {"none", "relu", "gelu"};
     static const char *const biases[] = {"separate", "fused", "none"};
@@ -267,7 +266,7 @@ static void tape_leaves_only_workspaces(void **state)
     }
 }
 
-static void embedding_leaves_only_workspaces(void **state)
+TEST(embedding_leaves_only_workspaces)
 {
     static const char *const optimizers[] = {"none", "sgd", "momentum", "adagrad", "adam"};
     static const char *const types[] = {"float32", "float16", "bfloat16", "int8"};
@@ -287,7 +286,7 @@ static void embedding_leaves_only_workspaces(void **state)
 
 /* Two shapes, one of them twice: two kernels are loaded, each after three probes, and their memory
  * stays. */
-static void matmul_first_uses(void **state)
+TEST(matmul_first_uses)
 {
     pull("matmul_cache:shapes='256;512;256',repeat=2,probes=4,kept=3MiB,module=5MiB,"
          "context=100MiB",
@@ -305,33 +304,9 @@ static void matmul_first_uses(void **state)
 }
 
 /* Two inputs and two products of a step, and the third input of the step before. */
-static void matmul_peak(void **state)
+TEST(matmul_peak)
 {
     pull("matmul_cache:shapes='2048',repeat=3,probes=0,kept=0,module=0,context=0", &sums);
     assert_int_equal(sums.step_peak_bytes[2], 5 * UINT64_C(2048) * 2048 * 4 + 32 * AR_MIB);
     assert_int_equal(sums.outside_bytes, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(embedding_grows_late_and_fast),
-        cmocka_unit_test(embedding_state_is_lazy),
-        cmocka_unit_test(embedding_state_grows_with_the_table),
-        cmocka_unit_test(embedding_gradients),
-        cmocka_unit_test(embedding_growth),
-        cmocka_unit_test(embedding_types),
-        cmocka_unit_test(scratch_sizes),
-        cmocka_unit_test(tape_peak),
-        cmocka_unit_test(tape_recompute),
-        cmocka_unit_test(tape_persistent),
-        cmocka_unit_test(tape_accumulation),
-        cmocka_unit_test(tape_optimizers_and_types),
-        cmocka_unit_test(tape_lists),
-        cmocka_unit_test(tape_leaves_only_workspaces),
-        cmocka_unit_test(embedding_leaves_only_workspaces),
-        cmocka_unit_test(matmul_first_uses),
-        cmocka_unit_test(matmul_peak),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

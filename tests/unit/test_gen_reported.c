@@ -18,7 +18,7 @@ static void pull(const char *text, struct gen_rig_sums *into)
 }
 
 /* Medium by default: a table of all policies takes seconds. */
-static void defaults_are_medium(void **state)
+TRACE_TEST(defaults_are_medium)
 {
     static const char *const workloads[] = {
         "rnn_buckets",   "varlen_transformer", "fsdp_runahead", "jitter_batch",
@@ -35,7 +35,7 @@ static void defaults_are_medium(void **state)
 
 /* ---- rnn_buckets ----------------------------------------------------------------------------- */
 
-static void rnn_peak(void **state)
+TRACE_TEST(rnn_peak)
 {
     const uint64_t T = 40, B = 256, H = 1536, L = 2, V = 20000, v = 4;
     uint64_t weights = 2 * V * H * v + L * (8 * H * H + 4 * H) * v;
@@ -55,7 +55,7 @@ static void rnn_peak(void **state)
 
 /* Another layer costs its weights and its saved tensors: s b h (34 + 5 a s / h) with full
  * attention in 16 bits, 34 s b h + 4 a s b with flash. */
-static void transformer_saves_the_known_bytes(void **state)
+TRACE_TEST(transformer_saves_the_known_bytes)
 {
     const uint64_t s = 512, b = 4, h = 1024, a = 16;
     const uint64_t weights = 2 * (12 * h * h + 4 * h);
@@ -74,7 +74,7 @@ static void transformer_saves_the_known_bytes(void **state)
     }
 }
 
-static void transformer_state(void **state)
+TRACE_TEST(transformer_state)
 {
     pull("varlen_transformer:steps=2,layers=1,hidden=64,ffn=256,vocabulary=100,batch=1,"
          "lengths='32'",
@@ -91,7 +91,7 @@ static void transformer_state(void **state)
 
 /* ---- fsdp_runahead --------------------------------------------------------------------------- */
 
-static void fsdp_live_and_order(void **state)
+TRACE_TEST(fsdp_live_and_order)
 {
     pull("fsdp_runahead", &sums);
     /* 32 shards of 32 MiB, 32 activations, two gathered layers and a gradient, when the
@@ -112,7 +112,7 @@ static void fsdp_live_and_order(void **state)
 
 /* ---- the two that split large blocks --------------------------------------------------------- */
 
-static void crumbs_are_the_reported_ones(void **state)
+TRACE_TEST(crumbs_are_the_reported_ones)
 {
     pull("giant_then_crumbs", &sums);
     assert_int_equal(sums.peak_live_bytes, UINT64_C(11643387904) + 499214336);
@@ -125,7 +125,7 @@ static void crumbs_are_the_reported_ones(void **state)
     assert_int_equal(sums.live_bytes, 0);
 }
 
-static void seven_events(void **state)
+TRACE_TEST(seven_events)
 {
     pull("a_b_a", &sums);
     assert_int_equal(sums.events, 7);
@@ -139,7 +139,7 @@ static void seven_events(void **state)
 
 /* ---- jitter_batch ---------------------------------------------------------------------------- */
 
-static void batches_lie_in_their_range(void **state)
+TRACE_TEST(batches_lie_in_their_range)
 {
     pull("jitter_batch", &sums);
     assert_int_equal(sums.steps, 1000);
@@ -157,7 +157,7 @@ static void batches_lie_in_their_range(void **state)
 
 /* ---- stash_restore --------------------------------------------------------------------------- */
 
-static void tables_come_back(void **state)
+TRACE_TEST(tables_come_back)
 {
     static const char *const variants[] = {"reverse", "interleaved", "side"};
     const uint64_t tables = (768 + 720 + 672 + 624) * AR_MIB;
@@ -190,7 +190,7 @@ static int by_size(const void *a, const void *b)
 }
 
 /* Without spread all steps are equal; with it the peaks of the steps spread about that value. */
-static void samples_are_log_normal(void **state)
+TRACE_TEST(samples_are_log_normal)
 {
     pull("gnn_minibatch:node_sigma=0,degree_sigma=0,steps=5", &other);
     assert_int_equal(other.step_peak_bytes[4], other.step_peak_bytes[3]);
@@ -207,7 +207,7 @@ static void samples_are_log_normal(void **state)
 
 /* ---- caches of keys and values --------------------------------------------------------------- */
 
-static void caches_hold_their_tokens(void **state)
+TRACE_TEST(caches_hold_their_tokens)
 {
     /* 3 sequences, 2 layers, 4 heads of 32 16-bit values: 256 bytes a token and layer. */
     static const char load[] =
@@ -233,7 +233,7 @@ static void caches_hold_their_tokens(void **state)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static void refused(void **state)
+TRACE_TEST(refused)
 {
     static const struct gen_rig_refusal cases[] = {
         {"giant_then_crumbs:total=1GiB,giant=1GiB", "below giant"},
@@ -253,7 +253,7 @@ static void refused(void **state)
     gen_rig_refused(cases, sizeof cases / sizeof cases[0]);
 }
 
-static void seeds_differ(void **state)
+TRACE_TEST(seeds_differ)
 {
     static const char *const drawn[] = {"varlen_transformer:steps=3", "jitter_batch:steps=9",
                                         "gnn_minibatch:steps=3", "kv_concat:rounds=1",
@@ -272,7 +272,7 @@ static void seeds_differ(void **state)
 }
 
 /* Generator, text, binary, text: the same hash and the same text. */
-static void both_forms_hold_them(void **state)
+TRACE_TEST(both_forms_hold_them)
 {
     struct trace_rig *rig = *state;
     static const char *const workloads[] = {
@@ -308,25 +308,4 @@ static void both_forms_hold_them(void **state)
         free(first);
         free(second);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_medium),
-        cmocka_unit_test(rnn_peak),
-        cmocka_unit_test(transformer_saves_the_known_bytes),
-        cmocka_unit_test(transformer_state),
-        cmocka_unit_test(fsdp_live_and_order),
-        cmocka_unit_test(crumbs_are_the_reported_ones),
-        cmocka_unit_test(seven_events),
-        cmocka_unit_test(batches_lie_in_their_range),
-        cmocka_unit_test(tables_come_back),
-        cmocka_unit_test(samples_are_log_normal),
-        cmocka_unit_test(caches_hold_their_tokens),
-        cmocka_unit_test(refused),
-        cmocka_unit_test(seeds_differ),
-        cmocka_unit_test(both_forms_hold_them),
-    };
-    return cmocka_run_group_tests(tests, trace_rig_setup, trace_rig_teardown);
 }

@@ -2,7 +2,7 @@
 #include "bench/regress/verdict.h"
 #include "tests/support/test.h"
 
-static void a_policy_and_a_figure_take_their_rows(void **state)
+TEST(a_policy_and_a_figure_take_their_rows)
 {
     /* `torch` in five figures; `slowdown` under four others; two rows that share nothing with
      * four; and one of another kind. */
@@ -36,7 +36,7 @@ static void a_policy_and_a_figure_take_their_rows(void **state)
     groups_close(&groups);
 }
 
-static void what_has_no_size_is_the_worst(void **state)
+TEST(what_has_no_size_is_the_worst)
 {
     static const struct group_item items[] = {{0, "torch", "a", "calls", 0.4},
                                               {0, "torch", "b", "outcome", -1},
@@ -50,7 +50,7 @@ static void what_has_no_size_is_the_worst(void **state)
     groups_close(&groups);
 }
 
-static void few_rows_and_none_stay_what_they_are(void **state)
+TEST(few_rows_and_none_stay_what_they_are)
 {
     static const struct group_item items[] = {{0, "torch", "a", "calls", 0.4},
                                               {0, "torch", "b", "calls", 0.4},
@@ -64,14 +64,4 @@ static void few_rows_and_none_stay_what_they_are(void **state)
     assert_int_equal(groups_make(&groups, items, 0, &error), AR_OK);
     assert_int_equal(groups.count, 0);
     groups_close(&groups);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_policy_and_a_figure_take_their_rows),
-        cmocka_unit_test(what_has_no_size_is_the_worst),
-        cmocka_unit_test(few_rows_and_none_stay_what_they_are),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static void launch_some(struct ar_device *device)
     device->ops->mark(device);
 }
 
-static void kernel_ops_are_launched_again_on_memory_of_their_own(void **state)
+TEST(kernel_ops_are_launched_again_on_memory_of_their_own)
 {
     struct logging *logging = malloc(sizeof *logging);
     struct launch_recorder recorder;
@@ -119,7 +119,7 @@ static void kernel_ops_are_launched_again_on_memory_of_their_own(void **state)
     free(logging);
 }
 
-static void what_is_refused_ends_with_a_sentence(void **state)
+TEST(what_is_refused_ends_with_a_sentence)
 {
     struct logging *logging = malloc(sizeof *logging);
     struct launch_recorder recorder;
@@ -171,7 +171,7 @@ static enum ar_status measure(const char *policy, const char *workload,
 
 /* A simulated policy takes no host time; one that makes no driver calls in its steps adds
  * nothing. */
-static void a_policy_that_makes_no_calls_adds_nothing(void **state)
+TEST(a_policy_that_makes_no_calls_adds_nothing)
 {
     static const char *const policies[] = {"growth", "torch", "vmm"};
     struct harness_result result;
@@ -191,7 +191,7 @@ static void a_policy_that_makes_no_calls_adds_nothing(void **state)
 }
 
 /* On a device with memory the engine launches work, and the loop launches all of it again. */
-static void the_loop_launches_what_the_engine_launched(void **state)
+TEST(the_loop_launches_what_the_engine_launched)
 {
     struct logging *logging = malloc(sizeof *logging);
     struct ar_device *device = logging_open(logging, 8 * AR_GIB);
@@ -216,7 +216,7 @@ static void the_loop_launches_what_the_engine_launched(void **state)
 }
 
 /* And one that asks the driver each time adds a great deal: the bar can be missed. */
-static void a_policy_that_asks_the_driver_adds_its_calls(void **state)
+TEST(a_policy_that_asks_the_driver_adds_its_calls)
 {
     struct harness_result result;
     struct ar_error error;
@@ -227,7 +227,7 @@ static void a_policy_that_asks_the_driver_adds_its_calls(void **state)
     harness_close(&result);
 }
 
-static void what_cannot_be_measured_is_said(void **state)
+TEST(what_cannot_be_measured_is_said)
 {
     struct harness_result result;
     struct ar_error error;
@@ -239,7 +239,7 @@ static void what_cannot_be_measured_is_said(void **state)
 }
 
 /* Known: the sign interval of 10 values is the 2nd and the 9th, at 1 - 2 * 11 / 1024; of 5 all. */
-static void the_interval_is_that_of_the_sign_test(void **state)
+TEST(the_interval_is_that_of_the_sign_test)
 {
     double values[] = {7, 3, 9, 1, 5, 2, 8, 10, 4, 6}, five[] = {5, 4, 3, 2, 1};
     double least, most, confidence;
@@ -253,18 +253,4 @@ static void the_interval_is_that_of_the_sign_test(void **state)
     assert_true(fabs(confidence - (1 - 2.0 / 32)) < 1e-12);
     harness_interval(five, 1, &least, &most, &confidence);
     assert_true(least == five[0] && most == five[0]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernel_ops_are_launched_again_on_memory_of_their_own),
-        cmocka_unit_test(what_is_refused_ends_with_a_sentence),
-        cmocka_unit_test(a_policy_that_makes_no_calls_adds_nothing),
-        cmocka_unit_test(the_loop_launches_what_the_engine_launched),
-        cmocka_unit_test(a_policy_that_asks_the_driver_adds_its_calls),
-        cmocka_unit_test(what_cannot_be_measured_is_said),
-        cmocka_unit_test(the_interval_is_that_of_the_sign_test),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

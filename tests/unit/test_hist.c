@@ -11,7 +11,7 @@ static int by_size(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-static void buckets_tile_all_numbers(void **state)
+TEST(buckets_tile_all_numbers)
 {
     assert_int_equal(ar_hist_bucket_least(0), 0);
     for (uint32_t i = 0; i + 1 < AR_HIST_BUCKETS; i++) {
@@ -25,7 +25,7 @@ static void buckets_tile_all_numbers(void **state)
     assert_true(ar_hist_bucket_most(AR_HIST_BUCKETS - 1) == UINT64_MAX);
 }
 
-static void quantiles_lie_within_the_stated_error(void **state)
+TEST(quantiles_lie_within_the_stated_error)
 {
     static const double fractions[] = {0, 0.001, 0.1, 0.5, 0.9, 0.99, 0.999, 1};
     struct ar_hist *hist = calloc(1, sizeof *hist);
@@ -50,7 +50,7 @@ static void quantiles_lie_within_the_stated_error(void **state)
     free(hist);
 }
 
-static void small_numbers_are_exact(void **state)
+TEST(small_numbers_are_exact)
 {
     struct ar_hist *hist = calloc(1, sizeof *hist);
     for (uint64_t value = 1; value <= 100; value++)
@@ -62,7 +62,7 @@ static void small_numbers_are_exact(void **state)
     free(hist);
 }
 
-static void merging_is_adding(void **state)
+TEST(merging_is_adding)
 {
     struct ar_hist *all = calloc(1, sizeof *all), *left = calloc(1, sizeof *left),
                    *right = calloc(1, sizeof *right);
@@ -82,15 +82,4 @@ static void merging_is_adding(void **state)
     free(all);
     free(left);
     free(right);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buckets_tile_all_numbers),
-        cmocka_unit_test(quantiles_lie_within_the_stated_error),
-        cmocka_unit_test(small_numbers_are_exact),
-        cmocka_unit_test(merging_is_adding),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,7 +104,7 @@ static size_t go_on(const char *path, const char *damaged, size_t count, const c
     return taken.count;
 }
 
-static void a_cut_off_journal_goes_on(void **state)
+TEST(a_cut_off_journal_goes_on)
 {
     char whole[MOST];
     struct temporary_file file = temporary_file("");
@@ -118,7 +118,7 @@ static void a_cut_off_journal_goes_on(void **state)
     unlink(file.path);
 }
 
-static void a_changed_byte_is_never_a_result(void **state)
+TEST(a_changed_byte_is_never_a_result)
 {
     char whole[MOST], damaged[MOST];
     struct temporary_file file = temporary_file("");
@@ -138,7 +138,7 @@ static void a_changed_byte_is_never_a_result(void **state)
 }
 
 /* More bytes than there are, and none at all. */
-static void what_follows_the_records_is_cut_off(void **state)
+TEST(what_follows_the_records_is_cut_off)
 {
     char whole[MOST], damaged[MOST];
     struct temporary_file file = temporary_file("");
@@ -149,14 +149,4 @@ static void what_follows_the_records_is_cut_off(void **state)
     memset(damaged + count, 0xff, 100);
     assert_int_equal(go_on(file.path, damaged, count + 100, whole, count), RECORDS);
     unlink(file.path);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_cut_off_journal_goes_on),
-        cmocka_unit_test(a_changed_byte_is_never_a_result),
-        cmocka_unit_test(what_follows_the_records_is_cut_off),
-    };
-    return cmocka_run_group_tests_name("journal", tests, NULL, NULL);
 }

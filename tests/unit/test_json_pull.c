@@ -66,7 +66,7 @@ static void refused(const char *json, const char *words)
     end(&reading);
 }
 
-static void test_tokens(void **state)
+TEST(test_tokens)
 {
     expect("{}", "{}$");
     expect(" [ ] \n", "[]$");
@@ -77,7 +77,7 @@ static void test_tokens(void **state)
     expect("[[1],[],[[2]]]", "[[n(1)][][[n(2)]]]$");
 }
 
-static void test_escapes(void **state)
+TEST(test_escapes)
 {
     expect("[\"a\\\"\\\\\\/\\b\\f\\n\\r\\tb\"]", "[s(a\"\\/\b\f\n\r\tb)]$");
     expect("[\"\\u0041\\u00e9\\u20AC\\ud83d\\ude00\"]",
@@ -90,7 +90,7 @@ static void test_escapes(void **state)
     refused("[\"\\u12g4\"]", "not followed by four digits");
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const char *const cut[] = {
         "",      "[",       "{",        "{\"a\"",    "{\"a\":", "[1",       "[1,",
@@ -114,7 +114,7 @@ static void test_refused(void **state)
     refused("{\n\n  \"a\": x\n}", "0:3: byte 11: \"x\" is not a JSON value");
 }
 
-static void test_bounds(void **state)
+TEST(test_bounds)
 {
     enum { MANY = 1000000 };
     char *text = malloc(MANY + 16);
@@ -150,7 +150,7 @@ static void test_bounds(void **state)
     free(text);
 }
 
-static void test_passing_over(void **state)
+TEST(test_passing_over)
 {
     static const char json[] =
         "{\"a\": {\"x\": [\"}\\\"]\", {\"y\": nan}]}, \"b\":\n\"s\\\\\", \"c\": -inf, "
@@ -180,7 +180,7 @@ static void test_passing_over(void **state)
 }
 
 /* The tokens do not depend on the byte at which the window ends. */
-static void test_windows(void **state)
+TEST(test_windows)
 {
     static const char tail[] = "{\"k\\u00e9y\":[12.5,\"a\\\\b\\ud83d\\ude00\",true]}]";
     static const char wanted[] = "{k(k\xc3\xa9y)[n(12.5)s(a\\b\xf0\x9f\x98\x80)t]}]$";
@@ -205,7 +205,7 @@ static void test_windows(void **state)
     free(text);
 }
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
     static const struct {
         const char *text;
@@ -249,15 +249,4 @@ static void test_numbers(void **state)
         if (json_integer_of(&token, 0, &value))
             fail_msg("%s is read as %lld", bad[i], (long long)value);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tokens),       cmocka_unit_test(test_escapes),
-        cmocka_unit_test(test_refused),      cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_passing_over), cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_numbers),
-    };
-    return cmocka_run_group_tests_name("json_pull", tests, NULL, NULL);
 }

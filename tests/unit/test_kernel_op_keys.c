@@ -5,7 +5,7 @@
 #include "workloads/trace/filter.h"
 #include "workloads/trace/kernel_op_keys.h"
 
-static void texts_that_are_read_are_written(void **state)
+TEST(texts_that_are_read_are_written)
 {
     static const char *const texts[] = {
         "op=matmul,out=~1,in=~2+14,shape=4992x2048x2048,type=bf16",
@@ -30,7 +30,7 @@ static void texts_that_are_read_are_written(void **state)
     }
 }
 
-static void a_kernel_without_an_operation_has_no_kernel_op(void **state)
+TEST(a_kernel_without_an_operation_has_no_kernel_op)
 {
     static const char *const texts[] = {NULL, "", "x=1", "opera=7,outer=3"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -41,7 +41,7 @@ static void a_kernel_without_an_operation_has_no_kernel_op(void **state)
     }
 }
 
-static void invalid_keys_are_refused(void **state)
+TEST(invalid_keys_are_refused)
 {
     static const struct {
         const char *text, *says;
@@ -70,7 +70,7 @@ static void invalid_keys_are_refused(void **state)
     }
 }
 
-static void references_count_back_from_the_latest_request(void **state)
+TEST(references_count_back_from_the_latest_request)
 {
     uint64_t id;
     assert_true(trace_kernel_op_id((struct trace_reference){true, 1}, 5, &id));
@@ -89,7 +89,7 @@ static const char two_steps[] = HEAD "a,0,100\na,1,100\nk,0,5,x=1,op=set,out=~1\
                                      "a,2,50\na,3,200\nk,0,5,op=copy,out=3,in=0+~2\n"
                                      "k,0,5,op=my own\nf,3\nm,step\n";
 
-static void a_filter_gives_blocks_their_new_names(void **state)
+TEST(a_filter_gives_blocks_their_new_names)
 {
     struct trace_rig rig;
     trace_rig_open(&rig);
@@ -107,7 +107,7 @@ static void a_filter_gives_blocks_their_new_names(void **state)
     trace_rig_close(&rig);
 }
 
-static void a_merge_gives_blocks_their_new_names(void **state)
+TEST(a_merge_gives_blocks_their_new_names)
 {
     struct trace_rig rig;
     struct ar_error error;
@@ -126,17 +126,4 @@ static void a_merge_gives_blocks_their_new_names(void **state)
     free(got);
     trace_close(merged);
     trace_rig_close(&rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_that_are_read_are_written),
-        cmocka_unit_test(a_kernel_without_an_operation_has_no_kernel_op),
-        cmocka_unit_test(invalid_keys_are_refused),
-        cmocka_unit_test(references_count_back_from_the_latest_request),
-        cmocka_unit_test(a_filter_gives_blocks_their_new_names),
-        cmocka_unit_test(a_merge_gives_blocks_their_new_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

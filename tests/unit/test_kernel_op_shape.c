@@ -43,7 +43,7 @@ struct row {
     }
 
 /* m, n, k, pitch */
-static void products(void **state)
+TEST(products)
 {
     static const struct row rows[] = {
         {WORK(matmul, BF16, 2, 100, 20, 30, OF(4000), {OF(6000), OF(1200)}), {100, 20, 30, 30}},
@@ -74,7 +74,7 @@ static void products(void **state)
 }
 
 /* elements, bytes of each operand, how many inputs, which */
-static void elements(void **state)
+TEST(elements)
 {
     static const struct row rows[] = {
         {WORK(elementwise, F32, 2, 0, 0, 0, OF(400), {OF(800), OF(404)}), {100, 400, 2, 0, 1}},
@@ -100,7 +100,7 @@ static void elements(void **state)
 }
 
 /* rows, columns, pitch */
-static void sums(void **state)
+TEST(sums)
 {
     static const struct row rows[] = {
         {WORK(reduce, BF16, 1, 1000, 64, 0, OF(128), {OF(128000)}), {1000, 64, 64}},
@@ -175,14 +175,14 @@ static void check_rows(const struct row *rows, size_t count,
     }
 }
 
-static void rows_that_move(void **state)
+TEST(rows_that_move)
 {
     check_rows(gathers, COUNT_OF(gathers), kernel_shape_gather);
     check_rows(scatters, COUNT_OF(scatters), kernel_shape_scatter_add);
 }
 
 /* of a copy, of a set of the same */
-static void bytes(void **state)
+TEST(bytes)
 {
     static const struct row rows[] = {
         {WORK(copy, F32, 1, 0, 0, 0, OF(400), {OF(300)}), {300, 400}},
@@ -203,7 +203,7 @@ static void bytes(void **state)
     }
 }
 
-static void units(void **state)
+TEST(units)
 {
     assert_int_equal(kernel_shape_element_bytes(AR_DEVICE_F32), 4);
     assert_int_equal(kernel_shape_element_bytes(AR_DEVICE_TF32), 4);
@@ -215,13 +215,4 @@ static void units(void **state)
     assert_true(kernel_shape_times(BIT(32), BIT(32)) == UINT64_MAX);
     assert_true(kernel_shape_times(BIT(40), BIT(40)) == UINT64_MAX);
     assert_true(kernel_shape_times(UINT64_MAX, 0) == 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products),       cmocka_unit_test(elements), cmocka_unit_test(sums),
-        cmocka_unit_test(rows_that_move), cmocka_unit_test(bytes),    cmocka_unit_test(units),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

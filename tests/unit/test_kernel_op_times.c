@@ -15,7 +15,7 @@
         4096, count                                                                                \
     }
 
-static void what_bounds_a_work(void **state)
+TEST(what_bounds_a_work)
 {
     static const struct {
         struct ar_kernel_op op;
@@ -114,7 +114,7 @@ static struct ar_device *device_of(const char *text)
 
 /* The slower limit counts. Between points it is on a line. Without one of the two, or without any
  * points, it is not known. */
-static void the_longer_of_both(void **state)
+TEST(the_longer_of_both)
 {
     struct ar_device *device = device_of(HEAD "work: gather 1000 100\nwork: gather 100000 10000\n"
                                               "work: gather_rows 10 300\nwork: reduce 64 7\n");
@@ -186,7 +186,7 @@ static void times_of(struct trace_rig *files, const char *policy, const char *pr
     unlink(card.path);
 }
 
-static void run_and_baseline_take_it(void **state)
+TRACE_TEST(run_and_baseline_take_it)
 {
     static const char *const policies[] = {"first-fit", "torch", "direct", "null"};
     uint64_t run_ns, baseline_ns;
@@ -201,7 +201,7 @@ static void run_and_baseline_take_it(void **state)
 }
 
 /* The operand of a failed request does not exist: its kernel keeps its length. */
-static void what_failed_has_no_size(void **state)
+TRACE_TEST(what_failed_has_no_size)
 {
     struct experiment_rig rig;
     struct card card = card_of(WORKS);
@@ -216,7 +216,7 @@ static void what_failed_has_no_size(void **state)
 }
 
 /* As on a card, which performs the operation. */
-static void a_block_must_be_live(void **state)
+TRACE_TEST(a_block_must_be_live)
 {
     struct experiment_rig rig;
     struct card card = card_of(WORKS);
@@ -232,18 +232,4 @@ static void a_block_must_be_live(void **state)
     assert_non_null(strstr(rig.error.text, "baseline, a kernel: its operand is block 0"));
     experiment_rig_close(&rig);
     unlink(card.path);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_bounds_a_work),
-        cmocka_unit_test(the_longer_of_both),
-        cmocka_unit_test_setup_teardown(run_and_baseline_take_it, trace_rig_setup,
-                                        trace_rig_teardown),
-        cmocka_unit_test_setup_teardown(what_failed_has_no_size, trace_rig_setup,
-                                        trace_rig_teardown),
-        cmocka_unit_test_setup_teardown(a_block_must_be_live, trace_rig_setup, trace_rig_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,7 +68,7 @@ static void refused(const char *json, const char *words)
     trace_rig_close(&rig);
 }
 
-static void test_by_address(void **state)
+TEST(test_by_address)
 {
     expect("{\"schemaVersion\":1,\"traceEvents\":[" MEMORY("4096", "512", "1.5")
                MEMORY("8192", "1024", "2") MEMORY("4096", "-512", "3.001")
@@ -78,20 +78,20 @@ static void test_by_address(void **state)
            (const char *[]){"sizes are those of the blocks", "there are no kernels", NULL});
 }
 
-static void test_array_alone_and_sorted(void **state)
+TEST(test_array_alone_and_sorted)
 {
     expect("[" MEMORY("1024", "-512", "\"9\"") MEMORY("1024", "512", "\"7.25\"") LAST "]",
            "t,0\na,0,512\n!,alloc,1024\nt,1750\nf,0\n",
            (const char *[]){"1 events follow later ones in the file", NULL});
 }
 
-static void test_live_at_the_start(void **state)
+TEST(test_live_at_the_start)
 {
     expect("[" MEMORY("1024", "512", "1") MEMORY("2048", "-4096", "2") LAST "]",
            "a,0,4096,initial=yes\n!,alloc,2048\nt,0\na,1,512\n!,alloc,1024\nt,1000\nf,0\n", NULL);
 }
 
-static void test_contradictions(void **state)
+TEST(test_contradictions)
 {
     struct trace_rig rig;
     struct trace_source *source;
@@ -114,7 +114,7 @@ static void test_contradictions(void **state)
     trace_rig_close(&rig);
 }
 
-static void test_by_size(void **state)
+TEST(test_by_size)
 {
     expect("[" OLD("512", "1") OLD("512", "2") OLD("1024", "3") OLD("-512", "4") OLD("-512", "5")
                OLD("-512", "6") LAST "]",
@@ -123,7 +123,7 @@ static void test_by_size(void **state)
            (const char *[]){"2 frees name no address", NULL});
 }
 
-static void test_kernels_and_steps(void **state)
+TEST(test_kernels_and_steps)
 {
     expect(
         "{\"traceEvents\":[" MEMORY(
@@ -146,7 +146,7 @@ static void test_kernels_and_steps(void **state)
         (const char *[]){"profiler's stream 7", "2 of 3 kernels are placed at their begin", NULL});
 }
 
-static void test_devices_and_failures(void **state)
+TEST(test_devices_and_failures)
 {
     struct trace_rig rig;
     struct trace_source *source;
@@ -177,7 +177,7 @@ static void test_devices_and_failures(void **state)
     trace_rig_close(&rig);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     refused("{\"traceEvents\":[]}", "no events of GPU memory");
     refused("[]", "no events of GPU memory");
@@ -194,7 +194,7 @@ static void test_refused(void **state)
     "}},"
 
 /* The profiler's count: 100 bytes more than the trace knows of, then 90. */
-static void test_totals(void **state)
+TEST(test_totals)
 {
     struct trace_rig rig;
     struct trace_source *source;
@@ -253,7 +253,7 @@ static void check_made(const struct kineto_making *making)
     trace_rig_close(&rig);
 }
 
-static void test_made(void **state)
+TEST(test_made)
 {
     check_made(&(struct kineto_making){.seed = 1, .bytes = 3000000});
     check_made(
@@ -279,17 +279,5 @@ int main(int count, char **arguments)
 {
     if (count >= 3)
         return write_large(arguments);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_address),
-        cmocka_unit_test(test_array_alone_and_sorted),
-        cmocka_unit_test(test_live_at_the_start),
-        cmocka_unit_test(test_contradictions),
-        cmocka_unit_test(test_by_size),
-        cmocka_unit_test(test_kernels_and_steps),
-        cmocka_unit_test(test_devices_and_failures),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_totals),
-        cmocka_unit_test(test_made),
-    };
-    return cmocka_run_group_tests_name("kineto", tests, NULL, NULL);
+    return test_run(__FILE__);
 }

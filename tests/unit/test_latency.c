@@ -20,7 +20,7 @@ static struct latency *one_call(struct ar_device *device, uint64_t readings)
     return latency;
 }
 
-static void what_the_device_measured_is_not_the_policys(void **state)
+TEST(what_the_device_measured_is_not_the_policys)
 {
     static const struct {
         uint64_t readings, own_ns;
@@ -36,19 +36,10 @@ static void what_the_device_measured_is_not_the_policys(void **state)
 }
 
 /* The time of a simulated driver was never on the host's clock. */
-static void modelled_time_is_added_to_the_total(void **state)
+TEST(modelled_time_is_added_to_the_total)
 {
     struct ar_device simulated = {.props.kind = "sim"};
     struct latency *latency = one_call(&simulated, 0);
     assert_int_equal(ar_hist_quantile(&latency->alloc, 1), 1000);
     latency_close(latency);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_the_device_measured_is_not_the_policys),
-        cmocka_unit_test(modelled_time_is_added_to_the_total),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static const char *kinds_of(const struct lean *lean)
     return text;
 }
 
-static void frees_are_joined_and_times_left_out(void **state)
+TEST(frees_are_joined_and_times_left_out)
 {
     struct trace_source *trace =
         tiny_trace("t,5 a,0,100 k,0,7 r,0 t,9 a,1,300 f,0 r,1 m,step c f,1");
@@ -84,7 +84,7 @@ static uint64_t certain_of(struct trace_source *trace, const char *policy)
     return bytes;
 }
 
-static void a_certain_capacity_is_the_sum_of_the_largest_segments(void **state)
+TEST(a_certain_capacity_is_the_sum_of_the_largest_segments)
 {
     /* 4 KiB, 3 MiB and 30 MiB are in segments of 2, 30 and 30 MiB; 100 MiB has one of 120 MiB. */
     struct trace_source *trace =
@@ -124,7 +124,7 @@ static void random_events(struct ar_rng *rng, char *text, size_t text_bytes)
     }
 }
 
-static void every_trial_from_the_certain_capacity_on_passes(void **state)
+TEST(every_trial_from_the_certain_capacity_on_passes)
 {
     static const char *const policies[] = {
         "torch:max_split_size_mb=20", "torch:max_split_size_mb=21", "torch:max_split_size_mb=33",
@@ -153,7 +153,7 @@ static void every_trial_from_the_certain_capacity_on_passes(void **state)
     ar_spec_close(&device);
 }
 
-static void ordered_streams_have_no_such_form(void **state)
+TEST(ordered_streams_have_no_such_form)
 {
     struct trace_source *trace = tiny_trace("a,0,100,0 a,1,100,1 f,0 f,1");
     struct lean lean;
@@ -167,7 +167,7 @@ static void ordered_streams_have_no_such_form(void **state)
 }
 
 /* Every policy at its need, above it, and below it, where it fails. */
-static void answers_are_those_of_the_whole_trace(void **state)
+TEST(answers_are_those_of_the_whole_trace)
 {
     struct trace_source *trace = open_copy(TAPE);
     struct ar_spec device;
@@ -214,7 +214,7 @@ static void answers_are_those_of_the_whole_trace(void **state)
     trace_close(trace);
 }
 
-static void idle_options_have_no_effect(void **state)
+TEST(idle_options_have_no_effect)
 {
     static const struct {
         const char *spec, *effect;
@@ -246,7 +246,7 @@ static void idle_options_have_no_effect(void **state)
 }
 
 /* PyTorch compares a limit with the bytes asked for, and then maps a page of 20 MiB. */
-static void a_page_may_exceed_the_limit(void **state)
+TEST(a_page_may_exceed_the_limit)
 {
     static const struct {
         const char *events;
@@ -278,18 +278,4 @@ static void a_page_may_exceed_the_limit(void **state)
         trace_close(trace);
     }
     ar_spec_close(&device);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frees_are_joined_and_times_left_out),
-        cmocka_unit_test(a_certain_capacity_is_the_sum_of_the_largest_segments),
-        cmocka_unit_test(every_trial_from_the_certain_capacity_on_passes),
-        cmocka_unit_test(ordered_streams_have_no_such_form),
-        cmocka_unit_test(answers_are_those_of_the_whole_trace),
-        cmocka_unit_test(a_page_may_exceed_the_limit),
-        cmocka_unit_test(idle_options_have_no_effect),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,7 +115,7 @@ static void run_on(const struct learned_model *model, unsigned steps, uint64_t s
 static struct run run;
 
 /* The batch of the next step is made before that of this one is freed. */
-static void a_prefetched_batch_is_freed_by_the_next_step(void **state)
+TEST(a_prefetched_batch_is_freed_by_the_next_step)
 {
     struct program program = begin();
     uint64_t weights = request(&program, 5000), batch = request(&program, 100);
@@ -141,7 +141,7 @@ static void a_prefetched_batch_is_freed_by_the_next_step(void **state)
 
 /* Results that are kept, of another size each time, are a leak beside a leak of equal blocks;
  * blocks of other sizes in the first steps are not. */
-static void leaks_of_varied_sizes(void **state)
+TEST(leaks_of_varied_sizes)
 {
     struct program program = begin();
     uint64_t weights = request(&program, 1 << 20), state_bytes = 0, kept = 0;
@@ -176,7 +176,7 @@ static void leaks_of_varied_sizes(void **state)
 }
 
 /* Blocks made in some of the first steps are made once; one every five steps is a leak. */
-static void lazy_blocks_and_leaks(void **state)
+TEST(lazy_blocks_and_leaks)
 {
     struct program program = begin();
     uint64_t lazy = 0, leak = 0;
@@ -200,7 +200,7 @@ static void lazy_blocks_and_leaks(void **state)
 }
 
 /* Steps of drawn sizes, each fourth one an evaluation. */
-static void an_evaluation_comes_every_fourth_step(void **state)
+TEST(an_evaluation_comes_every_fourth_step)
 {
     struct program program = begin();
     for (int step = 0; step < 40; step++) {
@@ -222,7 +222,7 @@ static void an_evaluation_comes_every_fourth_step(void **state)
 }
 
 /* Rare steps without a period keep their rate: 8 of 100. */
-static void rare_steps_keep_their_rate(void **state)
+TEST(rare_steps_keep_their_rate)
 {
     static const int rare[] = {7, 11, 25, 40, 44, 63, 80, 91};
     struct program program = begin();
@@ -246,7 +246,7 @@ static void rare_steps_keep_their_rate(void **state)
 }
 
 /* Two sizes that are linear in one length stay so, between recorded lengths and beyond them. */
-static void sizes_follow_a_length(void **state)
+TEST(sizes_follow_a_length)
 {
     struct program program = begin();
     uint64_t most = 0, least = UINT64_MAX;
@@ -281,7 +281,7 @@ static void sizes_follow_a_length(void **state)
 }
 
 /* The same steps without marks: each is a rise and a fall. */
-static void steps_are_seen_in_live_bytes(void **state)
+TEST(steps_are_seen_in_live_bytes)
 {
     struct program program = begin();
     program.unmarked = true;
@@ -302,7 +302,7 @@ static void steps_are_seen_in_live_bytes(void **state)
     (void)state;
 }
 
-static void a_trend_is_repeated_in_its_order(void **state)
+TEST(a_trend_is_repeated_in_its_order)
 {
     struct program program = begin();
     for (uint64_t step = 0; step < 60; step++) {
@@ -319,7 +319,7 @@ static void a_trend_is_repeated_in_its_order(void **state)
     (void)state;
 }
 
-static void too_few_steps_are_refused(void **state)
+TEST(too_few_steps_are_refused)
 {
     struct program program = begin();
     struct learned_model *model = NULL;
@@ -335,7 +335,7 @@ static void too_few_steps_are_refused(void **state)
 
 /* Of 60 excesses, evenly up to 1000, the drawn tails end near the greatest; of 60 that fall off
  * exponentially, few do. */
-static void tails_are_as_likely_as_the_excesses(void **state)
+TEST(tails_are_as_likely_as_the_excesses)
 {
     enum { EXCESSES = 60, DRAWS = 300 };
     uint64_t bytes[EXCESSES];
@@ -365,21 +365,4 @@ static void tails_are_as_likely_as_the_excesses(void **state)
     }
     if (near[0] > DRAWS / 10 || near[1] < DRAWS * 9 / 10)
         fail_msg("%u of the exponential ones, %u of the even ones", near[0], near[1]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_prefetched_batch_is_freed_by_the_next_step),
-        cmocka_unit_test(lazy_blocks_and_leaks),
-        cmocka_unit_test(leaks_of_varied_sizes),
-        cmocka_unit_test(an_evaluation_comes_every_fourth_step),
-        cmocka_unit_test(rare_steps_keep_their_rate),
-        cmocka_unit_test(sizes_follow_a_length),
-        cmocka_unit_test(steps_are_seen_in_live_bytes),
-        cmocka_unit_test(a_trend_is_repeated_in_its_order),
-        cmocka_unit_test(too_few_steps_are_refused),
-        cmocka_unit_test(tails_are_as_likely_as_the_excesses),
-    };
-    return cmocka_run_group_tests_name("learned", tests, NULL, NULL);
 }

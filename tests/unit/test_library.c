@@ -51,7 +51,7 @@ static uint64_t metric(const struct ar_results *results, size_t row, const char 
     return value.integer;
 }
 
-static void every_metric_is_that_of_the_engine(void **state)
+TEST(every_metric_is_that_of_the_engine)
 {
     struct ar_error error;
     struct ar_spec policy, device;
@@ -90,7 +90,7 @@ static void every_metric_is_that_of_the_engine(void **state)
     ar_library_close(library);
 }
 
-static void all_combinations_are_rows(void **state)
+TEST(all_combinations_are_rows)
 {
     struct ar_row row;
     struct ar_results *results = NULL;
@@ -137,7 +137,7 @@ static enum ar_status count(void *argument, const struct ar_run_event *event,
     return AR_OK;
 }
 
-static void an_observer_is_told_of_each_event(void **state)
+TEST(an_observer_is_told_of_each_event)
 {
     struct counted counted = {.stop_at = 0};
     struct ar_error error;
@@ -161,7 +161,7 @@ static void an_observer_is_told_of_each_event(void **state)
     ar_library_close(library);
 }
 
-static void capacities_are_where_runs_pass(void **state)
+TEST(capacities_are_where_runs_pass)
 {
     struct ar_capacity found;
     struct ar_capacities *capacities = NULL;
@@ -188,7 +188,7 @@ static void capacities_are_where_runs_pass(void **state)
     ar_library_close(library);
 }
 
-static void advice_is_ranked_settings(void **state)
+TEST(advice_is_ranked_settings)
 {
     struct ar_setting setting;
     struct ar_advice *advice = NULL;
@@ -214,7 +214,7 @@ static void advice_is_ranked_settings(void **state)
 }
 
 /* Ten blocks of 10 GiB, which the default card does not have. */
-static void a_card_has_any_size(void **state)
+TEST(a_card_has_any_size)
 {
     static const char *const devices[] = {"sim:capacity=141GiB", "sim:profile=h200", "sim"};
     char text[512] = "# allocrig-trace 1\n# name: large\n# recorder: torch 2.9.0\n";
@@ -253,9 +253,8 @@ static void a_card_has_any_size(void **state)
 
 #define TWO_GPUS "tests/golden/data/two_gpus.trace"
 
-static void gpus_of_a_workload_are_apart(void **state)
+TEST(gpus_of_a_workload_are_apart)
 {
-    (void)state;
     static const uint64_t peaks[] = {12582912, 7340032};
     static const char *const names[] = {TWO_GPUS ":device=0", TWO_GPUS ":device=1"};
     struct ar_advice *advice = NULL;
@@ -294,7 +293,7 @@ static void gpus_of_a_workload_are_apart(void **state)
     ar_library_close(library);
 }
 
-static void a_workload_is_its_events(void **state)
+TEST(a_workload_is_its_events)
 {
     struct ar_event event;
     struct ar_workload_info info;
@@ -327,7 +326,7 @@ static const struct ar_policy_ops *policy_named(const struct ar_library *library
     return NULL;
 }
 
-static void what_is_registered_is_named_in_specs(void **state)
+TEST(what_is_registered_is_named_in_specs)
 {
     struct ar_error error;
     struct ar_library *library = opened(), *other = opened();
@@ -376,7 +375,7 @@ static void what_is_registered_is_named_in_specs(void **state)
     ar_library_close(other);
 }
 
-static void a_session_is_a_policy_by_hand(void **state)
+TEST(a_session_is_a_policy_by_hand)
 {
     struct ar_error error;
     struct ar_session *session = NULL, *second = NULL;
@@ -415,7 +414,7 @@ static void a_session_is_a_policy_by_hand(void **state)
     ar_library_close(library);
 }
 
-static void a_smaller_struct_is_not_overrun(void **state)
+TEST(a_smaller_struct_is_not_overrun)
 {
     struct {
         struct ar_metric metric;
@@ -430,7 +429,7 @@ static void a_smaller_struct_is_not_overrun(void **state)
     assert_false(ar_metric_at(100000, &room.metric, sizeof room.metric));
 }
 
-static void settings_are_checked_when_they_are_set(void **state)
+TEST(settings_are_checked_when_they_are_set)
 {
     static const struct {
         const char *key, *value, *says;
@@ -467,23 +466,4 @@ static void settings_are_checked_when_they_are_set(void **state)
     ar_results_close(results);
     ar_experiment_close(experiment);
     ar_library_close(library);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_metric_is_that_of_the_engine),
-        cmocka_unit_test(all_combinations_are_rows),
-        cmocka_unit_test(an_observer_is_told_of_each_event),
-        cmocka_unit_test(capacities_are_where_runs_pass),
-        cmocka_unit_test(advice_is_ranked_settings),
-        cmocka_unit_test(a_card_has_any_size),
-        cmocka_unit_test(gpus_of_a_workload_are_apart),
-        cmocka_unit_test(a_workload_is_its_events),
-        cmocka_unit_test(what_is_registered_is_named_in_specs),
-        cmocka_unit_test(a_session_is_a_policy_by_hand),
-        cmocka_unit_test(a_smaller_struct_is_not_overrun),
-        cmocka_unit_test(settings_are_checked_when_they_are_set),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

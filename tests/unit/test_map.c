@@ -4,7 +4,7 @@
 #include "allocators/base/rng.h"
 #include "tests/support/test.h"
 
-static void the_map_does_what_an_array_does(void **state)
+TEST(the_map_does_what_an_array_does)
 {
     enum { IDS = 512 };
     uint64_t wanted[IDS] = {0}, value;
@@ -36,7 +36,7 @@ static void the_map_does_what_an_array_does(void **state)
     ar_map_close(&map);
 }
 
-static void values_of_several_words_move_whole(void **state)
+TEST(values_of_several_words_move_whole)
 {
     struct ar_host host = {0};
     struct ar_map map = {.host = &host, .more_words = 2};
@@ -60,7 +60,7 @@ static void values_of_several_words_move_whole(void **state)
     assert_int_equal(host.now_bytes, 0);
 }
 
-static void without_host_memory_nothing_changes(void **state)
+TEST(without_host_memory_nothing_changes)
 {
     struct ar_host host = {.fail_at = 2};
     struct ar_map map = {.host = &host};
@@ -80,14 +80,4 @@ static void without_host_memory_nothing_changes(void **state)
     assert_int_equal(ar_map_put(&map, key, key), AR_OK);
     ar_map_close(&map);
     assert_int_equal(host.now_bytes, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_map_does_what_an_array_does),
-        cmocka_unit_test(values_of_several_words_move_whole),
-        cmocka_unit_test(without_host_memory_nothing_changes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 #include "tests/support/format_rig.h"
 #include "tests/support/test.h"
 
-static void test_pairs(void **state)
+TRACE_TEST(test_pairs)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -19,7 +19,7 @@ static void test_pairs(void **state)
     assert_true(report.begins_in_the_middle);
 }
 
-static void test_writes_change_the_category(void **state)
+TRACE_TEST(test_writes_change_the_category)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -30,7 +30,7 @@ static void test_writes_change_the_category(void **state)
     assert_int_equal(report.left_out, 0);
 }
 
-static void test_what_was_never_made(void **state)
+TRACE_TEST(test_what_was_never_made)
 {
     struct import_report report;
     format_rig_converts(*state,
@@ -42,14 +42,14 @@ static void test_what_was_never_made(void **state)
     assert_int_equal(report.left_out, 3);
 }
 
-static void test_units_and_order_of_times(void **state)
+TRACE_TEST(test_units_and_order_of_times)
 {
     format_rig_converts(
         *state, "[[1700000000000002,2,1,7],[1700000000000001,2,2,7],[1700000000000004,2,0,7]]",
         "# recorder: torch.profiler\nt,1000\na,0,1\na,1,2\nt,3000\na,2,0\n", NULL);
 }
 
-static void test_refused(void **state)
+TRACE_TEST(test_refused)
 {
     static const struct format_rig_refusal cases[] = {
         {"[[1,2,3]]", ":1: byte 8: the row has 3 numbers"},
@@ -69,16 +69,4 @@ static void test_refused(void **state)
         {"[[2305843009213693952,2,3,4]]", ":1: byte 28: the time 2305843009213693952 cannot be"},
     };
     format_rig_refuses(*state, cases, sizeof cases / sizeof cases[0]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_writes_change_the_category),
-        cmocka_unit_test(test_what_was_never_made),
-        cmocka_unit_test(test_units_and_order_of_times),
-        cmocka_unit_test(test_refused),
-    };
-    return cmocka_run_group_tests_name("memory_timeline", tests, format_rig_open, format_rig_close);
 }

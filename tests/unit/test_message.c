@@ -160,7 +160,7 @@ static void check_all(void (*write)(struct writing *, const struct reported *),
     }
 }
 
-static void reports_in_each_wording(void **state)
+TEST(reports_in_each_wording)
 {
     check_all(write_oldest, MESSAGE_PYTORCH);
     check_all(write_old, MESSAGE_PYTORCH);
@@ -170,7 +170,7 @@ static void reports_in_each_wording(void **state)
 }
 
 /* With a line break after every 7th character, as on a narrow terminal, the causes are the same. */
-static void broken_lines_change_nothing(void **state)
+TEST(broken_lines_change_nothing)
 {
     for (size_t i = 0; i < REPORTS; i++) {
         struct writing writing = {""}, broken = {""};
@@ -184,7 +184,7 @@ static void broken_lines_change_nothing(void **state)
 }
 
 /* A request of 125 960 192 bytes with 125 015 040 left: less than 1 % short, and still capacity. */
-static void near_miss_is_capacity(void **state)
+TEST(near_miss_is_capacity)
 {
     static const char text[] =
         "W tensorflow/core/common_runtime/bfc_allocator.cc:338] Allocator (GPU_0_bfc) ran out of "
@@ -225,7 +225,7 @@ static uint64_t asked_by(const char *text)
     return message.figures[MESSAGE_FIGURE_ASKED].bytes;
 }
 
-static void shapes_are_multiplied(void **state)
+TEST(shapes_are_multiplied)
 {
     struct message message;
     assert_int_equal(asked_by("OOM when allocating tensor with shape[32,256,62,62] and type half"),
@@ -243,7 +243,7 @@ static void shapes_are_multiplied(void **state)
 }
 
 /* A shape or a size that wrapped around below zero requests more than any card has. */
-static void requests_beyond_any_card(void **state)
+TEST(requests_beyond_any_card)
 {
     static const char *const texts[] = {
         "CUDA out of memory. Tried to allocate 17179869184.00 GiB. GPU 0 has a total capacity of "
@@ -270,7 +270,7 @@ static void requests_beyond_any_card(void **state)
 
 /* Other processes, this one's memory outside of its pool, and a container, in which this process
  * is listed by a number as any other. */
-static void processes_are_told_apart(void **state)
+TEST(processes_are_told_apart)
 {
     struct message message;
     read_text(NEW_FORM "Process 7 has 71.97 GiB memory in use. Including non-PyTorch memory, this "
@@ -294,7 +294,7 @@ static void processes_are_told_apart(void **state)
 }
 
 /* 2^64 - 1 and 0 are printed if the driver does not know the value. */
-static void impossible_figures_are_left_out(void **state)
+TEST(impossible_figures_are_left_out)
 {
     struct message message;
     read_text(NEW_FORM "Including non-PyTorch memory, this process has 17179869184.00 GiB memory "
@@ -309,7 +309,7 @@ static void impossible_figures_are_left_out(void **state)
     assert_int_equal(message.cause, MESSAGE_FRAGMENTATION_POSSIBLE);
 }
 
-static void other_devices_and_backends(void **state)
+TEST(other_devices_and_backends)
 {
     struct message message;
     read_text(
@@ -346,7 +346,7 @@ static void other_devices_and_backends(void **state)
     assert_false(message.segment_asked);
 }
 
-static void xla_wordings(void **state)
+TEST(xla_wordings)
 {
     assert_int_equal(asked_by("RESOURCE_EXHAUSTED: Out of memory allocating 13307782216 bytes."),
                      13307782216);
@@ -392,7 +392,7 @@ static void xla_wordings(void **state)
 }
 
 /* A dump's bins and chunks are not its statistics; the driver's own pool does tell of the card. */
-static void dumps_are_read_by_their_statistics(void **state)
+TEST(dumps_are_read_by_their_statistics)
 {
     struct message message;
     read_text(
@@ -419,7 +419,7 @@ static void dumps_are_read_by_their_statistics(void **state)
     assert_int_equal(message.cause, MESSAGE_CAPACITY);
 }
 
-static void text_around_it_does_not_matter(void **state)
+TEST(text_around_it_does_not_matter)
 {
     assert_int_equal(
         cause_of(
@@ -448,9 +448,8 @@ static void text_around_it_does_not_matter(void **state)
 
 /* A request of what another process holds may be a few bytes less or more; processes cannot hold
  * more than the card. */
-static void holders_are_added_up(void **state)
+TEST(holders_are_added_up)
 {
-    (void)state;
     static const struct {
         const char *text;
         bool close, contradicts;
@@ -470,9 +469,8 @@ static void holders_are_added_up(void **state)
 }
 
 /* Of a character that the end of the text cuts off, the first byte stays. */
-static void a_cut_character_stays(void **state)
+TEST(a_cut_character_stays)
 {
-    (void)state;
     static const char *const texts[] = {"x \xc2\xa0", "x \xe2\x94\x82", "x \xef\xbb\xbf"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         for (size_t bytes = 2; bytes <= strlen(texts[i]); bytes++) {
@@ -485,9 +483,8 @@ static void a_cut_character_stays(void **state)
 }
 
 /* A drive is a letter alone before the colon: advice for Windows depends on it. */
-static void paths_of_windows_are_recognised(void **state)
+TEST(paths_of_windows_are_recognised)
 {
-    (void)state;
     static const struct {
         const char *text;
         bool windows;
@@ -512,9 +509,8 @@ static void paths_of_windows_are_recognised(void **state)
 
 /* What a browser, a terminal or a log puts between the words is left out: tags in capitals, box
  * characters, no-break spaces, the prefixes of ranks and of containers. */
-static void words_are_found_between_marks(void **state)
+TEST(words_are_found_between_marks)
 {
-    (void)state;
     static const char *const texts[] = {
         "<P>CUDA out<BR>of memory. <CODE>Tried</CODE> to allocate 20.00 MiB</P>",
         "<p>CUDA out<br>of memory. <code>Tried</code> to allocate 20.00&nbsp;MiB</p>",
@@ -534,9 +530,8 @@ static void words_are_found_between_marks(void **state)
 }
 
 /* Exact figures decide to the byte: what others hold is enough, or one byte too little. */
-static void one_byte_decides_whose_memory_it_is(void **state)
+TEST(one_byte_decides_whose_memory_it_is)
 {
-    (void)state;
     static const struct {
         uint64_t asked;
         enum message_cause cause;
@@ -561,9 +556,8 @@ static void one_byte_decides_whose_memory_it_is(void **state)
 }
 
 /* A log of llama.cpp says what was free at its start, and the buffers that it made since. */
-static void a_log_of_ggml_is_summed_up(void **state)
+TEST(a_log_of_ggml_is_summed_up)
 {
-    (void)state;
 #define GGML_END                                                                                   \
     "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 4000.00 MiB on device 0: cudaMalloc "  \
     "failed: out of memory\n"                                                                      \
@@ -594,7 +588,7 @@ static void a_log_of_ggml_is_summed_up(void **state)
 }
 
 /* 1.00 GiB unused, 1 GiB + 2 MiB requested: two decimals do not decide it. */
-static void closeness_is_said(void **state)
+TEST(closeness_is_said)
 {
     struct message message;
     read_text(
@@ -608,7 +602,7 @@ static void closeness_is_said(void **state)
 }
 
 /* Bytes from the log of a pool have priority over the rounded figures of its error. */
-static void logs_of_rmm(void **state)
+TEST(logs_of_rmm)
 {
     struct message message;
     struct ar_error error;
@@ -629,7 +623,7 @@ static void logs_of_rmm(void **state)
     assert_non_null(strstr(message.how, "25.04"));
 }
 
-static void host_memory_is_told(void **state)
+TEST(host_memory_is_told)
 {
     struct message message;
     struct ar_error error;
@@ -643,7 +637,7 @@ static void host_memory_is_told(void **state)
     assert_int_equal(message.figures[MESSAGE_FIGURE_ASKED].bytes, 559 * 512 * 3 * 4);
 }
 
-static void what_is_no_message_is_refused(void **state)
+TEST(what_is_no_message_is_refused)
 {
     static const char *const texts[] = {"", "segmentation fault", "Tried to allocate the afternoon",
                                         "OOM when allocating tensor with shape[?,4]"};
@@ -661,32 +655,4 @@ static void what_is_no_message_is_refused(void **state)
     assert_true(message.bare);
     assert_int_equal(message.cause, MESSAGE_UNKNOWN);
     assert_int_equal(message.confidence, MESSAGE_OPEN);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reports_in_each_wording),
-        cmocka_unit_test(broken_lines_change_nothing),
-        cmocka_unit_test(near_miss_is_capacity),
-        cmocka_unit_test(shapes_are_multiplied),
-        cmocka_unit_test(requests_beyond_any_card),
-        cmocka_unit_test(processes_are_told_apart),
-        cmocka_unit_test(impossible_figures_are_left_out),
-        cmocka_unit_test(other_devices_and_backends),
-        cmocka_unit_test(xla_wordings),
-        cmocka_unit_test(dumps_are_read_by_their_statistics),
-        cmocka_unit_test(text_around_it_does_not_matter),
-        cmocka_unit_test(a_cut_character_stays),
-        cmocka_unit_test(holders_are_added_up),
-        cmocka_unit_test(paths_of_windows_are_recognised),
-        cmocka_unit_test(words_are_found_between_marks),
-        cmocka_unit_test(one_byte_decides_whose_memory_it_is),
-        cmocka_unit_test(a_log_of_ggml_is_summed_up),
-        cmocka_unit_test(closeness_is_said),
-        cmocka_unit_test(logs_of_rmm),
-        cmocka_unit_test(host_memory_is_told),
-        cmocka_unit_test(what_is_no_message_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

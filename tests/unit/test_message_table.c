@@ -107,7 +107,7 @@ static const struct row {
      MIB(25088), 0},
 };
 
-static void each_message_has_its_cause(void **state)
+TEST(each_message_has_its_cause)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct row *row = &rows[i];
@@ -123,10 +123,4 @@ static void each_message_has_its_cause(void **state)
         if (row->available)
             assert_int_equal(message.figures[MESSAGE_FIGURE_FREE].bytes, row->available);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_message_has_its_cause)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

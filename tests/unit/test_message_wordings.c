@@ -466,7 +466,7 @@ static void check(const char *text, size_t bytes, const struct wording *wording,
     assert_int_equal(message.taken, 1);
 }
 
-static void every_class_in_every_wording(void **state)
+TEST(every_class_in_every_wording)
 {
     for (size_t i = 0; i < WORDINGS; i++)
         for (size_t j = 0; j < CLASSES; j++) {
@@ -477,7 +477,7 @@ static void every_class_in_every_wording(void **state)
 }
 
 /* With all figures of PyTorch's current messages, the rules give all seven classes. */
-static void all_classes_are_told_apart(void **state)
+TEST(all_classes_are_told_apart)
 {
     for (size_t i = 0; i < WORDINGS; i++)
         for (size_t j = 0; j < CLASSES; j++)
@@ -507,7 +507,7 @@ static void escaped(const char *text, struct writing *out)
     writing_add(out, "\", \"rank\": 3}");
 }
 
-static void wrapped_texts_are_the_same(void **state)
+TEST(wrapped_texts_are_the_same)
 {
     for (size_t i = 0; i < WORDINGS; i++)
         for (size_t j = 0; j < CLASSES; j++) {
@@ -533,7 +533,7 @@ static void wrapped_texts_are_the_same(void **state)
 }
 
 /* A log in which a wrapper prints the message cut before the whole of it follows. */
-static void the_message_in_full_is_taken(void **state)
+TEST(the_message_in_full_is_taken)
 {
     struct writing whole = {""}, log = {""};
     struct message message;
@@ -556,7 +556,7 @@ static void the_message_in_full_is_taken(void **state)
 }
 
 /* If a message is cut within a figure, that figure and those after it are not known. */
-static void a_cut_message_says_what_is_missing(void **state)
+TEST(a_cut_message_says_what_is_missing)
 {
     struct message message;
     struct ar_error error;
@@ -579,7 +579,7 @@ static void a_cut_message_says_what_is_missing(void **state)
 }
 
 /* Equal to the last printed digit: it fits by the figures, and that it is close is known. */
-static void equal_figures_are_close(void **state)
+TEST(equal_figures_are_close)
 {
     static const struct figures equal = {
         "equal", MESSAGE_FRAGMENTATION, 2048, 24576, 512, 18432, 2048, 768, 384};
@@ -597,7 +597,7 @@ static void equal_figures_are_close(void **state)
 }
 
 /* A program's own print: a digit may follow the label at once, and devices have numbers too. */
-static void printed_counters_are_read_whole(void **state)
+TEST(printed_counters_are_read_whole)
 {
     static const char *const texts[] = {
         "Memory allocated: 1024.5 MB, reserved: 4096.0 MB, max_allocated 3072.5 MB",
@@ -615,9 +615,8 @@ static void printed_counters_are_read_whole(void **state)
 }
 
 /* With the unit in its label, a number is exact to half of its last digit. */
-static void a_unit_in_a_label_is_as_coarse_as_its_number(void **state)
+TEST(a_unit_in_a_label_is_as_coarse_as_its_number)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint64_t allocated_bytes, coarse_bytes;
@@ -635,19 +634,4 @@ static void a_unit_in_a_label_is_as_coarse_as_its_number(void **state)
         assert_int_equal(message.figures[MESSAGE_FIGURE_ALLOCATED].coarse_bytes,
                          cases[i].coarse_bytes);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_class_in_every_wording),
-        cmocka_unit_test(all_classes_are_told_apart),
-        cmocka_unit_test(wrapped_texts_are_the_same),
-        cmocka_unit_test(the_message_in_full_is_taken),
-        cmocka_unit_test(a_cut_message_says_what_is_missing),
-        cmocka_unit_test(equal_figures_are_close),
-        cmocka_unit_test(printed_counters_are_read_whole),
-        cmocka_unit_test(a_unit_in_a_label_is_as_coarse_as_its_number),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

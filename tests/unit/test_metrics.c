@@ -2,7 +2,7 @@
 #include "sim/metrics/metrics.h"
 #include "tests/support/test.h"
 
-static void every_metric_is_described(void **state)
+TEST(every_metric_is_described)
 {
     for (int i = 0; i < METRIC_COUNT; i++) {
         const struct metric_info *info = metric_info((enum metric)i);
@@ -19,7 +19,7 @@ static void every_metric_is_described(void **state)
 }
 
 /* Reports of latencies fill five metrics from the first on. */
-static void percentiles_stand_side_by_side(void **state)
+TEST(percentiles_stand_side_by_side)
 {
     static const enum metric first[] = {METRIC_alloc_ns_p50, METRIC_free_ns_p50,
                                         METRIC_alloc_total_ns_p50, METRIC_free_total_ns_p50};
@@ -32,7 +32,7 @@ static void percentiles_stand_side_by_side(void **state)
         }
 }
 
-static void a_ratio_of_nothing_is_null(void **state)
+TEST(a_ratio_of_nothing_is_null)
 {
     struct metric_values values;
     memset(&values, 0, sizeof values);
@@ -44,14 +44,4 @@ static void a_ratio_of_nothing_is_null(void **state)
     assert_true(metric_number(&values, METRIC_overhead, -1) < 0);
     metric_set(&values, METRIC_allocs, 7);
     assert_true(metric_number(&values, METRIC_allocs, -1) > 6.9);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_metric_is_described),
-        cmocka_unit_test(percentiles_stand_side_by_side),
-        cmocka_unit_test(a_ratio_of_nothing_is_null),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,7 +88,7 @@ static const char fragmented[] = HEAD "a,0,500,tag=noise\n"
                                       "f,2\n"
                                       "m,step\n";
 
-static void answers_are_known(void **state)
+TRACE_TEST(answers_are_known)
 {
     static const struct {
         const char *until, *policy, *device, *text, *answer;
@@ -127,7 +127,7 @@ static void answers_are_known(void **state)
     }
 }
 
-static void counts_are_told(void **state)
+TRACE_TEST(counts_are_told)
 {
     struct setting setting;
     struct minimize_result result;
@@ -142,7 +142,7 @@ static void counts_are_told(void **state)
     unset(&setting);
 }
 
-static void what_is_not_shown_is_not_minimized(void **state)
+TRACE_TEST(what_is_not_shown_is_not_minimized)
 {
     struct setting setting;
     struct minimize_result result;
@@ -208,7 +208,7 @@ static char *random_trace(uint64_t seed)
     return text;
 }
 
-static void no_block_and_no_event_can_be_missed(void **state)
+TRACE_TEST(no_block_and_no_event_can_be_missed)
 {
     static const char *const untils[] = {
         "cause=fragmentation", "fails", "differs(first-fit,best-fit)", "peak_reserved_bytes>90MiB"};
@@ -239,7 +239,7 @@ static void no_block_and_no_event_can_be_missed(void **state)
     assert_true(checked > 50); /* otherwise the traces are no test */
 }
 
-static void conditions_are_read(void **state)
+TRACE_TEST(conditions_are_read)
 {
     struct condition condition;
     struct ar_error error;
@@ -262,7 +262,7 @@ static void conditions_are_read(void **state)
     condition_close(&condition);
 }
 
-static void bad_conditions_are_refused(void **state)
+TRACE_TEST(bad_conditions_are_refused)
 {
     static const char *const cases[][2] = {
         {"", "\"\" is no condition; there are fails, cause=CAUSE"},
@@ -283,18 +283,4 @@ static void bad_conditions_are_refused(void **state)
         if (strncmp(error.text, cases[i][1], strlen(cases[i][1])) != 0)
             fail_msg("%s: %s", cases[i][0], error.text);
     }
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, format_rig_open, format_rig_close)
-    const struct CMUnitTest tests[] = {
-        TEST(answers_are_known),
-        TEST(counts_are_told),
-        TEST(what_is_not_shown_is_not_minimized),
-        TEST(no_block_and_no_event_can_be_missed),
-        TEST(conditions_are_read),
-        TEST(bad_conditions_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

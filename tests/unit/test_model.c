@@ -14,7 +14,7 @@ static struct driver_call call(enum ar_device_call kind, uint64_t bytes, uint64_
     return (struct driver_call){.call = kind, .bytes = bytes, .ns = ns, .waited_ns = ns / 10};
 }
 
-static void calls_are_paired_and_counted(void **state)
+TEST(calls_are_paired_and_counted)
 {
     struct driver_call card[] = {
         call(AR_DEVICE_CALL_alloc, 100, 1000), call(AR_DEVICE_CALL_alloc, 100, 1000),
@@ -53,7 +53,7 @@ static void calls_are_paired_and_counted(void **state)
 
 /* Four runs, of which one made another call: three count. Each of these has one call that takes
  * long, so the calls' medians have none of that time, and the runs' sums do. */
-static void repetitions_become_one(void **state)
+TEST(repetitions_become_one)
 {
     struct driver_call one[] = {call(AR_DEVICE_CALL_alloc, 100, 9000),
                                 call(AR_DEVICE_CALL_alloc, 100, 1000),
@@ -87,7 +87,7 @@ static void repetitions_become_one(void **state)
 }
 
 /* Of two middle ones the mean; a call to whole ns, upwards. */
-static void of_an_even_number_the_middle_counts(void **state)
+TEST(of_an_even_number_the_middle_counts)
 {
     struct driver_call calls[4][1], sim[] = {call(AR_DEVICE_CALL_alloc, 100, 100)};
     static const uint64_t ns[] = {400, 103, 200, 100};
@@ -110,7 +110,7 @@ static void of_an_even_number_the_middle_counts(void **state)
 
 /* Its times are not computed with: as doubles these two would be one ns less, and more than there
  * is. */
-static void one_run_is_as_it_was_read(void **state)
+TEST(one_run_is_as_it_was_read)
 {
     static const uint64_t odd = (UINT64_C(1) << 53) + 1;
     struct driver_call card[] = {call(AR_DEVICE_CALL_alloc, 100, odd),
@@ -129,7 +129,7 @@ static void one_run_is_as_it_was_read(void **state)
     model_cell_close(&cell);
 }
 
-static void figures_of_repetitions_are_medians(void **state)
+TEST(figures_of_repetitions_are_medians)
 {
     struct ar_error error;
     struct model_result results[] = {
@@ -142,7 +142,7 @@ static void figures_of_repetitions_are_medians(void **state)
 }
 
 /* Ranks 1 2 3 4 5 against 2 1 4 3 5: 1 - 6 * 4 / (5 * 24) = 0.8. */
-static void ranks_correlate(void **state)
+TEST(ranks_correlate)
 {
     static const double a[] = {1.0, 1.1, 1.2, 1.3, 9.0};
     static const double b[] = {1.5, 1.4, 1.9, 1.8, 2.0};
@@ -155,7 +155,7 @@ static void ranks_correlate(void **state)
     assert_true(isnan(model_rank_correlation(a, b, 2)));
 }
 
-static void errors_are_shares_of_the_measured(void **state)
+TEST(errors_are_shares_of_the_measured)
 {
     assert_true(fabs(model_error(200, 150) + 0.25) < 1e-12);
     assert_true(isnan(model_error(0, 150)));
@@ -163,7 +163,7 @@ static void errors_are_shares_of_the_measured(void **state)
 
 #define RESULT_HEADER "policy_spec,workload,passed,slowdown,steady_step_ns,device_time_ns\n"
 
-static void results_are_read(void **state)
+TEST(results_are_read)
 {
     static const struct {
         const char *text;
@@ -193,7 +193,7 @@ static void results_are_read(void **state)
 }
 
 /* Two that differ in the last letter only are two, and what has no room is no name. */
-static void long_names_are_not_cut(void **state)
+TEST(long_names_are_not_cut)
 {
     static char names[2][MODEL_NAME_ROOM + 8], text[2 * MODEL_NAME_ROOM + 256];
     static struct model_result results[2];
@@ -214,7 +214,7 @@ static void long_names_are_not_cut(void **state)
     }
 }
 
-static void calls_are_read_as_they_were_written(void **state)
+TEST(calls_are_read_as_they_were_written)
 {
     static const struct driver_call wanted = {7, AR_DEVICE_CALL_pool_trim, 1, UINT64_MAX, 3, true};
     const struct temporary_file made = temporary_file("");
@@ -256,7 +256,7 @@ static size_t pages_there(const struct call_list *list, size_t *all)
 }
 
 /* What is added then moves nothing and waits for no page. */
-static void room_for_calls_is_there_before_them(void **state)
+TEST(room_for_calls_is_there_before_them)
 {
     const size_t room = 20000;
     struct call_list list = {0};
@@ -273,22 +273,4 @@ static void room_for_calls_is_there_before_them(void **state)
     assert_int_equal(list.count, room + 1);
     assert_int_equal(list.items[room].event, 7);
     call_list_close(&list);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_are_paired_and_counted),
-        cmocka_unit_test(ranks_correlate),
-        cmocka_unit_test(errors_are_shares_of_the_measured),
-        cmocka_unit_test(results_are_read),
-        cmocka_unit_test(long_names_are_not_cut),
-        cmocka_unit_test(calls_are_read_as_they_were_written),
-        cmocka_unit_test(room_for_calls_is_there_before_them),
-        cmocka_unit_test(repetitions_become_one),
-        cmocka_unit_test(of_an_even_number_the_middle_counts),
-        cmocka_unit_test(one_run_is_as_it_was_read),
-        cmocka_unit_test(figures_of_repetitions_are_medians),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ enum { SLOTS = 48 };
 
 static const char *const names[] = {"a", "b", NULL};
 
-static void rules_compute(void **state)
+TEST(rules_compute)
 {
     static const struct {
         const char *text;
@@ -43,7 +43,7 @@ static void rules_compute(void **state)
     }
 }
 
-static void bad_rules_are_refused(void **state)
+TEST(bad_rules_are_refused)
 {
     static const char *const cases[][2] = {
         {"", "character 1 of \"\": a number, a name"},
@@ -67,7 +67,7 @@ static void bad_rules_are_refused(void **state)
     }
 }
 
-static void a_bad_rule_is_an_error_of_the_policy(void **state)
+TEST(a_bad_rule_is_an_error_of_the_policy)
 {
     struct ar_device *device = sim_test_open("sim:capacity=64MiB");
     struct policy_rig rig;
@@ -148,7 +148,7 @@ static void two_free_blocks(struct glue_rig *rig, const char *policy,
     give(rig, &blocks[3], 0);
 }
 
-static void a_block_is_glued_from_the_ends_of_two_handles(void **state)
+TEST(a_block_is_glued_from_the_ends_of_two_handles)
 {
     struct glue_rig rig;
     struct ar_policy_block blocks[5], glued, other;
@@ -172,7 +172,7 @@ static void a_block_is_glued_from_the_ends_of_two_handles(void **state)
     close_rig(&rig);
 }
 
-static void a_glued_block_may_live_to_the_end(void **state)
+TEST(a_glued_block_may_live_to_the_end)
 {
     struct glue_rig rig;
     struct ar_policy_block blocks[5], glued;
@@ -212,7 +212,7 @@ static void scramble(const char *policy, uint64_t seed, uint64_t *glued)
     close_rig(&rig);
 }
 
-static void glued_blocks_survive_random_requests(void **state)
+TEST(glued_blocks_survive_random_requests)
 {
     uint64_t glued = 0;
     (void)state;
@@ -260,15 +260,14 @@ static uint64_t steps(const char *policy)
     return asked;
 }
 
-static void the_device_is_seldom_asked(void **state)
+TEST(the_device_is_seldom_asked)
 {
-    (void)state;
     assert_true(steps("vmm") > 200);
     assert_true(steps("mosaic") < 20);
 }
 
 /* Memory that another user took since the device was asked is no fault. */
-static void memory_that_is_gone_is_noticed(void **state)
+TEST(memory_that_is_gone_is_noticed)
 {
     struct glue_rig rig;
     struct ar_policy_block block[3];
@@ -281,19 +280,4 @@ static void memory_that_is_gone_is_noticed(void **state)
     assert_int_equal(take(&rig, 46 * AR_MIB, 1, &block[1]), AR_OK);
     assert_int_equal(take(&rig, 60 * AR_MIB, 1, &block[2]), AR_NO_MEMORY);
     close_rig(&rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules_compute),
-        cmocka_unit_test(bad_rules_are_refused),
-        cmocka_unit_test(a_bad_rule_is_an_error_of_the_policy),
-        cmocka_unit_test(a_block_is_glued_from_the_ends_of_two_handles),
-        cmocka_unit_test(a_glued_block_may_live_to_the_end),
-        cmocka_unit_test(glued_blocks_survive_random_requests),
-        cmocka_unit_test(the_device_is_seldom_asked),
-        cmocka_unit_test(memory_that_is_gone_is_noticed),
-    };
-    return cmocka_run_group_tests_name("mosaic", tests, NULL, NULL);
 }

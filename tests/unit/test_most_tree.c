@@ -12,7 +12,7 @@ static uint32_t plain_next(const uint64_t *plain, uint32_t from, uint64_t least)
     return from < MOST ? from : AR_MOST_TREE_NONE;
 }
 
-static void it_answers_as_an_array(void **state)
+TEST(it_answers_as_an_array)
 {
     struct ar_host host = {0};
     struct ar_most_tree tree = {0};
@@ -40,7 +40,7 @@ static void it_answers_as_an_array(void **state)
     assert_int_equal(host.now_bytes, 0);
 }
 
-static void without_memory_nothing_changes(void **state)
+TEST(without_memory_nothing_changes)
 {
     struct ar_host host = {0};
     struct ar_most_tree tree = {0};
@@ -54,13 +54,4 @@ static void without_memory_nothing_changes(void **state)
     assert_int_equal(ar_most_tree_next(&tree, 0, 9), 4);
     ar_most_tree_close(&tree, &host);
     assert_int_equal(host.now_bytes, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_answers_as_an_array),
-        cmocka_unit_test(without_memory_nothing_changes),
-    };
-    return cmocka_run_group_tests_name("most_tree", tests, NULL, NULL);
 }

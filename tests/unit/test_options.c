@@ -35,7 +35,7 @@ static enum ar_status read(const char *text, struct values *values, struct ar_er
     return status;
 }
 
-static void defaults(void **state)
+TEST(defaults)
 {
     struct values v;
     struct ar_error error;
@@ -48,7 +48,7 @@ static void defaults(void **state)
     assert_int_equal(v.choice, 0);
 }
 
-static void given(void **state)
+TEST(given)
 {
     struct values v;
     struct ar_error error;
@@ -67,7 +67,7 @@ static void given(void **state)
     assert_int_equal(read("x:conf=", &v, &error), AR_OK);
 }
 
-static void mistakes(void **state)
+TEST(mistakes)
 {
     static const char *const cases[][2] = {
         {"x:limti=1", "policy x has no option \"limti\"; did you mean \"limit\"?"},
@@ -108,7 +108,7 @@ static void mistakes(void **state)
     }
 }
 
-static void no_options(void **state)
+TEST(no_options)
 {
     static const struct ar_option none[] = {{0}};
     const struct ar_spec_pair pair = {.key = "a", .value = "1"};
@@ -120,7 +120,7 @@ static void no_options(void **state)
     assert_int_equal(ar_options_read(NULL, &link, "policy x", &value, &error), AR_INVALID);
 }
 
-static void nearest(void **state)
+TEST(nearest)
 {
     static const char *const names[] = {"growth", "greedy", "first-fit", "best-fit", "bfc"};
     assert_string_equal(ar_nearest_name("grwoth", names, 5), "growth"); /* two letters swapped */
@@ -135,13 +135,4 @@ static void nearest(void **state)
         ar_nearest_name("a-name-far-longer-than-any-that-a-policy-or-option-has", names, 5));
     assert_ptr_equal(ar_options_find(table, "lazy"), &table[4]);
     assert_null(ar_options_find(table, "laz"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults),   cmocka_unit_test(given),   cmocka_unit_test(mistakes),
-        cmocka_unit_test(no_options), cmocka_unit_test(nearest),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

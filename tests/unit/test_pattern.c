@@ -4,13 +4,13 @@
 #include "tests/support/test.h"
 
 /* The first two numbers of splitmix64 seeded with 0, as its authors publish them. */
-static void the_key_is_splitmix64(void **state)
+TEST(the_key_is_splitmix64)
 {
     assert_true(pattern_key(0) == 0xe220a8397b1dcdafu);
     assert_true(pattern_key(0x9e3779b97f4a7c15u) == 0x6e789e6aa1b965f4u);
 }
 
-static void bytes_are_those_of_the_words(void **state)
+TEST(bytes_are_those_of_the_words)
 {
     uint64_t key = pattern_key(42);
     for (uint64_t offset = 0; offset < 100; offset++) {
@@ -29,7 +29,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Many small blocks and some of one large block: a displaced word is another word. */
-static void no_two_words_are_equal(void **state)
+TEST(no_two_words_are_equal)
 {
     enum { BLOCKS = 2000, WORDS = 200 };
     uint64_t *words = malloc(BLOCKS * WORDS * sizeof *words);
@@ -44,7 +44,7 @@ static void no_two_words_are_equal(void **state)
 }
 
 /* Bytes at the same place of another block, or displaced, are equal as often as chance has it. */
-static void bytes_agree_by_chance_only(void **state)
+TEST(bytes_agree_by_chance_only)
 {
     enum { TRIALS = 1 << 18 };
     struct ar_rng rng;
@@ -59,15 +59,4 @@ static void bytes_agree_by_chance_only(void **state)
     /* 1024 expected, 32 the standard deviation. */
     assert_in_range(stale, 1024 - 160, 1024 + 160);
     assert_in_range(displaced, 1024 - 160, 1024 + 160);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_key_is_splitmix64),
-        cmocka_unit_test(bytes_are_those_of_the_words),
-        cmocka_unit_test(no_two_words_are_equal),
-        cmocka_unit_test(bytes_agree_by_chance_only),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

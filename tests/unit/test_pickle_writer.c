@@ -53,7 +53,7 @@ static void rig_is(struct rig *rig, const char *wanted, size_t count)
 
 #define RIG_IS(rig, wanted) rig_is(rig, wanted, sizeof(wanted) - 1)
 
-static void integers_are_as_short_as_they_can_be(void **state)
+TEST(integers_are_as_short_as_they_can_be)
 {
     static const struct {
         int64_t integer;
@@ -86,7 +86,7 @@ static void integers_are_as_short_as_they_can_be(void **state)
     RIG_IS(rig, "\x8a\x9\xff\xff\xff\xff\xff\xff\xff\xff\0");
 }
 
-static void other_values_have_their_opcodes(void **state)
+TEST(other_values_have_their_opcodes)
 {
     struct rig *rig = rig_open();
     pickle_begin_dictionary(&rig->writer);
@@ -102,7 +102,7 @@ static void other_values_have_their_opcodes(void **state)
     RIG_IS(rig, "}(\x8c\1a\x94G\xbf\xf8\0\0\0\0\0\0\x8c\1b\x94\x88\x89\x86h\0Nu");
 }
 
-static void texts_are_readable_and_remembered(void **state)
+TEST(texts_are_readable_and_remembered)
 {
     struct rig *rig = rig_open();
     pickle_put_text(&rig->writer, "\xff\xc3\xa4");
@@ -120,7 +120,7 @@ static void texts_are_readable_and_remembered(void **state)
     free(rig);
 }
 
-static void more_than_256_texts_are_found_again(void **state)
+TEST(more_than_256_texts_are_found_again)
 {
     struct rig *rig = rig_open();
     char text[16];
@@ -136,7 +136,7 @@ static void more_than_256_texts_are_found_again(void **state)
 }
 
 /* A viewer in JavaScript hands a batch to a function as its arguments: it must not be long. */
-static void long_lists_go_out_in_batches(void **state)
+TEST(long_lists_go_out_in_batches)
 {
     struct rig *rig = rig_open();
     pickle_begin_list(&rig->writer);
@@ -163,7 +163,7 @@ static void long_lists_go_out_in_batches(void **state)
     RIG_IS(rig, "]");
 }
 
-static void a_failing_sink_ends_it_with_its_sentence(void **state)
+TEST(a_failing_sink_ends_it_with_its_sentence)
 {
     struct rig *rig = rig_open();
     rig->bytes.status = AR_IO;
@@ -247,7 +247,7 @@ static const char recording[] = "# allocrig-trace 1\n"
 
 /* Held byte for byte against a file that PyTorch's own script has read: what others open now they
  * must go on opening. */
-static void a_small_snapshot_is_just_this(void **state)
+TEST(a_small_snapshot_is_just_this)
 {
     struct trace_rig rig;
     struct trace_source *source;
@@ -269,7 +269,7 @@ static void a_small_snapshot_is_just_this(void **state)
     trace_rig_close(&rig);
 }
 
-static void settings_are_read_as_pytorch_reads_them(void **state)
+TEST(settings_are_read_as_pytorch_reads_them)
 {
     struct snapshot_settings settings;
     snapshot_settings_read("", &settings);
@@ -291,7 +291,7 @@ static void settings_are_read_as_pytorch_reads_them(void **state)
 }
 
 /* Blocks, free ones and pages at the end: worked out by hand. */
-static void segments_at_the_end_follow_from_the_entries(void **state)
+TEST(segments_at_the_end_follow_from_the_entries)
 {
     struct snapshot_image image = {0};
     struct ar_error error;
@@ -334,7 +334,7 @@ static void segments_at_the_end_follow_from_the_entries(void **state)
 }
 
 /* An input that cannot be a snapshot is refused, and leaves no file. */
-static void a_trace_without_addresses_is_no_recording(void **state)
+TEST(a_trace_without_addresses_is_no_recording)
 {
     struct trace_rig rig;
     struct trace_source *source;
@@ -348,21 +348,4 @@ static void a_trace_without_addresses_is_no_recording(void **state)
     assert_int_equal(trace_rig_files(&rig), 1);
     trace_close(source);
     trace_rig_close(&rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(integers_are_as_short_as_they_can_be),
-        cmocka_unit_test(other_values_have_their_opcodes),
-        cmocka_unit_test(texts_are_readable_and_remembered),
-        cmocka_unit_test(more_than_256_texts_are_found_again),
-        cmocka_unit_test(long_lists_go_out_in_batches),
-        cmocka_unit_test(a_failing_sink_ends_it_with_its_sentence),
-        cmocka_unit_test(a_small_snapshot_is_just_this),
-        cmocka_unit_test(settings_are_read_as_pytorch_reads_them),
-        cmocka_unit_test(segments_at_the_end_follow_from_the_entries),
-        cmocka_unit_test(a_trace_without_addresses_is_no_recording),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

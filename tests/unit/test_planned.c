@@ -54,7 +54,7 @@ static uint64_t figure(const struct bench *b, const char *wanted)
     return 0;
 }
 
-static void planned_requests_fill_the_arena(void **state)
+TEST(planned_requests_fill_the_arena)
 {
     struct bench b;
     open_bench(&b, "plan:granule=1", 1000); /* exactly the live peak */
@@ -71,7 +71,7 @@ static void planned_requests_fill_the_arena(void **state)
     close_bench(&b);
 }
 
-static void another_size_falls_back(void **state)
+TEST(another_size_falls_back)
 {
     struct bench b;
     open_bench(&b, "plan:granule=1", CAP_BYTES);
@@ -97,7 +97,7 @@ static void another_size_falls_back(void **state)
 }
 
 /* The block that should have been freed is live: nothing may overlap it. */
-static void a_taken_place_falls_back(void **state)
+TEST(a_taken_place_falls_back)
 {
     struct bench b;
     open_bench(&b, "plan:granule=1", CAP_BYTES);
@@ -112,7 +112,7 @@ static void a_taken_place_falls_back(void **state)
     close_bench(&b);
 }
 
-static void no_arena_is_no_end(void **state)
+TEST(no_arena_is_no_end)
 {
     struct bench b;
     open_bench(&b, "plan:granule=1", 900); /* the arena needs 1000 */
@@ -125,7 +125,7 @@ static void no_arena_is_no_end(void **state)
     close_bench(&b);
 }
 
-static void stalloc_rounds_to_512(void **state)
+TEST(stalloc_rounds_to_512)
 {
     struct bench b;
     open_bench(&b, "stalloc", CAP_BYTES);
@@ -139,16 +139,4 @@ static void stalloc_rounds_to_512(void **state)
     free_requested(&b, &first);
     free_requested(&b, &second);
     close_bench(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(planned_requests_fill_the_arena),
-        cmocka_unit_test(another_size_falls_back),
-        cmocka_unit_test(a_taken_place_falls_back),
-        cmocka_unit_test(no_arena_is_no_end),
-        cmocka_unit_test(stalloc_rounds_to_512),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

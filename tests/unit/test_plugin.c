@@ -79,7 +79,7 @@ static void body_blocks(const struct plugin_rig *rig)
     CHECK(rig->figure(0, "no such figure") == NO_VALUE);
 }
 
-static void blocks_come_and_go(void **state)
+TEST(blocks_come_and_go)
 {
     const char *const policies[] = {"torch", "vmm", "slab", "checked+tlsf", "direct", NULL};
     run_under_each(policies, body_blocks);
@@ -94,7 +94,7 @@ static void body_trim(const struct plugin_rig *rig)
     CHECK(rig->figure(0, "physical_bytes") == 0);
 }
 
-static void an_emptied_cache_is_the_cards_again(void **state)
+TEST(an_emptied_cache_is_the_cards_again)
 {
     const char *const policies[] = {"torch", "vmm", "checked+torch", NULL};
     run_under_each(policies, body_trim);
@@ -119,7 +119,7 @@ static void body_no_memory(const struct plugin_rig *rig)
     CHECK(rig->malloc((ssize_t)(200 * AR_MIB), 0, NULL) != NULL);
 }
 
-static void what_does_not_fit_is_said(void **state)
+TEST(what_does_not_fit_is_said)
 {
     const char *errors = file_of("errors");
     const char *const policies[] = {"torch", "vmm", "async", "direct", NULL};
@@ -144,7 +144,7 @@ static void body_refused(const struct plugin_rig *rig)
     CHECK(rig->figure(0, "requests") == NO_VALUE);
 }
 
-static void a_bad_setting_is_said(void **state)
+TEST(a_bad_setting_is_said)
 {
     static const struct {
         const char *setting, *sentence;
@@ -171,7 +171,7 @@ static void body_once(const struct plugin_rig *rig)
     CHECK(rig->malloc(1000, 0, NULL) != NULL);
 }
 
-static void a_card_that_could_not_be_opened_is_tried_again(void **state)
+TEST(a_card_that_could_not_be_opened_is_tried_again)
 {
     const char *settings[] = {"STAND_IN_FAIL=cuMemGetInfo:1", NULL}, *errors = file_of("errors");
     assert_int_equal(plugin_rig_run(settings, errors, body_once), 0);
@@ -187,7 +187,7 @@ static void body_unknown(const struct plugin_rig *rig)
     CHECK(rig->figure(0, "unknown") == 2 && rig->figure(0, "frees") == 1);
 }
 
-static void a_bad_free_is_said_once(void **state)
+TEST(a_bad_free_is_said_once)
 {
     const char *settings[] = {NULL}, *errors = file_of("errors");
     assert_int_equal(plugin_rig_run(settings, errors, body_unknown), 0);
@@ -223,7 +223,7 @@ static void body_record_stream(const struct plugin_rig *rig)
     CHECK(rig->malloc((ssize_t)(50 * AR_MIB), 0, &own) == next);
 }
 
-static void record_stream_keeps_a_block(void **state)
+TEST(record_stream_keeps_a_block)
 {
     const char *const policies[] = {"torch", "vmm", "torch:expandable_segments=true", NULL};
     run_under_each(policies, body_record_stream);
@@ -246,7 +246,7 @@ static void body_order(const struct plugin_rig *rig)
     CHECK(last.tail_ns >= busy_ns + FAR_OFF && own.tail_ns == busy_ns);
 }
 
-static void other_policies_are_ordered_by_events(void **state)
+TEST(other_policies_are_ordered_by_events)
 {
     const char *const policies[] = {"best-fit", "growth", "slab", "tlsf", "checked+growth", NULL};
     run_under_each(policies, body_order);
@@ -271,7 +271,7 @@ static void body_single(const struct plugin_rig *rig)
     CHECK(rig->figure(0, "streams") == 1);
 }
 
-static void one_stream_needs_no_events(void **state)
+TEST(one_stream_needs_no_events)
 {
     const char *const policies[] = {"torch", "growth", "vmm", "slab", NULL};
     run_under_each(policies, body_single);
@@ -297,7 +297,7 @@ static void body_context(const struct plugin_rig *rig)
     CHECK(rig->driver->calls[STAND_IN_thread_exchange_capture_mode] == after);
 }
 
-static void the_driver_is_asked_only_for_memory(void **state)
+TEST(the_driver_is_asked_only_for_memory)
 {
     run_under("torch", body_context);
 }
@@ -329,7 +329,7 @@ static void body_graph_held(const struct plugin_rig *rig)
     CHECK(rig->figure(0, "failed") == 0);
 }
 
-static void a_graph_keeps_its_blocks(void **state)
+TEST(a_graph_keeps_its_blocks)
 {
     const char *const policies[] = {"best-fit", "growth", "vmm", "slab", NULL};
     run_under_each(policies, body_graph_held);
@@ -360,7 +360,7 @@ static void body_graph_pool(const struct plugin_rig *rig)
     CHECK(rig->figure(0, "failed") == 0);
 }
 
-static void a_policy_with_pools_reuses_inside_of_them(void **state)
+TEST(a_policy_with_pools_reuses_inside_of_them)
 {
     run_under("torch", body_graph_pool);
 }
@@ -380,7 +380,7 @@ static void body_cards(const struct plugin_rig *rig)
     CHECK(rig->malloc(1000, 9999, NULL) == NULL);
 }
 
-static void each_card_has_a_policy(void **state)
+TEST(each_card_has_a_policy)
 {
     const char *settings[] = {"STAND_IN_CARDS=2", NULL}, *errors = file_of("errors");
     assert_int_equal(plugin_rig_run(settings, errors, body_cards), 0);
@@ -447,7 +447,7 @@ static void check_recording(const char *path)
     trace_close(source);
 }
 
-static void what_was_asked_for_is_recorded(void **state)
+TEST(what_was_asked_for_is_recorded)
 {
     const char *path = file_of("plugin.trace"), *errors = file_of("errors");
     const char *settings[] = {"ALLOCRIG_POLICY=torch:max_split_size_mb=64",
@@ -475,7 +475,7 @@ static void body_fork(const struct plugin_rig *rig)
     CHECK(rig->malloc(2000, 0, NULL) != NULL);
 }
 
-static void a_forked_child_changes_nothing(void **state)
+TEST(a_forked_child_changes_nothing)
 {
     const char *trace = file_of("fork.trace"), *stats = file_of("fork.json");
     const char *errors = file_of("errors");
@@ -489,7 +489,7 @@ static void a_forked_child_changes_nothing(void **state)
     assert_non_null(strstr(plugin_rig_text(errors), "this process was forked"));
 }
 
-static void statistics_are_written_at_exit(void **state)
+TEST(statistics_are_written_at_exit)
 {
     const char *stats = file_of("stats.json"), *errors = file_of("errors");
     const char *settings[] = {"ALLOCRIG_POLICY=checked+torch", setting("ALLOCRIG_STATS", stats),
@@ -524,7 +524,7 @@ static void body_late(const struct plugin_rig *rig)
     CHECK(rig->malloc(1000, 0, NULL) != NULL);
 }
 
-static void a_file_that_cannot_be_written_stops_nobody(void **state)
+TEST(a_file_that_cannot_be_written_stops_nobody)
 {
     const char *settings[] = {"ALLOCRIG_TRACE=/nowhere/x", "ALLOCRIG_STATS=/nowhere/y", NULL};
     const char *errors = file_of("errors");
@@ -535,37 +535,13 @@ static void a_file_that_cannot_be_written_stops_nobody(void **state)
         strstr(plugin_rig_text(errors), "/nowhere/y (ALLOCRIG_STATS) cannot be written"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_come_and_go),
-        cmocka_unit_test(an_emptied_cache_is_the_cards_again),
-        cmocka_unit_test(what_does_not_fit_is_said),
-        cmocka_unit_test(a_bad_setting_is_said),
-        cmocka_unit_test(a_card_that_could_not_be_opened_is_tried_again),
-        cmocka_unit_test(a_bad_free_is_said_once),
-        cmocka_unit_test(record_stream_keeps_a_block),
-        cmocka_unit_test(other_policies_are_ordered_by_events),
-        cmocka_unit_test(one_stream_needs_no_events),
-        cmocka_unit_test(the_driver_is_asked_only_for_memory),
-        cmocka_unit_test(a_graph_keeps_its_blocks),
-        cmocka_unit_test(a_policy_with_pools_reuses_inside_of_them),
-        cmocka_unit_test(each_card_has_a_policy),
-        cmocka_unit_test(what_was_asked_for_is_recorded),
-        cmocka_unit_test(a_forked_child_changes_nothing),
-        cmocka_unit_test(statistics_are_written_at_exit),
-        cmocka_unit_test(a_file_that_cannot_be_written_stops_nobody),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
 #else
 
-#include "tests/support/without_cuda.h"
+#include "tests/support/test.h"
 
-int main(void)
+TEST(there_is_no_cuda_h)
 {
-    return without_cuda();
+    skip();
 }
 
 #endif

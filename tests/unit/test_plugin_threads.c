@@ -157,7 +157,7 @@ static void body_fork(const struct plugin_rig *rig)
     CHECK(rig->figure(0, "unknown") == 0);
 }
 
-static void threads_share_a_card(void **state)
+TEST(threads_share_a_card)
 {
     static const char *const policies[] = {"torch", "growth", "vmm", "slab", "checked+best-fit"};
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
@@ -171,28 +171,19 @@ static void threads_share_a_card(void **state)
     }
 }
 
-static void a_fork_disturbs_no_thread(void **state)
+TEST(a_fork_disturbs_no_thread)
 {
     const char *settings[] = {NULL};
     assert_int_equal(plugin_rig_run(settings, NULL, body_fork), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_share_a_card),
-        cmocka_unit_test(a_fork_disturbs_no_thread),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
 #else
 
-#include "tests/support/without_cuda.h"
+#include "tests/support/test.h"
 
-int main(void)
+TEST(there_is_no_cuda_h)
 {
-    return without_cuda();
+    skip();
 }
 
 #endif

@@ -275,7 +275,7 @@ static void run(const struct process_card *machine, size_t count, const char *te
     }
 }
 
-static void settings_come_out_as_in_the_framework(void **state)
+TEST(settings_come_out_as_in_the_framework)
 {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct process process;
@@ -292,7 +292,7 @@ static void settings_come_out_as_in_the_framework(void **state)
 }
 
 /* A policy accepts the spec of every pool. */
-static void specs_are_policies(void **state)
+TEST(specs_are_policies)
 {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct process process;
@@ -310,7 +310,7 @@ static void specs_are_policies(void **state)
 
 /* The wait of a failed request, and the pool of pinned host memory: best fit waits ten seconds, the
  * driver's pool has its own wait, and cuda_malloc has none. */
-static void waits_and_pinned_pools(void **state)
+TEST(waits_and_pinned_pools)
 {
     static const struct {
         const char *lines;
@@ -341,7 +341,7 @@ static void waits_and_pinned_pools(void **state)
 /* tensorflow#8170: 190.3125 MiB are less than the least that the system is left, so that all of it
  * is tried. pytorch#58466: half of 10989 MB. tensorflow#22239: all of 22.38 GiB where 22.21 are
  * free. */
-static void figures_of_reports(void **state)
+TEST(figures_of_reports)
 {
     struct process process;
     char outcome[1024];
@@ -359,7 +359,7 @@ static void figures_of_reports(void **state)
 }
 
 /* The system's part by compute capability, on both sides of 2 GiB. */
-static void what_the_system_is_left(void **state)
+TEST(what_the_system_is_left)
 {
     static const unsigned mib[] = {500, 1050, 1536, 1800, 1800};
     for (unsigned capability = 6; capability <= 10; capability++) {
@@ -384,16 +384,4 @@ static void what_the_system_is_left(void **state)
         run(&card, 1, builds[i].build, &process, outcome, sizeof outcome);
         assert_int_equal(process.pools[0].limit_bytes, builds[i].limit_mib * AR_MIB);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings_come_out_as_in_the_framework),
-        cmocka_unit_test(specs_are_policies),
-        cmocka_unit_test(waits_and_pinned_pools),
-        cmocka_unit_test(figures_of_reports),
-        cmocka_unit_test(what_the_system_is_left),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

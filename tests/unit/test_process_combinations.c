@@ -190,7 +190,7 @@ static void both_tell_the_same(const struct program *program)
     fail_msg("gives    %s\nexpected %s", model.at, rules.at);
 }
 
-static void every_combination(void **state)
+TEST(every_combination)
 {
     static const int sizes[] = {GROWTHS, LOGICALS, FRACTIONS, VISIBILITIES, ORDERS, ENVIRONMENTS};
     int programs = 1, kinds[4] = {0};
@@ -209,10 +209,4 @@ static void every_combination(void **state)
     }
     for (size_t i = 0; i < 4; i++)
         assert_true(kinds[i] > programs / 20); /* every kind of outcome is there, and often */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_combination)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

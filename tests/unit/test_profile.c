@@ -31,7 +31,7 @@ static uint64_t passed(struct ar_device *device, uint64_t *before_ns)
     return ns;
 }
 
-static void a_busy_card_has_its_own_curve(void **state)
+TEST(a_busy_card_has_its_own_curve)
 {
     struct ar_device *device =
         open_card(HEAD "cost: create 64 100\ncost: create 1024 100\nbusy_percent: create 900\n"
@@ -68,7 +68,7 @@ static void run_of_pages(struct ar_device *device, uint64_t count, uint64_t *acc
     *unmap_ns = passed(device, &before_ns);
 }
 
-static void what_is_not_given_is_stood_in_for(void **state)
+TEST(what_is_not_given_is_stood_in_for)
 {
     uint64_t access_ns, unmap_ns, before_ns = 0;
     struct ar_device *device = open_card(HEAD "cost: access 64 20\ncost: unmap 64 7\n"
@@ -86,7 +86,7 @@ static void what_is_not_given_is_stood_in_for(void **state)
     ar_device_close(device);
 }
 
-static void what_is_known_is_not_asked(void **state)
+TEST(what_is_known_is_not_asked)
 {
     struct ar_device *device = open_card(HEAD "cost: event 1 5\ncost: event_poll 1 2\n");
     const uint64_t *ns = device->counters.call_ns;
@@ -121,7 +121,7 @@ static uint64_t alloc_ns_after(struct ar_device *device, uint64_t rest_ns, uint6
     return ns;
 }
 
-static void a_rest_adds_to_the_next_call(void **state)
+TEST(a_rest_adds_to_the_next_call)
 {
     struct ar_device *device = open_card(
         HEAD "cost: alloc 64 100\ncost: alloc_held 64 100\ncost: alloc_shared 16 10\n"
@@ -154,7 +154,7 @@ static void a_rest_adds_to_the_next_call(void **state)
 }
 
 /* As on an H100, whose first allocations take 228, 92, 66, 57, .. us. */
-static void the_calls_after_it_pay_a_part_again(void **state)
+TEST(the_calls_after_it_pay_a_part_again)
 {
     struct ar_device *device =
         open_card(HEAD "cost: alloc 64 52000\ncost: alloc_held 64 52000\ncost: alloc_shared 16 10\n"
@@ -192,7 +192,7 @@ static void the_calls_after_it_pay_a_part_again(void **state)
 }
 
 /* The rule by itself, at the ends of its range. */
-static void what_is_added_is_the_greater(void **state)
+TEST(what_is_added_is_the_greater)
 {
     static struct sim_profile profile;
     const uint64_t most_ns = (UINT64_C(1) << 60) - 1;
@@ -231,7 +231,7 @@ static void calls_under_work(struct ar_device *device, uint64_t waited_ns[3])
     waited_ns[2] = passed(device, &before_ns);
 }
 
-static void the_profile_says_what_waits(void **state)
+TEST(the_profile_says_what_waits)
 {
     static const struct {
         const char *lines;
@@ -257,7 +257,7 @@ static void the_profile_says_what_waits(void **state)
     }
 }
 
-static void launches_take_the_hosts_time(void **state)
+TEST(launches_take_the_hosts_time)
 {
     struct ar_device *device = open_card(HEAD "cost: launch 1 30\nbusy_cost: launch 1 20\n");
     const struct ar_device_ops *ops = device->ops;
@@ -285,7 +285,7 @@ static void launches_take_the_hosts_time(void **state)
 }
 
 /* Requests, marks, events and waits of the program too; recorded gaps contain all of them. */
-static void the_program_takes_the_hosts_time(void **state)
+TEST(the_program_takes_the_hosts_time)
 {
     struct ar_device *device =
         open_card(HEAD "cost: launch 1 30\ncost: request 1 7\ncost: mark 1 11\n"
@@ -329,7 +329,7 @@ static void load(const char *path, struct sim_profile *out)
     assert_int_equal(status, AR_OK);
 }
 
-static void a_written_profile_is_the_same(void **state)
+TEST(a_written_profile_is_the_same)
 {
     static const char *const texts[] = {
         HEAD "context_bytes: 500\nwaits: none\ncard: a: b\nhypervisor: one\ndriver: 1.2\n"
@@ -362,7 +362,7 @@ static void a_written_profile_is_the_same(void **state)
     }
 }
 
-static void wrong_lines_are_refused(void **state)
+TEST(wrong_lines_are_refused)
 {
     static const struct {
         const char *text, *words;
@@ -425,7 +425,7 @@ static void wrong_lines_are_refused(void **state)
 }
 
 /* A profile that was computed may have numbers that no text of a profile can have. */
-static void what_could_not_be_read_is_not_written(void **state)
+TEST(what_could_not_be_read_is_not_written)
 {
     static struct sim_profile profile;
     struct ar_error error = {""};
@@ -443,7 +443,7 @@ static void what_could_not_be_read_is_not_written(void **state)
 }
 
 /* Near the end of time no sum wraps, and the device says why the run ends. */
-static void time_ends_and_does_not_wrap(void **state)
+TEST(time_ends_and_does_not_wrap)
 {
     static const uint64_t end_ns = UINT64_C(1) << 62, most_ns = SIM_PROFILE_NUMBERS - 1;
     struct ar_device *device =
@@ -475,7 +475,7 @@ static void time_ends_and_does_not_wrap(void **state)
 
 /* Every built-in profile is whole; the ones with the costs of another card have exactly these, and
  * say where their memory's size is from. */
-static void built_in_profiles_are_whole(void **state)
+TEST(built_in_profiles_are_whole)
 {
     static struct sim_profile profile, base;
     const char *names[SIM_PROFILES_MOST];
@@ -502,7 +502,7 @@ static void built_in_profiles_are_whole(void **state)
 }
 
 /* Names as drivers write them. */
-static void cards_are_known_by_name(void **state)
+TEST(cards_are_known_by_name)
 {
     static const struct {
         const char *card, *profile;
@@ -535,7 +535,7 @@ static void cards_are_known_by_name(void **state)
 }
 
 /* A capacity is asked of any profile; the device says whose costs it has then. */
-static void capacity_and_costs_are_two_things(void **state)
+TEST(capacity_and_costs_are_two_things)
 {
     static const struct {
         const char *spec, *costs_of;
@@ -561,27 +561,4 @@ static void capacity_and_costs_are_two_things(void **state)
         (void)sim_test_alloc(device, 10 * AR_GIB);
     assert_int_equal(device->counters.physical_bytes, 280 * AR_GIB);
     ar_device_close(device);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_busy_card_has_its_own_curve),
-        cmocka_unit_test(what_is_not_given_is_stood_in_for),
-        cmocka_unit_test(what_is_known_is_not_asked),
-        cmocka_unit_test(a_rest_adds_to_the_next_call),
-        cmocka_unit_test(the_calls_after_it_pay_a_part_again),
-        cmocka_unit_test(what_is_added_is_the_greater),
-        cmocka_unit_test(the_profile_says_what_waits),
-        cmocka_unit_test(launches_take_the_hosts_time),
-        cmocka_unit_test(the_program_takes_the_hosts_time),
-        cmocka_unit_test(a_written_profile_is_the_same),
-        cmocka_unit_test(wrong_lines_are_refused),
-        cmocka_unit_test(what_could_not_be_read_is_not_written),
-        cmocka_unit_test(time_ends_and_does_not_wrap),
-        cmocka_unit_test(built_in_profiles_are_whole),
-        cmocka_unit_test(cards_are_known_by_name),
-        cmocka_unit_test(capacity_and_costs_are_two_things),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,7 +75,7 @@ static void check_whole(const struct model *m, enum ar_range_order order)
         assert_true(ar_range_tree_walk(&m->pool, m->root, in_order, &last));
 }
 
-static void against_an_array(void **state)
+TEST(against_an_array)
 {
     for (int o = 0; o < 2; o++) {
         enum ar_range_order order = o ? AR_RANGE_BY_SIZE : AR_RANGE_BY_ADDRESS;
@@ -114,7 +114,7 @@ static void against_an_array(void **state)
     }
 }
 
-static void check_finds_damage(void **state)
+TEST(check_finds_damage)
 {
     struct model m = {.root = 0};
     uint64_t count;
@@ -142,7 +142,7 @@ static void check_finds_damage(void **state)
 }
 
 /* Cuts runs, some of them empty, checks both trees, and joins them again. */
-static void cut_and_join(void **state)
+TEST(cut_and_join)
 {
     struct model m = {.root = 0};
     struct ar_rng rng;
@@ -176,7 +176,7 @@ static void cut_and_join(void **state)
     assert_int_equal(m.host.now_bytes, 0);
 }
 
-static void pool_without_memory(void **state)
+TEST(pool_without_memory)
 {
     struct ar_host host = {.fail_at = 2};
     struct ar_range_pool pool;
@@ -188,15 +188,4 @@ static void pool_without_memory(void **state)
     assert_false(ar_range_pool_reserve(&pool, UINT32_MAX)); /* more than an index can count */
     ar_range_pool_close(&pool);
     assert_int_equal(host.now_bytes, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(against_an_array),
-        cmocka_unit_test(check_finds_damage),
-        cmocka_unit_test(cut_and_join),
-        cmocka_unit_test(pool_without_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

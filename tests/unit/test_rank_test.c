@@ -14,7 +14,7 @@ static struct rank_test of(const double *old, size_t old_count, const double *ne
 }
 
 /* All of one side above the other: 2 of the C(18, 9) = 48620 orders are as extreme. */
-static void nine_against_nine(void **state)
+TEST(nine_against_nine)
 {
     const double old[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     const double more[] = {11, 12, 13, 14, 15, 16, 17, 18, 19};
@@ -26,7 +26,7 @@ static void nine_against_nine(void **state)
 }
 
 /* {1, 2} against {3, 4}: 2 of 6. */
-static void two_against_two(void **state)
+TEST(two_against_two)
 {
     const double old[] = {1, 2};
     const double more[] = {3, 4};
@@ -35,7 +35,7 @@ static void two_against_two(void **state)
 
 /* With ties at mean ranks: {1, 2} against {2, 3} has the ranks 1 2.5 | 2.5 4; sums 6.5 or more from
  * the mean 5 by 1.5: 4+2.5 twice and 1+2.5 twice, of 6. */
-static void ties_are_counted_exactly(void **state)
+TEST(ties_are_counted_exactly)
 {
     const double old[] = {1, 2};
     const double more[] = {2, 3};
@@ -44,9 +44,8 @@ static void ties_are_counted_exactly(void **state)
 
 /* Forty against forty, shifted: the normal approximation with the correction for continuity and, in
  * the last case, for ties, computed by its formula. */
-static void large_samples_go_by_the_normal_distribution(void **state)
+TEST(large_samples_go_by_the_normal_distribution)
 {
-    (void)state;
     static const struct {
         double shift, p;
     } cases[] = {{0.5, 0.8511597790430958},
@@ -64,7 +63,7 @@ static void large_samples_go_by_the_normal_distribution(void **state)
     }
 }
 
-static void the_same_is_no_difference(void **state)
+TEST(the_same_is_no_difference)
 {
     const double old[] = {5, 5, 5, 5, 5, 5, 5, 5, 5};
     struct rank_test test = of(old, 9, old, 9);
@@ -73,7 +72,7 @@ static void the_same_is_no_difference(void **state)
 
 /* The critical value of U at 5 %, two-sided, for 9 and 9 is 17: the interval lies between the 18th
  * quotient from below and from above. */
-static void the_interval_is_that_of_the_tables(void **state)
+TEST(the_interval_is_that_of_the_tables)
 {
     double old[9];
     double more[9];
@@ -85,7 +84,7 @@ static void the_interval_is_that_of_the_tables(void **state)
     assert_true(test.low == 11 && test.high == 17 && test.ratio == 14);
 }
 
-static void many_are_corrected(void **state)
+TEST(many_are_corrected)
 {
     struct ar_error error;
     double p[] = {0.01, 0.04, 0.03, 0.005};
@@ -94,26 +93,11 @@ static void many_are_corrected(void **state)
     assert_true(fabs(p[2] - 0.06) < 1e-12 && fabs(p[1] - 0.06) < 1e-12);
 }
 
-static void what_is_no_factor_is_refused(void **state)
+TEST(what_is_no_factor_is_refused)
 {
     struct rank_test test;
     struct ar_error error;
     const double values[] = {0, 1};
     assert_int_equal(rank_test(values, 2, values, 2, &test, &error), AR_INVALID);
     assert_int_equal(rank_test(values, 0, values + 1, 1, &test, &error), AR_INVALID);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nine_against_nine),
-        cmocka_unit_test(two_against_two),
-        cmocka_unit_test(ties_are_counted_exactly),
-        cmocka_unit_test(large_samples_go_by_the_normal_distribution),
-        cmocka_unit_test(the_same_is_no_difference),
-        cmocka_unit_test(the_interval_is_that_of_the_tables),
-        cmocka_unit_test(many_are_corrected),
-        cmocka_unit_test(what_is_no_factor_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

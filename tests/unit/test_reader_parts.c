@@ -15,7 +15,7 @@
 #define DAY_NS (UINT64_C(86400) * 1000000000)
 
 /* Days since 1970, over leap years and ends of years. */
-static void dates_are_days_since_1970(void **state)
+TEST(dates_are_days_since_1970)
 {
     static const struct {
         const char *date;
@@ -68,7 +68,7 @@ static void lines_are(struct trace_rig *rig, const char *text, size_t bytes, siz
 }
 
 /* A byte-order mark is no part of the first line, and only there a mark. */
-static void a_byte_order_mark_is_skipped(void **state)
+TRACE_TEST(a_byte_order_mark_is_skipped)
 {
     static const char text[] = "\xef\xbb\xbf"
                                "one\r\n\xef\xbb\xbf"
@@ -82,7 +82,7 @@ static void a_byte_order_mark_is_skipped(void **state)
 }
 
 /* Of a line of a log the first bytes are given, however long it is, and the next line is whole. */
-static void long_lines_of_a_log_are_cut(void **state)
+TRACE_TEST(long_lines_of_a_log_are_cut)
 {
     enum { LONG = 1000000, KEPT = 64 };
     char *text = malloc(LONG + 64), kept[KEPT + 1];
@@ -99,7 +99,7 @@ static void long_lines_of_a_log_are_cut(void **state)
     free(text);
 }
 
-static void sizes_in_logs_have_units(void **state)
+TEST(sizes_in_logs_have_units)
 {
     static const struct {
         const char *text;
@@ -126,7 +126,7 @@ static void sizes_in_logs_have_units(void **state)
 }
 
 /* Of blocks never freed, all sizes are listed, by the bytes of each. */
-static void blocks_never_freed_are_counted_by_size(void **state)
+TRACE_TEST(blocks_never_freed_are_counted_by_size)
 {
     struct trace_source *source;
     struct import_counts counts;
@@ -152,7 +152,7 @@ static void blocks_never_freed_are_counted_by_size(void **state)
 }
 
 /* An address between two areas is in none. */
-static void addresses_between_areas_are_in_none(void **state)
+TEST(addresses_between_areas_are_in_none)
 {
     struct snapshot_areas areas = {0};
     struct ar_error error;
@@ -178,7 +178,7 @@ static void addresses_between_areas_are_in_none(void **state)
 }
 
 /* Pickles that are damaged, or are something else, are refused with what is wrong. */
-static void damaged_pickles_are_refused(void **state)
+TRACE_TEST(damaged_pickles_are_refused)
 {
 #define DICT(bytes) "\x80\x04" bytes "."
     static const struct {
@@ -252,7 +252,7 @@ static enum ar_status one_entry(struct trace_rig *rig, const char *action, unsig
 }
 
 /* The text of an entry ends at a NUL, as in C; an entry is in a history once. */
-static void entries_of_a_snapshot(void **state)
+TRACE_TEST(entries_of_a_snapshot)
 {
     struct trace_source *source = NULL;
     struct ar_error error = {""};
@@ -273,7 +273,7 @@ static void entries_of_a_snapshot(void **state)
 }
 
 /* What is no dictionary has no pairs. */
-static void absent_values_are_empty(void **state)
+TEST(absent_values_are_empty)
 {
     struct snapshot_tree tree = {0};
     size_t count = 7;
@@ -283,24 +283,4 @@ static void absent_values_are_empty(void **state)
     count = 7;
     assert_null(snapshot_items(&tree, SNAPSHOT_ABSENT, &count));
     assert_int_equal(count, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dates_are_days_since_1970),
-        cmocka_unit_test_setup_teardown(a_byte_order_mark_is_skipped, trace_rig_setup,
-                                        trace_rig_teardown),
-        cmocka_unit_test_setup_teardown(long_lines_of_a_log_are_cut, trace_rig_setup,
-                                        trace_rig_teardown),
-        cmocka_unit_test(sizes_in_logs_have_units),
-        cmocka_unit_test_setup_teardown(blocks_never_freed_are_counted_by_size, trace_rig_setup,
-                                        trace_rig_teardown),
-        cmocka_unit_test(addresses_between_areas_are_in_none),
-        cmocka_unit_test_setup_teardown(damaged_pickles_are_refused, trace_rig_setup,
-                                        trace_rig_teardown),
-        cmocka_unit_test(absent_values_are_empty),
-        cmocka_unit_test_setup_teardown(entries_of_a_snapshot, trace_rig_setup, trace_rig_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

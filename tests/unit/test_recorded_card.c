@@ -30,7 +30,7 @@ static struct recorded_card find(const char *text, const char *device)
     HEAD "!,segment_alloc,0,52428800\n!,segment_free,0,10485760\no,8388608\na,0,31457280\n"        \
          "p,1,16777216\n!,oom,6291456\nr,1\n"
 
-static void the_driver_comes_first(void **state)
+TEST(the_driver_comes_first)
 {
     struct recorded_card card = find(FAILED, "sim");
     assert_int_equal(card.source, RECORDED_CARD_DRIVER);
@@ -41,7 +41,7 @@ static void the_driver_comes_first(void **state)
 }
 
 /* Free bytes for the request and more: the card was not the reason. */
-static void a_card_that_was_not_full(void **state)
+TEST(a_card_that_was_not_full)
 {
     struct recorded_card card =
         find(HEAD "!,segment_alloc,0,52428800\na,0,31457280\np,1,16777216\n!,oom,629145600\nr,1\n",
@@ -51,7 +51,7 @@ static void a_card_that_was_not_full(void **state)
     assert_false(card.full);
 }
 
-static void the_last_failure_counts(void **state)
+TEST(the_last_failure_counts)
 {
     struct recorded_card card =
         find(FAILED "!,segment_alloc,0,2097152\np,2,16777216\n!,oom,2097152\nr,2\n", "sim");
@@ -59,7 +59,7 @@ static void the_last_failure_counts(void **state)
     assert_int_equal(card.event, 8);
 }
 
-static void without_reserved_bytes_it_is_not_known(void **state)
+TEST(without_reserved_bytes_it_is_not_known)
 {
     struct recorded_card card = find(HEAD "p,0,16777216\n!,oom,6291456\nr,0\n", "sim");
     assert_int_equal(card.source, RECORDED_CARD_UNKNOWN);
@@ -67,7 +67,7 @@ static void without_reserved_bytes_it_is_not_known(void **state)
     assert_int_equal(card.source, RECORDED_CARD_UNKNOWN);
 }
 
-static void total_and_name(void **state)
+TEST(total_and_name)
 {
     struct recorded_card card = find(HEAD "# capacity: 25769803776\na,0,5\n", "sim:seed=2");
     assert_int_equal(card.source, RECORDED_CARD_TOTAL);
@@ -86,7 +86,7 @@ static void total_and_name(void **state)
     assert_int_equal(card.source, RECORDED_CARD_UNKNOWN);
 }
 
-static void a_limit_is_what_the_program_had(void **state)
+TEST(a_limit_is_what_the_program_had)
 {
     struct recorded_card card =
         find(HEAD "# limit: 5368709120\n# card: NVIDIA H100 80GB HBM3\n!,segment,0,52428800,0\n"
@@ -97,7 +97,7 @@ static void a_limit_is_what_the_program_had(void **state)
     assert_string_equal(card.profile, "h100");
 }
 
-static void what_is_asked_is_the_card(void **state)
+TEST(what_is_asked_is_the_card)
 {
     static const char *const specs[] = {"sim:capacity=1GiB", "sim:profile=h200"};
     for (size_t i = 0; i < 2; i++) {
@@ -105,18 +105,4 @@ static void what_is_asked_is_the_card(void **state)
         assert_int_equal(card.source, RECORDED_CARD_ASKED);
         assert_null(card.profile);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_driver_comes_first),
-        cmocka_unit_test(a_card_that_was_not_full),
-        cmocka_unit_test(the_last_failure_counts),
-        cmocka_unit_test(without_reserved_bytes_it_is_not_known),
-        cmocka_unit_test(total_and_name),
-        cmocka_unit_test(a_limit_is_what_the_program_had),
-        cmocka_unit_test(what_is_asked_is_the_card),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,7 +89,7 @@ static void makes(struct trace_rig *rig, const char *wanted, struct recording_co
 
 /* One thread frees while the other gets the address: the free began first, although it ended, and
  * was written, last. */
-static void threads_are_ordered(void **state)
+TEST_WITH(threads_are_ordered, open_rig, close_rig)
 {
     struct recording_counts counts;
     const struct sheet one = {
@@ -113,7 +113,7 @@ static void threads_are_ordered(void **state)
 }
 
 /* Another process with the same number and addresses has its own blocks and streams. */
-static void processes_are_separate(void **state)
+TEST_WITH(processes_are_separate, open_rig, close_rig)
 {
     struct recording_counts counts;
     const struct sheet first = {
@@ -131,7 +131,7 @@ static void processes_are_separate(void **state)
 
 /* Physical memory has a number from its creation to its release; a handle of which no creation was
  * recorded has none. */
-static void physical_memory_is_created_and_released(void **state)
+TEST_WITH(physical_memory_is_created_and_released, open_rig, close_rig)
 {
     struct recording_counts counts;
     const struct sheet sheet = {
@@ -148,7 +148,7 @@ static void physical_memory_is_created_and_released(void **state)
           &counts);
 }
 
-static void oddities_are_counted(void **state)
+TEST_WITH(oddities_are_counted, open_rig, close_rig)
 {
     struct recording_counts counts;
     const struct sheet sheet = {
@@ -176,7 +176,7 @@ static void oddities_are_counted(void **state)
     assert_int_equal(counts.failed_allocs, 3);
 }
 
-static void the_last_failure_ended_the_program(void **state)
+TEST_WITH(the_last_failure_ended_the_program, open_rig, close_rig)
 {
     struct recording_counts counts;
     const struct sheet sheet = {
@@ -190,7 +190,7 @@ static void the_last_failure_ended_the_program(void **state)
 
 /* Kernels of a graph are at its launch in the order of their starts; a kernel without a recorded
  * launch is left out. */
-static void kernels_find_their_launch(void **state)
+TEST_WITH(kernels_find_their_launch, open_rig, close_rig)
 {
     struct recording_counts counts;
     const struct sheet program = {
@@ -221,7 +221,7 @@ static void kernels_find_their_launch(void **state)
 
 /* The number of an event is used again after the event is destroyed; a wait for a new one has no
  * effect. */
-static void events_have_lives(void **state)
+TEST_WITH(events_have_lives, open_rig, close_rig)
 {
     struct recording_counts counts;
     const struct sheet sheet = {.process = 1,
@@ -236,7 +236,7 @@ static void events_have_lives(void **state)
     assert_int_equal(counts.dropped_waits, 1);
 }
 
-static void cut_and_foreign_files_are_skipped(void **state)
+TEST_WITH(cut_and_foreign_files_are_skipped, open_rig, close_rig)
 {
     struct recording_counts counts;
     struct trace_rig *rig = *state;
@@ -254,7 +254,7 @@ static void cut_and_foreign_files_are_skipped(void **state)
 }
 
 /* Any records give a trace or an error. */
-static void random_records_are_safe(void **state)
+TEST_WITH(random_records_are_safe, open_rig, close_rig)
 {
     struct ar_rng rng;
     unsigned made = 0;
@@ -292,21 +292,4 @@ static void random_records_are_safe(void **state)
         spools_close(&spools);
     }
     assert_true(made >= 150); /* all of small sizes */
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
-    const struct CMUnitTest tests[] = {
-        CASE(threads_are_ordered),
-        CASE(processes_are_separate),
-        CASE(physical_memory_is_created_and_released),
-        CASE(oddities_are_counted),
-        CASE(the_last_failure_ended_the_program),
-        CASE(kernels_find_their_launch),
-        CASE(events_have_lives),
-        CASE(cut_and_foreign_files_are_skipped),
-        CASE(random_records_are_safe),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

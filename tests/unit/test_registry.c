@@ -9,7 +9,7 @@
 
 static struct fake_backing backing;
 
-static void built_in_are_whole(void **state)
+TEST(built_in_are_whole)
 {
     size_t count = 0;
     for (const struct ar_policy_ops *ops; (ops = registry_policy(count)); count++) {
@@ -31,7 +31,7 @@ static void built_in_are_whole(void **state)
     assert_int_equal(decorators, 3);
 }
 
-static void checks_what_a_policy_brings(void **state)
+TEST(checks_what_a_policy_brings)
 {
     const struct ar_policy_ops *good = registry_find("direct");
     static const struct ar_option late[] = {
@@ -59,7 +59,7 @@ static void checks_what_a_policy_brings(void **state)
     }
 }
 
-static void wrong_specs(void **state)
+TEST(wrong_specs)
 {
     static const struct {
         const char *spec;
@@ -93,7 +93,7 @@ static void wrong_specs(void **state)
     }
 }
 
-static void looks_up_without_making(void **state)
+TEST(looks_up_without_making)
 {
     struct ar_spec spec;
     struct ar_error error = {""};
@@ -108,7 +108,7 @@ static void looks_up_without_making(void **state)
 }
 
 /* Every host allocation of a chain fails once: everything is freed. */
-static void nothing_is_left_where_making_fails(void **state)
+TEST(nothing_is_left_where_making_fails)
 {
     uint64_t at = 1;
     enum ar_status status;
@@ -145,7 +145,7 @@ static const char *compile(const char *name, const char *source, char path[300])
     return path;
 }
 
-static void loads_the_skeleton(void **state)
+TEST(loads_the_skeleton)
 {
     char path[300];
     char spec[400];
@@ -170,7 +170,7 @@ static void loads_the_skeleton(void **state)
     }
 }
 
-static void refuses_objects_that_do_not_fit(void **state)
+TEST(refuses_objects_that_do_not_fit)
 {
     static const struct {
         const char *name, *code, *text;
@@ -208,9 +208,8 @@ static bool free_has_no_request(void *argument, const struct ar_policy_range *ra
 
 /* Every policy sets all of its statistics, whatever was in them, and requested bytes in a walk are
  * those of live blocks. */
-static void statistics_are_whole(void **state)
+TEST(statistics_are_whole)
 {
-    (void)state;
     for (size_t i = 0; registry_policy(i); i++) {
         const struct ar_policy_ops *ops = registry_policy(i);
         if (ops->capabilities & AR_POLICY_OFFLINE)
@@ -246,19 +245,4 @@ static void statistics_are_whole(void **state)
         assert_int_equal(policy_rig_close(&rig), 0);
         ar_device_close(device);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(built_in_are_whole),
-        cmocka_unit_test(checks_what_a_policy_brings),
-        cmocka_unit_test(wrong_specs),
-        cmocka_unit_test(looks_up_without_making),
-        cmocka_unit_test(nothing_is_left_where_making_fails),
-        cmocka_unit_test(loads_the_skeleton),
-        cmocka_unit_test(refuses_objects_that_do_not_fit),
-        cmocka_unit_test(statistics_are_whole),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

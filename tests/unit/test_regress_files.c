@@ -105,7 +105,7 @@ static enum ar_status read_waivers(const char *text, struct ar_error *error)
     return status;
 }
 
-static void lines_of_a_history(void **state)
+TEST(lines_of_a_history)
 {
     static const struct damage cases[] = {
         {"allocrig.history/1", "other/1", "its schema is other/1"},
@@ -156,7 +156,7 @@ static void lines_of_a_history(void **state)
     damaged(LINE, read_history, cases, sizeof cases / sizeof *cases);
 }
 
-static void results_of_runs(void **state)
+TEST(results_of_runs)
 {
     static const struct damage cases[] = {
         {"allocrig.result/1", "other/1", "its schema is other/1"},
@@ -190,7 +190,7 @@ static void results_of_runs(void **state)
     damaged(RESULT, read_results, cases, sizeof cases / sizeof *cases);
 }
 
-static void counts_of_instructions(void **state)
+TEST(counts_of_instructions)
 {
     static const struct damage cases[] = {
         {"\"rows\": [{", "\"rows\": 1, \"x\": [{", "\"rows\" is not a list"},
@@ -207,7 +207,7 @@ static void counts_of_instructions(void **state)
     damaged(COUNTS, read_results, cases, sizeof cases / sizeof *cases);
 }
 
-static void accepted_changes(void **state)
+TEST(accepted_changes)
 {
     static const struct damage cases[] = {
         {"reason = r", "", "waiver w has no reason"},
@@ -225,7 +225,7 @@ static void accepted_changes(void **state)
 }
 
 /* A waiver covers a change up to its size, and one without a size only if it has no limit. */
-static void a_waiver_covers_up_to_its_size(void **state)
+TEST(a_waiver_covers_up_to_its_size)
 {
     struct waiver items[] = {{.metric = (char[]){"m*"}, .at_most = 0.1},
                              {.at_most = -1, .commit = (char[]){"ab*"}}};
@@ -251,16 +251,4 @@ static void a_waiver_covers_up_to_its_size(void **state)
     assert_ptr_equal(waivers_find(&waivers, &change), &items[1]);
     items[1].expired = true;
     assert_ptr_equal(waivers_find(&waivers, &change), &items[0]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_of_a_history),
-        cmocka_unit_test(results_of_runs),
-        cmocka_unit_test(counts_of_instructions),
-        cmocka_unit_test(accepted_changes),
-        cmocka_unit_test(a_waiver_covers_up_to_its_size),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

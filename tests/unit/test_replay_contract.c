@@ -59,7 +59,7 @@ static enum ar_status misuses_the_device(struct ar_policy *self,
     return request->bytes > 50 ? AR_NO_MEMORY : sound->alloc(self, request, out);
 }
 
-static void a_policy_that_breaks_the_contract_stops_the_run(void **state)
+TEST(a_policy_that_breaks_the_contract_stops_the_run)
 {
     break_policy("m,x a,0,8");
     broken.alloc = grants_less;
@@ -72,7 +72,7 @@ static void a_policy_that_breaks_the_contract_stops_the_run(void **state)
     expect(AR_CORRUPT, "counts 2 blocks of 16 bytes live at the end, there are 1 of 8");
 }
 
-static void misuse_of_the_device_does_not_pass_as_an_outcome(void **state)
+TEST(misuse_of_the_device_does_not_pass_as_an_outcome)
 {
     break_policy("a,0,80");
     broken.alloc = misuses_the_device;
@@ -116,7 +116,7 @@ static void expect_bad(const struct trace_event *events, size_t count, bool care
     expect(AR_INVALID, words);
 }
 
-static void impossible_events_are_bad_input(void **state)
+TEST(impossible_events_are_bad_input)
 {
     const struct trace_event alloc = {.kind = TRACE_ALLOC, .slot = 1, .value = 8, .id = 7};
     const struct trace_event whole = {
@@ -162,7 +162,7 @@ static void note_call(void *argument, const struct observer_policy_call *call)
     calls->at[calls->count++] = *call;
 }
 
-static void an_observer_sees_each_call_to_the_policy(void **state)
+TEST(an_observer_sees_each_call_to_the_policy)
 {
     static const struct {
         enum observer_policy_kind kind;
@@ -201,7 +201,7 @@ static bool once_more(void *argument, const struct ar_policy_request *request)
 }
 
 /* A request that is tried again is a call each time. */
-static void an_observer_sees_each_try(void **state)
+TEST(an_observer_sees_each_try)
 {
     struct calls calls = {0};
     unsigned times = 0;
@@ -219,16 +219,4 @@ static void an_observer_sees_each_try(void **state)
         assert_int_equal(calls.has_block[i], i == 0);
     }
     rig_close(&rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_policy_that_breaks_the_contract_stops_the_run),
-        cmocka_unit_test(misuse_of_the_device_does_not_pass_as_an_outcome),
-        cmocka_unit_test(impossible_events_are_bad_input),
-        cmocka_unit_test(an_observer_sees_each_call_to_the_policy),
-        cmocka_unit_test(an_observer_sees_each_try),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static void check_row(unsigned at, uint64_t event, char op, int64_t address, uin
     assert_int_equal(row->granted_total_bytes, total);
 }
 
-static void rows_say_where_blocks_lie(void **state)
+TEST(rows_say_where_blocks_lie)
 {
     rig_open(&rig, "first-fit:granule=1", UINT64_MAX, "a,0,100 a,1,50 f,0 m,x a,2,60 p,3,40 f,1");
     rig_run(&rig);
@@ -45,7 +45,7 @@ static void rows_say_where_blocks_lie(void **state)
     rig_close(&rig);
 }
 
-static void nothing_and_pinned_memory_have_no_block(void **state)
+TEST(nothing_and_pinned_memory_have_no_block)
 {
     rig_open(&rig, "first-fit", UINT64_MAX, "a,0,0 a,1,64,space=pinned f,0 r,1 f,1");
     rig_run(&rig);
@@ -60,7 +60,7 @@ static void nothing_and_pinned_memory_have_no_block(void **state)
     rig_close(&rig);
 }
 
-static void a_failed_request_is_counted_and_its_later_events_are_ignored(void **state)
+TEST(a_failed_request_is_counted_and_its_later_events_are_ignored)
 {
     rig_open(&rig, "direct", 100, "a,0,60 a,1,60 p,2,70 u,1,0 f,1 f,2 f,0 a,3,90 a,4,200");
     rig_run(&rig);
@@ -80,7 +80,7 @@ static void a_failed_request_is_counted_and_its_later_events_are_ignored(void **
     rig_close(&rig);
 }
 
-static void a_run_may_stop_at_its_first_failure(void **state)
+TEST(a_run_may_stop_at_its_first_failure)
 {
     rig_open(&rig, "direct", 100, "a,0,60 p,1,60 a,2,60 f,0 a,3,60");
     rig.config.stop_on_failure = true;
@@ -91,7 +91,7 @@ static void a_run_may_stop_at_its_first_failure(void **state)
     rig_close(&rig);
 }
 
-static void frees_come_when_the_mode_says(void **state)
+TEST(frees_come_when_the_mode_says)
 {
     static const enum replay_frees modes[] = {REPLAY_ORDERED, REPLAY_AT_ONCE, REPLAY_RECORDED};
     for (int i = 0; i < 3; i++) {
@@ -108,7 +108,7 @@ static void frees_come_when_the_mode_says(void **state)
     }
 }
 
-static void a_free_requested_without_completions_ends_the_block(void **state)
+TEST(a_free_requested_without_completions_ends_the_block)
 {
     static const enum replay_frees modes[] = {REPLAY_ORDERED, REPLAY_AT_ONCE, REPLAY_RECORDED};
     for (int i = 0; i < 3; i++) {
@@ -122,7 +122,7 @@ static void a_free_requested_without_completions_ends_the_block(void **state)
     }
 }
 
-static void the_device_is_told_who_uses_what(void **state)
+TEST(the_device_is_told_who_uses_what)
 {
     rig_open(&rig, "first-fit:granule=1", UINT64_MAX,
              "a,0,64,1 u,0,2 u,0,2 u,0,1 r,0,3 a,1,32,0 f,1");
@@ -156,7 +156,7 @@ static void the_device_is_told_who_uses_what(void **state)
     }
 }
 
-static void kernels_and_steps_make_the_timeline(void **state)
+TEST(kernels_and_steps_make_the_timeline)
 {
     rig_open(&rig, "direct", UINT64_MAX,
              "a,0,8 k,0,100 m,step k,0,10 s m,step e,1,0 w,0,1 k,0,30 f,0 m,step k,0,20 m,step");
@@ -174,7 +174,7 @@ static void kernels_and_steps_make_the_timeline(void **state)
     rig_close(&rig);
 }
 
-static void recorded_host_time_passes_if_asked_for(void **state)
+TEST(recorded_host_time_passes_if_asked_for)
 {
     for (int recorded = 0; recorded < 2; recorded++) {
         rig_open(&rig, "direct", UINT64_MAX, "t,1000 k,0,5 t,3000 a,0,8 f,0");
@@ -185,7 +185,7 @@ static void recorded_host_time_passes_if_asked_for(void **state)
     }
 }
 
-static void states_weigh_until_the_next_request_or_recorded_time(void **state)
+TEST(states_weigh_until_the_next_request_or_recorded_time)
 {
     rig_open(&rig, "first-fit", UINT64_MAX, "a,0,8 f,0 a,1,0 p,2,16 m,x");
     rig_run(&rig);
@@ -209,7 +209,7 @@ static double part_that_is_lacking(uint64_t part, uint64_t whole)
 
 /* The sums of a run with observers are those of one without, and of its samples, each of which has
  * the weight of the state before it. */
-static void means_are_those_of_the_samples(void **state)
+TEST(means_are_those_of_the_samples)
 {
     static const char events[] =
         "t,5 a,0,800 k,0,3 t,9 !,x a,1,300 t,12 t,13 f,0 t,19 k,0,4 t,31 a,2,200 a,3,100 t,40 "
@@ -249,7 +249,7 @@ static void means_are_those_of_the_samples(void **state)
     }
 }
 
-static void the_first_greatest_moment_is_kept(void **state)
+TEST(the_first_greatest_moment_is_kept)
 {
     /* 30 live twice; at the first moment 10 bytes are free, at the second none. */
     rig_open(&rig, "first-fit:granule=1", UINT64_MAX, "a,0,10 a,1,20 f,0 a,2,10 f,2 a,3,5 a,4,5");
@@ -274,7 +274,7 @@ static uint64_t card_says(struct ar_device *device)
            10 * ++self->records; /* the fake counts events in it, which this trace has none of */
 }
 
-static void the_card_is_asked_at_the_ends_of_steps(void **state)
+TEST(the_card_is_asked_at_the_ends_of_steps)
 {
     rig_open(&rig, "direct", UINT64_MAX, "a,0,8 m,step m,step m,step m,step m,step m,step f,0");
     struct ar_device_ops ops = *rig.device->base.ops;
@@ -299,7 +299,7 @@ static enum ar_status refuse_work(struct ar_device *device, const struct ar_kern
     return kernel_op->stream == 1 ? AR_REFUSED : AR_UNSUPPORTED;
 }
 
-static void work_that_cannot_be_launched(void **state)
+TEST(work_that_cannot_be_launched)
 {
     rig_open(&rig, "direct", UINT64_MAX,
              "a,0,8,1 k,0,30,op=set,out=0 k,1,50,op=set,out=0 k,1,7 r,0");
@@ -333,7 +333,7 @@ static enum ar_status see_work(struct ar_device *device, const struct ar_kernel_
     return AR_OK;
 }
 
-static void operands_lie_where_the_policy_put_them(void **state)
+TEST(operands_lie_where_the_policy_put_them)
 {
     rig_open(&rig, "first-fit:granule=1", 100,
              "a,0,40 p,1,90 a,2,30 k,0,9,op=matmul,out=~1,in=0+1,shape=2x3x5,type=bf16");
@@ -349,7 +349,7 @@ static void operands_lie_where_the_policy_put_them(void **state)
     rig_close(&rig);
 }
 
-static void memory_outside_of_the_pool_may_not_fit(void **state)
+TEST(memory_outside_of_the_pool_may_not_fit)
 {
     rig_open(&rig, "direct", 100, "a,0,60 o,50 o,40 a,1,1");
     rig_run(&rig);
@@ -366,7 +366,7 @@ static enum ar_status fail_outside(struct ar_device *device, uint64_t bytes)
 }
 
 /* Too little memory is an outcome; another failure of the driver ends the run with its sentence. */
-static void memory_outside_of_the_pool_may_fail(void **state)
+TEST(memory_outside_of_the_pool_may_fail)
 {
     struct ar_error error = {""};
     rig_open(&rig, "direct", 100, "a,0,60 o,40 o,50 a,1,1");
@@ -378,7 +378,7 @@ static void memory_outside_of_the_pool_may_fail(void **state)
     rig_close(&rig);
 }
 
-static void a_recording_without_uses_is_replayed_in_two_modes(void **state)
+TEST(a_recording_without_uses_is_replayed_in_two_modes)
 {
     enum replay_frees modes[2];
     struct trace_info info = {.has_split_frees = true};
@@ -398,29 +398,4 @@ static void a_recording_without_uses_is_replayed_in_two_modes(void **state)
     assert_string_equal(replay_host_name(REPLAY_HOST_OPEN), "open");
     assert_string_equal(replay_cause_name(REPLAY_CAUSE_FRAGMENTATION), "fragmentation");
     assert_string_equal(replay_cause_name(REPLAY_CAUSE_CAPACITY), "capacity");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_say_where_blocks_lie),
-        cmocka_unit_test(nothing_and_pinned_memory_have_no_block),
-        cmocka_unit_test(a_failed_request_is_counted_and_its_later_events_are_ignored),
-        cmocka_unit_test(a_run_may_stop_at_its_first_failure),
-        cmocka_unit_test(frees_come_when_the_mode_says),
-        cmocka_unit_test(a_free_requested_without_completions_ends_the_block),
-        cmocka_unit_test(the_device_is_told_who_uses_what),
-        cmocka_unit_test(kernels_and_steps_make_the_timeline),
-        cmocka_unit_test(recorded_host_time_passes_if_asked_for),
-        cmocka_unit_test(states_weigh_until_the_next_request_or_recorded_time),
-        cmocka_unit_test(means_are_those_of_the_samples),
-        cmocka_unit_test(the_first_greatest_moment_is_kept),
-        cmocka_unit_test(the_card_is_asked_at_the_ends_of_steps),
-        cmocka_unit_test(work_that_cannot_be_launched),
-        cmocka_unit_test(operands_lie_where_the_policy_put_them),
-        cmocka_unit_test(memory_outside_of_the_pool_may_not_fit),
-        cmocka_unit_test(memory_outside_of_the_pool_may_fail),
-        cmocka_unit_test(a_recording_without_uses_is_replayed_in_two_modes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

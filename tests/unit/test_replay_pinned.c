@@ -64,7 +64,7 @@ static void expect(const struct run *run, enum metric metric, uint64_t wanted)
                  (unsigned long long)found->integer, (unsigned long long)wanted);
 }
 
-static void served_by_a_cache_of_their_own(void **state)
+TEST(served_by_a_cache_of_their_own)
 {
     struct run run;
     open_run(&run, PROGRAM, "checked+torch-pinned", "sim");
@@ -81,7 +81,7 @@ static void served_by_a_cache_of_their_own(void **state)
 }
 
 /* The same device figures with and without the second cache, and no pinned figures without. */
-static void the_device_is_not_changed(void **state)
+TEST(the_device_is_not_changed)
 {
     struct run with, without;
     open_run(&with, PROGRAM, "torch-pinned", "sim");
@@ -108,7 +108,7 @@ static void the_device_is_not_changed(void **state)
     close_run(&with);
 }
 
-static void a_failure_has_its_cause(void **state)
+TEST(a_failure_has_its_cause)
 {
     struct run run;
     open_run(&run, PROGRAM, "torch-pinned", "sim:host=7MiB");
@@ -128,7 +128,7 @@ static void a_failure_has_its_cause(void **state)
 }
 
 /* `recorded`: the block is free at the recorded completion, whatever the streams do. */
-static void recorded_completions(void **state)
+TEST(recorded_completions)
 {
     static const char text[] = HEADER "a,0,4096,space=pinned\n"
                                       "r,0\n"
@@ -152,7 +152,7 @@ static void recorded_completions(void **state)
 }
 
 /* Costs and waits are those of the profile, and they are host time of the program. */
-static void costs_of_the_profile(void **state)
+TEST(costs_of_the_profile)
 {
     struct trace_rig files;
     char device[200];
@@ -178,16 +178,4 @@ static void costs_of_the_profile(void **state)
     expect(&run, METRIC_device_time_ns, 5017700);
     close_run(&run);
     trace_rig_close(&files);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(served_by_a_cache_of_their_own),
-        cmocka_unit_test(the_device_is_not_changed),
-        cmocka_unit_test(a_failure_has_its_cause),
-        cmocka_unit_test(recorded_completions),
-        cmocka_unit_test(costs_of_the_profile),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static void capture_is(struct capture *capture, const char *wanted)
     free(capture->text);
 }
 
-static void json_has_order_and_exact_numbers(void **state)
+TEST(json_has_order_and_exact_numbers)
 {
     struct capture capture;
     capture_begin(&capture);
@@ -60,7 +60,7 @@ static void json_has_order_and_exact_numbers(void **state)
                          "}\n");
 }
 
-static void json_texts_are_escaped(void **state)
+TEST(json_texts_are_escaped)
 {
     static const struct {
         const char *text, *wanted;
@@ -81,7 +81,7 @@ static void json_texts_are_escaped(void **state)
     }
 }
 
-static void reals_read_back(void **state)
+TEST(reals_read_back)
 {
     static const double reals[] = {0, 1, 0.1, 1e300, 5e-324, 2.0 / 3, 1e15 + 0.5, 123456.789, -1.5};
     for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) {
@@ -90,7 +90,7 @@ static void reals_read_back(void **state)
     }
 }
 
-static void csv_quotes_where_it_must(void **state)
+TEST(csv_quotes_where_it_must)
 {
     struct capture capture;
     capture_begin(&capture);
@@ -100,7 +100,7 @@ static void csv_quotes_where_it_must(void **state)
     capture_is(&capture, "plain:x=1|\"a,b=\"\"c\"\"\"");
 }
 
-static void csv_rows_read_back(void **state)
+TEST(csv_rows_read_back)
 {
     struct capture capture;
     char *fields[8];
@@ -145,7 +145,7 @@ static void take(void *argument, const struct replay_sample *sample)
 }
 
 /* Whatever the length, the peaks, their order and the last sample stay, and it is short. */
-static void thin_series_keep_their_peaks(void **state)
+TEST(thin_series_keep_their_peaks)
 {
     static const uint64_t lengths[] = {1, 2, 659, 660, 661, 1320, 1321, 100000, 1234567};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
@@ -176,7 +176,7 @@ static void thin_series_keep_their_peaks(void **state)
 }
 
 /* Of equal values the first stays. */
-static void a_thin_series_keeps_the_first_of_equal_peaks(void **state)
+TEST(a_thin_series_keeps_the_first_of_equal_peaks)
 {
     struct thin_series *series = calloc(1, sizeof *series);
     assert_non_null(series);
@@ -191,7 +191,7 @@ static void a_thin_series_keeps_the_first_of_equal_peaks(void **state)
     free(series);
 }
 
-static void progress_says_the_time_left(void **state)
+TEST(progress_says_the_time_left)
 {
     const struct progress progress = {.done = 10, .total = 30, .began_ns = 5};
     char text[80];
@@ -199,7 +199,7 @@ static void progress_says_the_time_left(void **state)
     assert_string_equal(text, "10 of 30, 2:02 left: a run");
 }
 
-static void tables_line_up(void **state)
+TEST(tables_line_up)
 {
     static const struct table_column columns[] = {{"name", "", true, 6}, {"size", "MiB", false, 0}};
     struct ar_error error;
@@ -233,7 +233,7 @@ static void tables_line_up(void **state)
     table_close(table);
 }
 
-static void long_texts_are_broken(void **state)
+TEST(long_texts_are_broken)
 {
     static const struct table_column columns[] = {{"name", "", true, 0}, {"text", "", true, 0}};
     struct ar_error error;
@@ -256,7 +256,7 @@ static void long_texts_are_broken(void **state)
 }
 
 /* A line of 80 columns is the longest: at 81 the widest column of texts gives way. */
-static void wide_columns_give_way(void **state)
+TEST(wide_columns_give_way)
 {
     static const struct table_column columns[] = {
         {"name", "", true, 0}, {"kind", "", true, 0}, {"size", "", false, 0}};
@@ -284,9 +284,8 @@ static void wide_columns_give_way(void **state)
 }
 
 /* If no column of texts can give way, the columns stand closer together. */
-static void columns_stand_closer(void **state)
+TEST(columns_stand_closer)
 {
-    (void)state;
     static const struct table_column columns[] = {
         {"name", "", true, 0}, {"a", "", false, 0}, {"b", "", false, 0}, {"c", "", false, 0}};
     for (size_t length = 23; length <= 24; length++) {
@@ -307,7 +306,7 @@ static void columns_stand_closer(void **state)
     }
 }
 
-static void file_names_are_safe(void **state)
+TEST(file_names_are_safe)
 {
     char text[16];
     assert_string_equal(figure_file_name("random:seed=3", text, sizeof text), "random-seed-3");
@@ -316,7 +315,7 @@ static void file_names_are_safe(void **state)
                         "0123456789abcde");
 }
 
-static void specs_take_a_key(void **state)
+TEST(specs_take_a_key)
 {
     static const struct {
         const char *text, *wanted;
@@ -337,7 +336,7 @@ static void specs_take_a_key(void **state)
 }
 
 /* A set of which one file cannot be finished leaves none; an old file stays as it was. */
-static void sets_appear_together(void **state)
+TEST(sets_appear_together)
 {
     char folder[] = "/tmp/allocrig-report-XXXXXX";
     char path[64];
@@ -370,26 +369,4 @@ static void sets_appear_together(void **state)
     assert_int_equal(info.st_size, 4);
     remove(path);
     assert_int_equal(rmdir(folder), 0); /* nothing else was left in it */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_has_order_and_exact_numbers),
-        cmocka_unit_test(json_texts_are_escaped),
-        cmocka_unit_test(reals_read_back),
-        cmocka_unit_test(csv_quotes_where_it_must),
-        cmocka_unit_test(csv_rows_read_back),
-        cmocka_unit_test(thin_series_keep_their_peaks),
-        cmocka_unit_test(a_thin_series_keeps_the_first_of_equal_peaks),
-        cmocka_unit_test(progress_says_the_time_left),
-        cmocka_unit_test(tables_line_up),
-        cmocka_unit_test(long_texts_are_broken),
-        cmocka_unit_test(wide_columns_give_way),
-        cmocka_unit_test(columns_stand_closer),
-        cmocka_unit_test(file_names_are_safe),
-        cmocka_unit_test(specs_take_a_key),
-        cmocka_unit_test(sets_appear_together),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -227,7 +227,7 @@ static json_t *make_result(void)
     return run_suite(&suite);
 }
 
-static void a_result_is_valid(void **state)
+TEST(a_result_is_valid)
 {
     struct verdict verdict = {""};
     json_t *schema = load(SCHEMA);
@@ -269,7 +269,7 @@ static json_t *make_drawn_result(void)
     return run_suite(&suite);
 }
 
-static void a_result_of_draws_is_valid(void **state)
+TEST(a_result_of_draws_is_valid)
 {
     struct verdict verdict = {""};
     json_t *schema = load(SCHEMA);
@@ -341,7 +341,7 @@ static void spoil(json_t *result, int how)
     }
 }
 
-static void broken_results_are_refused(void **state)
+TEST(broken_results_are_refused)
 {
     json_t *schema = load(SCHEMA);
     json_t *result = make_result();
@@ -357,7 +357,7 @@ static void broken_results_are_refused(void **state)
     json_decref(schema);
 }
 
-static void the_schema_has_every_metric(void **state)
+TEST(the_schema_has_every_metric)
 {
     json_t *schema = load(SCHEMA);
     json_t *run = json_object_get(
@@ -375,15 +375,4 @@ static void the_schema_has_every_metric(void **state)
         assert_non_null(json_object_get(known, name));
     }
     json_decref(schema);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_result_is_valid),
-        cmocka_unit_test(a_result_of_draws_is_valid),
-        cmocka_unit_test(broken_results_are_refused),
-        cmocka_unit_test(the_schema_has_every_metric),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

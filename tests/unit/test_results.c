@@ -29,7 +29,7 @@ static struct results grouped(const struct run_record *runs, size_t count)
 
 /* ---- groups --------------------------------------------------------------------------------- */
 
-static void runs_have_four_levels(void **state)
+TEST(runs_have_four_levels)
 {
     struct run_record runs[] = {run_of("a", 1, 1), run_of("a", 2, 1), run_of("b", 1, 1),
                                 run_of("b", 2, 1), run_of("c", 1, 1), run_of("c", 2, 1),
@@ -53,7 +53,7 @@ static void runs_have_four_levels(void **state)
     results_close(&results);
 }
 
-static void repetitions_become_one(void **state)
+TEST(repetitions_become_one)
 {
     struct run_record runs[] = {run_of("a", 1, 30), run_of("a", 1, 10), run_of("a", 1, 20),
                                 run_of("a", 2, 40), run_of("b", 1, 99), run_of("b", 1, 5)};
@@ -105,7 +105,7 @@ static struct result_pairs pairs_of(const struct run_record *runs, enum metric m
     return pairs;
 }
 
-static void seeds_make_the_pairs(void **state)
+TEST(seeds_make_the_pairs)
 {
     struct run_record runs[2 * SEEDS];
     fill(runs);
@@ -126,7 +126,7 @@ static void seeds_make_the_pairs(void **state)
     assert_true(pairs.difference.low == -200 && pairs.difference.high == 0);
 }
 
-static void what_one_of_them_lacks_is_no_pair(void **state)
+TEST(what_one_of_them_lacks_is_no_pair)
 {
     struct run_record runs[2 * SEEDS];
     fill(runs);
@@ -160,7 +160,7 @@ static bool have_pairs(const struct run_record *runs, size_t count)
     return have;
 }
 
-static void pairs_need_replicates_and_policies(void **state)
+TEST(pairs_need_replicates_and_policies)
 {
     struct run_record runs[2 * SEEDS];
     fill(runs);
@@ -191,14 +191,14 @@ static struct run_record steps_of(double steps)
     return record;
 }
 
-static void steady_where_all_have_it(void **state)
+TEST(steady_where_all_have_it)
 {
     struct run_record runs[] = {steps_of(2), steps_of(100), steps_of(7)};
     assert_int_equal(slowdown_metric_of(runs, 3), METRIC_steady_slowdown);
     assert_int_equal(slowdown_metric_of(runs, 1), METRIC_steady_slowdown);
 }
 
-static void whole_where_one_lacks_it(void **state)
+TEST(whole_where_one_lacks_it)
 {
     struct run_record runs[] = {steps_of(7), steps_of(7), steps_of(7)};
     runs[1].metrics.at[METRIC_steady_slowdown] = (struct metric_value){.kind = METRIC_NULL};
@@ -207,13 +207,13 @@ static void whole_where_one_lacks_it(void **state)
 }
 
 /* The only step is the first one, in which libraries load. */
-static void one_step_is_not_steady(void **state)
+TEST(one_step_is_not_steady)
 {
     struct run_record runs[] = {steps_of(1), steps_of(1)};
     assert_int_equal(slowdown_metric_of(runs, 2), METRIC_slowdown);
 }
 
-static void a_run_that_did_not_finish_does_not_count(void **state)
+TEST(a_run_that_did_not_finish_does_not_count)
 {
     struct run_record runs[] = {{.passed = false}, steps_of(7), {.passed = false}};
     assert_int_equal(slowdown_metric_of(runs, 3), METRIC_steady_slowdown);
@@ -251,7 +251,7 @@ static void places_are(result_table *print, const struct run_record *runs, size_
 
 /* By the median of the slowdown. Six repetitions: their interval is from the least to the most. A
  * policy without a slowdown comes last, in the order of the runs. */
-static void rows_are_in_the_order_of_their_medians(void **state)
+TEST(rows_are_in_the_order_of_their_medians)
 {
     static const double slowdowns[5][3] = {{5, 6, 7}, {0}, {1, 2, 3}, {0}, {2, 4, 5}};
     static const char *const policies[] = {"p0", "p1", "p2", "p3", "p4"};
@@ -268,7 +268,7 @@ static void rows_are_in_the_order_of_their_medians(void **state)
 
 /* The seeds are in another order in the second policy; the third did not finish with each, and the
  * fourth, which has more than the others in every pair, comes first. */
-static void rows_are_placed_by_their_pairs(void **state)
+TEST(rows_are_placed_by_their_pairs)
 {
     static const char *const wanted[] = {"1 a", "2 b", "3 d", "- c"};
     struct run_record runs[24];
@@ -280,22 +280,4 @@ static void rows_are_placed_by_their_pairs(void **state)
         runs[18 + i].passed = i != 3;
     }
     places_are(spread_table_print, runs, 24, wanted, 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_have_four_levels),
-        cmocka_unit_test(repetitions_become_one),
-        cmocka_unit_test(seeds_make_the_pairs),
-        cmocka_unit_test(what_one_of_them_lacks_is_no_pair),
-        cmocka_unit_test(pairs_need_replicates_and_policies),
-        cmocka_unit_test(steady_where_all_have_it),
-        cmocka_unit_test(whole_where_one_lacks_it),
-        cmocka_unit_test(one_step_is_not_steady),
-        cmocka_unit_test(a_run_that_did_not_finish_does_not_count),
-        cmocka_unit_test(rows_are_in_the_order_of_their_medians),
-        cmocka_unit_test(rows_are_placed_by_their_pairs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "tests/support/test.h"
 
 /* xoshiro256** seeded through splitmix64, computed without this code. */
-static void known_values(void **state)
+TEST(known_values)
 {
     static const struct {
         uint64_t seed, values[3];
@@ -21,7 +21,7 @@ static void known_values(void **state)
     }
 }
 
-static void below_and_between(void **state)
+TEST(below_and_between)
 {
     struct ar_rng rng;
     uint64_t seen[10] = {0};
@@ -38,7 +38,7 @@ static void below_and_between(void **state)
     (void)ar_rng_between(&rng, 0, UINT64_MAX);
 }
 
-static void unit(void **state)
+TEST(unit)
 {
     struct ar_rng rng;
     double sum = 0;
@@ -52,7 +52,7 @@ static void unit(void **state)
 }
 
 /* Each of the 26 doublings from 1 to 2^26 gets one in 26. */
-static void log_uniform(void **state)
+TEST(log_uniform)
 {
     struct ar_rng rng;
     uint64_t seen[27] = {0};
@@ -68,7 +68,7 @@ static void log_uniform(void **state)
         assert_int_equal(ar_rng_log_uniform(&rng, 7, 7), 7);
 }
 
-static void normal_and_log_normal(void **state)
+TEST(normal_and_log_normal)
 {
     struct ar_rng rng;
     double sum = 0;
@@ -86,7 +86,7 @@ static void normal_and_log_normal(void **state)
     assert_in_range(below_median, 49300, 50700);
 }
 
-static void powers_and_logarithms(void **state)
+TEST(powers_and_logarithms)
 {
     for (double x = -40.3; x < 60; x += 0.37) {
         assert_true(fabs(ar_rng_exp2(x) / exp2(x) - 1) < 1e-12);
@@ -94,17 +94,4 @@ static void powers_and_logarithms(void **state)
     }
     assert_true(ar_rng_exp2(10) == 1024);
     assert_true(ar_rng_log2(1) == 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_values),
-        cmocka_unit_test(below_and_between),
-        cmocka_unit_test(unit),
-        cmocka_unit_test(log_uniform),
-        cmocka_unit_test(normal_and_log_normal),
-        cmocka_unit_test(powers_and_logarithms),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static size_t count_of(const struct told *told, enum observer_kind kind)
     return count;
 }
 
-static void a_request_comes_behind_the_segment_made_for_it(void **state)
+TEST(a_request_comes_behind_the_segment_made_for_it)
 {
     static const enum observer_kind wanted[] = {
         OBSERVER_CALL,           OBSERVER_SEGMENT_ALLOC, OBSERVER_ALLOC,
@@ -85,7 +85,7 @@ static void a_request_comes_behind_the_segment_made_for_it(void **state)
 
 /* A block used on another stream is complete when that one has come past its free: the policy does
  * not report it, and the observer is told before the block is served again. */
-static void a_pending_block_completes_before_it_is_given_again(void **state)
+TEST(a_pending_block_completes_before_it_is_given_again)
 {
     struct told *told =
         run("torch", "sim", "a,0,4000000 u,0,1 k,1,50000 f,0 a,1,4000000 s a,2,4000000 f,1 f,2");
@@ -111,7 +111,7 @@ static void a_pending_block_completes_before_it_is_given_again(void **state)
 }
 
 /* Figures are the same with and without an observer. */
-static void figures_are_the_same_with_an_observer(void **state)
+TEST(figures_are_the_same_with_an_observer)
 {
     static const char *const policies[] = {"torch:expandable_segments=true", "vmm", "async",
                                            "growth"};
@@ -182,7 +182,7 @@ static void undo(const struct snapshot_image *image)
     assert_int_equal(segment_bytes, 0);
 }
 
-static void every_policy_gives_a_snapshot_that_can_be_undone(void **state)
+TEST(every_policy_gives_a_snapshot_that_can_be_undone)
 {
     static const char *const policies[] = {"torch",  "torch:expandable_segments=true",
                                            "growth", "greedy",
@@ -266,7 +266,7 @@ static size_t phase_count(const struct timeline *self, const char *phase, const 
     return count;
 }
 
-static void a_timeline_holds_counters_calls_and_marks(void **state)
+TEST(a_timeline_holds_counters_calls_and_marks)
 {
     struct timeline timeline;
     double live = 0, reserved = 0;
@@ -283,7 +283,7 @@ static void a_timeline_holds_counters_calls_and_marks(void **state)
 }
 
 /* Thinning keeps every peak, and says how much there was. */
-static void a_thinned_timeline_keeps_the_peaks(void **state)
+TEST(a_thinned_timeline_keeps_the_peaks)
 {
     struct timeline whole, thin;
     double peaks[2] = {0, 0};
@@ -300,7 +300,7 @@ static void a_thinned_timeline_keeps_the_peaks(void **state)
     timeline_close(&thin);
 }
 
-static void latencies_have_the_form_of_hdrhistogram(void **state)
+TEST(latencies_have_the_form_of_hdrhistogram)
 {
     static const char wanted[] = "       Value     Percentile TotalCount 1/(1-Percentile)\n"
                                  "\n"
@@ -360,7 +360,7 @@ static enum ar_status take_latencies(void *argument, const struct latency *laten
     return AR_OK;
 }
 
-static void histograms_are_those_of_the_pass_with_clocks(void **state)
+TEST(histograms_are_those_of_the_pass_with_clocks)
 {
     struct experiment_rig rig;
     uint64_t allocs = 0;
@@ -375,7 +375,7 @@ static void histograms_are_those_of_the_pass_with_clocks(void **state)
 }
 
 /* As many calls as are kept, and more: all are written once, in their order. */
-static void calls_beyond_those_kept_are_written(void **state)
+TEST(calls_beyond_those_kept_are_written)
 {
     char *text = NULL;
     size_t bytes;
@@ -403,20 +403,4 @@ static void calls_beyond_those_kept_are_written(void **state)
         assert_int_equal(strtoul(at, NULL, 10), ++rows);
     assert_int_equal(rows, 5);
     free(text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_comes_behind_the_segment_made_for_it),
-        cmocka_unit_test(calls_beyond_those_kept_are_written),
-        cmocka_unit_test(a_pending_block_completes_before_it_is_given_again),
-        cmocka_unit_test(figures_are_the_same_with_an_observer),
-        cmocka_unit_test(every_policy_gives_a_snapshot_that_can_be_undone),
-        cmocka_unit_test(a_timeline_holds_counters_calls_and_marks),
-        cmocka_unit_test(a_thinned_timeline_keeps_the_peaks),
-        cmocka_unit_test(latencies_have_the_form_of_hdrhistogram),
-        cmocka_unit_test(histograms_are_those_of_the_pass_with_clocks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

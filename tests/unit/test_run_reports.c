@@ -34,7 +34,7 @@ static void capture_is(struct capture *self, const char *wanted)
     free(self->text);
 }
 
-static void latex_sets_any_text_as_it_is(void **state)
+TEST(latex_sets_any_text_as_it_is)
 {
     struct capture capture;
     latex_text(capture_begin(&capture), "a_b\\{50%} $x^2$ #1 & ~/<f>|\"'`");
@@ -44,7 +44,7 @@ static void latex_sets_any_text_as_it_is(void **state)
                "\\textquotesingle{}\\textasciigrave{}");
 }
 
-static void a_table_for_latex_has_a_caption_and_rules(void **state)
+TEST(a_table_for_latex_has_a_caption_and_rules)
 {
     static const struct table_column columns[] = {
         {"policy", "", true, 0}, {"held", "MiB", false, 0}, {"100%", "", false, 0}};
@@ -106,7 +106,7 @@ static void make_records(struct run_record records[4])
     snprintf(records[3].detail, sizeof records[3].detail, "not started: \x01 no pool");
 }
 
-static void junit_tells_failures_errors_and_skips_apart(void **state)
+TEST(junit_tells_failures_errors_and_skips_apart)
 {
     static const char wanted[] =
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
@@ -173,7 +173,7 @@ static void junit_tells_failures_errors_and_skips_apart(void **state)
 #define VMM   LABELS("vmm", "sim")
 #define ASYNC LABELS("async", "cuda")
 
-static void openmetrics_has_families_units_and_an_end(void **state)
+TEST(openmetrics_has_families_units_and_an_end)
 {
     static const char wanted[] =
         "# TYPE allocrig_passed gauge\n"
@@ -210,7 +210,7 @@ static void openmetrics_has_families_units_and_an_end(void **state)
 }
 
 /* Of all metrics there are: none has the name of another, each ends with its unit. */
-static void names_end_with_their_units_and_differ(void **state)
+TEST(names_end_with_their_units_and_differ)
 {
     static char names[METRIC_COUNT][OPENMETRICS_NAME_BYTES];
     for (int i = 0; i < METRIC_COUNT; i++) {
@@ -226,7 +226,7 @@ static void names_end_with_their_units_and_differ(void **state)
 }
 
 /* Two runs with the same labels would make the whole text unusable: the second gets one more. */
-static void the_same_run_twice_is_told_apart(void **state)
+TEST(the_same_run_twice_is_told_apart)
 {
     struct run_record *records = calloc(4, sizeof *records);
     struct capture capture;
@@ -239,17 +239,4 @@ static void the_same_run_twice_is_told_apart(void **state)
     assert_non_null(strstr(capture.text, ",seed=\"1\",copy=\"1\"} 1\n"));
     free(capture.text);
     free(records);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(latex_sets_any_text_as_it_is),
-        cmocka_unit_test(a_table_for_latex_has_a_caption_and_rules),
-        cmocka_unit_test(junit_tells_failures_errors_and_skips_apart),
-        cmocka_unit_test(openmetrics_has_families_units_and_an_end),
-        cmocka_unit_test(names_end_with_their_units_and_differ),
-        cmocka_unit_test(the_same_run_twice_is_told_apart),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,9 +33,8 @@ static struct scenario read_good(const char *text)
     "[machine]\ncard = sim:profile=h100\n[process rl]\npolicy = torch\n"                           \
     "[trainer actor]\nworkload = a=b, c\n[engine rollout]\n"
 
-static void sections_have_keys_and_lines(void **state)
+TEST(sections_have_keys_and_lines)
 {
-    (void)state;
     struct scenario file = read_good(HEAD);
     assert_int_equal(file.section_count, 4);
     assert_string_equal(file.sections[2].kind, "trainer");
@@ -50,9 +49,8 @@ static void sections_have_keys_and_lines(void **state)
     scenario_close(&file);
 }
 
-static void steps_have_calls(void **state)
+TEST(steps_have_calls)
 {
-    (void)state;
     struct scenario file = read_good(
         HEAD "[schedule]\nstart = rollout.load ,, actor.load\nstart = rollout.sleep\t 1  x,\n"
              "cycle = actor.train&rollout.generate   2\ncycles = 5\n");
@@ -72,9 +70,8 @@ static void steps_have_calls(void **state)
     scenario_close(&file);
 }
 
-static void reported_figures(void **state)
+TEST(reported_figures)
 {
-    (void)state;
     struct scenario file = read_good(
         "[reported]\nsource = https://example.org/a?b=c\ntolerance = 10%\n"
         "rollout.sleep  1: card used = 5.5 GiB\ncycle 3 a.train & b.run: residue = 512MiB\n"
@@ -107,7 +104,7 @@ static void reported_figures(void **state)
     scenario_close(&file);
 }
 
-static void bad_files(void **state)
+TEST(bad_files)
 {
     static const struct {
         const char *text, *line, *says;
@@ -168,9 +165,8 @@ static void bad_files(void **state)
     }
 }
 
-static void edits(void **state)
+TEST(edits)
 {
-    (void)state;
     struct ar_error error;
     struct scenario file = read_good(HEAD "[schedule]\ncycle = actor.train, rl.empty_cache\n"),
                     copy;
@@ -201,12 +197,4 @@ static void edits(void **state)
     scenario_close(&copy);
     assert_true(scenario_hash(&file) == hash);
     scenario_close(&file);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sections_have_keys_and_lines), cmocka_unit_test(steps_have_calls),
-        cmocka_unit_test(reported_figures), cmocka_unit_test(bad_files), cmocka_unit_test(edits)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

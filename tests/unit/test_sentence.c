@@ -24,50 +24,50 @@ static void is(const char *wanted)
     assert_string_equal(written, wanted);
 }
 
-static void test_breaks_at_spaces(void **state)
+TEST_WITH(test_breaks_at_spaces, begin, end)
 {
     sentence_wrap(stream, "one two three four", 0, 2, 9);
     is("one two\n  three\n  four\n");
 }
 
-static void test_a_line_that_just_fits(void **state)
+TEST_WITH(test_a_line_that_just_fits, begin, end)
 {
     sentence_wrap(stream, "one two", 2, 2, 9);
     is("one two\n");
 }
 
-static void test_a_long_word_stands_alone(void **state)
+TEST_WITH(test_a_long_word_stands_alone, begin, end)
 {
     sentence_wrap(stream, "a /as/long/a/path/as/any b", 0, 2, 9);
     is("a\n  /as/long/a/path/as/any\n  b\n");
 }
 
 /* A name may hold several spaces; a line end is one. */
-static void test_spaces_stand(void **state)
+TEST_WITH(test_spaces_stand, begin, end)
 {
     sentence_wrap(stream, "my  file:\n gone", 0, 2, 40);
     is("my  file: gone\n");
 }
 
-static void test_commands_stay_whole(void **state)
+TEST_WITH(test_commands_stay_whole, begin, end)
 {
     sentence_wrap(stream, "give -p (`rig list all`) now", 0, 2, 20);
     is("give -p\n  (`rig list all`)\n  now\n");
 }
 
-static void test_commands_wider_than_a_line_are_broken(void **state)
+TEST_WITH(test_commands_wider_than_a_line_are_broken, begin, end)
 {
     sentence_wrap(stream, "see `rig list all of them` now", 0, 2, 14);
     is("see `rig list\n  all of them`\n  now\n");
 }
 
-static void test_a_backtick_alone_is_a_letter(void **state)
+TEST_WITH(test_a_backtick_alone_is_a_letter, begin, end)
 {
     sentence_wrap(stream, "one `two three four", 0, 2, 12);
     is("one `two\n  three four\n");
 }
 
-static void test_format_keeps_what_is_before(void **state)
+TEST_WITH(test_format_keeps_what_is_before, begin, end)
 {
     sentence_format(stream, 8, "%6d  %078d %s", 5, 7, "end");
     is("     5\n        "
@@ -75,13 +75,13 @@ static void test_format_keeps_what_is_before(void **state)
        "        end\n");
 }
 
-static void test_copied_behind_its_label(void **state)
+TEST_WITH(test_copied_behind_its_label, begin, end)
 {
     sentence_copied(stream, "  1  ", "A=b; C=d");
     is("  1  A=b; C=d\n");
 }
 
-static void test_copied_texts_below_each_other(void **state)
+TEST_WITH(test_copied_texts_below_each_other, begin, end)
 {
     char text[128];
     snprintf(text, sizeof text, "A=%060d; C=%060d", 1, 2);
@@ -90,7 +90,7 @@ static void test_copied_texts_below_each_other(void **state)
        "     C=000000000000000000000000000000000000000000000000000000000002\n");
 }
 
-static void test_copied_on_a_line_of_its_own(void **state)
+TEST_WITH(test_copied_on_a_line_of_its_own, begin, end)
 {
     char text[128];
     snprintf(text, sizeof text, "A=%080d", 1);
@@ -99,7 +99,7 @@ static void test_copied_on_a_line_of_its_own(void **state)
        "A=00000000000000000000000000000000000000000000000000000000000000000000000000000001\n");
 }
 
-static void test_copied_without_a_label(void **state)
+TEST_WITH(test_copied_without_a_label, begin, end)
 {
     char text[128];
     snprintf(text, sizeof text, "A=%077d", 1);
@@ -107,7 +107,7 @@ static void test_copied_without_a_label(void **state)
     is("A=00000000000000000000000000000000000000000000000000000000000000000000000000001\n");
 }
 
-static void test_said_elsewhere_than_at_a_terminal(void **state)
+TEST_WITH(test_said_elsewhere_than_at_a_terminal, begin, end)
 {
     char wanted[256];
     FILE *file = tmpfile();
@@ -119,25 +119,4 @@ static void test_said_elsewhere_than_at_a_terminal(void **state)
     assert_int_equal(fgetc(file), EOF);
     fclose(file);
     is("");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define EACH(test) cmocka_unit_test_setup_teardown(test, begin, end)
-        EACH(test_breaks_at_spaces),
-        EACH(test_a_line_that_just_fits),
-        EACH(test_a_long_word_stands_alone),
-        EACH(test_spaces_stand),
-        EACH(test_commands_stay_whole),
-        EACH(test_commands_wider_than_a_line_are_broken),
-        EACH(test_a_backtick_alone_is_a_letter),
-        EACH(test_format_keeps_what_is_before),
-        EACH(test_copied_behind_its_label),
-        EACH(test_copied_texts_below_each_other),
-        EACH(test_copied_on_a_line_of_its_own),
-        EACH(test_copied_without_a_label),
-        EACH(test_said_elsewhere_than_at_a_terminal),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

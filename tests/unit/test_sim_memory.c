@@ -20,7 +20,7 @@ static uint64_t free_ns(struct ar_device *device, uint64_t address)
 }
 
 /* One size allocated and freed repeatedly, and several together: the two ways of measuring. */
-static void costs_are_the_measured_ones(void **state)
+TEST(costs_are_the_measured_ones)
 {
     static const struct {
         uint64_t bytes, alloc, held, free, free_held;
@@ -45,7 +45,7 @@ static void costs_are_the_measured_ones(void **state)
     }
 }
 
-static void small_ones_cost_a_page_or_a_share(void **state)
+TEST(small_ones_cost_a_page_or_a_share)
 {
     struct ar_device *device = sim_test_open("sim");
     uint64_t first, second;
@@ -58,7 +58,7 @@ static void small_ones_cost_a_page_or_a_share(void **state)
     ar_device_close(device);
 }
 
-static void sizes_between_lie_between(void **state)
+TEST(sizes_between_lie_between)
 {
     struct ar_device *device = sim_test_open("sim");
     uint64_t address, before_ns = 94440;
@@ -73,7 +73,7 @@ static void sizes_between_lie_between(void **state)
     ar_device_close(device);
 }
 
-static void small_ones_share_pages(void **state)
+TEST(small_ones_share_pages)
 {
     struct ar_device *device = sim_test_open("sim");
     const struct ar_device_counters *count = &device->counters;
@@ -101,7 +101,7 @@ static void small_ones_share_pages(void **state)
 }
 
 /* Random sizes against the sum of pages that hold at least one of them. */
-static void pages_are_charged_once(void **state)
+TEST(pages_are_charged_once)
 {
     struct ar_device *device = sim_test_open("sim");
     uint64_t held[64] = {0}, bytes[64];
@@ -135,7 +135,7 @@ static void pages_are_charged_once(void **state)
     ar_device_close(device);
 }
 
-static void capacity_refuses(void **state)
+TEST(capacity_refuses)
 {
     struct ar_device *device = sim_test_open("sim:capacity=10MiB,others=1");
     uint64_t free_bytes, total_bytes, address;
@@ -159,7 +159,7 @@ static void capacity_refuses(void **state)
     ar_device_close(device);
 }
 
-static void whole_card(void **state)
+TEST(whole_card)
 {
     struct ar_device *device = sim_test_open("sim");
     uint64_t free_bytes, total_bytes, address;
@@ -174,7 +174,7 @@ static void whole_card(void **state)
     ar_device_close(device);
 }
 
-static void free_waits_for_all_work(void **state)
+TEST(free_waits_for_all_work)
 {
     struct ar_device *device = sim_test_open("sim");
     uint64_t large = sim_test_alloc(device, 64 * AR_MIB);
@@ -196,7 +196,7 @@ static void free_waits_for_all_work(void **state)
     ar_device_close(device);
 }
 
-static void calls_cost_more_on_a_busy_card(void **state)
+TEST(calls_cost_more_on_a_busy_card)
 {
     struct ar_device *device = sim_test_open("sim");
     uint64_t address, handle;
@@ -214,7 +214,7 @@ static void calls_cost_more_on_a_busy_card(void **state)
     ar_device_close(device);
 }
 
-static void freed_memory_is_cleaned_first(void **state)
+TEST(freed_memory_is_cleaned_first)
 {
     struct ar_device *device = sim_test_open("sim");
     uint64_t address, handle;
@@ -242,7 +242,7 @@ static void freed_memory_is_cleaned_first(void **state)
     ar_device_close(device);
 }
 
-static void small_requests_wait_only_for_what_they_need(void **state)
+TEST(small_requests_wait_only_for_what_they_need)
 {
     struct ar_device *device = sim_test_open("sim:capacity=1GiB");
     uint64_t address;
@@ -257,7 +257,7 @@ static void small_requests_wait_only_for_what_they_need(void **state)
     ar_device_close(device);
 }
 
-static void misuse_has_a_sentence(void **state)
+TEST(misuse_has_a_sentence)
 {
     struct ar_device *device = sim_test_open("sim");
     struct ar_backing *backing = device->backing;
@@ -274,7 +274,7 @@ static void misuse_has_a_sentence(void **state)
     ar_device_close(device);
 }
 
-static void segments_are_found_by_address(void **state)
+TEST(segments_are_found_by_address)
 {
     struct ar_device *device = sim_test_open("sim");
     struct ar_device_segment segment;
@@ -299,7 +299,7 @@ static void segments_are_found_by_address(void **state)
     ar_device_close(device);
 }
 
-static void bump_counts_bytes(void **state)
+TEST(bump_counts_bytes)
 {
     struct ar_device *device = sim_test_open("sim:profile=bump");
     uint64_t address, handle;
@@ -328,7 +328,7 @@ static void bump_counts_bytes(void **state)
 }
 
 /* 10^5 segments, freed or not: each call looks at a few of them only. */
-static void many_segments(void **state)
+TEST(many_segments)
 {
     enum { COUNT = 100000 };
     struct ar_device *device = sim_test_open("sim:profile=bump");
@@ -341,26 +341,4 @@ static void many_segments(void **state)
         assert_int_equal(device->ops->segment_of(device, 16 * i + 3, &segment), i % 2);
     assert_int_equal(device->counters.physical_bytes, COUNT * 8);
     ar_device_close(device);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(costs_are_the_measured_ones),
-        cmocka_unit_test(small_ones_cost_a_page_or_a_share),
-        cmocka_unit_test(sizes_between_lie_between),
-        cmocka_unit_test(small_ones_share_pages),
-        cmocka_unit_test(pages_are_charged_once),
-        cmocka_unit_test(capacity_refuses),
-        cmocka_unit_test(whole_card),
-        cmocka_unit_test(free_waits_for_all_work),
-        cmocka_unit_test(calls_cost_more_on_a_busy_card),
-        cmocka_unit_test(freed_memory_is_cleaned_first),
-        cmocka_unit_test(small_requests_wait_only_for_what_they_need),
-        cmocka_unit_test(misuse_has_a_sentence),
-        cmocka_unit_test(segments_are_found_by_address),
-        cmocka_unit_test(bump_counts_bytes),
-        cmocka_unit_test(many_segments),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

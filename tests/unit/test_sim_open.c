@@ -19,7 +19,7 @@ static enum ar_status open_with(const char *key, const char *text, struct ar_dev
     return status;
 }
 
-static void bad_options_have_a_sentence(void **state)
+TEST(bad_options_have_a_sentence)
 {
     static const struct {
         const char *spec;
@@ -56,7 +56,7 @@ static void bad_options_have_a_sentence(void **state)
     }
 }
 
-static void good_options(void **state)
+TEST(good_options)
 {
     struct ar_device *device = sim_test_open("sim:profile=h100,capacity=85017493504,seed=3");
     assert_int_equal(device->props.capacity_bytes, UINT64_C(85017493504));
@@ -75,7 +75,7 @@ static void good_options(void **state)
     "# allocrig-profile 1\nname: mine\n\n# a comment\ntotal_bytes: 1000\nusable_bytes: 900\n"      \
     "page_bytes: 64\ngranule_bytes: 16\nfirst_address: 640\n"
 
-static void a_profile_from_a_file(void **state)
+TEST(a_profile_from_a_file)
 {
     struct ar_device *device;
     struct ar_error error;
@@ -99,7 +99,7 @@ static void a_profile_from_a_file(void **state)
     ar_device_close(device);
 }
 
-static void a_bad_profile_names_the_line(void **state)
+TEST(a_bad_profile_names_the_line)
 {
     static const struct {
         const char *text, *words;
@@ -138,7 +138,7 @@ static void a_bad_profile_names_the_line(void **state)
 
 #define LIST_HEAD "ordinal,bytes,address\n"
 
-static void recorded_addresses(void **state)
+TEST(recorded_addresses)
 {
     struct ar_device *device;
     struct ar_error error;
@@ -172,7 +172,7 @@ static void recorded_addresses(void **state)
     ar_device_close(device);
 }
 
-static void refused_segments_take_no_row(void **state)
+TEST(refused_segments_take_no_row)
 {
     struct temporary_file file = temporary_file(LIST_HEAD "0,4194304,4194304\n1,2097152,0\n");
     char spec[128];
@@ -186,7 +186,7 @@ static void refused_segments_take_no_row(void **state)
     ar_device_close(device);
 }
 
-static void refused_small_segments_take_no_row(void **state)
+TEST(refused_small_segments_take_no_row)
 {
     struct temporary_file file =
         temporary_file(LIST_HEAD "0,2097152,2097152\n1,512,4194304\n2,512,4194816\n");
@@ -205,7 +205,7 @@ static void refused_small_segments_take_no_row(void **state)
     ar_device_close(device);
 }
 
-static void recorded_ranges(void **state)
+TEST(recorded_ranges)
 {
     struct ar_device *device;
     struct ar_error error;
@@ -230,7 +230,7 @@ static void recorded_ranges(void **state)
     ar_device_close(device);
 }
 
-static void empty_lists_mean_the_default(void **state)
+TEST(empty_lists_mean_the_default)
 {
     static const char *const texts[] = {"", LIST_HEAD};
     for (size_t i = 0; i < 2; i++) {
@@ -245,7 +245,7 @@ static void empty_lists_mean_the_default(void **state)
     }
 }
 
-static void a_bad_list_names_the_line(void **state)
+TEST(a_bad_list_names_the_line)
 {
     static const struct {
         const char *text, *words;
@@ -273,7 +273,7 @@ static void a_bad_list_names_the_line(void **state)
     }
 }
 
-static void random_addresses(void **state)
+TEST(random_addresses)
 {
     struct ar_device *first = sim_test_open("sim:addresses=random,seed=5");
     struct ar_device *same = sim_test_open("sim:addresses=random,seed=5");
@@ -298,22 +298,4 @@ static void random_addresses(void **state)
     ar_device_close(first);
     ar_device_close(same);
     ar_device_close(other);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_options_have_a_sentence),
-        cmocka_unit_test(good_options),
-        cmocka_unit_test(a_profile_from_a_file),
-        cmocka_unit_test(a_bad_profile_names_the_line),
-        cmocka_unit_test(recorded_addresses),
-        cmocka_unit_test(refused_segments_take_no_row),
-        cmocka_unit_test(refused_small_segments_take_no_row),
-        cmocka_unit_test(recorded_ranges),
-        cmocka_unit_test(empty_lists_mean_the_default),
-        cmocka_unit_test(a_bad_list_names_the_line),
-        cmocka_unit_test(random_addresses),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 
 #define SPACE 512
 
-static void ranges_against_a_list(void **state)
+TEST(ranges_against_a_list)
 {
     static struct range nodes[SPACE];
     struct ranges ranges = {NULL, 0};
@@ -56,7 +56,7 @@ static int tree_depth(const struct range *range)
     return 1 + (left > right ? left : right);
 }
 
-static void rising_addresses_make_no_list(void **state)
+TEST(rising_addresses_make_no_list)
 {
     enum { COUNT = 100000 };
     struct range *nodes = calloc(COUNT, sizeof *nodes);
@@ -85,7 +85,7 @@ static bool see(void *argument, const struct sim_use *use, uint64_t start, uint6
     return true;
 }
 
-static void uses_against_a_table(void **state)
+TEST(uses_against_a_table)
 {
     static struct table table;
     struct sim_hazards hazards = {{NULL, 0}};
@@ -119,7 +119,7 @@ static void uses_against_a_table(void **state)
 
 /* Freed memory is cleaned at 1.5 bytes each ns, also within a microsecond: a request for all of it
  * waits for what is left, rounded up to a whole ns. */
-static void freed_memory_is_cleaned_all_the_time(void **state)
+TEST(freed_memory_is_cleaned_all_the_time)
 {
     static const struct {
         uint64_t now_ns, request_bytes, wait_ns;
@@ -138,15 +138,4 @@ static void freed_memory_is_cleaned_all_the_time(void **state)
             sim_ledger_cleaning_ns(&ledger, cases[i].request_bytes, 0, cases[i].now_ns),
             cases[i].wait_ns);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges_against_a_list),
-        cmocka_unit_test(rising_addresses_make_no_list),
-        cmocka_unit_test(uses_against_a_table),
-        cmocka_unit_test(freed_memory_is_cleaned_all_the_time),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static bool reused(struct ar_device *device, bool ordered, bool done)
     return take(device, AR_MIB, A) == first;
 }
 
-static void streams_share_by_each_way(void **state)
+TEST(streams_share_by_each_way)
 {
     static const struct {
         struct ar_backing_pool settings;
@@ -82,7 +82,7 @@ static void streams_share_by_each_way(void **state)
 }
 
 /* If memory is short, the stream waits, and then the reuse is no race. */
-static void internal_dependencies_wait(void **state)
+TEST(internal_dependencies_wait)
 {
     for (int internal = 0; internal < 2; internal++) {
         struct ar_device *device =
@@ -107,7 +107,7 @@ static void internal_dependencies_wait(void **state)
     }
 }
 
-static void memory_goes_back_when_the_host_waits(void **state)
+TEST(memory_goes_back_when_the_host_waits)
 {
     struct ar_device *device = open_pool("sim", as_the_driver);
     uint64_t blocks[4];
@@ -135,7 +135,7 @@ static void memory_goes_back_when_the_host_waits(void **state)
 }
 
 /* A request that fits no free block uses their pages, not new ones. */
-static void pages_move(void **state)
+TEST(pages_move)
 {
     struct ar_backing_pool settings = as_the_driver;
     settings.release_threshold_bytes = UINT64_MAX;
@@ -156,7 +156,7 @@ static void pages_move(void **state)
     ar_device_close(device);
 }
 
-static void calls_cost_what_was_measured(void **state)
+TEST(calls_cost_what_was_measured)
 {
     struct ar_device *device = open_pool("sim", as_the_driver);
     const uint64_t *ns = device->counters.call_ns;
@@ -175,7 +175,7 @@ static void calls_cost_what_was_measured(void **state)
     ar_device_close(device);
 }
 
-static void misuse_is_refused(void **state)
+TEST(misuse_is_refused)
 {
     struct ar_device *device = open_pool("sim", as_the_driver);
     struct ar_backing *backing = device->backing;
@@ -192,9 +192,8 @@ static void misuse_is_refused(void **state)
 
 /* A request that the pool refuses waits for the work of all streams, the first among them, and is
  * then served from what they freed. */
-static void a_refused_request_waits_for_all_streams(void **state)
+TEST(a_refused_request_waits_for_all_streams)
 {
-    (void)state;
     for (uint32_t stream = 0; stream < 3; stream++) {
         struct ar_device *device = sim_test_open("sim:capacity=64MiB");
         struct policy_rig rig;
@@ -212,18 +211,4 @@ static void a_refused_request_waits_for_all_streams(void **state)
         assert_int_equal(policy_rig_close(&rig), 0);
         ar_device_close(device);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(streams_share_by_each_way),
-        cmocka_unit_test(internal_dependencies_wait),
-        cmocka_unit_test(memory_goes_back_when_the_host_waits),
-        cmocka_unit_test(pages_move),
-        cmocka_unit_test(calls_cost_what_was_measured),
-        cmocka_unit_test(misuse_is_refused),
-        cmocka_unit_test(a_refused_request_waits_for_all_streams),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 
 enum { A, B, C, D };
 
-static void kernels_follow_each_other(void **state)
+TEST(kernels_follow_each_other)
 {
     struct ar_device *device = sim_test_open("sim");
     const struct ar_device_ops *ops = device->ops;
@@ -30,7 +30,7 @@ static void kernels_follow_each_other(void **state)
     ar_device_close(device);
 }
 
-static void the_launch_queue_holds_the_host(void **state)
+TEST(the_launch_queue_holds_the_host)
 {
     struct ar_device *device = sim_test_open("sim:launch_queue=3");
     const struct ar_device_ops *ops = device->ops;
@@ -49,7 +49,7 @@ static void the_launch_queue_holds_the_host(void **state)
     ar_device_close(device);
 }
 
-static void events_order_streams(void **state)
+TEST(events_order_streams)
 {
     struct ar_device *device = sim_test_open("sim");
     const struct ar_device_ops *ops = device->ops;
@@ -70,7 +70,7 @@ static void events_order_streams(void **state)
 }
 
 /* A new number for each record; events that the host knows to be past are not kept. */
-static void many_events(void **state)
+TEST(many_events)
 {
     struct ar_device *device = sim_test_open("sim");
     const struct ar_device_ops *ops = device->ops;
@@ -95,7 +95,7 @@ static void many_events(void **state)
     ar_device_close(device);
 }
 
-static void fences_are_polled_and_waited_for(void **state)
+TEST(fences_are_polled_and_waited_for)
 {
     struct ar_device *device = sim_test_open("sim");
     struct ar_backing *backing = device->backing;
@@ -119,7 +119,7 @@ static void fences_are_polled_and_waited_for(void **state)
     ar_device_close(device);
 }
 
-static void many_fences_that_nobody_polls(void **state)
+TEST(many_fences_that_nobody_polls)
 {
     enum { COUNT = 20000 };
     struct ar_device *device = sim_test_open("sim");
@@ -140,7 +140,7 @@ static void many_fences_that_nobody_polls(void **state)
 
 /* Of 4,096 fences that are past the older half is joined. A poll of one of the others still shows
  * that the work before it is done, and not that later work is. */
-static void the_newer_half_of_many_fences_is_remembered(void **state)
+TEST(the_newer_half_of_many_fences_is_remembered)
 {
     enum { COUNT = 4096 };
     static const struct {
@@ -183,7 +183,7 @@ static struct ar_device *free_requested_by_a(uint64_t *address)
     return device;
 }
 
-static void a_race_is_caught(void **state)
+TEST(a_race_is_caught)
 {
     uint64_t address;
     struct ar_device *device = free_requested_by_a(&address);
@@ -204,7 +204,7 @@ static void a_race_is_caught(void **state)
     ar_device_close(device);
 }
 
-static void time_alone_does_not_order(void **state)
+TEST(time_alone_does_not_order)
 {
     uint64_t address;
     struct ar_device *device = free_requested_by_a(&address);
@@ -214,7 +214,7 @@ static void time_alone_does_not_order(void **state)
     ar_device_close(device);
 }
 
-static void ordering_waits_the_right_time(void **state)
+TEST(ordering_waits_the_right_time)
 {
     uint64_t address;
     struct ar_device *device = free_requested_by_a(&address);
@@ -236,7 +236,7 @@ static void ordering_waits_the_right_time(void **state)
     ar_device_close(device);
 }
 
-static void a_host_wait_orders(void **state)
+TEST(a_host_wait_orders)
 {
     for (int way = 0; way < 4; way++) {
         uint64_t address;
@@ -257,7 +257,7 @@ static void a_host_wait_orders(void **state)
 }
 
 /* A stream waits for an event; the host continues, without learning that the work is done. */
-static void a_stream_waits_for_a_fence(void **state)
+TEST(a_stream_waits_for_a_fence)
 {
     uint64_t address;
     struct ar_device *device = free_requested_by_a(&address);
@@ -280,7 +280,7 @@ static void a_stream_waits_for_a_fence(void **state)
     ar_device_close(device);
 }
 
-static void a_fence_before_the_work_does_not(void **state)
+TEST(a_fence_before_the_work_does_not)
 {
     struct ar_device *device = sim_test_open("sim");
     uint64_t address = sim_test_alloc(device, AR_MIB);
@@ -295,7 +295,7 @@ static void a_fence_before_the_work_does_not(void **state)
 }
 
 /* A, event, B, event, C: C comes after A though it never waited for it. D does not. */
-static void order_is_transitive(void **state)
+TEST(order_is_transitive)
 {
     for (uint32_t last = C; last <= D; last++) {
         uint64_t address;
@@ -313,7 +313,7 @@ static void order_is_transitive(void **state)
 }
 
 /* The host knows that B is done, and B came after A: so A is done. */
-static void what_the_host_knows_is_transitive(void **state)
+TEST(what_the_host_knows_is_transitive)
 {
     for (int polled = 0; polled < 2; polled++) {
         uint64_t address;
@@ -333,7 +333,7 @@ static void what_the_host_knows_is_transitive(void **state)
     }
 }
 
-static void an_event_before_the_use_does_not_order(void **state)
+TEST(an_event_before_the_use_does_not_order)
 {
     struct ar_device *device = sim_test_open("sim");
     uint64_t address = sim_test_alloc(device, AR_MIB);
@@ -347,7 +347,7 @@ static void an_event_before_the_use_does_not_order(void **state)
 }
 
 /* Two streams use a block; being after one of them is not enough. */
-static void every_user_counts(void **state)
+TEST(every_user_counts)
 {
     uint64_t address;
     struct ar_device *device = free_requested_by_a(&address);
@@ -366,7 +366,7 @@ static void every_user_counts(void **state)
 }
 
 /* The same memory, mapped and served at another address. */
-static void races_follow_the_memory(void **state)
+TEST(races_follow_the_memory)
 {
     struct ar_device *device = sim_test_open("sim");
     struct ar_backing *backing = device->backing;
@@ -392,7 +392,7 @@ static void races_follow_the_memory(void **state)
     ar_device_close(device);
 }
 
-static void a_stream_beyond_all_bounds(void **state)
+TEST(a_stream_beyond_all_bounds)
 {
     struct ar_device *device = sim_test_open("sim");
     uint64_t address;
@@ -412,7 +412,7 @@ static void prepare(struct ar_device *device, enum ar_kernel_op_kind kind, enum 
 }
 
 /* The first product loads the library, the first of a type and order of lengths its kernels. */
-static void products_are_prepared_once(void **state)
+TEST(products_are_prepared_once)
 {
     static const char text[] = "# allocrig-profile 1\nname: products\ntotal_bytes: 85017493504\n"
                                "usable_bytes: 84470000000\npage_bytes: 2097152\n"
@@ -447,7 +447,7 @@ static void products_are_prepared_once(void **state)
 
 /* A fence and its wait for each stream, once all in one call and once one by one: the same times,
  * counts and knowledge, in any state of the streams. */
-static void waits_for_many_streams_are_those_for_each(void **state)
+TEST(waits_for_many_streams_are_those_for_each)
 {
     enum { STREAMS = 300, TURNS = 20000 };
     static const char *const devices[] = {"sim", "sim:profile=h100-rested", "sim:profile=h200"};
@@ -492,32 +492,4 @@ static void waits_for_many_streams_are_those_for_each(void **state)
         ar_device_close(one);
         ar_device_close(other);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernels_follow_each_other),
-        cmocka_unit_test(the_launch_queue_holds_the_host),
-        cmocka_unit_test(events_order_streams),
-        cmocka_unit_test(many_events),
-        cmocka_unit_test(waits_for_many_streams_are_those_for_each),
-        cmocka_unit_test(fences_are_polled_and_waited_for),
-        cmocka_unit_test(many_fences_that_nobody_polls),
-        cmocka_unit_test(the_newer_half_of_many_fences_is_remembered),
-        cmocka_unit_test(a_race_is_caught),
-        cmocka_unit_test(time_alone_does_not_order),
-        cmocka_unit_test(ordering_waits_the_right_time),
-        cmocka_unit_test(a_host_wait_orders),
-        cmocka_unit_test(a_stream_waits_for_a_fence),
-        cmocka_unit_test(a_fence_before_the_work_does_not),
-        cmocka_unit_test(order_is_transitive),
-        cmocka_unit_test(what_the_host_knows_is_transitive),
-        cmocka_unit_test(an_event_before_the_use_does_not_order),
-        cmocka_unit_test(every_user_counts),
-        cmocka_unit_test(races_follow_the_memory),
-        cmocka_unit_test(a_stream_beyond_all_bounds),
-        cmocka_unit_test(products_are_prepared_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static void map(struct ar_device *device, uint64_t address, uint64_t handle)
     assert_int_equal(ar_backing_map(device->backing, address, handle), AR_OK);
 }
 
-static void costs_are_the_measured_ones(void **state)
+TEST(costs_are_the_measured_ones)
 {
     static const struct {
         uint64_t bytes, reserve, create, map, access, unmap, destroy, release;
@@ -61,7 +61,7 @@ static void costs_are_the_measured_ones(void **state)
 
 /* 512 pages into 1 GiB: access at once took 12.5 ms, unmap 9 ms, all of it a second time
  * elsewhere 16 ms. The model adds up single pages, whose medians come from another run. */
-static void many_pages_cost_as_many(void **state)
+TEST(many_pages_cost_as_many)
 {
     struct ar_device *device = sim_test_open("sim");
     uint64_t address = reserve(device, AR_GIB), again = reserve(device, AR_GIB);
@@ -82,7 +82,7 @@ static void many_pages_cost_as_many(void **state)
     ar_device_close(device);
 }
 
-static void memory_is_charged_once_until_it_is_unmapped_everywhere(void **state)
+TEST(memory_is_charged_once_until_it_is_unmapped_everywhere)
 {
     struct ar_device *device = sim_test_open("sim:capacity=64MiB");
     struct ar_backing *backing = device->backing;
@@ -102,7 +102,7 @@ static void memory_is_charged_once_until_it_is_unmapped_everywhere(void **state)
     ar_device_close(device);
 }
 
-static void misuse_of_sizes_and_ranges(void **state)
+TEST(misuse_of_sizes_and_ranges)
 {
     struct ar_device *device = sim_test_open("sim");
     struct ar_backing *backing = device->backing;
@@ -133,7 +133,7 @@ static void misuse_of_sizes_and_ranges(void **state)
     ar_device_close(device);
 }
 
-static void misuse_of_mappings(void **state)
+TEST(misuse_of_mappings)
 {
     struct ar_device *device = sim_test_open("sim");
     struct ar_backing *backing = device->backing;
@@ -157,7 +157,7 @@ static void misuse_of_mappings(void **state)
     ar_device_close(device);
 }
 
-static void unmap_under_pending_work(void **state)
+TEST(unmap_under_pending_work)
 {
     struct ar_device *device = sim_test_open("sim");
     struct ar_backing *backing = device->backing;
@@ -179,17 +179,4 @@ static void unmap_under_pending_work(void **state)
     assert_true(ar_backing_done(backing, ticket));
     assert_int_equal(ar_backing_unmap(backing, range, 4 * AR_MIB), AR_OK);
     ar_device_close(device);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(costs_are_the_measured_ones),
-        cmocka_unit_test(many_pages_cost_as_many),
-        cmocka_unit_test(memory_is_charged_once_until_it_is_unmapped_everywhere),
-        cmocka_unit_test(misuse_of_sizes_and_ranges),
-        cmocka_unit_test(misuse_of_mappings),
-        cmocka_unit_test(unmap_under_pending_work),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include "allocators/base/size.h"
 #include "tests/support/test.h"
 
-static void reads(void **state)
+TEST(reads)
 {
     static const struct {
         const char *text;
@@ -39,7 +39,7 @@ static void reads(void **state)
     }
 }
 
-static void refuses(void **state)
+TEST(refuses)
 {
     static const char *const cases[] = {
         "",     "-1",    "+1",   " 1",  "1 ",   "1 K",
@@ -55,7 +55,7 @@ static void refuses(void **state)
     }
 }
 
-static void counts(void **state)
+TEST(counts)
 {
     uint64_t count;
     struct ar_error error;
@@ -66,7 +66,7 @@ static void counts(void **state)
         assert_int_equal(ar_count_parse(bad[i], &count, &error), AR_INVALID);
 }
 
-static void prints(void **state)
+TEST(prints)
 {
     char text[32];
     assert_string_equal(ar_size_print(0, text, sizeof text), "0 B");
@@ -80,7 +80,7 @@ static void prints(void **state)
 }
 
 /* A printed need is enough when it is copied. */
-static void rounds_up(void **state)
+TEST(rounds_up)
 {
     struct ar_rng rng;
     char text[32];
@@ -99,7 +99,7 @@ static void rounds_up(void **state)
     }
 }
 
-static void reads_back_what_it_writes(void **state)
+TEST(reads_back_what_it_writes)
 {
     struct ar_rng rng;
     ar_rng_seed(&rng, 5);
@@ -116,7 +116,7 @@ static void reads_back_what_it_writes(void **state)
     }
 }
 
-static void rounds(void **state)
+TEST(rounds)
 {
     assert_int_equal(ar_size_round_up(0, 256), 0);
     assert_int_equal(ar_size_round_up(1, 256), 256);
@@ -124,18 +124,4 @@ static void rounds(void **state)
     assert_int_equal(ar_size_round_up(5, 1), 5);
     assert_int_equal(ar_size_round_down(255, 256), 0);
     assert_int_equal(ar_size_round_down(513, 256), 512);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads),
-        cmocka_unit_test(refuses),
-        cmocka_unit_test(counts),
-        cmocka_unit_test(prints),
-        cmocka_unit_test(rounds),
-        cmocka_unit_test(rounds_up),
-        cmocka_unit_test(reads_back_what_it_writes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static struct ar_policy_stats stats_of(const struct policy_rig *rig)
 
 /* Requests of 4 KiB and more waste at most an eighth of the granted bytes. The worst have the size
  * of a class plus one byte. Addresses are multiples of 256 bytes. */
-static void waste(void **state)
+TEST(waste)
 {
     struct policy_rig rig;
     open_rig(&rig, "slab:largest_class=16MiB", UINT64_MAX);
@@ -71,7 +71,7 @@ static void waste(void **state)
 }
 
 /* Below 4 KiB the step between classes is 256 bytes. */
-static void small_classes(void **state)
+TEST(small_classes)
 {
     struct policy_rig rig;
     open_rig(&rig, "slab", UINT64_MAX);
@@ -81,7 +81,7 @@ static void small_classes(void **state)
 }
 
 /* Two slabs of 64 KiB blocks: the fuller one serves, and the other one becomes empty. */
-static void the_fullest_slab_serves(void **state)
+TEST(the_fullest_slab_serves)
 {
     struct policy_rig rig;
     struct ar_policy_block blocks[8];
@@ -98,7 +98,7 @@ static void the_fullest_slab_serves(void **state)
 
 /* A slab that is emptied and filled in turn stays with its class. The supply gets it when it needs
  * it. */
-static void an_empty_slab_is_kept(void **state)
+TEST(an_empty_slab_is_kept)
 {
     struct policy_rig rig;
     open_rig(&rig, "slab:limit=2MiB", UINT64_MAX);
@@ -119,7 +119,7 @@ static void an_empty_slab_is_kept(void **state)
 }
 
 /* 60 of 100 MiB are cached; 50 more need them. */
-static void cached_memory_goes_back_when_it_is_short(void **state)
+TEST(cached_memory_goes_back_when_it_is_short)
 {
     struct policy_rig rig;
     open_rig(&rig, "slab:slack=10", 100 * AR_MIB);
@@ -143,7 +143,7 @@ static void cached_memory_goes_back_when_it_is_short(void **state)
 
 /* Reserved memory stays below 9/8 of the greatest use. A program whose sizes change releases
  * segments; one with repeating sizes never does. */
-static void the_cache_is_bounded(void **state)
+TEST(the_cache_is_bounded)
 {
     struct policy_rig rig;
     open_rig(&rig, "slab", UINT64_MAX);
@@ -159,7 +159,7 @@ static void the_cache_is_bounded(void **state)
 }
 
 /* 8 GiB are allocated and freed, and small blocks that stay do not cut their segments. */
-static void a_giant_is_not_broken_for_crumbs(void **state)
+TEST(a_giant_is_not_broken_for_crumbs)
 {
     struct policy_rig rig;
     open_rig(&rig, "slab", 8 * AR_GIB + 64 * AR_MIB);
@@ -176,7 +176,7 @@ static void a_giant_is_not_broken_for_crumbs(void **state)
 
 /* The device is full: a small request is served from a free piece between large blocks, and a large
  * one from the place of slabs. */
-static void either_kind_borrows(void **state)
+TEST(either_kind_borrows)
 {
     struct policy_rig rig;
     open_rig(&rig, "slab", 8 * AR_MIB);
@@ -196,7 +196,7 @@ static void either_kind_borrows(void **state)
 
 /* Twelve freed blocks of 50 MiB become three of 200: the pages move, and none is obtained from the
  * device. */
-static void pages_move(void **state)
+TEST(pages_move)
 {
     struct policy_rig rig;
     struct ar_policy_block blocks[12];
@@ -219,7 +219,7 @@ static void pages_move(void **state)
     ar_device_close(device);
 }
 
-static void virtual_needs_virtual_memory(void **state)
+TEST(virtual_needs_virtual_memory)
 {
     struct policy_rig rig;
     fake_backing_open(&fake, UINT64_MAX);
@@ -229,7 +229,7 @@ static void virtual_needs_virtual_memory(void **state)
 }
 
 /* Random operations with other settings than the default, which the property tests use. */
-static void settings(void **state)
+TEST(settings)
 {
     static const char *const specs[] = {
         "checked(every=50)+slab:virtual=true",
@@ -256,22 +256,4 @@ static void settings(void **state)
         ar_device_close(device);
     }
     op_script_close(&script);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(waste),
-        cmocka_unit_test(small_classes),
-        cmocka_unit_test(the_fullest_slab_serves),
-        cmocka_unit_test(an_empty_slab_is_kept),
-        cmocka_unit_test(cached_memory_goes_back_when_it_is_short),
-        cmocka_unit_test(the_cache_is_bounded),
-        cmocka_unit_test(a_giant_is_not_broken_for_crumbs),
-        cmocka_unit_test(either_kind_borrows),
-        cmocka_unit_test(pages_move),
-        cmocka_unit_test(virtual_needs_virtual_memory),
-        cmocka_unit_test(settings),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static uint64_t resident_bytes(uint64_t events)
 }
 
 /* 100 bytes an entry; not under the sanitizers, which keep freed memory. */
-static void test_memory_is_bounded(void **state)
+TEST(test_memory_is_bounded)
 {
     const char *variant = getenv("TEST_VARIANT");
     bool sanitized = variant && strcmp(variant, "san") == 0;
@@ -71,7 +71,7 @@ static void test_memory_is_bounded(void **state)
     assert_true(sanitized || many < few + UINT64_C(100) * EVENTS);
 }
 
-static void test_frames_become_tags(void **state)
+TEST(test_frames_become_tags)
 {
     char path[64];
     const struct snapshot_maker_options options = {.seed = 2, .events = 5000, .frames = 40};
@@ -92,7 +92,7 @@ static void test_frames_become_tags(void **state)
 }
 
 /* A ring buffer that lost its head: the blocks live then exist at the start. */
-static void test_head_is_missing(void **state)
+TEST(test_head_is_missing)
 {
     char path[64];
     const struct snapshot_maker_options whole = {.seed = 3, .events = 30000};
@@ -110,11 +110,6 @@ static void test_head_is_missing(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory_is_bounded),
-        cmocka_unit_test(test_frames_become_tags),
-        cmocka_unit_test(test_head_is_missing),
-    };
     if (argc == 2)
         return read_file(argv[1]);
     if (argc == 4) {
@@ -124,5 +119,5 @@ int main(int argc, char **argv)
                                           .frames = (unsigned)strtoul(argv[3], NULL, 10)});
         return 0;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return test_run(__FILE__);
 }

@@ -45,19 +45,19 @@ static void check_run(const char *policy, const char *workload, unsigned keys)
     run_snapshot_close(&run);
 }
 
-static void every_layout_of_segments_is_met(void **state)
+TEST(every_layout_of_segments_is_met)
 {
     check_run("torch", "gradient_tape:steps=4", 0);
     check_run("torch", "workloads/data/side_streams.default.csv.gz", 0);
 }
 
 /* There are such segments since the layout that has the addresses of blocks. */
-static void every_layout_of_growing_segments_is_met(void **state)
+TEST(every_layout_of_growing_segments_is_met)
 {
     check_run("torch:expandable_segments=true", "gradient_tape:steps=4", LAYOUT_ADDRESSES);
 }
 
-static void private_pools_are_met(void **state)
+TEST(private_pools_are_met)
 {
     check_run("torch", "workloads/data/graphs.default.csv.gz", 0);
 }
@@ -89,7 +89,7 @@ static void double_image(struct snapshot_image *image)
     image->segment_count = image->segment_room = 2 * segments;
 }
 
-static void each_of_two_devices_is_met(void **state)
+TEST(each_of_two_devices_is_met)
 {
     struct run_snapshot run;
     struct trace_rig rig;
@@ -132,7 +132,7 @@ static size_t count_lines(const char *text, const char *line)
 }
 
 /* Marks of every kind are read back from a snapshot unchanged and in order, also without times. */
-static void marks_come_back(void **state)
+TEST(marks_come_back)
 {
     static const char text[] =
         "# allocrig-trace 1\n# recorder: torch 2.11.0\nt,0\n!,segment_alloc,2097152,2097152,0\n"
@@ -162,7 +162,7 @@ static void marks_come_back(void **state)
 }
 
 /* PyTorch's annotations tell their times alone. */
-static void annotations_stand_by_their_times(void **state)
+TEST(annotations_stand_by_their_times)
 {
     struct run_snapshot run;
     struct trace_rig rig;
@@ -186,7 +186,7 @@ static void annotations_stand_by_their_times(void **state)
 }
 
 /* Marks as PyTorch writes them: names with blanks, both stages, one older than the history. */
-static void annotations_become_marks(void **state)
+TEST(annotations_become_marks)
 {
     static const char text[] =
         "{\"segments\": [{\"device\": 0, \"address\": 2097152, \"total_size\": 2097152, "
@@ -228,7 +228,7 @@ static void annotations_become_marks(void **state)
 }
 
 /* From 2.14 on a snapshot may have the history of pinned host memory. */
-static void pinned_memory_is_merged(void **state)
+TEST(pinned_memory_is_merged)
 {
     static const char text[] =
         "{\"segments\": [], \"device_traces\": [["
@@ -273,7 +273,7 @@ static void pinned_memory_is_merged(void **state)
 }
 
 /* A history without completions: a free is completed when it is requested. */
-static void frees_without_completions_are_met(void **state)
+TEST(frees_without_completions_are_met)
 {
     struct run_snapshot run;
     struct trace_rig rig;
@@ -296,7 +296,7 @@ static void frees_without_completions_are_met(void **state)
 }
 
 /* Settings are read as PyTorch reads them; an unknown one is reported and left out. */
-static void settings_are_taken_one_by_one(void **state)
+TEST(settings_are_taken_one_by_one)
 {
     static const char text[] =
         "{\"segments\": [{\"address\": 2097152, \"total_size\": 2097152, \"blocks\": []}], "
@@ -325,7 +325,7 @@ static void settings_are_taken_one_by_one(void **state)
 #define EMPTY_SEGMENT "{\"address\": 2097152, \"total_size\": 0, \"blocks\": []}"
 
 /* Small histories and the events that come of them; or the sentence that refuses them. */
-static void odd_histories(void **state)
+TEST(odd_histories)
 {
     static const struct {
         const char *text, *wanted, *guess;
@@ -370,22 +370,4 @@ static void odd_histories(void **state)
         trace_close(source);
     }
     trace_rig_close(&rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_layout_of_segments_is_met),
-        cmocka_unit_test(every_layout_of_growing_segments_is_met),
-        cmocka_unit_test(private_pools_are_met),
-        cmocka_unit_test(each_of_two_devices_is_met),
-        cmocka_unit_test(marks_come_back),
-        cmocka_unit_test(annotations_stand_by_their_times),
-        cmocka_unit_test(annotations_become_marks),
-        cmocka_unit_test(pinned_memory_is_merged),
-        cmocka_unit_test(frees_without_completions_are_met),
-        cmocka_unit_test(settings_are_taken_one_by_one),
-        cmocka_unit_test(odd_histories),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

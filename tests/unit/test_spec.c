@@ -25,7 +25,7 @@ static const char *flat(const char *text, char *out, size_t out_bytes)
     return out;
 }
 
-static void good(void **state)
+TEST(good)
 {
     static const char *const cases[][2] = {
         {"growth", "[growth]"},
@@ -56,7 +56,7 @@ static void good(void **state)
     }
 }
 
-static void bad(void **state)
+TEST(bad)
 {
     static const char *const cases[][2] = {
         {"", "a name is missing at character 1"},
@@ -85,7 +85,7 @@ static void bad(void **state)
 
 /* Every text of up to five special signs is parsed or refused, never read past its end (the
  * sanitizer checks that), and never gives more links or pairs than the arrays hold. */
-static void all_short_texts(void **state)
+TEST(all_short_texts)
 {
     static const char signs[] = "a+:(),='";
     const size_t base = sizeof signs - 1;
@@ -103,14 +103,4 @@ static void all_short_texts(void **state)
         ar_spec_close(&spec);
     }
     assert_true(read > 0 && read < base * base * base * base * base);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good),
-        cmocka_unit_test(bad),
-        cmocka_unit_test(all_short_texts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static struct statistic of_first(size_t n)
 }
 
 /* n, rank from below, level: from tables of the binomial distribution. */
-static void intervals_are_those_of_the_tables(void **state)
+TEST(intervals_are_those_of_the_tables)
 {
     static const struct {
         size_t n, rank;
@@ -34,7 +34,7 @@ static void intervals_are_those_of_the_tables(void **state)
     }
 }
 
-static void few_values_have_no_interval(void **state)
+TEST(few_values_have_no_interval)
 {
     for (size_t n = 1; n < 6; n++) {
         struct statistic statistic = of_first(n);
@@ -45,7 +45,7 @@ static void few_values_have_no_interval(void **state)
     assert_int_equal(statistic_of(NULL, 0).count, 0);
 }
 
-static void large_counts_are_no_trouble(void **state)
+TEST(large_counts_are_no_trouble)
 {
     struct statistic statistic = of_first(10000);
     assert_true(statistic.has_interval && statistic.level >= 0.95 && statistic.level < 0.96);
@@ -66,7 +66,7 @@ static void places_equal(const struct statistic_place *places, const struct stat
     }
 }
 
-static void places_are_stated_by_intervals(void **state)
+TEST(places_are_stated_by_intervals)
 {
     const struct statistic of[] = {
         between(1, 2), between(3, 5), between(5, 6), between(7, 8), {.count = 3}};
@@ -78,7 +78,7 @@ static void places_are_stated_by_intervals(void **state)
 }
 
 /* Six seeds that affect both alike: ranges overlap widely, and one has less in each pair. */
-static void pairs_tell_apart_what_ranges_do_not(void **state)
+TEST(pairs_tell_apart_what_ranges_do_not)
 {
     double room[9];
     const double a[] = {10, 20, 30, 40, 50, 60};
@@ -96,7 +96,7 @@ static void pairs_tell_apart_what_ranges_do_not(void **state)
 
 /* Of six pairs all must point one way, of nine all but one, as in the binomial tables; a pair of
  * equal ones points no way. */
-static void one_pair_of_nine_may_differ(void **state)
+TEST(one_pair_of_nine_may_differ)
 {
     double room[9];
     const double nine[] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -108,7 +108,7 @@ static void one_pair_of_nine_may_differ(void **state)
 }
 
 /* a below b below c in every pair; d is not told apart from b and c; e has none. */
-static void places_are_stated_by_pairs(void **state)
+TEST(places_are_stated_by_pairs)
 {
     const double rows[] = {1,   10, 2,  9,  3,  8,  /* a */
                            2,   11, 3,  10, 4,  9,  /* b */
@@ -124,9 +124,8 @@ static void places_are_stated_by_pairs(void **state)
 }
 
 /* One value each: their order, and those that are equal share a place. */
-static void one_value_each_has_a_place(void **state)
+TEST(one_value_each_has_a_place)
 {
-    (void)state;
     const double rows[] = {5, 3, NAN, 3, 9};
     static const struct statistic_place wanted[] = {
         {3, false}, {1, true}, {0, false}, {1, true}, {4, false}};
@@ -134,19 +133,4 @@ static void one_value_each_has_a_place(void **state)
     double room[1];
     statistic_places_paired(rows, 5, 1, room, places);
     places_equal(places, wanted, 5);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(intervals_are_those_of_the_tables),
-        cmocka_unit_test(few_values_have_no_interval),
-        cmocka_unit_test(large_counts_are_no_trouble),
-        cmocka_unit_test(places_are_stated_by_intervals),
-        cmocka_unit_test(pairs_tell_apart_what_ranges_do_not),
-        cmocka_unit_test(one_pair_of_nine_may_differ),
-        cmocka_unit_test(places_are_stated_by_pairs),
-        cmocka_unit_test(one_value_each_has_a_place),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 #include "allocators/base/utf8.h"
 #include "tests/support/test.h"
 
-static void test_escaped_once(void **state)
+TEST(test_escaped_once)
 {
     struct ar_error error;
     assert_int_equal(ar_error_set(&error, AR_INVALID, "\"%s\" is wrong", "a\033[2J\nb\x7f\xff\xc3"),
@@ -17,7 +17,7 @@ static void test_escaped_once(void **state)
                                     "e\\x09:7: \"a\\x1b[2J\\x0ab\\x7f\\xff\\xc3\" is wrong");
 }
 
-static void test_long_ones_are_cut(void **state)
+TEST(test_long_ones_are_cut)
 {
     struct ar_error error;
     char input[2 * sizeof error.text];
@@ -30,7 +30,7 @@ static void test_long_ones_are_cut(void **state)
     assert_null(strchr(error.text, '\n'));
 }
 
-static void test_characters(void **state)
+TEST(test_characters)
 {
     static const struct {
         const char *text;
@@ -50,14 +50,4 @@ static void test_characters(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_int_equal(ar_utf8_bytes(rows[i].text), rows[i].bytes);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_escaped_once),
-        cmocka_unit_test(test_long_ones_are_cut),
-        cmocka_unit_test(test_characters),
-    };
-    return cmocka_run_group_tests_name("status", tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static enum ar_status run(struct tenants *tenants, const char *card, struct tena
     return status;
 }
 
-static void the_second_greedy_one_finds_too_little(void **state)
+TEST(the_second_greedy_one_finds_too_little)
 {
     char *path = write_trace(HOLDER);
     const char *workloads[] = {path};
@@ -88,7 +88,7 @@ static void the_second_greedy_one_finds_too_little(void **state)
 }
 
 /* tensorflow#8170: 190.3125 MiB are free when the second one comes, all of it is tried. */
-static void all_of_little_is_tried(void **state)
+TEST(all_of_little_is_tried)
 {
     char *holder = write_trace(HOLDER), *small = write_trace("a,0,1048576\nm,step\n");
     const char *holds[] = {holder}, *asks[] = {small};
@@ -116,7 +116,7 @@ static void all_of_little_is_tried(void **state)
     forget(small);
 }
 
-static void growth_lets_two_in(void **state)
+TEST(growth_lets_two_in)
 {
     char *path = write_trace(HOLDER);
     const char *workloads[] = {path};
@@ -139,7 +139,7 @@ static void growth_lets_two_in(void **state)
 
 /* The first one gives its memory back when it ends. The second's framework waits ten seconds for a
  * request, free: the first one ends within them. PyTorch does not wait and fails. */
-static void a_request_waits_for_memory(void **state)
+TEST(a_request_waits_for_memory)
 {
     char *holder =
         write_trace("a,0,1073741824\nk,0,1000000000\nm,step\nk,0,1000000000\nm,step\nf,0\n");
@@ -177,7 +177,7 @@ static void a_request_waits_for_memory(void **state)
     forget(asker);
 }
 
-static void settings_that_are_refused_keep_a_process_away(void **state)
+TEST(settings_that_are_refused_keep_a_process_away)
 {
     static const struct process_line late[] = {{"framework", "tensorflow", 1},
                                                {"initialize", "yes", 2},
@@ -216,7 +216,7 @@ static void settings_that_are_refused_keep_a_process_away(void **state)
 }
 
 /* A process that stays keeps its memory and leaves at its given round. */
-static void what_stays_is_held_until_it_leaves(void **state)
+TEST(what_stays_is_held_until_it_leaves)
 {
     char *path = write_trace(HOLDER);
     const char *workloads[] = {path};
@@ -251,7 +251,7 @@ static void what_stays_is_held_until_it_leaves(void **state)
 }
 
 /* The same seed gives the same bytes, and each pool of a process has its own workload. */
-static void runs_repeat(void **state)
+TEST(runs_repeat)
 {
     char *path = write_trace(HOLDER);
     const char *workloads[] = {path, "linear_ramp"};
@@ -276,18 +276,4 @@ static void runs_repeat(void **state)
     assert_memory_equal(results[0], results[1], sizeof results[0]);
     assert_int_equal(results[0][0].peak_reserved_bytes, 3072 * AR_MIB);
     forget(path);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_second_greedy_one_finds_too_little),
-        cmocka_unit_test(all_of_little_is_tried),
-        cmocka_unit_test(growth_lets_two_in),
-        cmocka_unit_test(a_request_waits_for_memory),
-        cmocka_unit_test(settings_that_are_refused_keep_a_process_away),
-        cmocka_unit_test(what_stays_is_held_until_it_leaves),
-        cmocka_unit_test(runs_repeat),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 
 /* ---- the map --------------------------------------------------------------------------------- */
 
-static void the_map_holds_what_a_table_holds(void **state)
+TEST(the_map_holds_what_a_table_holds)
 {
     struct ar_host host = {0};
     struct address_map map;
@@ -44,7 +44,7 @@ static void the_map_holds_what_a_table_holds(void **state)
     assert_int_equal(host.now_bytes, 0);
 }
 
-static void the_map_refuses_doubles_and_strangers(void **state)
+TEST(the_map_refuses_doubles_and_strangers)
 {
     struct ar_host host = {.fail_at = 2};
     struct address_map map;
@@ -70,7 +70,7 @@ static void the_map_refuses_doubles_and_strangers(void **state)
 
 /* ---- the pool -------------------------------------------------------------------------------- */
 
-static void a_pool_takes_addresses_back(void **state)
+TEST(a_pool_takes_addresses_back)
 {
     struct ar_device *device = sim_test_open("sim:profile=bump");
     struct policy_rig rig;
@@ -177,14 +177,14 @@ static void run_crowd(const char *spec, unsigned threads, bool shared, bool late
     crowd_close(&crowd);
 }
 
-static void threads_share_a_policy(void **state)
+TEST(threads_share_a_policy)
 {
     run_crowd("growth", 4, true, false);
     run_crowd("torch", 4, true, true);
     run_crowd("vmm", 4, true, false);
 }
 
-static void threads_have_policies_of_their_own(void **state)
+TEST(threads_have_policies_of_their_own)
 {
     run_crowd("torch", 4, false, true);
     run_crowd("tlsf:limit=4GiB", 4, false, false);
@@ -196,7 +196,7 @@ static void count_one(void *argument)
 }
 
 /* Each thread has its own policy on one device: all their memory is released. */
-static void threads_share_a_device(void **state)
+TEST(threads_share_a_device)
 {
     static const char *const specs[4] = {"torch", "vmm", "growth:limit=2GiB", "async"};
     struct ar_device *device = sim_test_open("sim:profile=h100");
@@ -241,7 +241,7 @@ static void threads_share_a_device(void **state)
 }
 
 /* The locked form of a device has no operation that the device does not have. */
-static void a_locked_device_offers_what_the_device_offers(void **state)
+TEST(a_locked_device_offers_what_the_device_offers)
 {
     struct ar_device *device = sim_test_open("sim:profile=bump");
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -257,7 +257,7 @@ static void a_locked_device_offers_what_the_device_offers(void **state)
 }
 
 /* One thread's calls do not depend on the others, so the counts are those of any run. */
-static void the_calls_of_a_thread_are_the_same_on_every_run(void **state)
+TEST(the_calls_of_a_thread_are_the_same_on_every_run)
 {
     uint64_t allocs[2];
     struct ar_error error;
@@ -280,7 +280,7 @@ static void the_calls_of_a_thread_are_the_same_on_every_run(void **state)
     free(result);
 }
 
-static void failed_requests_are_counted_and_bad_configurations_refused(void **state)
+TEST(failed_requests_are_counted_and_bad_configurations_refused)
 {
     struct crowd crowd;
     struct ar_error error;
@@ -303,20 +303,4 @@ static void failed_requests_are_counted_and_bad_configurations_refused(void **st
     assert_int_equal(threads_run(&config, result, &error), AR_INVALID);
     free(result);
     crowd_close(&crowd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_map_holds_what_a_table_holds),
-        cmocka_unit_test(the_map_refuses_doubles_and_strangers),
-        cmocka_unit_test(a_pool_takes_addresses_back),
-        cmocka_unit_test(threads_share_a_policy),
-        cmocka_unit_test(threads_have_policies_of_their_own),
-        cmocka_unit_test(threads_share_a_device),
-        cmocka_unit_test(a_locked_device_offers_what_the_device_offers),
-        cmocka_unit_test(the_calls_of_a_thread_are_the_same_on_every_run),
-        cmocka_unit_test(failed_requests_are_counted_and_bad_configurations_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

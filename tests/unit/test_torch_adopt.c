@@ -166,7 +166,7 @@ static void check(const char *spec, uint64_t seed, bool forgets)
     ar_device_close(device);
 }
 
-static void test_same_state(void **state)
+TEST(test_same_state)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
         check("torch", seed, false);
@@ -178,7 +178,7 @@ static void test_same_state(void **state)
 }
 
 /* States that `torch` cannot reach. */
-static void test_impossible(void **state)
+TEST(test_impossible)
 {
     static const struct {
         const char *spec;
@@ -213,13 +213,4 @@ static void test_impossible(void **state)
                          AR_INVALID);
         assert_int_equal(policy_rig_close(&rig), 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_state),
-        cmocka_unit_test(test_impossible),
-    };
-    return cmocka_run_group_tests_name("torch_adopt", tests, NULL, NULL);
 }

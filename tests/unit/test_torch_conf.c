@@ -9,9 +9,8 @@
 #include "tests/support/policy_rig.h"
 #include "tests/support/test.h"
 
-static void each_release_has_its_keys(void **state)
+TEST(each_release_has_its_keys)
 {
-    (void)state;
     static const struct {
         const char *key, *value;
         const char *before, *first; /* "": the oldest release has it, or all have */
@@ -60,9 +59,8 @@ static void each_release_has_its_keys(void **state)
     }
 }
 
-static void releases_are_read(void **state)
+TEST(releases_are_read)
 {
-    (void)state;
     static const struct {
         const char *text;
         unsigned major, minor;
@@ -88,9 +86,8 @@ static void releases_are_read(void **state)
     assert_true(torch_release_compare(torch_release_read("2.4"), torch_release_read("2.4.1")) == 0);
 }
 
-static void a_string_needs_its_newest_key(void **state)
+TEST(a_string_needs_its_newest_key)
 {
-    (void)state;
     static const struct {
         const char *conf, *key;
         unsigned major, minor;
@@ -117,9 +114,8 @@ static void a_string_needs_its_newest_key(void **state)
 }
 
 /* Strings as programs have set them with 1.10 to 2.15: all are read. */
-static void strings_of_every_release_are_read(void **state)
+TEST(strings_of_every_release_are_read)
 {
-    (void)state;
     static const char *const good[] = {
         "max_split_size_mb:21",
         "garbage_collection_threshold:0.6,max_split_size_mb:128",
@@ -158,7 +154,7 @@ static void strings_of_every_release_are_read(void **state)
 
 /* Of 62 MiB under a threshold of 42 MiB less a byte, 20 MiB and a byte must go: the first pass
  * releases the older free block of 20 MiB, and a second one the other. */
-static void collection_goes_on_to_its_target(void **state)
+TEST(collection_goes_on_to_its_target)
 {
     static const struct {
         const char *threshold; /* of 128 MiB */
@@ -186,16 +182,4 @@ static void collection_goes_on_to_its_target(void **state)
         assert_int_equal(policy_rig_free(&rig, &d), AR_OK);
         assert_int_equal(policy_rig_close(&rig), 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_release_has_its_keys),
-        cmocka_unit_test(releases_are_read),
-        cmocka_unit_test(a_string_needs_its_newest_key),
-        cmocka_unit_test(strings_of_every_release_are_read),
-        cmocka_unit_test(collection_goes_on_to_its_target),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static void check_segments(const char *policy, uint8_t mempool, enum ar_status s
     close_rig(&rig);
 }
 
-static void pools_with_an_allocator_have_segments(void **state)
+TEST(pools_with_an_allocator_have_segments)
 {
     const uint64_t segments = PAGE + 18 * AR_MIB;
     check_segments("torch", OWN, AR_OK, segments);
@@ -65,7 +65,7 @@ static void pools_with_an_allocator_have_segments(void **state)
     check_segments("torch:version=2.8", OWN, AR_OK, segments);
 }
 
-static void releases_that_cannot_do_both(void **state)
+TEST(releases_that_cannot_do_both)
 {
     check_segments("torch:version=2.7,expandable_segments=true", PLAIN, AR_NO_MEMORY, 0);
     check_segments("torch:version=2.7,expandable_segments=true", OWN, AR_NO_MEMORY, 0);
@@ -85,7 +85,7 @@ static void releases_that_cannot_do_both(void **state)
 }
 
 /* Up to 2.6 the allocator is not called: the memory is in ranges of PyTorch. */
-static void releases_that_ignore_the_allocator(void **state)
+TEST(releases_that_ignore_the_allocator)
 {
     struct torch_rig rig;
     struct ar_policy_block a, b;
@@ -98,7 +98,7 @@ static void releases_that_ignore_the_allocator(void **state)
 }
 
 /* try_mempool_fallback finds blocks of segments only: those of a pool with an allocator. */
-static void last_resort_beside_ranges(void **state)
+TEST(last_resort_beside_ranges)
 {
     for (int own = 0; own < 2; own++) {
         struct torch_rig rig;
@@ -116,7 +116,7 @@ static void last_resort_beside_ranges(void **state)
 
 /* garbage_collection_threshold: only cached blocks of the common large pool are collected, also for
  * a request in a private pool. The oldest here is of a private pool and stays. */
-static void collection_spares_pools(void **state)
+TEST(collection_spares_pools)
 {
     struct torch_rig rig;
     struct ar_policy_block pool, common, block;
@@ -133,7 +133,7 @@ static void collection_spares_pools(void **state)
 
 /* The pool of a graph that was destroyed: segments without a live block are released by the next
  * empty_cache, the others when their blocks are free. */
-static void pools_of_graphs_end_by_segments(void **state)
+TEST(pools_of_graphs_end_by_segments)
 {
     struct torch_rig rig;
     struct ar_policy_block live, other;
@@ -152,17 +152,4 @@ static void pools_of_graphs_end_by_segments(void **state)
     assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
     assert_int_equal(reserved(&rig), 0);
     close_rig(&rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pools_with_an_allocator_have_segments),
-        cmocka_unit_test(releases_that_cannot_do_both),
-        cmocka_unit_test(releases_that_ignore_the_allocator),
-        cmocka_unit_test(last_resort_beside_ranges),
-        cmocka_unit_test(collection_spares_pools),
-        cmocka_unit_test(pools_of_graphs_end_by_segments),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

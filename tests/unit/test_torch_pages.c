@@ -43,7 +43,7 @@ static void check(struct pages_rig *rig, uint64_t reserved_bytes)
 
 /* All handles of a run are created before any is mapped: they are destroyed again, and no page was
  * mapped. */
-static void test_refused_in_the_middle_of_a_run(void **state)
+TEST(test_refused_in_the_middle_of_a_run)
 {
     struct pages_rig rig;
     struct ar_policy_block kept, refused;
@@ -66,7 +66,7 @@ static void test_refused_in_the_middle_of_a_run(void **state)
 
 /* A range with a free page between unmapped ones grows in two runs. The second is refused. The
  * first stays mapped and is released with all free memory before the second try. */
-static void test_refused_after_a_run(void **state)
+TEST(test_refused_after_a_run)
 {
     struct pages_rig rig;
     struct ar_policy_block block[3];
@@ -89,7 +89,7 @@ static void test_refused_after_a_run(void **state)
 }
 
 /* Every stream has its own free blocks, for any number of streams. */
-static void test_many_streams(void **state)
+TEST(test_many_streams)
 {
     enum { STREAMS = 20000 };
     struct pages_rig rig;
@@ -109,14 +109,4 @@ static void test_many_streams(void **state)
     check(&rig, STREAMS * 2 * AR_MIB);
     free(blocks);
     close_rig(&rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused_in_the_middle_of_a_run),
-        cmocka_unit_test(test_refused_after_a_run),
-        cmocka_unit_test(test_many_streams),
-    };
-    return cmocka_run_group_tests_name("torch_pages", tests, NULL, NULL);
 }

@@ -92,7 +92,7 @@ static uint64_t reserved(const struct rig *rig)
     return rig->policy.policy->totals.reserved_bytes;
 }
 
-static void powers_of_two(void **state)
+TEST(powers_of_two)
 {
     static const uint64_t sizes[][2] = {
         {1, 1},
@@ -119,7 +119,7 @@ static void powers_of_two(void **state)
     close_rig(&rig);
 }
 
-static void the_block_freed_last(void **state)
+TEST(the_block_freed_last)
 {
     struct rig rig;
     open_rig(&rig, "torch-pinned", "sim");
@@ -134,7 +134,7 @@ static void the_block_freed_last(void **state)
     close_rig(&rig);
 }
 
-static void events(void **state)
+TEST(events)
 {
     struct rig rig;
     open_rig(&rig, "torch-pinned", "sim");
@@ -158,7 +158,7 @@ static void events(void **state)
 }
 
 /* One queue for all streams: an event that is not done holds up those behind it. */
-static void one_queue(void **state)
+TEST(one_queue)
 {
     struct rig rig;
     open_rig(&rig, "torch-pinned", "sim");
@@ -178,7 +178,7 @@ static void one_queue(void **state)
     close_rig(&rig);
 }
 
-static void background_threads(void **state)
+TEST(background_threads)
 {
     for (int on = 0; on < 2; on++) {
         struct rig rig;
@@ -196,7 +196,7 @@ static void background_threads(void **state)
     }
 }
 
-static void a_trim_releases_what_is_free(void **state)
+TEST(a_trim_releases_what_is_free)
 {
     struct rig rig;
     open_rig(&rig, "torch-pinned", "sim");
@@ -217,7 +217,7 @@ static void a_trim_releases_what_is_free(void **state)
     close_rig(&rig);
 }
 
-static void no_second_try(void **state)
+TEST(no_second_try)
 {
     struct rig rig;
     struct ar_policy_block block;
@@ -237,7 +237,7 @@ static void no_second_try(void **state)
     close_rig(&rig);
 }
 
-static void reserve_segment(void **state)
+TEST(reserve_segment)
 {
     struct rig rig;
     open_rig(&rig, "torch-pinned:pinned_reserve_segment_size_mb=1", "sim");
@@ -265,7 +265,7 @@ static void reserve_segment(void **state)
     close_rig(&rig);
 }
 
-static void thresholds(void **state)
+TEST(thresholds)
 {
     struct rig rig;
     open_rig(&rig, "torch-pinned:pinned_max_round_threshold_mb=1", "sim");
@@ -299,7 +299,7 @@ static struct ar_policy_block captured(struct rig *rig, uint64_t bytes)
     return block;
 }
 
-static void captured_graphs(void **state)
+TEST(captured_graphs)
 {
     struct rig rig;
     open_rig(&rig, "torch-pinned", "sim");
@@ -324,7 +324,7 @@ static void captured_graphs(void **state)
     close_rig(&rig);
 }
 
-static void peaks_of_sizes(void **state)
+TEST(peaks_of_sizes)
 {
     struct rig rig;
     open_rig(&rig, "torch-pinned", "sim");
@@ -341,7 +341,7 @@ static void peaks_of_sizes(void **state)
     close_rig(&rig);
 }
 
-static void wrong_settings(void **state)
+TEST(wrong_settings)
 {
     static const char *const specs[][2] = {
         {"torch-pinned:conf='pinned_reserve_segment_size_mb:x'", "whole number"},
@@ -481,30 +481,10 @@ static void random_sequence(uint64_t seed)
     free(model);
 }
 
-static void as_the_model(void **state)
+TEST(as_the_model)
 {
     for (uint64_t seed = 1; seed <= 12; seed++) {
         print_message("seed %d\n", (int)seed);
         random_sequence(seed);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(powers_of_two),
-        cmocka_unit_test(the_block_freed_last),
-        cmocka_unit_test(events),
-        cmocka_unit_test(one_queue),
-        cmocka_unit_test(background_threads),
-        cmocka_unit_test(a_trim_releases_what_is_free),
-        cmocka_unit_test(no_second_try),
-        cmocka_unit_test(reserve_segment),
-        cmocka_unit_test(thresholds),
-        cmocka_unit_test(captured_graphs),
-        cmocka_unit_test(peaks_of_sizes),
-        cmocka_unit_test(wrong_settings),
-        cmocka_unit_test(as_the_model),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,9 +57,8 @@ static void check_private_pool(const char *policy, uint64_t bytes, bool is_range
     close_rig(&rig);
 }
 
-static void private_pools_grow_from_2_5_on(void **state)
+TEST(private_pools_grow_from_2_5_on)
 {
-    (void)state;
     check_private_pool("torch:version=2.4,expandable_segments=true", PAGE + 18 * AR_MIB, false);
     check_private_pool("torch:version=2.5,expandable_segments=true", 2 * PAGE, true);
     check_private_pool("torch:expandable_segments=true", 2 * PAGE, true);
@@ -80,9 +79,8 @@ static void check_stop(const char *policy, enum ar_status status, uint64_t flush
     close_rig(&rig);
 }
 
-static void ranges_are_no_segments_from_2_5_on(void **state)
+TEST(ranges_are_no_segments_from_2_5_on)
 {
-    (void)state;
     check_stop("torch:version=2.4,expandable_segments=true,max_split_size_mb=21", AR_NO_MEMORY, 0);
     check_stop("torch:version=2.5,expandable_segments=true,max_split_size_mb=21", AR_OK, 1);
     check_stop("torch:expandable_segments=true,max_split_size_mb=21", AR_OK, 1);
@@ -121,17 +119,15 @@ static void check_completion(const char *policy, bool completes)
     close_rig(&rig);
 }
 
-static void pools_complete_frees_from_2_13_on(void **state)
+TEST(pools_complete_frees_from_2_13_on)
 {
-    (void)state;
     check_completion("torch:version=2.12", false);
     check_completion("torch:version=2.13", true);
     check_completion("torch", true);
 }
 
-static void pools_retry_from_2_13_on(void **state)
+TEST(pools_retry_from_2_13_on)
 {
-    (void)state;
     check_retry("torch:version=2.12", 1, AR_NO_MEMORY);
     check_retry("torch:version=2.12", 0, AR_OK);
     check_retry("torch:version=2.13", 1, AR_OK);
@@ -139,7 +135,7 @@ static void pools_retry_from_2_13_on(void **state)
 }
 
 /* 30 MiB are cached of a limit of 50: a request of 40 releases them, or is refused at once. */
-static void requests_beyond_the_limit_can_be_rejected(void **state)
+TEST(requests_beyond_the_limit_can_be_rejected)
 {
     static const struct {
         const char *policy;
@@ -158,7 +154,7 @@ static void requests_beyond_the_limit_can_be_rejected(void **state)
 }
 
 /* A fraction of 1 is no limit: then old blocks are not collected either. */
-static void a_fraction_of_one_is_no_limit(void **state)
+TEST(a_fraction_of_one_is_no_limit)
 {
     struct torch_rig rig;
     struct ar_policy_block block;
@@ -189,9 +185,8 @@ static void check_reserve(const char *policy, bool one_range, enum ar_status lar
     close_rig(&rig);
 }
 
-static void ranges_can_be_shorter(void **state)
+TEST(ranges_can_be_shorter)
 {
-    (void)state;
     check_reserve("torch:expandable_segments=true", true, AR_OK);
     check_reserve("torch:conf='expandable_segments:True,expandable_segments_reserve:0.5'", false,
                   AR_NO_MEMORY);
@@ -203,7 +198,7 @@ static void ranges_can_be_shorter(void **state)
                   AR_OK);
 }
 
-static void keys_are_those_of_the_release(void **state)
+TEST(keys_are_those_of_the_release)
 {
     static const struct {
         const char *policy, *error; /* NULL: it is accepted */
@@ -242,7 +237,7 @@ static void keys_are_those_of_the_release(void **state)
 }
 
 /* A recording of an older release is compared with the rules of that release. */
-static void recordings_have_a_release(void **state)
+TEST(recordings_have_a_release)
 {
     static const struct {
         const char *recorder, *conf, *spec;
@@ -264,20 +259,4 @@ static void recordings_have_a_release(void **state)
         assert_int_equal(fidelity_default_spec(&info, text, sizeof text, &error), AR_OK);
         assert_string_equal(text, cases[i].spec);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(private_pools_grow_from_2_5_on),
-        cmocka_unit_test(ranges_are_no_segments_from_2_5_on),
-        cmocka_unit_test(pools_retry_from_2_13_on),
-        cmocka_unit_test(pools_complete_frees_from_2_13_on),
-        cmocka_unit_test(requests_beyond_the_limit_can_be_rejected),
-        cmocka_unit_test(a_fraction_of_one_is_no_limit),
-        cmocka_unit_test(ranges_can_be_shorter),
-        cmocka_unit_test(keys_are_those_of_the_release),
-        cmocka_unit_test(recordings_have_a_release),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

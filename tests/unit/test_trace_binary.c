@@ -52,7 +52,7 @@ static void assert_same_file(const char *left, const char *right)
 }
 
 /* recording -> text -> binary -> packed binary -> text: the same bytes, the same hash. */
-static void recordings_survive_both_forms(void **state)
+TRACE_TEST(recordings_survive_both_forms)
 {
     struct trace_rig *rig = *state;
     for (size_t i = 0; i < COUNT(recordings); i++) {
@@ -86,7 +86,7 @@ static const char small[] = "# allocrig-trace 1\n# name: small\n# conf: a,b\n"
                             "p,1,0\ne,2,1\nw,0,2\nf,0\no,9\ns\nc\nm,end\nu,1,2\n";
 
 /* A mapped file and an unpacked one give the same events. */
-static void events_are_the_same_in_each_form(void **state)
+TRACE_TEST(events_are_the_same_in_each_form)
 {
     struct trace_rig *rig = *state;
     struct trace_source *text, *packed, *plain;
@@ -131,7 +131,7 @@ static char *small_binary(struct trace_rig *rig, size_t *count)
 }
 
 /* A file with any bit flipped, or cut anywhere, is refused, with its name. */
-static void all_damage_is_found(void **state)
+TRACE_TEST(all_damage_is_found)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
@@ -154,7 +154,7 @@ static void all_damage_is_found(void **state)
     free(bytes);
 }
 
-static void damage_is_named(void **state)
+TRACE_TEST(damage_is_named)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
@@ -192,7 +192,7 @@ static void damage_is_named(void **state)
     free(bytes);
 }
 
-static void files_are_complete_or_absent(void **state)
+TRACE_TEST(files_are_complete_or_absent)
 {
     struct trace_rig *rig = *state;
     const struct trace_write_options options = {.format = TRACE_FORMAT_TEXT};
@@ -224,7 +224,7 @@ static void files_are_complete_or_absent(void **state)
 }
 
 /* The examples of FIPS 180-4, and a length at each edge of a block. */
-static void sha256_is_that_of_the_standard(void **state)
+TRACE_TEST(sha256_is_that_of_the_standard)
 {
     static const struct {
         const char *text, *hex;
@@ -261,17 +261,4 @@ static void sha256_is_that_of_the_standard(void **state)
         sha256_end(&hash, parts);
         assert_memory_equal(whole, parts, 32);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recordings_survive_both_forms),
-        cmocka_unit_test(events_are_the_same_in_each_form),
-        cmocka_unit_test(all_damage_is_found),
-        cmocka_unit_test(damage_is_named),
-        cmocka_unit_test(files_are_complete_or_absent),
-        cmocka_unit_test(sha256_is_that_of_the_standard),
-    };
-    return cmocka_run_group_tests(tests, trace_rig_setup, trace_rig_teardown);
 }

@@ -96,13 +96,13 @@ static void check_recording(const char *name)
     json_decref(json);
 }
 
-static void recordings_agree_with_their_statistics(void **state)
+TRACE_TEST(recordings_agree_with_their_statistics)
 {
     for (size_t i = 0; i < COUNT(recordings); i++)
         check_recording(recordings[i]);
 }
 
-static void names_come_from_files(void **state)
+TRACE_TEST(names_come_from_files)
 {
     struct trace_source *source;
     struct ar_error error;
@@ -127,7 +127,7 @@ static uint32_t streams_of(const char *path)
 
 /* Streams of kernels are the allocator's if the .json says so; the others come after them:
  * gpt2_train has one of its own and kernels on three. */
-static void kernel_streams_are_mapped(void **state)
+TRACE_TEST(kernel_streams_are_mapped)
 {
     assert_int_equal(streams_of("workloads/data/tape_small.default.csv.gz"), 1);
     assert_int_equal(streams_of("workloads/data/gpt2_train.default.csv.gz"), 3);
@@ -162,9 +162,8 @@ static void check_private_pools(const char *path, uint64_t requests)
     trace_close(source);
 }
 
-static void private_pools_are_known(void **state)
+TRACE_TEST(private_pools_are_known)
 {
-    (void)state;
     check_private_pools("workloads/data/graphs.default.csv.gz", 32);
     /* Inferred: the 7 large ones fit the common pool too, which has no large range there. */
     check_private_pools("workloads/data/graphs.expandable.csv.gz", 25);
@@ -188,7 +187,7 @@ static void converts_to(struct trace_rig *rig, const char *rows, const char *wan
     trace_close(source);
 }
 
-static void rows_become_events(void **state)
+TRACE_TEST(rows_become_events)
 {
     struct trace_rig *rig = *state;
     converts_to(rig,
@@ -208,7 +207,7 @@ static void rows_become_events(void **state)
                 "m,step\nt,7000\nf,0\nt,8000\n!,segment_free,4096,2097152,0\n");
 }
 
-static void requests_that_failed(void **state)
+TRACE_TEST(requests_that_failed)
 {
     struct trace_rig *rig = *state;
     converts_to(rig,
@@ -218,7 +217,7 @@ static void requests_that_failed(void **state)
                 "a,2,88888\n!,oom,2000\nr,2\nf,1\n");
 }
 
-static void recordings_that_begin_in_the_middle(void **state)
+TRACE_TEST(recordings_that_begin_in_the_middle)
 {
     struct trace_rig *rig = *state;
     converts_to(rig,
@@ -228,7 +227,7 @@ static void recordings_that_begin_in_the_middle(void **state)
                 "t,0\nf,0\nt,2000\nf,1\na,2,1\n!,alloc,4096\n");
 }
 
-static void bad_rows_are_refused(void **state)
+TRACE_TEST(bad_rows_are_refused)
 {
     struct trace_rig *rig = *state;
     static const struct {
@@ -257,7 +256,7 @@ static void bad_rows_are_refused(void **state)
     }
 }
 
-static void sidecars_are_checked(void **state)
+TRACE_TEST(sidecars_are_checked)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
@@ -285,20 +284,4 @@ static void sidecars_are_checked(void **state)
         assert_int_equal(trace_open(csv, &source, &error), AR_FORMAT);
         assert_non_null(strstr(error.text, "x.json (beside "));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recordings_agree_with_their_statistics),
-        cmocka_unit_test(names_come_from_files),
-        cmocka_unit_test(kernel_streams_are_mapped),
-        cmocka_unit_test(private_pools_are_known),
-        cmocka_unit_test(rows_become_events),
-        cmocka_unit_test(requests_that_failed),
-        cmocka_unit_test(recordings_that_begin_in_the_middle),
-        cmocka_unit_test(bad_rows_are_refused),
-        cmocka_unit_test(sidecars_are_checked),
-    };
-    return cmocka_run_group_tests(tests, trace_rig_setup, trace_rig_teardown);
 }

@@ -12,12 +12,12 @@ static const char steps[] = HEAD "a,0,100,tag=w\n!,alloc,4096\na,1,200,1\nt,10\n
                                  "a,2,300\nf,1\nt,20\nm,step\na,3,400,1\nt,35\nf,2\nu,3,0\nr,3\n"
                                  "f,3\nm,step\nt,50\nc\n";
 
-static void no_options_change_nothing(void **state)
+TRACE_TEST(no_options_change_nothing)
 {
     trace_rig_filtered(*state, steps, &(struct trace_filter_options){0}, steps);
 }
 
-static void steps_begin_with_the_live_blocks(void **state)
+TRACE_TEST(steps_begin_with_the_live_blocks)
 {
     trace_rig_filtered(*state, steps,
                        &(struct trace_filter_options){.first_step = 2, .last_step = 2},
@@ -31,7 +31,7 @@ static void steps_begin_with_the_live_blocks(void **state)
 
 /* A part of a recording begins with the state: segments, ranges with their pages, blocks with
  * their rests, pending blocks. */
-static void parts_of_a_recording_begin_with_its_state(void **state)
+TRACE_TEST(parts_of_a_recording_begin_with_its_state)
 {
     const struct trace_filter_options second = {.first_step = 2, .last_step = 2};
     trace_rig_filtered(
@@ -57,7 +57,7 @@ static void parts_of_a_recording_begin_with_its_state(void **state)
              "!,pages,5000,50\n!,block,1000,512,0\na,0,50,initial=yes\nr,0\nf,0\nm,step\n");
 }
 
-static void streams_sizes_and_kinds(void **state)
+TRACE_TEST(streams_sizes_and_kinds)
 {
     const uint32_t one = 1;
     trace_rig_filtered(
@@ -78,7 +78,7 @@ static void streams_sizes_and_kinds(void **state)
 }
 
 /* Times and marks are of no device: each device's part has them. */
-static void a_device_keeps_times_and_steps(void **state)
+TRACE_TEST(a_device_keeps_times_and_steps)
 {
     static const char both[] = HEAD "a,0,100\na,1,200,device=1\nt,10\nk,0,5\nk,0,7,device=1\n"
                                     "m,step\nt,20\nf,0\nf,1\nt,30\n";
@@ -90,7 +90,7 @@ static void a_device_keeps_times_and_steps(void **state)
 }
 
 /* A merge is on the card of the first. */
-static void a_merge_has_the_card_of_the_first(void **state)
+TRACE_TEST(a_merge_has_the_card_of_the_first)
 {
     struct trace_rig *rig = *state;
     struct trace_source *sources[2] = {NULL, NULL}, *merge = NULL;
@@ -108,7 +108,7 @@ static void a_merge_has_the_card_of_the_first(void **state)
     trace_close(merge);
 }
 
-static void frees_at_once(void **state)
+TRACE_TEST(frees_at_once)
 {
     struct trace_filter_options options = {.at_once = true};
     struct ar_error error;
@@ -117,7 +117,7 @@ static void frees_at_once(void **state)
                        HEAD "a,0,100,tag=w\na,1,200,1\nf,1\na,2,300\na,3,400,1\nf,2\nf,3\n");
 }
 
-static void waits_need_their_events(void **state)
+TRACE_TEST(waits_need_their_events)
 {
     const uint32_t zero = 0;
     trace_rig_filtered(*state, HEAD "e,1,0\nw,1,1\nw,0,1\ne,2,1\nw,0,2\ns\ns,1\n",
@@ -125,7 +125,7 @@ static void waits_need_their_events(void **state)
                        HEAD "e,1,0\nw,0,1\ns\n");
 }
 
-static void repeats_end_with_nothing_left(void **state)
+TRACE_TEST(repeats_end_with_nothing_left)
 {
     trace_rig_filtered(*state, HEAD "a,0,1\nt,5\na,1,2\nf,0\nm,step\n",
                        &(struct trace_filter_options){.repeat = 2},
@@ -137,7 +137,7 @@ static void repeats_end_with_nothing_left(void **state)
                        HEAD "# let-go: final\na,0,1\nr,0\na,1,2\nf,1\na,2,1\nr,2\na,3,2\n");
 }
 
-static void steps_as_written(void **state)
+TRACE_TEST(steps_as_written)
 {
     struct trace_filter_options o;
     assert_int_equal(trace_filter_steps("3-5", &o, NULL), AR_OK);
@@ -151,7 +151,7 @@ static void steps_as_written(void **state)
         assert_int_equal(trace_filter_steps(bad[i], &o, NULL), AR_INVALID);
 }
 
-static void a_filter_that_leaves_nothing_is_refused(void **state)
+TRACE_TEST(a_filter_that_leaves_nothing_is_refused)
 {
     struct trace_source *source = NULL, *filter = NULL;
     struct ar_error error;
@@ -180,7 +180,7 @@ static void merged_to(struct trace_rig *rig, const char *left, const char *right
     trace_close(merge);
 }
 
-static void merges_go_by_time_or_share(void **state)
+TRACE_TEST(merges_go_by_time_or_share)
 {
     merged_to(*state, HEAD "a,0,1\nt,10\ne,3,1\nf,0\nt,30\nm,step\n",
               HEAD "a,0,2\nt,20\nk,0,7\nf,0\nt,30\nm,step\n",
@@ -192,7 +192,7 @@ static void merges_go_by_time_or_share(void **state)
               "f,0,tenant=0\nr,1,tenant=1\na,2,3,1,tenant=1\nr,2,tenant=1\n");
 }
 
-static void a_recording_in_parts_and_twice(void **state)
+TRACE_TEST(a_recording_in_parts_and_twice)
 {
     struct trace_source *sources[2] = {NULL, NULL}, *merge = NULL;
     struct ar_error error;
@@ -214,7 +214,7 @@ static void a_recording_in_parts_and_twice(void **state)
     trace_close(part);
 }
 
-static void statistics_of_a_trace(void **state)
+TRACE_TEST(statistics_of_a_trace)
 {
     struct trace_source *source;
     struct inspect inspect;
@@ -252,25 +252,4 @@ static void statistics_of_a_trace(void **state)
     assert_int_equal(inspect.steps[1].requests, 1);
     inspect_close(&inspect);
     trace_close(source);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_options_change_nothing),
-        cmocka_unit_test(steps_begin_with_the_live_blocks),
-        cmocka_unit_test(parts_of_a_recording_begin_with_its_state),
-        cmocka_unit_test(streams_sizes_and_kinds),
-        cmocka_unit_test(a_device_keeps_times_and_steps),
-        cmocka_unit_test(a_merge_has_the_card_of_the_first),
-        cmocka_unit_test(frees_at_once),
-        cmocka_unit_test(waits_need_their_events),
-        cmocka_unit_test(repeats_end_with_nothing_left),
-        cmocka_unit_test(steps_as_written),
-        cmocka_unit_test(a_filter_that_leaves_nothing_is_refused),
-        cmocka_unit_test(merges_go_by_time_or_share),
-        cmocka_unit_test(a_recording_in_parts_and_twice),
-        cmocka_unit_test(statistics_of_a_trace),
-    };
-    return cmocka_run_group_tests(tests, trace_rig_setup, trace_rig_teardown);
 }

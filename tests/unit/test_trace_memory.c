@@ -37,7 +37,7 @@ static enum ar_status open_steps(const struct step *steps, size_t count, struct 
     }
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-static void slots_are_used_again(void **state)
+TEST(slots_are_used_again)
 {
     static const struct step steps[] = {ALLOC(0, 10), ALLOC(1, 20), FREE(0), ALLOC(2, 5),
                                         MARK("step"), FREE(2),      FREE(1), ALLOC(3, 0)};
@@ -71,7 +71,7 @@ static void slots_are_used_again(void **state)
 }
 
 /* Without a completion in the whole trace, a free request frees the slot; otherwise it does not. */
-static void free_requested_and_slots(void **state)
+TEST(free_requested_and_slots)
 {
     static const struct step final[] = {ALLOC(0, 1), FREE_REQUESTED(0), ALLOC(1, 1),
                                         FREE_REQUESTED(1)};
@@ -98,7 +98,7 @@ static void refused(const struct step *steps, size_t count, const char *part)
         fail_msg("\"%s\" is not in \"%s\"", part, error.text);
 }
 
-static void invalid_events_are_refused(void **state)
+TEST(invalid_events_are_refused)
 {
     static const struct step unknown[] = {ALLOC(0, 1), FREE(1)};
     static const struct step twice[] = {ALLOC(0, 1), FREE(0), FREE(0)};
@@ -137,7 +137,7 @@ static void invalid_events_are_refused(void **state)
     refused(label, COUNT(label), "event 0: a mark has a label");
 }
 
-static void keys_are_kept_once_and_in_order(void **state)
+TEST(keys_are_kept_once_and_in_order)
 {
     struct trace_memory *memory = trace_memory_create(NULL);
     struct ar_error error;
@@ -162,7 +162,7 @@ static void keys_are_kept_once_and_in_order(void **state)
     trace_close(source);
 }
 
-static void keys_that_cannot_be_written_are_refused(void **state)
+TEST(keys_that_cannot_be_written_are_refused)
 {
     const struct trace_attributes bad[] = {
         {.tag = "a,b"}, {.tag = "a\nb"}, {.rest = "no equals"}, {.align = 3}, {.rest = "x=1,x"}};
@@ -175,7 +175,7 @@ static void keys_that_cannot_be_written_are_refused(void **state)
     }
 }
 
-static void a_copy_is_the_same_trace(void **state)
+TEST(a_copy_is_the_same_trace)
 {
     static const struct step steps[] = {ALLOC(0, 10), MARK("warm"), FREE_REQUESTED(0),
                                         ALLOC(1, 5),  FREE(0),      MARK("step")};
@@ -187,17 +187,4 @@ static void a_copy_is_the_same_trace(void **state)
     assert_int_equal(second->info.events, COUNT(steps));
     trace_close(first);
     trace_close(second);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slots_are_used_again),
-        cmocka_unit_test(free_requested_and_slots),
-        cmocka_unit_test(invalid_events_are_refused),
-        cmocka_unit_test(keys_are_kept_once_and_in_order),
-        cmocka_unit_test(keys_that_cannot_be_written_are_refused),
-        cmocka_unit_test(a_copy_is_the_same_trace),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

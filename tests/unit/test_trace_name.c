@@ -8,7 +8,7 @@
 
 #define ROOM sizeof(((struct trace_info *)0)->name)
 
-static void a_name_that_fits_stays(void **state)
+TEST(a_name_that_fits_stays)
 {
     char name[17];
     memset(name, 'x', sizeof name);
@@ -20,7 +20,7 @@ static void a_name_that_fits_stays(void **state)
 }
 
 /* FNV-1a of "0123456789abcdefg" in 32 bits, computed without this program. */
-static void a_long_name_ends_in_its_digits(void **state)
+TEST(a_long_name_ends_in_its_digits)
 {
     char name[17], other[17];
     trace_name_put(name, sizeof name, "0123456789abcdefg", 17);
@@ -37,7 +37,7 @@ static void a_long_name_ends_in_its_digits(void **state)
     assert_int_equal(strlen(name), 15);
 }
 
-static void names_of_files_lose_their_endings(void **state)
+TEST(names_of_files_lose_their_endings)
 {
     char path[2][300], name[2][ROOM];
     trace_name_from_path("a/b.c/gpt2_train.default.csv.gz", name[0], ROOM);
@@ -53,7 +53,7 @@ static void names_of_files_lose_their_endings(void **state)
 }
 
 /* Two specs that differ in their last letter only, and both merged with themselves. */
-static void long_specs_stay_different(void **state)
+TEST(long_specs_stay_different)
 {
     char names[4][ROOM];
     struct ar_error error;
@@ -77,15 +77,4 @@ static void long_specs_stay_different(void **state)
     assert_string_not_equal(names[0], names[1]);
     assert_string_not_equal(names[2], names[3]);
     assert_int_equal(strlen(names[2]), ROOM - 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_that_fits_stays),
-        cmocka_unit_test(a_long_name_ends_in_its_digits),
-        cmocka_unit_test(names_of_files_lose_their_endings),
-        cmocka_unit_test(long_specs_stay_different),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static const char every_event[] = "# allocrig-trace 1\n"
                                   "m,warm,tag=x\n"
                                   "f,3\n";
 
-static void every_event_is_read_and_written(void **state)
+TRACE_TEST(every_event_is_read_and_written)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
@@ -83,7 +83,7 @@ static void every_event_is_read_and_written(void **state)
 }
 
 /* Any valid text becomes the canonical text. */
-static void text_is_made_canonical(void **state)
+TRACE_TEST(text_is_made_canonical)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
@@ -101,7 +101,7 @@ static void text_is_made_canonical(void **state)
     trace_close(source);
 }
 
-static void oracle_traces_are_read(void **state)
+TRACE_TEST(oracle_traces_are_read)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
@@ -161,7 +161,7 @@ static const struct refusal refusals[] = {
     {"# let-go: final\na,0,1\nr,0\nf,0", ":5: block 0 was freed before this"},
 };
 
-static void bad_lines_are_refused(void **state)
+TRACE_TEST(bad_lines_are_refused)
 {
     struct trace_rig *rig = *state;
     for (size_t i = 0; i < COUNT(refusals); i++) {
@@ -177,7 +177,7 @@ static void bad_lines_are_refused(void **state)
     }
 }
 
-static void no_traces_are_refused(void **state)
+TRACE_TEST(no_traces_are_refused)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
@@ -197,7 +197,7 @@ static void no_traces_are_refused(void **state)
     assert_non_null(strstr(error.text, ":3: the line holds a NUL byte"));
 }
 
-static void long_lines_are_read_or_refused(void **state)
+TRACE_TEST(long_lines_are_read_or_refused)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
@@ -220,17 +220,4 @@ static void long_lines_are_read_or_refused(void **state)
     assert_int_equal(trace_rig_text(rig, text, &source, &error), AR_INVALID);
     assert_non_null(strstr(error.text, ":2: the line has more than"));
     free(text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_event_is_read_and_written),
-        cmocka_unit_test(text_is_made_canonical),
-        cmocka_unit_test(oracle_traces_are_read),
-        cmocka_unit_test(bad_lines_are_refused),
-        cmocka_unit_test(no_traces_are_refused),
-        cmocka_unit_test(long_lines_are_read_or_refused),
-    };
-    return cmocka_run_group_tests(tests, trace_rig_setup, trace_rig_teardown);
 }

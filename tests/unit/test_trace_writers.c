@@ -44,7 +44,7 @@ static void becomes(const struct format_writer *writer, const char *wanted)
     trace_rig_close(&rig);
 }
 
-static void rmm_has_recorded_addresses_or_generated_ones(void **state)
+TEST(rmm_has_recorded_addresses_or_generated_ones)
 {
     becomes(&format_writer_rmm, "Thread,Time,Action,Pointer,Size,Stream\n"
                                 "7,00:00:00.001000,allocate,0x1000,1000,0x0\n"
@@ -57,7 +57,7 @@ static void rmm_has_recorded_addresses_or_generated_ones(void **state)
                                 "0,00:00:00.000002,free,0x100000800,0,0x0\n");
 }
 
-static void lifetimes_end_where_blocks_are_complete(void **state)
+TEST(lifetimes_end_where_blocks_are_complete)
 {
     becomes(&format_writer_minimalloc, "id,lower,upper,size,alignment\n"
                                        "0,0,3,1000,1\n"
@@ -65,7 +65,7 @@ static void lifetimes_end_where_blocks_are_complete(void **state)
                                        "5,2,5,300,1\n");
 }
 
-static void an_oracle_trace_has_requests_and_completions(void **state)
+TEST(an_oracle_trace_has_requests_and_completions)
 {
     becomes(&format_writer_oracle, "a,0,1000\n"
                                    "a,1,2000,1\n"
@@ -81,7 +81,7 @@ static void an_oracle_trace_has_requests_and_completions(void **state)
 }
 
 /* All names and endings are different. */
-static void writers_are_different(void **state)
+TEST(writers_are_different)
 {
     const struct format_writer *writer, *other;
     for (size_t i = 0; (writer = format_writer_at(i)); i++) {
@@ -91,15 +91,4 @@ static void writers_are_different(void **state)
             assert_string_not_equal(writer->ending, other->ending);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rmm_has_recorded_addresses_or_generated_ones),
-        cmocka_unit_test(lifetimes_end_where_blocks_are_complete),
-        cmocka_unit_test(an_oracle_trace_has_requests_and_completions),
-        cmocka_unit_test(writers_are_different),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

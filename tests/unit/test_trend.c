@@ -9,7 +9,7 @@ static bool is_near(double value, double wanted, double part)
     return fabs(value - wanted) <= part * fabs(wanted);
 }
 
-static void slopes(void **state)
+TEST(slopes)
 {
     const double x[] = {1, 2, 3, 4}, line[] = {5, 7, 9, 11}, flat[] = {0.1, 0.1, 0.1, 0.1};
     assert_true(is_near(trend_slope(x, line, 4), 2, 1e-12));
@@ -19,7 +19,7 @@ static void slopes(void **state)
 }
 
 /* Ten values in order: S = 45, variance 10 * 9 * 25 / 18 = 125, z = 44 / sqrt(125) = 3.9355. */
-static void a_rise_is_a_trend(void **state)
+TEST(a_rise_is_a_trend)
 {
     const double rise[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
     const double turn[] = {1, 3, 5, 7, 9, 10, 8, 6, 4, 2};
@@ -31,7 +31,7 @@ static void a_rise_is_a_trend(void **state)
 }
 
 /* Two series of five: each S = 10, variance 5 * 4 * 15 / 18; together z = 19 / sqrt(2 * 50/3). */
-static void series_add_up(void **state)
+TEST(series_add_up)
 {
     const double two[] = {1, 2, 3, 4, 5, 10, 20, 30, 40, 50};
     const double apart[] = {1, 2, 3, 4, 5, 50, 40, 30, 20, 10};
@@ -41,7 +41,7 @@ static void series_add_up(void **state)
 }
 
 /* Five values with mean 3 and deviation sqrt(2.5): t(4, 0.95) = 2.1318 (tables). */
-static void a_further_run(void **state)
+TEST(a_further_run)
 {
     const double values[] = {1, 2, 3, 4, 5}, equal[] = {7, 7, 7}, wide[] = {1, 10, 100};
     struct trend_interval interval = trend_of_seeds(values, 5);
@@ -56,7 +56,7 @@ static void a_further_run(void **state)
     (void)state;
 }
 
-static void one_series(void **state)
+TEST(one_series)
 {
     double x[200], steady[200], noisy[200];
     struct trend_interval interval;
@@ -74,7 +74,7 @@ static void one_series(void **state)
 }
 
 /* Clopper and Pearson at 90 %: 0 of 5 is at most 1 - 0.05^(1/5). */
-static void counts(void **state)
+TEST(counts)
 {
     struct trend_interval none = trend_of_count(0, 5), all = trend_of_count(5, 5),
                           half = trend_of_count(5, 10);
@@ -82,14 +82,4 @@ static void counts(void **state)
     assert_true(all.high == 1 && is_near(all.low, pow(0.05, 0.2), 1e-9));
     assert_true(is_near(half.low, 0.22244, 1e-4) && is_near(half.high, 0.77756, 1e-4));
     (void)state;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slopes),        cmocka_unit_test(a_rise_is_a_trend),
-        cmocka_unit_test(series_add_up), cmocka_unit_test(a_further_run),
-        cmocka_unit_test(one_series),    cmocka_unit_test(counts),
-    };
-    return cmocka_run_group_tests_name("trend", tests, NULL, NULL);
 }

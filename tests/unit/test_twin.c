@@ -5,9 +5,8 @@
 #include "tests/support/test.h"
 #include "tests/support/twin_rig.h"
 
-static void a_buffer_has_its_owner(void **state)
+TEST(a_buffer_has_its_owner)
 {
-    (void)state;
     struct twin_scenario scenario = {.processes = &twin_rig_process,
                                      .process_count = 1,
                                      .device = "sim:capacity=8GiB",
@@ -39,9 +38,8 @@ static void a_buffer_has_its_owner(void **state)
     twin_result_close(&result);
 }
 
-static void memory_runs_out(void **state)
+TEST(memory_runs_out)
 {
-    (void)state;
     struct twin_scenario scenario = {.processes = &twin_rig_process,
                                      .process_count = 1,
                                      .device = "sim:capacity=8GiB",
@@ -64,9 +62,8 @@ static void memory_runs_out(void **state)
 }
 
 /* A block at the address of one that was freed is the one that pins. */
-static void pinning_blocks_are_the_present_ones(void **state)
+TEST(pinning_blocks_are_the_present_ones)
 {
-    (void)state;
     struct twin_scenario scenario = {.processes = &twin_rig_process,
                                      .process_count = 1,
                                      .device = "sim:capacity=8GiB",
@@ -96,9 +93,8 @@ static void pinning_blocks_are_the_present_ones(void **state)
 }
 
 /* Segments that grow by pages have no free bytes; the most kept bytes come first. */
-static void pinning_blocks_are_in_order(void **state)
+TEST(pinning_blocks_are_in_order)
 {
-    (void)state;
     struct twin_scenario scenario = {.processes = &twin_rig_process,
                                      .process_count = 1,
                                      .start = "a.load, b.load, c.load, d.load"};
@@ -117,9 +113,8 @@ static void pinning_blocks_are_in_order(void **state)
     twin_result_close(&result);
 }
 
-static void a_process_ends(void **state)
+TEST(a_process_ends)
 {
-    (void)state;
     const struct twin_process_setup processes[] = {{.name = "p", .context_bytes = 500 * AR_MIB},
                                                    {.name = "q", .context_bytes = 500 * AR_MIB}};
     struct twin_scenario scenario = {.processes = processes,
@@ -142,9 +137,8 @@ static void a_process_ends(void **state)
 }
 
 /* A request that the card could serve without the context of the process: the card is too small. */
-static void a_context_is_no_cause(void **state)
+TEST(a_context_is_no_cause)
 {
-    (void)state;
     const struct part_text parts[] = {
         {"buffer", "a", "p", {{"bytes", "7700MiB", false}}},
         {"buffer", "b", "p", {{"bytes", "200MiB", false}, {"where", "outside", false}}},
@@ -166,9 +160,8 @@ static void a_context_is_no_cause(void **state)
     }
 }
 
-static void blocks_pin_their_segments(void **state)
+TEST(blocks_pin_their_segments)
 {
-    (void)state;
     struct twin_scenario scenario = {.processes = &twin_rig_process,
                                      .process_count = 1,
                                      .device = "sim:capacity=8GiB",
@@ -192,9 +185,8 @@ static void blocks_pin_their_segments(void **state)
     twin_result_close(&result);
 }
 
-static void cards_with_the_same_processes_are_the_same(void **state)
+TEST(cards_with_the_same_processes_are_the_same)
 {
-    (void)state;
     const struct twin_process_setup processes[] = {
         {.name = "p", .cards = 0xff, .context_bytes = 100 * AR_MIB},
         {.name = "q", .cards = 0x01, .context_bytes = 50 * AR_MIB},
@@ -219,9 +211,8 @@ static void cards_with_the_same_processes_are_the_same(void **state)
     twin_result_close(&result);
 }
 
-static void wrong_scenarios_are_refused(void **state)
+TEST(wrong_scenarios_are_refused)
 {
-    (void)state;
     static const struct {
         const char *start, *error;
     } cases[] = {
@@ -271,9 +262,8 @@ static void wrong_scenarios_are_refused(void **state)
     }
 }
 
-static void parts_and_processes_are_checked(void **state)
+TEST(parts_and_processes_are_checked)
 {
-    (void)state;
     static const struct ar_spec_pair bytes = {"bytes", "1MiB", false},
                                      bits = {"byte", "1MiB", false};
     static const struct twin_process_setup processes[] = {
@@ -318,9 +308,8 @@ static void parts_and_processes_are_checked(void **state)
     }
 }
 
-static void pinned_memory_of_the_host_ends(void **state)
+TEST(pinned_memory_of_the_host_ends)
 {
-    (void)state;
     struct twin_scenario scenario = {.processes = &twin_rig_process,
                                      .process_count = 1,
                                      .device = "sim:capacity=8GiB",
@@ -343,9 +332,8 @@ static void pinned_memory_of_the_host_ends(void **state)
     twin_result_close(&result);
 }
 
-static void long_schedules_keep_some_cycles(void **state)
+TEST(long_schedules_keep_some_cycles)
 {
-    (void)state;
     struct twin_scenario scenario = {.processes = &twin_rig_process,
                                      .process_count = 1,
                                      .device = "sim:capacity=8GiB",
@@ -369,23 +357,4 @@ static void long_schedules_keep_some_cycles(void **state)
     assert_true(twin_drift(&result, 1, 0, 10, &drift));
     assert_true(drift == 0);
     twin_result_close(&result);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_buffer_has_its_owner),
-        cmocka_unit_test(memory_runs_out),
-        cmocka_unit_test(pinning_blocks_are_the_present_ones),
-        cmocka_unit_test(pinning_blocks_are_in_order),
-        cmocka_unit_test(a_process_ends),
-        cmocka_unit_test(a_context_is_no_cause),
-        cmocka_unit_test(parts_and_processes_are_checked),
-        cmocka_unit_test(blocks_pin_their_segments),
-        cmocka_unit_test(cards_with_the_same_processes_are_the_same),
-        cmocka_unit_test(wrong_scenarios_are_refused),
-        cmocka_unit_test(pinned_memory_of_the_host_ends),
-        cmocka_unit_test(long_schedules_keep_some_cycles),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,7 +74,7 @@ static uint64_t bytes_of(const struct twin_result *result, size_t phase, unsigne
 }
 
 /* NVIDIA/nccl#964 on 8 cards: ranks at the end of the trees take less. */
-static void communicators(void **state)
+TEST(communicators)
 {
     struct twin_scenario scenario = {.device = "sim:profile=a100-80",
                                      .cards = 8,
@@ -92,7 +92,7 @@ static void communicators(void **state)
     twin_result_close(&result);
 }
 
-static void groups_and_buffers_of_the_program(void **state)
+TEST(groups_and_buffers_of_the_program)
 {
     struct twin_scenario scenario = {.device = "sim:profile=h100",
                                      .cards = 8,
@@ -122,7 +122,7 @@ static void groups_and_buffers_of_the_program(void **state)
 
 /* An H200 with PyTorch 2.11: outside of the pool 526.8 MiB, 618.8 after the first kernel, 692.8
  * after a step of a decoder, 762.8 with a stream. */
-static void libraries_of_torch(void **state)
+TEST(libraries_of_torch)
 {
     struct twin_scenario scenario = {
         .device = "sim:profile=h200",
@@ -183,7 +183,7 @@ static void captures(const char *pool, uint64_t pool_mib, uint64_t after_mib)
     twin_result_close(&result);
 }
 
-static void pools_of_graphs(void **state)
+TEST(pools_of_graphs)
 {
     /* 64 MiB of the largest serve the others; outputs of 4 and 2 MiB take a segment of 20 MiB, that
      * of 1 MiB one of 2 MiB. Another 2 MiB are of the random state in the common pool, which stays.
@@ -218,7 +218,7 @@ static void check_card(const char *pool, const char *order, uint64_t mib)
     twin_result_close(&result);
 }
 
-static void pools_on_a_card(void **state)
+TEST(pools_on_a_card)
 {
     check_card("shared", "descending", 58);
     check_card("each", "descending", 58 + 22 + 22 + 2 * 5);
@@ -272,14 +272,14 @@ static void check_trim(const char *policy, double mib)
 }
 
 /* pytorch/pytorch#158152: empty_cache does nothing inside of use_mem_pool; from 2.13 on it does. */
-static void release_inside_of_a_pool(void **state)
+TEST(release_inside_of_a_pool)
 {
     check_trim("torch:version=2.11", 30 + 40);
     check_trim("torch:version=2.13", 40);
     check_trim("torch", 40);
 }
 
-static void wrong_options(void **state)
+TEST(wrong_options)
 {
     static const struct {
         struct part_text text;
@@ -312,15 +312,4 @@ static void wrong_options(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         expect_refusal("sim:profile=h100", &cases[i].text, cases[i].start, cases[i].sentence);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(communicators),      cmocka_unit_test(groups_and_buffers_of_the_program),
-        cmocka_unit_test(libraries_of_torch), cmocka_unit_test(pools_of_graphs),
-        cmocka_unit_test(pools_on_a_card),    cmocka_unit_test(release_inside_of_a_pool),
-        cmocka_unit_test(wrong_options),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,9 +25,8 @@ static const struct {
      "model=qwen2.5-14b:positions=131072 tensor_parallel=2 version=0.7.2", 13.9476, 5e-3},
 };
 
-static void weights_take_what_was_printed(void **state)
+TEST(weights_take_what_was_printed)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
         struct run self = {0};
         pass(&self, loads[i].device, loads[i].options, "e.load");
@@ -71,9 +70,8 @@ static const struct {
      NAN, 6.37, 0.05},
 };
 
-static void profiles_find_what_was_printed(void **state)
+TEST(profiles_find_what_was_printed)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof profiles / sizeof profiles[0]; i++) {
         struct run self = {0};
         pass(&self, profiles[i].device, profiles[i].options, "e.load, e.profile");
@@ -90,9 +88,8 @@ static void profiles_find_what_was_printed(void **state)
 }
 
 /* The estimate is taken off, graphs by the driver, the suggestion after the capture. */
-static void graphs_have_their_share(void **state)
+TEST(graphs_have_their_share)
 {
-    (void)state;
     static const char *const options[] = {"estimate_graphs=no", "", "cuda=1208"};
     double available[3], estimate[3], graphs[3];
     char text[200];
@@ -117,9 +114,8 @@ static void graphs_have_their_share(void **state)
 }
 
 /* vllm#40256: without sleep mode 3.17 GiB for the cache. */
-static void sleep_mode_changes_the_profile(void **state)
+TEST(sleep_mode_changes_the_profile)
 {
-    (void)state;
     static const char quantised[] =
         "model=llama-3.1-70b quantization=int4 tensor_parallel=2 version=0.19.0 dtype=float16 "
         "kv_cache_dtype=fp8 max_model_len=36000 max_num_seqs=1 gpu_memory_utilization=0.97 "
@@ -140,9 +136,8 @@ static void sleep_mode_changes_the_profile(void **state)
     assert_true(available[1] > available[0] + 0.1);
 }
 
-static void the_cache_has_what_the_profile_leaves(void **state)
+TEST(the_cache_has_what_the_profile_leaves)
 {
-    (void)state;
     struct run self = {0};
     pass(&self, "sim:profile=h100",
          "model=llama-3.1-8b version=0.9.2 max_model_len=8192 activation=1GiB non_torch=100MiB "
@@ -176,9 +171,8 @@ static void the_cache_has_what_the_profile_leaves(void **state)
     twin_result_close(&self.result);
 }
 
-static void sglang_sizes_its_cache(void **state)
+TEST(sglang_sizes_its_cache)
 {
-    (void)state;
     /* xorbitsai/inference#3481: Qwen3-14B on 48 GB, version of May 2025; 91749 tokens, 0.88 */
     struct run self = {0};
     pass(&self, "sim:profile=l40s", "rules=sglang model=qwen3-14b version=0.4.6", "e.start");
@@ -195,9 +189,8 @@ static void sglang_sizes_its_cache(void **state)
 }
 
 /* sglang#4760: 442750 tokens, and 15.11 GB less on the card after the weights. */
-static void sglang_has_the_tokens_of_a_log(void **state)
+TEST(sglang_has_the_tokens_of_a_log)
 {
-    (void)state;
     struct run self = {0};
     pass(&self, H100, "rules=sglang version=0.4.4 model=llama-3.1-8b", "e.start");
     assert_true(fabs(figure(&self, "kv tokens") - 442750) < 0.003 * 442750);
@@ -206,9 +199,8 @@ static void sglang_has_the_tokens_of_a_log(void **state)
 
 /* ---- sleep ---- */
 
-static void sleeping_engines_keep_only_what_cannot_sleep(void **state)
+TEST(sleeping_engines_keep_only_what_cannot_sleep)
 {
-    (void)state;
     static const char options[] = "model=llama-3.2-1b version=0.9.2 max_model_len=8192 "
                                   "enable_sleep_mode=yes gpu_memory_utilization=0.5";
     struct run self = {0};
@@ -256,9 +248,8 @@ static void sleeping_engines_keep_only_what_cannot_sleep(void **state)
 /* ---- requests ---- */
 
 /* A sort of the logits of all requests is more than their softmax. */
-static void top_p_takes_memory(void **state)
+TEST(top_p_takes_memory)
 {
-    (void)state;
     uint64_t peaks[2];
     for (unsigned i = 0; i < 2; i++) {
         struct run self = {0};
@@ -272,9 +263,8 @@ static void top_p_takes_memory(void **state)
     assert_true(peaks[1] > peaks[0] + 4 * 256 * 151936 * 4);
 }
 
-static void requests_are_served(void **state)
+TEST(requests_are_served)
 {
-    (void)state;
     static const char options[] = "model=llama-3.1-8b version=0.9.2 max_model_len=8192 "
                                   "prompts=1000-2000 answers=100;200-400 max_num_seqs=64";
     uint64_t events = 0;
@@ -321,9 +311,8 @@ static const struct twin_part_ops sender = {.kind = "sender",
                                             .actions = send_actions,
                                             .act = send};
 
-static void new_weights_need_a_buffer_only_between_processes(void **state)
+TEST(new_weights_need_a_buffer_only_between_processes)
 {
-    (void)state;
     const struct {
         const char *process, *options;
         uint64_t peak;
@@ -349,9 +338,8 @@ static void new_weights_need_a_buffer_only_between_processes(void **state)
 
 /* ---- refusals and errors ---- */
 
-static void engines_refuse_as_the_real_ones(void **state)
+TEST(engines_refuse_as_the_real_ones)
 {
-    (void)state;
     const struct {
         const char *device, *options, *schedule, *why;
     } table[] = {
@@ -386,9 +374,8 @@ static void engines_refuse_as_the_real_ones(void **state)
     twin_result_close(&self.result);
 }
 
-static void wrong_options_and_calls_have_a_sentence(void **state)
+TEST(wrong_options_and_calls_have_a_sentence)
 {
-    (void)state;
     static const char small[] = "model=llama-3.2-1b max_model_len=4096 enable_sleep_mode=yes";
     const struct {
         const char *options, *schedule, *why;
@@ -430,9 +417,8 @@ static void wrong_options_and_calls_have_a_sentence(void **state)
     }
 }
 
-static void the_page_knows_the_option_of_the_cache(void **state)
+TEST(the_page_knows_the_option_of_the_cache)
 {
-    (void)state;
     const struct twin_part_ops *ops = twin_part_find("engine");
     const struct {
         const char *options, *name;
@@ -461,25 +447,4 @@ static void the_page_knows_the_option_of_the_cache(void **state)
         assert_int_equal(changes, table[i].changes);
         free(values);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_take_what_was_printed),
-        cmocka_unit_test(profiles_find_what_was_printed),
-        cmocka_unit_test(graphs_have_their_share),
-        cmocka_unit_test(sleep_mode_changes_the_profile),
-        cmocka_unit_test(sglang_has_the_tokens_of_a_log),
-        cmocka_unit_test(top_p_takes_memory),
-        cmocka_unit_test(the_cache_has_what_the_profile_leaves),
-        cmocka_unit_test(sglang_sizes_its_cache),
-        cmocka_unit_test(sleeping_engines_keep_only_what_cannot_sleep),
-        cmocka_unit_test(requests_are_served),
-        cmocka_unit_test(new_weights_need_a_buffer_only_between_processes),
-        cmocka_unit_test(engines_refuse_as_the_real_ones),
-        cmocka_unit_test(wrong_options_and_calls_have_a_sentence),
-        cmocka_unit_test(the_page_knows_the_option_of_the_cache),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,9 +49,8 @@ static const struct {
      2048 + 8 * 192 + 576 + 8 * 256 + 8 * 128 + 1024},
 };
 
-static void peaks_of_layers_are_those_by_hand(void **state)
+TEST(peaks_of_layers_are_those_by_hand)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof peaks / sizeof peaks[0]; i++) {
         struct run self = {0};
         char options[400];
@@ -75,9 +74,8 @@ static uint64_t granted(uint64_t bytes)
     return ar_size_round_up(bytes, 512);
 }
 
-static void inputs_are_there_from_the_start(void **state)
+TEST(inputs_are_there_from_the_start)
 {
-    (void)state;
     static const char options[] = "model=llama-3.2-1b:positions=1024 max_num_batched_tokens=3000 "
                                   "max_num_seqs=5 block_size=32 version=";
     static const struct {
@@ -102,9 +100,8 @@ static void inputs_are_there_from_the_start(void **state)
     twin_result_close(&self.result);
 }
 
-static void caches_are_as_given(void **state)
+TEST(caches_are_as_given)
 {
-    (void)state;
     struct run self = {0};
     pass(&self, H100,
          "model=llama-3.2-1b version=0.9.2 kv_bytes_per_token=64KiB kv_cache_memory=1GiB "
@@ -121,9 +118,8 @@ static void caches_are_as_given(void **state)
     twin_result_close(&self.result);
 }
 
-static void keys_and_values_of_a_byte_are_half(void **state)
+TEST(keys_and_values_of_a_byte_are_half)
 {
-    (void)state;
     double blocks[2];
     for (unsigned i = 0; i < 2; i++) {
         struct run self = {0};
@@ -142,9 +138,8 @@ static void keys_and_values_of_a_byte_are_half(void **state)
 }
 
 /* Drafts: the text needs nothing, EAGLE a layer and a product, a model all of its own. */
-static void drafts_have_weights_and_a_cache(void **state)
+TEST(drafts_have_weights_and_a_cache)
 {
-    (void)state;
     static const char common[] =
         "version=0.11 model=llama-3.1-8b kv_cache_memory=4GiB max_model_len=4096 ";
     static const struct {
@@ -175,9 +170,8 @@ static void drafts_have_weights_and_a_cache(void **state)
 }
 
 /* The first stage has the embedding, the last one the head. */
-static void stages_have_their_layers(void **state)
+TEST(stages_have_their_layers)
 {
-    (void)state;
     static const struct twin_process_setup on_both = {.name = "p", .policy = "torch", .cards = 3};
     struct run self = {.scenario = {.cards = 2, .processes = &on_both}};
     pass(&self, H100,
@@ -193,9 +187,8 @@ static void stages_have_their_layers(void **state)
 
 /* ---- graphs ---- */
 
-static void graphs_keep_the_largest_output(void **state)
+TEST(graphs_keep_the_largest_output)
 {
-    (void)state;
     struct run self = {0};
     pass(&self, H100,
          "model=llama-3.2-1b version=0.9.2 cudagraph_sizes=1+2+100 kv_cache_memory=1GiB "
@@ -220,9 +213,8 @@ static void graphs_keep_the_largest_output(void **state)
     twin_result_close(&self.result);
 }
 
-static void vllm_suggests_from_its_release_on(void **state)
+TEST(vllm_suggests_from_its_release_on)
 {
-    (void)state;
     const struct {
         const char *options;
         bool suggests;
@@ -244,9 +236,8 @@ static void vllm_suggests_from_its_release_on(void **state)
     }
 }
 
-static void workspaces_are_those_of_the_card(void **state)
+TEST(workspaces_are_those_of_the_card)
 {
-    (void)state;
     const struct {
         const char *device;
         uint64_t kib;
@@ -264,9 +255,8 @@ static void workspaces_are_those_of_the_card(void **state)
 
 /* ---- copies on the host ---- */
 
-static void weights_are_copied_if_the_program_does(void **state)
+TEST(weights_are_copied_if_the_program_does)
 {
-    (void)state;
     const struct {
         const char *options, *sleep;
         bool copied;
@@ -290,9 +280,8 @@ static void weights_are_copied_if_the_program_does(void **state)
     }
 }
 
-static void engines_serve_when_all_is_awake(void **state)
+TEST(engines_serve_when_all_is_awake)
 {
-    (void)state;
     static const char options[] = "model=llama-3.2-1b version=0.9.2 enable_sleep_mode=yes";
     struct run self = {0};
     pass(&self, H100, options,
@@ -312,22 +301,4 @@ static void engines_serve_when_all_is_awake(void **state)
         assert_non_null(strstr(self.error.text, "asleep"));
         twin_result_close(&self.result);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(peaks_of_layers_are_those_by_hand),
-        cmocka_unit_test(inputs_are_there_from_the_start),
-        cmocka_unit_test(caches_are_as_given),
-        cmocka_unit_test(keys_and_values_of_a_byte_are_half),
-        cmocka_unit_test(drafts_have_weights_and_a_cache),
-        cmocka_unit_test(stages_have_their_layers),
-        cmocka_unit_test(graphs_keep_the_largest_output),
-        cmocka_unit_test(vllm_suggests_from_its_release_on),
-        cmocka_unit_test(workspaces_are_those_of_the_card),
-        cmocka_unit_test(weights_are_copied_if_the_program_does),
-        cmocka_unit_test(engines_serve_when_all_is_awake),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,9 +28,8 @@ static struct paged_step step(struct paged *self)
 }
 
 /* Two requests of 20 tokens share steps of 16: the prompts in chunks, the answers before them. */
-static void chunks_share_a_step(void **state)
+TEST(chunks_share_a_step)
 {
-    (void)state;
     struct paged_setup setup = {.style = PAGED_V1,
                                 .blocks = 11,
                                 .block_tokens = 4,
@@ -65,9 +64,8 @@ static void chunks_share_a_step(void **state)
 }
 
 /* 4 usable blocks: two requests of 8 tokens fill them, and the next token preempts the second. */
-static void the_last_request_is_preempted(void **state)
+TEST(the_last_request_is_preempted)
 {
-    (void)state;
     struct paged_setup setup = {.style = PAGED_V1,
                                 .blocks = 5,
                                 .block_tokens = 4,
@@ -97,9 +95,8 @@ static void the_last_request_is_preempted(void **state)
     paged_close(&self);
 }
 
-static void without_chunks_prompts_come_first(void **state)
+TEST(without_chunks_prompts_come_first)
 {
-    (void)state;
     struct paged_setup setup = {.style = PAGED_V0,
                                 .blocks = 100,
                                 .block_tokens = 16,
@@ -123,9 +120,8 @@ static void without_chunks_prompts_come_first(void **state)
 }
 
 /* What a step has while one request answers and a prompt of 6 arrives. */
-static void prompts_join_answers(void **state)
+TEST(prompts_join_answers)
 {
-    (void)state;
     const struct {
         enum paged_style style;
         bool chunks;
@@ -154,9 +150,8 @@ static void prompts_join_answers(void **state)
 }
 
 /* Blocks that stay free when a second request is admitted. */
-static void admission_keeps_blocks_free(void **state)
+TEST(admission_keeps_blocks_free)
 {
-    (void)state;
     const struct {
         enum paged_style style;
         uint64_t blocks, prompt, answer;
@@ -193,9 +188,8 @@ static void admission_keeps_blocks_free(void **state)
 }
 
 /* SGLang preempts the shortest answer, and the longest prompt among equal ones. */
-static void the_shortest_answer_is_preempted(void **state)
+TEST(the_shortest_answer_is_preempted)
 {
-    (void)state;
     struct paged_setup setup = {.style = PAGED_SGLANG,
                                 .blocks = 22,
                                 .block_tokens = 1,
@@ -232,9 +226,8 @@ static void the_shortest_answer_is_preempted(void **state)
 }
 
 /* Prompts of 10 tokens with 9 in common: two whole blocks of them are there once. */
-static void a_prefix_is_shared(void **state)
+TEST(a_prefix_is_shared)
 {
-    (void)state;
     struct paged_setup setup = {.style = PAGED_V1,
                                 .blocks = 9,
                                 .block_tokens = 4,
@@ -262,9 +255,8 @@ static void a_prefix_is_shared(void **state)
 }
 
 /* Three drafts, each accepted half of the time: 1.875 tokens in a step. */
-static void drafts_are_accepted(void **state)
+TEST(drafts_are_accepted)
 {
-    (void)state;
     struct paged_setup setup = {.style = PAGED_V1,
                                 .blocks = 100,
                                 .block_tokens = 4,
@@ -290,9 +282,8 @@ static void drafts_are_accepted(void **state)
     paged_close(&self);
 }
 
-static void bad_setups_are_refused(void **state)
+TEST(bad_setups_are_refused)
 {
-    (void)state;
     struct ar_error error;
     struct paged self;
     struct paged_setup small = {.style = PAGED_V1,
@@ -385,27 +376,9 @@ static void any_requests(uint64_t seed)
     paged_close(&self);
 }
 
-static void properties_hold_for_any_requests(void **state)
+TEST(properties_hold_for_any_requests)
 {
-    (void)state;
     uint64_t amount = test_amount(30000, 1500);
     for (uint64_t seed = 1; seed <= amount; seed++)
         any_requests(seed);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chunks_share_a_step),
-        cmocka_unit_test(the_last_request_is_preempted),
-        cmocka_unit_test(without_chunks_prompts_come_first),
-        cmocka_unit_test(prompts_join_answers),
-        cmocka_unit_test(admission_keeps_blocks_free),
-        cmocka_unit_test(the_shortest_answer_is_preempted),
-        cmocka_unit_test(a_prefix_is_shared),
-        cmocka_unit_test(drafts_are_accepted),
-        cmocka_unit_test(bad_setups_are_refused),
-        cmocka_unit_test(properties_hold_for_any_requests),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

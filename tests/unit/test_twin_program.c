@@ -38,9 +38,8 @@ static void run(const char *trace, const char *schedule, const char *regions,
     unlink(file.path);
 }
 
-static void sections_are_played_in_any_order(void **state)
+TEST(sections_are_played_in_any_order)
 {
-    (void)state;
     struct twin_result result;
     run(TRACE, "t.play train, t.play train, e.play load, t.play drop, e.play load", "", &result);
     const struct twin_rank_state *rank = twin_rank_at(&result, 0, 0);
@@ -54,9 +53,8 @@ static void sections_are_played_in_any_order(void **state)
     twin_result_close(&result);
 }
 
-static void mempools_sleep(void **state)
+TEST(mempools_sleep)
 {
-    (void)state;
     struct twin_result result;
     run(TRACE,
         "e.play load, t.play train, e.play load, e.sleep weights, t.play drop, p.empty_cache, "
@@ -72,9 +70,8 @@ static void mempools_sleep(void **state)
     twin_result_close(&result);
 }
 
-static void wrong_programs_are_refused(void **state)
+TEST(wrong_programs_are_refused)
 {
-    (void)state;
     static const struct {
         const char *trace, *regions, *backup, *schedule, *part_of_the_sentence;
     } cases[] = {
@@ -108,14 +105,4 @@ static void wrong_programs_are_refused(void **state)
             fail_msg("case %zu: %s", i, error.text);
         unlink(file.path);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sections_are_played_in_any_order),
-        cmocka_unit_test(mempools_sleep),
-        cmocka_unit_test(wrong_programs_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static uint64_t all_reduce_mib(const struct nccl_setup *setup, uint32_t ranks, u
 
 /* NVIDIA/nccl#964: 4 A100s with NVLink, PyTorch of 2023 (NCCL 2.14 to 2.18), rank 0: 544 MB for
  * each group of two ranks, 688 MB for more. */
-static void groups_on_a100(void **state)
+TEST(groups_on_a100)
 {
     static const uint32_t releases[] = {214, 217, 218};
     for (size_t i = 0; i < 3; i++) {
@@ -39,7 +39,7 @@ static void groups_on_a100(void **state)
 
 /* NVIDIA/nccl#1685: an all-to-all of 8 H100s connects 32 channels for each pair, with buffers of
  * 10485760 and 2097152 bytes: 7 x 32 of each. */
-static void all_to_all_on_h100(void **state)
+TEST(all_to_all_on_h100)
 {
     struct nccl_setup setup = {.compute = 90, .nvlink = true};
     struct nccl_communicator group = nccl_communicator(&setup, 8, 0);
@@ -55,7 +55,7 @@ static void all_to_all_on_h100(void **state)
 /* NVIDIA/nccl#2363 and #2366: a group of one rank has 64 channels; without runtime connection it
  * takes a buffer of 536870912 bytes more, on NVLink and on PCIe. NVIDIA/Megatron-LM#6479: 388 MiB
  * for such a group. */
-static void a_group_of_one(void **state)
+TEST(a_group_of_one)
 {
     struct nccl_setup setup = {.compute = 103, .nvlink = true};
     assert_int_equal(all_reduce_mib(&setup, 1, 0), 388);
@@ -76,7 +76,7 @@ static void a_group_of_one(void **state)
 
 /* NCCL 2.18 on 8 H100s logs nvlsTotalSize 1610612736; 2.21 reduced it, 2.22 makes it at the first
  * all-reduce only, 2.26 no longer rounds it up. */
-static void nvlink_sharp(void **state)
+TEST(nvlink_sharp)
 {
     static const struct {
         uint32_t release;
@@ -100,7 +100,7 @@ static void nvlink_sharp(void **state)
 
 /* Rings and trees share connections whatever comes first; nothing is taken twice, and all
  * returns. */
-static void connections_are_made_once(void **state)
+TEST(connections_are_made_once)
 {
     static const uint32_t sizes[] = {2, 3, 8, 16, 20};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -131,7 +131,7 @@ static void connections_are_made_once(void **state)
 }
 
 /* ncclCommSuspend releases all but the buffers of NVLS and of the network. */
-static void a_suspended_communicator(void **state)
+TEST(a_suspended_communicator)
 {
     struct nccl_setup setup = {.release = 230, .compute = 90, .nvlink = true};
     struct nccl_communicator sharp = nccl_communicator(&setup, 8, 0);
@@ -162,7 +162,7 @@ static void a_suspended_communicator(void **state)
 
 /* NVIDIA/nccl#1234: from 2.19 on captured graphs take memory for each operation of NCCL, so that 35
  * graphs of Llama-2-7B (65 all-reduces each) no longer fit beside the model on an L4. */
-static void captured_operations(void **state)
+TEST(captured_operations)
 {
     struct nccl_setup setup = {.release = 218, .compute = 89};
     assert_int_equal(nccl_captured_bytes(&setup, 35 * 65), 0);
@@ -174,7 +174,7 @@ static void captured_operations(void **state)
     assert_int_equal(nccl_captured_bytes(&setup, 35 * 65), 0);
 }
 
-static void buffers_of_users(void **state)
+TEST(buffers_of_users)
 {
     struct nccl_setup setup = {.compute = 90, .nvlink = true};
     assert_int_equal(nccl_mem_alloc_bytes(&setup, 1), 2 * AR_MIB);
@@ -197,7 +197,7 @@ static void buffers_of_users(void **state)
 
 /* Logs: vLLM 0.6 captures 35 sizes (#11349), V1 67 (#27521), 0.21 "PIECEWISE=51 (largest=512),
  * FULL=35 (largest=256)" (LMCache#3430); SGLang 0.5.3 those of sgl-project/sglang#11716. */
-static void sizes_of_engines(void **state)
+TEST(sizes_of_engines)
 {
     struct graphs_sizes sizes;
     graphs_vllm_sizes(600, 256, 8192, 0, &sizes);
@@ -226,7 +226,7 @@ static void sizes_of_engines(void **state)
     assert_int_equal(sizes.at[4], 10);
 }
 
-static void sizes_as_text(void **state)
+TEST(sizes_as_text)
 {
     struct graphs_sizes sizes;
     struct ar_error error;
@@ -257,7 +257,7 @@ static void sizes_as_text(void **state)
 
 /* An H200, driver 580 (CUDA 13.0): free memory before and after cudaGraphInstantiate of 8 graphs of
  * a decoder with 4, 16 and 48 layers; after 4 and 5 graphs of the second, 2 of the third. */
-static void graphs_on_h200(void **state)
+TEST(graphs_on_h200)
 {
     static const struct {
         uint64_t graphs, nodes, mib;
@@ -272,7 +272,7 @@ static void graphs_on_h200(void **state)
 }
 
 /* Logs of engines. The pool is that of the largest size. */
-static void graphs_in_logs(void **state)
+TEST(graphs_in_logs)
 {
     /* vllm#11349, Llama-3.2-1B, 35 sizes, "Graph capturing finished in 14 secs, took 0.21 GiB"
      * (December 2024, CUDA 12.x): streams, graphs, and activations of 256 tokens (qkv 3072, gate
@@ -303,7 +303,7 @@ static void graphs_in_logs(void **state)
     assert_true(ratio > 3.3 && ratio < 3.4);
 }
 
-static void pools_of_captures(void **state)
+TEST(pools_of_captures)
 {
     struct graphs_sizes sizes = {.count = 3, .at = {1, 2, 4}};
     /* Shared: the largest size is captured first and sets the peak. */
@@ -315,7 +315,7 @@ static void pools_of_captures(void **state)
 
 /* ---- context and copies ---------------------------------------------------------------------- */
 
-static void contexts(void **state)
+TEST(contexts)
 {
     bool measured;
     assert_int_equal(context_bytes(7, &measured), 7);
@@ -331,7 +331,7 @@ static void contexts(void **state)
     assert_int_equal(context_cublas_workspace_bytes(90), 33554432);
 }
 
-static void copies_of_segments(void **state)
+TEST(copies_of_segments)
 {
     assert_int_equal(copies_bytes(COPIES_VLLM, 20 * AR_MIB), 32 * AR_MIB);
     assert_int_equal(copies_bytes(COPIES_VLLM, 32 * AR_MIB), 32 * AR_MIB);
@@ -359,7 +359,7 @@ static void check_pair(enum compatible_setting a, enum compatible_setting b,
                  release ? release : "the newest", (int)one->verdict);
 }
 
-static void settings_by_release(void **state)
+TEST(settings_by_release)
 {
     enum compatible_setting expandable = COMPATIBLE_EXPANDABLE;
     static const enum compatible_verdict own[] = {COMPATIBLE_NO_EFFECT, COMPATIBLE_NO_EFFECT,
@@ -385,7 +385,7 @@ static void settings_by_release(void **state)
 }
 
 /* Of two settings and one program, no two statements hold for the same release. */
-static void statements_do_not_overlap(void **state)
+TEST(statements_do_not_overlap)
 {
     const struct compatible_statement *a, *b;
     for (size_t i = 0; (a = compatible_at(i)) != NULL; i++) {
@@ -419,7 +419,7 @@ static void print_releases(const struct compatible_statement *s, char *text, siz
 }
 
 /* The page for users has the rows of the table, in its order, and no others. */
-static void page_of_statements(void **state)
+TEST(page_of_statements)
 {
     static const char *const verdicts[] = {"works", "no effect", "refused"};
     static char page[32768];
@@ -444,29 +444,4 @@ static void page_of_statements(void **state)
         at += length;
     }
     assert_int_equal(*at, '\n');
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_on_a100),
-        cmocka_unit_test(all_to_all_on_h100),
-        cmocka_unit_test(a_group_of_one),
-        cmocka_unit_test(nvlink_sharp),
-        cmocka_unit_test(connections_are_made_once),
-        cmocka_unit_test(a_suspended_communicator),
-        cmocka_unit_test(captured_operations),
-        cmocka_unit_test(buffers_of_users),
-        cmocka_unit_test(sizes_of_engines),
-        cmocka_unit_test(sizes_as_text),
-        cmocka_unit_test(pools_of_captures),
-        cmocka_unit_test(graphs_on_h200),
-        cmocka_unit_test(graphs_in_logs),
-        cmocka_unit_test(contexts),
-        cmocka_unit_test(copies_of_segments),
-        cmocka_unit_test(settings_by_release),
-        cmocka_unit_test(statements_do_not_overlap),
-        cmocka_unit_test(page_of_statements),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,9 +41,8 @@ static const struct {
     {LLMS_IN_CLOUDS, "qwen2.5-32b", 4, 46611, "1.42"},
 };
 
-static void buffers_have_the_sizes_of_the_logs(void **state)
+TEST(buffers_have_the_sizes_of_the_logs)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) {
         const struct llm *preset = model(buffers[i].model);
         struct llm_rank rank = rank_of(buffers[i].parallel);
@@ -68,9 +67,8 @@ static const struct {
     {LLMS_IN_CLOUDS, "qwen2.5-32b", 4, 21.63, 6.09, 0.85, 46611},
 };
 
-static void tokens_are_those_of_the_logs(void **state)
+TEST(tokens_are_those_of_the_logs)
 {
-    (void)state;
     /* sglang#18263 prints the budget in bytes: equal */
     struct llm_rank one = rank_of(1);
     uint64_t moe = llm_kv_token_bytes(model("qwen3-30b-a3b"), &one, 2);
@@ -101,9 +99,8 @@ static void tokens_are_those_of_the_logs(void **state)
 
 /* The worked examples of the documentation of server_args.py: a card of 24564 MiB has 0.847, one of
  * 81920 MiB with 8 ranks has 0.819. */
-static void fractions_of_sglang(void **state)
+TEST(fractions_of_sglang)
 {
-    (void)state;
     const struct {
         const char *version;
         uint64_t card_mib, parallel;
@@ -139,9 +136,8 @@ static void fractions_of_sglang(void **state)
     assert_int_equal(sglang_request_table_bytes(2048, 40960), 2048 * 40964 * 4);
 }
 
-static void cards_at_their_bounds(void **state)
+TEST(cards_at_their_bounds)
 {
-    (void)state;
     const struct {
         const char *version;
         uint64_t card_mib, chunk, batch, batch_parallel;
@@ -168,9 +164,8 @@ static void cards_at_their_bounds(void **state)
 }
 
 /* MiB that are not for weights and cache, of a card with so many that thousandths show them. */
-static void reserves_at_their_bounds(void **state)
+TEST(reserves_at_their_bounds)
 {
-    (void)state;
     const struct {
         const char *version;
         uint64_t card_mib, parallel, stages, chunk, batch;
@@ -209,24 +204,10 @@ static void reserves_at_their_bounds(void **state)
     }
 }
 
-static void versions(void **state)
+TEST(versions)
 {
-    (void)state;
     struct sglang_version version;
     struct ar_error error;
     assert_int_equal(sglang_version_read("0.5.4post", &version, &error), AR_INVALID);
     assert_int_equal(sglang_version_read("5", &version, &error), AR_INVALID);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buffers_have_the_sizes_of_the_logs),
-        cmocka_unit_test(tokens_are_those_of_the_logs),
-        cmocka_unit_test(fractions_of_sglang),
-        cmocka_unit_test(cards_at_their_bounds),
-        cmocka_unit_test(reserves_at_their_bounds),
-        cmocka_unit_test(versions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

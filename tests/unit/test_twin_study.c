@@ -21,7 +21,7 @@ static struct scenario read_scenario(const char *path)
     return text;
 }
 
-static void policies_get_a_key(void **state)
+TEST(policies_get_a_key)
 {
     static const char *const cases[][2] = {
         {"torch", "torch:k=v"},
@@ -47,7 +47,7 @@ static struct twin_trial trial_of(const struct scenario *text)
     return (struct twin_trial){.text = text, .cache_part = SIZE_MAX};
 }
 
-static void trials_are_taken_from_the_journal(void **state)
+TEST(trials_are_taken_from_the_journal)
 {
     struct temporary_file journal = temporary_file("");
     struct scenario text = read_scenario(SMALL), bad, other;
@@ -88,7 +88,7 @@ static void trials_are_taken_from_the_journal(void **state)
     unlink(journal.path);
 }
 
-static void changes_come_from_what_is_there(void **state)
+TEST(changes_come_from_what_is_there)
 {
     struct scenario text = read_scenario(SMALL);
     struct ar_error error;
@@ -115,7 +115,7 @@ static void changes_come_from_what_is_there(void **state)
     scenario_close(&text);
 }
 
-static void reported_figures_are_compared(void **state)
+TEST(reported_figures_are_compared)
 {
     struct scenario text = read_scenario(SMALL);
     struct ar_error error;
@@ -168,7 +168,7 @@ static void study_text(const char *text, struct scenario *scenario, struct twin_
         fail_msg("%s", error.text);
 }
 
-static void orders_are_changed(void **state)
+TEST(orders_are_changed)
 {
     struct scenario scenario;
     struct twin_study study;
@@ -190,7 +190,7 @@ static void orders_are_changed(void **state)
 }
 
 /* Streams can be merged only if there are several. */
-static void streams_are_merged(void **state)
+TEST(streams_are_merged)
 {
     static const char *const workloads[] = {"workloads/data/side_streams.default.csv.gz",
                                             "linear_ramp"};
@@ -230,7 +230,7 @@ static enum twin_outcome outcome_with(const struct scenario *text, double fracti
 
 /* What the search says is so: the value passes and the next one does not. From below, and from
  * above. */
-static void the_largest_cache_is_found(void **state)
+TEST(the_largest_cache_is_found)
 {
     static const char *const begins[] = {"0.6", "0.99"};
     struct scenario text = read_scenario("workloads/scenarios/colocated.ini");
@@ -295,7 +295,7 @@ static uint64_t key_after(const char *workload, const char *content)
 }
 
 /* A journal belongs to the contents of the files that the scenario names. */
-static void files_are_part_of_the_journal(void **state)
+TEST(files_are_part_of_the_journal)
 {
     struct temporary_file workload = temporary_file("");
     (void)state;
@@ -306,7 +306,7 @@ static void files_are_part_of_the_journal(void **state)
 }
 
 /* The tags of a trainer's blocks outlive its workload, which ends with the run. */
-static void tags_of_pinning_blocks_stay(void **state)
+TEST(tags_of_pinning_blocks_stay)
 {
     struct scenario scenario;
     struct twin_study study;
@@ -321,20 +321,4 @@ static void tags_of_pinning_blocks_stay(void **state)
     assert_true(tags > 0);
     twin_study_close(&study, false);
     scenario_close(&scenario);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(policies_get_a_key),
-        cmocka_unit_test(trials_are_taken_from_the_journal),
-        cmocka_unit_test(changes_come_from_what_is_there),
-        cmocka_unit_test(reported_figures_are_compared),
-        cmocka_unit_test(orders_are_changed),
-        cmocka_unit_test(streams_are_merged),
-        cmocka_unit_test(tags_of_pinning_blocks_stay),
-        cmocka_unit_test(files_are_part_of_the_journal),
-        cmocka_unit_test(the_largest_cache_is_found),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,9 +8,8 @@
 #include "tests/support/test.h"
 #include "tests/support/twin_rig.h"
 
-static void a_trainer_has_its_phases(void **state)
+TEST(a_trainer_has_its_phases)
 {
-    (void)state;
     struct twin_scenario scenario = {.processes = &twin_rig_process,
                                      .process_count = 1,
                                      .device = "sim:capacity=8GiB",
@@ -38,9 +37,8 @@ static void a_trainer_has_its_phases(void **state)
     twin_result_close(&result);
 }
 
-static void a_region_sleeps_and_wakes(void **state)
+TEST(a_region_sleeps_and_wakes)
 {
-    (void)state;
     const struct twin_process_setup process = {.name = "p", .context_bytes = 500 * AR_MIB};
     struct twin_scenario scenario = {.processes = &process,
                                      .process_count = 1,
@@ -71,9 +69,8 @@ static void a_region_sleeps_and_wakes(void **state)
     twin_result_close(&result);
 }
 
-static void a_region_does_not_wake_without_memory(void **state)
+TEST(a_region_does_not_wake_without_memory)
 {
-    (void)state;
     const struct twin_process_setup processes[] = {{.name = "p", .context_bytes = 500 * AR_MIB},
                                                    {.name = "q", .context_bytes = 500 * AR_MIB}};
     struct twin_scenario scenario = {.processes = processes,
@@ -93,9 +90,8 @@ static void a_region_does_not_wake_without_memory(void **state)
     twin_result_close(&result);
 }
 
-static void a_region_refuses_expandable_segments(void **state)
+TEST(a_region_refuses_expandable_segments)
 {
-    (void)state;
     const struct twin_process_setup process = {.name = "p",
                                                .policy = "torch:expandable_segments=true"};
     struct twin_scenario scenario = {.processes = &process, .process_count = 1, .start = "t.load"};
@@ -112,9 +108,8 @@ static void a_region_refuses_expandable_segments(void **state)
 }
 
 /* Weights of 32.5 MiB in segments of 34 MiB, and a tag that outlives the trainer. */
-static void weights_pin_the_rest_of_their_segments(void **state)
+TEST(weights_pin_the_rest_of_their_segments)
 {
-    (void)state;
     struct twin_scenario scenario = {
         .processes = &twin_rig_process, .process_count = 1, .start = "t.load"};
     const struct part_text parts[] = {
@@ -128,9 +123,8 @@ static void weights_pin_the_rest_of_their_segments(void **state)
     twin_result_close(&result);
 }
 
-static void actions_of_a_phase_take_turns(void **state)
+TEST(actions_of_a_phase_take_turns)
 {
-    (void)state;
     const struct part_text parts[] = {{"trainer", "t", "p", {TWIN_RIG_LAYERS("32")}},
                                       {"trainer", "u", "p", {TWIN_RIG_LAYERS("32")}}};
     uint64_t peaks[2];
@@ -154,9 +148,8 @@ static void actions_of_a_phase_take_turns(void **state)
     assert_true(peaks[1] > peaks[0]); /* gradients of both */
 }
 
-static void a_trainer_evaluates(void **state)
+TEST(a_trainer_evaluates)
 {
-    (void)state;
     struct temporary_file file = temporary_file("# allocrig-trace 1\na,0,67108864\nm,step\n"
                                                 "a,1,33554432\nf,1\nm,step\n");
     struct twin_scenario scenario = {.processes = &twin_rig_process,
@@ -177,9 +170,8 @@ static void a_trainer_evaluates(void **state)
     unlink(file.path);
 }
 
-static void kernels_take_time(void **state)
+TEST(kernels_take_time)
 {
-    (void)state;
     struct twin_scenario scenario = {
         .processes = &twin_rig_process, .process_count = 1, .start = "t.load, t.train"};
     const struct part_text part = {
@@ -193,9 +185,8 @@ static void kernels_take_time(void **state)
     twin_result_close(&result);
 }
 
-static void memory_that_sleeps_is_not_given_out(void **state)
+TEST(memory_that_sleeps_is_not_given_out)
 {
-    (void)state;
     const struct ar_spec_pair pairs[] = {{"weights", "1GiB", false}, {"region", "saver", false}};
     const struct twin_part_setup part = {.name = "t",
                                          .ops = twin_part_find("trainer"),
@@ -215,9 +206,8 @@ static void memory_that_sleeps_is_not_given_out(void **state)
 }
 
 /* Cached memory of the same process is where the memory is. */
-static void a_region_waits_for_the_cache(void **state)
+TEST(a_region_waits_for_the_cache)
 {
-    (void)state;
     struct twin_scenario scenario = {.processes = &twin_rig_process,
                                      .process_count = 1,
                                      .device = "sim:capacity=8GiB",
@@ -237,9 +227,8 @@ static void a_region_waits_for_the_cache(void **state)
 
 /* A step ends when the optimizer has stepped. What the program frees then is of that step: after
  * `train` neither gradients nor losses are live. What it frees at its end stays. */
-static void a_step_frees_its_gradients(void **state)
+TEST(a_step_frees_its_gradients)
 {
-    (void)state;
     static const char *const trace =
         "# allocrig-trace 1\na,0,67108864,tag=weight\n"
         "a,1,16777216\na,2,67108864\nf,1\na,3,67108864,tag=cublas\na,4,1048576\nm,step\nt,5\nf,"
@@ -268,9 +257,8 @@ static void a_step_frees_its_gradients(void **state)
     unlink(file.path);
 }
 
-static void copies_of_a_region_need_host_memory(void **state)
+TEST(copies_of_a_region_need_host_memory)
 {
-    (void)state;
     struct twin_scenario scenario = {.processes = &twin_rig_process,
                                      .process_count = 1,
                                      .host_bytes = 900 * AR_MIB,
@@ -294,9 +282,8 @@ static void copies_of_a_region_need_host_memory(void **state)
     twin_result_close(&result);
 }
 
-static void logits_live_between_the_passes(void **state)
+TEST(logits_live_between_the_passes)
 {
-    (void)state;
     struct twin_scenario scenario = {
         .processes = &twin_rig_process, .process_count = 1, .start = "t.load, t.train"};
     const struct part_text part = {
@@ -311,9 +298,8 @@ static void logits_live_between_the_passes(void **state)
 
 /* Weights of four layers go to an engine in another process, on the same card: a layer of 256 MiB
  * is in both at a time. */
-static void weights_are_sent_to_an_engine(void **state)
+TEST(weights_are_sent_to_an_engine)
 {
-    (void)state;
     const struct twin_process_setup processes[] = {{.name = "p", .context_bytes = 500 * AR_MIB},
                                                    {.name = "q", .context_bytes = 500 * AR_MIB}};
     struct twin_scenario scenario = {.processes = processes,
@@ -340,9 +326,8 @@ static void weights_are_sent_to_an_engine(void **state)
 
 /* ZeRO (arXiv:1910.02054), section 1 and figure 1: 7.5 billion parameters on 64 ranks take 120 GB,
  * 31.4, 16.6 and 1.9 GB at the stages 0 to 3. */
-static void states_are_divided_as_published(void **state)
+TEST(states_are_divided_as_published)
 {
-    (void)state;
     static const double published[] = {120, 31.4, 16.6, 1.9};
     for (unsigned stage = 0; stage < 4; stage++) {
         const struct training_division division = {.parameters = UINT64_C(7500000000),
@@ -360,9 +345,8 @@ static void states_are_divided_as_published(void **state)
 
 /* arXiv:2205.05198, section 5: 5 a s / h is 80 for GPT-3 and 64 for MT-NLG, so that attention takes
  * 70 % and 65 % of the activations of a layer. */
-static void activations_are_as_published(void **state)
+TEST(activations_are_as_published)
 {
-    (void)state;
     static const struct {
         uint64_t hidden, heads;
         double saved;
@@ -384,9 +368,8 @@ static void activations_are_as_published(void **state)
 
 /* Llama 3.1 8B on eight cards with FSDP: an eighth of 2, 2 and 12 bytes of 8,030,261,248
  * parameters. */
-static void sizes_follow_from_a_model(void **state)
+TEST(sizes_follow_from_a_model)
 {
-    (void)state;
     const struct twin_process_setup process = {
         .name = "p", .cards = 0xff, .context_bytes = 500 * AR_MIB};
     struct twin_scenario scenario = {
@@ -407,9 +390,8 @@ static void sizes_follow_from_a_model(void **state)
 }
 
 /* On one card nothing is gathered: 2, 2 and 12 bytes of each parameter, without activations. */
-static void a_model_on_one_card_is_whole(void **state)
+TEST(a_model_on_one_card_is_whole)
 {
-    (void)state;
     struct twin_scenario scenario = {
         .processes = &twin_rig_process, .process_count = 1, .start = "t.load, t.train"};
     const struct part_text part = {
@@ -424,29 +406,4 @@ static void a_model_on_one_card_is_whole(void **state)
     uint64_t peak = twin_rank_at(&result, 1, 0)->peak_allocated_bytes;
     assert_true(peak >= 8 * weights && peak < 8 * weights + 16 * AR_MIB);
     twin_result_close(&result);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_trainer_has_its_phases),
-        cmocka_unit_test(a_region_sleeps_and_wakes),
-        cmocka_unit_test(a_region_does_not_wake_without_memory),
-        cmocka_unit_test(a_region_refuses_expandable_segments),
-        cmocka_unit_test(weights_pin_the_rest_of_their_segments),
-        cmocka_unit_test(actions_of_a_phase_take_turns),
-        cmocka_unit_test(a_trainer_evaluates),
-        cmocka_unit_test(kernels_take_time),
-        cmocka_unit_test(memory_that_sleeps_is_not_given_out),
-        cmocka_unit_test(a_region_waits_for_the_cache),
-        cmocka_unit_test(a_step_frees_its_gradients),
-        cmocka_unit_test(copies_of_a_region_need_host_memory),
-        cmocka_unit_test(logits_live_between_the_passes),
-        cmocka_unit_test(weights_are_sent_to_an_engine),
-        cmocka_unit_test(states_are_divided_as_published),
-        cmocka_unit_test(activations_are_as_published),
-        cmocka_unit_test(sizes_follow_from_a_model),
-        cmocka_unit_test(a_model_on_one_card_is_whole),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

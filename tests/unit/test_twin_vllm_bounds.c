@@ -26,9 +26,8 @@ static struct llm layers_of(uint64_t layers, uint64_t windowed)
                         .window_layers = windowed};
 }
 
-static void groups_at_their_bounds(void **state)
+TEST(groups_at_their_bounds)
 {
-    (void)state;
     struct llm_rank rank = rank_of(1);
     const struct {
         uint64_t layers, windowed;
@@ -60,9 +59,8 @@ static void groups_at_their_bounds(void **state)
     assert_int_equal(vllm_cache_of(vllm("0.11"), &none, &rank, 16, 2).tensors, 24);
 }
 
-static void blocks_at_their_bounds(void **state)
+TEST(blocks_at_their_bounds)
 {
-    (void)state;
     struct ar_error error;
     struct llm_rank rank = rank_of(1);
     struct llm two = layers_of(2, 0);
@@ -93,9 +91,8 @@ static void blocks_at_their_bounds(void **state)
         within(parts[i], vllm_concurrency(vllm(parts[i]), &cache, 6, 33, 0), 96.0 / 33, 1e-9);
 }
 
-static void defaults_at_their_bounds(void **state)
+TEST(defaults_at_their_bounds)
 {
-    (void)state;
     const struct {
         const char *version;
         uint64_t length, tokens;
@@ -117,9 +114,8 @@ static void defaults_at_their_bounds(void **state)
     assert_int_equal(vllm_max_seqs(vllm("0.8.5-v0"), 80 * AR_GIB, false), 256);
 }
 
-static void rules_change_at_their_release(void **state)
+TEST(rules_change_at_their_release)
 {
-    (void)state;
     const struct {
         const char *version;
         enum vllm_account account;
@@ -147,9 +143,8 @@ static void rules_change_at_their_release(void **state)
     assert_int_equal(vllm_version_read("0.6.9-v1", &version, &error), AR_INVALID);
 }
 
-static void versions(void **state)
+TEST(versions)
 {
-    (void)state;
     struct vllm_version version;
     struct ar_error error;
     assert_true(vllm("0.8").v1);
@@ -160,16 +155,4 @@ static void versions(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         if (vllm_version_read(wrong[i], &version, &error) != AR_INVALID)
             fail_msg("\"%s\" is a version", wrong[i]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_at_their_bounds),
-        cmocka_unit_test(blocks_at_their_bounds),
-        cmocka_unit_test(defaults_at_their_bounds),
-        cmocka_unit_test(rules_change_at_their_release),
-        cmocka_unit_test(versions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,9 +61,8 @@ static const struct {
     {"deepseek-v3", 671e9, 0.1e9},     {"deepseek-v2-lite", 15706484224, 0},
 };
 
-static void parameters_are_those_of_the_model_cards(void **state)
+TEST(parameters_are_those_of_the_model_cards)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof cards / sizeof cards[0]; i++)
         within(cards[i].name, (double)llm_parameters(model(cards[i].name)), cards[i].parameters,
                cards[i].allowed);
@@ -81,9 +80,8 @@ static const struct {
     {"github.com/vllm-project/vllm/pull/10511", "llama-3-8b", 2, 7.48, ROUNDED},
 };
 
-static void weights_are_those_that_were_loaded(void **state)
+TEST(weights_are_those_that_were_loaded)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
         struct llm_rank rank = rank_of(loads[i].parallel);
         within(loads[i].source, (double)llm_weights_bytes(model(loads[i].model), &rank) / GIB,
@@ -91,9 +89,8 @@ static void weights_are_those_that_were_loaded(void **state)
     }
 }
 
-static void ranks_divide_the_model(void **state)
+TEST(ranks_divide_the_model)
 {
-    (void)state;
     const struct llm *large = model("llama-3.1-70b");
     struct ar_error error;
     uint64_t sum = 0;
@@ -127,9 +124,8 @@ static void ranks_divide_the_model(void **state)
 }
 
 /* A layer by hand: products of 256 to 512, 256 to 256, 256 to 1024 and 512 to 256; two norms. */
-static void quantised_layers_are_those_by_hand(void **state)
+TEST(quantised_layers_are_those_by_hand)
 {
-    (void)state;
     const uint64_t values = 256 * (512 + 256 + 1024) + 512 * 256, norms = 2 * 256 * 2;
     const struct {
         enum llm_quantization quantization;
@@ -186,9 +182,8 @@ static const struct {
      0.14, 0.24, 64.27},
 };
 
-static void the_rest_of_the_account_is_what_was_printed(void **state)
+TEST(the_rest_of_the_account_is_what_was_printed)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof accounts / sizeof accounts[0]; i++) {
         double weights = accounts[i].weights, peak = accounts[i].peak;
         struct vllm_version version = vllm(accounts[i].version);
@@ -209,9 +204,8 @@ static void the_rest_of_the_account_is_what_was_printed(void **state)
     }
 }
 
-static void accounts_of_the_versions(void **state)
+TEST(accounts_of_the_versions)
 {
-    (void)state;
     /* 10 GiB free at first; weights 4, activations up to 2 more of which 1 stays reserved, 0.5
      * outside; a neighbour on the card has 6 of 16 */
     struct vllm_profile profile = {
@@ -245,9 +239,8 @@ static void accounts_of_the_versions(void **state)
     within("0.21.0", vllm_utilization(vllm("0.21.0")), 0.92, 0);
 }
 
-static void graphs_are_estimated_from_two(void **state)
+TEST(graphs_are_estimated_from_two)
 {
-    (void)state;
     const uint64_t mib = AR_MIB;
     const struct vllm_graphs modes[] = {
         {51, 120 * mib, 6 * mib}, {35, 90 * mib, 0}, {0, 500 * mib, mib}};
@@ -269,9 +262,8 @@ static const struct {
     {LLMD, 64.45, 0.10, 68930180199},
 };
 
-static void the_suggested_cache_is_what_was_printed(void **state)
+TEST(the_suggested_cache_is_what_was_printed)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof suggestions / sizeof suggestions[0]; i++)
         within(suggestions[i].source,
                vllm_suggested(suggestions[i].available * GIB, suggestions[i].graphs * GIB) / GIB,
@@ -290,9 +282,8 @@ static const struct {
     {"github.com/vllm-project/vllm-omni/issues/276", 0.49, 79.32, 0.6, 47.59},
 };
 
-static void a_card_that_is_in_use_is_refused(void **state)
+TEST(a_card_that_is_in_use_is_refused)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
         uint64_t total = (uint64_t)(starts[i].total * GIB);
         uint64_t free = (uint64_t)(starts[i].free * GIB);
@@ -328,9 +319,8 @@ static const struct {
     {VLLM "25350", "0.10.2", "qwen3-30b-a3b", 1, 1, 10.55, 0, 230528},
 };
 
-static void blocks_are_those_of_the_logs(void **state)
+TEST(blocks_are_those_of_the_logs)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof caches / sizeof caches[0]; i++) {
         struct llm_rank rank = rank_of(caches[i].parallel);
         struct vllm_cache cache = vllm_cache_of(vllm(caches[i].version), any_model(caches[i].model),
@@ -364,9 +354,8 @@ static const struct {
     {"github.com/mlcommons/inference/issues/2267", "llama-3.1-8b", 8, 4, 16384},
 };
 
-static void a_block_has_the_bytes_of_the_logs(void **state)
+TEST(a_block_has_the_bytes_of_the_logs)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof swaps / sizeof swaps[0]; i++) {
         struct llm_rank rank = rank_of(swaps[i].parallel);
         struct vllm_cache cache =
@@ -393,9 +382,8 @@ static const struct {
     {"github.com/vllm-project/vllm/pull/10927", "0.6.4", 5373, 8192, "10.49"},
 };
 
-static void concurrency_is_that_of_the_logs(void **state)
+TEST(concurrency_is_that_of_the_logs)
 {
-    (void)state;
     struct llm_rank rank = rank_of(1);
     for (size_t i = 0; i < sizeof concurrencies / sizeof concurrencies[0]; i++) {
         struct vllm_version version = vllm(concurrencies[i].version);
@@ -409,9 +397,8 @@ static void concurrency_is_that_of_the_logs(void **state)
     }
 }
 
-static void caches_that_are_too_small_are_refused(void **state)
+TEST(caches_that_are_too_small_are_refused)
 {
-    (void)state;
     struct ar_error error;
     struct llm_rank one = rank_of(1), two = rank_of(2);
     /* vllm#10517: 1478 blocks hold 23648 tokens, 29000 are refused; so 23648 pass */
@@ -435,9 +422,8 @@ static void caches_that_are_too_small_are_refused(void **state)
     assert_non_null(strstr(error.text, "no memory is left"));
 }
 
-static void windows_make_groups(void **state)
+TEST(windows_make_groups)
 {
-    (void)state;
     /* gpt-oss-20b: 12 layers with a window of 128, 12 without; Gemma-3: 5 to 1 */
     struct llm oss = {
         .layers = 24, .heads = 64, .kv_heads = 8, .head = 64, .window = 128, .window_layers = 12};
@@ -460,9 +446,8 @@ static void windows_make_groups(void **state)
     assert_int_equal(vllm_tokens(&six, 600), 1600);
 }
 
-static void defaults_of_vllm(void **state)
+TEST(defaults_of_vllm)
 {
-    (void)state;
     struct vllm_version v0 = vllm("0.7.2"), v1 = vllm("0.9.2");
     assert_int_equal(vllm_batch_tokens(v0, 80 * AR_GIB, false, false, 8192), 8192);
     assert_int_equal(vllm_batch_tokens(v0, 80 * AR_GIB, false, false, 131072), 2048);
@@ -491,9 +476,8 @@ static void defaults_of_vllm(void **state)
 }
 
 /* Workspaces by hand: of Kimi K2 on a rank of eight, and of plain attention. */
-static void workspaces_of_attention_and_experts(void **state)
+TEST(workspaces_of_attention_and_experts)
 {
-    (void)state;
     const struct llm latent = {
         .layers = 61, .heads = 64, .kv_rank = 512, .rope = 64, .nope = 128, .v_head = 128};
     const struct llm plain = {.layers = 32, .heads = 32, .kv_heads = 8, .head = 128};
@@ -516,27 +500,4 @@ static void workspaces_of_attention_and_experts(void **state)
     assert_int_equal(vllm_experts_bytes(8192, 8, 256, 7168, 2), 2 * UINT64_C(8192) * 8 * 7168 * 2);
     assert_int_equal(vllm_experts_bytes(100000, 2, 1024, 1024, 2), /* gate and up are wider */
                      UINT64_C(16384) * 2 * 3 * 1024 * 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parameters_are_those_of_the_model_cards),
-        cmocka_unit_test(weights_are_those_that_were_loaded),
-        cmocka_unit_test(ranks_divide_the_model),
-        cmocka_unit_test(quantised_layers_are_those_by_hand),
-        cmocka_unit_test(the_rest_of_the_account_is_what_was_printed),
-        cmocka_unit_test(accounts_of_the_versions),
-        cmocka_unit_test(graphs_are_estimated_from_two),
-        cmocka_unit_test(the_suggested_cache_is_what_was_printed),
-        cmocka_unit_test(a_card_that_is_in_use_is_refused),
-        cmocka_unit_test(blocks_are_those_of_the_logs),
-        cmocka_unit_test(a_block_has_the_bytes_of_the_logs),
-        cmocka_unit_test(concurrency_is_that_of_the_logs),
-        cmocka_unit_test(caches_that_are_too_small_are_refused),
-        cmocka_unit_test(windows_make_groups),
-        cmocka_unit_test(workspaces_of_attention_and_experts),
-        cmocka_unit_test(defaults_of_vllm),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

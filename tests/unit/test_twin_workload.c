@@ -9,9 +9,8 @@
 #include "tests/support/twin_rig.h"
 #include "workloads/workload.h"
 
-static void a_recording_is_played(void **state)
+TEST(a_recording_is_played)
 {
-    (void)state;
     struct twin_scenario scenario = {.processes = &twin_rig_process,
                                      .process_count = 1,
                                      .start = "t.load",
@@ -72,9 +71,8 @@ static void replay_plainly(const char *policy, const char *workload, struct step
 }
 
 /* A part that plays all steps of a workload makes the same requests as the workload itself. */
-static void a_trainer_does_what_a_replay_does(void **state)
+TEST(a_trainer_does_what_a_replay_does)
 {
-    (void)state;
     static const char *const workloads[] = {
         "workloads/data/gpt2_train.default.csv.gz", "workloads/data/graphs.default.csv.gz",
         "workloads/data/streams_prefetch.default.csv.gz",
@@ -102,9 +100,8 @@ static void a_trainer_does_what_a_replay_does(void **state)
         }
 }
 
-static void purposes_follow_from_lifetimes(void **state)
+TEST(purposes_follow_from_lifetimes)
 {
-    (void)state;
     struct twin_scenario scenario = {
         .processes = &twin_rig_process, .process_count = 1, .start = "t.load", .cycle = "t.train"};
     const struct part_text parts[] = {
@@ -149,9 +146,8 @@ static void pass_again(const char *last, uint64_t last_bytes, uint64_t exchanged
     unlink(file.path);
 }
 
-static void a_workload_goes_on_after_its_last_step(void **state)
+TEST(a_workload_goes_on_after_its_last_step)
 {
-    (void)state;
     pass_again("16777216", 16 * AR_MIB, 0);
     pass_again("8388608", 8 * AR_MIB, 2);
     pass_again("33554432", 32 * AR_MIB, 2);
@@ -172,9 +168,8 @@ static void run_trace(const char *text, const char *start, struct twin_result *r
 }
 
 /* Tags count more than lifetimes: all four blocks stay. */
-static void tags_name_purposes(void **state)
+TEST(tags_name_purposes)
 {
-    (void)state;
     struct twin_result result;
     run_trace("# allocrig-trace 1\na,0,1048576,tag=model.param\na,1,2097152,tag=EXP_AVG\n"
               "a,2,4194304,tag=grad_buffer\na,3,8388608,tag=autograd\nm,step\nm,step\n",
@@ -189,9 +184,8 @@ static void tags_name_purposes(void **state)
 }
 
 /* States have the bytes of a weight, half, a quarter or twice as many; counters up to eight. */
-static void counters_are_states(void **state)
+TEST(counters_are_states)
 {
-    (void)state;
     struct twin_result result;
     run_trace("# allocrig-trace 1\na,0,1048576\na,1,2097152\na,2,1048576\nf,1\na,3,1048576\n"
               "a,4,8\na,5,9\na,6,524288\na,7,262144\na,8,131072\na,9,2097152\na,10,4194304\n"
@@ -202,9 +196,8 @@ static void counters_are_states(void **state)
     twin_result_close(&result);
 }
 
-static void a_request_that_may_fail_does_not_end_the_run(void **state)
+TEST(a_request_that_may_fail_does_not_end_the_run)
 {
-    (void)state;
     struct twin_result result;
     run_trace("# allocrig-trace 1\np,0,17179869184\nf,0\na,1,1048576\nm,step\n", "t.train",
               &result);
@@ -218,9 +211,8 @@ static void a_request_that_may_fail_does_not_end_the_run(void **state)
 }
 
 /* A program that marks its phases: blocks of 64 and 32 MiB, one of which stays. */
-static void a_recording_is_played_to_its_marks(void **state)
+TEST(a_recording_is_played_to_its_marks)
 {
-    (void)state;
     struct temporary_file file = temporary_file("# allocrig-trace 1\na,0,67108864\nm,loaded\n"
                                                 "a,1,33554432\nf,1\nm,done\nf,0\n");
     struct twin_scenario scenario = {.processes = &twin_rig_process,
@@ -246,19 +238,4 @@ static void a_recording_is_played_to_its_marks(void **state)
     assert_int_equal(twin_run(&scenario, &result, &error), AR_INVALID);
     assert_string_equal(error.text, "t.play: the rest of the workload has no mark \"loaded\"");
     unlink(file.path);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_recording_is_played),
-        cmocka_unit_test(a_trainer_does_what_a_replay_does),
-        cmocka_unit_test(purposes_follow_from_lifetimes),
-        cmocka_unit_test(a_workload_goes_on_after_its_last_step),
-        cmocka_unit_test(tags_name_purposes),
-        cmocka_unit_test(counters_are_states),
-        cmocka_unit_test(a_request_that_may_fail_does_not_end_the_run),
-        cmocka_unit_test(a_recording_is_played_to_its_marks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

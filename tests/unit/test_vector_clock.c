@@ -74,7 +74,7 @@ static void turn(struct model *model, struct ar_rng *rng)
         assert_int_equal(vector_clock_at(&model->clocks[i], stream), model->plain[i][stream]);
 }
 
-static void clocks_are_what_arrays_are(void **state)
+TEST(clocks_are_what_arrays_are)
 {
     struct ar_rng rng;
     struct model *model = calloc(1, sizeof *model);
@@ -93,7 +93,7 @@ static void clocks_are_what_arrays_are(void **state)
 
 /* Each of 65,536 streams waits for the one before it, and each such moment is learned: a plain
  * array for each would hold 34 GB and show two thousand million sequences. */
-static void a_long_chain_is_shared(void **state)
+TEST(a_long_chain_is_shared)
 {
     enum { CHAIN = 65536 };
     struct vector_clock *clocks = calloc(CHAIN, sizeof *clocks);
@@ -116,13 +116,4 @@ static void a_long_chain_is_shared(void **state)
         vector_clock_drop(&clocks[i]);
     free(clocks);
     free(model);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(clocks_are_what_arrays_are),
-        cmocka_unit_test(a_long_chain_is_shared),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,7 +118,7 @@ static void first_block(uint64_t bytes, uint64_t handles, uint64_t pages)
 }
 
 /* 1/128 of this card is 20 pages, limited to 16; 1/256 is 10 pages. */
-static void own_handles_are_as_large_as_shared_ones(void **state)
+TEST(own_handles_are_as_large_as_shared_ones)
 {
     first_block(64 * PAGE, 4, 64);
     first_block(16 * PAGE, 1, 16);
@@ -128,14 +128,14 @@ static void own_handles_are_as_large_as_shared_ones(void **state)
 
 /* A page in which a block ends is shared: it comes with the last whole pages of the block and with
  * some pages after it. If a block ends at a page boundary, nothing more is taken. */
-static void one_handle_goes_over_the_end_of_a_block(void **state)
+TEST(one_handle_goes_over_the_end_of_a_block)
 {
     first_block(3 * PAGE + PAGE / 2, 1, 10);
     first_block(18 * PAGE + PAGE / 2, 2, 16 + 9);
 }
 
 /* While memory is short, the pages of a block are separate from those that it shares. */
-static void own_pages_stay_apart_while_memory_is_short(void **state)
+TEST(own_pages_stay_apart_while_memory_is_short)
 {
     struct vmm_rig rig;
     open_rig(&rig, "sim:capacity=5GiB");
@@ -154,7 +154,7 @@ static void own_pages_stay_apart_while_memory_is_short(void **state)
 
 /* A window of live blocks of changing sizes moves many times over the length of a range: freed
  * places are used again, and only the first range is reserved. */
-static void places_given_up_are_used_again(void **state)
+TEST(places_given_up_are_used_again)
 {
     enum { WINDOW = 5, REQUESTS = 3000 };
     struct vmm_rig rig;
@@ -177,7 +177,7 @@ static void places_given_up_are_used_again(void **state)
 
 /* Small blocks start with an eighth of the addresses of the device. If these do not suffice,
  * another range is added, until all blocks fit. */
-static void where_addresses_run_out_a_range_is_added(void **state)
+TEST(where_addresses_run_out_a_range_is_added)
 {
     enum { BLOCKS = 40 };
     struct vmm_rig rig;
@@ -201,7 +201,7 @@ static void where_addresses_run_out_a_range_is_added(void **state)
 
 /* All memory of the card is under a free block of A, whose kernel still runs, and B needs it. The
  * device refuses to unmap before the kernel is done, so the request waits exactly that long. */
-static void memory_moves_once_its_work_is_done(void **state)
+TEST(memory_moves_once_its_work_is_done)
 {
     struct vmm_rig rig;
     open_rig(&rig, "sim:capacity=64MiB");
@@ -224,7 +224,7 @@ static void memory_moves_once_its_work_is_done(void **state)
 
 /* A frees one block, then another under a much longer kernel. The memory that B needs is under the
  * first, so B does not wait for the second. */
-static void only_the_first_fence_is_waited_for(void **state)
+TEST(only_the_first_fence_is_waited_for)
 {
     struct vmm_rig rig;
     open_rig(&rig, "sim:capacity=64MiB");
@@ -244,9 +244,8 @@ static void only_the_first_fence_is_waited_for(void **state)
 
 /* Fences of two streams are not done: the one that was recorded first is waited for, whatever the
  * number of its stream. */
-static void the_oldest_fence_of_all_streams_is_waited_for(void **state)
+TEST(the_oldest_fence_of_all_streams_is_waited_for)
 {
-    (void)state;
     for (uint32_t early = A; early <= B; early++) {
         struct vmm_rig rig;
         uint32_t late = early == A ? B : A;
@@ -269,9 +268,8 @@ static void the_oldest_fence_of_all_streams_is_waited_for(void **state)
 
 /* While memory is short a fence is recorded when more than a sixteenth of the reserved memory was
  * freed, so that what is freed later does not delay its use. */
-static void a_sixteenth_freed_has_a_fence(void **state)
+TEST(a_sixteenth_freed_has_a_fence)
 {
-    (void)state;
     struct vmm_rig rig;
     struct ar_policy_block blocks[15], block;
     open_rig(&rig, "sim:capacity=64MiB");
@@ -299,9 +297,8 @@ static enum ar_status no_address_space(struct ar_backing *self, uint64_t bytes, 
 }
 
 /* Without address space a request is not served, and a later one is. */
-static void no_address_space_is_no_memory(void **state)
+TEST(no_address_space_is_no_memory)
 {
-    (void)state;
     struct fake_backing *backing = malloc(sizeof *backing);
     assert_non_null(backing);
     fake_backing_open(backing, 64 * AR_MIB);
@@ -338,7 +335,7 @@ static struct ar_policy_block free_requested_in_use(struct vmm_rig *rig)
 
 /* While there is enough memory, the memory of the block stays pending. If there is no other, a
  * request waits for it and gets it without the driver. */
-static void pending_blocks_come_back_after_their_fence(void **state)
+TEST(pending_blocks_come_back_after_their_fence)
 {
     struct vmm_rig rig;
     open_rig(&rig, "sim:capacity=64MiB");
@@ -357,7 +354,7 @@ static void pending_blocks_come_back_after_their_fence(void **state)
 }
 
 /* The fence is done before the request, so nothing waits. */
-static void a_done_fence_costs_no_wait(void **state)
+TEST(a_done_fence_costs_no_wait)
 {
     struct vmm_rig rig;
     open_rig(&rig, "sim:capacity=64MiB");
@@ -375,7 +372,7 @@ static void a_done_fence_costs_no_wait(void **state)
 
 /* Other users took 8 MiB while the policy measured. A request that may fail leaves them as much
  * again. One that may not fail and needs it takes it, and then it is no longer kept. */
-static void a_probe_leaves_what_others_took_last(void **state)
+TEST(a_probe_leaves_what_others_took_last)
 {
     struct vmm_rig rig;
     struct ar_policy_block probe;
@@ -405,7 +402,7 @@ static void a_probe_leaves_what_others_took_last(void **state)
 }
 
 /* A probe that fails takes nothing from the next request. */
-static void a_failed_probe_costs_the_next_request_nothing(void **state)
+TEST(a_failed_probe_costs_the_next_request_nothing)
 {
     struct vmm_rig rig;
     struct ar_policy_block probe;
@@ -439,7 +436,7 @@ static void read_back(struct vmm_rig *rig, const struct written *written)
 
 /* A card so full that memory moves all the time, with blocks of two streams that stay: each has the
  * bytes that were written to it, at its address, until it is freed. */
-static void moving_memory_leaves_live_bytes(void **state)
+TEST(moving_memory_leaves_live_bytes)
 {
     enum { SLOTS = 24, REQUESTS = 1500 };
     struct vmm_rig rig;
@@ -502,7 +499,7 @@ static void step(struct vmm_rig *rig)
             free_requested(rig, &blocks[i], i % 3 == 2 ? B : A);
 }
 
-static void a_repeating_step_comes_to_rest(void **state)
+TEST(a_repeating_step_comes_to_rest)
 {
     struct vmm_rig rig;
     open_rig(&rig, "sim:capacity=8GiB");
@@ -521,7 +518,7 @@ static void a_repeating_step_comes_to_rest(void **state)
 }
 
 /* A trim waits for the work and then releases all but the bytes that it may keep. */
-static void a_trim_gives_back_what_is_free(void **state)
+TEST(a_trim_gives_back_what_is_free)
 {
     struct vmm_rig rig;
     open_rig(&rig, "sim:capacity=1GiB");
@@ -543,9 +540,8 @@ static void a_trim_gives_back_what_is_free(void **state)
 
 /* A trim that finds nothing to release waits for all work; a block that is freed after it may still
  * be in use when memory becomes short. */
-static void a_trim_says_nothing_about_later_frees(void **state)
+TEST(a_trim_says_nothing_about_later_frees)
 {
-    (void)state;
     struct vmm_rig rig;
     open_rig(&rig, "sim:capacity=256MiB");
     (void)take(&rig, 8192000, A);
@@ -556,29 +552,4 @@ static void a_trim_says_nothing_about_later_frees(void **state)
     (void)take(&rig, 64 * AR_MIB, B);
     (void)take(&rig, 924976, A);
     close_rig(&rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(own_handles_are_as_large_as_shared_ones),
-        cmocka_unit_test(one_handle_goes_over_the_end_of_a_block),
-        cmocka_unit_test(own_pages_stay_apart_while_memory_is_short),
-        cmocka_unit_test(places_given_up_are_used_again),
-        cmocka_unit_test(where_addresses_run_out_a_range_is_added),
-        cmocka_unit_test(a_trim_says_nothing_about_later_frees),
-        cmocka_unit_test(memory_moves_once_its_work_is_done),
-        cmocka_unit_test(only_the_first_fence_is_waited_for),
-        cmocka_unit_test(the_oldest_fence_of_all_streams_is_waited_for),
-        cmocka_unit_test(a_sixteenth_freed_has_a_fence),
-        cmocka_unit_test(no_address_space_is_no_memory),
-        cmocka_unit_test(pending_blocks_come_back_after_their_fence),
-        cmocka_unit_test(a_done_fence_costs_no_wait),
-        cmocka_unit_test(a_probe_leaves_what_others_took_last),
-        cmocka_unit_test(a_failed_probe_costs_the_next_request_nothing),
-        cmocka_unit_test(moving_memory_leaves_live_bytes),
-        cmocka_unit_test(a_repeating_step_comes_to_rest),
-        cmocka_unit_test(a_trim_gives_back_what_is_free),
-    };
-    return cmocka_run_group_tests_name("vmm", tests, NULL, NULL);
 }

@@ -114,7 +114,7 @@ static void the_same(const struct crowded *a, const struct crowded *b)
 }
 
 /* The same turns with and without the index: the same addresses, driver calls, waits and time. */
-static void a_crowd_decides_as_if_all_were_looked_at(void **state)
+TEST(a_crowd_decides_as_if_all_were_looked_at)
 {
     enum { TURNS = 6000 };
     static const uint32_t streams[] = {66, 90, 300}; /* with few streams each has its own fences */
@@ -157,7 +157,7 @@ static double looks(uint32_t streams)
     return (double)looked / (double)served;
 }
 
-static void looks_do_not_grow_with_the_streams(void **state)
+TEST(looks_do_not_grow_with_the_streams)
 {
     double few = looks(100), many = looks(1600);
     if (many > 12 || many > 3 * few)
@@ -165,7 +165,7 @@ static void looks_do_not_grow_with_the_streams(void **state)
 }
 
 /* For any failed host allocation the policy stays valid and frees all of it. */
-static void without_host_memory_it_goes_on(void **state)
+TEST(without_host_memory_it_goes_on)
 {
     for (uint64_t fail_at = 1; fail_at < 400; fail_at += 3) {
         struct crowded crowded;
@@ -178,14 +178,4 @@ static void without_host_memory_it_goes_on(void **state)
             check(&crowded);
         close_crowded(&crowded);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_crowd_decides_as_if_all_were_looked_at),
-        cmocka_unit_test(looks_do_not_grow_with_the_streams),
-        cmocka_unit_test(without_host_memory_it_goes_on),
-    };
-    return cmocka_run_group_tests_name("vmm_crowd", tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 #include "tests/support/test.h"
 #include "workloads/workload.h"
 
-static void paths_and_specs(void **state)
+TEST(paths_and_specs)
 {
     struct trace_source *source;
     struct ar_error error;
@@ -37,7 +37,7 @@ static enum ar_status keep(void *argument, const struct workload_part *part, str
 
 #define TWO_GPUS "tests/golden/data/two_gpus.trace"
 
-static void gpus_are_workloads(void **state)
+TEST(gpus_are_workloads)
 {
     struct trace_source *source;
     struct kept kept = {0};
@@ -93,7 +93,7 @@ static const struct refusal refusals[] = {
     {TWO_GPUS ":device=4294967296", "only :device=N is known", AR_INVALID},
 };
 
-static void other_arguments_are_refused(void **state)
+TEST(other_arguments_are_refused)
 {
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         struct trace_source *source;
@@ -102,14 +102,4 @@ static void other_arguments_are_refused(void **state)
         if (!strstr(error.text, refusals[i].part))
             fail_msg("\"%s\" is not in \"%s\"", refusals[i].part, error.text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths_and_specs),
-        cmocka_unit_test(gpus_are_workloads),
-        cmocka_unit_test(other_arguments_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
