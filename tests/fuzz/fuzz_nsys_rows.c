@@ -36,6 +36,12 @@ static void make_tables(sqlite3 *database, unsigned which)
         run(database,
             "CREATE TABLE ENUM_CUDA_DEV_MEM_EVENT_OPER (id, name); INSERT INTO"
             " ENUM_CUDA_DEV_MEM_EVENT_OPER VALUES (1, 'ALLOCATION'), (0, 'DEALLOCATION')");
+    if (which & 32)
+        run(database,
+            "CREATE TABLE META_DATA_EXPORT (name, value);"
+            "INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_PRODUCT_VERSION', '2025.5'), (NULL, 1);"
+            "CREATE TABLE TARGET_INFO_GPU (id, name, totalMemory);"
+            "INSERT INTO TARGET_INFO_GPU VALUES (0, 'NVIDIA H200', 150754820096), ('x', NULL, -1)");
 }
 
 static void add_row(sqlite3 *database, const uint8_t *row)

@@ -11,7 +11,7 @@ static void write_again(const uint8_t *data, size_t bytes)
     struct trace_source *source;
     struct ar_error error = {""};
     char path[64], again[64];
-    int file = trace_bytes_file(data, bytes, path);
+    trace_bytes_file(data, bytes, path);
     snprintf(again, sizeof again, "/tmp/allocrig-fuzz-%ld.pickle", (long)getpid());
     if (trace_open(path, &source, &error) == AR_OK) {
         enum ar_status status = format_write(&format_writer_snapshot, source, again, false, &error);
@@ -22,7 +22,7 @@ static void write_again(const uint8_t *data, size_t bytes)
         }
         (void)unlink(again);
     }
-    close(file);
+    (void)unlink(path);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

@@ -7,20 +7,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
 
-/* A file of these bytes that exists only while it is open; its path into `path`. */
-static inline int trace_bytes_file(const uint8_t *data, size_t bytes, char path[64])
+/* A file of these bytes; its path into `path`. It has a name in a folder, which SQLite needs. The
+ * caller removes it. */
+static inline void trace_bytes_file(const uint8_t *data, size_t bytes, char path[64])
 {
-    int file = memfd_create("trace", MFD_CLOEXEC);
-    if (file < 0 || write(file, data, bytes) != (ssize_t)bytes)
+    snprintf(path, 64, "/dev/shm/allocrig-fuzz-%ld.in", (long)getpid());
+    FILE *file = fopen(path, "we");
+    if (!file) {
+        snprintf(path, 64, "/tmp/allocrig-fuzz-%ld.in", (long)getpid());
+        file = fopen(path, "we");
+    }
+    if (!file || fwrite(data, 1, bytes, file) != bytes || fclose(file))
         abort();
-    snprintf(path, 64, "/proc/self/fd/%d", file);
-    return file;
 }
 
 static inline uint64_t trace_bytes_pull(struct trace_source *source)
@@ -65,7 +68,7 @@ static inline int trace_bytes_run(const uint8_t *data, size_t bytes)
     struct trace_source *source;
     struct ar_error error = {""};
     char path[64];
-    int file = trace_bytes_file(data, bytes, path);
+    trace_bytes_file(data, bytes, path);
     if (trace_open(path, &source, &error) == AR_OK) {
         uint64_t sum = trace_bytes_pull(source);
         if (trace_rewind(source, &error) != AR_OK || trace_bytes_pull(source) != sum)
@@ -76,7 +79,7 @@ static inline int trace_bytes_run(const uint8_t *data, size_t bytes)
     } else if (!*error.text) {
         abort(); /* a refusal has a sentence */
     }
-    close(file);
+    (void)unlink(path);
     return 0;
 }
 

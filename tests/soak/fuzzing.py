@@ -2,6 +2,7 @@
 corpus in .build/fuzz/corpus is kept from slice to slice and from run to run. `keep` copies what is new into the tree."""
 import os
 import re
+import subprocess
 
 from work import run, say
 
@@ -22,11 +23,13 @@ def fuzz(setting, log, name, seconds):
     corpus, broken = f"{BUILD}/corpus/fuzz_{name}", f"{BUILD}/broken"
     os.makedirs(corpus, exist_ok=True)
     os.makedirs(broken, exist_ok=True)
+    with open(f"{BUILD}/{name}.words", "w") as words:
+        subprocess.run(["tests/fuzz/words.py", name], stdout=words, check=True)
     number = len(log.of(name))
     status, out, err, cpu = run(
         [f"{BUILD}/tests/fuzz/fuzz_{name}", f"-max_total_time={seconds}", "-max_len=65536", "-timeout=300",
-         "-rss_limit_mb=3000", "-print_final_stats=1", f"-artifact_prefix={broken}/{name}-", corpus,
-         f"tests/fuzz/corpus/{name}"])
+         "-rss_limit_mb=3000", "-print_final_stats=1", f"-dict={BUILD}/{name}.words",
+         f"-artifact_prefix={broken}/{name}-", corpus, f"tests/fuzz/corpus/{name}"])
     text = out + err
     finding = ""
     if status != 0:
