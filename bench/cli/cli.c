@@ -3,10 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "allocators/base/size.h"
 #include "allocators/options.h"
-#include "bench/cli/files.h"
 #include "bench/report/sentence.h"
+#include "bench/suite/suite.h"
 
 #define NAMES_MOST 64
 
@@ -60,33 +62,144 @@ enum ar_status cli_unknown(const char *what, const char *word, const char *const
                         all);
 }
 
-enum ar_status cli_number(const char *name, const char *value, double most, double *number,
-                          struct ar_error *error)
+/* ---- values --------------------------------------------------------------------------------- */
+
+enum ar_status cli_suite_key(void *arguments, const struct cli_option *option, const char *value,
+                             struct ar_error *error)
 {
-    char *end = NULL;
-    *number = strtod(value, &end);
-    if (end == value || *end || !(*number > 0 && *number <= most))
-        return ar_error_set(error, AR_INVALID,
-                            "--%s is \"%.40s\"; it must be a number above 0, at most %g", name,
-                            value, most);
+    return suite_set((struct suite *)((char *)arguments + option->at), option->name,
+                     value ? value : "yes", error);
+}
+
+enum ar_status cli_suite_policy(void *arguments, const struct cli_option *option, const char *value,
+                                struct ar_error *error)
+{
+    return suite_add_policy((struct suite *)((char *)arguments + option->at), value, error);
+}
+
+enum ar_status cli_suite_workload(void *arguments, const struct cli_option *option,
+                                  const char *value, struct ar_error *error)
+{
+    struct suite *suite = (struct suite *)((char *)arguments + option->at);
+    return text_list_add(&suite->workloads, value, error);
+}
+
+enum ar_status cli_no_command(void *arguments, const struct cli_option *option, const char *value,
+                              struct ar_error *error)
+{
+    (void)arguments;
+    (void)option;
+    return ar_error_set(error, AR_INVALID, "\"%s\": write -- before the command", value);
+}
+
+static enum ar_status too_many(const struct cli_option *option, const char *value,
+                               struct ar_error *error)
+{
+    if (option->name && option->kind != CLI_KIND_WORDS)
+        return ar_error_set(error, AR_INVALID, "--%s is given twice", option->name);
+    return ar_error_set(error, AR_INVALID, "\"%s\" is one %s too many", value,
+                        option->name ? option->name : option->value);
+}
+
+static enum ar_status take_text(const char **place, const struct cli_option *option,
+                                const char *value, struct ar_error *error)
+{
+    if (*place)
+        return too_many(option, value, error);
+    *place = value;
     return AR_OK;
 }
 
-const char *cli_option_name(const struct cli_page *page, int key)
+static enum ar_status take_count(uint64_t *place, const struct cli_option *option,
+                                 const char *value, struct ar_error *error)
 {
-    for (const struct cli_option *option = page->options; option->key; option++)
-        if (option->key == key && option->name)
-            return option->name;
-    return "";
+    if (ar_count_parse(value, place, NULL) || (double)*place < option->least ||
+        (double)*place > option->most)
+        return ar_error_set(error, AR_INVALID,
+                            "--%s is \"%.40s\"; it must be a whole number from %.0f to %.0f",
+                            option->name, value, option->least, option->most);
+    return AR_OK;
 }
+
+static enum ar_status take_number(double *place, const struct cli_option *option, const char *value,
+                                  struct ar_error *error)
+{
+    char *end = NULL;
+    *place = strtod(value, &end);
+    if (end == value || *end || !(*place > 0 && *place <= option->most))
+        return ar_error_set(error, AR_INVALID,
+                            "--%s is \"%.40s\"; it must be a number above 0, at most %g",
+                            option->name, value, option->most);
+    return AR_OK;
+}
+
+static enum ar_status take_bytes(uint64_t *place, const struct cli_option *option,
+                                 const char *value, struct ar_error *error)
+{
+    enum ar_status status = ar_size_parse(value, place, error);
+    if (!status && !*place)
+        status = ar_error_set(error, AR_INVALID, "0 bytes are not possible");
+    return status ? ar_error_prefix(error, status, "--%s", option->name) : AR_OK;
+}
+
+static enum ar_status take_device(struct cli_device *place, const struct cli_option *option,
+                                  const char *value, struct ar_error *error)
+{
+    if (option->kind == CLI_KIND_DEVICE && !workload_is_gpu(value))
+        return take_text(&place->spec, option, value, error);
+    if (place->gpu_given)
+        return too_many(option, value, error);
+    place->gpu_given = true;
+    return workload_gpu_parse(value, &place->gpu, error);
+}
+
+static enum ar_status take_word(struct cli_words *place, const struct cli_option *option,
+                                const char *value, struct ar_error *error)
+{
+    if ((double)place->count >= option->most || place->count == CLI_WORDS_MOST)
+        return too_many(option, value, error);
+    place->at[place->count++] = value;
+    return AR_OK;
+}
+
+/* `value` is NULL for options that take none. */
+static enum ar_status take_value_of(const struct cli_option *option, void *arguments,
+                                    const char *value, struct ar_error *error)
+{
+    void *place = (char *)arguments + option->at;
+    switch (option->kind) {
+    case CLI_KIND_TEXT:
+        return take_text(place, option, value, error);
+    case CLI_KIND_FLAG:
+        *(bool *)place = true;
+        return AR_OK;
+    case CLI_KIND_COUNT:
+        return take_count(place, option, value, error);
+    case CLI_KIND_NUMBER:
+        return take_number(place, option, value, error);
+    case CLI_KIND_BYTES:
+        return take_bytes(place, option, value, error);
+    case CLI_KIND_GPU:
+    case CLI_KIND_DEVICE:
+        return take_device(place, option, value, error);
+    case CLI_KIND_WORDS:
+        return take_word(place, option, value, error);
+    case CLI_KIND_CALL:
+        return option->take(arguments, option, value, error);
+    default:
+        return ar_error_set(error, AR_INVALID, "\"%s\" belongs to no option", value);
+    }
+}
+
+/* ---- help ----------------------------------------------------------------------------------- */
 
 #define HELP_COLUMN 28 /* column of the help of options */
 
 static void print_option(const struct cli_option *option)
 {
     char left[64];
-    int used = option->key < CLI_KEYS ? snprintf(left, sizeof left, "-%c, ", option->key)
-                                      : snprintf(left, sizeof left, "    ");
+    int used = option->letter ? snprintf(left, sizeof left, "-%c, ", option->letter)
+                              : snprintf(left, sizeof left, "    ");
     snprintf(left + used, sizeof left - (size_t)used, "--%s%s%s", option->name,
              option->value ? " " : "", option->value ? option->value : "");
     printf("  %-*s", HELP_COLUMN - 2, left);
@@ -113,13 +226,13 @@ static void print_page(const struct cli_page *page, const char *command)
     }
     putchar('\n');
     sentence_wrap(stdout, page->text, 0, 0, SENTENCE_WIDTH);
-    for (const struct cli_option *option = page->options; option->key; option++) {
+    for (const struct cli_option *option = page->options; option->help; option++) {
         if (option->name)
             print_option(option);
         else
             printf("\n%s\n", option->help);
     }
-    printf("%s  %-26s%s\n", page->options->key ? "" : "\n", "-h, --help", "print this help");
+    printf("%s  %-26s%s\n", page->options->help ? "" : "\n", "-h, --help", "print this help");
 }
 
 static enum ar_status unknown_long(const struct cli_page *page, const char *name,
@@ -127,7 +240,7 @@ static enum ar_status unknown_long(const struct cli_page *page, const char *name
 {
     const char *names[NAMES_MOST];
     size_t count = 0;
-    for (const struct cli_option *option = page->options; option->key; option++)
+    for (const struct cli_option *option = page->options; option->help; option++)
         if (option->name && count < NAMES_MOST)
             names[count++] = option->name;
     const char *near = ar_nearest_name(name, names, count);
@@ -143,7 +256,7 @@ static enum ar_status find_long(const struct cli_page *page, const char *name,
 {
     unsigned count = 0;
     size_t length = strlen(name);
-    for (const struct cli_option *option = page->options; option->key; option++) {
+    for (const struct cli_option *option = page->options; option->help; option++) {
         if (!option->name || length == 0 || strncmp(option->name, name, length) != 0)
             continue;
         *found = option;
@@ -162,8 +275,7 @@ struct cursor {
     const struct cli_page *page;
     int argc, at; /* argv[at] is read next */
     char **argv;
-    cli_take *take;
-    void *self;
+    void *arguments;
     struct cli_file *named; /* all values read so far */
     size_t count;
 };
@@ -173,7 +285,7 @@ static enum ar_status take_value(struct cursor *cursor, const struct cli_option 
 {
     if (value)
         cursor->named[cursor->count++] = (struct cli_file){option, value};
-    return cursor->take(cursor->self, option ? option->key : CLI_ARGUMENT, value, error);
+    return take_value_of(option, cursor->arguments, value, error);
 }
 
 static enum ar_status read_long(struct cursor *cursor, struct ar_error *error)
@@ -203,9 +315,9 @@ static enum ar_status read_short(struct cursor *cursor, struct ar_error *error)
 {
     for (const char *letter = cursor->argv[cursor->at] + 1; *letter; letter++) {
         const struct cli_option *option = cursor->page->options;
-        while (option->key && !(option->name && option->key == *letter))
+        while (option->help && !(option->name && option->letter == *letter))
             option++;
-        if (!option->key)
+        if (!option->help)
             return ar_error_set(error, AR_INVALID, "there is no option -%c; --help lists them",
                                 *letter);
         const char *value = NULL;
@@ -231,16 +343,15 @@ static bool wants_help(int argc, char **argv)
     return false;
 }
 
-enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, cli_take *take,
-                         void *self, bool *help, struct ar_error *error)
+enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, void *arguments,
+                         struct ar_error *error)
 {
-    struct cursor cursor = {page, argc, 1, argv, take, self, NULL, 0};
+    struct cursor cursor = {page, argc, 1, argv, arguments, NULL, 0};
     bool options_end = false;
     enum ar_status status = AR_OK;
-    *help = wants_help(argc, argv);
-    if (*help) {
+    if (wants_help(argc, argv)) {
         print_page(page, argv[0]);
-        return AR_OK;
+        return CLI_HELPED;
     }
     cursor.named = calloc((size_t)argc, sizeof *cursor.named); /* a word has at most one value */
     if (!cursor.named)
@@ -254,10 +365,131 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, cli
         else if (!options_end && word[0] == '-' && word[1])
             status = read_short(&cursor, error);
         else
-            status = take_value(&cursor, NULL, word, error);
+            status = take_value(&cursor, &page->argument, word, error);
     }
     if (!status)
         status = cli_files_check(cursor.named, cursor.count, error);
     free(cursor.named);
     return status ? ar_error_prefix(error, status, "%s", argv[0]) : AR_OK;
+}
+
+/* ---- files of a command line ------------------------------------------------------------------
+ *
+ * 1. Options of which `writes` is set name an output; any other value may name an input.
+ * 2. An output option is given once; otherwise the first file would not be written.
+ * 3. Two outputs are two files; otherwise the second would replace the first.
+ * 4. An output is not an input: a slip such as `history FILE --json FILE` would replace it. The
+ *    files are compared, not the paths. Two arguments may be one file (`convert A A`). */
+
+/* True if both name one regular file. */
+static bool same_file(const char *left, const char *right)
+{
+    struct stat a, b;
+    if (strcmp(left, "-") == 0)
+        return false;
+    bool there = stat(left, &a) == 0;
+    if (there && !S_ISREG(a.st_mode))
+        return false;
+    if (strcmp(left, right) == 0)
+        return true;
+    return there && stat(right, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+enum ar_status cli_files_check(const struct cli_file *files, size_t count, struct ar_error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!files[i].option->writes)
+            continue;
+        for (size_t k = 0; k < count; k++) {
+            bool output = files[k].option->writes;
+            if (k == i || (output && k > i))
+                continue;
+            if (files[k].option == files[i].option)
+                return ar_error_set(error, AR_INVALID, "--%s is given twice",
+                                    files[i].option->name);
+            if (!same_file(files[i].value, files[k].value))
+                continue;
+            if (output)
+                return ar_error_set(
+                    error, AR_INVALID,
+                    "\"%s\" is named for two outputs; name another file for one of them",
+                    files[i].value);
+            return ar_error_set(error, AR_INVALID,
+                                "--%s would overwrite \"%s\", which is an input; name another file",
+                                files[i].option->name, files[i].value);
+        }
+    }
+    return AR_OK;
+}
+
+/* ---- format of a trace to write -------------------------------------------------------------- */
+
+/* True if the first `length` characters of `text` end in `ending`. */
+static bool ends_in(const char *text, size_t length, const char *ending)
+{
+    size_t size = strlen(ending);
+    return length > size && strncmp(text + length - size, ending, size) == 0;
+}
+
+static enum ar_status by_name(const char *format, struct trace_output_choice *out,
+                              struct ar_error *error)
+{
+    const char *names[NAMES_MOST] = {"text", "binary"};
+    const struct format_writer *writer;
+    size_t count = 2;
+    if (!strcmp(format, names[0]) || !strcmp(format, names[1])) {
+        out->own.format = strcmp(format, names[0]) ? TRACE_FORMAT_BINARY : TRACE_FORMAT_TEXT;
+        return AR_OK;
+    }
+    for (size_t i = 0; (writer = format_writer_at(i)) && count < NAMES_MOST; i++) {
+        if (!strcmp(format, writer->name)) {
+            out->writer = writer;
+            return AR_OK;
+        }
+        names[count++] = writer->name;
+    }
+    return cli_unknown("format", format, names, count, error);
+}
+
+static bool by_ending(const char *path, size_t length, struct trace_output_choice *out)
+{
+    bool binary = ends_in(path, length, ".bin");
+    if (binary || ends_in(path, length, ".txt") || ends_in(path, length, ".trace")) {
+        out->own.format = binary ? TRACE_FORMAT_BINARY : TRACE_FORMAT_TEXT;
+        return true;
+    }
+    for (size_t i = 0; (out->writer = format_writer_at(i)); i++)
+        if (ends_in(path, length, out->writer->ending))
+            return true;
+    return false;
+}
+
+enum ar_status trace_output_choose(const char *path, const char *format,
+                                   struct trace_output_choice *out, struct ar_error *error)
+{
+    size_t length = strlen(path);
+    *out = (struct trace_output_choice){0};
+    if (strcmp(path, "-") == 0)
+        return ar_error_set(error, AR_INVALID,
+                            "a trace cannot be written to standard output; name a file, such as "
+                            "out.trace");
+    if (ends_in(path, length, ".zst")) {
+        out->own.compress = true;
+        length -= 4;
+    }
+    if (format)
+        return by_name(format, out, error);
+    if (by_ending(path, length, out))
+        return AR_OK;
+    return ar_error_set(error, AR_INVALID,
+                        "%s: the ending does not tell the format; use .txt, .trace or .bin, add "
+                        ".zst to compress, or add --format (`allocrig list formats`)",
+                        path);
+}
+
+enum ar_status trace_output_save(struct trace_source *source, const char *path,
+                                 const struct trace_output_choice *choice, struct ar_error *error)
+{
+    return choice->writer ? format_write(choice->writer, source, path, choice->own.compress, error)
+                          : trace_write(source, path, &choice->own, error);
 }

@@ -1,12 +1,17 @@
 /* Shared by the commands: the list of commands, and a parser of command lines. A table of options
- * drives both the parser and the help. (argp prints its own errors, on several lines.) */
+ * drives the parser, the help and where values go. (argp prints its own errors, on several lines.)
+ */
 #ifndef BENCH_CLI_CLI_H
 #define BENCH_CLI_CLI_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "allocators/base/status.h"
+#include "workloads/formats/formats.h"
+#include "workloads/trace/trace.h"
+#include "workloads/workload.h"
 
 /* argv[0] is the name of the command. Results go to standard output; only main prints errors and
  * ends the program. */
@@ -34,43 +39,134 @@ static inline enum ar_status cli_exit(int code)
     return code ? (enum ar_status)(CLI_EXIT + code) : AR_OK;
 }
 
-struct cli_option {
-    int key;           /* a letter for the short form, or from 256 up; 0 ends a table */
-    const char *name;  /* without the dashes; NULL: a heading in the help */
-    const char *value; /* the name of the value in the help; NULL: the option takes none */
-    const char *help;  /* one line */
+/* What cli_parse returns after it printed the help: the command ends, with exit status 0. */
+#define CLI_HELPED ((enum ar_status)CLI_EXIT)
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+/* The values of an option that may be given several times, and of arguments. */
+#define CLI_WORDS_MOST 256
+struct cli_words {
+    const char *at[CLI_WORDS_MOST];
+    size_t count;
 };
 
-#define CLI_HEADING  1   /* key of a heading */
-#define CLI_ARGUMENT 2   /* key of an argument that is not an option */
-#define CLI_KEYS     256 /* keys of options without a short form start here */
+/* The value of --device: a device, or the number of a GPU of the workload. */
+struct cli_device {
+    const char *spec; /* NULL: not given */
+    bool gpu_given;
+    uint32_t gpu;
+};
 
-/* The help of a command. */
+/* The GPU that is selected, or all of them. */
+static inline struct workload_choice cli_choice(const struct cli_device *device, bool recording)
+{
+    return (struct workload_choice){.gpu = device->gpu_given ? &device->gpu : NULL,
+                                    .recording = recording};
+}
+
+/* Takes a value that needs code of its own. `arguments` is the structure of the command. */
+struct cli_option;
+typedef enum ar_status cli_take(void *arguments, const struct cli_option *option, const char *value,
+                                struct ar_error *error);
+
+/* Keys of the field `suite` of the arguments: the key with the option's name, a policy, a workload.
+ */
+cli_take cli_suite_key, cli_suite_policy, cli_suite_workload;
+
+/* Refuses an argument before the "--" of a command. */
+cli_take cli_no_command;
+
+enum cli_kind {
+    CLI_KIND_NONE,   /* of arguments: there are none */
+    CLI_KIND_TEXT,   /* const char *, given once */
+    CLI_KIND_FLAG,   /* bool */
+    CLI_KIND_COUNT,  /* uint64_t, from `least` to `most` */
+    CLI_KIND_NUMBER, /* double, above 0, at most `most` */
+    CLI_KIND_BYTES,  /* uint64_t, at least 1 */
+    CLI_KIND_GPU,    /* struct cli_device: the number of a GPU, given once */
+    CLI_KIND_DEVICE, /* the same, or a device */
+    CLI_KIND_WORDS,  /* struct cli_words, at most `most` */
+    CLI_KIND_CALL,   /* calls `take` */
+};
+
+struct cli_option {
+    char letter;       /* of the short form; 0: it has none */
+    const char *name;  /* without the dashes; NULL: a heading in the help */
+    const char *value; /* the name of the value in the help; NULL: the option takes none */
+    const char *help;  /* one line; NULL ends a table */
+    enum cli_kind kind;
+    bool writes; /* the value names a file or folder to write */
+    size_t at;   /* the place of the value in the arguments */
+    double least, most;
+    cli_take *take;
+};
+
+/* The rest of a row, for the fields of `struct arguments`, which each command has. */
+#define CLI_NO_LIMIT      1e19
+#define CLI_AT(field)     .at = offsetof(struct arguments, field)
+#define CLI_TEXT(field)   .kind = CLI_KIND_TEXT, CLI_AT(field)
+#define CLI_FILE(field)   .kind = CLI_KIND_TEXT, .writes = true, CLI_AT(field)
+#define CLI_FLAG(field)   .kind = CLI_KIND_FLAG, CLI_AT(field)
+#define CLI_BYTES(field)  .kind = CLI_KIND_BYTES, CLI_AT(field)
+#define CLI_GPU(field)    .kind = CLI_KIND_GPU, CLI_AT(field)
+#define CLI_DEVICE(field) .kind = CLI_KIND_DEVICE, CLI_AT(field)
+#define CLI_COUNT(field, from, to)                                                                 \
+    .kind = CLI_KIND_COUNT, .least = (from), .most = (to), CLI_AT(field)
+#define CLI_NUMBER(field, to) .kind = CLI_KIND_NUMBER, .most = (to), CLI_AT(field)
+#define CLI_WORDS(field, to)  .kind = CLI_KIND_WORDS, .most = (to), CLI_AT(field)
+#define CLI_CALL(function)    .kind = CLI_KIND_CALL, .take = (function)
+#define CLI_SUITE(function)   .kind = CLI_KIND_CALL, .take = (function), CLI_AT(suite)
+#define CLI_HEADING(text)     .help = (text)
+
+/* A command: its help, and what it takes. */
 struct cli_page {
     const char *arguments; /* after the name of the command; one form in each line */
     const char *text;      /* describes the command */
     const struct cli_option *options;
+    struct cli_option argument; /* those that are no options; `value`: the word for one */
 };
 
-/* Called for each option and argument, in order; `value` is NULL for options that take none. */
-typedef enum ar_status cli_take(void *self, int key, const char *value, struct ar_error *error);
-
-/* Reads the arguments after argv[0]. Options may be abbreviated if they stay unambiguous, may
- * follow arguments, and end at "--". If --help is among them, prints the help and sets `*help`: the
- * command is done. INVALID names the argument and the nearest option. */
-enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, cli_take *take,
-                         void *self, bool *help, struct ar_error *error) AR_STATUS_CHECKED;
-
-/* Reads the value of an option, a number above 0 and at most `most`; otherwise INVALID. */
-enum ar_status cli_number(const char *name, const char *value, double most, double *number,
-                          struct ar_error *error) AR_STATUS_CHECKED;
-
-/* The name of the option with that key. */
-const char *cli_option_name(const struct cli_page *page, int key);
+/* Reads the words after argv[0] into `arguments`. Options may be abbreviated if they stay
+ * unambiguous, may follow arguments, and end at "--". If --help is among them, prints the help and
+ * returns CLI_HELPED. INVALID names the argument and the nearest option; also if an output is given
+ * twice, or is the same file as another output or an input. Opens no file. */
+enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, void *arguments,
+                         struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Sets the error for an unknown word. `what` is its kind, such as "command". The error suggests the
  * nearest of `names`, or lists them all. */
 enum ar_status cli_unknown(const char *what, const char *word, const char *const *names,
                            size_t count, struct ar_error *error);
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+/* A value of the command line, which may name a file. */
+struct cli_file {
+    const struct cli_option *option;
+    const char *value;
+};
+
+/* The check of cli_parse for files that a command names itself. */
+enum ar_status cli_files_check(const struct cli_file *files, size_t count,
+                               struct ar_error *error) AR_STATUS_CHECKED;
+
+/* The format of a trace file that a command writes. */
+struct trace_output_choice {
+    const struct format_writer *writer; /* of another program's format; NULL: one of allocrig's */
+    struct trace_write_options own;     /* `compress` applies to both */
+};
+
+/* `format` is "text", "binary", the name of a writer, or NULL. NULL chooses by the ending of the
+ * path: .txt or .trace for text, .bin for binary, or the ending of a writer; each may be followed
+ * by .zst for a compressed file. INVALID if neither tells the format. */
+enum ar_status trace_output_choose(const char *path, const char *format,
+                                   struct trace_output_choice *out,
+                                   struct ar_error *error) AR_STATUS_CHECKED;
+
+/* Writes all of `source`. */
+enum ar_status trace_output_save(struct trace_source *source, const char *path,
+                                 const struct trace_output_choice *choice,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

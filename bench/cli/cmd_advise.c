@@ -1,6 +1,4 @@
 /* `advise`: finds settings that let a recorded program run in less memory. */
-#include "bench/cli/cmd_advise.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,58 +10,13 @@
 #include "bench/report/output_file.h"
 #include "bench/suite/progress.h"
 #include "bench/suite/suite.h"
-#include "workloads/formats/formats.h"
 #include "workloads/formats/torch/sidecar.h"
 #include "workloads/trace/trace.h"
 #include "workloads/workload.h"
 
-enum option_key {
-    KEY_CAPACITY = CLI_KEYS,
-    KEY_LIMIT,
-    KEY_BATCHES,
-    KEY_WHAT_IF,
-    KEY_JSON,
-    KEY_FREES,
-    KEY_HOST,
-    KEY_SEED,
-    KEY_JOBS
-};
-
-static const struct cli_option options[] = {
-    {CLI_HEADING, NULL, NULL, "Options:"},
-    {KEY_CAPACITY, "capacity", "BYTES",
-     "capacity of the card; default: that of --device, or the recorded limit or card"},
-    {KEY_LIMIT, "limit", "BYTES", "the same, as a limit that the program sets itself"},
-    {KEY_BATCHES, "batches", "A,B", "two traces have these batch sizes: find the largest batch"},
-    {KEY_WHAT_IF, "what-if", NULL,
-     "predict each trace of a program from those under other settings"},
-    {'d', "device", "DEVICE",
-     "a simulated device; default: sim; capacity= or profile= describe the card; a number N: only "
-     "GPU N of the traces"},
-    {KEY_JSON, "json", "FILE", "the advice as JSON; - is standard output"},
-    {KEY_FREES, "frees", "MODE",
-     "ordered, at-once or recorded; default: recorded if the trace has separate free completions, "
-     "otherwise ordered"},
-    {KEY_HOST, "host", "MODE", "host time: none (default), recorded or open"},
-    {KEY_SEED, "seed", "N", "seed of policies that use random numbers"},
-    {KEY_JOBS, "jobs", "N", "workers; default: one for each processor"},
-    {0},
-};
-
-static const struct cli_page page = {
-    .arguments = "TRACE [TRACE..] [--capacity BYTES] [options]",
-    .text =
-        "Finds settings that let a recorded program run in less memory. It first checks that the\n"
-        "replay agrees with the recording. Then it ranks the settings of the recorded framework\n"
-        "and pairs of them by the capacity that they need, and other policies. Several traces\n"
-        "are the ranks of one program or, with --batches, two batch sizes of it. The GPUs of a\n"
-        "trace are advised on one by one.",
-    .options = options,
-};
-
 #define PAGES_MOST 128
 
-struct advise_arguments {
+struct arguments {
     struct suite suite;
     uint64_t capacity_bytes;
     bool as_limit;
@@ -73,11 +26,26 @@ struct advise_arguments {
     bool what_if;
 };
 
-static enum ar_status take_batches(struct advise_arguments *self, const char *value,
-                                   struct ar_error *error)
+static enum ar_status take_capacity(void *arguments, const struct cli_option *option,
+                                    const char *value, struct ar_error *error)
 {
+    struct arguments *self = arguments;
+    if (self->capacity_bytes)
+        return ar_error_set(error, AR_INVALID, "give --capacity or --limit once, and not both");
+    enum ar_status status = ar_size_parse(value, &self->capacity_bytes, error);
+    if (!status && !self->capacity_bytes)
+        status = ar_error_set(error, AR_INVALID, "a capacity of 0 bytes is not possible");
+    self->as_limit = strcmp(option->name, "limit") == 0;
+    return status;
+}
+
+static enum ar_status take_batches(void *arguments, const struct cli_option *option,
+                                   const char *value, struct ar_error *error)
+{
+    struct arguments *self = arguments;
     char first[32];
     const char *comma = strchr(value, ',');
+    (void)option;
     if (!comma || (size_t)(comma - value) >= sizeof first)
         return ar_error_set(error, AR_INVALID, "--batches %s: write two numbers, such as 8,16",
                             value);
@@ -91,34 +59,43 @@ static enum ar_status take_batches(struct advise_arguments *self, const char *va
     return status;
 }
 
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct advise_arguments *self = argument;
-    enum ar_status status;
-    switch (key) {
-    case CLI_ARGUMENT:
-        return text_list_add(&self->suite.workloads, value, error);
-    case KEY_CAPACITY:
-    case KEY_LIMIT:
-        if (self->capacity_bytes)
-            return ar_error_set(error, AR_INVALID, "give --capacity or --limit once, and not both");
-        status = ar_size_parse(value, &self->capacity_bytes, error);
-        if (!status && !self->capacity_bytes)
-            status = ar_error_set(error, AR_INVALID, "a capacity of 0 bytes is not possible");
-        self->as_limit = key == KEY_LIMIT;
-        return status;
-    case KEY_BATCHES:
-        return take_batches(self, value, error);
-    case KEY_WHAT_IF:
-        self->what_if = true;
-        return AR_OK;
-    case KEY_JSON:
-        self->json = value;
-        return AR_OK;
-    default:
-        return suite_set(&self->suite, cli_option_name(&page, key), value, error);
-    }
-}
+static const struct cli_option options[] = {
+    {CLI_HEADING("Options:")},
+    {0, "capacity", "BYTES",
+     "capacity of the card; default: that of --device, or the recorded limit or card",
+     CLI_CALL(take_capacity)},
+    {0, "limit", "BYTES", "the same, as a limit that the program sets itself",
+     CLI_CALL(take_capacity)},
+    {0, "batches", "A,B", "two traces have these batch sizes: find the largest batch",
+     CLI_CALL(take_batches)},
+    {0, "what-if", NULL, "predict each trace of a program from those under other settings",
+     CLI_FLAG(what_if)},
+    {'d', "device", "DEVICE",
+     "a simulated device; default: sim; capacity= or profile= describe the card; a number N: only "
+     "GPU N of the traces",
+     CLI_SUITE(cli_suite_key)},
+    {0, "json", "FILE", "the advice as JSON; - is standard output", CLI_FILE(json)},
+    {0, "frees", "MODE",
+     "ordered, at-once or recorded; default: recorded if the trace has separate free completions, "
+     "otherwise ordered",
+     CLI_SUITE(cli_suite_key)},
+    {0, "host", "MODE", "host time: none (default), recorded or open", CLI_SUITE(cli_suite_key)},
+    {0, "seed", "N", "seed of policies that use random numbers", CLI_SUITE(cli_suite_key)},
+    {0, "jobs", "N", "workers; default: one for each processor", CLI_SUITE(cli_suite_key)},
+    {0},
+};
+
+static const struct cli_page page = {
+    .arguments = "TRACE [TRACE..] [--capacity BYTES] [options]",
+    .text =
+        "Finds settings that let a recorded program run in less memory. It first checks that the\n"
+        "replay agrees with the recording. Then it ranks the settings of the recorded framework\n"
+        "and pairs of them by the capacity that they need, and other policies. Several traces\n"
+        "are the ranks of one program or, with --batches, two batch sizes of it. The GPUs of a\n"
+        "trace are advised on one by one.",
+    .options = options,
+    .argument = {CLI_SUITE(cli_suite_workload)},
+};
 
 /* The results: a page for each trace. */
 struct advice {
@@ -153,7 +130,7 @@ static void show_tried(void *argument, size_t done, size_t total)
 
 /* What advise_one needs besides its part of a trace. */
 struct advising {
-    const struct advise_arguments *arguments;
+    const struct arguments *arguments;
     const struct ar_spec *device;
     struct progress progress;
     struct advice *advice;
@@ -164,7 +141,7 @@ static enum ar_status advise_one(void *argument, const struct workload_part *par
                                  struct ar_error *error)
 {
     struct advising *advising = argument;
-    const struct advise_arguments *self = advising->arguments;
+    const struct arguments *self = advising->arguments;
     struct advice *advice = advising->advice;
     size_t at = advice->count;
     enum replay_frees frees[2];
@@ -218,7 +195,7 @@ static struct workload_choice choice_of(const struct suite *suite)
                                     .recording = true};
 }
 
-static enum ar_status advise_all(const struct advise_arguments *self, const struct ar_spec *device,
+static enum ar_status advise_all(const struct arguments *self, const struct ar_spec *device,
                                  struct advice *advice, struct ar_error *error)
 {
     struct advising advising = {.arguments = self, .device = device, .advice = advice};
@@ -237,16 +214,15 @@ static enum ar_status advise_all(const struct advise_arguments *self, const stru
 }
 
 /* The table after several pages. It is made before they are printed, because it may fail. */
-static enum ar_status print_together(const struct advise_arguments *self,
-                                     const struct advice *advice, FILE *stream,
-                                     struct ar_error *error)
+static enum ar_status print_together(const struct arguments *self, const struct advice *advice,
+                                     FILE *stream, struct ar_error *error)
 {
     if (self->batches[0])
         return advise_page_batches(stream, advice->pages, self->batches, error);
     return advise_page_ranks(stream, advice->pages, advice->count, error);
 }
 
-static enum ar_status print_all(const struct advise_arguments *self, const struct advice *advice,
+static enum ar_status print_all(const struct arguments *self, const struct advice *advice,
                                 struct ar_error *error)
 {
     char *together = NULL;
@@ -270,7 +246,7 @@ static enum ar_status print_all(const struct advise_arguments *self, const struc
     return status;
 }
 
-static enum ar_status report(const struct advise_arguments *self, const struct advice *advice,
+static enum ar_status report(const struct arguments *self, const struct advice *advice,
                              struct ar_error *error)
 {
     struct output_file json = {0};
@@ -289,7 +265,7 @@ static enum ar_status report(const struct advise_arguments *self, const struct a
 }
 
 /* Takes the capacity of the device; it has priority over the recorded one. */
-static enum ar_status take_device(struct advise_arguments *self, const struct ar_spec *device,
+static enum ar_status take_device(struct arguments *self, const struct ar_spec *device,
                                   struct ar_error *error)
 {
     const struct ar_spec_link *link = &device->links[device->link_count - 1];
@@ -309,62 +285,6 @@ static enum ar_status take_device(struct advise_arguments *self, const struct ar
     if (self->capacity_bytes)
         self->card_named = false;
     return AR_OK;
-}
-
-static enum ar_status advise(struct advise_arguments *self, struct ar_error *error)
-{
-    struct ar_spec device;
-    const struct text_list *devices = &self->suite.devices;
-    if (self->suite.workloads.count == 0)
-        return ar_error_set(error, AR_INVALID, "name a trace: advise TRACE");
-    if (self->batches[0] && self->suite.workloads.count != 2)
-        return ar_error_set(error, AR_INVALID, "--batches needs two traces");
-    if (self->what_if && (self->json || self->batches[0] || self->capacity_bytes))
-        return ar_error_set(error, AR_INVALID,
-                            "--what-if takes the recorded capacities: leave --json, --batches, "
-                            "--capacity and --limit out");
-    if (devices->count > 1)
-        return ar_error_set(error, AR_INVALID, "give one device");
-    enum ar_status status =
-        ar_spec_parse(devices->count ? devices->items[0] : "sim", &device, error);
-    if (status)
-        return status;
-    struct advice *advice = calloc(1, sizeof *advice);
-    if (!advice)
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for the advice");
-    else if (strcmp(device.links[0].name, "sim") != 0)
-        status = ar_error_set(error, AR_INVALID, "advise needs a simulated device: -d sim:..");
-    else if (self->what_if)
-        status = advise_whatif(&self->suite, &device, error);
-    else
-        status = take_device(self, &device, error);
-    if (!status && !self->what_if)
-        status = advise_all(self, &device, advice, error);
-    if (!status && !self->what_if)
-        status = report(self, advice, error);
-    for (size_t i = 0; advice && i < advice->count; i++) {
-        advise_result_close(&advice->results[i]);
-        trace_close(advice->sources[i]);
-        free(advice->paths[i]);
-    }
-    free(advice);
-    ar_spec_close(&device);
-    return status;
-}
-
-enum ar_status cmd_advise(int argc, char **argv, struct ar_error *error)
-{
-    struct advise_arguments self = {0};
-    bool help = false;
-    suite_init(&self.suite);
-    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (!status && !help) {
-        status = advise(&self, error);
-        if (status)
-            (void)ar_error_prefix(error, status, "advise");
-    }
-    suite_close(&self.suite);
-    return status;
 }
 
 /* ---- --what-if ------------------------------------------------------------------------------ */
@@ -474,8 +394,10 @@ static enum ar_status predict_pairs(const struct suite *suite, const struct ar_s
     return status;
 }
 
-enum ar_status advise_whatif(const struct suite *suite, const struct ar_spec *device,
-                             struct ar_error *error)
+/* Predicts each recording of a program from its recordings under other settings. Prints a Markdown
+ * table with a row for each pair of traces of one PROGRAM. INVALID if there is no such pair. */
+static enum ar_status advise_whatif(const struct suite *suite, const struct ar_spec *device,
+                                    struct ar_error *error)
 {
     struct text_list parts = {0};
     const struct workload_choice choice = choice_of(suite);
@@ -485,5 +407,59 @@ enum ar_status advise_whatif(const struct suite *suite, const struct ar_spec *de
     if (!status)
         status = predict_pairs(suite, device, &parts, error);
     text_list_close(&parts);
+    return status;
+}
+
+/* ---- the command ---------------------------------------------------------------------------- */
+
+static enum ar_status advise(struct arguments *self, struct ar_error *error)
+{
+    struct ar_spec device;
+    const struct text_list *devices = &self->suite.devices;
+    if (self->suite.workloads.count == 0)
+        return ar_error_set(error, AR_INVALID, "name a trace: advise TRACE");
+    if (self->batches[0] && self->suite.workloads.count != 2)
+        return ar_error_set(error, AR_INVALID, "--batches needs two traces");
+    if (self->what_if && (self->json || self->batches[0] || self->capacity_bytes))
+        return ar_error_set(error, AR_INVALID,
+                            "--what-if takes the recorded capacities: leave --json, --batches, "
+                            "--capacity and --limit out");
+    if (devices->count > 1)
+        return ar_error_set(error, AR_INVALID, "give one device");
+    enum ar_status status =
+        ar_spec_parse(devices->count ? devices->items[0] : "sim", &device, error);
+    if (status)
+        return status;
+    struct advice *advice = calloc(1, sizeof *advice);
+    if (!advice)
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for the advice");
+    else if (strcmp(device.links[0].name, "sim") != 0)
+        status = ar_error_set(error, AR_INVALID, "advise needs a simulated device: -d sim:..");
+    else if (self->what_if)
+        status = advise_whatif(&self->suite, &device, error);
+    else
+        status = take_device(self, &device, error);
+    if (!status && !self->what_if)
+        status = advise_all(self, &device, advice, error);
+    if (!status && !self->what_if)
+        status = report(self, advice, error);
+    for (size_t i = 0; advice && i < advice->count; i++) {
+        advise_result_close(&advice->results[i]);
+        trace_close(advice->sources[i]);
+        free(advice->paths[i]);
+    }
+    free(advice);
+    ar_spec_close(&device);
+    return status;
+}
+
+enum ar_status cmd_advise(int argc, char **argv, struct ar_error *error)
+{
+    struct arguments self = {0};
+    suite_init(&self.suite);
+    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
+    if (!status && (status = advise(&self, error)))
+        (void)ar_error_prefix(error, status, "advise");
+    suite_close(&self.suite);
     return status;
 }

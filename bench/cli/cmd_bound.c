@@ -15,35 +15,62 @@
 #include "sim/bounds/plan_file.h"
 #include "sim/device.h"
 #include "sim/experiment/recorded_card.h"
-#include "workloads/workload.h"
 
-enum option_key {
-    KEY_PLAN = CLI_KEYS,
-    KEY_CHECK,
-    KEY_CAPACITY,
-    KEY_GRANULE,
-    KEY_FREES,
-    KEY_JSON,
-    KEY_EXACT,
-    KEY_SECONDS,
-    KEY_STEPS
+struct arguments {
+    const char *workload, *plan, *check, *json;
+    struct cli_device device;
+    bool begun; /* a part was printed */
+    uint64_t capacity_bytes, granule_bytes;
+    enum replay_frees frees;
+    bool exact;
+    uint64_t seconds, steps; /* 0: not given */
 };
 
+#define SECONDS_DEFAULT 60
+
+static enum ar_status take_granule(void *arguments, const struct cli_option *option,
+                                   const char *value, struct ar_error *error)
+{
+    struct arguments *self = arguments;
+    enum ar_status status = ar_size_parse(value, &self->granule_bytes, error);
+    if (!status && (!ar_size_is_power_of_two(self->granule_bytes) || self->granule_bytes > AR_GIB))
+        status = ar_error_set(error, AR_INVALID, "%s is no power of two up to 1 GiB", value);
+    return status ? ar_error_prefix(error, status, "--%s", option->name) : AR_OK;
+}
+
+static enum ar_status take_frees(void *arguments, const struct cli_option *option,
+                                 const char *value, struct ar_error *error)
+{
+    static const enum replay_frees modes[] = {REPLAY_AT_ONCE, REPLAY_RECORDED};
+    struct arguments *self = arguments;
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+        if (strcmp(value, replay_frees_name(modes[i])) == 0) {
+            self->frees = modes[i];
+            return AR_OK;
+        }
+    return ar_error_set(error, AR_INVALID, "--%s: \"%.40s\" is neither at-once nor recorded",
+                        option->name, value);
+}
+
 static const struct cli_option options[] = {
-    {CLI_HEADING, NULL, NULL, "Options:"},
-    {'w', "workload", "WORKLOAD", "the same as the argument WORKLOAD"},
-    {'d', "device", "N", "only GPU N of a trace of several"},
-    {KEY_GRANULE, "granule", "BYTES", "round sizes and offsets up to multiples; default: 1"},
-    {KEY_FREES, "frees", "MODE", "blocks end when freed (at-once, default) or as recorded"},
-    {KEY_PLAN, "plan", "FILE", "write the lowest plan found: id,lower,upper,size,offset"},
-    {KEY_JSON, "json", "FILE", "write the results as JSON; - is standard output"},
-    {CLI_HEADING, NULL, NULL, "Searching for the lowest plan:"},
-    {KEY_EXACT, "exact", NULL, "search until a plan is proven optimal or the time is over"},
-    {KEY_SECONDS, "seconds", "N", "time limit; default: 60"},
-    {KEY_STEPS, "steps", "N", "step limit, for the same result on every machine"},
-    {CLI_HEADING, NULL, NULL, "Checking a plan:"},
-    {KEY_CHECK, "check", "FILE", "check a plan; exit status 1 if it is wrong"},
-    {KEY_CAPACITY, "capacity", "BYTES", "no block of the plan may end above it"},
+    {CLI_HEADING("Options:")},
+    {'w', "workload", "WORKLOAD", "the same as the argument WORKLOAD", CLI_TEXT(workload)},
+    {'d', "device", "N", "only GPU N of a trace of several", CLI_GPU(device)},
+    {0, "granule", "BYTES", "round sizes and offsets up to multiples; default: 1",
+     CLI_CALL(take_granule)},
+    {0, "frees", "MODE", "blocks end when freed (at-once, default) or as recorded",
+     CLI_CALL(take_frees)},
+    {0, "plan", "FILE", "write the lowest plan found: id,lower,upper,size,offset", CLI_FILE(plan)},
+    {0, "json", "FILE", "write the results as JSON; - is standard output", CLI_FILE(json)},
+    {CLI_HEADING("Searching for the lowest plan:")},
+    {0, "exact", NULL, "search until a plan is proven optimal or the time is over",
+     CLI_FLAG(exact)},
+    {0, "seconds", "N", "time limit; default: 60", CLI_COUNT(seconds, 1, UINT32_MAX)},
+    {0, "steps", "N", "step limit, for the same result on every machine",
+     CLI_COUNT(steps, 1, UINT32_MAX)},
+    {CLI_HEADING("Checking a plan:")},
+    {0, "check", "FILE", "check a plan; exit status 1 if it is wrong", CLI_TEXT(check)},
+    {0, "capacity", "BYTES", "no block of the plan may end above it", CLI_BYTES(capacity_bytes)},
     {0},
 };
 
@@ -54,93 +81,8 @@ static const struct cli_page page = {
             "beats, and the same in pages. Then it fills one arena without a limit: with best fit\n"
             "and first fit, and with offline plans, which know every lifetime.",
     .options = options,
+    .argument = {.value = "workload", CLI_TEXT(workload)},
 };
-
-struct bound_arguments {
-    const char *workload, *gpu, *plan, *check, *json;
-    bool begun; /* a part was printed */
-    uint64_t capacity_bytes, granule_bytes;
-    enum replay_frees frees;
-    bool exact;
-    uint64_t seconds, steps; /* 0: not given */
-};
-
-#define SECONDS_DEFAULT 60
-
-static enum ar_status take_size(const char *name, const char *value, uint64_t *bytes,
-                                struct ar_error *error)
-{
-    enum ar_status status = ar_size_parse(value, bytes, error);
-    return status ? ar_error_prefix(error, status, "--%s", name) : AR_OK;
-}
-
-static enum ar_status take_frees(const char *value, enum replay_frees *frees,
-                                 struct ar_error *error)
-{
-    static const enum replay_frees modes[] = {REPLAY_AT_ONCE, REPLAY_RECORDED};
-    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
-        if (strcmp(value, replay_frees_name(modes[i])) == 0) {
-            *frees = modes[i];
-            return AR_OK;
-        }
-    return ar_error_set(error, AR_INVALID, "--frees: \"%.40s\" is neither at-once nor recorded",
-                        value);
-}
-
-static enum ar_status take_text(const char **place, const char *value, struct ar_error *error)
-{
-    if (*place)
-        return ar_error_set(error, AR_INVALID,
-                            "\"%s\" and \"%s\": bound takes one value of each option", *place,
-                            value);
-    *place = value;
-    return AR_OK;
-}
-
-static enum ar_status take_count(const char *name, const char *value, uint64_t *count,
-                                 struct ar_error *error)
-{
-    enum ar_status status = ar_count_parse(value, count, error);
-    if (!status && (*count == 0 || *count > UINT32_MAX))
-        status = ar_error_set(error, AR_INVALID, "%s is not from 1 to 2^32 - 1", value);
-    return status ? ar_error_prefix(error, status, "--%s", name) : AR_OK;
-}
-
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct bound_arguments *self = argument;
-    switch (key) {
-    case 'd':
-        return take_text(&self->gpu, value, error);
-    case KEY_PLAN:
-        return take_text(&self->plan, value, error);
-    case KEY_CHECK:
-        return take_text(&self->check, value, error);
-    case KEY_JSON:
-        return take_text(&self->json, value, error);
-    case KEY_FREES:
-        return take_frees(value, &self->frees, error);
-    case KEY_CAPACITY:
-        return take_size("capacity", value, &self->capacity_bytes, error);
-    case KEY_GRANULE: {
-        enum ar_status status = take_size("granule", value, &self->granule_bytes, error);
-        if (!status &&
-            (!ar_size_is_power_of_two(self->granule_bytes) || self->granule_bytes > AR_GIB))
-            status = ar_error_set(error, AR_INVALID, "--granule: %s is no power of two up to 1 GiB",
-                                  value);
-        return status;
-    }
-    case KEY_EXACT:
-        self->exact = true;
-        return AR_OK;
-    case KEY_SECONDS:
-        return take_count("seconds", value, &self->seconds, error);
-    case KEY_STEPS:
-        return take_count("steps", value, &self->steps, error);
-    default:
-        return take_text(&self->workload, value, error);
-    }
-}
 
 static void add_row(struct table *table, const struct bounds *bounds, const char *name,
                     uint64_t bytes, const char *note)
@@ -242,7 +184,7 @@ static void write_exact(struct json_writer *json, const struct packing_exact *ex
 }
 
 static void write_json(FILE *stream, const struct bound_blocks *blocks, const struct bounds *bounds,
-                       const struct bound_arguments *self)
+                       const struct arguments *self)
 {
     struct json_writer json = {.stream = stream};
     json_begin_object(&json, NULL);
@@ -269,7 +211,7 @@ static void write_json(FILE *stream, const struct bound_blocks *blocks, const st
     json_end_object(&json);
 }
 
-static enum ar_status report(const struct bound_arguments *self, const struct bound_blocks *blocks,
+static enum ar_status report(const struct arguments *self, const struct bound_blocks *blocks,
                              const struct bounds *bounds, struct output_set *files, FILE *plan,
                              FILE *json, const char *name, struct ar_error *error)
 {
@@ -298,7 +240,7 @@ static bool is_over(void *argument)
            (now.tv_sec == clock->end.tv_sec && now.tv_nsec >= clock->end.tv_nsec);
 }
 
-static enum ar_status search(const struct bound_arguments *self, const struct bound_blocks *blocks,
+static enum ar_status search(const struct arguments *self, const struct bound_blocks *blocks,
                              struct bounds *bounds, struct ar_error *error)
 {
     struct clock clock;
@@ -313,7 +255,7 @@ static enum ar_status search(const struct bound_arguments *self, const struct bo
     return bounds_search(blocks, &limits, bounds, error);
 }
 
-static enum ar_status find(const struct bound_arguments *self, const struct bound_blocks *blocks,
+static enum ar_status find(const struct arguments *self, const struct bound_blocks *blocks,
                            const char *name, struct ar_error *error)
 {
     struct output_set files = {0};
@@ -335,7 +277,7 @@ static enum ar_status find(const struct bound_arguments *self, const struct boun
     return status;
 }
 
-static enum ar_status check(const struct bound_arguments *self, const struct bound_blocks *blocks,
+static enum ar_status check(const struct arguments *self, const struct bound_blocks *blocks,
                             const char *name, struct ar_error *error)
 {
     struct plan_file plan;
@@ -382,7 +324,7 @@ static enum ar_status find_card(const struct trace_info *info, uint64_t *card_by
     return AR_OK;
 }
 
-static enum ar_status answer(const struct bound_arguments *self, struct trace_source *source,
+static enum ar_status answer(const struct arguments *self, struct trace_source *source,
                              struct ar_error *error)
 {
     struct bound_blocks blocks;
@@ -402,7 +344,7 @@ static enum ar_status answer(const struct bound_arguments *self, struct trace_so
 static enum ar_status answer_part(void *argument, const struct workload_part *part,
                                   struct ar_error *error)
 {
-    struct bound_arguments *self = argument;
+    struct arguments *self = argument;
     enum ar_status status = AR_OK;
     if (part->several && (self->plan || self->json || self->check))
         status = ar_error_set(error, AR_INVALID,
@@ -419,11 +361,9 @@ static enum ar_status answer_part(void *argument, const struct workload_part *pa
 
 enum ar_status cmd_bound(int argc, char **argv, struct ar_error *error)
 {
-    struct bound_arguments self = {.frees = REPLAY_AT_ONCE};
-    uint32_t gpu = 0;
-    bool help = false;
-    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (status || help)
+    struct arguments self = {.frees = REPLAY_AT_ONCE};
+    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
+    if (status)
         return status;
     if (!self.workload)
         return ar_error_set(error, AR_INVALID, "bound: no workload is given; write bound WORKLOAD");
@@ -436,8 +376,6 @@ enum ar_status cmd_bound(int argc, char **argv, struct ar_error *error)
     if (self.exact && self.check)
         return ar_error_set(error, AR_INVALID,
                             "bound: --check does not search for a plan: leave --exact out");
-    const struct workload_choice choice = {.gpu = self.gpu ? &gpu : NULL};
-    if (self.gpu)
-        status = workload_gpu_parse(self.gpu, &gpu, error);
-    return status ? status : workload_each(self.workload, &choice, answer_part, &self, error);
+    const struct workload_choice choice = cli_choice(&self.device, false);
+    return workload_each(self.workload, &choice, answer_part, &self, error);
 }

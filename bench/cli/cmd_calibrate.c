@@ -14,17 +14,35 @@
 #include "bench/machine/build_info.h"
 #include "bench/suite/progress.h"
 
-enum option_key { KEY_NAME = CLI_KEYS, KEY_COLD, KEY_MEDIAN, KEY_HOST };
+struct arguments {
+    const char *path, *device, *name;
+    bool cold, median;
+    double host_clock_ns;      /* 0: not given */
+    struct cli_words profiles; /* with --median */
+};
+
+/* The host clock of the median. Profiles have it in picoseconds. */
+static enum ar_status check_host(const struct arguments *self, struct ar_error *error)
+{
+    if (self->host_clock_ns == 0 || self->host_clock_ns >= 1e-3)
+        return AR_OK;
+    return ar_error_set(error, AR_INVALID,
+                        "calibrate: --host-clock is \"%g\"; it must be at least 0.001 (a "
+                        "picosecond)",
+                        self->host_clock_ns);
+}
 
 static const struct cli_option options[] = {
-    {CLI_HEADING, NULL, NULL, "Options:"},
-    {'o', "output", "FILE", "the profile to write; - is standard output"},
-    {'d', "device", "DEVICE", "the device to measure; default: cuda"},
-    {KEY_NAME, "name", "NAME", "name of the profile; default: the file name without ending"},
-    {KEY_COLD, "cold", NULL, "clear the caches of the host before each call"},
-    {KEY_MEDIAN, "median", NULL, "measure nothing; write the median of the PROFILEs"},
-    {KEY_HOST, "host-clock", "NS",
-     "with --median: for a host that reads its clock in NS; default: the median of the PROFILEs"},
+    {CLI_HEADING("Options:")},
+    {'o', "output", "FILE", "the profile to write; - is standard output", CLI_FILE(path)},
+    {'d', "device", "DEVICE", "the device to measure; default: cuda", CLI_TEXT(device)},
+    {0, "name", "NAME", "name of the profile; default: the file name without ending",
+     CLI_TEXT(name)},
+    {0, "cold", NULL, "clear the caches of the host before each call", CLI_FLAG(cold)},
+    {0, "median", NULL, "measure nothing; write the median of the PROFILEs", CLI_FLAG(median)},
+    {0, "host-clock", "NS",
+     "with --median: for a host that reads its clock in NS; default: the median of the PROFILEs",
+     CLI_NUMBER(host_clock_ns, 1e6)},
     {0},
 };
 
@@ -38,63 +56,17 @@ static const struct cli_page page = {
         "measured on several machines with one kind of card, so that the result does not depend\n"
         "on one host.",
     .options = options,
+    .argument = {.value = "profile", CLI_WORDS(profiles, CLI_WORDS_MOST)},
 };
-
-struct calibrate_arguments {
-    const char *path, *device, *name;
-    bool cold, median;
-    double host_clock_ns;  /* 0: not given */
-    const char **profiles; /* with --median; owned */
-    size_t profile_count;
-};
-
-/* The host clock of the median. Profiles have it in picoseconds. */
-static enum ar_status take_host(const char *value, double *host_clock_ns, struct ar_error *error)
-{
-    enum ar_status status = cli_number("host-clock", value, 1e6, host_clock_ns, error);
-    if (status || *host_clock_ns >= 1e-3)
-        return status;
-    return ar_error_set(error, AR_INVALID,
-                        "--host-clock is \"%.40s\"; it must be at least 0.001 (a picosecond)",
-                        value);
-}
-
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct calibrate_arguments *self = argument;
-    const char **place = key == 'o' ? &self->path : key == 'd' ? &self->device : &self->name;
-    if (key == KEY_COLD || key == KEY_MEDIAN) {
-        *(key == KEY_COLD ? &self->cold : &self->median) = true;
-        return AR_OK;
-    }
-    if (key == KEY_HOST)
-        return take_host(value, &self->host_clock_ns, error);
-    if (key == CLI_ARGUMENT) {
-        size_t bytes = (self->profile_count + 1) * sizeof *self->profiles;
-        const char **grown = realloc(self->profiles, bytes);
-        if (!grown)
-            return ar_error_set(error, AR_HOST_MEMORY, "no memory for the command line");
-        self->profiles = grown;
-        self->profiles[self->profile_count++] = value;
-        return AR_OK;
-    }
-    if (*place)
-        return ar_error_set(error, AR_INVALID,
-                            "\"%s\" and \"%s\": calibrate takes one value of each option", *place,
-                            value);
-    *place = value;
-    return AR_OK;
-}
 
 /* Checks combinations of options. */
-static enum ar_status check_arguments(const struct calibrate_arguments *self,
-                                      struct ar_error *error)
+static enum ar_status check_arguments(const struct arguments *self, struct ar_error *error)
 {
-    if (!self->median && self->profile_count)
+    if (!self->median && self->profiles.count)
         return ar_error_set(error, AR_INVALID,
                             "calibrate: \"%s\" belongs to no option; the output goes after -o, and "
                             "profiles need --median",
-                            self->profiles[0]);
+                            self->profiles.at[0]);
     if (self->median && (self->device || self->cold))
         return ar_error_set(
             error, AR_INVALID,
@@ -106,7 +78,7 @@ static enum ar_status check_arguments(const struct calibrate_arguments *self,
             error, AR_INVALID,
             "calibrate: --host-clock needs --median; a measurement uses the clock of "
             "its host");
-    if (self->median && self->profile_count < 2)
+    if (self->median && self->profiles.count < 2)
         return ar_error_set(
             error, AR_INVALID,
             "calibrate: a median needs two or more profiles; write calibrate --median "
@@ -115,12 +87,12 @@ static enum ar_status check_arguments(const struct calibrate_arguments *self,
         return ar_error_set(error, AR_INVALID,
                             "calibrate: no output file is given; write calibrate%s -o FILE",
                             self->median ? " --median PROFILE PROFILE.." : "");
-    return AR_OK;
+    return check_host(self, error);
 }
 
 /* The given name, or the name of the file without folder and ending. */
-static enum ar_status name_profile(const struct calibrate_arguments *self, char *name,
-                                   size_t name_bytes, struct ar_error *error)
+static enum ar_status name_profile(const struct arguments *self, char *name, size_t name_bytes,
+                                   struct ar_error *error)
 {
     const char *last = strrchr(self->path, '/');
     const char *from = self->name ? self->name : last ? last + 1 : self->path;
@@ -169,7 +141,7 @@ static enum ar_status measure(struct ar_device *device, bool cold, struct enviro
 }
 
 /* Measures the device and writes the file. */
-static enum ar_status make(const struct calibrate_arguments *self, struct ar_device *device,
+static enum ar_status make(const struct arguments *self, struct ar_device *device,
                            struct environment *environment, struct sim_profile *profile,
                            struct ar_error *error)
 {
@@ -228,8 +200,8 @@ static enum ar_status no_card(struct ar_error *error)
 }
 
 /* Measures a device, then compares the profile with it. */
-static enum ar_status measure_device(const struct calibrate_arguments *self, const char *name,
-                                     int argc, char **argv, struct ar_error *error)
+static enum ar_status measure_device(const struct arguments *self, const char *name, int argc,
+                                     char **argv, struct ar_error *error)
 {
     struct sim_profile profile = {0};
     struct environment environment;
@@ -249,11 +221,11 @@ static enum ar_status measure_device(const struct calibrate_arguments *self, con
 }
 
 /* Writes the median of the calibrations. */
-static enum ar_status write_median(const struct calibrate_arguments *self, const char *name,
+static enum ar_status write_median(const struct arguments *self, const char *name,
                                    const struct calibration *calibrations, struct ar_error *error)
 {
     struct median median;
-    size_t count = self->profile_count;
+    size_t count = self->profiles.count;
     struct output_file file = {0};
     enum ar_status status =
         median_of(calibrations, count, name, build_info()->version, &median, error);
@@ -279,15 +251,16 @@ static enum ar_status write_median(const struct calibrate_arguments *self, const
     return status;
 }
 
-static enum ar_status make_median(const struct calibrate_arguments *self, const char *name,
+static enum ar_status make_median(const struct arguments *self, const char *name,
                                   struct ar_error *error)
 {
     struct calibration *calibrations;
-    enum ar_status status = median_load(self->profiles, self->profile_count, &calibrations, error);
+    enum ar_status status =
+        median_load(self->profiles.at, self->profiles.count, &calibrations, error);
     if (!status)
         status =
             ar_error_prefix(error,
-                            median_one_host(calibrations, self->profile_count,
+                            median_one_host(calibrations, self->profiles.count,
                                             (uint64_t)(1000 * self->host_clock_ns + 0.5), error),
                             "calibrate");
     if (!status)
@@ -298,17 +271,15 @@ static enum ar_status make_median(const struct calibrate_arguments *self, const 
 
 enum ar_status cmd_calibrate(int argc, char **argv, struct ar_error *error)
 {
-    struct calibrate_arguments self = {0};
+    struct arguments self = {0};
     char name[SIM_PROFILE_ROOM(name)] = "";
-    bool help = false;
-    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (!status && !help)
+    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
+    if (!status)
         status = check_arguments(&self, error);
-    if (!status && !help)
+    if (!status)
         status = name_profile(&self, name, sizeof name, error);
-    if (!status && !help)
+    if (!status)
         status = self.median ? make_median(&self, name, error)
                              : measure_device(&self, name, argc, argv, error);
-    free(self.profiles);
     return status;
 }

@@ -23,35 +23,33 @@
 #include "bench/suite/run.h"
 #include "bench/suite/slowdown.h"
 #include "sim/search/search.h"
-#include "workloads/workload.h"
 
-enum option_key {
-    KEY_JSON = CLI_KEYS,
-    KEY_FREES,
-    KEY_HOST,
-    KEY_SEED,
-    KEY_JOBS,
-    KEY_REPLICATES,
-    KEY_DRAWS,
-    KEY_CURVE
+struct arguments {
+    struct suite suite;
+    const char *json;
+    bool wants_curve;
 };
 
 static const struct cli_option options[] = {
-    {CLI_HEADING, NULL, NULL, "Options:"},
-    {'p', "policy", "SPEC", "a policy, NAME:key=value,...; `all`: every one"},
-    {'w', "workload", "WORKLOAD", "a trace file, or a generator's NAME:key=value,..."},
+    {CLI_HEADING("Options:")},
+    {'p', "policy", "SPEC", "a policy, NAME:key=value,...; `all`: every one",
+     CLI_SUITE(cli_suite_policy)},
+    {'w', "workload", "WORKLOAD", "a trace file, or a generator's NAME:key=value,...",
+     CLI_SUITE(cli_suite_workload)},
     {'d', "device", "DEVICE",
      "a simulated device without a capacity; default: sim; a number N: only GPU N of the "
-     "workloads"},
-    {KEY_JSON, "json", "FILE", "write the results as JSON; - is standard output"},
-    {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
-    {KEY_HOST, "host", "MODE", "host time: none (default), recorded or open"},
-    {KEY_SEED, "seed", "N", "seed of policies that use random numbers"},
-    {KEY_REPLICATES, "replicates", "N",
-     "repeat with N seeds of addresses=random and of generators"},
-    {KEY_DRAWS, "draws", "N", "alias of --replicates, for one release"},
-    {KEY_CURVE, "curve", NULL, "also print the slowdown at 1 to 2 times the live peak"},
-    {KEY_JOBS, "jobs", "N", "workers; default: one for each processor"},
+     "workloads",
+     CLI_SUITE(cli_suite_key)},
+    {0, "json", "FILE", "write the results as JSON; - is standard output", CLI_FILE(json)},
+    {0, "frees", "MODE", "ordered (default), at-once or recorded", CLI_SUITE(cli_suite_key)},
+    {0, "host", "MODE", "host time: none (default), recorded or open", CLI_SUITE(cli_suite_key)},
+    {0, "seed", "N", "seed of policies that use random numbers", CLI_SUITE(cli_suite_key)},
+    {0, "replicates", "N", "repeat with N seeds of addresses=random and of generators",
+     CLI_SUITE(cli_suite_key)},
+    {0, "draws", "N", "alias of --replicates, for one release", CLI_SUITE(cli_suite_key)},
+    {0, "curve", NULL, "also print the slowdown at 1 to 2 times the live peak",
+     CLI_FLAG(wants_curve)},
+    {0, "jobs", "N", "workers; default: one for each processor", CLI_SUITE(cli_suite_key)},
     {0},
 };
 
@@ -65,12 +63,6 @@ static const struct cli_page page = {
     .options = options,
 };
 
-struct capacity_arguments {
-    struct suite suite;
-    const char *json;
-    bool wants_curve;
-};
-
 /* The result of one policy and workload. */
 struct answer {
     const struct plan_policy *policy;
@@ -80,29 +72,6 @@ struct answer {
     struct capacity_result result;
     char why[256]; /* the policy cannot start on the device; "": it can */
 };
-
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct capacity_arguments *self = argument;
-    switch (key) {
-    case CLI_ARGUMENT:
-        return ar_error_set(error, AR_INVALID,
-                            "\"%s\" belongs to no option; policies go after -p, workloads after -w",
-                            value);
-    case 'p':
-        return suite_add_policy(&self->suite, value, error);
-    case 'w':
-        return text_list_add(&self->suite.workloads, value, error);
-    case KEY_JSON:
-        self->json = value;
-        return AR_OK;
-    case KEY_CURVE:
-        self->wants_curve = true;
-        return AR_OK;
-    default:
-        return suite_set(&self->suite, cli_option_name(&page, key), value, error);
-    }
-}
 
 static enum ar_status find_one(const struct plan *plan, const struct plan_run *run,
                                struct answer *answer, struct ar_error *error)
@@ -481,7 +450,7 @@ static void write_json(FILE *stream, const struct answer *answers, size_t count,
     json_end_object(&json);
 }
 
-static enum ar_status report(const struct capacity_arguments *self, struct output_file *json,
+static enum ar_status report(const struct arguments *self, struct output_file *json,
                              struct answer *answers, size_t count,
                              const struct slowdown_curve *curve, struct ar_error *error)
 {
@@ -502,8 +471,7 @@ static enum ar_status report(const struct capacity_arguments *self, struct outpu
     return output_commit(json, error);
 }
 
-static enum ar_status find_all(struct capacity_arguments *self, struct plan *plan,
-                               struct ar_error *error)
+static enum ar_status find_all(struct arguments *self, struct plan *plan, struct ar_error *error)
 {
     struct output_file json = {0};
     struct progress progress;
@@ -541,7 +509,7 @@ static enum ar_status find_all(struct capacity_arguments *self, struct plan *pla
     return status;
 }
 
-static enum ar_status plan_and_find(struct capacity_arguments *self, struct ar_error *error)
+static enum ar_status plan_and_find(struct arguments *self, struct ar_error *error)
 {
     struct plan plan;
     if (self->wants_curve && self->suite.replicates > 1)
@@ -563,11 +531,10 @@ static enum ar_status plan_and_find(struct capacity_arguments *self, struct ar_e
 
 enum ar_status cmd_capacity(int argc, char **argv, struct ar_error *error)
 {
-    struct capacity_arguments self = {0};
-    bool help = false;
+    struct arguments self = {0};
     suite_init(&self.suite);
-    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (!status && !help)
+    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
+    if (!status)
         status = plan_and_find(&self, error);
     suite_close(&self.suite);
     return status;

@@ -6,28 +6,27 @@
 #include "bench/regress/compare_page.h"
 #include "bench/report/output_file.h"
 
-enum option_key {
-    KEY_MARKDOWN = CLI_KEYS,
-    KEY_JUNIT,
-    KEY_ANNOTATIONS,
-    KEY_WAIVERS,
-    KEY_TODAY,
-    KEY_EFFECT,
-    KEY_ALPHA,
-    KEY_ALL,
-    KEY_REQUIRE_ALL
+struct arguments {
+    struct cli_words sets;
+    const char *old, *new, *markdown, *junit, *waivers, *today;
+    bool all, annotations, require_all;
+    struct verdict_rules rules;
+    double effect_percent;
 };
 
 static const struct cli_option options[] = {
-    {KEY_WAIVERS, "waivers", "FILE", "accepted regressions, each until a date"},
-    {KEY_TODAY, "today", "YYYY-MM-DD", "date for the waivers; default: the date of NEW"},
-    {KEY_EFFECT, "effect", "PERCENT", "smallest change of a time that counts; default 5"},
-    {KEY_ALPHA, "alpha", "P", "probability of any false alarm of times; default 0.05"},
-    {KEY_ALL, "all", NULL, "a row for every figure; default: grouped by policy or figure"},
-    {KEY_REQUIRE_ALL, "require-all", NULL, "exit status 1 if a run of OLD is missing in NEW"},
-    {KEY_MARKDOWN, "markdown", "FILE", "write the table as Markdown"},
-    {KEY_JUNIT, "junit", "FILE", "write the rows as JUnit XML"},
-    {KEY_ANNOTATIONS, "annotations", NULL, "print GitHub annotations of regressions"},
+    {0, "waivers", "FILE", "accepted regressions, each until a date", CLI_TEXT(waivers)},
+    {0, "today", "YYYY-MM-DD", "date for the waivers; default: the date of NEW", CLI_TEXT(today)},
+    {0, "effect", "PERCENT", "smallest change of a time that counts; default 5",
+     CLI_NUMBER(effect_percent, 1000)},
+    {0, "alpha", "P", "probability of any false alarm of times; default 0.05",
+     CLI_NUMBER(rules.alpha, 0.5)},
+    {0, "all", NULL, "a row for every figure; default: grouped by policy or figure", CLI_FLAG(all)},
+    {0, "require-all", NULL, "exit status 1 if a run of OLD is missing in NEW",
+     CLI_FLAG(require_all)},
+    {0, "markdown", "FILE", "write the table as Markdown", CLI_FILE(markdown)},
+    {0, "junit", "FILE", "write the rows as JUnit XML", CLI_FILE(junit)},
+    {0, "annotations", NULL, "print GitHub annotations of regressions", CLI_FLAG(annotations)},
     {0},
 };
 
@@ -41,57 +40,8 @@ static const struct cli_page page = {
         "Exact figures are compared exactly, instructions within 1 %, and times with a rank test\n"
         "over at least 9 repetitions in each result set, on one machine.",
     .options = options,
+    .argument = {.value = "result set", CLI_WORDS(sets, 2)},
 };
-
-struct arguments {
-    const char *old, *new, *markdown, *junit, *waivers, *today;
-    bool all, annotations, require_all;
-    struct verdict_rules rules;
-};
-
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct arguments *self = argument;
-    enum ar_status status;
-    switch (key) {
-    case KEY_MARKDOWN:
-        self->markdown = value;
-        return AR_OK;
-    case KEY_JUNIT:
-        self->junit = value;
-        return AR_OK;
-    case KEY_WAIVERS:
-        self->waivers = value;
-        return AR_OK;
-    case KEY_ALL:
-        self->all = true;
-        return AR_OK;
-    case KEY_REQUIRE_ALL:
-        self->require_all = true;
-        return AR_OK;
-    case KEY_ANNOTATIONS:
-        self->annotations = true;
-        return AR_OK;
-    case KEY_TODAY:
-        self->today = value;
-        return waivers_is_date(value)
-                   ? AR_OK
-                   : ar_error_set(error, AR_INVALID,
-                                  "--today is \"%.40s\"; write a date such as 2027-01-31", value);
-    case KEY_EFFECT:
-        status = cli_number("effect", value, 1000, &self->rules.effect, error);
-        self->rules.effect /= 100;
-        return status;
-    case KEY_ALPHA:
-        return cli_number("alpha", value, 0.5, &self->rules.alpha, error);
-    default:
-        break;
-    }
-    if (self->new)
-        return ar_error_set(error, AR_INVALID, "\"%s\" is one result set too many", value);
-    *(self->old ? &self->new : &self->old) = value;
-    return AR_OK;
-}
 
 static enum ar_status write_files(const struct arguments *self, const struct verdicts *verdicts,
                                   const struct waivers *waivers, struct ar_error *error)
@@ -164,15 +114,20 @@ static enum ar_status compare(const struct arguments *self, const struct result_
 
 enum ar_status cmd_compare(int argc, char **argv, struct ar_error *error)
 {
-    struct arguments self = {.rules = {.alpha = 0.05, .effect = 0.05}};
-    struct result_set old;
-    struct result_set new;
-    bool help = false;
-    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (status || help)
+    struct arguments self = {.rules = {.alpha = 0.05}, .effect_percent = 5};
+    struct result_set old, new;
+    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
+    if (status)
         return status;
-    if (!self.new)
+    if (self.today && !waivers_is_date(self.today))
+        return ar_error_set(error, AR_INVALID,
+                            "compare: --today is \"%.40s\"; write a date such as 2027-01-31",
+                            self.today);
+    if (self.sets.count < 2)
         return ar_error_set(error, AR_INVALID, "compare: name two result sets: compare OLD NEW");
+    self.old = self.sets.at[0];
+    self.new = self.sets.at[1];
+    self.rules.effect = self.effect_percent / 100;
     status = result_set_read(&old, self.old, error);
     if (status)
         return status;

@@ -5,111 +5,46 @@
 
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"
-#include "bench/cli/files.h"
 #include "bench/report/trace_page.h"
-#include "workloads/formats/formats.h"
 #include "workloads/trace/filter.h"
 
 #define STREAMS_MOST 256
 #define MERGE_MOST   64
 
-enum option_key {
-    KEY_STEPS = CLI_KEYS,
-    KEY_STREAMS,
-    KEY_MIN_BYTES,
-    KEY_REPEAT,
-    KEY_EVENTS,
-    KEY_AT_ONCE,
-    KEY_DEVICE,
-    KEY_MERGE,
-    KEY_FORMAT,
-};
-
-static const struct cli_option options[] = {
-    {CLI_HEADING, NULL, NULL, "Filters (default: keep everything):"},
-    {KEY_STEPS, "steps", "A-B", "steps A to B, from 1; blocks that are live at A come first"},
-    {KEY_STREAMS, "streams", "N,N..", "only blocks and events of these streams"},
-    {KEY_DEVICE, "device", "N", "only this GPU of a recording of several, with its notes"},
-    {KEY_MIN_BYTES, "min-bytes", "SIZE", "only blocks of at least SIZE"},
-    {KEY_EVENTS, "events", "LETTERS", "only events of these kinds, such as afk"},
-    {KEY_AT_ONCE, "at-once", NULL, "blocks are complete when they are freed"},
-    {CLI_HEADING, NULL, NULL, "Options:"},
-    {KEY_REPEAT, "repeat", "N", "repeat the trace N times"},
-    {KEY_MERGE, "merge", "FILE", "merge another trace into it; may be given several times"},
-    {KEY_FORMAT, "format", "FORMAT",
-     "format of OUT, if not by its ending: text, binary, snapshot, rmm, minimalloc, oracle"},
-    {0},
-};
-
-static const struct cli_page page = {
-    .arguments = "IN OUT [options]",
-    .text =
-        "Reads a trace of any known format (detected by its content) and writes it as text\n"
-        "(.txt, .trace), as binary (.bin, with the same content), or for another program: a\n"
-        "PyTorch snapshot (.pickle), an RMM log (.rmm.csv), MiniMalloc lifetimes\n"
-        "(.minimalloc.csv), or only requests and frees (.oracle.csv). The ending .zst compresses.",
-    .options = options,
-};
-
-struct convert_arguments {
-    const char *in, *out, *format;
-    const char *merged[MERGE_MOST];
-    size_t merge_count;
+struct arguments {
+    struct cli_words files; /* IN, OUT */
+    const char *format;
+    struct cli_words merged;
+    struct cli_device device;
     uint32_t streams[STREAMS_MOST];
     struct trace_filter_options filter;
-    bool filtered;
-    uint32_t device;
-    bool has_device;
 };
 
-static enum ar_status take_path(struct convert_arguments *self, const char *path,
-                                struct ar_error *error)
+static enum ar_status take_steps(void *arguments, const struct cli_option *option,
+                                 const char *value, struct ar_error *error)
 {
-    const char **place = self->in ? &self->out : &self->in;
-    if (*place)
-        return ar_error_set(error, AR_INVALID,
-                            "\"%s\" is one file too many; traces to merge go after --merge", path);
-    *place = path;
-    return AR_OK;
+    struct arguments *self = arguments;
+    (void)option;
+    return trace_filter_steps(value, &self->filter, error);
 }
 
-static enum ar_status take_merge(struct convert_arguments *self, const char *path,
-                                 struct ar_error *error)
+static enum ar_status take_events(void *arguments, const struct cli_option *option,
+                                  const char *value, struct ar_error *error)
 {
-    if (self->merge_count == MERGE_MOST)
-        return ar_error_set(error, AR_INVALID, "--merge takes at most %d traces", MERGE_MOST);
-    self->merged[self->merge_count++] = path;
-    return AR_OK;
-}
-
-static enum ar_status take_device(struct convert_arguments *self, const char *value,
-                                  struct ar_error *error)
-{
-    uint64_t device;
-    enum ar_status status = ar_count_parse(value, &device, error);
-    if (status)
-        return ar_error_prefix(error, status, "--device");
-    if (device > UINT32_MAX)
-        return ar_error_set(error, AR_INVALID, "--device %s: there is no such device", value);
-    self->device = (uint32_t)device;
-    self->has_device = true;
-    return AR_OK;
-}
-
-static enum ar_status open_one(const struct convert_arguments *self, const char *path,
-                               struct trace_source **out, struct ar_error *error)
-{
-    return self->has_device ? trace_open_device(path, self->device, false, out, error)
-                            : trace_open(path, out, error);
+    struct arguments *self = arguments;
+    (void)option;
+    return trace_filter_kinds(value, &self->filter.kinds, error);
 }
 
 /* "0,2,5" */
-static enum ar_status take_streams(struct convert_arguments *self, const char *list,
-                                   struct ar_error *error)
+static enum ar_status take_streams(void *arguments, const struct cli_option *option,
+                                   const char *list, struct ar_error *error)
 {
+    struct arguments *self = arguments;
     char *rest = NULL;
     char *copy = strdup(list);
     enum ar_status status = AR_OK;
+    (void)option;
     if (!copy)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read --streams");
     for (char *word = strtok_r(copy, ",", &rest); word && !status;
@@ -132,64 +67,56 @@ static enum ar_status take_streams(struct convert_arguments *self, const char *l
     return status;
 }
 
-static enum ar_status take_repeat(struct convert_arguments *self, const char *value,
-                                  struct ar_error *error)
-{
-    enum ar_status status = ar_count_parse(value, &self->filter.repeat, error);
-    if (status)
-        return ar_error_prefix(error, status, "--repeat");
-    if (self->filter.repeat == 0)
-        return ar_error_set(error, AR_INVALID, "--repeat 0 leaves nothing; write 1 or more");
-    if (self->filter.repeat > 1000000)
-        return ar_error_set(error, AR_INVALID, "--repeat %s: up to 1000000 times", value);
-    return AR_OK;
-}
+static const struct cli_option options[] = {
+    {CLI_HEADING("Filters (default: keep everything):")},
+    {0, "steps", "A-B", "steps A to B, from 1; blocks that are live at A come first",
+     CLI_CALL(take_steps)},
+    {0, "streams", "N,N..", "only blocks and events of these streams", CLI_CALL(take_streams)},
+    {0, "device", "N", "only this GPU of a recording of several, with its notes", CLI_GPU(device)},
+    {0, "min-bytes", "SIZE", "only blocks of at least SIZE", CLI_BYTES(filter.min_bytes)},
+    {0, "events", "LETTERS", "only events of these kinds, such as afk", CLI_CALL(take_events)},
+    {0, "at-once", NULL, "blocks are complete when they are freed", CLI_FLAG(filter.at_once)},
+    {CLI_HEADING("Options:")},
+    {0, "repeat", "N", "repeat the trace N times", CLI_COUNT(filter.repeat, 1, 1000000)},
+    {0, "merge", "FILE", "merge another trace into it; may be given several times",
+     CLI_WORDS(merged, MERGE_MOST)},
+    {0, "format", "FORMAT",
+     "format of OUT, if not by its ending: text, binary, snapshot, rmm, minimalloc, oracle",
+     CLI_TEXT(format)},
+    {0},
+};
 
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
+static const struct cli_page page = {
+    .arguments = "IN OUT [options]",
+    .text =
+        "Reads a trace of any known format (detected by its content) and writes it as text\n"
+        "(.txt, .trace), as binary (.bin, with the same content), or for another program: a\n"
+        "PyTorch snapshot (.pickle), an RMM log (.rmm.csv), MiniMalloc lifetimes\n"
+        "(.minimalloc.csv), or only requests and frees (.oracle.csv). The ending .zst compresses.",
+    .options = options,
+    .argument = {.value = "file", CLI_WORDS(files, 2)},
+};
+
+static enum ar_status open_one(const struct arguments *self, const char *path,
+                               struct trace_source **out, struct ar_error *error)
 {
-    struct convert_arguments *self = argument;
-    enum ar_status status;
-    self->filtered = self->filtered || (key >= KEY_STEPS && key <= KEY_AT_ONCE);
-    switch (key) {
-    case CLI_ARGUMENT:
-        return take_path(self, value, error);
-    case KEY_STEPS:
-        return trace_filter_steps(value, &self->filter, error);
-    case KEY_STREAMS:
-        return take_streams(self, value, error);
-    case KEY_MIN_BYTES:
-        status = ar_size_parse(value, &self->filter.min_bytes, error);
-        return status ? ar_error_prefix(error, status, "--min-bytes") : AR_OK;
-    case KEY_EVENTS:
-        return trace_filter_kinds(value, &self->filter.kinds, error);
-    case KEY_AT_ONCE:
-        self->filter.at_once = true;
-        return AR_OK;
-    case KEY_DEVICE:
-        return take_device(self, value, error);
-    case KEY_REPEAT:
-        return take_repeat(self, value, error);
-    case KEY_MERGE:
-        return take_merge(self, value, error);
-    default:
-        self->format = value;
-        return AR_OK;
-    }
+    return self->device.gpu_given ? trace_open_device(path, self->device.gpu, false, out, error)
+                                  : trace_open(path, out, error);
 }
 
 /* The traces to merge, filtered like the first, as one source in place of `*source`. */
-static enum ar_status merge(const struct convert_arguments *self, struct trace_source **source,
+static enum ar_status merge(const struct arguments *self, struct trace_source **source,
                             struct ar_error *error)
 {
     struct trace_source *sources[MERGE_MOST + 1] = {*source};
     size_t count = 1;
     enum ar_status status = AR_OK;
     *source = NULL;
-    for (size_t i = 0; i < self->merge_count && !status; i++) {
-        status = open_one(self, self->merged[i], &sources[count], error);
+    for (size_t i = 0; i < self->merged.count && !status; i++) {
+        status = open_one(self, self->merged.at[i], &sources[count], error);
         count += !status;
         if (!status)
-            status = import_page_print(stdout, self->merged[i], sources[count - 1], error);
+            status = import_page_print(stdout, self->merged.at[i], sources[count - 1], error);
     }
     if (!status)
         return trace_merge(sources, count, source, error);
@@ -199,50 +126,52 @@ static enum ar_status merge(const struct convert_arguments *self, struct trace_s
 }
 
 /* Reads, merges and filters the input. The caller closes it. */
-static enum ar_status open_source(const struct convert_arguments *self, struct trace_source **out,
+static enum ar_status open_source(const struct arguments *self, struct trace_source **out,
                                   struct ar_error *error)
 {
     struct trace_source *source = NULL;
-    enum ar_status status = open_one(self, self->in, &source, error);
+    enum ar_status status = open_one(self, self->files.at[0], &source, error);
     if (status)
         return status;
-    status = import_page_print(stdout, self->in, source, error);
+    status = import_page_print(stdout, self->files.at[0], source, error);
     if (status) {
         trace_close(source);
         return status;
     }
-    if (self->merge_count)
+    if (self->merged.count)
         status = merge(self, &source, error);
     if (status)
         return status;
-    if (!self->filtered && self->filter.repeat <= 1) {
+    const struct trace_filter_options *filter = &self->filter;
+    if (!filter->last_step && !filter->stream_count && !filter->min_bytes && !filter->kinds &&
+        !filter->at_once && filter->repeat <= 1) {
         *out = source;
         return AR_OK;
     }
     status = trace_filter(source, &self->filter, out, error);
-    return status ? ar_error_prefix(error, status, "%s", self->in) : AR_OK;
+    return status ? ar_error_prefix(error, status, "%s", self->files.at[0]) : AR_OK;
 }
 
 enum ar_status cmd_convert(int argc, char **argv, struct ar_error *error)
 {
-    struct convert_arguments self = {0};
+    struct arguments self = {0};
     struct trace_output_choice format;
     struct trace_source *source = NULL;
-    bool help = false;
-    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (status || help)
+    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
+    if (status)
         return status;
-    if (!self.out)
+    if (self.files.count < 2)
         return ar_error_set(error, AR_INVALID,
                             "convert: two files are needed; write convert IN OUT");
+    const char *out = self.files.at[1];
     self.filter.streams = self.streams;
-    status = trace_output_choose(self.out, self.format, &format, error);
+    status = trace_output_choose(out, self.format, &format, error);
     if (!status)
         status = open_source(&self, &source, error);
     if (!status)
-        status = trace_output_save(source, self.out, &format, error);
+        status = trace_output_save(source, out, &format, error);
     if (!status)
-        printf("wrote %s\n", self.out);
+        printf("wrote %s\n", out);
     trace_close(source);
     return status;
 }

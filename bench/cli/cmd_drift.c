@@ -10,39 +10,40 @@
 #include "bench/report/output_file.h"
 #include "bench/suite/progress.h"
 #include "sim/experiment/recorded_card.h"
-#include "workloads/workload.h"
 
 #define POLICIES_MOST 16
 #define SEEDS_MOST    1000
 #define STEPS_DEFAULT 100000
 #define SEEDS_DEFAULT 5
 
-enum option_key {
-    KEY_STEPS = CLI_KEYS,
-    KEY_SEEDS,
-    KEY_SEED,
-    KEY_CAPACITY,
-    KEY_EVERY_STEP,
-    KEY_SERIES,
-    KEY_JSON,
-    KEY_JOBS
+struct arguments {
+    const char *trace, *series, *json;
+    struct cli_device device;
+    struct cli_words policies;
+    uint64_t steps, seeds, first_seed, capacity_bytes, jobs;
+    bool every_step;
 };
 
 static const struct cli_option options[] = {
-    {CLI_HEADING, NULL, NULL, "Options:"},
-    {'p', "policy", "SPEC", "a policy; default: torch and torch:expandable_segments=true"},
-    {'w', "workload", "WORKLOAD", "the same as the argument TRACE"},
-    {KEY_STEPS, "steps", "N", "steps of the long run; default: 100000"},
-    {KEY_SEEDS, "seeds", "K", "runs of each policy, with K seeds; default: 5"},
-    {KEY_SEED, "seed", "N", "the first seed; default: 1"},
-    {KEY_CAPACITY, "capacity", "BYTES", "capacity of the card; default: that of the device"},
+    {CLI_HEADING("Options:")},
+    {'p', "policy", "SPEC", "a policy; default: torch and torch:expandable_segments=true",
+     CLI_WORDS(policies, POLICIES_MOST)},
+    {'w', "workload", "WORKLOAD", "the same as the argument TRACE", CLI_TEXT(trace)},
+    {0, "steps", "N", "steps of the long run; default: 100000", CLI_COUNT(steps, 1, 1e12)},
+    {0, "seeds", "K", "runs of each policy, with K seeds; default: 5",
+     CLI_COUNT(seeds, 1, SEEDS_MOST)},
+    {0, "seed", "N", "the first seed; default: 1", CLI_COUNT(first_seed, 0, CLI_NO_LIMIT)},
+    {0, "capacity", "BYTES", "capacity of the card; default: that of the device",
+     CLI_BYTES(capacity_bytes)},
     {'d', "device", "DEVICE",
      "a simulated device; default: sim, as the recorded card. Or the number of a GPU of TRACE; "
-     "default: each of them"},
-    {KEY_EVERY_STEP, "every-step", NULL, "replay also steps that are known to change nothing"},
-    {KEY_SERIES, "series", "FILE", "write reserved and live bytes after steps as CSV"},
-    {KEY_JSON, "json", "FILE", "write the results as JSON; - is standard output"},
-    {KEY_JOBS, "jobs", "N", "workers; default: one for each processor"},
+     "default: each of them",
+     CLI_DEVICE(device)},
+    {0, "every-step", NULL, "replay also steps that are known to change nothing",
+     CLI_FLAG(every_step)},
+    {0, "series", "FILE", "write reserved and live bytes after steps as CSV", CLI_FILE(series)},
+    {0, "json", "FILE", "write the results as JSON; - is standard output", CLI_FILE(json)},
+    {0, "jobs", "N", "workers; default: one for each processor", CLI_COUNT(jobs, 1, 1024)},
     {0},
 };
 
@@ -55,72 +56,8 @@ static const struct cli_page page = {
             "memory from being released. The recording needs marks `step`, or steps that are seen\n"
             "in its live bytes.",
     .options = options,
+    .argument = {.value = "recording", CLI_TEXT(trace)},
 };
-
-struct drift_arguments {
-    const char *trace, *device, *gpu, *series, *json;
-    const char *policies[POLICIES_MOST];
-    size_t policy_count;
-    uint64_t steps, seeds, first_seed, capacity_bytes, jobs;
-    bool every_step;
-};
-
-static enum ar_status take_number(const char *name, const char *value, uint64_t most,
-                                  uint64_t *number, struct ar_error *error)
-{
-    enum ar_status status = ar_count_parse(value, number, error);
-    if (!status && (!*number || *number > most))
-        status = ar_error_set(error, AR_INVALID, "%s: from 1 to %" PRIu64, value, most);
-    return status ? ar_error_prefix(error, status, "--%s", name) : AR_OK;
-}
-
-static enum ar_status take_text(const char **place, const char *value, struct ar_error *error)
-{
-    if (*place)
-        return ar_error_set(error, AR_INVALID,
-                            "\"%s\" and \"%s\": drift takes one value of each option", *place,
-                            value);
-    *place = value;
-    return AR_OK;
-}
-
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct drift_arguments *self = argument;
-    enum ar_status status;
-    switch (key) {
-    case 'p':
-        if (self->policy_count == POLICIES_MOST)
-            return ar_error_set(error, AR_INVALID, "drift takes up to %d policies", POLICIES_MOST);
-        self->policies[self->policy_count++] = value;
-        return AR_OK;
-    case 'd':
-        return take_text(workload_is_gpu(value) ? &self->gpu : &self->device, value, error);
-    case KEY_STEPS:
-        return take_number("steps", value, UINT64_C(1000000000000), &self->steps, error);
-    case KEY_SEEDS:
-        return take_number("seeds", value, SEEDS_MOST, &self->seeds, error);
-    case KEY_SEED:
-        status = ar_count_parse(value, &self->first_seed, error);
-        return status ? ar_error_prefix(error, status, "--seed") : AR_OK;
-    case KEY_JOBS:
-        return take_number("jobs", value, 1024, &self->jobs, error);
-    case KEY_CAPACITY:
-        status = ar_size_parse(value, &self->capacity_bytes, error);
-        if (!status && !self->capacity_bytes)
-            status = ar_error_set(error, AR_INVALID, "a capacity of 0 bytes is not possible");
-        return status ? ar_error_prefix(error, status, "--capacity") : AR_OK;
-    case KEY_EVERY_STEP:
-        self->every_step = true;
-        return AR_OK;
-    case KEY_SERIES:
-        return take_text(&self->series, value, error);
-    case KEY_JSON:
-        return take_text(&self->json, value, error);
-    default:
-        return take_text(&self->trace, value, error);
-    }
-}
 
 /* All runs, in the order of policies and seeds. */
 struct runs {
@@ -131,18 +68,18 @@ struct runs {
     struct drift_answer answers[POLICIES_MOST];
 };
 
-static enum ar_status set_up(const struct drift_arguments *self, const struct learned_model *model,
+static enum ar_status set_up(const struct arguments *self, const struct learned_model *model,
                              const struct ar_spec *device, struct runs *runs,
                              struct ar_error *error)
 {
-    size_t count = self->policy_count * self->seeds;
+    size_t count = self->policies.count * self->seeds;
     enum ar_status status = AR_OK;
     runs->setups = calloc(count, sizeof *runs->setups);
     runs->runs = calloc(count, sizeof *runs->runs);
     if (!runs->setups || !runs->runs)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu runs", count);
-    for (size_t i = 0; !status && i < self->policy_count; i++) {
-        status = ar_spec_parse(self->policies[i], &runs->policies[i], error);
+    for (size_t i = 0; !status && i < self->policies.count; i++) {
+        status = ar_spec_parse(self->policies.at[i], &runs->policies[i], error);
         runs->parsed += !status;
         for (size_t seed = 0; !status && seed < self->seeds; seed++)
             runs->setups[i * self->seeds + seed] =
@@ -161,19 +98,19 @@ static void show_progress(void *argument)
     progress_step(argument, "hundredths of long runs");
 }
 
-static enum ar_status run_all(const struct drift_arguments *self, struct runs *runs,
+static enum ar_status run_all(const struct arguments *self, struct runs *runs,
                               const struct learned_model *model, struct ar_error *error)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     unsigned jobs = self->jobs ? (unsigned)self->jobs : processors > 0 ? (unsigned)processors : 1;
-    size_t count = self->policy_count * self->seeds;
+    size_t count = self->policies.count * self->seeds;
     struct progress progress;
     const struct drift_watch watch = {show_progress, &progress};
     progress_begin(&progress, DRIFT_WATCHED * count);
     enum ar_status status = drift_run_all(runs->setups, runs->runs, count, jobs, &watch, error);
     progress_end(&progress);
-    for (size_t i = 0; !status && i < self->policy_count; i++) {
-        runs->answers[i] = (struct drift_answer){.policy = self->policies[i],
+    for (size_t i = 0; !status && i < self->policies.count; i++) {
+        runs->answers[i] = (struct drift_answer){.policy = self->policies.at[i],
                                                  .runs = &runs->runs[i * self->seeds],
                                                  .run_count = self->seeds};
         status = drift_answer_find(model, self->steps, &runs->answers[i], error);
@@ -196,7 +133,7 @@ struct outputs {
     FILE *json, *series;
 };
 
-static enum ar_status open_outputs(const struct drift_arguments *self, struct outputs *out,
+static enum ar_status open_outputs(const struct arguments *self, struct outputs *out,
                                    struct ar_error *error)
 {
     *out = (struct outputs){.json = NULL};
@@ -207,7 +144,7 @@ static enum ar_status open_outputs(const struct drift_arguments *self, struct ou
     return AR_OK;
 }
 
-static enum ar_status report(const struct drift_arguments *self, const struct drift_page *answer,
+static enum ar_status report(const struct arguments *self, const struct drift_page *answer,
                              struct outputs *outputs, struct ar_error *error)
 {
     enum ar_status status = AR_OK;
@@ -223,14 +160,15 @@ static enum ar_status report(const struct drift_arguments *self, const struct dr
 }
 
 /* The recorded card, or the device that was asked for, with its capacity. */
-static enum ar_status find_device(const struct drift_arguments *self, const struct trace_info *info,
+static enum ar_status find_device(const struct arguments *self, const struct trace_info *info,
                                   struct ar_spec *base, struct session_device *device,
                                   uint64_t *capacity_bytes, struct ar_error *error)
 {
     char recorded[RECORDED_CARD_SPEC_ROOM];
     struct ar_device *opened;
     recorded_card_spec(info, recorded);
-    enum ar_status status = ar_spec_parse(self->device ? self->device : recorded, base, error);
+    enum ar_status status =
+        ar_spec_parse(self->device.spec ? self->device.spec : recorded, base, error);
     if (status)
         return status;
     const char *given = ar_spec_value(base, "capacity");
@@ -251,7 +189,7 @@ static enum ar_status find_device(const struct drift_arguments *self, const stru
     return AR_OK;
 }
 
-static enum ar_status answer(const struct drift_arguments *self, const struct trace_info *info,
+static enum ar_status answer(const struct arguments *self, const struct trace_info *info,
                              const struct learned_model *model, struct ar_error *error)
 {
     struct runs runs = {0};
@@ -262,7 +200,7 @@ static enum ar_status answer(const struct drift_arguments *self, const struct tr
                              .model = model,
                              .steps = self->steps,
                              .answers = runs.answers,
-                             .answer_count = self->policy_count};
+                             .answer_count = self->policies.count};
     enum ar_status status = find_device(self, info, &base, &device, &out.capacity_bytes, error);
     if (status)
         return status;
@@ -284,7 +222,7 @@ static enum ar_status answer(const struct drift_arguments *self, const struct tr
 static enum ar_status predict(void *argument, const struct workload_part *part,
                               struct ar_error *error)
 {
-    const struct drift_arguments *self = argument;
+    const struct arguments *self = argument;
     struct learned_model *model = NULL;
     enum ar_status status = AR_OK;
     if (part->several && (self->json || self->series))
@@ -305,20 +243,16 @@ static enum ar_status predict(void *argument, const struct workload_part *part,
 
 enum ar_status cmd_drift(int argc, char **argv, struct ar_error *error)
 {
-    struct drift_arguments self = {.steps = STEPS_DEFAULT, .seeds = SEEDS_DEFAULT, .first_seed = 1};
-    uint32_t gpu = 0;
-    bool help = false;
-    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (status || help)
+    struct arguments self = {.steps = STEPS_DEFAULT, .seeds = SEEDS_DEFAULT, .first_seed = 1};
+    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
+    if (status)
         return status;
     if (!self.trace)
         return ar_error_set(error, AR_INVALID, "drift: no recording is given; write drift TRACE");
-    if (!self.policy_count) {
-        self.policies[self.policy_count++] = "torch";
-        self.policies[self.policy_count++] = "torch:expandable_segments=true";
+    if (!self.policies.count) {
+        self.policies.at[self.policies.count++] = "torch";
+        self.policies.at[self.policies.count++] = "torch:expandable_segments=true";
     }
-    const struct workload_choice choice = {.gpu = self.gpu ? &gpu : NULL};
-    if (self.gpu)
-        status = workload_gpu_parse(self.gpu, &gpu, error);
-    return status ? status : workload_each(self.trace, &choice, predict, &self, error);
+    const struct workload_choice choice = cli_choice(&self.device, false);
+    return workload_each(self.trace, &choice, predict, &self, error);
 }

@@ -1,6 +1,4 @@
 /* `explain`: explains why a program ran out of memory. */
-#include "bench/cli/cmd_explain.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,20 +13,26 @@
 #include "sim/experiment/session.h"
 #include "workloads/workload.h"
 
-enum option_key { KEY_MESSAGE = CLI_KEYS, KEY_FREES, KEY_HOST, KEY_SEED, KEY_JOBS, KEY_JSON };
+struct arguments {
+    const char *message, *json;
+    struct suite suite;
+};
 
 static const struct cli_option options[] = {
-    {CLI_HEADING, NULL, NULL, "Options:"},
-    {'p', "policy", "SPEC", "a policy, NAME:key=value,..."},
+    {CLI_HEADING("Options:")},
+    {'p', "policy", "SPEC", "a policy, NAME:key=value,...", CLI_SUITE(cli_suite_policy)},
     {'d', "device", "DEVICE",
      "a simulated device, such as sim:capacity=24GiB; default: the recorded card, or sim; a number "
-     "N: only GPU N of the trace"},
-    {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
-    {KEY_HOST, "host", "MODE", "host time: none (default), recorded or open"},
-    {KEY_SEED, "seed", "N", "seed of policies that use random numbers"},
-    {KEY_JOBS, "jobs", "N", "workers for the re-runs; default: one for each processor"},
-    {KEY_JSON, "json", "FILE", "write the explanation as JSON; - is standard output"},
-    {KEY_MESSAGE, "message", "TEXT", "a message, a file with one, or - for standard input"},
+     "N: only GPU N of the trace",
+     CLI_SUITE(cli_suite_key)},
+    {0, "frees", "MODE", "ordered (default), at-once or recorded", CLI_SUITE(cli_suite_key)},
+    {0, "host", "MODE", "host time: none (default), recorded or open", CLI_SUITE(cli_suite_key)},
+    {0, "seed", "N", "seed of policies that use random numbers", CLI_SUITE(cli_suite_key)},
+    {0, "jobs", "N", "workers for the re-runs; default: one for each processor",
+     CLI_SUITE(cli_suite_key)},
+    {0, "json", "FILE", "write the explanation as JSON; - is standard output", CLI_FILE(json)},
+    {0, "message", "TEXT", "a message, a file with one, or - for standard input",
+     CLI_TEXT(message)},
     {0},
 };
 
@@ -42,187 +46,8 @@ static const struct cli_page page = {
         "not-the-allocator, fragmentation, tenant, outside, tenant-or-outside,\n"
         "fragmentation-possible, capacity, host-memory, cached or cannot-be-told.",
     .options = options,
+    .argument = {CLI_SUITE(cli_suite_workload)},
 };
-
-struct explain_arguments {
-    const char *message, *json;
-    struct suite suite;
-};
-
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct explain_arguments *self = argument;
-    switch (key) {
-    case CLI_ARGUMENT:
-        return text_list_add(&self->suite.workloads, value, error);
-    case 'p':
-        return suite_add_policy(&self->suite, value, error);
-    case KEY_MESSAGE:
-        self->message = value;
-        return AR_OK;
-    case KEY_JSON:
-        self->json = value;
-        return AR_OK;
-    default:
-        return suite_set(&self->suite, cli_option_name(&page, key), value, error);
-    }
-}
-
-/* The output: standard output, a JSON file, or both. */
-struct explain_output {
-    bool page;
-    struct output_file file; /* unused without --json */
-    struct json_writer json; /* without a stream until the first run */
-};
-
-static enum ar_status open_output(struct explain_output *self,
-                                  const struct explain_arguments *arguments, struct ar_error *error)
-{
-    *self = (struct explain_output){0};
-    self->page = !arguments->json || strcmp(arguments->json, "-") != 0;
-    return arguments->json ? output_open(&self->file, arguments->json, error) : AR_OK;
-}
-
-static enum ar_status explain_message(const char *argument, struct explain_output *output,
-                                      struct ar_error *error)
-{
-    struct message message;
-    bool more = false;
-    enum ar_status status = message_file_is_meant(argument)
-                                ? message_file_read(argument, &message, &more, error)
-                                : message_read(argument, strlen(argument), &message, error);
-    if (status)
-        return ar_error_prefix(error, status, "explain");
-    if (output->page)
-        message_page_print(stdout, &message, more);
-    if (output->file.stream)
-        explain_json_message(output->file.stream, &message);
-    return AR_OK;
-}
-
-static enum ar_status explain_run_of(const struct plan *plan, const struct plan_run *run,
-                                     struct trace_source *source, const struct ar_spec *device,
-                                     struct explain_output *output, struct ar_error *error)
-{
-    struct trace_source *trace, *owned;
-    struct explain_result result;
-    struct recorded_card card;
-    struct session_device with;
-    struct experiment experiment = {
-        .policy = &plan->policies[run->policy].spec,
-        .device = device,
-        .source = source,
-        .frees = run->frees,
-        .host = plan->suite->host,
-        .stop_on_failure = true,
-        .seed = run->seed,
-    };
-    enum ar_status status = recorded_card_find(source, device, &card, error);
-    if (status)
-        return status;
-    status = session_device_as(&with, device, card.profile, card.capacity_bytes, error);
-    if (status)
-        return status;
-    if (card.source != RECORDED_CARD_ASKED)
-        experiment.device = &with.spec;
-    status = session_trace(&experiment, false, &trace, &owned, error);
-    if (status) {
-        session_device_end(&with);
-        return status;
-    }
-    experiment.source = trace;
-    status = explain_run(&experiment, plan_jobs(plan), &result, error);
-    if (!status) {
-        const struct explain_page shown = {source->info.name, plan->policies[run->policy].text,
-                                           run->frees, &result, &card};
-        if (output->page)
-            status = explain_page_print(stdout, &shown, error);
-        if (output->file.stream && !output->json.stream)
-            explain_json_begin(&output->json, output->file.stream);
-        if (output->file.stream)
-            explain_json_run(&output->json, &shown);
-        explain_result_close(&result);
-    }
-    trace_close(owned);
-    session_device_end(&with);
-    return status;
-}
-
-/* Prints a page for each free mode of the trace. */
-static enum ar_status explain_trace(const struct plan *plan, struct explain_output *output,
-                                    struct ar_error *error)
-{
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < plan->run_count && !status; i++) {
-        const struct plan_run *run = &plan->runs[i];
-        struct trace_source *source;
-        struct ar_spec device;
-        if (i && output->page)
-            puts("");
-        status = workload_open(plan->workloads[run->workload].text, &source, error);
-        if (status)
-            return status;
-        status = ar_spec_parse(run->device_text, &device, error);
-        if (!status) {
-            if (strcmp(device.links[0].name, "cuda") == 0)
-                status = ar_error_set(error, AR_INVALID,
-                                      "explain needs a simulated device; write -d sim:capacity=..");
-            else
-                status = explain_run_of(plan, run, source, &device, output, error);
-            ar_spec_close(&device);
-        }
-        trace_close(source);
-    }
-    if (output->json.stream)
-        explain_json_end(&output->json);
-    return status;
-}
-
-static enum ar_status plan_and_explain(const struct explain_arguments *self,
-                                       struct explain_output *output, struct ar_error *error)
-{
-    struct plan plan;
-    if (self->suite.workloads.count != 1 || self->suite.policies.count != 1)
-        return ar_error_set(error, AR_INVALID,
-                            "explain: name one trace and one policy, explain TRACE -p SPEC, or a "
-                            "message, explain --message TEXT");
-    enum ar_status status = plan_make(&plan, &self->suite, error);
-    if (status)
-        return status;
-    status = explain_trace(&plan, output, error);
-    plan_close(&plan);
-    return status ? ar_error_prefix(error, status, "explain") : AR_OK;
-}
-
-static enum ar_status explain(const struct explain_arguments *self, struct ar_error *error)
-{
-    struct explain_output output;
-    if (self->message && (self->suite.workloads.count || self->suite.policies.count))
-        return ar_error_set(
-            error, AR_INVALID,
-            "explain: --message takes no trace and no policy; leave one of them out");
-    enum ar_status status = open_output(&output, self, error);
-    if (status)
-        return status;
-    status = self->message ? explain_message(self->message, &output, error)
-                           : plan_and_explain(self, &output, error);
-    if (!status && output.file.stream)
-        status = output_commit(&output.file, error);
-    output_abandon(&output.file);
-    return status;
-}
-
-enum ar_status cmd_explain(int argc, char **argv, struct ar_error *error)
-{
-    struct explain_arguments self = {0};
-    bool help = false;
-    suite_init(&self.suite);
-    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (!status && !help)
-        status = explain(&self, error);
-    suite_close(&self.suite);
-    return status;
-}
 
 /* ---- messages in files ----------------------------------------------------------------------
  *
@@ -324,8 +149,10 @@ static enum ar_status read_all(struct window *self, struct message *out, struct 
     return AR_INVALID;
 }
 
-enum ar_status message_file_read(const char *path, struct message *out, bool *more,
-                                 struct ar_error *error)
+/* Reads the first out-of-memory message of a file of any length, such as a log; "-" is standard
+ * input. Sets `*more` if the file continues after the part in which messages were counted. */
+static enum ar_status message_file_read(const char *path, struct message *out, bool *more,
+                                        struct ar_error *error)
 {
     struct window window = {.path = path};
     window.file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
@@ -339,7 +166,9 @@ enum ar_status message_file_read(const char *path, struct message *out, bool *mo
     return status;
 }
 
-bool message_file_is_meant(const char *text)
+/* True if a text is the name of a file or looks like one: a word with a slash or the ending of a
+ * log. */
+static bool message_file_is_meant(const char *text)
 {
     static const char *const endings[] = {".txt", ".log", ".out", ".err", ".json", ".md", ".gz"};
     struct stat stat_of;
@@ -354,4 +183,161 @@ bool message_file_is_meant(const char *text)
             return true;
     }
     return strchr(text, '/') != NULL;
+}
+
+/* ---- the command ---------------------------------------------------------------------------- */
+
+/* The output: standard output, a JSON file, or both. */
+struct explain_output {
+    bool page;
+    struct output_file file; /* unused without --json */
+    struct json_writer json; /* without a stream until the first run */
+};
+
+static enum ar_status open_output(struct explain_output *self, const struct arguments *arguments,
+                                  struct ar_error *error)
+{
+    *self = (struct explain_output){0};
+    self->page = !arguments->json || strcmp(arguments->json, "-") != 0;
+    return arguments->json ? output_open(&self->file, arguments->json, error) : AR_OK;
+}
+
+static enum ar_status explain_message(const char *argument, struct explain_output *output,
+                                      struct ar_error *error)
+{
+    struct message message;
+    bool more = false;
+    enum ar_status status = message_file_is_meant(argument)
+                                ? message_file_read(argument, &message, &more, error)
+                                : message_read(argument, strlen(argument), &message, error);
+    if (status)
+        return ar_error_prefix(error, status, "explain");
+    if (output->page)
+        message_page_print(stdout, &message, more);
+    if (output->file.stream)
+        explain_json_message(output->file.stream, &message);
+    return AR_OK;
+}
+
+static enum ar_status explain_run_of(const struct plan *plan, const struct plan_run *run,
+                                     struct trace_source *source, const struct ar_spec *device,
+                                     struct explain_output *output, struct ar_error *error)
+{
+    struct trace_source *trace, *owned;
+    struct explain_result result;
+    struct recorded_card card;
+    struct session_device with;
+    struct experiment experiment = {
+        .policy = &plan->policies[run->policy].spec,
+        .device = device,
+        .source = source,
+        .frees = run->frees,
+        .host = plan->suite->host,
+        .stop_on_failure = true,
+        .seed = run->seed,
+    };
+    enum ar_status status = recorded_card_find(source, device, &card, error);
+    if (status)
+        return status;
+    status = session_device_as(&with, device, card.profile, card.capacity_bytes, error);
+    if (status)
+        return status;
+    if (card.source != RECORDED_CARD_ASKED)
+        experiment.device = &with.spec;
+    status = session_trace(&experiment, false, &trace, &owned, error);
+    if (status) {
+        session_device_end(&with);
+        return status;
+    }
+    experiment.source = trace;
+    status = explain_run(&experiment, plan_jobs(plan), &result, error);
+    if (!status) {
+        const struct explain_page shown = {source->info.name, plan->policies[run->policy].text,
+                                           run->frees, &result, &card};
+        if (output->page)
+            status = explain_page_print(stdout, &shown, error);
+        if (output->file.stream && !output->json.stream)
+            explain_json_begin(&output->json, output->file.stream);
+        if (output->file.stream)
+            explain_json_run(&output->json, &shown);
+        explain_result_close(&result);
+    }
+    trace_close(owned);
+    session_device_end(&with);
+    return status;
+}
+
+/* Prints a page for each free mode of the trace. */
+static enum ar_status explain_trace(const struct plan *plan, struct explain_output *output,
+                                    struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < plan->run_count && !status; i++) {
+        const struct plan_run *run = &plan->runs[i];
+        struct trace_source *source;
+        struct ar_spec device;
+        if (i && output->page)
+            puts("");
+        status = workload_open(plan->workloads[run->workload].text, &source, error);
+        if (status)
+            return status;
+        status = ar_spec_parse(run->device_text, &device, error);
+        if (!status) {
+            if (strcmp(device.links[0].name, "cuda") == 0)
+                status = ar_error_set(error, AR_INVALID,
+                                      "explain needs a simulated device; write -d sim:capacity=..");
+            else
+                status = explain_run_of(plan, run, source, &device, output, error);
+            ar_spec_close(&device);
+        }
+        trace_close(source);
+    }
+    if (output->json.stream)
+        explain_json_end(&output->json);
+    return status;
+}
+
+static enum ar_status plan_and_explain(const struct arguments *self, struct explain_output *output,
+                                       struct ar_error *error)
+{
+    struct plan plan;
+    if (self->suite.workloads.count != 1 || self->suite.policies.count != 1)
+        return ar_error_set(error, AR_INVALID,
+                            "explain: name one trace and one policy, explain TRACE -p SPEC, or a "
+                            "message, explain --message TEXT");
+    enum ar_status status = plan_make(&plan, &self->suite, error);
+    if (status)
+        return status;
+    status = explain_trace(&plan, output, error);
+    plan_close(&plan);
+    return status ? ar_error_prefix(error, status, "explain") : AR_OK;
+}
+
+static enum ar_status explain(const struct arguments *self, struct ar_error *error)
+{
+    struct explain_output output;
+    if (self->message && (self->suite.workloads.count || self->suite.policies.count))
+        return ar_error_set(
+            error, AR_INVALID,
+            "explain: --message takes no trace and no policy; leave one of them out");
+    enum ar_status status = open_output(&output, self, error);
+    if (status)
+        return status;
+    status = self->message ? explain_message(self->message, &output, error)
+                           : plan_and_explain(self, &output, error);
+    if (!status && output.file.stream)
+        status = output_commit(&output.file, error);
+    output_abandon(&output.file);
+    return status;
+}
+
+enum ar_status cmd_explain(int argc, char **argv, struct ar_error *error)
+{
+    struct arguments self = {0};
+    suite_init(&self.suite);
+    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
+    if (!status)
+        status = explain(&self, error);
+    suite_close(&self.suite);
+    return status;
 }

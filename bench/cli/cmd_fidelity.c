@@ -11,16 +11,21 @@
 #include "bench/report/run_output.h"
 #include "bench/report/sentence.h"
 #include "sim/fidelity/fidelity.h"
-#include "workloads/workload.h"
 
-enum option_key { KEY_PLACEMENTS = CLI_KEYS };
+struct arguments {
+    const char *trace, *policy, *placements;
+    struct cli_device device;
+    unsigned count, differ; /* of the GPUs compared so far */
+};
 
 static const struct cli_option options[] = {
-    {CLI_HEADING, NULL, NULL, "Options:"},
+    {CLI_HEADING("Options:")},
     {'p', "policy", "SPEC",
-     "default: the policy that imitates the recorder, with the recorded settings"},
-    {'d', "device", "N", "only GPU N of a recording of several"},
-    {KEY_PLACEMENTS, "placements", "FILE", "write the address of each block under the policy"},
+     "default: the policy that imitates the recorder, with the recorded settings",
+     CLI_TEXT(policy)},
+    {'d', "device", "N", "only GPU N of a recording of several", CLI_GPU(device)},
+    {0, "placements", "FILE", "write the address of each block under the policy",
+     CLI_FILE(placements)},
     {0},
 };
 
@@ -32,30 +37,10 @@ static const struct cli_page page = {
         "recording. The GPUs of a recording are compared one by one. Exit status 0: all\n"
         "agree; 1: they differ, and the first difference is printed.",
     .options = options,
+    .argument = {.value = "recording", CLI_TEXT(trace)},
 };
 
 #define SHOWN_MOST 12
-
-struct fidelity_arguments {
-    const char *trace, *policy, *placements, *gpu;
-    unsigned count, differ; /* of the GPUs compared so far */
-};
-
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct fidelity_arguments *self = argument;
-    const char **place = key == CLI_ARGUMENT ? &self->trace
-                         : key == 'p'        ? &self->policy
-                         : key == 'd'        ? &self->gpu
-                                             : &self->placements;
-    if (*place)
-        return ar_error_set(
-            error, AR_INVALID,
-            "\"%s\" and \"%s\": fidelity takes one recording, policy, device and file", *place,
-            value);
-    *place = value;
-    return AR_OK;
-}
 
 /* The placements file; each replay starts it again. */
 struct placements {
@@ -196,7 +181,7 @@ static void print_result(const struct trace_info *info, const char *policy,
     print_figures(result);
 }
 
-static enum ar_status compare(const struct fidelity_arguments *self, struct trace_source *source,
+static enum ar_status compare(const struct arguments *self, struct trace_source *source,
                               const char *policy_text, struct ar_error *error)
 {
     struct placements placements = {.path = self->placements};
@@ -238,8 +223,8 @@ static enum ar_status compare(const struct fidelity_arguments *self, struct trac
     return status;
 }
 
-static enum ar_status compare_source(const struct fidelity_arguments *self,
-                                     struct trace_source *source, struct ar_error *error)
+static enum ar_status compare_source(const struct arguments *self, struct trace_source *source,
+                                     struct ar_error *error)
 {
     char policy[1024];
     if (self->policy)
@@ -254,7 +239,7 @@ static enum ar_status compare_source(const struct fidelity_arguments *self,
 static enum ar_status compare_part(void *argument, const struct workload_part *part,
                                    struct ar_error *error)
 {
-    struct fidelity_arguments *self = argument;
+    struct arguments *self = argument;
     enum ar_status status = AR_OK;
     if (part->several && self->placements)
         status = ar_error_set(error, AR_INVALID,
@@ -277,20 +262,15 @@ static enum ar_status compare_part(void *argument, const struct workload_part *p
 
 enum ar_status cmd_fidelity(int argc, char **argv, struct ar_error *error)
 {
-    struct fidelity_arguments self = {0};
-    uint32_t gpu = 0;
-    bool help = false;
-    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (status || help)
+    struct arguments self = {0};
+    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
+    if (status)
         return status;
     if (!self.trace)
         return ar_error_set(error, AR_INVALID,
                             "fidelity: no recording is given; write fidelity TRACE");
-    const struct workload_choice choice = {.gpu = self.gpu ? &gpu : NULL, .recording = true};
-    if (self.gpu)
-        status = workload_gpu_parse(self.gpu, &gpu, error);
-    if (!status)
-        status = workload_each(self.trace, &choice, compare_part, &self, error);
+    const struct workload_choice choice = cli_choice(&self.device, true);
+    status = workload_each(self.trace, &choice, compare_part, &self, error);
     if (!status && self.differ)
         return ar_error_set(error, AR_NEGATIVE, "%s: policy and recording differ on %u of %u GPUs",
                             self.trace, self.differ, self.count);

@@ -12,33 +12,6 @@
 #include "bench/report/json_writer.h"
 #include "bench/report/output_file.h"
 #include "sim/sim_device/profile.h"
-#include "workloads/workload.h"
-
-enum option_key { KEY_VARY = TRACED_KEYS, KEY_SEEDS, KEY_JSON };
-
-static const struct cli_option options[] = {
-    {CLI_HEADING, NULL, NULL, "Options:"},
-    {TRACED_CARD, "card", "NAME",
-     "the card in question, a profile of `list devices`: exit status 1 if the program does not fit "
-     "on it; default: that of the trace, or h100"},
-    {KEY_VARY, "vary", "NAME=LOW..HIGH",
-     "find the largest value that fits, of NAME in the environment and {NAME} in the arguments"},
-    TRACED_OPTIONS,
-    {KEY_SEEDS, "seeds", "N", "trace with N seeds from --seed on, for the spread of the answer"},
-    {KEY_JSON, "json", "FILE", "write the answer as JSON; - is standard output"},
-    {0},
-};
-
-static const struct cli_page page = {
-    .arguments = "[options] -- COMMAND [ARGUMENT..]\nFILE [options]",
-    .text =
-        "Traces COMMAND, a PyTorch or JAX program, without a GPU (see `trace`), or reads a trace,\n"
-        "and prints on one page: the live peak, the reserved bytes and the safe capacity under\n"
-        "the program's own setting of the allocator and the three best others, the smallest card\n"
-        "that serves each, where the peak is, and how sure that is. What COMMAND prints goes to\n"
-        "standard error.",
-    .options = options,
-};
 
 #define SEEDS_MOST 10000 /* each is a run of the program */
 #define PATH_ROOM  (TRACED_PATH_ROOM + 32)
@@ -59,7 +32,7 @@ struct fits_bracket {
     uint64_t fits_bytes, fails_bytes;
 };
 
-struct fits_arguments {
+struct arguments {
     struct traced_program program;
     const char *file, *json;
     uint64_t first_seed, seeds;
@@ -73,9 +46,12 @@ struct fits_arguments {
     bool begun, fits; /* a page was printed; all fit */
 };
 
-static enum ar_status take_vary(struct fits_vary *vary, const char *value, struct ar_error *error)
+static enum ar_status take_vary(void *arguments, const struct cli_option *option, const char *value,
+                                struct ar_error *error)
 {
+    struct fits_vary *vary = &((struct arguments *)arguments)->vary;
     char end;
+    (void)option;
     if (sscanf(value, "%63[^=]=%" SCNu64 "..%" SCNu64 "%c", vary->name, &vary->low, &vary->high,
                &end) != 3 ||
         !vary->low || vary->low > vary->high || vary->high > UINT32_MAX)
@@ -86,53 +62,47 @@ static enum ar_status take_vary(struct fits_vary *vary, const char *value, struc
     return AR_OK;
 }
 
-static enum ar_status take_card(char name[SIM_PROFILE_ROOM(name)], const char *value,
-                                struct ar_error *error)
-{
-    struct sim_profile profile = {.name = ""};
-    enum ar_status status = traced_card_find(value, &profile, error);
-    memcpy(name, profile.name, sizeof profile.name);
-    return status;
-}
+static const struct cli_option options[] = {
+    {CLI_HEADING("Options:")},
+    {0, "card", "NAME",
+     "the card in question, a profile of `list devices`: exit status 1 if the program does not fit "
+     "on it; default: that of the trace, or h100",
+     CLI_TEXT(program.card)},
+    {0, "vary", "NAME=LOW..HIGH",
+     "find the largest value that fits, of NAME in the environment and {NAME} in the arguments",
+     CLI_CALL(take_vary)},
+    TRACED_OPTIONS,
+    {0, "seeds", "N", "trace with N seeds from --seed on, for the spread of the answer",
+     CLI_COUNT(seeds, 1, SEEDS_MOST)},
+    {0, "json", "FILE", "write the answer as JSON; - is standard output", CLI_FILE(json)},
+    {0},
+};
 
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct fits_arguments *self = argument;
-    enum ar_status status;
-    switch (key) {
-    case CLI_ARGUMENT:
-        if (self->file)
-            return ar_error_set(error, AR_INVALID, "\"%s\": give one trace, or -- before a command",
-                                value);
-        self->file = value;
-        return AR_OK;
-    case KEY_VARY:
-        return take_vary(&self->vary, value, error);
-    case KEY_SEEDS:
-        status = ar_count_parse(value, &self->seeds, error);
-        if (!status && (!self->seeds || self->seeds > SEEDS_MOST))
-            status = ar_error_set(error, AR_INVALID, "--seeds %s: from 1 to %d", value, SEEDS_MOST);
-        return status;
-    case KEY_JSON:
-        self->json = value;
-        return AR_OK;
-    case TRACED_CARD:
-        status = take_card(self->card, value, error);
-        return status ? status : traced_take(&self->program, key, value, error);
-    default:
-        return traced_take(&self->program, key, value, error);
-    }
-}
+static const struct cli_page page = {
+    .arguments = "[options] -- COMMAND [ARGUMENT..]\nFILE [options]",
+    .text =
+        "Traces COMMAND, a PyTorch or JAX program, without a GPU (see `trace`), or reads a trace,\n"
+        "and prints on one page: the live peak, the reserved bytes and the safe capacity under\n"
+        "the program's own setting of the allocator and the three best others, the smallest card\n"
+        "that serves each, where the peak is, and how sure that is. What COMMAND prints goes to\n"
+        "standard error.",
+    .options = options,
+    .argument = {.value = "trace", CLI_TEXT(file)},
+};
 
-static enum ar_status read_arguments(int argc, char **argv, struct fits_arguments *self, bool *help,
+static enum ar_status read_arguments(int argc, char **argv, struct arguments *self,
                                      struct ar_error *error)
 {
     int own;
     const struct traced_program *program = &self->program;
     self->program.command = program_command(argc, argv, &own);
-    enum ar_status status = cli_parse(&page, own, argv, take, self, help, error);
-    if (status || *help)
+    enum ar_status status = cli_parse(&page, own, argv, self, error);
+    struct sim_profile card = {.name = ""};
+    if (!status && program->card)
+        status = traced_card_find(program->card, &card, error);
+    if (status)
         return status;
+    memcpy(self->card, card.name, sizeof self->card);
     if (program->seed)
         self->first_seed = strtoull(program->seed, NULL, 10);
     if (!self->file == !program->command)
@@ -164,7 +134,7 @@ struct opened {
     struct advise_config config;
 };
 
-static enum ar_status open_part(const struct fits_arguments *self, struct trace_source *source,
+static enum ar_status open_part(const struct arguments *self, struct trace_source *source,
                                 struct opened *out, struct ar_error *error)
 {
     char spec[RECORDED_CARD_SPEC_ROOM + sizeof ADDRESSES];
@@ -208,7 +178,7 @@ static void close_part(struct opened *self, struct trace_source *source)
 static enum ar_status try_part(void *argument, const struct workload_part *part,
                                struct ar_error *error)
 {
-    struct fits_arguments *self = argument;
+    struct arguments *self = argument;
     char specs[FITS_SETTINGS][CANDIDATE_SPEC_ROOM] = {"", "torch:expandable_segments=true"};
     struct opened opened;
     enum ar_status status = open_part(self, part->source, &opened, error);
@@ -232,7 +202,7 @@ static enum ar_status try_part(void *argument, const struct workload_part *part,
     return status;
 }
 
-static enum ar_status print_part(struct fits_arguments *self, struct opened *opened,
+static enum ar_status print_part(struct arguments *self, struct opened *opened,
                                  struct ar_error *error)
 {
     struct advise_result advice;
@@ -272,8 +242,8 @@ static enum ar_status answer_part(void *argument, const struct workload_part *pa
     return status;
 }
 
-static enum ar_status each_part(struct fits_arguments *self, const char *path,
-                                workload_take *take_part, struct ar_error *error)
+static enum ar_status each_part(struct arguments *self, const char *path, workload_take *take_part,
+                                struct ar_error *error)
 {
     const struct workload_choice choice = {.recording = true};
     return workload_each(path, &choice, take_part, self, error);
@@ -297,7 +267,7 @@ static char *replace_value(const char *word, const char *name, const char *value
 }
 
 /* Traces the command with a value (if there is a search) and a seed to `path`. */
-static enum ar_status trace_once(struct fits_arguments *self, uint64_t value, uint64_t seed,
+static enum ar_status trace_once(struct arguments *self, uint64_t value, uint64_t seed,
                                  const char *path, struct program_end *end, struct ar_error *error)
 {
     char value_text[24], seed_text[24];
@@ -330,7 +300,7 @@ static enum ar_status trace_once(struct fits_arguments *self, uint64_t value, ui
     return status;
 }
 
-static enum ar_status try_value(struct fits_arguments *self, uint64_t value,
+static enum ar_status try_value(struct arguments *self, uint64_t value,
                                 struct fits_bracket brackets[FITS_SETTINGS], struct ar_error *error)
 {
     char path[PATH_ROOM];
@@ -369,7 +339,7 @@ static uint64_t between(const struct fits_bracket *self, uint64_t capacity_bytes
     4 /* tries by lines; later ones are halves too, because the bytes may follow none */
 
 /* Finds the largest value under each setting: tries both ends, then closes in. */
-static enum ar_status search(struct fits_arguments *self, struct ar_error *error)
+static enum ar_status search(struct arguments *self, struct ar_error *error)
 {
     struct fits_vary *vary = &self->vary;
     struct fits_bracket brackets[FITS_SETTINGS] = {{.fails = vary->high + 1},
@@ -399,7 +369,7 @@ static enum ar_status search(struct fits_arguments *self, struct ar_error *error
 }
 
 /* Makes the trace of the page, the first seed, at `path`; further seeds go before it. */
-static enum ar_status run_command(struct fits_arguments *self, char path[PATH_ROOM],
+static enum ar_status run_command(struct arguments *self, char path[PATH_ROOM],
                                   struct program_end *end, struct ar_error *error)
 {
     enum ar_status status = self->vary.name[0] ? search(self, error) : AR_OK;
@@ -419,7 +389,7 @@ static enum ar_status run_command(struct fits_arguments *self, char path[PATH_RO
     return status;
 }
 
-static enum ar_status answer(struct fits_arguments *self, struct ar_error *error)
+static enum ar_status answer(struct arguments *self, struct ar_error *error)
 {
     char path[PATH_ROOM];
     struct program_end end = {0};
@@ -456,10 +426,9 @@ static enum ar_status answer(struct fits_arguments *self, struct ar_error *error
 
 enum ar_status cmd_fits(int argc, char **argv, struct ar_error *error)
 {
-    bool help = false;
-    struct fits_arguments self = {.first_seed = 1, .seeds = 1, .fits = true};
-    enum ar_status status = read_arguments(argc, argv, &self, &help, error);
-    if (status || help)
+    struct arguments self = {.first_seed = 1, .seeds = 1, .fits = true};
+    enum ar_status status = read_arguments(argc, argv, &self, error);
+    if (status)
         return status;
     if (self.program.command)
         status = traced_folder_make(self.folder, error);

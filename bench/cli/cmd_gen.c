@@ -5,21 +5,24 @@
 #include <string.h>
 
 #include "bench/cli/cli.h"
-#include "bench/cli/files.h"
 #include "sim/experiment/session.h"
 #include "workloads/gen/gen.h"
 #include "workloads/learned/learned.h"
-#include "workloads/workload.h"
 
-enum option_key { KEY_FORMAT = CLI_KEYS };
+struct arguments {
+    const char *workload, *path, *format, *policy, *device;
+};
 
 static const struct cli_option options[] = {
-    {CLI_HEADING, NULL, NULL, "Options:"},
-    {'o', "output", "FILE", "the trace to write: .txt or .trace, .bin, each also with .zst"},
-    {KEY_FORMAT, "format", "FORMAT",
-     "format of FILE, if not by its ending: text, binary, rmm, minimalloc, oracle"},
-    {'p', "policy", "SPEC", "for adaptive workloads: the policy to run them under"},
-    {'d', "device", "DEVICE", "the device below the policy; default: sim"},
+    {CLI_HEADING("Options:")},
+    {'o', "output", "FILE", "the trace to write: .txt or .trace, .bin, each also with .zst",
+     CLI_FILE(path)},
+    {0, "format", "FORMAT",
+     "format of FILE, if not by its ending: text, binary, rmm, minimalloc, oracle",
+     CLI_TEXT(format)},
+    {'p', "policy", "SPEC", "for adaptive workloads: the policy to run them under",
+     CLI_TEXT(policy)},
+    {'d', "device", "DEVICE", "the device below the policy; default: sim", CLI_TEXT(device)},
     {0},
 };
 
@@ -28,26 +31,8 @@ static const struct cli_page page = {
     .text = "Writes a synthetic workload as a trace. WORKLOAD is a generator, NAME:key=value,...;\n"
             "`allocrig list workloads` lists them.",
     .options = options,
+    .argument = {.value = "workload", CLI_TEXT(workload)},
 };
-
-struct gen_arguments {
-    const char *workload, *path, *format, *policy, *device;
-};
-
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct gen_arguments *self = argument;
-    const char **place = key == CLI_ARGUMENT ? &self->workload
-                         : key == 'o'        ? &self->path
-                         : key == 'p'        ? &self->policy
-                         : key == 'd'        ? &self->device
-                                             : &self->format;
-    if (*place)
-        return ar_error_set(error, AR_INVALID,
-                            "\"%s\" and \"%s\": gen takes one value of each option", *place, value);
-    *place = value;
-    return AR_OK;
-}
 
 /* Finds out if the workload is adaptive, which needs a policy. */
 static enum ar_status check_adaptive(const struct ar_spec *workload, const char *policy,
@@ -66,7 +51,7 @@ static enum ar_status check_adaptive(const struct ar_spec *workload, const char 
     return AR_OK;
 }
 
-static enum ar_status play(const struct gen_arguments *self, struct trace_source *source,
+static enum ar_status play(const struct arguments *self, struct trace_source *source,
                            struct trace_source **out, struct ar_error *error)
 {
     struct ar_spec policy;
@@ -85,7 +70,7 @@ static enum ar_status play(const struct gen_arguments *self, struct trace_source
     return status;
 }
 
-static enum ar_status make(const struct gen_arguments *self, const struct ar_spec *workload,
+static enum ar_status make(const struct arguments *self, const struct ar_spec *workload,
                            const struct trace_output_choice *format, struct ar_error *error)
 {
     struct trace_source *source = NULL;
@@ -109,12 +94,11 @@ static enum ar_status make(const struct gen_arguments *self, const struct ar_spe
 
 enum ar_status cmd_gen(int argc, char **argv, struct ar_error *error)
 {
-    struct gen_arguments self = {0};
+    struct arguments self = {0};
     struct trace_output_choice format;
     struct ar_spec workload;
-    bool help = false;
-    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (status || help)
+    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
+    if (status)
         return status;
     if (!self.workload || !self.path)
         return ar_error_set(error, AR_INVALID, "gen: %s; write gen WORKLOAD -o FILE",

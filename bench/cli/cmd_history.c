@@ -7,45 +7,41 @@
 #include "bench/report/output_file.h"
 #include "bench/report/sentence.h"
 
-enum option_key {
-    KEY_APPEND = CLI_KEYS,
-    KEY_COMMIT,
-    KEY_TIME,
-    KEY_LAST,
-    KEY_POLICY,
-    KEY_WORKLOAD,
-    KEY_METRIC,
-    KEY_EFFECT,
-    KEY_ALPHA,
-    KEY_WAIVERS,
-    KEY_TODAY,
-    KEY_ALL,
-    KEY_MARKDOWN,
-    KEY_JSON,
-    KEY_CSV,
-    KEY_PANELS,
-    KEY_ANNOTATIONS
+struct arguments {
+    const char *file, *append, *waivers, *today, *markdown, *json, *csv;
+    struct history_stamp stamp;
+    struct history_rules rules;
+    uint64_t panels;
+    double effect_percent;
+    bool all, annotations;
 };
 
 static const struct cli_option options[] = {
-    {KEY_APPEND, "append", "RESULTS", "first add a line for a file of `run --json` or a folder"},
-    {KEY_COMMIT, "commit", "NAME", "commit of RESULTS; default: the commit of the program"},
-    {KEY_TIME, "time", "TIME",
-     "time of the commit, such as 2027-01-31T12:00:00Z; default: when measured"},
-    {KEY_LAST, "last", "N", "only changes of the newest N commits count; default 10, 0: all"},
-    {KEY_POLICY, "policy", "PATTERN", "only these policies (* ? [..])"},
-    {KEY_WORKLOAD, "workload", "PATTERN", "only these workloads"},
-    {KEY_METRIC, "metric", "PATTERN", "only these metrics; also `outcome` and `instructions`"},
-    {KEY_EFFECT, "effect", "PERCENT", "smallest change of a time that counts; default 5"},
-    {KEY_ALPHA, "alpha", "P", "probability of any false alarm of times; default 0.001"},
-    {KEY_WAIVERS, "waivers", "FILE", "accepted regressions, each until a date"},
-    {KEY_TODAY, "today", "YYYY-MM-DD", "date for the waivers; default: that of the newest commit"},
-    {KEY_ALL, "all", NULL, "a row for every figure; default: grouped by policy or figure"},
-    {KEY_MARKDOWN, "markdown", "FILE", "write the table as Markdown"},
-    {KEY_JSON, "json", "FILE", "write all changes as JSON"},
-    {KEY_CSV, "csv", "FILE", "write the data of the figure (plots/README.md)"},
-    {KEY_PANELS, "panels", "N", "series in the figure; default 6"},
-    {KEY_ANNOTATIONS, "annotations", NULL, "print GitHub annotations of regressions"},
+    {0, "append", "RESULTS", "first add a line for a file of `run --json` or a folder",
+     CLI_TEXT(append)},
+    {0, "commit", "NAME", "commit of RESULTS; default: the commit of the program",
+     CLI_TEXT(stamp.commit)},
+    {0, "time", "TIME", "time of the commit, such as 2027-01-31T12:00:00Z; default: when measured",
+     CLI_TEXT(stamp.time)},
+    {0, "last", "N", "only changes of the newest N commits count; default 10, 0: all",
+     CLI_COUNT(rules.last, 0, 1000000)},
+    {0, "policy", "PATTERN", "only these policies (* ? [..])", CLI_TEXT(rules.policy)},
+    {0, "workload", "PATTERN", "only these workloads", CLI_TEXT(rules.workload)},
+    {0, "metric", "PATTERN", "only these metrics; also `outcome` and `instructions`",
+     CLI_TEXT(rules.figure)},
+    {0, "effect", "PERCENT", "smallest change of a time that counts; default 5",
+     CLI_NUMBER(effect_percent, 1000)},
+    {0, "alpha", "P", "probability of any false alarm of times; default 0.001",
+     CLI_NUMBER(rules.alpha, 0.5)},
+    {0, "waivers", "FILE", "accepted regressions, each until a date", CLI_TEXT(waivers)},
+    {0, "today", "YYYY-MM-DD", "date for the waivers; default: that of the newest commit",
+     CLI_TEXT(today)},
+    {0, "all", NULL, "a row for every figure; default: grouped by policy or figure", CLI_FLAG(all)},
+    {0, "markdown", "FILE", "write the table as Markdown", CLI_FILE(markdown)},
+    {0, "json", "FILE", "write all changes as JSON", CLI_FILE(json)},
+    {0, "csv", "FILE", "write the data of the figure (plots/README.md)", CLI_FILE(csv)},
+    {0, "panels", "N", "series in the figure; default 6", CLI_COUNT(panels, 0, 24)},
+    {0, "annotations", NULL, "print GitHub annotations of regressions", CLI_FLAG(annotations)},
     {0},
 };
 
@@ -56,90 +52,8 @@ static const struct cli_page page = {
             "rank tests are significant. The exit status is 1 if a change for the worse is in\n"
             "the newest commits, still stands and has no waiver.",
     .options = options,
+    .argument = {.value = "file", CLI_TEXT(file)},
 };
-
-struct arguments {
-    const char *file, *append, *waivers, *today, *markdown, *json, *csv;
-    struct history_stamp stamp;
-    struct history_rules rules;
-    size_t panels;
-    bool all, annotations;
-};
-
-static enum ar_status whole_of(const char *key, const char *value, unsigned long most,
-                               size_t *whole, struct ar_error *error)
-{
-    char *end = NULL;
-    unsigned long number = strtoul(value, &end, 10);
-    if (value[0] < '0' || value[0] > '9' || *end || number > most)
-        return ar_error_set(error, AR_INVALID,
-                            "--%s is \"%.40s\"; it must be a whole number, at most %lu", key, value,
-                            most);
-    *whole = number;
-    return AR_OK;
-}
-
-/* The field of an option with a text; NULL for other options. */
-static const char **text_of(struct arguments *self, int key)
-{
-    switch (key) {
-    case KEY_APPEND:
-        return &self->append;
-    case KEY_COMMIT:
-        return &self->stamp.commit;
-    case KEY_TIME:
-        return &self->stamp.time;
-    case KEY_POLICY:
-        return &self->rules.policy;
-    case KEY_WORKLOAD:
-        return &self->rules.workload;
-    case KEY_METRIC:
-        return &self->rules.figure;
-    case KEY_WAIVERS:
-        return &self->waivers;
-    case KEY_TODAY:
-        return &self->today;
-    case KEY_MARKDOWN:
-        return &self->markdown;
-    case KEY_JSON:
-        return &self->json;
-    case KEY_CSV:
-        return &self->csv;
-    case CLI_ARGUMENT:
-        return &self->file;
-    default:
-        return NULL;
-    }
-}
-
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct arguments *self = argument;
-    const char **text = text_of(self, key);
-    enum ar_status status = AR_OK;
-    if (key == CLI_ARGUMENT && self->file)
-        return ar_error_set(error, AR_INVALID, "\"%s\" is one file too many", value);
-    if (text)
-        *text = value;
-    if (key == KEY_ALL)
-        self->all = true;
-    else if (key == KEY_ANNOTATIONS)
-        self->annotations = true;
-    else if (key == KEY_LAST)
-        status = whole_of("last", value, 1000000, &self->rules.last, error);
-    else if (key == KEY_PANELS)
-        status = whole_of("panels", value, 24, &self->panels, error);
-    else if (key == KEY_ALPHA)
-        status = cli_number("alpha", value, 0.5, &self->rules.alpha, error);
-    else if (key == KEY_EFFECT)
-        status = cli_number("effect", value, 1000, &self->rules.effect, error);
-    if (key == KEY_EFFECT)
-        self->rules.effect /= 100;
-    if (key == KEY_TODAY && !waivers_is_date(value))
-        return ar_error_set(error, AR_INVALID,
-                            "--today is \"%.40s\"; write a date such as 2027-01-31", value);
-    return status;
-}
 
 static enum ar_status append(const struct arguments *self, struct ar_error *error)
 {
@@ -238,12 +152,17 @@ static enum ar_status judge(const struct arguments *self, const struct history *
 
 enum ar_status cmd_history(int argc, char **argv, struct ar_error *error)
 {
-    struct arguments self = {.rules = {.effect = 0.05, .alpha = 0.001, .last = 10}, .panels = 6};
+    struct arguments self = {
+        .rules = {.alpha = 0.001, .last = 10}, .panels = 6, .effect_percent = 5};
     struct history history;
-    bool help = false;
-    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (status || help)
+    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
+    if (status)
         return status;
+    self.rules.effect = self.effect_percent / 100;
+    if (self.today && !waivers_is_date(self.today))
+        return ar_error_set(error, AR_INVALID,
+                            "history: --today is \"%.40s\"; write a date such as 2027-01-31",
+                            self.today);
     if (!self.file)
         return ar_error_set(error, AR_INVALID, "history: no file is given; write history FILE");
     if (!self.append && (self.stamp.commit || self.stamp.time))

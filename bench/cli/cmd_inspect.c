@@ -3,10 +3,15 @@
 
 #include "bench/cli/cli.h"
 #include "bench/report/trace_page.h"
-#include "workloads/workload.h"
+
+struct arguments {
+    const char *path;
+    struct cli_device device;
+    bool begun; /* a part was printed */
+};
 
 static const struct cli_option options[] = {
-    {'d', "device", "N", "only GPU N of a trace of several"},
+    {'d', "device", "N", "only GPU N of a trace of several", CLI_GPU(device)},
     {0},
 };
 
@@ -18,25 +23,10 @@ static const struct cli_page page = {
         "program it also prints what the reader found, left out and guessed. The GPUs of a trace\n"
         "are described one by one.",
     .options = options,
+    .argument = {.value = "file", CLI_TEXT(path)},
 };
 
-struct inspect_arguments {
-    const char *path, *gpu;
-    bool begun; /* a part was printed */
-};
-
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct inspect_arguments *self = argument;
-    const char **place = key == 'd' ? &self->gpu : &self->path;
-    if (*place)
-        return ar_error_set(error, AR_INVALID, "\"%s\" is one %s too many", value,
-                            key == 'd' ? "device" : "file");
-    *place = value;
-    return AR_OK;
-}
-
-static enum ar_status print_part(struct inspect_arguments *self, const struct workload_part *part,
+static enum ar_status print_part(struct arguments *self, const struct workload_part *part,
                                  struct ar_error *error)
 {
     struct inspect inspect = {0};
@@ -71,16 +61,12 @@ static enum ar_status describe(void *argument, const struct workload_part *part,
 
 enum ar_status cmd_inspect(int argc, char **argv, struct ar_error *error)
 {
-    struct inspect_arguments self = {0};
-    uint32_t gpu = 0;
-    bool help = false;
-    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (status || help)
+    struct arguments self = {0};
+    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
+    if (status)
         return status;
     if (!self.path)
         return ar_error_set(error, AR_INVALID, "inspect: no trace is given; write inspect FILE");
-    const struct workload_choice choice = {.gpu = self.gpu ? &gpu : NULL};
-    if (self.gpu)
-        status = workload_gpu_parse(self.gpu, &gpu, error);
-    return status ? status : workload_each(self.path, &choice, describe, &self, error);
+    const struct workload_choice choice = cli_choice(&self.device, false);
+    return workload_each(self.path, &choice, describe, &self, error);
 }

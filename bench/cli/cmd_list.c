@@ -22,11 +22,14 @@
 #include "workloads/gen/gen.h"
 #include "workloads/learned/learned.h"
 
-enum { KEY_NAMES = CLI_KEYS };
+struct arguments {
+    struct cli_words words; /* the kind, and a name of it */
+    bool names;
+};
 
 static const struct cli_option options[] = {
-    {CLI_HEADING, NULL, NULL, "Options:"},
-    {KEY_NAMES, "names", NULL, "only the names, one in each line, for scripts"},
+    {CLI_HEADING("Options:")},
+    {0, "names", NULL, "only the names, one in each line, for scripts", CLI_FLAG(names)},
     {0},
 };
 
@@ -37,6 +40,7 @@ static const struct cli_page page = {
             "includes decorators, which are written before a policy; the list of workloads "
             "includes the recordings in workloads/data.",
     .options = options,
+    .argument = {.value = "name", CLI_WORDS(words, 2)},
 };
 
 /* ---- devices, metrics ------------------------------------------------------------------ */
@@ -208,25 +212,6 @@ static const struct kind kinds[] = {
 };
 #define KIND_COUNT (sizeof kinds / sizeof kinds[0])
 
-struct list_arguments {
-    const char *kind, *name;
-    bool names;
-};
-
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct list_arguments *self = argument;
-    if (key == KEY_NAMES) {
-        self->names = true;
-        return AR_OK;
-    }
-    const char **place = self->kind ? &self->name : &self->kind;
-    if (*place)
-        return ar_error_set(error, AR_INVALID, "\"%s\" is one name too many", value);
-    *place = value;
-    return AR_OK;
-}
-
 static enum ar_status list_all(struct ar_error *error)
 {
     enum ar_status status = AR_OK;
@@ -262,21 +247,21 @@ static enum ar_status print_names(const struct kind *kind, struct ar_error *erro
 
 enum ar_status cmd_list(int argc, char **argv, struct ar_error *error)
 {
-    struct list_arguments self = {0};
-    bool help = false;
-    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (status || help)
+    struct arguments self = {0};
+    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
+    if (status)
         return status;
-    if (self.names && (!self.kind || self.name))
+    const char *kind = self.words.at[0], *name = self.words.at[1];
+    if (self.names && (!kind || name))
         return ar_error_set(
             error, AR_INVALID,
             "list: --names needs one kind and no name: `allocrig list policies --names`");
-    if (!self.kind)
+    if (!kind)
         return list_all(error);
     for (size_t i = 0; i < KIND_COUNT; i++)
-        if (strcmp(kinds[i].name, self.kind) == 0)
-            return self.names ? print_names(&kinds[i], error) : kinds[i].list(self.name, error);
-    return list_unknown("list of", self.kind, kind_name, error);
+        if (strcmp(kinds[i].name, kind) == 0)
+            return self.names ? print_names(&kinds[i], error) : kinds[i].list(name, error);
+    return list_unknown("list of", kind, kind_name, error);
 }
 
 /* ---- formats ---------------------------------------------------------------------------- */

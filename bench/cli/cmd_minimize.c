@@ -6,23 +6,27 @@
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "bench/cli/cli.h"
-#include "bench/cli/files.h"
 #include "bench/report/sentence.h"
 #include "bench/suite/suite.h"
 #include "sim/search/search.h"
-#include "workloads/workload.h"
 
-enum option_key { KEY_UNTIL = CLI_KEYS, KEY_FREES, KEY_HOST, KEY_SEED };
+struct arguments {
+    struct suite suite; /* frees, host and seed */
+    const char *trace, *until, *policy, *path;
+    struct cli_device device;
+};
 
 static const struct cli_option options[] = {
-    {CLI_HEADING, NULL, NULL, "Options:"},
-    {KEY_UNTIL, "until", "COND", "fails, cause=CAUSE, METRIC>VALUE, differs(SPEC,SPEC)"},
-    {'p', "policy", "SPEC", "the policy; differs(..) names its own"},
-    {'d', "device", "DEVICE", "default: sim; a number N: only GPU N of the trace"},
-    {'o', "output", "FILE", "write the trace as text; the ending .zst compresses it"},
-    {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
-    {KEY_HOST, "host", "MODE", "host time: none (default), recorded or open"},
-    {KEY_SEED, "seed", "N", "seed of policies that use random numbers"},
+    {CLI_HEADING("Options:")},
+    {0, "until", "COND", "fails, cause=CAUSE, METRIC>VALUE, differs(SPEC,SPEC)", CLI_TEXT(until)},
+    {'p', "policy", "SPEC", "the policy; differs(..) names its own", CLI_TEXT(policy)},
+    {'d', "device", "DEVICE", "default: sim; a number N: only GPU N of the trace",
+     CLI_DEVICE(device)},
+    {'o', "output", "FILE", "write the trace as text; the ending .zst compresses it",
+     CLI_FILE(path)},
+    {0, "frees", "MODE", "ordered (default), at-once or recorded", CLI_SUITE(cli_suite_key)},
+    {0, "host", "MODE", "host time: none (default), recorded or open", CLI_SUITE(cli_suite_key)},
+    {0, "seed", "N", "seed of policies that use random numbers", CLI_SUITE(cli_suite_key)},
     {0},
 };
 
@@ -34,35 +38,10 @@ static const struct cli_page page = {
         "or two policies place a block at different addresses. The result is minimal: without\n"
         "any one of its blocks or events it does not show COND.",
     .options = options,
+    .argument = {.value = "trace", CLI_TEXT(trace)},
 };
 
-struct minimize_arguments {
-    struct suite suite; /* frees, host and seed */
-    const char *trace, *until, *policy, *device, *gpu, *path;
-};
-
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct minimize_arguments *self = argument;
-    const char **place = key == CLI_ARGUMENT ? &self->trace
-                         : key == KEY_UNTIL  ? &self->until
-                         : key == 'p'        ? &self->policy
-                         : key == 'd'        ? (workload_is_gpu(value) ? &self->gpu : &self->device)
-                         : key == 'o'        ? &self->path
-                                             : NULL;
-    if (!place)
-        return suite_set(&self->suite, cli_option_name(&page, key), value, error);
-    if (*place)
-        return ar_error_set(
-            error, AR_INVALID,
-            "\"%s\" and \"%s\": minimize takes one trace, condition, policy, device "
-            "and file",
-            *place, value);
-    *place = value;
-    return AR_OK;
-}
-
-static enum ar_status report(const struct minimize_arguments *self, struct trace_source *smallest,
+static enum ar_status report(const struct arguments *self, struct trace_source *smallest,
                              const struct minimize_result *result,
                              const struct trace_output_choice *format, struct ar_error *error)
 {
@@ -96,16 +75,14 @@ static enum ar_status take_source(void *argument, const struct workload_part *pa
                         "minimize: the trace has several GPUs; select one with --device N");
 }
 
-static enum ar_status open_trace(const struct minimize_arguments *self, struct trace_source **out,
+static enum ar_status open_trace(const struct arguments *self, struct trace_source **out,
                                  struct ar_error *error)
 {
-    uint32_t gpu = 0;
-    const struct workload_choice choice = {.gpu = self->gpu ? &gpu : NULL};
-    enum ar_status status = self->gpu ? workload_gpu_parse(self->gpu, &gpu, error) : AR_OK;
-    return status ? status : workload_each(self->trace, &choice, take_source, out, error);
+    const struct workload_choice choice = cli_choice(&self->device, false);
+    return workload_each(self->trace, &choice, take_source, out, error);
 }
 
-static enum ar_status run(const struct minimize_arguments *self, const struct condition *condition,
+static enum ar_status run(const struct arguments *self, const struct condition *condition,
                           struct experiment *experiment, const struct trace_output_choice *format,
                           struct ar_error *error)
 {
@@ -130,8 +107,7 @@ static enum ar_status run(const struct minimize_arguments *self, const struct co
 }
 
 /* Opens device and policy, and runs the search. */
-static enum ar_status prepare(const struct minimize_arguments *self,
-                              const struct condition *condition,
+static enum ar_status prepare(const struct arguments *self, const struct condition *condition,
                               const struct trace_output_choice *format, struct ar_error *error)
 {
     struct ar_spec policy, device;
@@ -149,7 +125,7 @@ static enum ar_status prepare(const struct minimize_arguments *self,
     enum ar_status status = ar_spec_parse(own ? "null" : self->policy, &policy, error);
     if (status)
         return status;
-    status = ar_spec_parse(self->device ? self->device : "sim", &device, error);
+    status = ar_spec_parse(self->device.spec ? self->device.spec : "sim", &device, error);
     if (status) {
         ar_spec_close(&policy);
         return status;
@@ -169,7 +145,7 @@ static enum ar_status prepare(const struct minimize_arguments *self,
     return status;
 }
 
-static enum ar_status check_and_run(const struct minimize_arguments *self, struct ar_error *error)
+static enum ar_status check_and_run(const struct arguments *self, struct ar_error *error)
 {
     struct trace_output_choice format;
     struct condition condition;
@@ -194,11 +170,10 @@ static enum ar_status check_and_run(const struct minimize_arguments *self, struc
 
 enum ar_status cmd_minimize(int argc, char **argv, struct ar_error *error)
 {
-    struct minimize_arguments self = {0};
-    bool help = false;
+    struct arguments self = {0};
     suite_init(&self.suite);
-    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (!status && !help)
+    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
+    if (!status)
         status = check_and_run(&self, error);
     suite_close(&self.suite);
     return status;

@@ -8,17 +8,22 @@
 #include <unistd.h>
 
 #include "bench/cli/cli.h"
-#include "bench/cli/files.h"
 #include "bench/report/model.h"
 #include "bench/report/output_file.h"
 #include "bench/report/sentence.h"
 
-static const struct cli_option options[] = {
-    {'o', "output", "FILE", "write the page as Markdown; default: standard output"},
-    {0},
+#define REPETITIONS_MOST 16
+
+struct arguments {
+    struct cli_words folders; /* the first one has the modelled runs too */
+    const char *output;
 };
 
-#define REPETITIONS_MOST 16
+static const struct cli_option options[] = {
+    {'o', "output", "FILE", "write the page as Markdown; default: standard output",
+     CLI_FILE(output)},
+    {0},
+};
 
 static const struct cli_page page = {
     .arguments = "FOLDER [AGAIN..] [-o FILE]",
@@ -30,26 +35,8 @@ static const struct cli_page page = {
         "(the mean of two middle values; for driver time the median of the sums of the runs)\n"
         "and the number of runs.",
     .options = options,
+    .argument = {.value = "folder", CLI_WORDS(folders, REPETITIONS_MOST)},
 };
-
-struct arguments {
-    const char *folders[REPETITIONS_MOST]; /* the first one has the modelled runs too */
-    size_t count;
-    const char *output;
-};
-
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct arguments *self = argument;
-    if (key == 'o' ? self->output != NULL : self->count == REPETITIONS_MOST)
-        return ar_error_set(error, AR_INVALID, "\"%s\" is one %s too many", value,
-                            key == 'o' ? "output" : "folder");
-    if (key == 'o')
-        self->output = value;
-    else
-        self->folders[self->count++] = value;
-    return AR_OK;
-}
 
 /* Reads one file of a run: calls or results. The output must not be one of these files. */
 static enum ar_status read_one(const struct arguments *self, const char *folder, const char *cell,
@@ -59,7 +46,7 @@ static enum ar_status read_one(const struct arguments *self, const char *folder,
     char *path = NULL;
     if (asprintf(&path, "%s/%s/%s", folder, cell, name) < 0)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a name");
-    const struct cli_file files[] = {{&options[0], self->output}, {NULL, path}};
+    const struct cli_file files[] = {{&options[0], self->output}, {&page.argument, path}};
     enum ar_status status = self->output ? cli_files_check(files, 2, error) : AR_OK;
     if (status)
         (void)ar_error_prefix(error, status, "model");
@@ -91,21 +78,21 @@ static enum ar_status read_measured(const struct arguments *self, const char *na
                                     struct measured *out, struct ar_error *error)
 {
     enum ar_status status = AR_OK;
-    for (size_t i = 0; i < self->count && !status; i++) {
-        if (i && !is_there(self->folders[i], name))
+    for (size_t i = 0; i < self->folders.count && !status; i++) {
+        if (i && !is_there(self->folders.at[i], name))
             continue;
         struct model_result *result = &out->results[out->count];
-        status = read_one(self, self->folders[i], name, "card.csv", NULL, result, error);
+        status = read_one(self, self->folders.at[i], name, "card.csv", NULL, result, error);
         if (!status)
-            status = read_one(self, self->folders[i], name, "card.calls", &out->calls[out->count++],
-                              NULL, error);
+            status = read_one(self, self->folders.at[i], name, "card.calls",
+                              &out->calls[out->count++], NULL, error);
         if (!status && (strcmp(result->policy, out->results[0].policy) != 0 ||
                         strcmp(result->workload, out->results[0].workload) != 0))
             status = ar_error_set(
                 error, AR_INVALID,
                 "%s/%s: card.csv is of %s with %s, so it is not a repetition of %s with %s",
-                self->folders[i], name, result->workload, result->policy, out->results[0].workload,
-                out->results[0].policy);
+                self->folders.at[i], name, result->workload, result->policy,
+                out->results[0].workload, out->results[0].policy);
     }
     return status ? status : model_repeat_results(out->results, out->count, error);
 }
@@ -113,7 +100,7 @@ static enum ar_status read_measured(const struct arguments *self, const char *na
 static enum ar_status read_cell(const struct arguments *self, const char *name,
                                 struct model_cell *cell, struct ar_error *error)
 {
-    const char *folder = self->folders[0];
+    const char *folder = self->folders.at[0];
     struct measured *measured = calloc(1, sizeof *measured);
     struct call_list sim = {0};
     if (!measured)
@@ -181,25 +168,25 @@ static enum ar_status tell_left_out(const struct arguments *self, struct dirent 
                                     int cell_count, struct ar_error *error)
 {
     enum ar_status status = AR_OK;
-    for (size_t i = 1; i < self->count && !status; i++) {
+    for (size_t i = 1; i < self->folders.count && !status; i++) {
         const char *first = NULL;
         int more = -1;
         struct dirent **names = NULL;
         int count = 0;
-        status = scan(self->folders[i], &names, &count, error);
+        status = scan(self->folders.at[i], &names, &count, error);
         for (int j = 0; j < count; j++) {
             if (is_among(cells, cell_count, names[j]->d_name) ||
-                !is_there(self->folders[i], names[j]->d_name))
+                !is_there(self->folders.at[i], names[j]->d_name))
                 continue;
             first = first ? first : names[j]->d_name;
             more++;
         }
         if (more > 0)
             sentence_say(stderr, "note: %s: left out %s and %d more, which %s does not have",
-                         self->folders[i], first, more, self->folders[0]);
+                         self->folders.at[i], first, more, self->folders.at[0]);
         else if (first)
-            sentence_say(stderr, "note: %s: left out %s, which %s does not have", self->folders[i],
-                         first, self->folders[0]);
+            sentence_say(stderr, "note: %s: left out %s, which %s does not have",
+                         self->folders.at[i], first, self->folders.at[0]);
         names_free(names, count);
     }
     return status;
@@ -212,7 +199,7 @@ static enum ar_status write_page(const struct arguments *self, const struct mode
     enum ar_status status = output_open(&output, self->output ? self->output : "-", error);
     if (status)
         return status;
-    model_page(output.stream, cells, count, self->count > 1);
+    model_page(output.stream, cells, count, self->folders.count > 1);
     return output_commit(&output, error);
 }
 
@@ -220,9 +207,9 @@ static enum ar_status write_page(const struct arguments *self, const struct mode
 static enum ar_status refuse_twice(const struct arguments *self, struct ar_error *error)
 {
     struct stat all[REPETITIONS_MOST];
-    for (size_t i = 0; i < self->count; i++) {
-        if (stat(self->folders[i], &all[i]) != 0)
-            return ar_error_set(error, AR_IO, "%s: cannot be read: %s", self->folders[i],
+    for (size_t i = 0; i < self->folders.count; i++) {
+        if (stat(self->folders.at[i], &all[i]) != 0)
+            return ar_error_set(error, AR_IO, "%s: cannot be read: %s", self->folders.at[i],
                                 strerror(errno));
         for (size_t j = 0; j < i; j++)
             if (all[i].st_dev == all[j].st_dev && all[i].st_ino == all[j].st_ino)
@@ -230,7 +217,7 @@ static enum ar_status refuse_twice(const struct arguments *self, struct ar_error
                     error, AR_INVALID,
                     "model: %s and %s are the same folder, so its runs are not repetitions; "
                     "name it once",
-                    self->folders[j], self->folders[i]);
+                    self->folders.at[j], self->folders.at[i]);
     }
     return AR_OK;
 }
@@ -244,7 +231,7 @@ static enum ar_status refuse_same(const struct arguments *self, struct dirent **
             return ar_error_set(error, AR_INVALID,
                                 "%s: %s and %s are both runs of %s with %s; remove one, or put it "
                                 "into a folder of repetitions",
-                                self->folders[0], names[i]->d_name, names[at]->d_name,
+                                self->folders.at[0], names[i]->d_name, names[at]->d_name,
                                 cells[at].card.workload, cells[at].card.policy);
     return AR_OK;
 }
@@ -255,7 +242,7 @@ static enum ar_status run(const struct arguments *self, struct ar_error *error)
     int count = 0;
     enum ar_status status = refuse_twice(self, error);
     if (!status)
-        status = scan(self->folders[0], &names, &count, error);
+        status = scan(self->folders.at[0], &names, &count, error);
     if (status)
         return status;
     struct model_cell *cells = calloc(count ? (size_t)count : 1, sizeof *cells);
@@ -263,7 +250,7 @@ static enum ar_status run(const struct arguments *self, struct ar_error *error)
         status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the runs");
     else if (!count)
         status = ar_error_set(error, AR_INVALID, "%s: the folder has no folders of runs",
-                              self->folders[0]);
+                              self->folders.at[0]);
     for (int i = 0; i < count && !status; i++) {
         status = read_cell(self, names[i]->d_name, &cells[i], error);
         if (!status)
@@ -285,11 +272,10 @@ static enum ar_status run(const struct arguments *self, struct ar_error *error)
 enum ar_status cmd_model(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {0};
-    bool help = false;
-    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (status || help)
+    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
+    if (status)
         return status;
-    if (!self.count)
+    if (!self.folders.count)
         return ar_error_set(error, AR_INVALID, "model: name a folder of runs: model FOLDER");
     return run(&self, error);
 }

@@ -1,7 +1,5 @@
 /* `record`: runs a program and writes its calls of the GPU driver as a trace. The report goes to
  * standard error, because standard output belongs to the program. */
-#include "bench/cli/cmd_record.h"
-
 #include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -12,19 +10,25 @@
 #include <unistd.h>
 
 #include "bench/cli/cli.h"
-#include "bench/cli/files.h"
+#include "bench/cli/program.h"
 #include "bench/report/sentence.h"
 #include "workloads/record/recording.h"
 #include "workloads/record/spool.h"
 
-enum option_key { KEY_KERNELS = CLI_KEYS, KEY_FROM, KEY_FORMAT };
+struct arguments {
+    const char *path, *format, *from;
+    bool kernels;
+    char **command;
+};
 
 static const struct cli_option options[] = {
-    {CLI_HEADING, NULL, NULL, "Options:"},
-    {'o', "output", "FILE", "the trace to write: .txt or .trace, .bin, each also with .zst"},
-    {KEY_KERNELS, "kernels", NULL, "also record kernels with their times"},
-    {KEY_FROM, "from", "FOLDER", "run no program; read what an earlier recording left in FOLDER"},
-    {KEY_FORMAT, "format", "FORMAT", "text or binary; default: by the ending"},
+    {CLI_HEADING("Options:")},
+    {'o', "output", "FILE", "the trace to write: .txt or .trace, .bin, each also with .zst",
+     CLI_FILE(path)},
+    {0, "kernels", NULL, "also record kernels with their times", CLI_FLAG(kernels)},
+    {0, "from", "FOLDER", "run no program; read what an earlier recording left in FOLDER",
+     CLI_TEXT(from)},
+    {0, "format", "FORMAT", "text or binary; default: by the ending", CLI_TEXT(format)},
     {0},
 };
 
@@ -36,40 +40,16 @@ static const struct cli_page page = {
         "memory, events and waits. Returns the exit status of COMMAND. The trace is also\n"
         "written if the program fails or is killed.",
     .options = options,
+    .argument = {CLI_CALL(cli_no_command)},
 };
 
-struct record_arguments {
-    const char *path, *format, *from;
-    bool kernels;
-    char **command;
-};
-
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct record_arguments *self = argument;
-    if (key == KEY_KERNELS) {
-        self->kernels = true;
-        return AR_OK;
-    }
-    if (key == CLI_ARGUMENT)
-        return ar_error_set(error, AR_INVALID, "\"%s\": write -- before the command to record",
-                            value);
-    const char **place = key == 'o' ? &self->path : key == KEY_FORMAT ? &self->format : &self->from;
-    if (*place)
-        return ar_error_set(error, AR_INVALID,
-                            "\"%s\" and \"%s\": record takes one value of each option", *place,
-                            value);
-    *place = value;
-    return AR_OK;
-}
-
-static enum ar_status read_arguments(int argc, char **argv, struct record_arguments *self,
-                                     bool *help, struct ar_error *error)
+static enum ar_status read_arguments(int argc, char **argv, struct arguments *self,
+                                     struct ar_error *error)
 {
     int own;
     self->command = program_command(argc, argv, &own);
-    enum ar_status status = cli_parse(&page, own, argv, take, self, help, error);
-    if (status || *help)
+    enum ar_status status = cli_parse(&page, own, argv, self, error);
+    if (status)
         return status;
     if (!self->path)
         return ar_error_set(error, AR_INVALID,
@@ -125,7 +105,7 @@ static void report(const char *path, const struct recording_counts *counts,
 
 /* ---- spools into a trace -------------------------------------------------------------------- */
 
-static enum ar_status write_trace(const char *folder, const struct record_arguments *self,
+static enum ar_status write_trace(const char *folder, const struct arguments *self,
                                   const struct trace_output_choice *format, bool died,
                                   struct ar_error *error)
 {
@@ -176,7 +156,7 @@ static enum ar_status make_folder(const char *path, char *folder, size_t room,
     return AR_OK;
 }
 
-static enum ar_status finish(const char *folder, const struct record_arguments *self,
+static enum ar_status finish(const char *folder, const struct arguments *self,
                              const struct trace_output_choice *format,
                              const struct program_end *end, struct ar_error *error)
 {
@@ -192,34 +172,6 @@ static enum ar_status finish(const char *folder, const struct record_arguments *
         return status;
     return program_failed(self->command[0], end, status ? error->text : "its trace is written",
                           error);
-}
-
-enum ar_status cmd_record(int argc, char **argv, struct ar_error *error)
-{
-    struct record_arguments self = {0};
-    struct trace_output_choice format;
-    struct program_end end;
-    char folder[400];
-    bool help = false;
-    enum ar_status status = read_arguments(argc, argv, &self, &help, error);
-    if (status || help)
-        return status;
-    status = trace_output_choose(self.path, self.format, &format, error);
-    if (status)
-        return status;
-    if (self.from)
-        return write_trace(self.from, &self, &format, false, error);
-    status = make_folder(self.path, folder, sizeof folder, error);
-    if (status)
-        return status;
-    const struct record_program program = {
-        .command = self.command, .folder = folder, .kernels = self.kernels};
-    status = record_program_run(&program, &end, error);
-    if (status) {
-        (void)rmdir(folder);
-        return status;
-    }
-    return finish(folder, &self, &format, &end, error);
 }
 
 /* ---- the recorded program -------------------------------------------------------------------
@@ -249,8 +201,10 @@ static enum ar_status check_driver(struct ar_error *error)
     return AR_OK;
 }
 
-enum ar_status record_program_run(const struct record_program *program, struct program_end *end,
-                                  struct ar_error *error)
+/* Runs the command, with its spools in `folder` (an absolute path). MISSING: there is no driver, or
+ * the library is not next to this program. After an error the folder is empty. */
+static enum ar_status run_recorded(const struct arguments *self, const char *folder,
+                                   struct program_end *end, struct ar_error *error)
 {
     static const char *const places[] = {LIBRARY, "../lib/" LIBRARY, NULL};
     char library[PATH_MAX];
@@ -267,9 +221,36 @@ enum ar_status record_program_run(const struct record_program *program, struct p
                             library);
     const struct program_variable variables[] = {
         {INJECTION, library},
-        {SPOOL_FOLDER_VARIABLE, program->folder},
-        {SPOOL_KERNELS_VARIABLE, program->kernels ? "1" : "0"},
+        {SPOOL_FOLDER_VARIABLE, folder},
+        {SPOOL_KERNELS_VARIABLE, self->kernels ? "1" : "0"},
         {NULL, NULL}};
-    const struct program started = {.command = program->command, .variables = variables};
+    const struct program started = {.command = self->command, .variables = variables};
     return program_run(&started, end, error);
+}
+
+/* ---- the command ---------------------------------------------------------------------------- */
+
+enum ar_status cmd_record(int argc, char **argv, struct ar_error *error)
+{
+    struct arguments self = {0};
+    struct trace_output_choice format;
+    struct program_end end;
+    char folder[400];
+    enum ar_status status = read_arguments(argc, argv, &self, error);
+    if (status)
+        return status;
+    status = trace_output_choose(self.path, self.format, &format, error);
+    if (status)
+        return status;
+    if (self.from)
+        return write_trace(self.from, &self, &format, false, error);
+    status = make_folder(self.path, folder, sizeof folder, error);
+    if (status)
+        return status;
+    status = run_recorded(&self, folder, &end, error);
+    if (status) {
+        (void)rmdir(folder);
+        return status;
+    }
+    return finish(folder, &self, &format, &end, error);
 }

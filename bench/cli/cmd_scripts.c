@@ -19,11 +19,12 @@ struct script {
     struct cli_page page;
 };
 
-static enum ar_status take(void *self, int key, const char *value, struct ar_error *error)
+static enum ar_status take(void *self, const struct cli_option *option, const char *value,
+                           struct ar_error *error)
 {
     const struct script *script = self;
     size_t count = 0;
-    (void)key;
+    (void)option;
     for (; script->actions[count]; count++)
         if (strcmp(value, script->actions[count]) == 0)
             return AR_OK;
@@ -56,10 +57,8 @@ static enum ar_status start(const char *name, char *script, char **words, int co
 static enum ar_status run(struct script *script, int argc, char **argv, struct ar_error *error)
 {
     char path[PATH_MAX];
-    bool help = false;
-    enum ar_status status =
-        cli_parse(&script->page, argc > 1 ? 2 : 1, argv, take, script, &help, error);
-    if (status || help)
+    enum ar_status status = cli_parse(&script->page, argc > 1 ? 2 : 1, argv, script, error);
+    if (status)
         return status;
     if (argc == 1)
         return ar_error_set(error, AR_INVALID, "%s: no action is given; write %s", script->name,
@@ -90,6 +89,7 @@ enum ar_status cmd_submit(int argc, char **argv, struct ar_error *error)
                 "needed.\n"
                 "The exit status is 1 if a check failed.",
             .options = options,
+            .argument = {CLI_CALL(take)},
         }};
     return run(&script, argc, argv, error);
 }
@@ -115,6 +115,7 @@ enum ar_status cmd_search(int argc, char **argv, struct ar_error *error)
                 "options.\n"
                 "Python 3 is needed.",
             .options = options,
+            .argument = {CLI_CALL(take)},
         }};
     return run(&script, argc, argv, error);
 }

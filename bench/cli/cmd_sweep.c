@@ -5,14 +5,20 @@
 #include "bench/cli/cli.h"
 #include "bench/suite/suite_run.h"
 
-enum option_key { KEY_JSON = CLI_KEYS, KEY_CSV, KEY_OUTPUT, KEY_JOURNAL, KEY_JOBS };
+struct arguments {
+    struct suite suite;
+    struct sweep_files files;
+    const char *path, *jobs, *output;
+};
 
 static const struct cli_option options[] = {
-    {KEY_CSV, "csv", "FILE", "write every figure, a row for each run"},
-    {KEY_JSON, "json", "FILE", "write the results as JSON (results/schema.json)"},
-    {KEY_OUTPUT, "output", "FOLDER", "write results and a summary; default: output of the suite"},
-    {KEY_JOBS, "jobs", "N", "workers; default: one for each processor"},
-    {KEY_JOURNAL, "journal", "FILE", "finished runs, to continue from; default: SUITE.ini.journal"},
+    {0, "csv", "FILE", "write every figure, a row for each run", CLI_FILE(files.csv)},
+    {0, "json", "FILE", "write the results as JSON (results/schema.json)", CLI_FILE(files.json)},
+    {0, "output", "FOLDER", "write results and a summary; default: output of the suite",
+     CLI_FILE(output)},
+    {0, "jobs", "N", "workers; default: one for each processor", CLI_TEXT(jobs)},
+    {0, "journal", "FILE", "finished runs, to continue from; default: SUITE.ini.journal",
+     CLI_FILE(files.journal)},
     {0},
 };
 
@@ -23,38 +29,16 @@ static const struct cli_page page = {
             "as gradient_tape:width=1024|2048|4096. An interrupted sweep continues with the same\n"
             "command; its results are the same bytes.",
     .options = options,
+    .argument = {.value = "suite", CLI_TEXT(path)},
 };
-
-struct arguments {
-    struct suite suite;
-    struct sweep_files files;
-    const char *path, *jobs, *output;
-};
-
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct arguments *self = argument;
-    const char **place = key == KEY_JSON      ? &self->files.json
-                         : key == KEY_CSV     ? &self->files.csv
-                         : key == KEY_JOURNAL ? &self->files.journal
-                         : key == KEY_JOBS    ? &self->jobs
-                         : key == KEY_OUTPUT  ? &self->output
-                                              : &self->path;
-    if (*place)
-        return ar_error_set(error, AR_INVALID, "\"%s\" is one %s too many", value,
-                            key == CLI_ARGUMENT ? "suite" : cli_option_name(&page, key));
-    *place = value;
-    return AR_OK;
-}
 
 enum ar_status cmd_sweep(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {.path = NULL};
     struct environment environment;
     char *journal = NULL;
-    bool help = false;
-    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (status || help)
+    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
+    if (status)
         return status;
     if (!self.path)
         return ar_error_set(error, AR_INVALID, "sweep: no suite is given; write sweep SUITE.ini");

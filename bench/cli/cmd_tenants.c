@@ -13,32 +13,45 @@
 #include "bench/suite/tenants_card.h"
 #include "bench/suite/tenants_suite.h"
 
-enum option_key {
-    KEY_CSV = CLI_KEYS,
-    KEY_MODE,
-    KEY_SERIES,
-    KEY_REPLICATES,
-    KEY_DRAWS,
-    KEY_SEED,
-    KEY_ALONE,
-    KEY_TIMEOUT,
-    KEY_WIDE
+struct arguments {
+    const char *path, *csv, *series, *device, *mode; /* device NULL: simulated */
+    uint64_t replicates, seed, timeout_s;            /* replicates 0, seed NOT_GIVEN */
+    bool no_alone, wide;
 };
 
+#define NOT_GIVEN UINT64_MAX
+
+static enum ar_status take_device(void *arguments, const struct cli_option *option,
+                                  const char *value, struct ar_error *error)
+{
+    struct arguments *self = arguments;
+    (void)option;
+    self->device = strncmp(value, "cuda", 4) == 0 ? value : NULL;
+    return self->device || !strcmp(value, "sim")
+               ? AR_OK
+               : ar_error_set(error, AR_INVALID,
+                              "-d %s: write sim (the simulated cards of the suite) or cuda (the "
+                              "cards of the driver)",
+                              value);
+}
+
 static const struct cli_option options[] = {
-    {CLI_HEADING, NULL, NULL, "Options:"},
-    {'d', "device", "DEVICE", "cuda: real processes on the cards of the driver, in order"},
-    {KEY_TIMEOUT, "timeout", "SECONDS",
-     "on a card: time without progress of a process; default 120"},
-    {KEY_MODE, "mode", "barriered|free", "replaces the mode of the suite"},
-    {KEY_REPLICATES, "replicates", "N", "mode free: number of interleavings or, on a card, trials"},
-    {KEY_DRAWS, "draws", "N", "alias of --replicates, for one release"},
-    {KEY_SEED, "seed", "N", "seed of the first replicate"},
-    {KEY_ALONE, "no-alone", NULL, "do not also run each process alone (no slowdown)"},
-    {KEY_CSV, "csv", "FILE", "write a row for each replicate and process; - is standard output"},
-    {KEY_WIDE, "wide", NULL, "print all columns; the table is then wider than 80 columns"},
-    {KEY_SERIES, "series", "FILE",
-     "write the memory of each process after each round of the first replicate"},
+    {CLI_HEADING("Options:")},
+    {'d', "device", "DEVICE", "cuda: real processes on the cards of the driver, in order",
+     CLI_CALL(take_device)},
+    {0, "timeout", "SECONDS", "on a card: time without progress of a process; default 120",
+     CLI_COUNT(timeout_s, 1, 86400)},
+    {0, "mode", "barriered|free", "replaces the mode of the suite", CLI_TEXT(mode)},
+    {0, "replicates", "N", "mode free: number of interleavings or, on a card, trials",
+     CLI_COUNT(replicates, 1, 10000)},
+    {0, "draws", "N", "alias of --replicates, for one release", CLI_COUNT(replicates, 1, 10000)},
+    {0, "seed", "N", "seed of the first replicate", CLI_COUNT(seed, 0, CLI_NO_LIMIT)},
+    {0, "no-alone", NULL, "do not also run each process alone (no slowdown)", CLI_FLAG(no_alone)},
+    {0, "csv", "FILE", "write a row for each replicate and process; - is standard output",
+     CLI_FILE(csv)},
+    {0, "wide", NULL, "print all columns; the table is then wider than 80 columns", CLI_FLAG(wide)},
+    {0, "series", "FILE",
+     "write the memory of each process after each round of the first replicate", CLI_FILE(series)},
     {0},
 };
 
@@ -52,17 +65,12 @@ static const struct cli_page page = {
         "together, with one outcome; in the mode free many interleavings run, and the outcomes\n"
         "are counted.",
     .options = options,
-};
-
-struct tenants_arguments {
-    const char *path, *csv, *series, *device; /* device NULL: simulated */
-    uint64_t replicates, seed, timeout_s;
-    bool replicates_given, seed_given, no_alone, mode_given, free, wide;
+    .argument = {.value = "suite", CLI_TEXT(path)},
 };
 
 /* The state of one command. */
 struct job {
-    const struct tenants_arguments *arguments;
+    const struct arguments *arguments;
     struct tenants_suite *suite;
     struct output_set files;
     FILE *csv; /* NULL: not requested */
@@ -70,63 +78,6 @@ struct job {
     struct tenant_result *results;
     struct tenant_result *alone;
 };
-
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct tenants_arguments *self = argument;
-    switch (key) {
-    case 'd':
-        self->device = strncmp(value, "cuda", 4) == 0 ? value : NULL;
-        return self->device || !strcmp(value, "sim")
-                   ? AR_OK
-                   : ar_error_set(
-                         error, AR_INVALID,
-                         "-d %s: write sim (the simulated cards of the suite) or cuda (the cards "
-                         "of the driver)",
-                         value);
-    case KEY_TIMEOUT:
-        if (ar_count_parse(value, &self->timeout_s, NULL) || !self->timeout_s ||
-            self->timeout_s > 86400)
-            return ar_error_set(error, AR_INVALID, "--timeout %s: seconds, 1 to 86400", value);
-        return AR_OK;
-    case KEY_CSV:
-        self->csv = value;
-        return AR_OK;
-    case KEY_SERIES:
-        self->series = value;
-        return AR_OK;
-    case KEY_MODE:
-        self->mode_given = true;
-        self->free = !strcmp(value, "free");
-        return self->free || !strcmp(value, "barriered")
-                   ? AR_OK
-                   : ar_error_set(error, AR_INVALID, "--mode %s: barriered or free", value);
-    case KEY_WIDE:
-        self->wide = true;
-        return AR_OK;
-    case KEY_ALONE:
-        self->no_alone = true;
-        return AR_OK;
-    case KEY_REPLICATES:
-    case KEY_DRAWS:
-        self->replicates_given = true;
-        if (ar_count_parse(value, &self->replicates, NULL) || !self->replicates ||
-            self->replicates > 10000)
-            return ar_error_set(error, AR_INVALID, "--%s %s: a number from 1 to 10000",
-                                cli_option_name(&page, key), value);
-        return AR_OK;
-    case KEY_SEED:
-        self->seed_given = true;
-        if (ar_count_parse(value, &self->seed, NULL))
-            return ar_error_set(error, AR_INVALID, "--seed %s: a number", value);
-        return AR_OK;
-    default:
-        if (self->path)
-            return ar_error_set(error, AR_INVALID, "\"%s\" is one suite too many", value);
-        self->path = value;
-        return AR_OK;
-    }
-}
 
 struct series {
     FILE *stream;
@@ -152,7 +103,7 @@ static enum ar_status add_sample(void *argument, const struct tenant_sample *sam
 static enum ar_status run_once(const struct job *self, const struct tenants *tenants,
                                struct tenant_result *results, struct ar_error *error)
 {
-    const struct tenants_arguments *arguments = self->arguments;
+    const struct arguments *arguments = self->arguments;
     return arguments->device
                ? tenants_card_run(tenants, arguments->device, arguments->timeout_s, results, error)
                : tenants_run(tenants, results, error);
@@ -259,8 +210,8 @@ static enum ar_status close_csv(struct job *self, struct ar_error *error)
                                  : AR_OK;
 }
 
-static enum ar_status run_suite(const struct tenants_arguments *arguments,
-                                struct tenants_suite *suite, struct ar_error *error)
+static enum ar_status run_suite(const struct arguments *arguments, struct tenants_suite *suite,
+                                struct ar_error *error)
 {
     size_t replicates = suite->free ? (size_t)suite->replicates : 1;
     char title[256];
@@ -302,21 +253,22 @@ static enum ar_status run_suite(const struct tenants_arguments *arguments,
 
 enum ar_status cmd_tenants(int argc, char **argv, struct ar_error *error)
 {
-    struct tenants_arguments self = {0};
+    struct arguments self = {.seed = NOT_GIVEN};
     struct tenants_suite suite;
-    bool help = false;
-    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (status || help)
+    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
+    if (status)
         return status;
     if (!self.path)
         return ar_error_set(error, AR_INVALID,
                             "tenants: no suite is given; write tenants SUITE.ini");
+    if (self.mode && strcmp(self.mode, "free") != 0 && strcmp(self.mode, "barriered") != 0)
+        return ar_error_set(error, AR_INVALID, "tenants: --mode %s: barriered or free", self.mode);
     status = tenants_suite_read(self.path, &suite, error);
     if (status)
         return status;
-    suite.free = self.mode_given ? self.free : suite.free;
-    suite.replicates = self.replicates_given ? self.replicates : suite.replicates;
-    suite.seed = self.seed_given ? self.seed : suite.seed;
+    suite.free = self.mode ? !strcmp(self.mode, "free") : suite.free;
+    suite.replicates = self.replicates ? self.replicates : suite.replicates;
+    suite.seed = self.seed == NOT_GIVEN ? suite.seed : self.seed;
     if (self.series && self.device)
         status = ar_error_set(error, AR_INVALID, "--series needs simulated processes");
     for (size_t i = 0; i < suite.count && self.device && !status; i++)
@@ -324,7 +276,7 @@ enum ar_status cmd_tenants(int argc, char **argv, struct ar_error *error)
             status = ar_error_set(error, AR_INVALID,
                                   "%s: process %s: pinned memory needs simulated processes",
                                   self.path, suite.setups[i].name);
-    if (!status && self.replicates_given && !suite.free)
+    if (!status && self.replicates && !suite.free)
         status =
             ar_error_set(error, AR_INVALID,
                          "--replicates needs mode = free: barriered processes have one outcome");

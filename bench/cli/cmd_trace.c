@@ -16,18 +16,23 @@
 #include <unistd.h>
 
 #include "allocators/base/size.h"
-#include "bench/cli/files.h"
 #include "bench/report/sentence.h"
 #include "sim/advise/fits.h"
 #include "sim/sim_device/profile.h"
-#include "workloads/formats/formats.h"
+
+struct arguments {
+    struct traced_program program;
+    const char *path;
+};
 
 static const struct cli_option options[] = {
-    {CLI_HEADING, NULL, NULL, "Options:"},
+    {CLI_HEADING("Options:")},
     {'o', "output", "FILE",
-     "the trace to write: .txt or .trace, .bin, each also with .zst; default: out.trace"},
-    {TRACED_CARD, "card", "NAME",
-     "the card that the program sees: a profile of `list devices`; default: h100"},
+     "the trace to write: .txt or .trace, .bin, each also with .zst; default: out.trace",
+     CLI_FILE(path)},
+    {0, "card", "NAME",
+     "the card that the program sees: a profile of `list devices`; default: h100",
+     CLI_TEXT(program.card)},
     TRACED_OPTIONS,
     {0},
 };
@@ -40,31 +45,18 @@ static const struct cli_page page = {
         "CPU build of PyTorch are enough. Returns the exit status of COMMAND. The trace is also\n"
         "written if the program fails or is interrupted.",
     .options = options,
+    .argument = {CLI_CALL(cli_no_command)},
 };
 
-struct trace_arguments {
-    struct traced_program program;
-    const char *path;
-};
-
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct trace_arguments *self = argument;
-    if (key == CLI_ARGUMENT)
-        return ar_error_set(error, AR_INVALID, "\"%s\": write -- before the command to trace",
-                            value);
-    if (key == 'o')
-        self->path = value; /* twice is an error of cli_files_check */
-    return key == 'o' ? AR_OK : traced_take(&self->program, key, value, error);
-}
-
-static enum ar_status read_arguments(int argc, char **argv, struct trace_arguments *self,
-                                     bool *help, struct ar_error *error)
+static enum ar_status read_arguments(int argc, char **argv, struct arguments *self,
+                                     struct ar_error *error)
 {
     int own;
     self->program.command = program_command(argc, argv, &own);
-    enum ar_status status = cli_parse(&page, own, argv, take, self, help, error);
-    if (!status && !*help && !self->program.command)
+    enum ar_status status = cli_parse(&page, own, argv, self, error);
+    if (!self->path)
+        self->path = "out.trace";
+    if (!status && !self->program.command)
         status = ar_error_set(error, AR_INVALID,
                               "trace: no command is given; write trace -- python3 train.py");
     return status;
@@ -72,18 +64,16 @@ static enum ar_status read_arguments(int argc, char **argv, struct trace_argumen
 
 /* ---- the traced program --------------------------------------------------------------------- */
 
-enum ar_status traced_take(struct traced_program *self, int key, const char *value,
-                           struct ar_error *error)
+enum ar_status traced_number(void *arguments, const struct cli_option *option, const char *value,
+                             struct ar_error *error)
 {
-    const char **const places[TRACED_KEYS - CLI_KEYS] = {&self->card, &self->seed, &self->steps,
-                                                         &self->rank, &self->world};
-    const char **place = places[key - CLI_KEYS];
+    const char **place = (const char **)((char *)arguments + option->at);
     uint64_t number;
     if (*place)
-        return ar_error_set(error, AR_INVALID, "\"%s\" and \"%s\": give each option once", *place,
-                            value);
+        return ar_error_set(error, AR_INVALID, "--%s is given twice", option->name);
     *place = value;
-    return key == TRACED_CARD ? AR_OK : ar_count_parse(value, &number, error);
+    enum ar_status status = ar_count_parse(value, &number, error);
+    return status ? ar_error_prefix(error, status, "--%s", option->name) : AR_OK;
 }
 
 enum ar_status traced_card_find(const char *name, struct sim_profile *out, struct ar_error *error)
@@ -239,7 +229,7 @@ static enum ar_status save(const char *from, const char *path,
     return status;
 }
 
-static enum ar_status finish(const struct trace_arguments *self, const char *folder,
+static enum ar_status finish(const struct arguments *self, const char *folder,
                              const struct trace_output_choice *format,
                              const struct program_end *end, struct ar_error *error)
 {
@@ -257,13 +247,12 @@ static enum ar_status finish(const struct trace_arguments *self, const char *fol
 
 enum ar_status cmd_trace(int argc, char **argv, struct ar_error *error)
 {
-    struct trace_arguments self = {.path = "out.trace"};
+    struct arguments self = {0};
     struct trace_output_choice format;
     struct program_end end;
     char folder[TRACED_PATH_ROOM], path[TRACED_PATH_ROOM + 16];
-    bool help = false;
-    enum ar_status status = read_arguments(argc, argv, &self, &help, error);
-    if (status || help)
+    enum ar_status status = read_arguments(argc, argv, &self, error);
+    if (status)
         return status;
     status = trace_output_choose(self.path, NULL, &format, error);
     if (!status)

@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "bench/cli/cli.h"
 #include "bench/cli/program.h"
 
 /* A program to run with the tracer (workloads/record/tracer), which writes the requests that the
@@ -18,25 +19,31 @@ struct traced_program {
     enum program_output output;
 };
 
-/* Options of each command that traces a program, for its table; take reads them. INVALID if one is
- * given twice or is no number. */
-enum traced_key {
-    TRACED_CARD = CLI_KEYS,
-    TRACED_SEED,
-    TRACED_STEPS,
-    TRACED_RANK,
-    TRACED_WORLD,
-    TRACED_KEYS
-};
+/* Options of each command that traces a program, whose `struct arguments` has a field `program`. */
 #define TRACED_OPTIONS                                                                             \
-    {TRACED_SEED, "seed", "N", "seed of sizes that depend on data; default: 1"},                   \
-        {TRACED_STEPS, "steps", "N", "end the program after N steps; default: at its own end"},    \
-        {TRACED_RANK, "rank", "R", "trace rank R of the --world ranks; default: 0"},               \
+    {0,                                                                                            \
+     "seed",                                                                                       \
+     "N",                                                                                          \
+     "seed of sizes that depend on data; default: 1",                                              \
+     CLI_CALL(traced_number),                                                                      \
+     CLI_AT(program.seed)},                                                                        \
+        {0,                                                                                        \
+         "steps",                                                                                  \
+         "N",                                                                                      \
+         "end the program after N steps; default: at its own end",                                 \
+         CLI_CALL(traced_number),                                                                  \
+         CLI_AT(program.steps)},                                                                   \
+        {0,                                                                                        \
+         "rank",                                                                                   \
+         "R",                                                                                      \
+         "trace rank R of the --world ranks; default: 0",                                          \
+         CLI_CALL(traced_number),                                                                  \
+         CLI_AT(program.rank)},                                                                    \
     {                                                                                              \
-        TRACED_WORLD, "world", "N", "the program is distributed over N ranks; one of them runs"    \
+        0, "world", "N", "the program is distributed over N ranks; one of them runs",              \
+            CLI_CALL(traced_number), CLI_AT(program.world)                                         \
     }
-enum ar_status traced_take(struct traced_program *self, int key, const char *value,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+cli_take traced_number;
 
 /* Runs the program to its end. INVALID: the card is not known, or the command cannot be executed.
  * MISSING: the tracer is not installed. No trace may be there at the end: traced_program_why. */

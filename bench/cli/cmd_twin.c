@@ -12,27 +12,28 @@
 #include "bench/suite/twin_compare.h"
 #include "bench/suite/twin_study.h"
 
-enum option_key {
-    KEY_CHECK = CLI_KEYS,
-    KEY_JSON,
-    KEY_SERIES,
-    KEY_FIGURE,
-    KEY_CYCLES,
-    KEY_SET,
-    KEY_WHAT_IF,
-    KEY_JOURNAL
+struct arguments {
+    const char *path, *json, *series, *figure, *journal, *what_if;
+    struct cli_words sets;
+    uint64_t cycles; /* NOT_GIVEN */
+    bool check, again;
 };
 
+#define NOT_GIVEN UINT64_MAX
+
 static const struct cli_option options[] = {
-    {CLI_HEADING, NULL, NULL, "Options:"},
-    {KEY_CYCLES, "cycles", "N", "replaces the number of cycles of the schedule"},
-    {KEY_SET, "set", "NAME.KEY=VALUE", "replaces a key of a section; may be given again"},
-    {KEY_WHAT_IF, "what-if", "yes|no", "also run it with changes; default yes, with --check no"},
-    {KEY_CHECK, "check", NULL, "exit status 1 if a reported figure differs too much"},
-    {KEY_JSON, "json", "FILE", "write all figures; - is standard output"},
-    {KEY_SERIES, "series", "FILE", "write bytes by owner after each phase as CSV"},
-    {KEY_FIGURE, "figure", "FILE", "draw them, .svg, .png or .pdf (needs gnuplot)"},
-    {KEY_JOURNAL, "journal", "FILE", "finished runs; the same command continues from it"},
+    {CLI_HEADING("Options:")},
+    {0, "cycles", "N", "replaces the number of cycles of the schedule",
+     CLI_COUNT(cycles, 0, SCENARIO_CYCLES)},
+    {0, "set", "NAME.KEY=VALUE", "replaces a key of a section; may be given again",
+     CLI_WORDS(sets, CLI_WORDS_MOST)},
+    {0, "what-if", "yes|no", "also run it with changes; default yes, with --check no",
+     CLI_TEXT(what_if)},
+    {0, "check", NULL, "exit status 1 if a reported figure differs too much", CLI_FLAG(check)},
+    {0, "json", "FILE", "write all figures; - is standard output", CLI_FILE(json)},
+    {0, "series", "FILE", "write bytes by owner after each phase as CSV", CLI_FILE(series)},
+    {0, "figure", "FILE", "draw them, .svg, .png or .pdf (needs gnuplot)", CLI_FILE(figure)},
+    {0, "journal", "FILE", "finished runs; the same command continues from it", CLI_FILE(journal)},
     {0},
 };
 
@@ -46,76 +47,21 @@ static const struct cli_page page = {
         "save memory. The files are explained in workloads/scenarios; `allocrig list parts` has\n"
         "the parts.",
     .options = options,
+    .argument = {.value = "scenario", CLI_TEXT(path)},
 };
 
-#define SETS_MOST 64
-
-struct twin_arguments {
-    const char *path, *json, *series, *figure, *journal;
-    const char *sets[SETS_MOST];
-    size_t set_count;
-    uint64_t cycles;
-    bool cycles_given, check, again, again_given;
-};
-
-static enum ar_status take_figure(struct twin_arguments *self, const char *value,
-                                  struct ar_error *error)
+static enum ar_status check_figure(const char *path, struct ar_error *error)
 {
     static const char *const endings[] = {".svg", ".png", ".pdf"};
-    size_t length = strlen(value);
+    size_t length = strlen(path);
     for (size_t i = 0; i < 3; i++)
-        if (length > 4 && !strcmp(value + length - 4, endings[i])) {
-            self->figure = value;
+        if (length > 4 && !strcmp(path + length - 4, endings[i]))
             return AR_OK;
-        }
-    return ar_error_set(error, AR_INVALID, "--figure %s: the name ends with .svg, .png or .pdf",
-                        value);
+    return ar_error_set(error, AR_INVALID,
+                        "twin: --figure %s: the name ends with .svg, .png or .pdf", path);
 }
 
-static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
-{
-    struct twin_arguments *self = argument;
-    switch (key) {
-    case KEY_CHECK:
-        self->check = true;
-        return AR_OK;
-    case KEY_JSON:
-        self->json = value;
-        return AR_OK;
-    case KEY_SERIES:
-        self->series = value;
-        return AR_OK;
-    case KEY_FIGURE:
-        return take_figure(self, value, error);
-    case KEY_JOURNAL:
-        self->journal = value;
-        return AR_OK;
-    case KEY_CYCLES:
-        self->cycles_given = true;
-        return ar_count_parse(value, &self->cycles, NULL) || self->cycles > SCENARIO_CYCLES
-                   ? ar_error_set(error, AR_INVALID, "--cycles %s: a number from 0 to 1000000",
-                                  value)
-                   : AR_OK;
-    case KEY_SET:
-        if (self->set_count == SETS_MOST)
-            return ar_error_set(error, AR_INVALID, "--set %s: at most 64 of them", value);
-        self->sets[self->set_count++] = value;
-        return AR_OK;
-    case KEY_WHAT_IF:
-        self->again_given = true;
-        self->again = !strcmp(value, "yes");
-        return self->again || !strcmp(value, "no")
-                   ? AR_OK
-                   : ar_error_set(error, AR_INVALID, "--what-if %s: yes or no", value);
-    default:
-        if (self->path)
-            return ar_error_set(error, AR_INVALID, "\"%s\" is one scenario too many", value);
-        self->path = value;
-        return AR_OK;
-    }
-}
-
-static enum ar_status read_scenario(const struct twin_arguments *self, struct scenario *out,
+static enum ar_status read_scenario(const struct arguments *self, struct scenario *out,
                                     struct ar_error *error)
 {
     const char *kinds[TWIN_KINDS_MOST];
@@ -124,11 +70,11 @@ static enum ar_status read_scenario(const struct twin_arguments *self, struct sc
     if (status)
         return status;
     status = twin_compare_check(out, error);
-    if (self->cycles_given)
+    if (self->cycles != NOT_GIVEN)
         out->cycles = self->cycles;
-    for (size_t i = 0; i < self->set_count && !status; i++)
-        if ((status = scenario_set_text(out, self->sets[i], error)))
-            status = ar_error_prefix(error, AR_INVALID, "--set %s", self->sets[i]);
+    for (size_t i = 0; i < self->sets.count && !status; i++)
+        if ((status = scenario_set_text(out, self->sets.at[i], error)))
+            status = ar_error_prefix(error, AR_INVALID, "--set %s", self->sets.at[i]);
     if (status)
         scenario_close(out);
     return status;
@@ -161,8 +107,8 @@ static enum ar_status draw(const char *series, const char *figure, const char *t
     return status;
 }
 
-static enum ar_status write_figure(const struct twin_arguments *self,
-                                   const struct twin_page *answer, struct ar_error *error)
+static enum ar_status write_figure(const struct arguments *self, const struct twin_page *answer,
+                                   struct ar_error *error)
 {
     char path[] = "/tmp/allocrig-twin-XXXXXX";
     int file = mkstemp(path);
@@ -178,7 +124,7 @@ static enum ar_status write_figure(const struct twin_arguments *self,
     return status;
 }
 
-static enum ar_status write_files(const struct twin_arguments *self, const struct twin_page *answer,
+static enum ar_status write_files(const struct arguments *self, const struct twin_page *answer,
                                   struct output_set *files, FILE *json, FILE *series,
                                   struct ar_error *error)
 {
@@ -197,7 +143,7 @@ static enum ar_status write_files(const struct twin_arguments *self, const struc
 }
 
 /* The exit status: of --check whether the figures agree, else whether the scenario fits. */
-static enum ar_status verdict(const struct twin_arguments *self, const struct twin_page *answer,
+static enum ar_status verdict(const struct arguments *self, const struct twin_page *answer,
                               struct ar_error *error)
 {
     size_t off = 0;
@@ -215,7 +161,7 @@ static enum ar_status verdict(const struct twin_arguments *self, const struct tw
                                                                       : "it does not fit");
 }
 
-static enum ar_status run(const struct twin_arguments *self, const struct scenario *text,
+static enum ar_status run(const struct arguments *self, const struct scenario *text,
                           struct ar_error *error)
 {
     struct output_set files = {0};
@@ -240,17 +186,19 @@ static enum ar_status run(const struct twin_arguments *self, const struct scenar
 
 enum ar_status cmd_twin(int argc, char **argv, struct ar_error *error)
 {
-    struct twin_arguments self = {.path = NULL};
+    struct arguments self = {.cycles = NOT_GIVEN};
     struct scenario text;
-    bool help = false;
-    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (status || help)
+    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
+    if (!status && self.figure)
+        status = check_figure(self.figure, error);
+    if (status)
         return status;
     if (!self.path)
         return ar_error_set(error, AR_INVALID,
                             "twin: no scenario is given; workloads/scenarios has examples");
-    if (!self.again_given)
-        self.again = !self.check;
+    if (self.what_if && strcmp(self.what_if, "yes") != 0 && strcmp(self.what_if, "no") != 0)
+        return ar_error_set(error, AR_INVALID, "twin: --what-if %s: yes or no", self.what_if);
+    self.again = self.what_if ? !strcmp(self.what_if, "yes") : !self.check;
     if (self.journal && !self.again)
         return ar_error_set(error, AR_INVALID,
                             "twin: --journal is of the runs with changes; write --what-if yes");

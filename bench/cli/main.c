@@ -112,10 +112,10 @@ int main(int argc, char **argv)
     enum ar_status status =
         argc > 1 ? run_command(argc - 1, argv + 1, &error)
                  : ar_error_set(&error, AR_INVALID, "no command given; `allocrig help` lists them");
-    if ((fflush(stdout) != 0 || ferror(stdout)) && !status)
+    if ((fflush(stdout) != 0 || ferror(stdout)) && (!status || status == CLI_HELPED))
         status = ar_error_set(&error, AR_IO, "standard output cannot be written");
-    if (status)
+    if (status && status != CLI_HELPED)
         sentence_say(stderr, "allocrig: %s",
                      error.text[0] ? error.text : ar_status_meaning(status));
-    return (int)status > CLI_EXIT ? (int)status - CLI_EXIT : ar_status_exit(status);
+    return (int)status >= CLI_EXIT ? (int)status - CLI_EXIT : ar_status_exit(status);
 }

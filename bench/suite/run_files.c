@@ -155,8 +155,7 @@ static void open_chrome(struct run_files *self, const struct suite_files *files,
         plan->workloads[run->workload].info.name,
         plan->workloads[run->workload].frees_count > 1 ? ", frees " : "",
         plan->workloads[run->workload].frees_count > 1 ? replay_frees_name(run->frees) : "", which);
-    chrome_trace_open(&self->chromes[index], name,
-                      files->chrome_most ? *files->chrome_most : SUITE_CHROME_MOST);
+    chrome_trace_open(&self->chromes[index], name, files->chrome_most);
     self->chrome_observers[index] = (struct observer){
         .next = &self->events, .memory = chrome_trace_observe, .argument = &self->chromes[index]};
 }

@@ -38,10 +38,9 @@ enum suite_file {
 /* The path of each; NULL: not wanted; "-": standard output, and then no table. */
 struct suite_files {
     const char *path[SUITE_FILE_COUNT];
-    const char *hdr_of;          /* the histogram of `hdr`; NULL: alloc_ns */
-    const uint64_t *chrome_most; /* values and driver calls of `chrome`; NULL:
-                                    SUITE_CHROME_MOST; 0: all */
-    const char *journal;         /* of the finished runs; NULL: not wanted */
+    const char *hdr_of;   /* the histogram of `hdr`; NULL: alloc_ns */
+    uint64_t chrome_most; /* values and driver calls of `chrome`; 0: all */
+    const char *journal;  /* of the finished runs; NULL: not wanted */
 };
 
 const char *suite_file_name(enum suite_file file);
