@@ -322,9 +322,7 @@ enum ar_status check_print(const struct check *self, FILE *stream, struct ar_err
     static const char *const modes[CHECK_MODES] = {
         "Mixed calls, idle card", "Mixed calls between kernels",
         "Mixed calls between kernels, the host's caches cold"};
-    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
-    if (!table)
-        return ar_error_set(error, AR_HOST_MEMORY, "no memory for a table");
+    struct table *table = table_of(columns);
     for (int mode = 0; mode < CHECK_MODES; mode++) {
         const struct check_row *rows = self->rows[mode];
         table_heading(table, "%s", modes[mode]);
@@ -334,7 +332,5 @@ enum ar_status check_print(const struct check *self, FILE *stream, struct ar_err
             print_row(table, ar_device_call_name((enum ar_device_call)call), &rows[call]);
         print_row(table, "all", &rows[CHECK_ALL]);
     }
-    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
-    table_close(table);
-    return status;
+    return table_end(table, stream, TABLE_TEXT, error);
 }

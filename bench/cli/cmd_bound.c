@@ -150,16 +150,12 @@ static enum ar_status print_table(const struct bound_blocks *blocks, const struc
                                                   {"top", "bytes", false, 0},
                                                   {"top", "/ live", false, 0},
                                                   {"how", "", true, 0}};
-    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
-    if (!table)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
+    struct table *table = table_of(columns);
     char live[32];
     table_heading(table, "%s: %zu blocks, live peak %s", name, blocks->count,
                   ar_size_print(bounds->live_peak_bytes, live, sizeof live));
     add_rows(table, bounds);
-    enum ar_status status = table_print(table, stdout, TABLE_TEXT, error);
-    table_close(table);
-    return status;
+    return table_end(table, stdout, TABLE_TEXT, error);
 }
 
 static void put_bytes(struct json_writer *json, const char *key, uint64_t bytes)

@@ -224,9 +224,7 @@ static enum ar_status print_table(const struct answer *answers, size_t count,
         {"runs", "", false, 0},
         {"gaps", "MiB", true, 0},
     };
-    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
-    if (!table)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
+    struct table *table = table_of(columns);
     size_t begin = 0;
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || answers[i].workload != answers[begin].workload ||
@@ -242,8 +240,7 @@ static enum ar_status print_table(const struct answer *answers, size_t count,
             rank--;
         add_row(table, &answers[i], rank);
     }
-    enum ar_status status = table_print(table, stdout, TABLE_TEXT, error);
-    table_close(table);
+    enum ar_status status = table_end(table, stdout, TABLE_TEXT, error);
     if (!status)
         print_cards(answers, count);
     return status;
@@ -276,7 +273,7 @@ static enum ar_status print_replicates(const struct answer *answers, size_t coun
         {"passed", "seeds", false, 0}, {"safe", "MiB least", false, 0},
         {"", "median", false, 0},      {"", "most", false, 0},
     };
-    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    struct table *table = table_of(columns);
     struct statistic *safe = calloc(count, sizeof *safe);
     double *values = calloc(count, sizeof *values);
     double *each = calloc(count, sizeof *each);
@@ -310,8 +307,7 @@ static enum ar_status print_replicates(const struct answer *answers, size_t coun
         begin += rows * replicates;
     }
     if (!status)
-        status = table_print(table, stdout, TABLE_TEXT, error);
-    table_close(table);
+        status = table_end(table, stdout, TABLE_TEXT, error);
     free(safe);
     free(values);
     free(each);

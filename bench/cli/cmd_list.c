@@ -71,9 +71,7 @@ static enum ar_status print_profiles(struct ar_error *error)
     const char *names[SIM_PROFILES_MOST];
     size_t count = sim_profile_names(names, SIM_PROFILES_MOST);
     struct sim_profile profile;
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
-    if (!table)
-        return list_no_memory(error);
+    struct table *table = table_of(columns);
     for (size_t i = 0; i < count; i++) {
         enum ar_status status =
             sim_profile_read(sim_profile_builtin(names[i]), names[i], &profile, error);
@@ -84,7 +82,7 @@ static enum ar_status print_profiles(struct ar_error *error)
         profile_row(table, names[i], &profile);
     }
     putchar('\n');
-    enum ar_status status = list_print(table, error);
+    enum ar_status status = table_end(table, stdout, TABLE_TEXT, error);
     if (!status)
         list_line(
             "Memory: measured on the card, or as its driver reported it to others (the source "
@@ -162,7 +160,8 @@ static enum ar_status list_metrics(const char *name, struct ar_error *error)
         table_cell(table, "%s", info->class == METRIC_EXACT ? "exact" : "timed");
         table_cell(table, "%s", info->definition);
     }
-    return table ? list_print(table, error) : list_unknown("metric", name, metric_name, error);
+    return table ? table_end(table, stdout, TABLE_TEXT, error)
+                 : list_unknown("metric", name, metric_name, error);
 }
 
 /* ---- messages --------------------------------------------------------------------------- */
@@ -185,7 +184,8 @@ static enum ar_status list_messages(const char *name, struct ar_error *error)
         table_cell(table, "%s", message_name(i));
         table_cell(table, "%s", message_framework_summary((enum message_framework)i));
     }
-    return table ? list_print(table, error) : list_unknown("message", name, message_name, error);
+    return table ? table_end(table, stdout, TABLE_TEXT, error)
+                 : list_unknown("message", name, message_name, error);
 }
 
 /* ---- the command ----------------------------------------------------------------------- */
@@ -327,8 +327,6 @@ enum ar_status list_formats(const char *name, struct ar_error *error)
     const char *format, *text;
     struct table *table = table_create(list_columns, 2);
     bool found = false;
-    if (!table)
-        return list_no_memory(error);
     for (size_t i = 0; format_at(i, &format, &text); i++) {
         if (name && strcmp(format, name) != 0)
             continue;
@@ -337,7 +335,7 @@ enum ar_status list_formats(const char *name, struct ar_error *error)
         table_cell(table, "%s", text);
     }
     if (found)
-        return list_print(table, error);
+        return table_end(table, stdout, TABLE_TEXT, error);
     table_close(table);
     return list_unknown("format", name, list_format_name, error);
 }
@@ -357,9 +355,7 @@ enum ar_status list_no_memory(struct ar_error *error)
 
 enum ar_status list_print(struct table *table, struct ar_error *error)
 {
-    enum ar_status status = table_print(table, stdout, TABLE_TEXT, error);
-    table_close(table);
-    return status;
+    return table_end(table, stdout, TABLE_TEXT, error);
 }
 
 enum ar_status list_unknown(const char *what, const char *name, list_name_at *at,
@@ -469,10 +465,8 @@ enum ar_status list_decorators(const char *name, struct ar_error *error)
     if (name)
         return list_unknown("decorator", name, list_decorator_name, error);
     struct table *table = table_create(list_columns, 2);
-    if (!table)
-        return list_no_memory(error);
     add_decorators(table);
-    return list_print(table, error);
+    return table_end(table, stdout, TABLE_TEXT, error);
 }
 
 /* A policy or a decorator. */
@@ -502,15 +496,13 @@ enum ar_status list_policies(const char *name, struct ar_error *error)
     if (name)
         return show_policy_word(name, error);
     struct table *table = table_create(list_columns, 2);
-    if (!table)
-        return list_no_memory(error);
     for (size_t i = 0; registry_policy(i); i++) {
         table_cell(table, "%s", registry_policy(i)->name);
         table_cell(table, "%s", registry_policy(i)->summary);
     }
     table_heading(table, "decorators, written before a policy: checked+growth");
     add_decorators(table);
-    return list_print(table, error);
+    return table_end(table, stdout, TABLE_TEXT, error);
 }
 
 /* ---- workloads: generators, and recordings in the working folder ------------------------- */
@@ -598,7 +590,7 @@ static enum ar_status print_recordings(const char *name, const char *before, siz
         table ? each_recording(table, name, count, error) : list_no_memory(error);
     if (!status && *count > 0) {
         fputs(before, stdout);
-        return list_print(table, error);
+        return table_end(table, stdout, TABLE_TEXT, error);
     }
     table_close(table);
     return status;
@@ -639,14 +631,12 @@ enum ar_status list_workloads(const char *name, struct ar_error *error)
     if (name)
         return list_unknown("workload", name, list_workload_name, error);
     struct table *table = table_create(list_columns, 2);
-    if (!table)
-        return list_no_memory(error);
     for (size_t i = 0; workload_at(i); i++) {
         table_cell(table, "%s", workload_at(i)->name);
         table_cell(table, "%s", workload_at(i)->summary);
     }
     size_t recordings;
-    enum ar_status status = list_print(table, error);
+    enum ar_status status = table_end(table, stdout, TABLE_TEXT, error);
     if (!status)
         status = print_recordings(NULL, "\n", &recordings, error);
     puts("\nA workload is also any trace file, by its path.");

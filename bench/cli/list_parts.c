@@ -16,14 +16,12 @@ static enum ar_status print_actions(const struct twin_action *action, struct ar_
     static const struct table_column columns[] = {
         {"action", "", true, 0}, {"arguments", "", true, 24}, {"what it does", "", true, 0}};
     struct table *table = table_create(columns, 3);
-    if (!table)
-        return list_no_memory(error);
     for (; action->name; action++) {
         table_cell(table, "%s", action->name);
         table_cell(table, "%s", action->arguments ? action->arguments : "-");
         table_cell(table, "%s", action->help);
     }
-    return list_print(table, error);
+    return table_end(table, stdout, TABLE_TEXT, error);
 }
 
 /* The parts of `twin`: the keys of their sections and their actions. */
@@ -48,7 +46,7 @@ enum ar_status list_parts(const char *name, struct ar_error *error)
     }
     if (!table)
         return list_unknown("part", name, list_part_name, error);
-    enum ar_status status = list_print(table, error);
+    enum ar_status status = table_end(table, stdout, TABLE_TEXT, error);
     if (!status)
         puts("\nEvery process has these actions:\n");
     return status ? status : print_actions(twin_process_actions(), error);

@@ -47,9 +47,7 @@ enum ar_status option_table_print(const struct ar_option *list, struct ar_error 
         puts("No options.");
         return AR_OK;
     }
-    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
-    if (!table)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table of options");
+    struct table *table = table_of(columns);
     for (; list->name; list++) {
         table_cell(table, "%s", list->name);
         table_cell(table, "%s", type_name(list));
@@ -57,7 +55,5 @@ enum ar_status option_table_print(const struct ar_option *list, struct ar_error 
         range_cell(table, list);
         table_cell(table, "%s", list->help);
     }
-    enum ar_status status = table_print(table, stdout, TABLE_TEXT, error);
-    table_close(table);
-    return status;
+    return table_end(table, stdout, TABLE_TEXT, error);
 }

@@ -96,9 +96,7 @@ static enum ar_status print_all(const struct verdict_row **rows, size_t count, F
                                                   {"old", "", false, 0},
                                                   {"new", "", false, 0},
                                                   {"", "", true, 0}};
-    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
-    if (!table)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a table");
+    struct table *table = table_of(columns);
     for (size_t i = 0; i < count; i++) {
         char old[40];
         char new[40];
@@ -115,9 +113,7 @@ static enum ar_status print_all(const struct verdict_row **rows, size_t count, F
         table_cell(table, "%s%s%s%s", text, waiver_name(rows[i]), before_reason(rows[i]),
                    waiver_reason(rows[i]));
     }
-    enum ar_status status = table_print(table, stream, form, error);
-    table_close(table);
-    return status;
+    return table_end(table, stream, form, error);
 }
 
 /* Rows of one kind have the same verdict and waiver and, without data, the same reason. */

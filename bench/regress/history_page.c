@@ -189,17 +189,13 @@ static enum ar_status print_changes(const struct history_view *view, FILE *strea
     enum ar_status status = AR_OK;
     if (view->judged->change_count == 0)
         return AR_OK;
-    struct table *table =
-        view->all ? table_create(all, sizeof all / sizeof all[0]) : groups_table();
-    if (!table)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a table");
+    struct table *table = view->all ? table_of(all) : groups_table();
     if (view->all)
         put_all(view, table);
     else
         status = put_groups(view, table, &folded, error);
     if (!status)
-        status = table_print(table, stream, form, error);
-    table_close(table);
+        status = table_end(table, stream, form, error);
     groups_note(folded, stream);
     fputc('\n', stream);
     return status;

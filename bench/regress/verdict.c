@@ -659,7 +659,7 @@ struct table *groups_table(void)
 {
     static const struct table_column columns[] = {
         {"verdict", "", true, 0}, {"rows", "", false, 0}, {"what", "", true, 0}};
-    return table_create(columns, sizeof columns / sizeof columns[0]);
+    return table_of(columns);
 }
 
 void groups_note(size_t folded, FILE *stream)

@@ -536,16 +536,12 @@ static enum ar_status print_table(FILE *stream, const struct advise_result *resu
         {"fits", "", true, 0},    {"flush", "", false, 0},    {"retry", "", false, 0},
         {"setting", "", true, 0},
     };
-    struct table *table = result->timed ? table_create(timed, sizeof timed / sizeof *timed)
-                                        : table_create(untimed, sizeof untimed / sizeof *untimed);
+    struct table *table = result->timed ? table_of(timed) : table_of(untimed);
     const struct advise_row *given = advise_given(result);
     char line[192];
-    if (!table)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the table");
     add_rows(table, result, given);
     fputc('\n', stream);
-    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
-    table_close(table);
+    enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
     if (status)
         return status;
     print_same(stream, result, given);

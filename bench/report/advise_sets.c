@@ -121,9 +121,7 @@ enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, 
         {"most in", "", true, 0},
         {"fits", "", true, 0},
     };
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
-    if (!table)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the table");
+    struct table *table = table_of(columns);
     const struct advise_result *first = pages[0].result;
     struct choice choice = {0};
     for (size_t i = 0; i < first->tried; i++) {
@@ -139,8 +137,7 @@ enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, 
     }
     fprintf(stream, "\nAll %zu traces together: a setting needs what the worst of them needs.\n",
             count);
-    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
-    table_close(table);
+    enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
     if (!status)
         print_choice(stream, pages, count, &choice);
     return status;

@@ -116,7 +116,7 @@ static enum ar_status print_levels(FILE *stream, const struct drift_answer *answ
         {"after", "steps", false, 0}, {"reserved", "MiB", false, 0}, {"from", "MiB", false, 0},
         {"to", "MiB", false, 0},      {"live", "MiB", false, 0},     {"runs", "", false, 0},
     };
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    struct table *table = table_of(columns);
     for (size_t i = 0; i < answer->level_count; i++) {
         const struct drift_level *level = &answer->levels[i];
         table_cell(table, "%" PRIu64, level->step);
@@ -126,9 +126,7 @@ static enum ar_status print_levels(FILE *stream, const struct drift_answer *answ
         table_number(table, true, 1, level->live.estimate);
         table_cell(table, "%zu", level->runs);
     }
-    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
-    table_close(table);
-    return status;
+    return table_end(table, stream, TABLE_TEXT, error);
 }
 
 /* Fewer samples have no trend that could be told from chance. */
@@ -208,7 +206,7 @@ static enum ar_status print_pins(FILE *stream, const struct drift_run *run, stru
                     (double)run->cached_bytes / (double)AR_MIB);
     if (!run->pin_count)
         return AR_OK;
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    struct table *table = table_of(columns);
     for (size_t i = 0; i < run->pin_count; i++) {
         const struct drift_pin *pin = &run->pins[i];
         table_number(table, true, 1, (double)pin->free_bytes / (double)AR_MIB);
@@ -222,9 +220,7 @@ static enum ar_status print_pins(FILE *stream, const struct drift_run *run, stru
                    pin->last_step + 1);
         table_cell(table, "%s", pin->tag[0] ? pin->tag : "-");
     }
-    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
-    table_close(table);
-    return status;
+    return table_end(table, stream, TABLE_TEXT, error);
 }
 
 enum ar_status drift_page_print(FILE *stream, const struct drift_page *page, struct ar_error *error)

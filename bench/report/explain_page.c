@@ -353,9 +353,7 @@ static enum ar_status print_pins(FILE *stream, const struct explain_result *resu
         return AR_OK;
     print_free_blocks(stream, result);
     print_stretch(stream, result);
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
-    if (!table)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the table");
+    struct table *table = table_of(columns);
     for (size_t i = 0; i < result->pinning_block_count; i++) {
         const struct explain_pinning_block *pin = &result->pinning_blocks[i];
         table_cell(table, "%s", ar_size_print(pin->bytes, a, sizeof a));
@@ -371,9 +369,7 @@ static enum ar_status print_pins(FILE *stream, const struct explain_result *resu
         table_cell(table, "%" PRIu32, pin->stream);
         table_cell(table, "%s", pin->in_stretch ? "yes" : "no");
     }
-    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
-    table_close(table);
-    return status;
+    return table_end(table, stream, TABLE_TEXT, error);
 }
 
 /* Another allocator also has its cost in words. */

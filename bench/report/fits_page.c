@@ -77,7 +77,7 @@ static enum ar_status print_rows(FILE *stream, const struct fits_page *page, str
         {"reserved", "MiB", false, 0}, {"safe", "MiB", false, 0}, {"fits", "", true, 0},
         {"smallest", "card", true, 0}, {"setting", "", true, 0},
     };
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    struct table *table = table_of(columns);
     const struct advise_row *rows[FITS_ROWS_MOST];
     size_t count = fits_rows(page->advice, rows);
     struct sim_profile card;
@@ -93,8 +93,7 @@ static enum ar_status print_rows(FILE *stream, const struct fits_page *page, str
         table_cell(table, "%s", set ? name : advise_page_setting(rows[i]));
     }
     fputc('\n', stream);
-    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
-    table_close(table);
+    enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
     sentence_print(stream,
                    "reserved: the peak with all of the card; safe: the least capacity from "
                    "which on it runs to its end; smallest card: the least of `list devices` "
@@ -159,7 +158,7 @@ static enum ar_status print_peak(FILE *stream, const struct holders *peak, struc
         {"MiB", "", false, 0},         {"share", "%", false, 0},         {"blocks", "", false, 0},
         {"line", "", true, LINE_WIDE}, {"module:operator", "", true, 0},
     };
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    struct table *table = table_of(columns);
     struct holder rest = {.tag = "all others", .bytes = peak->bytes, .blocks = peak->blocks};
     for (size_t i = 0; i <= peak->count; i++) {
         const struct holder *holder = i < peak->count ? &peak->at[i] : &rest;
@@ -174,9 +173,7 @@ static enum ar_status print_peak(FILE *stream, const struct holders *peak, struc
         rest.blocks -= holder->blocks;
     }
     fputs("\nThe blocks at the peak\n", stream);
-    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
-    table_close(table);
-    return status;
+    return table_end(table, stream, TABLE_TEXT, error);
 }
 
 /* "BEGIN A (count, bytes), B .. and N more END" for the notes of one kind; nothing without them. */

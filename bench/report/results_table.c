@@ -309,9 +309,7 @@ enum ar_status latency_table_print(const struct results *results, FILE *stream,
             }
         }
     }
-    enum ar_status status = table_print(table, stream, form, error);
-    table_close(table);
-    return status;
+    return table_end(table, stream, form, error);
 }
 
 /* ---- places --------------------------------------------------------------------------------- */
@@ -499,7 +497,7 @@ enum ar_status pairs_table_print(const struct results *results, FILE *stream, en
         {"high", "ratio", false, 0},        {"less", "seeds", false, 0},
         {"equal", "seeds", false, 0},       {"more", "seeds", false, 0},
     };
-    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    struct table *table = table_of(columns);
     table_label(table, "pairs");
     for (size_t i = 0; i < results->group_count && table; i++) {
         const struct result_group *group = &results->groups[i];
@@ -514,9 +512,7 @@ enum ar_status pairs_table_print(const struct results *results, FILE *stream, en
         for (size_t j = 1; j < group->policy_count; j++)
             pair_rows(table, group, &group->policies[j], results->values);
     }
-    enum ar_status status = table_print(table, stream, form, error);
-    table_close(table);
-    return status;
+    return table_end(table, stream, form, error);
 }
 
 /* ---- repetitions ---------------------------------------------------------------------------- */

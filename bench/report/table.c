@@ -542,3 +542,11 @@ enum ar_status table_print(const struct table *self, FILE *stream, enum table_fo
     free(layout.widths);
     return AR_OK;
 }
+
+enum ar_status table_end(struct table *self, FILE *stream, enum table_form form,
+                         struct ar_error *error)
+{
+    enum ar_status status = table_print(self, stream, form, error);
+    table_close(self);
+    return status;
+}

@@ -45,6 +45,7 @@ struct table;
 /* `columns` must outlive the table. NULL: no host memory; the functions below accept that, and
  * table_print() reports it. The caller closes the table. */
 struct table *table_create(const struct table_column *columns, size_t column_count);
+#define table_of(columns) table_create(columns, sizeof(columns) / sizeof *(columns))
 void table_close(struct table *self);
 
 /* For LaTeX: each group has the label `tab:LABEL-GROUP`. The text must outlive the table. */
@@ -66,6 +67,10 @@ void table_rest(struct table *self, const char *format, ...) __attribute__((form
 /* HOST_MEMORY if memory ran out. Errors of the stream show in the stream. */
 enum ar_status table_print(const struct table *self, FILE *stream, enum table_form form,
                            struct ar_error *error) AR_STATUS_CHECKED;
+
+/* The same, and closes the table. */
+enum ar_status table_end(struct table *self, FILE *stream, enum table_form form,
+                         struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Writes a text so that LaTeX sets it as it is. */
 void latex_text(FILE *stream, const char *text);

@@ -114,8 +114,7 @@ static enum ar_status print_one(FILE *stream, const struct tenants_page *page,
         {"physical", "MiB", false, 0}, {"used", "MiB", false, 0}, {"at end", "MiB", false, 0},
         {"slow", "", false, 0},        {"outcome", "", true, 0},
     };
-    struct table *table = page->wide ? table_create(wide, sizeof wide / sizeof *wide)
-                                     : table_create(narrow, sizeof narrow / sizeof *narrow);
+    struct table *table = page->wide ? table_of(wide) : table_of(narrow);
     for (size_t i = 0; i < page->count; i++) {
         const struct tenant_result *result = result_of(page, 0, i);
         char outcome[128];
@@ -134,8 +133,7 @@ static enum ar_status print_one(FILE *stream, const struct tenants_page *page,
         table_cell(table, "%s", outcome);
     }
     enum ar_status status =
-        table_print(table, stream, page->wide ? TABLE_TEXT_WIDE : TABLE_TEXT, error);
-    table_close(table);
+        table_end(table, stream, page->wide ? TABLE_TEXT_WIDE : TABLE_TEXT, error);
     print_reasons(stream, page);
     fprintf(stream,
             "\nPeaks of bytes; used: with the context, after a step; at end: what it has when\n"
@@ -203,7 +201,7 @@ static enum ar_status print_many(FILE *stream, const struct tenants_page *page,
         {"at the end", "MiB", false, 0},
     };
     enum ar_status status = print_outcomes(stream, page, error);
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    struct table *table = table_of(columns);
     for (size_t i = 0; i < page->count; i++) {
         size_t passed = 0;
         for (size_t replicate = 0; replicate < page->replicates; replicate++)
@@ -216,8 +214,7 @@ static enum ar_status print_many(FILE *stream, const struct tenants_page *page,
     }
     fputc('\n', stream);
     if (status == AR_OK)
-        status = table_print(table, stream, TABLE_TEXT, error);
-    table_close(table);
+        status = table_end(table, stream, TABLE_TEXT, error);
     return status;
 }
 

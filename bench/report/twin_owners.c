@@ -157,9 +157,7 @@ static enum ar_status print_part(const struct owners *self, FILE *stream, size_t
             add_row(self, table, phase, from, to);
         }
     fputc('\n', stream);
-    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
-    table_close(table);
-    return status;
+    return table_end(table, stream, TABLE_TEXT, error);
 }
 
 /* The width of a column with the blanks before it: of its title, or of its largest number. */

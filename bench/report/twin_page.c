@@ -130,8 +130,7 @@ static enum ar_status print_peak(FILE *stream, const struct twin_page *page, str
     fputc('\n', stream);
     sentence_format(stream, 2, "The peak, in %s, on card %u",
                     twin_answer_place(result, peak.phase, place, sizeof place), peak.card);
-    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
-    table_close(table);
+    enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
     free(shares);
     return status;
 }
@@ -269,7 +268,7 @@ static enum ar_status print_reported(FILE *stream, const struct twin_page *page,
     };
     if (!page->reported_count)
         return AR_OK;
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    struct table *table = table_of(columns);
     size_t agree = 0;
     for (size_t i = 0; i < page->reported_count; i++) {
         const struct twin_page_reported *one = &page->reported[i];
@@ -288,9 +287,7 @@ static enum ar_status print_reported(FILE *stream, const struct twin_page *page,
             page->reported_count, 100 * page->tolerance);
     if (page->source)
         sentence_copied(stream, "  ", page->source);
-    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
-    table_close(table);
-    return status;
+    return table_end(table, stream, TABLE_TEXT, error);
 }
 
 static void saved_cell(struct table *table, bool known, double bytes)

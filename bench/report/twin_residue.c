@@ -87,14 +87,12 @@ enum ar_status twin_residue_print(FILE *stream, const struct twin_page *page,
     }
     if (!rows)
         return AR_OK;
-    struct table *table = sleeps ? table_create(columns, sizeof columns / sizeof *columns)
-                                 : table_create(narrow, sizeof narrow / sizeof *narrow);
+    struct table *table = sleeps ? table_of(columns) : table_of(narrow);
     for (size_t phase = 0; phase < result->phase_count; phase++)
         if (result->phases[phase].stage == TWIN_CYCLE && result->phases[phase].cycle == 1)
             residue_row(table, page, phase, sleeps);
     fprintf(stream, "\n%s (MiB; first and last cycle)\n", sleeps ? "Residue and drift" : "Drift");
-    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
-    table_close(table);
+    enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
     sentence_format(stream, 2,
                     "%sdrift: the change of used bytes from cycle to cycle, without the "
                     "first one.",
@@ -216,7 +214,7 @@ enum ar_status twin_pins_print(FILE *stream, const struct twin_page *page, struc
         return AR_OK;
     }
     qsort(groups, count, sizeof *groups, by_kept);
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    struct table *table = table_of(columns);
     for (size_t i = 0; i < count && i < PIN_ROWS; i++) {
         const struct twin_pin *pin = &groups[i].first;
         table_cell(table, "%.1f", twin_mib((double)groups[i].keeps_bytes));
@@ -239,8 +237,7 @@ enum ar_status twin_pins_print(FILE *stream, const struct twin_page *page, struc
         twin_answer_place(result, phase, place, sizeof place), on, blocks, twin_plural(blocks),
         blocks == 1 ? "s" : "", twin_mib((double)kept),
         count > PIN_ROWS ? "; those that keep most" : "");
-    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
-    table_close(table);
+    enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
     free(groups);
     return status;
 }

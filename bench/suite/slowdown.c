@@ -267,7 +267,5 @@ enum ar_status slowdown_table_print(const struct slowdown_curve *curve, const st
     struct table *table = table_create(columns, suite->ratio_count + 1);
     table_label(table, labels[figure]);
     add_rows(table, curve, suite->ratio_count, figure);
-    enum ar_status status = table_print(table, stream, form, error);
-    table_close(table);
-    return status;
+    return table_end(table, stream, form, error);
 }

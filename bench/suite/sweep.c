@@ -40,7 +40,7 @@ static enum ar_status print_best(const struct sweep *self, FILE *stream, enum ta
         {"workload", "", true, 40},      {"device", "", true, 32},   {"finished", "", false, 0},
         {"peak phys.", "MiB", false, 0}, {"overhead", "", false, 0}, {"best policy", "", true, 0},
     };
-    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    struct table *table = table_of(columns);
     for (size_t i = 0; i < self->results.group_count; i++) {
         const struct result_group *group = &self->results.groups[i];
         const struct run_record *best = NULL;
@@ -63,9 +63,7 @@ static enum ar_status print_best(const struct sweep *self, FILE *stream, enum ta
         table_cell(table, "%.3f", metric_number(&best->metrics, METRIC_overhead, 0));
         table_cell(table, "%s", best->policy_spec);
     }
-    enum ar_status status = table_print(table, stream, form, error);
-    table_close(table);
-    return status;
+    return table_end(table, stream, form, error);
 }
 
 static enum ar_status open_files(const struct sweep_files *files, const char *folder,
