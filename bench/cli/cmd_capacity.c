@@ -17,7 +17,6 @@
 #include "bench/report/table.h"
 #include "bench/machine/environment.h"
 #include "bench/suite/grid.h"
-#include "bench/suite/matrix.h"
 #include "bench/suite/plan.h"
 #include "bench/suite/progress.h"
 #include "bench/suite/run.h"

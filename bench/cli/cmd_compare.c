@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "bench/cli/cli.h"
-#include "bench/regress/compare_page.h"
+#include "bench/regress/verdict.h"
 #include "bench/report/output_file.h"
 
 struct arguments {

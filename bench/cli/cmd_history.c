@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "bench/cli/cli.h"
-#include "bench/regress/history_page.h"
+#include "bench/regress/history.h"
 #include "bench/report/output_file.h"
 #include "bench/report/sentence.h"
 

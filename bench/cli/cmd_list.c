@@ -1,23 +1,25 @@
-/* `list`: lists policies, decorators, workloads, recordings, devices, metrics, formats and
- * messages, from the tables that the program itself uses. */
+/* `list`: lists policies, decorators, workloads, recordings, devices, metrics, formats, parts and
+ * messages, from the tables that the program itself uses. Most lists are names with a text for
+ * each; with a name, everything about that one is printed. */
 #include <dirent.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "allocators/base/size.h"
+#include "allocators/options.h"
 #include "allocators/registry.h"
 #include "bench/cli/cli.h"
-#include "bench/cli/list.h"
-#include "bench/cli/option_table.h"
 #include "bench/report/sentence.h"
+#include "bench/report/table.h"
 #include "sim/device_kinds.h"
 #include "sim/explain/message.h"
 #include "sim/metrics/metrics.h"
 #include "sim/sim_device/profile.h"
-#include "workloads/formats/formats.h"
+#include "sim/twin/twin.h"
 #include "workloads/formats/torch/sidecar.h"
 #include "workloads/gen/gen.h"
 #include "workloads/learned/learned.h"
@@ -42,6 +44,131 @@ static const struct cli_page page = {
     .options = options,
     .argument = {.value = "name", CLI_WORDS(words, 2)},
 };
+
+/* ---- names with a text for each --------------------------------------------------------------- */
+
+#define TEXT_WIDTH 22u
+#define NAMES_MOST 128
+
+static const struct table_column name_columns[] = {{"name", "", true, TEXT_WIDTH},
+                                                   {"what it is", "", true, 0}};
+
+/* The name at an index, in the order of the list, and its text; NULL past the last. */
+typedef const char *name_at(size_t index, const char **text);
+
+/* Prints everything about the one at an index. */
+typedef enum ar_status show_at(size_t index, struct ar_error *error);
+
+/* Prints a sentence, broken at 80 columns. */
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    sentence_wrap(stdout, text, 0, 2, SENTENCE_WIDTH);
+}
+
+/* Sets the error: there is no `what` of that name. It suggests the nearest one. */
+static enum ar_status unknown(const char *what, const char *name, name_at *at,
+                              struct ar_error *error)
+{
+    const char *names[NAMES_MOST], *text;
+    size_t count = 0;
+    while (count < NAMES_MOST && (names[count] = at(count, &text)))
+        count++;
+    return cli_unknown(what, name, names, count, error);
+}
+
+static void add_rows(struct table *table, name_at *at, const char *only)
+{
+    const char *name, *text;
+    for (size_t i = 0; (name = at(i, &text)); i++) {
+        if (only && strcasecmp(name, only) != 0)
+            continue;
+        table_cell(table, "%s", name);
+        table_cell(table, "%s", text);
+    }
+}
+
+/* The index of a name; SIZE_MAX: there is none. */
+static size_t find(name_at *at, const char *name)
+{
+    const char *known, *text;
+    for (size_t i = 0; (known = at(i, &text)); i++)
+        if (strcasecmp(known, name) == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+/* Prints the table or, with a name, that one; without `show` its rows of the table. */
+static enum ar_status list_names(const char *what, name_at *at, show_at *show, const char *name,
+                                 struct ar_error *error)
+{
+    size_t index = name ? find(at, name) : 0;
+    if (index == SIZE_MAX)
+        return unknown(what, name, at, error);
+    if (name && show)
+        return show(index, error);
+    struct table *table = table_of(name_columns);
+    add_rows(table, at, name);
+    return table_end(table, stdout, TABLE_TEXT, error);
+}
+
+/* ---- options of a policy, workload or device ------------------------------------------------- */
+
+static const char *type_name(const struct ar_option *option)
+{
+    static const char *const names[] = {
+        [AR_OPTION_BYTES] = "bytes", [AR_OPTION_COUNT] = "count", [AR_OPTION_FRACTION] = "number",
+        [AR_OPTION_BOOL] = "bool",   [AR_OPTION_CHOICE] = "",     [AR_OPTION_TEXT] = "text",
+    };
+    return option->type == AR_OPTION_CHOICE ? option->choices : names[option->type];
+}
+
+/* One end of a range, in the unit of the option. */
+static const char *bound_text(const struct ar_option *option, double bound, char *text,
+                              size_t text_bytes)
+{
+    if (option->type == AR_OPTION_BYTES)
+        return ar_size_print_exact((uint64_t)bound, text, text_bytes);
+    snprintf(text, text_bytes, option->type == AR_OPTION_COUNT ? "%.0f" : "%.15g", bound);
+    return text;
+}
+
+static void range_cell(struct table *table, const struct ar_option *option)
+{
+    char least[32];
+    char most[32];
+    if (option->least == 0 && option->most == 0)
+        table_cell(table, "-");
+    else
+        table_cell(table, "%s..%s", bound_text(option, option->least, least, sizeof least),
+                   bound_text(option, option->most, most, sizeof most));
+}
+
+static enum ar_status print_options(const struct ar_option *list, struct ar_error *error)
+{
+    static const struct table_column columns[] = {{"option", "", true, 13},
+                                                  {"type", "", true, 8},
+                                                  {"default", "", true, 8},
+                                                  {"range", "", true, 12},
+                                                  {"what it is", "", true, 0}};
+    if (!list || !list->name) {
+        puts("No options.");
+        return AR_OK;
+    }
+    struct table *table = table_of(columns);
+    for (; list->name; list++) {
+        table_cell(table, "%s", list->name);
+        table_cell(table, "%s", type_name(list));
+        table_cell(table, "%s", list->default_text ? list->default_text : "-");
+        range_cell(table, list);
+        table_cell(table, "%s", list->help);
+    }
+    return table_end(table, stdout, TABLE_TEXT, error);
+}
 
 /* ---- devices, metrics ------------------------------------------------------------------ */
 
@@ -84,15 +211,15 @@ static enum ar_status print_profiles(struct ar_error *error)
     putchar('\n');
     enum ar_status status = table_end(table, stdout, TABLE_TEXT, error);
     if (!status)
-        list_line(
-            "Memory: measured on the card, or as its driver reported it to others (the source "
+        say("Memory: measured on the card, or as its driver reported it to others (the source "
             "is in sim/profiles); the part that a process cannot use is then assumed. Costs: "
             "of driver calls, measured on the card, or those of another profile.");
     return status;
 }
 
-static const char *device_name(size_t index)
+static const char *device_at(size_t index, const char **text)
 {
+    *text = device_kinds[index] ? device_kinds[index]->summary : NULL;
     return device_kinds[index] ? device_kinds[index]->name : NULL;
 }
 
@@ -105,17 +232,17 @@ static enum ar_status list_devices(const char *name, struct ar_error *error)
             continue;
         bool there = kind->available(why, sizeof why);
         fputs(!name && i ? "\n" : "", stdout);
-        list_line("%s: %s", kind->name, kind->summary);
-        list_line("%s: %s", there ? "Available" : "Not available", why);
+        say("%s: %s", kind->name, kind->summary);
+        say("%s: %s", there ? "Available" : "Not available", why);
         enum ar_status status = strcmp(kind->name, "sim") == 0 ? print_profiles(error) : AR_OK;
         if (status)
             return status;
         putchar('\n');
-        status = option_table_print(kind->options, error);
+        status = print_options(kind->options, error);
         if (status || name)
             return status;
     }
-    return name ? list_unknown("device", name, device_name, error) : AR_OK;
+    return name ? unknown("device", name, device_at, error) : AR_OK;
 }
 
 static const char *better_name(enum metric_better better)
@@ -123,17 +250,22 @@ static const char *better_name(enum metric_better better)
     return better == METRIC_LOWER ? "lower" : better == METRIC_HIGHER ? "higher" : "-";
 }
 
-static void show_metric(const struct metric_info *info)
+static enum ar_status show_metric(size_t index, struct ar_error *error)
 {
-    list_line("%s: %s", info->name, info->definition);
-    list_line("Unit: %s. Better: %s. %s", info->unit, better_name(info->better),
-              info->class == METRIC_EXACT ? "Exact: the same on every machine."
-                                          : "Timed: measured on the host, with --time only.");
+    const struct metric_info *info = metric_info((enum metric)index);
+    (void)error;
+    say("%s: %s", info->name, info->definition);
+    say("Unit: %s. Better: %s. %s", info->unit, better_name(info->better),
+        info->class == METRIC_EXACT ? "Exact: the same on every machine."
+                                    : "Timed: measured on the host, with --time only.");
+    return AR_OK;
 }
 
-static const char *metric_name(size_t index)
+static const char *metric_at(size_t index, const char **text)
 {
-    return index < METRIC_COUNT ? metric_info((enum metric)index)->name : NULL;
+    const struct metric_info *info = index < METRIC_COUNT ? metric_info((enum metric)index) : NULL;
+    *text = info ? info->definition : NULL;
+    return info ? info->name : NULL;
 }
 
 static enum ar_status list_metrics(const char *name, struct ar_error *error)
@@ -143,128 +275,34 @@ static enum ar_status list_metrics(const char *name, struct ar_error *error)
                                                   {"better", "", true, 0},
                                                   {"class", "", true, 0},
                                                   {"definition", "", true, 0}};
-    struct table *table = name ? NULL : table_create(columns, 5);
-    if (!name && !table)
-        return list_no_memory(error);
+    if (name)
+        return list_names("metric", metric_at, show_metric, name, error);
+    struct table *table = table_of(columns);
     for (int i = 0; i < METRIC_COUNT; i++) {
         const struct metric_info *info = metric_info((enum metric)i);
-        if (name && strcmp(info->name, name) == 0) {
-            show_metric(info);
-            return AR_OK;
-        }
-        if (!table)
-            continue;
         table_cell(table, "%s", info->name);
         table_cell(table, "%s", info->unit);
         table_cell(table, "%s", better_name(info->better));
         table_cell(table, "%s", info->class == METRIC_EXACT ? "exact" : "timed");
         table_cell(table, "%s", info->definition);
     }
-    return table ? table_end(table, stdout, TABLE_TEXT, error)
-                 : list_unknown("metric", name, metric_name, error);
+    return table_end(table, stdout, TABLE_TEXT, error);
 }
 
-/* ---- messages --------------------------------------------------------------------------- */
-
-static const char *message_name(size_t index)
-{
-    return index < MESSAGE_FRAMEWORK_COUNT ? message_framework_name((enum message_framework)index)
-                                           : NULL;
-}
+/* ---- messages, formats ----------------------------------------------------------------------- */
 
 /* The out-of-memory messages that `explain --message` reads. */
+static const char *message_at(size_t index, const char **text)
+{
+    enum message_framework framework = (enum message_framework)index;
+    *text = index < MESSAGE_FRAMEWORK_COUNT ? message_framework_summary(framework) : NULL;
+    return index < MESSAGE_FRAMEWORK_COUNT ? message_framework_name(framework) : NULL;
+}
+
 static enum ar_status list_messages(const char *name, struct ar_error *error)
 {
-    struct table *table = NULL;
-    for (size_t i = 0; message_name(i); i++) {
-        if (name && strcasecmp(message_name(i), name) != 0)
-            continue;
-        if (!table && !(table = table_create(list_columns, 2)))
-            return list_no_memory(error);
-        table_cell(table, "%s", message_name(i));
-        table_cell(table, "%s", message_framework_summary((enum message_framework)i));
-    }
-    return table ? table_end(table, stdout, TABLE_TEXT, error)
-                 : list_unknown("message", name, message_name, error);
+    return list_names("message", message_at, NULL, name, error);
 }
-
-/* ---- the command ----------------------------------------------------------------------- */
-
-typedef enum ar_status list_kind(const char *name, struct ar_error *error);
-
-struct kind {
-    const char *name;
-    list_kind *list;
-    list_name_at *at; /* NULL: recordings, which are found in their folder */
-    bool is_part;     /* the list of the kind above includes it */
-};
-
-static const struct kind kinds[] = {
-    {"policies", list_policies, list_policy_name, false},
-    {"decorators", list_decorators, list_decorator_name, true},
-    {"workloads", list_workloads, list_workload_name, false},
-    {"recordings", list_recordings, NULL, true},
-    {"devices", list_devices, device_name, false},
-    {"metrics", list_metrics, metric_name, false},
-    {"formats", list_formats, list_format_name, false},
-    {"parts", list_parts, list_part_name, false},
-    {"messages", list_messages, message_name, false},
-};
-#define KIND_COUNT (sizeof kinds / sizeof kinds[0])
-
-static enum ar_status list_all(struct ar_error *error)
-{
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < KIND_COUNT && !status; i++) {
-        if (kinds[i].is_part)
-            continue;
-        printf("%s%s\n\n", i ? "\n" : "", kinds[i].name);
-        status = kinds[i].list(NULL, error);
-    }
-    return status;
-}
-
-static const char *kind_name(size_t index)
-{
-    return index < KIND_COUNT ? kinds[index].name : NULL;
-}
-
-/* Prints only names, as other commands take them, each once: a format that is read and written has
- * two lines in the list. */
-static enum ar_status print_names(const struct kind *kind, struct ar_error *error)
-{
-    if (!kind->at)
-        return list_recording_paths(error);
-    for (size_t i = 0; kind->at(i); i++) {
-        size_t first = 0;
-        while (strcmp(kind->at(first), kind->at(i)) != 0)
-            first++;
-        if (first == i)
-            puts(kind->at(i));
-    }
-    return AR_OK;
-}
-
-enum ar_status cmd_list(int argc, char **argv, struct ar_error *error)
-{
-    struct arguments self = {0};
-    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
-    if (status)
-        return status;
-    const char *kind = self.words.at[0], *name = self.words.at[1];
-    if (self.names && (!kind || name))
-        return ar_error_set(
-            error, AR_INVALID,
-            "list: --names needs one kind and no name: `allocrig list policies --names`");
-    if (!kind)
-        return list_all(error);
-    for (size_t i = 0; i < KIND_COUNT; i++)
-        if (strcmp(kinds[i].name, kind) == 0)
-            return self.names ? print_names(&kinds[i], error) : kinds[i].list(name, error);
-    return list_unknown("list of", kind, kind_name, error);
-}
-
-/* ---- formats ---------------------------------------------------------------------------- */
 
 static const struct {
     const char *name, *text;
@@ -290,92 +328,31 @@ static const struct {
 };
 #define FORMAT_COUNT (sizeof formats / sizeof formats[0])
 
-/* The formats above, then the readers and writers of other formats; false past the last. */
-static bool format_at(size_t index, const char **name, const char **text)
+/* The formats above, then the readers and writers of other formats. */
+static const char *format_at(size_t index, const char **text)
 {
     const struct format_writer *writer;
     const struct format_reader *reader;
     size_t readers = 0;
     if (index < FORMAT_COUNT) {
-        *name = formats[index].name;
         *text = formats[index].text;
-        return true;
+        return formats[index].name;
     }
     while (format_reader_at(readers))
         readers++;
     index -= FORMAT_COUNT;
     if ((reader = format_reader_at(index))) {
-        *name = reader->name;
         *text = reader->summary;
-        return true;
+        return reader->name;
     }
-    if (!(writer = format_writer_at(index - readers)))
-        return false;
-    *name = writer->name;
-    *text = writer->summary;
-    return true;
+    writer = format_writer_at(index - readers);
+    *text = writer ? writer->summary : NULL;
+    return writer ? writer->name : NULL;
 }
 
-const char *list_format_name(size_t index)
+static enum ar_status list_formats(const char *name, struct ar_error *error)
 {
-    const char *name, *text;
-    return format_at(index, &name, &text) ? name : NULL;
-}
-
-enum ar_status list_formats(const char *name, struct ar_error *error)
-{
-    const char *format, *text;
-    struct table *table = table_create(list_columns, 2);
-    bool found = false;
-    for (size_t i = 0; format_at(i, &format, &text); i++) {
-        if (name && strcmp(format, name) != 0)
-            continue;
-        found = true;
-        table_cell(table, "%s", format);
-        table_cell(table, "%s", text);
-    }
-    if (found)
-        return table_end(table, stdout, TABLE_TEXT, error);
-    table_close(table);
-    return list_unknown("format", name, list_format_name, error);
-}
-
-/* ---- shared by the lists ------------------------------------------------------------------ */
-
-#define TEXT_WIDTH 22u
-#define NAMES_MOST 128
-
-const struct table_column list_columns[2] = {{"name", "", true, TEXT_WIDTH},
-                                             {"what it is", "", true, 0}};
-
-enum ar_status list_no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "list: no host memory left for the table");
-}
-
-enum ar_status list_print(struct table *table, struct ar_error *error)
-{
-    return table_end(table, stdout, TABLE_TEXT, error);
-}
-
-enum ar_status list_unknown(const char *what, const char *name, list_name_at *at,
-                            struct ar_error *error)
-{
-    const char *names[NAMES_MOST];
-    size_t count = 0;
-    while (count < NAMES_MOST && (names[count] = at(count)))
-        count++;
-    return cli_unknown(what, name, names, count, error);
-}
-
-void list_line(const char *format, ...)
-{
-    char text[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    sentence_wrap(stdout, text, 0, 2, SENTENCE_WIDTH);
+    return list_names("format", format_at, NULL, name, error);
 }
 
 /* ---- policies, decorators --------------------------------------------------------------- */
@@ -397,9 +374,9 @@ static const struct {
 
 static enum ar_status show_policy(const struct ar_policy_ops *ops, struct ar_error *error)
 {
-    list_line("%s: %s", ops->name, ops->summary);
+    say("%s: %s", ops->name, ops->summary);
     if (ops->reference)
-        list_line("Reference: %s", ops->reference);
+        say("Reference: %s", ops->reference);
     for (size_t i = 0; ops->recorders && ops->recorders[i]; i++)
         printf("%s%s%s", i ? ", " : "Answers to recordings of: ", ops->recorders[i],
                ops->recorders[i + 1] ? "" : "\n");
@@ -407,15 +384,15 @@ static enum ar_status show_policy(const struct ar_policy_ops *ops, struct ar_err
         if (ops->capabilities & capabilities[i].bit)
             printf("- %s\n", capabilities[i].text);
     putchar('\n');
-    return option_table_print(ops->options, error);
+    return print_options(ops->options, error);
 }
 
 static enum ar_status show_decorator(const struct decorator_ops *ops, struct ar_error *error)
 {
-    list_line("%s: %s", ops->name, ops->summary);
-    list_line("A decorator: write %s(key=value)+POLICY.", ops->name);
+    say("%s: %s", ops->name, ops->summary);
+    say("A decorator: write %s(key=value)+POLICY.", ops->name);
     putchar('\n');
-    return option_table_print(ops->options, error);
+    return print_options(ops->options, error);
 }
 
 /* A policy from a shared object, with the name that -p takes. */
@@ -437,81 +414,84 @@ static bool names_object(const char *name)
     return strchr(name, '/') || (length > 3 && strcmp(name + length - 3, ".so") == 0);
 }
 
-const char *list_policy_name(size_t index)
+static const char *policy_at(size_t index, const char **text)
 {
     const struct ar_policy_ops *ops = registry_policy(index);
+    *text = ops ? ops->summary : NULL;
     return ops ? ops->name : NULL;
 }
 
-const char *list_decorator_name(size_t index)
+static const char *decorator_at(size_t index, const char **text)
 {
     const struct decorator_ops *ops = registry_decorator(index);
+    *text = ops ? ops->summary : NULL;
     return ops ? ops->name : NULL;
 }
 
-static void add_decorators(struct table *table)
+static enum ar_status show_decorator_at(size_t index, struct ar_error *error)
 {
-    for (size_t i = 0; registry_decorator(i); i++) {
-        table_cell(table, "%s", registry_decorator(i)->name);
-        table_cell(table, "%s", registry_decorator(i)->summary);
-    }
+    return show_decorator(registry_decorator(index), error);
 }
 
-enum ar_status list_decorators(const char *name, struct ar_error *error)
+static enum ar_status list_decorators(const char *name, struct ar_error *error)
 {
-    for (size_t i = 0; name && registry_decorator(i); i++)
-        if (strcmp(list_decorator_name(i), name) == 0)
-            return show_decorator(registry_decorator(i), error);
-    if (name)
-        return list_unknown("decorator", name, list_decorator_name, error);
-    struct table *table = table_create(list_columns, 2);
-    add_decorators(table);
-    return table_end(table, stdout, TABLE_TEXT, error);
+    return list_names("decorator", decorator_at, show_decorator_at, name, error);
+}
+
+static size_t policy_count(void)
+{
+    size_t count = 0;
+    while (registry_policy(count))
+        count++;
+    return count;
 }
 
 /* A policy or a decorator. */
-static const char *policy_word(size_t index)
+static const char *policy_word_at(size_t index, const char **text)
 {
-    size_t policies = 0;
-    while (list_policy_name(policies))
-        policies++;
-    return index < policies ? list_policy_name(index) : list_decorator_name(index - policies);
+    size_t policies = policy_count();
+    return index < policies ? policy_at(index, text) : decorator_at(index - policies, text);
 }
 
-static enum ar_status show_policy_word(const char *name, struct ar_error *error)
+static enum ar_status show_policy_word(size_t index, struct ar_error *error)
 {
-    if (names_object(name))
+    size_t policies = policy_count();
+    return index < policies ? show_policy(registry_policy(index), error)
+                            : show_decorator(registry_decorator(index - policies), error);
+}
+
+static enum ar_status list_policies(const char *name, struct ar_error *error)
+{
+    if (name && names_object(name))
         return show_object(name, error);
-    for (size_t i = 0; registry_policy(i); i++)
-        if (strcmp(list_policy_name(i), name) == 0)
-            return show_policy(registry_policy(i), error);
-    for (size_t i = 0; registry_decorator(i); i++)
-        if (strcmp(list_decorator_name(i), name) == 0)
-            return show_decorator(registry_decorator(i), error);
-    return list_unknown("policy", name, policy_word, error);
-}
-
-enum ar_status list_policies(const char *name, struct ar_error *error)
-{
     if (name)
-        return show_policy_word(name, error);
-    struct table *table = table_create(list_columns, 2);
-    for (size_t i = 0; registry_policy(i); i++) {
-        table_cell(table, "%s", registry_policy(i)->name);
-        table_cell(table, "%s", registry_policy(i)->summary);
-    }
+        return list_names("policy", policy_word_at, show_policy_word, name, error);
+    struct table *table = table_of(name_columns);
+    add_rows(table, policy_at, NULL);
     table_heading(table, "decorators, written before a policy: checked+growth");
-    add_decorators(table);
+    add_rows(table, decorator_at, NULL);
     return table_end(table, stdout, TABLE_TEXT, error);
 }
 
 /* ---- workloads: generators, and recordings in the working folder ------------------------- */
 
-static enum ar_status show_workload(const struct gen_ops *ops, struct ar_error *error)
+/* The generators, then `learned`, which is none but is named as one; NULL past the end. */
+static const struct gen_ops *workload_at(size_t index)
 {
-    list_line("%s: %s", ops->name, ops->summary);
+    static const struct gen_ops learned = {.name = LEARNED_NAME,
+                                           .summary = LEARNED_SUMMARY,
+                                           .page = LEARNED_PAGE,
+                                           .options = learned_options};
+    const struct gen_ops *ops = gen_at(index);
+    return ops || !index ? ops : gen_at(index - 1) ? &learned : NULL;
+}
+
+static enum ar_status show_workload(size_t index, struct ar_error *error)
+{
+    const struct gen_ops *ops = workload_at(index);
+    say("%s: %s", ops->name, ops->summary);
     if (ops->page)
-        list_line("Where its sizes come from: %s", ops->page);
+        say("Where its sizes come from: %s", ops->page);
     if (ops->capabilities & GEN_ADAPTIVE)
         puts("Adaptive: its requests depend on the results of earlier ones.");
     if (ops->capabilities & GEN_KNOWN_ANSWER)
@@ -519,7 +499,7 @@ static enum ar_status show_workload(const struct gen_ops *ops, struct ar_error *
     if (ops->capabilities & GEN_ADVERSARIAL)
         puts("Adversarial: it is not typical of programs.");
     putchar('\n');
-    return option_table_print(ops->options, error);
+    return print_options(ops->options, error);
 }
 
 #define RECORDINGS "workloads/data"
@@ -585,9 +565,8 @@ static enum ar_status print_recordings(const char *name, const char *before, siz
 {
     static const struct table_column columns[] = {{"recording", "", true, 50},
                                                   {"settings of PyTorch", "", true, 0}};
-    struct table *table = table_create(columns, 2);
-    enum ar_status status =
-        table ? each_recording(table, name, count, error) : list_no_memory(error);
+    struct table *table = table_of(columns);
+    enum ar_status status = each_recording(table, name, count, error);
     if (!status && *count > 0) {
         fputs(before, stdout);
         return table_end(table, stdout, TABLE_TEXT, error);
@@ -596,7 +575,7 @@ static enum ar_status print_recordings(const char *name, const char *before, siz
     return status;
 }
 
-enum ar_status list_recordings(const char *name, struct ar_error *error)
+static enum ar_status list_recordings(const char *name, struct ar_error *error)
 {
     size_t count;
     enum ar_status status = print_recordings(name, "", &count, error);
@@ -606,45 +585,134 @@ enum ar_status list_recordings(const char *name, struct ar_error *error)
     return status;
 }
 
-/* The generators, then `learned`, which is none but is named as one; NULL past the end. */
-static const struct gen_ops *workload_at(size_t index)
-{
-    static const struct gen_ops learned = {.name = LEARNED_NAME,
-                                           .summary = LEARNED_SUMMARY,
-                                           .page = LEARNED_PAGE,
-                                           .options = learned_options};
-    const struct gen_ops *ops = gen_at(index);
-    return ops || !index ? ops : gen_at(index - 1) ? &learned : NULL;
-}
-
-const char *list_workload_name(size_t index)
+static const char *workload_name_at(size_t index, const char **text)
 {
     const struct gen_ops *ops = workload_at(index);
+    *text = ops ? ops->summary : NULL;
     return ops ? ops->name : NULL;
 }
 
-enum ar_status list_workloads(const char *name, struct ar_error *error)
+static enum ar_status list_workloads(const char *name, struct ar_error *error)
 {
-    for (size_t i = 0; name && workload_at(i); i++)
-        if (strcmp(list_workload_name(i), name) == 0)
-            return show_workload(workload_at(i), error);
-    if (name)
-        return list_unknown("workload", name, list_workload_name, error);
-    struct table *table = table_create(list_columns, 2);
-    for (size_t i = 0; workload_at(i); i++) {
-        table_cell(table, "%s", workload_at(i)->name);
-        table_cell(table, "%s", workload_at(i)->summary);
-    }
     size_t recordings;
-    enum ar_status status = table_end(table, stdout, TABLE_TEXT, error);
+    enum ar_status status = list_names("workload", workload_name_at, show_workload, name, error);
+    if (name)
+        return status;
     if (!status)
         status = print_recordings(NULL, "\n", &recordings, error);
     puts("\nA workload is also any trace file, by its path.");
     return status;
 }
 
-enum ar_status list_recording_paths(struct ar_error *error)
+/* ---- parts of `twin` ------------------------------------------------------------------------- */
+
+static const char *part_at(size_t index, const char **text)
 {
+    const struct twin_part_ops *ops = twin_part_at(index);
+    *text = ops ? ops->summary : NULL;
+    return ops ? ops->kind : NULL;
+}
+
+static enum ar_status print_actions(const struct twin_action *action, struct ar_error *error)
+{
+    static const struct table_column columns[] = {
+        {"action", "", true, 0}, {"arguments", "", true, 24}, {"what it does", "", true, 0}};
+    struct table *table = table_create(columns, 3);
+    for (; action->name; action++) {
+        table_cell(table, "%s", action->name);
+        table_cell(table, "%s", action->arguments ? action->arguments : "-");
+        table_cell(table, "%s", action->help);
+    }
+    return table_end(table, stdout, TABLE_TEXT, error);
+}
+
+/* The keys of its section and its actions. */
+static enum ar_status show_part(size_t index, struct ar_error *error)
+{
+    const struct twin_part_ops *ops = twin_part_at(index);
+    say("[%s NAME]: %s", ops->kind, ops->summary);
+    putchar('\n');
+    enum ar_status status = print_options(ops->options, error);
+    putchar('\n');
+    return status ? status : print_actions(ops->actions, error);
+}
+
+static enum ar_status list_parts(const char *name, struct ar_error *error)
+{
+    enum ar_status status = list_names("part", part_at, show_part, name, error);
+    if (status || name)
+        return status;
+    puts("\nEvery process has these actions:\n");
+    return print_actions(twin_process_actions(), error);
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static const struct kind {
+    const char *name;
+    enum ar_status (*list)(const char *name, struct ar_error *error);
+    name_at *at;  /* NULL: recordings, which are found in their folder */
+    bool is_part; /* the list of the kind above includes it */
+} kinds[] = {
+    {"policies", list_policies, policy_at, false},
+    {"decorators", list_decorators, decorator_at, true},
+    {"workloads", list_workloads, workload_name_at, false},
+    {"recordings", list_recordings, NULL, true},
+    {"devices", list_devices, device_at, false},
+    {"metrics", list_metrics, metric_at, false},
+    {"formats", list_formats, format_at, false},
+    {"parts", list_parts, part_at, false},
+    {"messages", list_messages, message_at, false},
+};
+#define KIND_COUNT (sizeof kinds / sizeof kinds[0])
+
+static enum ar_status list_all(struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < KIND_COUNT && !status; i++) {
+        if (kinds[i].is_part)
+            continue;
+        printf("%s%s\n\n", i ? "\n" : "", kinds[i].name);
+        status = kinds[i].list(NULL, error);
+    }
+    return status;
+}
+
+static const char *kind_at(size_t index, const char **text)
+{
+    *text = NULL;
+    return index < KIND_COUNT ? kinds[index].name : NULL;
+}
+
+/* Prints only names, as other commands take them, each once: a format that is read and written has
+ * two lines in the list. */
+static enum ar_status print_names(const struct kind *kind, struct ar_error *error)
+{
+    const char *name, *text;
     size_t count;
-    return each_recording(NULL, NULL, &count, error);
+    if (!kind->at)
+        return each_recording(NULL, NULL, &count, error);
+    for (size_t i = 0; (name = kind->at(i, &text)); i++)
+        if (find(kind->at, name) == i)
+            puts(name);
+    return AR_OK;
+}
+
+enum ar_status cmd_list(int argc, char **argv, struct ar_error *error)
+{
+    struct arguments self = {0};
+    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
+    if (status)
+        return status;
+    const char *kind = self.words.at[0], *name = self.words.at[1];
+    if (self.names && (!kind || name))
+        return ar_error_set(
+            error, AR_INVALID,
+            "list: --names needs one kind and no name: `allocrig list policies --names`");
+    if (!kind)
+        return list_all(error);
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        if (strcmp(kinds[i].name, kind) == 0)
+            return self.names ? print_names(&kinds[i], error) : kinds[i].list(name, error);
+    return unknown("list of", kind, kind_at, error);
 }

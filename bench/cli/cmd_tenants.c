@@ -10,7 +10,6 @@
 #include "bench/report/output_file.h"
 #include "bench/report/csv.h"
 #include "bench/report/tenants_page.h"
-#include "bench/suite/tenants_card.h"
 #include "bench/suite/tenants_suite.h"
 
 struct arguments {

@@ -9,7 +9,6 @@
 #include "bench/cli/cli.h"
 #include "bench/cli/program.h"
 #include "bench/report/output_file.h"
-#include "bench/suite/twin_compare.h"
 #include "bench/suite/twin_study.h"
 
 struct arguments {

@@ -7,7 +7,7 @@
 #include "allocators/base/status.h"
 #include "allocators/policy.h"
 #include "bench/micro/micro.h"
-#include "bench/micro/ops.h"
+#include "bench/micro/rig.h"
 #include "sim/device.h"
 
 enum { GRID_ROWS = 64, GRID_COLUMNS = 12, GRID_NAME = 160, GRID_VALUES = 32 };

@@ -4,6 +4,10 @@
 #ifndef BENCH_MICRO_RIG_H
 #define BENCH_MICRO_RIG_H
 
+#include <stddef.h>
+#include <stdint.h>
+
+#include "allocators/base/status.h"
 #include "allocators/policy.h"
 #include "allocators/spec.h"
 #include "sim/device.h"
@@ -31,5 +35,30 @@ enum ar_status rig_open_or(struct rig *rig, const char *spec, const char *other,
 enum ar_status rig_open_on(struct rig *rig, const char *spec, struct ar_backing *backing,
                            struct ar_error *error) AR_STATUS_CHECKED;
 void rig_close(struct rig *rig);
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+/* The allocs and frees of a trace as an array in memory, for loops that measure nothing else.
+ * Blocks that the trace leaves live are freed at its end, so the array can run repeatedly on one
+ * policy. */
+
+struct micro_op {
+    uint64_t bytes; /* 0: a free */
+    uint32_t slot;
+    uint32_t stream;
+};
+
+struct micro_ops {
+    struct micro_op *at;
+    size_t count;
+    uint32_t slots; /* the most that are live at once */
+    char name[32];  /* for tables; the caller's */
+};
+
+/* Reads a trace of any format. A free is at its free requested event. Zero-byte requests are left
+ * out. The caller closes `out`. */
+enum ar_status micro_ops_read(const char *path, struct micro_ops *out,
+                              struct ar_error *error) AR_STATUS_CHECKED;
+void micro_ops_close(struct micro_ops *ops);
 
 #endif

@@ -1,4 +1,3 @@
-#include "bench/regress/compare_page.h"
 
 #include <stdlib.h>
 #include <string.h>

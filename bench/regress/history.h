@@ -16,6 +16,10 @@
 #include <stdio.h>
 
 #include "bench/regress/result_set.h"
+#include "bench/regress/verdict.h"
+#include "bench/regress/waivers.h"
+#include "bench/report/table.h"
+#include "bench/statistics/change_points.h"
 
 #define HISTORY_SCHEMA "allocrig.history/1"
 
@@ -70,20 +74,121 @@ enum ar_status history_append(const char *path, const struct result_set *results
                               const struct history_stamp *stamp, struct history_added *added,
                               struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Writes the line, with its end. For history_append. */
-void history_write_line(FILE *stream, const struct result_set *results,
-                        const struct history_stamp *stamp);
+/* ---- series and changes ---------------------------------------------------------------------- */
 
-/* Reads the line of `bytes` bytes without its end into `line`. For history_read. */
-enum ar_status history_parse_line(struct history *self, const char *text, size_t bytes,
-                                  struct history_line *line,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
-void history_drop_line(struct history_line *line);
+/* A history as time series, one for each run and metric, and the changes in them.
+ *
+ * 1. A series is one metric of one run over the lines that have a value of it. The outcome of a run
+ *    (how far it got) and a count of instructions are series too. Times of different machines or
+ *    compiler flags, and counts of different compilers, are different series. A metric that is
+ *    timed in one line is timed in all.
+ * 2. A series is cut into stretches when the workload changes and, except for the outcome, when the
+ *    run gets further or less far than before, because the values are then of different events.
+ * 3. Changes are found in each stretch (change_points.h): exact figures at any difference, counts
+ *    at 1 %, times at `effect`, with `alpha` divided by the number of timed series.
+ * 4. A change is WORSE or BETTER by the direction of the metric. Between two lines of one commit it
+ *    is AMBIGUOUS, because the program is the same.
+ * 5. A change stands if the newest value of the series (for times, the newest level) still differs
+ *    in the same direction from the value before the change. It counts as a regression if it is
+ *    WORSE, stands, is of the newest `last` commits and has no waiver. */
 
-/* True for YYYY-MM-DDTHH:MM:SSZ. */
-bool history_is_time(const char *text);
+struct history_point {
+    size_t line; /* index of the line in the history */
+    double value;
+    bool begins;  /* it is the first of a stretch */
+    double level; /* between two changes: for times a median; set by history_judge */
+};
 
-/* True if both have the same figures, measured on the same machine. */
-bool history_same_figures(const struct history_line *a, const struct history_line *b);
+/* Texts belong to the history or are constant. */
+struct history_series {
+    const char *policy, *workload, *workload_name, *where;
+    const char *figure, *unit;
+    enum metric_better better;
+    enum change_kind kind;
+    const char *machine, *flags; /* of times; compiler in `flags` of counts */
+    struct history_point *points;
+    size_t count, room;
+    size_t run;   /* the same number for all series of one run */
+    size_t epoch; /* of the last point, while points are added */
+    size_t other; /* 1 + the index of the next series of this metric; 0: none */
+};
+
+struct history_change {
+    size_t series, point; /* the first point of the new level */
+    size_t line;
+    enum verdict verdict; /* BETTER, WORSE or AMBIGUOUS */
+    double before, after;
+    double change; /* its size, as a fraction; below 0: it has none */
+    double p;      /* of times */
+    bool stands, recent;
+    const struct waiver *waiver;
+};
+
+struct history_rules {
+    double effect, alpha;                   /* of times */
+    size_t last;                            /* commits whose changes count; 0: all */
+    const char *policy, *workload, *figure; /* patterns of a shell; NULL: all */
+};
+
+struct history_judged {
+    struct history_series *series;
+    size_t count, room;
+    struct history_change *changes; /* of the newest commit first, WORSE ones first */
+    size_t change_count, change_room;
+    size_t commits;
+    size_t longest;         /* the number of points of the longest series of times */
+    size_t timed;           /* the number of series of times */
+    size_t unjudged;        /* series of times with a value that is not above 0 */
+    size_t delay;           /* commits until a clear change of a time is detected; 0: too few */
+    size_t ended;           /* runs that the newest line does not have */
+    size_t counted, waived; /* regressions; WORSE and recent with a waiver */
+};
+
+/* HOST_MEMORY. On success the caller closes it. It borrows texts from the history and `waivers`. */
+enum ar_status history_judge(struct history_judged *self, const struct history *history,
+                             const struct history_rules *rules, struct waivers *waivers,
+                             struct ar_error *error) AR_STATUS_CHECKED;
+void history_judged_close(struct history_judged *self);
+
+/* True for a regression that ends the command with status 1. */
+bool history_counts(const struct history_change *change);
+
+/* Values of an outcome: the first failed event, or one of these. */
+#define HISTORY_NO_RUN (-1.0)
+#define HISTORY_PASSED ((double)INFINITY)
+
+/* A value of a series as text: bytes and counts as integers, an outcome in words. Returns
+ * `text`. */
+const char *history_value_text(const struct history_series *series, double value, char text[40]);
+
+/* ---- pages ----------------------------------------------------------------------------------- */
+
+/* Writes the changes in a history as a table, JSON, annotations and data of a figure. */
+
+struct history_view {
+    const struct history *history;
+    const struct history_judged *judged;
+    const struct history_rules *rules;
+    bool all; /* a row for every figure; false: one row for those that share a policy or figure */
+};
+
+/* Prints the changes by commit, newest first; then the number of series and of changes, and the
+ * lines and values that were ignored. */
+enum ar_status history_page(const struct history_view *view, FILE *stream, enum table_form form,
+                            struct ar_error *error) AR_STATUS_CHECKED;
+
+/* All changes as JSON, schema allocrig.history-changes/1. */
+void history_json(const struct history_view *view, FILE *stream);
+
+/* A line for each regression that counts, as a workflow command of GitHub. */
+void history_annotations(const struct history_view *view, FILE *stream);
+
+/* The data of plots/history.gp:
+ * panel,workload,policy,figure,unit,kind,place,commit,value,level,change. At most `panels` series,
+ * at most one for each run, with as many different figures as possible: first series with changes
+ * that count, then those with the largest other changes; without any change, the peak physical
+ * bytes of the first runs. */
+enum ar_status history_figure(const struct history_view *view, size_t panels, FILE *stream,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -1,11 +1,10 @@
-#include "bench/regress/history_page.h"
+#include "bench/regress/history.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/regress/compare_page.h"
 #include "bench/regress/verdict.h"
 #include "bench/report/json_writer.h"
 #include "bench/report/csv.h"

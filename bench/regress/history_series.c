@@ -1,4 +1,4 @@
-#include "bench/regress/history_series.h"
+#include "bench/regress/history.h"
 
 #include <fnmatch.h>
 #include <math.h>
@@ -223,8 +223,8 @@ static enum ar_status add_count(struct making *self, size_t line,
     return add_point(self, &out->series[at], line, count->value, 0);
 }
 
-enum ar_status history_series_make(struct history_judged *self, const struct history *history,
-                                   const struct history_rules *rules, struct ar_error *error)
+static enum ar_status make_series(struct history_judged *self, const struct history *history,
+                                  const struct history_rules *rules, struct ar_error *error)
 {
     struct making making = {.out = self, .history = history, .rules = rules, .error = error};
     enum ar_status status = find_timed(&making);
@@ -251,7 +251,7 @@ const char *history_value_text(const struct history_series *series, double value
     return text;
 }
 
-/* ---- changes (rules in history_series.h) ---------------------------------------------------- */
+/* ---- changes (rules in history.h) ---------------------------------------------------- */
 
 struct judge {
     struct history_judged *out;
@@ -464,7 +464,7 @@ enum ar_status history_judge(struct history_judged *self, const struct history *
     *self = (struct history_judged){0};
     struct judge judge = {self, history, rules, 0, error};
     count_commits(&judge);
-    enum ar_status status = history_series_make(self, history, rules, error);
+    enum ar_status status = make_series(self, history, rules, error);
     for (size_t i = 0; i < self->count && !status; i++)
         self->timed += self->series[i].kind == CHANGE_TIMED;
     for (size_t i = 0; i < self->count && !status; i++)

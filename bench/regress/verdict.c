@@ -58,6 +58,108 @@ static struct verdict_row row_of(const struct result_row *run, const char *figur
     };
 }
 
+/* ---- contradictions ------------------------------------------------------------------------- */
+
+/* Timed figures differ from repetition to repetition; all others must be the same in all
+ * repetitions of a run. The messages name the first repetition and the first that differs from
+ * it. */
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Names two places of one result set: "the results of OLD contradict each other: runs 1 and 3 of
+ * b.json". */
+static void say_contradiction(struct verdict_row *row, bool in_old, const char *what,
+                              const char *file, size_t number, const char *other_file,
+                              size_t other_number)
+{
+    const char *set = in_old ? "OLD" : "NEW";
+    if (file == other_file)
+        snprintf(row->note, sizeof row->note,
+                 "the results of %s contradict each other: %ss %zu and %zu of %.100s", set, what,
+                 number, other_number, base_of(file));
+    else
+        snprintf(row->note, sizeof row->note,
+                 "the results of %s contradict each other: %s %zu of %.90s and %zu of %.90s", set,
+                 what, number, base_of(file), other_number, base_of(other_file));
+}
+
+static void say_runs(struct verdict_row *row, bool in_old, const struct result_run *run,
+                     const struct result_run *other)
+{
+    say_contradiction(row, in_old, "run", run->file, run->number, other->file, other->number);
+}
+
+static bool contradiction_of_ends(const struct result_row *old, const struct result_row *new,
+                                  struct verdict_row *row)
+{
+    const struct result_run *apart = result_row_ends_apart(old);
+    const struct result_run *new_apart = result_row_ends_apart(new);
+    if (apart)
+        say_runs(row, true, &old->runs[0], apart);
+    else if (new_apart)
+        say_runs(row, false, &new->runs[0], new_apart);
+    return apart || new_apart;
+}
+
+/* Both values of a result set that has two, otherwise the one. */
+static void values_text(const struct result_row *run, const struct result_run *differs,
+                        enum metric metric, char text[40])
+{
+    char one[40], other[40];
+    result_value_text(&run->runs[0].metrics.at[metric], one);
+    if (differs)
+        result_value_text(&differs->metrics.at[metric], other);
+    snprintf(text, 40, "%.17s%s%.17s", one, differs ? " and " : "", differs ? other : "");
+}
+
+static bool contradiction_of_metric(const struct result_row *old_row,
+                                    const struct result_row *new_row, enum metric metric,
+                                    struct verdict_row *row)
+{
+    const struct result_run *old = result_row_differs(old_row, metric);
+    const struct result_run *new = result_row_differs(new_row, metric);
+    if (result_row_is_timed(new_row, metric) || (!old && !new))
+        return false;
+    values_text(old_row, old, metric, row->old);
+    values_text(new_row, new, metric, row->new);
+    if (old)
+        say_runs(row, true, &old_row->runs[0], old);
+    else
+        say_runs(row, false, &new_row->runs[0], new);
+    return true;
+}
+
+/* Another count of the same operation that differs by more than VERDICT_INSTRUCTIONS; NULL if
+ * there is none. */
+static const struct instruction_count *find_other(const struct result_set *set,
+                                                  const struct instruction_count *count)
+{
+    for (size_t i = 0; i < set->count_count; i++)
+        if (instruction_count_same(&set->counts[i], count) &&
+            strcmp(set->counts[i].compiler, count->compiler) == 0 &&
+            fabs(set->counts[i].value / count->value - 1) > VERDICT_INSTRUCTIONS)
+            return &set->counts[i];
+    return NULL;
+}
+
+static bool contradiction_of_count(const struct result_set *set, bool in_old,
+                                   const struct instruction_count *count, struct verdict_row *row)
+{
+    const struct instruction_count *other = find_other(set, count);
+    if (!other)
+        return false;
+    const struct instruction_count *first = count < other ? count : other;
+    other = count < other ? other : count;
+    snprintf(in_old ? row->old : row->new, sizeof row->old, "%.1f and %.1f", first->value,
+             other->value);
+    say_contradiction(row, in_old, "row", first->file, first->number, other->file, other->number);
+    return true;
+}
+
 /* ---- the outcome ---------------------------------------------------------------------------- */
 
 static void outcome_text(const struct result_run *run, char text[40])
@@ -667,105 +769,4 @@ void groups_note(size_t folded, FILE *stream)
     if (folded)
         fputs("\nRows that share a policy or a figure are one line; --all lists every row.\n",
               stream);
-}
-
-/* ---- contradictions ------------------------------------------------------------------------- */
-
-/* Timed figures differ from repetition to repetition; all others must be the same in all
- * repetitions of a run. The messages name the first repetition and the first that differs from
- * it. */
-
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-/* Names two places of one result set: "the results of OLD contradict each other: runs 1 and 3 of
- * b.json". */
-static void say_contradiction(struct verdict_row *row, bool in_old, const char *what,
-                              const char *file, size_t number, const char *other_file,
-                              size_t other_number)
-{
-    const char *set = in_old ? "OLD" : "NEW";
-    if (file == other_file)
-        snprintf(row->note, sizeof row->note,
-                 "the results of %s contradict each other: %ss %zu and %zu of %.100s", set, what,
-                 number, other_number, base_of(file));
-    else
-        snprintf(row->note, sizeof row->note,
-                 "the results of %s contradict each other: %s %zu of %.90s and %zu of %.90s", set,
-                 what, number, base_of(file), other_number, base_of(other_file));
-}
-
-static void say_runs(struct verdict_row *row, bool in_old, const struct result_run *run,
-                     const struct result_run *other)
-{
-    say_contradiction(row, in_old, "run", run->file, run->number, other->file, other->number);
-}
-
-bool contradiction_of_ends(const struct result_row *old, const struct result_row *new,
-                           struct verdict_row *row)
-{
-    const struct result_run *apart = result_row_ends_apart(old);
-    const struct result_run *new_apart = result_row_ends_apart(new);
-    if (apart)
-        say_runs(row, true, &old->runs[0], apart);
-    else if (new_apart)
-        say_runs(row, false, &new->runs[0], new_apart);
-    return apart || new_apart;
-}
-
-/* Both values of a result set that has two, otherwise the one. */
-static void values_text(const struct result_row *run, const struct result_run *differs,
-                        enum metric metric, char text[40])
-{
-    char one[40], other[40];
-    result_value_text(&run->runs[0].metrics.at[metric], one);
-    if (differs)
-        result_value_text(&differs->metrics.at[metric], other);
-    snprintf(text, 40, "%.17s%s%.17s", one, differs ? " and " : "", differs ? other : "");
-}
-
-bool contradiction_of_metric(const struct result_row *old_row, const struct result_row *new_row,
-                             enum metric metric, struct verdict_row *row)
-{
-    const struct result_run *old = result_row_differs(old_row, metric);
-    const struct result_run *new = result_row_differs(new_row, metric);
-    if (result_row_is_timed(new_row, metric) || (!old && !new))
-        return false;
-    values_text(old_row, old, metric, row->old);
-    values_text(new_row, new, metric, row->new);
-    if (old)
-        say_runs(row, true, &old_row->runs[0], old);
-    else
-        say_runs(row, false, &new_row->runs[0], new);
-    return true;
-}
-
-/* Another count of the same operation that differs by more than VERDICT_INSTRUCTIONS; NULL if
- * there is none. */
-static const struct instruction_count *find_other(const struct result_set *set,
-                                                  const struct instruction_count *count)
-{
-    for (size_t i = 0; i < set->count_count; i++)
-        if (instruction_count_same(&set->counts[i], count) &&
-            strcmp(set->counts[i].compiler, count->compiler) == 0 &&
-            fabs(set->counts[i].value / count->value - 1) > VERDICT_INSTRUCTIONS)
-            return &set->counts[i];
-    return NULL;
-}
-
-bool contradiction_of_count(const struct result_set *set, bool in_old,
-                            const struct instruction_count *count, struct verdict_row *row)
-{
-    const struct instruction_count *other = find_other(set, count);
-    if (!other)
-        return false;
-    const struct instruction_count *first = count < other ? count : other;
-    other = count < other ? other : count;
-    snprintf(in_old ? row->old : row->new, sizeof row->old, "%.1f and %.1f", first->value,
-             other->value);
-    say_contradiction(row, in_old, "row", first->file, first->number, other->file, other->number);
-    return true;
 }

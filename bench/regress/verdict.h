@@ -132,20 +132,25 @@ struct table *groups_table(void);
 /* Prints how to see the folded rows, if there are any. */
 void groups_note(size_t folded, FILE *stream);
 
-/* Contradictions in a result set: two repetitions of a run, or two counts of one operation, that
- * cannot both be right. If there is one, these functions name both places in the note of the row
- * and return true; otherwise they leave the row unchanged. */
+/* ---- pages ----------------------------------------------------------------------------------- */
 
-/* Repetitions that end in different ways or at different events. */
-bool contradiction_of_ends(const struct result_row *old, const struct result_row *new,
-                           struct verdict_row *row);
+/* Writes a comparison as a table, as JUnit XML, and as annotations of GitHub. */
 
-/* A metric that is not timed and differs between repetitions; the row gets both values. */
-bool contradiction_of_metric(const struct result_row *old, const struct result_row *new,
-                             enum metric metric, struct verdict_row *row);
+/* Prints the figures that changed or have no data; then the number of figures by verdict, the
+ * smallest change that is detected, waivers that expired or cover nothing, and missing runs. `all`:
+ * a row for every figure; otherwise one row for those that share a policy or a figure. */
+enum ar_status compare_page(const struct verdicts *verdicts, const struct waivers *waivers,
+                            bool all, FILE *stream, enum table_form form,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Two counts of one operation that differ by more than VERDICT_INSTRUCTIONS. */
-bool contradiction_of_count(const struct result_set *set, bool in_old,
-                            const struct instruction_count *count, struct verdict_row *row);
+/* A test case for every row: WORSE is a failure; waived, AMBIGUOUS and NO-DATA rows are skipped. */
+void compare_junit(const struct verdicts *verdicts, FILE *stream);
+
+/* A line for every WORSE row: ::error, or ::warning if it is waived. */
+void compare_annotations(const struct verdicts *verdicts, FILE *stream);
+
+/* Prints a workflow command, which GitHub shows at the commit. `level` is "error" or "warning".
+ * Special characters in `figure` and `text` become percent codes. */
+void annotation_worse(FILE *stream, const char *level, const char *figure, const char *text);
 
 #endif

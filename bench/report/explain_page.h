@@ -37,4 +37,12 @@ void explain_json_message(FILE *stream, const struct message *message);
 /* Writes into `line` what to try, by cause, framework and platform: sentences. Returns `line`. */
 const char *message_page_advice(const struct message *message, char *line, size_t line_bytes);
 
+/* The limit that a program set for itself, as PyTorch's messages print it. */
+
+/* Without a limit PyTorch prints the size of the card in its place. */
+bool message_is_limited(const struct message *message);
+
+/* Whether the request would exceed the limit. */
+bool message_passes_limit(const struct message *message);
+
 #endif

@@ -354,6 +354,472 @@ static enum ar_status print_whatifs(FILE *stream, const struct twin_page *page,
     return status;
 }
 
+/* ---- owners ---------------------------------------------------------------------------------- */
+
+/* Bytes by owner at the ends of phases: rows are phases, columns are owners. Owners that do not fit
+ * one table follow in another one. Owners with the same bytes in all rows have no column. */
+
+#define NAME_ROOM    64
+#define COLUMNS_MOST 12  /* owners that have a column */
+#define COLUMN_LEAST 200 /* a smaller part of the peak is among the others */
+#define LABEL_WIDE   24
+
+struct owner_column {
+    uint32_t owner;
+    uint64_t most_bytes, least_bytes;
+    size_t rows;                            /* in which it has bytes */
+    bool is_constant;                       /* the same in all rows */
+    char title[NAME_ROOM], unit[NAME_ROOM]; /* "actor", "weights" */
+};
+
+struct owners {
+    const struct twin_page *page;
+    unsigned card;
+    uint64_t cycles;              /* the last one that ran */
+    struct owner_column *columns; /* the largest first */
+    size_t count;
+    uint64_t others_most; /* of the owners that have no column and change */
+    bool has_others;      /* they have a column */
+};
+
+/* Whether the row of a phase is shown: of the cycles, the first and the last. */
+static bool is_shown(const struct owners *self, const struct twin_phase *phase)
+{
+    return phase->stage != TWIN_CYCLE || phase->cycle == 1 || phase->cycle == self->cycles;
+}
+
+static int by_bytes(const void *left, const void *right)
+{
+    const struct owner_column *a = left, *b = right;
+    if (a->is_constant != b->is_constant)
+        return a->is_constant ? 1 : -1;
+    return a->most_bytes != b->most_bytes ? (a->most_bytes < b->most_bytes ? 1 : -1)
+                                          : (a->owner > b->owner) - (a->owner < b->owner);
+}
+
+static void find_columns(struct owners *self)
+{
+    const struct twin_result *result = self->page->result;
+    size_t rows = 0;
+    for (size_t i = 0; i < result->owner_count; i++) {
+        struct owner_column *column = &self->columns[i];
+        const char *name = result->owners[i].name, *slash = strchr(name, '/');
+        int first = slash ? (int)(slash - name) : (int)strlen(name);
+        column->owner = (uint32_t)i;
+        snprintf(column->title, NAME_ROOM, "%.*s", first, name);
+        snprintf(column->unit, NAME_ROOM, "%.*s", NAME_ROOM - 1, slash ? slash + 1 : "");
+    }
+    for (size_t phase = 0; phase < result->phase_count; phase++) {
+        const struct twin_amounts amounts = twin_card_at(result, phase, self->card)->amounts;
+        if (!is_shown(self, &result->phases[phase]))
+            continue;
+        rows++;
+        for (size_t i = 0; i < amounts.count; i++) {
+            const struct twin_amount *amount = &result->amounts[amounts.first + i];
+            struct owner_column *column = &self->columns[amount->owner];
+            if (!column->rows++ || amount->bytes < column->least_bytes)
+                column->least_bytes = amount->bytes;
+            if (amount->bytes > column->most_bytes)
+                column->most_bytes = amount->bytes;
+        }
+    }
+    for (size_t i = 0; i < result->owner_count; i++) {
+        struct owner_column *column = &self->columns[i];
+        column->is_constant = rows > 1 && column->rows == rows && column->most_bytes &&
+                              column->least_bytes == column->most_bytes;
+    }
+    qsort(self->columns, result->owner_count, sizeof *self->columns, by_bytes);
+    const uint64_t least = twin_answer_peak(result).bytes / COLUMN_LEAST;
+    while (self->count < result->owner_count && self->count < COLUMNS_MOST &&
+           !self->columns[self->count].is_constant && self->columns[self->count].most_bytes > least)
+        self->count++;
+}
+
+static void mib(struct table *table, uint64_t bytes)
+{
+    table_number(table, bytes != 0, 1, (double)bytes / (double)AR_MIB);
+}
+
+/* The bytes of owners that have no column and change. */
+static uint64_t others_at(const struct owners *self, size_t phase)
+{
+    const struct twin_result *result = self->page->result;
+    const struct twin_card_state *state = twin_card_at(result, phase, self->card);
+    uint64_t others = state->used_bytes;
+    for (size_t i = 0; i < result->owner_count; i++)
+        if (i < self->count || self->columns[i].is_constant)
+            others -= twin_answer_amount(result, state->amounts, self->columns[i].owner);
+    return others;
+}
+
+static void find_others(struct owners *self)
+{
+    const struct twin_result *result = self->page->result;
+    for (size_t phase = 0; phase < result->phase_count; phase++)
+        if (is_shown(self, &result->phases[phase])) {
+            uint64_t others = others_at(self, phase);
+            self->others_most = others > self->others_most ? others : self->others_most;
+        }
+    self->has_others = self->others_most > twin_answer_peak(result).bytes / COLUMN_LEAST;
+}
+
+static void add_row(const struct owners *self, struct table *table, size_t phase, size_t from,
+                    size_t to)
+{
+    const struct twin_result *result = self->page->result;
+    const struct twin_card_state *state = twin_card_at(result, phase, self->card);
+    table_cell(table, "%s", result->phases[phase].text);
+    if (!from)
+        mib(table, state->used_bytes);
+    for (size_t i = from; i < to; i++)
+        mib(table, twin_answer_amount(result, state->amounts, self->columns[i].owner));
+    if (to == self->count && self->has_others)
+        mib(table, others_at(self, phase));
+}
+
+static void add_heading(const struct owners *self, struct table *table, size_t phase)
+{
+    const struct twin_phase *at = &self->page->result->phases[phase];
+    if (phase && at[-1].stage == at->stage && at[-1].cycle == at->cycle)
+        return;
+    if (at->stage == TWIN_CYCLE)
+        table_heading(table, "cycle %llu", (unsigned long long)at->cycle);
+    else
+        table_heading(table, "%s", at->stage == TWIN_START ? "start" : "end");
+}
+
+static enum ar_status print_part(const struct owners *self, FILE *stream, size_t from, size_t to,
+                                 struct ar_error *error)
+{
+    struct table_column columns[COLUMNS_MOST + 3] = {{"at the end of", "", true, LABEL_WIDE}};
+    const struct twin_result *result = self->page->result;
+    size_t count = 1;
+    if (!from)
+        columns[count++] = (struct table_column){"used", "", false, 0};
+    for (size_t i = from; i < to; i++)
+        columns[count++] =
+            (struct table_column){self->columns[i].title, self->columns[i].unit, false, 0};
+    if (to == self->count && self->has_others)
+        columns[count++] = (struct table_column){"others", "", false, 0};
+    struct table *table = table_create(columns, count);
+    for (size_t phase = 0; phase < result->phase_count; phase++)
+        if (is_shown(self, &result->phases[phase])) {
+            add_heading(self, table, phase);
+            add_row(self, table, phase, from, to);
+        }
+    fputc('\n', stream);
+    return table_end(table, stream, TABLE_TEXT, error);
+}
+
+/* The width of a column with the blanks before it: of its title, or of its largest number. */
+static size_t cell_width(const char *title, const char *unit, uint64_t most_bytes)
+{
+    char number[32];
+    size_t widest =
+        (size_t)snprintf(number, sizeof number, "%.1f", (double)most_bytes / (double)AR_MIB);
+    widest = strlen(title) > widest ? strlen(title) : widest;
+    return 2 + (strlen(unit) > widest ? strlen(unit) : widest);
+}
+
+/* The owners that have no column: those whose bytes do not change, and the smallest. */
+static void print_constant(const struct owners *self, FILE *stream)
+{
+    const struct twin_result *result = self->page->result;
+    char line[900] = "In all rows:";
+    size_t used = strlen(line), begin = used;
+    for (size_t i = 0; i < result->owner_count && used < sizeof line - 160; i++)
+        if (self->columns[i].is_constant)
+            used += (size_t)snprintf(line + used, sizeof line - used, "%s %.100s %.1f",
+                                     used > begin ? "," : "",
+                                     result->owners[self->columns[i].owner].name,
+                                     twin_mib((double)self->columns[i].most_bytes));
+    snprintf(line + used, sizeof line - used, ".");
+    if (used > begin)
+        sentence_print(stream, line);
+    if (!self->has_others && self->others_most)
+        sentence_format(stream, 2, "All other owners: at most %.1f MiB together.",
+                        twin_mib((double)self->others_most));
+}
+
+static enum ar_status print_owners(FILE *stream, const struct twin_page *page,
+                                   struct ar_error *error)
+{
+    const struct twin_result *result = page->result;
+    struct owners self = {
+        .page = page,
+        .card = twin_answer_peak(result).card,
+        .cycles = twin_answer_cycles(result),
+        .columns = calloc(result->owner_count + 1, sizeof *self.columns),
+    };
+    if (!self.columns)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the table of owners");
+    find_columns(&self);
+    find_others(&self);
+    enum ar_status status = AR_OK;
+    size_t label = strlen("at the end of"), from = 0;
+    for (size_t phase = 0; phase < result->phase_count; phase++) {
+        size_t length = strlen(result->phases[phase].text);
+        if (length > label && length <= LABEL_WIDE && is_shown(&self, &result->phases[phase]))
+            label = length;
+    }
+    do {
+        size_t to = from;
+        size_t width = label + (from ? 0 : cell_width("used", "", twin_answer_peak(result).bytes));
+        for (; to < self.count; to++) {
+            const struct owner_column *column = &self.columns[to];
+            width += cell_width(column->title, column->unit, column->most_bytes);
+            size_t others =
+                to + 1 == self.count && self.has_others ? cell_width("others", "", 0) : 0;
+            if (to > from && width + others > SENTENCE_WIDTH)
+                break;
+        }
+        status = print_part(&self, stream, from, to, error);
+        from = to;
+    } while (from < self.count && !status);
+    print_constant(&self, stream);
+    free(self.columns);
+    return status;
+}
+
+/* ---- residue, drift, pinning blocks ---------------------------------------------------------- */
+
+/* Residue, drift and pinning blocks, as parts of the page of `twin`. */
+
+#define PIN_ROWS  8
+#define LEFT_MOST 6 /* owners of what remains that are named */
+
+static void signed_mib(struct table *table, bool known, double bytes)
+{
+    if (!known)
+        table_cell(table, "-");
+    else if (bytes == 0)
+        table_cell(table, "0");
+    else
+        table_cell(table, "%+.3f", twin_mib(bytes));
+}
+
+/* The drift on the card where it is greatest. */
+static bool most_drift(const struct twin_result *result, size_t place, double *most)
+{
+    bool known = false;
+    for (unsigned card = 0; card < result->card_count; card++) {
+        double bytes;
+        if (twin_drift(result, place, card, TWIN_WARM_CYCLES, &bytes) &&
+            (!known || fabs(bytes) > fabs(*most))) {
+            *most = bytes;
+            known = true;
+        }
+    }
+    return known;
+}
+
+/* Bytes at the end of a phase in the first and the last cycle. */
+static void pair_cells(struct table *table, bool known, bool ended, uint64_t first, uint64_t last)
+{
+    table_number(table, known, 1, twin_mib((double)first));
+    table_number(table, known && ended, 1, twin_mib((double)last));
+}
+
+static void residue_row(struct table *table, const struct twin_page *page, size_t phase,
+                        bool with_residue)
+{
+    const struct twin_result *result = page->result;
+    const struct twin_phase *at = &result->phases[phase];
+    const unsigned card = twin_answer_peak(result).card;
+    size_t last = twin_phase_find(result, TWIN_CYCLE, twin_answer_cycles(result), at->place);
+    size_t process = 0, there = last == SIZE_MAX ? phase : last;
+    double drift = 0;
+    bool sleeps = twin_answer_sleeps(page->scenario, at->text, &process);
+    table_cell(table, "%s", at->text);
+    if (with_residue)
+        pair_cells(table, sleeps, last != SIZE_MAX, twin_answer_residue(result, phase, process),
+                   twin_answer_residue(result, there, process));
+    pair_cells(table, true, last != SIZE_MAX, twin_card_at(result, phase, card)->used_bytes,
+               twin_card_at(result, there, card)->used_bytes);
+    signed_mib(table, most_drift(result, at->place, &drift), drift);
+}
+
+static enum ar_status print_residue(FILE *stream, const struct twin_page *page,
+                                    struct ar_error *error)
+{
+    static const struct table_column columns[] = {
+        {"at the end of", "", true, 28}, {"residue", "first", false, 0},
+        {"", "last", false, 0},          {"used", "first", false, 0},
+        {"", "last", false, 0},          {"drift", "a cycle", false, 0},
+    };
+    static const struct table_column narrow[] = {
+        {"at the end of", "", true, 28},
+        {"used", "first", false, 0},
+        {"", "last", false, 0},
+        {"drift", "a cycle", false, 0},
+    };
+    const struct twin_result *result = page->result;
+    bool sleeps = false;
+    size_t rows = 0, process;
+    for (size_t phase = 0; phase < result->phase_count; phase++) {
+        const struct twin_phase *at = &result->phases[phase];
+        sleeps |= at->stage == TWIN_CYCLE && twin_answer_sleeps(page->scenario, at->text, &process);
+        rows += at->stage == TWIN_CYCLE;
+    }
+    if (!rows)
+        return AR_OK;
+    struct table *table = sleeps ? table_of(columns) : table_of(narrow);
+    for (size_t phase = 0; phase < result->phase_count; phase++)
+        if (result->phases[phase].stage == TWIN_CYCLE && result->phases[phase].cycle == 1)
+            residue_row(table, page, phase, sleeps);
+    fprintf(stream, "\n%s (MiB; first and last cycle)\n", sleeps ? "Residue and drift" : "Drift");
+    enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
+    sentence_format(stream, 2,
+                    "%sdrift: the change of used bytes from cycle to cycle, without the "
+                    "first one.",
+                    sleeps ? "residue: what the process of the step uses of the card beyond its "
+                             "context, after memory was released. "
+                           : "");
+    return status;
+}
+
+/* Blocks that are alike share a row. */
+struct pin_group {
+    struct twin_pin first;
+    uint64_t keeps_bytes, blocks;
+};
+
+static int by_kept(const void *left, const void *right)
+{
+    const struct pin_group *a = left, *b = right;
+    return a->keeps_bytes != b->keeps_bytes
+               ? (a->keeps_bytes < b->keeps_bytes ? 1 : -1)
+               : (a->first.address > b->first.address) - (a->first.address < b->first.address);
+}
+
+static bool are_alike(const struct twin_pin *a, const struct twin_pin *b)
+{
+    return a->owner == b->owner && a->bytes == b->bytes && a->born_phase == b->born_phase &&
+           !strcmp(a->tag ? a->tag : "", b->tag ? b->tag : "");
+}
+
+static void add_pin(struct pin_group *groups, size_t *count, const struct twin_pin *pin)
+{
+    size_t i = 0;
+    while (i < *count && !are_alike(&groups[i].first, pin))
+        i++;
+    if (i == *count)
+        groups[(*count)++] = (struct pin_group){.first = *pin};
+    groups[i].keeps_bytes += pin->keeps_bytes;
+    groups[i].blocks++;
+}
+
+/* The phase whose pinning blocks are shown: the last that releases memory, or where it failed. */
+static size_t pin_phase(const struct twin_page *page)
+{
+    size_t phase = SIZE_MAX, process;
+    if (page->result->outcome != TWIN_PASSED)
+        return page->result->failure.phase;
+    return twin_answer_last_sleep(page->scenario, page->result, &phase, &process) ? phase
+                                                                                  : SIZE_MAX;
+}
+
+/* Who has the residue after the last phase that releases memory, on the rank that has most. */
+static enum ar_status print_left(FILE *stream, const struct twin_page *page, struct ar_error *error)
+{
+    const struct twin_result *result = page->result;
+    size_t phase, process, most = SIZE_MAX, count = 0;
+    char place[160], line[800];
+    if (!twin_answer_last_sleep(page->scenario, result, &phase, &process))
+        return AR_OK;
+    const uint64_t residue = twin_answer_residue(result, phase, process);
+    for (size_t rank = result->rank_count; rank-- > 0;)
+        if (result->ranks[rank].process == process &&
+            twin_residue(twin_rank_at(result, phase, rank)) == residue)
+            most = rank;
+    if (!residue || most == SIZE_MAX)
+        return AR_OK;
+    const struct twin_amounts amounts =
+        twin_card_at(result, phase, result->ranks[most].card)->amounts;
+    struct twin_share *shares = calloc(amounts.count + 1, sizeof *shares);
+    if (!shares)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the residue");
+    for (size_t i = 0; i < amounts.count; i++) {
+        const struct twin_amount *amount = &result->amounts[amounts.first + i];
+        const struct twin_owner *owner = &result->owners[amount->owner];
+        if (owner->process == process && owner->kind != TWIN_OWNER_CONTEXT && amount->bytes)
+            shares[count++] = (struct twin_share){amount->bytes, owner->name};
+    }
+    qsort(shares, count, sizeof *shares, twin_by_share);
+    size_t used =
+        (size_t)snprintf(line, sizeof line, "%.1f MiB remain after %s:", twin_mib((double)residue),
+                         twin_answer_place(result, phase, place, sizeof place));
+    for (size_t i = 0; i < count && i < LEFT_MOST && used < sizeof line - 120; i++)
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s %.80s %.1f", i ? "," : "",
+                                 shares[i].name, twin_mib((double)shares[i].bytes));
+    snprintf(line + used, sizeof line - used, "%s.", count > LEFT_MOST ? " and others" : "");
+    sentence_print(stream, line);
+    free(shares);
+    return AR_OK;
+}
+
+static enum ar_status print_pins(FILE *stream, const struct twin_page *page, struct ar_error *error)
+{
+    static const struct table_column columns[] = {
+        {"keep", "MiB", false, 0}, {"blocks", "", false, 0},  {"each", "MiB", false, 0},
+        {"owner", "", true, 20},   {"born in", "", true, 30}, {"tag", "", true, 0},
+    };
+    const struct twin_result *result = page->result;
+    const size_t phase = pin_phase(page);
+    struct pin_group *groups = calloc(result->pin_count + 1, sizeof *groups);
+    char place[160], on[32] = "";
+    size_t count = 0, blocks = 0;
+    uint64_t kept = 0;
+    uint32_t card = UINT32_MAX; /* the first with such blocks; others have their own */
+    if (!groups)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the pinning blocks");
+    for (size_t i = 0; i < result->pin_count; i++)
+        if (result->pins[i].phase == phase && result->pins[i].keeps_bytes) {
+            const uint32_t its = result->ranks[result->pins[i].rank].card;
+            card = its < card ? its : card;
+        }
+    for (size_t i = 0; i < result->pin_count; i++)
+        if (result->pins[i].phase == phase && result->pins[i].keeps_bytes &&
+            result->ranks[result->pins[i].rank].card == card) {
+            kept += result->pins[i].keeps_bytes;
+            blocks++;
+            add_pin(groups, &count, &result->pins[i]);
+        }
+    if (!count) {
+        free(groups);
+        return AR_OK;
+    }
+    qsort(groups, count, sizeof *groups, by_kept);
+    struct table *table = table_of(columns);
+    for (size_t i = 0; i < count && i < PIN_ROWS; i++) {
+        const struct twin_pin *pin = &groups[i].first;
+        table_cell(table, "%.1f", twin_mib((double)groups[i].keeps_bytes));
+        table_cell(table, "%" PRIu64, groups[i].blocks);
+        table_cell(table, "%.3f", twin_mib((double)pin->bytes));
+        table_cell(table, "%s", result->owners[pin->owner].name);
+        table_cell(table, "%s",
+                   pin->born_phase < result->phase_count
+                       ? twin_answer_place(result, pin->born_phase, place, sizeof place)
+                       : "-");
+        table_cell(table, "%s", pin->tag && pin->tag[0] ? pin->tag : "-");
+    }
+    if (result->card_count > 1)
+        snprintf(on, sizeof on, " on card %" PRIu32, card);
+    fputc('\n', stream);
+    sentence_format(
+        stream, 2,
+        "Pinning blocks after %s%s: %zu live block%s keep%s %.1f MiB of free memory from "
+        "being released%s",
+        twin_answer_place(result, phase, place, sizeof place), on, blocks, twin_plural(blocks),
+        blocks == 1 ? "s" : "", twin_mib((double)kept),
+        count > PIN_ROWS ? "; those that keep most" : "");
+    enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
+    free(groups);
+    return status;
+}
+
+/* ---- the page ---------------------------------------------------------------------------------- */
+
 enum ar_status twin_page_print(FILE *stream, const struct twin_page *page, struct ar_error *error)
 {
     print_head(stream, page);
@@ -362,15 +828,15 @@ enum ar_status twin_page_print(FILE *stream, const struct twin_page *page, struc
     if (!page->result->phase_count)
         return AR_OK;
     fputs("\nBytes by owner at the end of each phase (MiB)\n", stream);
-    enum ar_status status = twin_owners_print(stream, page, error);
+    enum ar_status status = print_owners(stream, page, error);
     if (!status)
         status = print_peak(stream, page, error);
     if (!status)
-        status = twin_residue_print(stream, page, error);
+        status = print_residue(stream, page, error);
     if (!status)
-        status = twin_left_print(stream, page, error);
+        status = print_left(stream, page, error);
     if (!status)
-        status = twin_pins_print(stream, page, error);
+        status = print_pins(stream, page, error);
     print_caches(stream, page);
     if (!status)
         status = print_graphs(stream, page, error);

@@ -61,15 +61,6 @@ struct twin_page {
 
 enum ar_status twin_page_print(FILE *stream, const struct twin_page *page,
                                struct ar_error *error) AR_STATUS_CHECKED;
-/* Its parts. */
-enum ar_status twin_owners_print(FILE *stream, const struct twin_page *page,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
-enum ar_status twin_residue_print(FILE *stream, const struct twin_page *page,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
-enum ar_status twin_left_print(FILE *stream, const struct twin_page *page,
-                               struct ar_error *error) AR_STATUS_CHECKED;
-enum ar_status twin_pins_print(FILE *stream, const struct twin_page *page,
-                               struct ar_error *error) AR_STATUS_CHECKED;
 void twin_json_write(FILE *stream, const struct twin_page *page);
 /* A row for each card, owner and end of a phase, and for the moment of the peak in it. The
  * free bytes of the card at an end are a row too, so that the rows of an end are the card. */

@@ -9,7 +9,7 @@
 #include "allocators/base/size.h"
 #include "bench/statistics/statistics.h"
 #include "bench/suite/grid.h"
-#include "bench/suite/matrix.h"
+#include "bench/suite/run.h"
 
 /* A curve in the making. */
 struct work {

@@ -10,7 +10,7 @@
 #include "bench/report/output_file.h"
 #include "bench/report/result_writers.h"
 #include "bench/report/sentence.h"
-#include "bench/suite/matrix.h"
+#include "bench/suite/run.h"
 #include "bench/suite/result_folder.h"
 #include "bench/suite/run_files.h"
 #include "bench/suite/slowdown.h"

@@ -1,5 +1,5 @@
 /* The first half runs in a child, the second in the parent. */
-#include "bench/suite/tenants_card.h"
+#include "bench/suite/tenants_suite.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -5,7 +5,7 @@
  * 4. empty_cache before a phase, if the pool has cached memory then.
  * 5. Order: an action that releases memory one step earlier, one that takes it one step later, past
  *    a step of other parts. */
-#include "bench/suite/twin_changes.h"
+#include "bench/suite/twin_study.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
-#include "bench/suite/scenario_reported.h"
+#include "bench/suite/scenario.h"
 
 static enum ar_status no_memory(const struct scenario *text, struct ar_error *error)
 {

@@ -3,9 +3,70 @@
 #ifndef BENCH_SUITE_TWIN_STUDY_H
 #define BENCH_SUITE_TWIN_STUDY_H
 
+#include "bench/report/twin_answers.h"
 #include "bench/report/twin_page.h"
-#include "bench/suite/twin_changes.h"
-#include "bench/suite/twin_trials.h"
+#include "bench/suite/journal.h"
+#include "bench/suite/scenario.h"
+#include "bench/suite/twin_setup.h"
+
+/* ---- changes to try -------------------------------------------------------------------------- */
+
+/* The what-ifs of a scenario: each is a copy of its text with one change. Changes come from the
+ * options of the policies, from the parts (struct twin_part_ops), and from the schedule. */
+
+struct twin_change {
+    char text[200];
+    struct scenario edited;
+    bool failed; /* the edit is not possible */
+    char why[400];
+};
+
+struct twin_changes {
+    struct twin_change *at;
+    size_t count, room;
+};
+
+/* `text` is what was run, with that setup and result, and must outlive the changes. The caller
+ * closes them, also after a failure. */
+enum ar_status twin_changes_find(const struct scenario *text, const struct twin_setup *setup,
+                                 const struct twin_result *result, struct twin_changes *out,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
+void twin_changes_close(struct twin_changes *self);
+
+/* The policy spec with that key set. The caller frees it; NULL: no host memory, or no spec. */
+char *twin_policy_with(const char *policy, const char *key, const char *value);
+
+/* ---- trials ---------------------------------------------------------------------------------- */
+
+/* Runs changed scenarios on all processors, with a journal of those that are finished. */
+
+/* One run and its result. */
+struct twin_trial {
+    const struct scenario *text;
+    size_t cache_part; /* of the key-value cache in the summary; SIZE_MAX: none */
+    bool cannot_run;   /* the scenario is wrong, or something is not offered; `why` says what */
+    char why[400];
+    struct twin_summary summary;
+};
+
+struct twin_trials {
+    struct journal journal;
+    bool has_journal;
+    struct twin_done *done; /* of the journal and of this process */
+    size_t done_count, done_room;
+};
+
+/* `journal` NULL: none. INVALID: it belongs to another scenario. */
+enum ar_status twin_trials_open(struct twin_trials *self, const struct scenario *text,
+                                const char *journal, struct ar_error *error) AR_STATUS_CHECKED;
+/* `finished`: the journal is no longer needed. */
+void twin_trials_close(struct twin_trials *self, bool finished);
+
+/* Fills in all trials. An error is of the host or of the journal. */
+enum ar_status twin_trials_run(struct twin_trials *self, struct twin_trial *trials, size_t count,
+                               struct ar_error *error) AR_STATUS_CHECKED;
+
+/* ---- the study --------------------------------------------------------------------------------- */
 
 /* What-ifs of long scenarios run so many cycles, and are compared with as many. */
 #define TWIN_WHATIF_CYCLES 5
@@ -32,5 +93,15 @@ enum ar_status twin_study_run(const struct scenario *text, bool again, const cha
                               struct twin_study *out, struct ar_error *error) AR_STATUS_CHECKED;
 /* `finished`: the answers are written, and the journal is no longer needed. */
 void twin_study_close(struct twin_study *self, bool finished);
+
+/* The reported figures of a scenario beside those of its twin. */
+
+/* `out` has room for all of text->reported. */
+void twin_compare(const struct scenario *text, const struct twin_setup *setup,
+                  const struct twin_result *result, struct twin_page_reported *out);
+
+/* Checks that the steps of reported figures are in the schedule. FORMAT names the line. */
+enum ar_status twin_compare_check(const struct scenario *text,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -1,4 +1,4 @@
-#include "bench/suite/twin_trials.h"
+#include "bench/suite/twin_study.h"
 
 #include <pthread.h>
 #include <stdio.h>

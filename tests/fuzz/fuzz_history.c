@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "bench/regress/history_page.h"
+#include "bench/regress/history.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -4,7 +4,6 @@
 
 #include "allocators/base/size.h"
 #include "bench/suite/scenario.h"
-#include "bench/suite/scenario_reported.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
 
