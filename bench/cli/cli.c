@@ -126,11 +126,15 @@ static enum ar_status take_number(double *place, const struct cli_option *option
 {
     char *end = NULL;
     *place = strtod(value, &end);
-    if (end == value || *end || !(*place > 0 && *place <= option->most))
+    if (end != value && !*end && *place > 0 && *place >= option->least && *place <= option->most)
+        return AR_OK;
+    if (option->least > 0)
         return ar_error_set(error, AR_INVALID,
-                            "--%s is \"%.40s\"; it must be a number above 0, at most %g",
-                            option->name, value, option->most);
-    return AR_OK;
+                            "--%s is \"%.40s\"; it must be a number from %g to %g", option->name,
+                            value, option->least, option->most);
+    return ar_error_set(error, AR_INVALID,
+                        "--%s is \"%.40s\"; it must be a number above 0, at most %g", option->name,
+                        value, option->most);
 }
 
 static enum ar_status take_bytes(uint64_t *place, const struct cli_option *option,

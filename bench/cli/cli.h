@@ -82,7 +82,7 @@ enum cli_kind {
     CLI_KIND_TEXT,   /* const char *, given once */
     CLI_KIND_FLAG,   /* bool */
     CLI_KIND_COUNT,  /* uint64_t, from `least` to `most` */
-    CLI_KIND_NUMBER, /* double, above 0, at most `most` */
+    CLI_KIND_NUMBER, /* double, above 0 and from `least` to `most` */
     CLI_KIND_BYTES,  /* uint64_t, at least 1 */
     CLI_KIND_GPU,    /* struct cli_device: the number of a GPU, given once */
     CLI_KIND_DEVICE, /* the same, or a device */
@@ -113,11 +113,12 @@ struct cli_option {
 #define CLI_DEVICE(field) .kind = CLI_KIND_DEVICE, CLI_AT(field)
 #define CLI_COUNT(field, from, to)                                                                 \
     .kind = CLI_KIND_COUNT, .least = (from), .most = (to), CLI_AT(field)
-#define CLI_NUMBER(field, to) .kind = CLI_KIND_NUMBER, .most = (to), CLI_AT(field)
-#define CLI_WORDS(field, to)  .kind = CLI_KIND_WORDS, .most = (to), CLI_AT(field)
-#define CLI_CALL(function)    .kind = CLI_KIND_CALL, .take = (function)
-#define CLI_SUITE(function)   .kind = CLI_KIND_CALL, .take = (function), CLI_AT(suite)
-#define CLI_HEADING(text)     .help = (text)
+#define CLI_NUMBER(field, from, to)                                                                \
+    .kind = CLI_KIND_NUMBER, .least = (from), .most = (to), CLI_AT(field)
+#define CLI_WORDS(field, to) .kind = CLI_KIND_WORDS, .most = (to), CLI_AT(field)
+#define CLI_CALL(function)   .kind = CLI_KIND_CALL, .take = (function)
+#define CLI_SUITE(function)  .kind = CLI_KIND_CALL, .take = (function), CLI_AT(suite)
+#define CLI_HEADING(text)    .help = (text)
 
 /* A command: its help, and what it takes. */
 struct cli_page {

@@ -98,10 +98,10 @@ static enum ar_status read_arguments(int argc, char **argv, struct arguments *se
     self->program.command = program_command(argc, argv, &own);
     enum ar_status status = cli_parse(&page, own, argv, self, error);
     struct sim_profile card = {.name = ""};
-    if (!status && program->card)
-        status = traced_card_find(program->card, &card, error);
     if (status)
         return status;
+    if (program->card && (status = traced_card_find(program->card, &card, error)))
+        return ar_error_prefix(error, status, "fits");
     memcpy(self->card, card.name, sizeof self->card);
     if (program->seed)
         self->first_seed = strtoull(program->seed, NULL, 10);

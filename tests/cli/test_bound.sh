@@ -118,7 +118,7 @@ check cut_is_said says '^exact .* not decided: the optimum is [0-9]+ or more$'
 "$ALLOCRIG" bound random:events=4000,seed=3 --exact --steps 500 --json "$tmp/again.json" >/dev/null
 check steps_are_the_same_again cmp "$tmp/bound.json" "$tmp/again.json"
 refuses seconds_alone 2 'need --exact' bound order_flip --seconds 5
-refuses seconds_zero 2 'seconds: 0 is not' bound order_flip --exact --seconds 0
+refuses seconds_zero 2 'seconds is "0"; it must be a whole number from 1' bound order_flip --exact --seconds 0
 
 printf 'id,lower,upper,size\n1,2,3,4\n' >"$tmp/short.csv"
 refuses no_offset 2 'short.csv:1: no column "offset"' bound --check "$tmp/short.csv" "$tmp/three.txt"
@@ -129,7 +129,7 @@ refuses fields 2 'fields.csv:2: 3 fields, wanted 5' bound --check "$tmp/fields.c
 : >"$tmp/empty.csv"
 refuses empty 2 'empty.csv: the file is empty' bound --check "$tmp/empty.csv" "$tmp/three.txt"
 refuses no_workload 2 'no workload is given' bound
-refuses two_workloads 2 'one value of each option' bound order_flip order_flip
+refuses two_workloads 2 'one workload too many' bound order_flip order_flip
 refuses adaptive 2 'depends on the policy' bound robson
 refuses granule 2 'no power of two' bound order_flip --granule 100
 refuses frees 2 'neither at-once nor recorded' bound order_flip --frees ordered

@@ -11,7 +11,7 @@ refuses no_card 3 'calibrate: it measures a real card, .*; run it on the machine
 check no_card_leaves_nothing [ -z "$(find "$tmp" -name 'none*')" ]
 refuses no_file 2 'no output file is given.*calibrate -o FILE' calibrate
 refuses file_without_option 2 'x.profile.*belongs to no option' calibrate x.profile
-refuses file_twice 2 'one value of each option' calibrate -o a -o b
+refuses file_twice 2 '--output is given twice' calibrate -o a -o b
 refuses no_place 2 'no/such/x: cannot be written' calibrate -d sim -o "$tmp/no/such/x"
 refuses no_pages 2 'nothing to measure' calibrate -d sim:profile=bump -o "$tmp/none.profile"
 refuses too_small 2 'calibrating needs 256 MiB' calibrate -d sim:capacity=64MiB -o "$tmp/none.profile"
@@ -107,7 +107,7 @@ check a_slow_host_takes_longer [ $((100 * slow)) -ge $((199 * usual)) -a $((100 
 quietly env ALLOCRIG="$ALLOCRIG" results/published/h100/make_profile.sh "$tmp/rested.profile"
 check h100_rested_is_made_so cmp "$tmp/rested.profile" sim/profiles/h100-rested.profile
 refuses a_host_of_which_nothing_is_known 2 'option host_clock_ns: the profile h100 has no line host_clock_ps' run -p growth -w order_flip -d sim:host_clock_ns=30
-refuses host_clock_of_nothing 2 'host-clock is "1e-9"; it must be at least 0.001' calibrate --median "$tmp/host_a.profile" "$tmp/host_b.profile" --host-clock 1e-9 -o "$tmp/none.profile"
+refuses host_clock_of_nothing 2 'host-clock is "1e-9"; it must be a number from 0.001' calibrate --median "$tmp/host_a.profile" "$tmp/host_b.profile" --host-clock 1e-9 -o "$tmp/none.profile"
 sed 's/^host_clock_ps.*/host_clock_ps: 1/; s/^cost: create 2097152 .*/cost: create 2097152 1152921504606846975/' "$tmp/host_a.profile" >"$tmp/host_odd.profile"
 refuses median_of_costs_beyond_all 2 'calibrate: .*/host_odd.profile: its costs are of a host with host_clock_ps 1, .* above 2\^60 ns' calibrate --median "$tmp/host_odd.profile" "$tmp/host_b.profile" -o "$tmp/none.profile"
 refuses device_of_costs_beyond_all 2 'option host_clock_ns: .* above 2\^60 ns' run -p growth -w order_flip -d "sim:profile=$tmp/host_odd.profile,host_clock_ns=30"

@@ -77,9 +77,9 @@ run drift "$tmp/two.trace" -p torch --steps 100 --seeds 2 -d 1 --json "$tmp/drif
 check one_gpu grep -q 'two gpu1' "$tmp/drift.json"
 refuses several_gpus 2 'is of one GPU.*--device N' drift "$tmp/two.trace" --json -
 refuses no_such_gpu 2 'no requests of GPU 7' drift "$tmp/two.trace" -d 7
-refuses no_steps 2 '.--steps: .*from 1 to' drift $tape --steps 0
+refuses no_steps 2 '.--steps is "0"; .*from 1 to' drift $tape --steps 0
 refuses no_seeds 2 'from 1 to 1000' drift $tape --seeds 0
-refuses no_capacity 2 'a capacity of 0 bytes' drift $tape --capacity 0
+refuses no_capacity 2 '--capacity: 0 bytes are not possible' drift $tape --capacity 0
 refuses small_capacity 2 'capacity=1 is less than one page' drift $tape --capacity 1
 refuses two_outputs 2 'two outputs would mix in standard output' drift $tape --steps 10 --json - --series -
 refuses unknown_key 2 'step.*did you mean "steps"' run -p torch -w learned:trace=$tape,step=5 -d sim

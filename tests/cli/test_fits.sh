@@ -144,8 +144,8 @@ refuses a_program_as_a_trace 2 'train\.py is a program, not a trace; write fits 
 refuses a_card_of_two_sizes 2 'no card "a100"; did you mean: a100-40, a100-80\?' fits --card a100 -- true
 refuses no_range 2 '--vary x: write a name and two numbers' fits --vary x -- true
 refuses an_empty_range 2 '--vary B=4..2: write a name' fits --vary B=4..2 -- true
-refuses no_seeds 2 '--seeds 0: from 1 to 10000' fits --seeds 0 -- true
-refuses seeds_without_end 2 '--seeds 99999999999: from 1 to 10000' fits --seeds 99999999999 -- true
+refuses no_seeds 2 '--seeds is "0"; it must be a whole number from 1 to 10000' fits --seeds 0 -- true
+refuses seeds_without_end 2 '--seeds is "99999999999"; it must be a whole number from 1 to 10000' fits --seeds 99999999999 -- true
 refuses no_such_trace 2 'no.trace' fits "$TEST_TMP/no.trace"
 
 # ---- Python

@@ -276,7 +276,7 @@ refuses one_file 2 'one file too many' history a b
 refuses commit_of_what 2 'add --append' history "$history" --commit x
 refuses effect_is_a_number 2 'effect is "some"; it must be a number above 0' history "$history" --effect some
 refuses alpha_is_a_chance 2 'alpha is "2"; it must be a number above 0, at most 0.5' history "$history" --alpha 2
-refuses panels_are_few 2 'panels is "25"; it must be a whole number, at most 24' history "$history" --panels 25
+refuses panels_are_few 2 'panels is "25"; it must be a whole number from 0 to 24' history "$history" --panels 25
 refuses today_is_a_date 2 'write a date' history "$history" --today tomorrow
 refuses last_is_a_number 2 'it must be a whole number' history "$history" --last some
 # ---- a full disk: no new file is left, and an old file does not change

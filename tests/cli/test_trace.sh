@@ -62,7 +62,7 @@ refuses no_dashes 2 'write -- before the command' trace python3 train.py
 refuses unknown_card 2 'there is no card "h10"; did you mean "h100"' trace --card h10 -- true
 refuses a_card_without_cuda 2 'mi300x is not an NVIDIA card' trace --card mi300x -- true
 refuses a_rank_without_a_world 2 '--rank 1 needs --world with a larger number' trace --rank 1 -- true
-refuses no_number 2 'trace: "x"' trace --seed x -- true
+refuses no_number 2 'trace: --seed: "x"' trace --seed x -- true
 refuses an_unknown_ending 2 'the ending does not tell the format' trace -o "$TEST_TMP/out.csv" -- true
 check leaves_nothing leaves_nothing
 ALLOCRIG_TRACER='' run trace -o "$trace" -- true

@@ -27,7 +27,7 @@ refuses gen_unknown_ending 2 "$tmp/x.dat: the ending does not tell" gen random -
 refuses gen_unknown_format 2 'no format "binry"; did you mean "binary"' gen random -o "$tmp/x" --format binry
 refuses gen_adaptive_needs_a_policy 2 'robson.*add a policy to run it under' gen robson -o "$tmp/x.txt"
 refuses gen_takes_no_policy 2 'random is the same under every policy' gen random -p growth -o "$tmp/x.txt"
-refuses gen_makes_one_trace 2 'gen takes one value' gen random order_flip -o "$tmp/x.txt"
+refuses gen_makes_one_trace 2 'one workload too many' gen random order_flip -o "$tmp/x.txt"
 check gen_refused_leaves_nothing [ -z "$(find "$tmp" -name 'x*')" ]
 check gen_adaptive quietly "$ALLOCRIG" gen robson -p first-fit -d sim:profile=bump -o "$tmp/robson.txt"
 peak() { # WORKLOAD: reserved by first-fit
@@ -69,9 +69,9 @@ refuses steps_beyond 2 '' convert "$tape" "$tmp/x.txt" --steps 1000-1001
 refuses kind_unknown 2 '"q".*is no kind of event' convert "$tape" "$tmp/x.txt" --events q
 refuses no_such_stream 2 'the filter leaves no events' convert "$tape" "$tmp/x.txt" --streams 99999
 refuses no_such_device 2 'it has no requests of GPU 9; it has those of GPU 0$' convert "$tape" "$tmp/x.txt" --device 9
-refuses repeated_for_ever 2 '--repeat 18446744073709551615: up to 1000000 times' convert "$tape" "$tmp/x.txt" --repeat 18446744073709551615
+refuses repeated_for_ever 2 '--repeat is "18446744073709551615"; it must be a whole number from 1 to 1000000' convert "$tape" "$tmp/x.txt" --repeat 18446744073709551615
 refuses stream_no_number 2 'streams.*"x" is not a whole number' convert "$tape" "$tmp/x.txt" --streams x
-refuses repeat_zero 2 'repeat 0 leaves nothing' convert "$tape" "$tmp/x.txt" --repeat 0
+refuses repeat_zero 2 'repeat is "0"; it must be a whole number from 1' convert "$tape" "$tmp/x.txt" --repeat 0
 refuses min_bytes_bad 2 'min-bytes: "1Q" is not a size' convert "$tape" "$tmp/x.txt" --min-bytes 1Q
 check convert_refused_leaves_nothing [ -z "$(find "$tmp" -name 'x*')" ]
 

@@ -63,7 +63,7 @@ fi
 refuses no_scenario 2 'no scenario is given' twin
 refuses two_scenarios 2 'one scenario too many' twin a.ini b.ini
 refuses no_file 2 'no_such.ini: cannot be read' twin no_such.ini
-refuses no_cycles 2 '--cycles many: a number from 0 to 1000000' twin $small --cycles many
+refuses no_cycles 2 '--cycles is "many"; it must be a whole number from 0 to 1000000' twin $small --cycles many
 refuses no_form 2 '--figure x.gif: the name ends with .svg' twin $small --figure x.gif
 refuses no_answer 2 '--what-if maybe: yes or no' twin $small --what-if maybe
 refuses journal_of_nothing 2 'write --what-if yes' twin $small --what-if no --journal "$tmp/j"
