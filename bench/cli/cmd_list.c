@@ -45,7 +45,7 @@ static const struct cli_page page = {
     .argument = {.value = "name", CLI_WORDS(words, 2)},
 };
 
-/* ---- names with a text for each --------------------------------------------------------------- */
+/* ---- names with a text for each ------------------------------------------------------------ */
 
 #define TEXT_WIDTH 22u
 #define NAMES_MOST 128

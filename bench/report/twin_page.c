@@ -818,7 +818,7 @@ static enum ar_status print_pins(FILE *stream, const struct twin_page *page, str
     return status;
 }
 
-/* ---- the page ---------------------------------------------------------------------------------- */
+/* ---- the page ------------------------------------------------------------------------------ */
 
 enum ar_status twin_page_print(FILE *stream, const struct twin_page *page, struct ar_error *error)
 {

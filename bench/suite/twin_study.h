@@ -66,7 +66,7 @@ void twin_trials_close(struct twin_trials *self, bool finished);
 enum ar_status twin_trials_run(struct twin_trials *self, struct twin_trial *trials, size_t count,
                                struct ar_error *error) AR_STATUS_CHECKED;
 
-/* ---- the study --------------------------------------------------------------------------------- */
+/* ---- the study ----------------------------------------------------------------------------- */
 
 /* What-ifs of long scenarios run so many cycles, and are compared with as many. */
 #define TWIN_WHATIF_CYCLES 5
