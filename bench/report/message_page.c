@@ -89,7 +89,8 @@ static void print_missing(FILE *stream, const struct message *message)
     char line[512] = "The message does not say";
     bool any = false;
     if (message->host || message->on_chip || message->one_pool || message->printed ||
-        message->cause == MESSAGE_UNKNOWN)
+        message->cause == MESSAGE_UNKNOWN || message->cause == MESSAGE_IMPOSSIBLE ||
+        message->figures[MESSAGE_FIGURE_START].known)
         return;
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         if (!message_missing(message, needed[i].name))
@@ -107,20 +108,34 @@ static void print_missing(FILE *stream, const struct message *message)
 static void print_segment(FILE *stream, const struct message *message)
 {
     uint64_t asked = message->figures[MESSAGE_FIGURE_ASKED].bytes;
-    char line[512], from[32], to[32];
-    const char *tensor = "";
-    if (asked == SMALL_SEGMENT)
-        tensor = ": this one is of up to 1 MiB";
-    else if (asked == LARGE_SEGMENT)
-        tensor = ": this one is of 1 MiB to 20 MiB";
+    char line[192];
     snprintf(line, sizeof line,
-             "PyTorch prints the segment that it asked the driver for, not the tensor%s%s%s%s%s.",
-             tensor, *tensor || asked < SMALL_SEGMENT ? "" : ": this one is of ",
-             *tensor || asked < SMALL_SEGMENT
-                 ? ""
-                 : ar_size_print(asked - SMALL_SEGMENT, from, sizeof from),
-             *tensor || asked < SMALL_SEGMENT ? "" : " to ",
-             *tensor || asked < SMALL_SEGMENT ? "" : ar_size_print(asked, to, sizeof to));
+             "PyTorch prints the segment that it asked the driver for, not the tensor%s.",
+             asked == SMALL_SEGMENT   ? ": this one is of up to 1 MiB"
+             : asked == LARGE_SEGMENT ? ": this one is of 1 MiB to 20 MiB"
+             : asked > SMALL_SEGMENT  ? ", which is up to 2 MiB smaller"
+                                      : "");
+    sentence_print(stream, line);
+}
+
+/* A listing of nvidia-smi that stands beside the message. */
+static void print_listing(FILE *stream, const struct message *message)
+{
+    char line[320], used[32], total[32], first[48] = "";
+    uint64_t bytes = message->listing.used, all = message->listing.total;
+    const char *then = "";
+    if (!message->listing.cards)
+        return;
+    if (message->listing.cards > 1)
+        snprintf(first, sizeof first, " of the first of %u GPUs", message->listing.cards);
+    else if (bytes > all / 10 * 9)
+        then = " The card was nearly full then: the list of processes says by whom.";
+    else if (bytes < MESSAGE_CONTEXT_MOST && message->cause == MESSAGE_UNKNOWN)
+        then = " So no other process had much of it: if that was before the failure, the program "
+               "needs more than there is, or its pool is fragmented.";
+    snprintf(line, sizeof line, "nvidia-smi shows %s of %s%s in use, at another moment.%s",
+             ar_size_print(bytes, used, sizeof used), ar_size_print(all, total, sizeof total),
+             first, then);
     sentence_print(stream, line);
 }
 
@@ -134,7 +149,12 @@ static void print_remainder(FILE *stream, const struct message *message)
         (rest->bytes <= MESSAGE_CONTEXT_MOST && rest->bytes < figures[MESSAGE_FIGURE_ASKED].bytes))
         return;
     size_of(message, MESSAGE_FIGURE_REMAINDER, text, sizeof text);
-    if (figures[MESSAGE_FIGURE_PROCESS].known)
+    if (!figures[MESSAGE_FIGURE_PROCESS].known && rest->bytes <= MESSAGE_CONTEXT_MOST)
+        snprintf(line, sizeof line,
+                 "%s are neither free nor in the pool, as a context (0.15 to 1 GiB) and a desktop "
+                 "need.",
+                 text);
+    else if (figures[MESSAGE_FIGURE_PROCESS].known)
         snprintf(line, sizeof line,
                  "%s are neither free nor in a process that the message names: other processes, a "
                  "desktop or the driver have them.",
@@ -247,8 +267,8 @@ static void print_confidence(FILE *stream, const struct message *message)
 
 static void print_remarks(FILE *stream, const struct message *message, bool more)
 {
-    const struct message_figure *figures = message->figures;
-    if (message->segment_asked && figures[MESSAGE_FIGURE_ASKED].bytes < UINT64_C(1) << 60 &&
+    if (message->segment_asked &&
+        message->figures[MESSAGE_FIGURE_ASKED].bytes < UINT64_C(1) << 40 &&
         strcmp(message->device, "MPS") != 0)
         print_segment(stream, message);
     print_limit(stream, message);
@@ -276,6 +296,7 @@ static void print_remarks(FILE *stream, const struct message *message, bool more
     if (message->cause == MESSAGE_FRAGMENTATION && message->reasons & (1u << MESSAGE_REASON_SLACK))
         sentence_print(stream, "The program uses nearly all of its pool, so a smaller batch helps "
                                "as well.");
+    print_listing(stream, message);
     print_count(stream, message);
     if (more)
         sentence_print(stream, "The rest of the file was not read.");
@@ -325,7 +346,10 @@ static void print_reason(FILE *stream, const struct message *message)
 {
     char line[512], asked[32], a[32], b[32];
     const char *verb = "were requested";
-    size_of(message, MESSAGE_FIGURE_ASKED, asked, sizeof asked);
+    if (message->figures[MESSAGE_FIGURE_ASKED].known)
+        size_of(message, MESSAGE_FIGURE_ASKED, asked, sizeof asked);
+    else
+        snprintf(asked, sizeof asked, "An unknown number of bytes");
     switch (message->cause) {
     case MESSAGE_UNKNOWN:
         print_unknown(stream, message);
@@ -334,8 +358,7 @@ static void print_reason(FILE *stream, const struct message *message)
         print_counters(stream, message);
         return;
     case MESSAGE_HOST:
-        snprintf(line, sizeof line,
-                 "%s%sIt is the host's memory that ran out, not a GPU's: not GPU memory.",
+        snprintf(line, sizeof line, "%s%sIt is the host's memory that ran out, not GPU memory.",
                  message->figures[MESSAGE_FIGURE_ASKED].known ? asked : "",
                  message->figures[MESSAGE_FIGURE_ASKED].known ? " were requested. " : "");
         break;
@@ -344,7 +367,9 @@ static void print_reason(FILE *stream, const struct message *message)
             snprintf(line, sizeof line, "%s %s, there are %s in total.", asked, verb,
                      size_of(message, MESSAGE_FIGURE_TOTAL, a, sizeof a));
         else
-            snprintf(line, sizeof line, "The request is larger than any card.");
+            snprintf(line, sizeof line,
+                     message->on_chip ? "The memory that ran out is in the processor of the GPU."
+                                      : "The request is larger than any card.");
         break;
     case MESSAGE_NOT_THE_ALLOCATOR:
         if (message->block_limit)
@@ -373,6 +398,11 @@ static void print_reason(FILE *stream, const struct message *message)
                                b, sizeof b));
         break;
     case MESSAGE_TENANT_OR_OUTSIDE:
+        if (!message->figures[MESSAGE_FIGURE_REMAINDER].known) {
+            snprintf(line, sizeof line, "%s %s, and %s were free before the program began.", asked,
+                     verb, size_of(message, MESSAGE_FIGURE_START, a, sizeof a));
+            break;
+        }
         snprintf(line, sizeof line, "%s %s, %s were free, and %s were neither free nor the pool's.",
                  asked, verb, size_of(message, MESSAGE_FIGURE_FREE, a, sizeof a),
                  size_of(message, MESSAGE_FIGURE_REMAINDER, b, sizeof b));
@@ -638,7 +668,8 @@ static const char *enlarge(const struct message *message)
         return "The program needs more than MPS allows: a smaller batch, fewer bytes for each "
                "number, torch.mps.empty_cache(). PYTORCH_MPS_HIGH_WATERMARK_RATIO raises the limit "
                "(0.0: none); the system then swaps, and may become unstable.";
-    if (message->framework == MESSAGE_GGML || message->framework == MESSAGE_VLLM)
+    if (message->framework == MESSAGE_GGML || message->framework == MESSAGE_VLLM ||
+        message->framework == MESSAGE_MLC || message->framework == MESSAGE_LIBRARY)
         return find_out(message);
     if (message->windows)
         return "The program needs more than there is: a smaller batch, recomputation, fewer bytes "
@@ -672,6 +703,8 @@ static const char *not_the_allocator(const struct message *message)
     if (message_passes_limit(message))
         return "Raise that limit, or keep the program within it: `allocrig advise "
                "--limit` names the settings that do.";
+    if (message->framework == MESSAGE_MLC)
+        return find_out(message);
     if (message->block_limit && is_on(message, "Metal"))
         return "Metal limits the bytes of one buffer (maxBufferLength): use a smaller tensor or "
                "batch, a smaller quantization, or a newer release, which splits the weights.";
@@ -701,6 +734,8 @@ static const char *not_the_allocator(const struct message *message)
 
 static const char *host(const struct message *message)
 {
+    if (message->how)
+        return message->how;
     if (message->allocator[0] && strstr(message->allocator, "host"))
         return "It is pinned memory of the host: TF_GPU_HOST_MEM_LIMIT_IN_MB sets its limit; or "
                "feed smaller batches.";

@@ -107,6 +107,27 @@ static bool is_windows(const struct message_text *text)
     return false;
 }
 
+/* A listing of nvidia-smi beside the message: "98MiB / 1999MiB |  0%". It is of another moment. */
+static void read_listing(const struct message_text *text, struct message *self)
+{
+    for (size_t at = 0; (at = message_text_find(text, "mib/", at, text->count)) != MESSAGE_NOWHERE;
+         at++) {
+        struct message_figure used, total;
+        size_t end = message_text_size(text, at + 4, &total);
+        if (end == MESSAGE_NOWHERE || total.coarse_bytes != UINT64_C(1) << 19 ||
+            !message_text_size_before(text, at + 3, &used))
+            continue;
+        end += text->chars[end] == '|';
+        bool percent = text->chars[end + strspn(text->chars + end, "0123456789")] == '%';
+        if (!percent && strncmp(text->chars + end, "n/a", 3) != 0)
+            continue;
+        if (self->listing.cards++ == 0) {
+            self->listing.used = used.bytes;
+            self->listing.total = total.bytes;
+        }
+    }
+}
+
 static bool read_kinds(const struct message_text *text, struct message *self)
 {
     bool found = false;
@@ -120,6 +141,7 @@ static bool read_kinds(const struct message_text *text, struct message *self)
             break;
     }
     self->windows = found && is_windows(text);
+    read_listing(text, self);
     self->new_variable = found && message_text_has(text, "pytorch_alloc_conf");
     return found;
 }

@@ -28,10 +28,11 @@
     X(IMPOSSIBLE, "impossible", "the request is larger than the total memory")                     \
     X(NOT_THE_ALLOCATOR, "not-the-allocator", "the requested bytes are free on the card")          \
     X(FRAGMENTATION, "fragmentation", "the pool has enough unused memory")                         \
-    X(TENANT, "tenant", "without the memory of other processes it would be served")                \
-    X(OUTSIDE, "outside", "without this process's memory outside of the pool it would be served")  \
+    X(TENANT, "tenant", "the request would fit without the memory of other processes")             \
+    X(OUTSIDE, "outside",                                                                          \
+      "the request would fit without this process's memory outside of the pool")                   \
     X(TENANT_OR_OUTSIDE, "tenant-or-outside",                                                      \
-      "without the memory that is neither free nor the pool's it would be served")                 \
+      "the request would fit without the memory that is neither free nor the pool's")              \
     X(FRAGMENTATION_POSSIBLE, "fragmentation-possible",                                            \
       "the free memory of the card and the unused memory of the pool together are enough")         \
     X(CAPACITY, "capacity", "no memory that the message names would be enough")                    \
@@ -59,7 +60,8 @@ enum message_confidence { MESSAGE_SURE, MESSAGE_LIKELY, MESSAGE_OPEN };
     X(TIGHT, "the card is full: its driver does not hand out the last of what it says is free")    \
     X(CONTEXT, "the message does not say how much of the rest is this process's context")          \
     X(SLACK, "only a small share of the pool is unused, as in every pool")                         \
-    X(UNIFIED, "the total of a card that shares the host's memory may be a part of it only")
+    X(UNIFIED, "the total of a card that shares the host's memory may be a part of it only")       \
+    X(INDIRECT, "the same words have other causes too")
 
 enum message_reason {
 #define X(name, text) MESSAGE_REASON_##name,
@@ -110,8 +112,10 @@ enum message_contradiction {
     X(TRITON_SERVER, "Triton Inference Server", "Failed to allocate CUDA memory with byte size N") \
     X(MLX, "MLX", "metal::malloc, malloc_or_wait")                                                 \
     X(TRITON, "Triton", "out of resource: shared memory")                                          \
-    X(LIBRARY, "library", "cuBLAS, NCCL, Faiss, XGBoost, CatBoost, Theano")                        \
-    X(HOST_PROGRAM, "host program", "NumPy, Ollama, the kernel's out-of-memory killer")            \
+    X(TGI, "Text Generation Inference", "Not enough memory to handle N prefill tokens")            \
+    X(MLC, "MLC-LLM", "Insufficient GPU memory error: The available single GPU memory is ..")      \
+    X(LIBRARY, "library", "cuBLAS, NCCL, NVENC, Faiss, XGBoost, CatBoost, Theano, AMReX, RELION")  \
+    X(HOST_PROGRAM, "host program", "NumPy, Ollama, Ray, the kernel's out-of-memory killer")       \
     X(DRIVER, "driver", "CUDA error: out of memory, hipErrorOutOfMemory, Vulkan, OpenCL")
 
 enum message_framework { /* 0: PyTorch */
@@ -180,6 +184,7 @@ struct message {
     bool others_hidden;    /* other processes are listed, all with 0 bytes */
     bool process_guessed;  /* one of the listed processes is assumed to be this one */
     bool host;             /* host memory ran out */
+    bool indirect;         /* the words have other causes too */
     bool on_chip;          /* memory on the chip (vmem, shared memory) is too small for a program */
     bool block_limit;      /* the device has a limit on one request, and this one is above it */
     bool one_pool;         /* all memory of the device is one pool, whose unused bytes are known */
@@ -190,6 +195,10 @@ struct message {
     bool card_told;        /* total and free are those of the card, also in XLA's messages */
     bool incomplete;       /* the size of the request is missing; message_read returns INVALID */
     bool close;            /* the deciding comparison is within the rounding errors */
+    struct {
+        unsigned cards;       /* 0: the text has no listing of nvidia-smi */
+        uint64_t used, total; /* of the first card, at another moment */
+    } listing;
 };
 
 /* Reads the first message in the text. If the request is printed several times, the most complete

@@ -25,9 +25,12 @@
 /* Less than a twentieth is usual: a smaller program would have been served as well. */
 #define USUAL_SHARE 20
 
-/* A card with less free memory is full: the driver has pages of 2 MiB, steps of 32 MiB in its own
- * pool, and page tables. */
+/* A card that would have less free memory is full: the driver has pages of 2 MiB, steps of 32 MiB
+ * in its own pool, and page tables. */
 #define FULL_BYTES (UINT64_C(64) << 20)
+
+/* A card with less free memory before the program began is in use by others: none is so small. */
+#define START_LEAST (UINT64_C(512) << 20)
 
 /* More than any GPU has: the size itself is wrong. */
 #define ANY_CARD_BYTES (UINT64_C(1) << 42)
@@ -244,9 +247,10 @@ static enum message_cause judge_rest(struct message *self, uint64_t together)
     bool total = knows(self, MESSAGE_FIGURE_TOTAL);
     enum message_figure_name own =
         knows(self, MESSAGE_FIGURE_ALLOCATED) ? MESSAGE_FIGURE_ALLOCATED : MESSAGE_FIGURE_RESERVED;
-    if (self->one_pool || is_too_large_alone(self)) {
-        /* The cache of vLLM has what others and its share of the card leave. */
-        unsure(self, MESSAGE_REASON_MISSING, self->framework == MESSAGE_VLLM && self->one_pool);
+    if ((self->one_pool && (pool || available || total)) || is_too_large_alone(self)) {
+        /* What is free for vLLM and MLC is what others and their share of the card leave. */
+        unsure(self, MESSAGE_REASON_MISSING,
+               self->one_pool && (available || self->framework == MESSAGE_VLLM));
         return MESSAGE_CAPACITY;
     }
     if (pool && available) {
@@ -264,7 +268,8 @@ static enum message_cause judge_rest(struct message *self, uint64_t together)
      * it needs more than there is. */
     bool most = (self->card_told || is_mps(self)) && total && knows(self, own) &&
                 bytes_of(self, own) > bytes_of(self, MESSAGE_FIGURE_TOTAL) / 2;
-    if ((most && available) || (most && pool))
+    bool nearly_all = most && bytes_of(self, own) > bytes_of(self, MESSAGE_FIGURE_TOTAL) / 10 * 9;
+    if (nearly_all || (most && (available || pool)))
         return MESSAGE_CAPACITY;
     const struct message_figure *start = figure_of(self, MESSAGE_FIGURE_START);
     if (start->known) { /* others are not in what was free at first */
@@ -335,7 +340,7 @@ static enum message_cause judge_free(struct message *self)
 {
     struct message full = *self;
     if (!self->card_told || knows(self, MESSAGE_FIGURE_ALLOWED) ||
-        bytes_of(self, MESSAGE_FIGURE_FREE) > FULL_BYTES)
+        bytes_of(self, MESSAGE_FIGURE_FREE) > bytes_of(self, MESSAGE_FIGURE_ASKED) + FULL_BYTES)
         return MESSAGE_NOT_THE_ALLOCATOR;
     unsure(self, MESSAGE_REASON_TIGHT, true);
     enum message_cause cause = judge_pool(&full);
@@ -344,9 +349,25 @@ static enum message_cause judge_free(struct message *self)
     return held ? cause : MESSAGE_NOT_THE_ALLOCATOR;
 }
 
+/* Without a request: others are the cause if they have most of the card. */
+static enum message_cause judge_unasked(struct message *self)
+{
+    struct holder holders[HOLDERS];
+    unsigned enough;
+    bool close = false;
+    list_holders(self, holders);
+    const struct holder *holder = largest_holder(self, holders, &enough, &close);
+    if (!has_most(self, holder))
+        return MESSAGE_UNKNOWN;
+    unsure(self, MESSAGE_REASON_MISSING, true);
+    return holder->cause;
+}
+
 static enum message_cause judge(struct message *self)
 {
     const struct message_figure *asked = figure_of(self, MESSAGE_FIGURE_ASKED);
+    const struct message_figure *start = figure_of(self, MESSAGE_FIGURE_START);
+    unsure(self, MESSAGE_REASON_INDIRECT, self->indirect);
     if (self->host)
         return MESSAGE_HOST;
     if (self->on_chip)
@@ -357,9 +378,13 @@ static enum message_cause judge(struct message *self)
         return MESSAGE_CACHE;
     }
     if (!asked->known)
-        return MESSAGE_UNKNOWN;
+        return judge_unasked(self);
     if (asked->bytes >= ANY_CARD_BYTES)
         return MESSAGE_IMPOSSIBLE;
+    if (start->known && start->bytes < START_LEAST) {
+        unsure(self, MESSAGE_REASON_MISSING, true);
+        return MESSAGE_TENANT_OR_OUTSIDE;
+    }
     if (knows(self, MESSAGE_FIGURE_TOTAL) && !fits_figure(self, MESSAGE_FIGURE_TOTAL) &&
         !(self->contradictions & (1u << MESSAGE_FREE_ABOVE_TOTAL))) {
         unsure(self, MESSAGE_REASON_UNIFIED, self->device[0] == 'H');

@@ -26,6 +26,9 @@ static const char how_driver[] =
     "The driver does not print sizes. Find out: {tool} for other processes and for what is free; "
     "run the program with the statistics of its framework ({statistics}, or a recorded "
     "snapshot).";
+static const char how_driver_of_others[] =
+    "The driver does not print sizes. Find out: {tool} for other processes and for what is free "
+    "just before the request, and the statistics of the program's own allocator, if it has one.";
 static const char how_metal[] =
     "Metal does not print sizes. Find out: the log says at its beginning the recommended working "
     "set and the size of each buffer; sysctl iogpu.wired_limit_mb raises what the system leaves to "
@@ -60,115 +63,161 @@ static const char how_slots[] =
     "SGLang's own pool of requests or tokens is used up, not the card. Lower "
     "--max-running-requests or --max-total-tokens, or raise --mem-fraction-static if the card is "
     "otherwise empty; a smaller --chunked-prefill-size if it happens in prefill.";
+static const char how_nvenc[] =
+    "NVENC also reports this if too many sessions are open: consumer cards allow 3 to 12 of them "
+    "(nvidia-smi encodersessions lists them). Find out: nvidia-smi for the free memory. Close "
+    "sessions, or use fewer surfaces (-surfaces 8) and less lookahead.";
+static const char how_tgi[] =
+    "The server tries its largest batch at its start, beside the weights. Find out: its log says "
+    "the free memory; nvidia-smi shows other processes. Lower --max-batch-prefill-tokens, "
+    "--max-input-tokens or --max-batch-size, quantize the weights, or use more GPUs (--num-shard).";
+static const char how_spark_host[] =
+    "It is the off-heap memory of the executor on the host. Raise "
+    "spark.rapids.memory.host.offHeapLimit.size and spark.executor.memoryOverhead, or lower "
+    "spark.rapids.memory.pinnedPool.size and the number of tasks.";
+static const char how_handles[] =
+    "Drivers also report this if another resource of the host runs out: file descriptors (ulimit "
+    "-n), locked memory (ulimit -l), /dev/shm, or the address space. Find out: free -h and the "
+    "limit of the container first; if there is enough, look at those, and update the driver.";
+static const char how_killed[] =
+    "The process was ended by signal 9. On Linux that is most often the out-of-memory killer of "
+    "the system or of the container. Find out: dmesg | grep -i oom, memory.events of its cgroup, "
+    "kubectl describe pod (OOMKilled), sacct (OUT_OF_MEMORY).";
+static const char how_shared[] =
+    "A kernel needs more shared memory than a multiprocessor has; no allocator is in it. Use "
+    "smaller blocks or layers, or a build for this architecture.";
 
 static const struct bare {
     const char *words;
     enum message_framework framework;
     const char *device, *how;
-    bool host;
+    enum { CARD, HOST, HOST_LIKELY, CHIP } memory;
 } bares[] = {
-    {"noavailablememoryforthecacheblocks", MESSAGE_VLLM, "", how_vllm, false},
-    {"thanthemaximumnumberoftokensthatcanbestoredinkvcache", MESSAGE_VLLM, "", how_kv, false},
-    {"alloc_req_slotsrunsoutofmemory", MESSAGE_SGLANG, "", how_slots, false},
-    {"prefilloutofmemory", MESSAGE_SGLANG, "", how_slots, false},
-    {"decodeoutofmemory", MESSAGE_SGLANG, "", how_slots, false},
-    {"increase--mem-fraction-static", MESSAGE_SGLANG, "", how_sglang, false},
-    {"increasemem_fraction_static", MESSAGE_SGLANG, "", how_sglang, false},
-    {"cublas_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, false},
-    {"cudnn_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, false},
-    {"cusolver_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, false},
-    {"cufft_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, false},
-    {"cusparse_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, false},
-    {"cusparse_status_insufficient_resources", MESSAGE_LIBRARY, "CUDA", how_beside, false},
-    {"rocblas_status_memory_error", MESSAGE_LIBRARY, "HIP", how_beside, false},
-    {"cudafailure2'outofmemory'", MESSAGE_LIBRARY, "CUDA", how_beside, false},
-    {"cudafailure'outofmemory'", MESSAGE_LIBRARY, "CUDA", how_beside, false},
-    {"cnmem_status_out_of_memory", MESSAGE_LIBRARY, "CUDA", how_driver, false},
-    {"outofgpumemoryerror", MESSAGE_JULIA, "", NULL, false},
-    {"mpsbackendoutofmemory", MESSAGE_PYTORCH, "MPS", NULL, false},
-    {"cudaoutofmemory", MESSAGE_PYTORCH, "CUDA", NULL, false},
-    {"hipoutofmemory", MESSAGE_PYTORCH, "HIP", NULL, false},
-    {"xpuoutofmemory", MESSAGE_PYTORCH, "XPU", NULL, false},
-    {"npuoutofmemory", MESSAGE_PYTORCH, "NPU", NULL, false},
-    {"kiogpucommandbuffercallbackerroroutofmemory", MESSAGE_GGML, "Metal", how_metal, false},
-    {"unabletoallocatecuda", MESSAGE_GGML, "CUDA", how_buffer, false},
-    {"unabletoallocaterocm", MESSAGE_GGML, "HIP", how_buffer, false},
-    {"unabletoallocatevulkan", MESSAGE_GGML, "Vulkan", how_buffer, false},
-    {"unabletoallocatemetal", MESSAGE_GGML, "Metal", how_metal, false},
-    {"unabletoallocatesycl", MESSAGE_GGML, "XPU", how_buffer, false},
-    {"unabletoallocatebackendbuffer", MESSAGE_GGML, "", how_buffer, false},
-    {"erroroutofdevicememory", MESSAGE_DRIVER, "Vulkan", how_driver, false},
-    {"vk_error_out_of_device_memory", MESSAGE_DRIVER, "Vulkan", how_driver, false},
-    {"cudahostalloc", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"cumemhostalloc", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"cumemallochost", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"cudamallochost", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"hiphostmalloc", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"cl_out_of_host_memory", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"erroroutofhostmemory", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"vk_error_out_of_host_memory", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"errno12]cannotallocatememory", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"failedtoallocatepinnedsystemmemory", MESSAGE_TRITON_SERVER, "", NULL, true},
-    {"mem_object_allocation_failure", MESSAGE_DRIVER, "OpenCL", how_driver, false},
-    {"ur_result_error_out_of_device_memory", MESSAGE_DRIVER, "XPU", how_driver, false},
-    {"ze_result_error_out_of_device_memory", MESSAGE_DRIVER, "XPU", how_driver, false},
-    {"pi_error_out_of_resources", MESSAGE_DRIVER, "XPU", how_driver, false},
-    {"ur_result_error_out_of_resources", MESSAGE_DRIVER, "XPU", how_driver, false},
-    {"hiperroroutofmemory", MESSAGE_DRIVER, "HIP", how_driver, false},
-    {"hiperror:outofmemory", MESSAGE_DRIVER, "HIP", how_driver, false},
-    {"cuda_error_out_of_memory", MESSAGE_DRIVER, "CUDA", how_driver, false},
-    {"cudaerrormemoryallocation", MESSAGE_DRIVER, "CUDA", how_driver, false},
-    {"cudaruntimeerror(2)", MESSAGE_DRIVER, "CUDA", how_driver, false},
-    {"cudaerror:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, false},
-    {"cudadrivererror:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, false},
-    {"cudafailure2:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, false},
-    {"cudaerror2:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, false},
-    {"errorcode2:outofmemory", MESSAGE_TENSORRT, "CUDA", how_driver, false},
-    {"cudamallocfailed:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, false},
-    {"cudamallocretryfailed:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, false},
-    {"cudasuccess(2vs.0)outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, false},
-    {"maximumpoolsizeexceeded", MESSAGE_RMM, "", how_rmm, false},
-    {"exceededmemorylimit", MESSAGE_RMM, "", how_rmm, false},
-    {"bad_alloc:out_of_memory", MESSAGE_RMM, "", how_rmm, false},
-    {"bad_alloc:cudaerrorat", MESSAGE_RMM, "", how_rmm, false},
-    {"couldnotsplitinputsandretry", MESSAGE_SPARK, "", how_spark, false},
-    {"retryoom", MESSAGE_SPARK, "", how_spark, false},
-    {"notenoughmemoryleft", MESSAGE_DRIVER, "", how_driver, false},
-    {"attemptingtoreserve", MESSAGE_JAX, "TPU", NULL, false},
-    {"resource_exhausted:outofmemory", MESSAGE_JAX, "", NULL, false},
-    {"outofmemory:killedprocess", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"winerror1455", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"thepagingfileistoosmall", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"outofsharedmemory", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"iskilledbysignal:killed", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"javaheapspace", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"gcoverheadlimitexceeded", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"heapoutofmemory", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"cannotallocatememory(oserror12)", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"oom-kill", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"oomkilled", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"cl_out_of_resources", MESSAGE_DRIVER, "OpenCL", how_driver, false},
-    {"8007000enotenoughmemory", MESSAGE_DIRECTML, "DirectML", NULL, false},
-    {"pt_devmemallocationfailed", MESSAGE_DRIVER, "HPU", how_driver, false},
-    {"insufficientvram", MESSAGE_DRIVER, "", how_ollama, false},
-    {"outofmemoryerror", MESSAGE_DRIVER, "", how_driver, false},
-    {"outofmemory", MESSAGE_DRIVER, "", how_driver, false},
-    {"out_of_memory", MESSAGE_DRIVER, "", how_driver, false},
-    {"insufficientmemory", MESSAGE_DRIVER, "", message_how_unknown, false},
-    {"insufficientdevicememory", MESSAGE_DRIVER, "", message_how_unknown, false},
-    {"insufficientgpumemory", MESSAGE_DRIVER, "", message_how_unknown, false},
-    {"notenoughmemory", MESSAGE_DRIVER, "", message_how_unknown, false},
-    {"notenoughdevicememory", MESSAGE_DRIVER, "", message_how_unknown, false},
-    {"notenoughgpumemory", MESSAGE_DRIVER, "", message_how_unknown, false},
-    {"noenoughgpumemory", MESSAGE_DRIVER, "", message_how_unknown, false},
-    {"notenoughvram", MESSAGE_DRIVER, "", message_how_unknown, false},
-    {"outofgpu", MESSAGE_DRIVER, "", message_how_unknown, false},
-    {"outofvram", MESSAGE_DRIVER, "", message_how_unknown, false},
-    {"failedtoallocatememory", MESSAGE_DRIVER, "", message_how_unknown, false},
-    {"couldnotallocatememory", MESSAGE_DRIVER, "", message_how_unknown, false},
-    {"cannotallocatememory", MESSAGE_DRIVER, "", message_how_unknown, false},
-    {"allocationfailed", MESSAGE_DRIVER, "", message_how_unknown, false},
-    {"std::bad_alloc", MESSAGE_DRIVER, "", how_cpp, false},
+    {"openencodesessionexfailed:outofmemory", MESSAGE_LIBRARY, "CUDA", how_nvenc, CARD},
+    {"createbitstreambufferfailed:outofmemory", MESSAGE_LIBRARY, "CUDA", how_nvenc, CARD},
+    {"notenoughmemorytohandle", MESSAGE_TGI, "", how_tgi, CARD},
+    {"cpuretryoom", MESSAGE_SPARK, "", how_spark_host, HOST},
+    {"cpusplitandretryoom", MESSAGE_SPARK, "", how_spark_host, HOST},
+    {"noavailablememoryforthecacheblocks", MESSAGE_VLLM, "", how_vllm, CARD},
+    {"thanthemaximumnumberoftokensthatcanbestoredinkvcache", MESSAGE_VLLM, "", how_kv, CARD},
+    {"alloc_req_slotsrunsoutofmemory", MESSAGE_SGLANG, "", how_slots, CARD},
+    {"prefilloutofmemory", MESSAGE_SGLANG, "", how_slots, CARD},
+    {"decodeoutofmemory", MESSAGE_SGLANG, "", how_slots, CARD},
+    {"increase--mem-fraction-static", MESSAGE_SGLANG, "", how_sglang, CARD},
+    {"increasemem_fraction_static", MESSAGE_SGLANG, "", how_sglang, CARD},
+    {"cublas_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
+    {"cudnn_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
+    {"cusolver_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
+    {"cufft_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
+    {"cusparse_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
+    {"cusparse_status_insufficient_resources", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
+    {"rocblas_status_memory_error", MESSAGE_LIBRARY, "HIP", how_beside, CARD},
+    {"cudafailure2'outofmemory'", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
+    {"cudafailure'outofmemory'", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
+    {"cnmem_status_out_of_memory", MESSAGE_LIBRARY, "CUDA", how_driver, CARD},
+    {"outofgpumemoryerror", MESSAGE_JULIA, "", NULL, CARD},
+    {"mpsbackendoutofmemory", MESSAGE_PYTORCH, "MPS", NULL, CARD},
+    {"cudaoutofmemory", MESSAGE_PYTORCH, "CUDA", NULL, CARD},
+    {"hipoutofmemory", MESSAGE_PYTORCH, "HIP", NULL, CARD},
+    {"xpuoutofmemory", MESSAGE_PYTORCH, "XPU", NULL, CARD},
+    {"npuoutofmemory", MESSAGE_PYTORCH, "NPU", NULL, CARD},
+    {"[metal]commandbufferexecutionfailed", MESSAGE_MLX, "Metal", NULL, CARD},
+    {"kiogpucommandbuffercallbackerroroutofmemory", MESSAGE_GGML, "Metal", how_metal, CARD},
+    {"unabletoallocatecuda", MESSAGE_GGML, "CUDA", how_buffer, CARD},
+    {"unabletoallocaterocm", MESSAGE_GGML, "HIP", how_buffer, CARD},
+    {"unabletoallocatevulkan", MESSAGE_GGML, "Vulkan", how_buffer, CARD},
+    {"unabletoallocatemetal", MESSAGE_GGML, "Metal", how_metal, CARD},
+    {"unabletoallocatesycl", MESSAGE_GGML, "XPU", how_buffer, CARD},
+    {"unabletoallocatebackendbuffer", MESSAGE_GGML, "", how_buffer, CARD},
+    {"erroroutofdevicememory", MESSAGE_DRIVER, "Vulkan", how_driver, CARD},
+    {"cudahostalloc", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"cumemhostalloc", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"cumemallochost", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"cudamallochost", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"hiphostmalloc", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"outofhostmemory", MESSAGE_HOST_PROGRAM, "", how_handles, HOST_LIKELY},
+    {"out_of_host_memory", MESSAGE_HOST_PROGRAM, "", how_handles, HOST_LIKELY},
+    {"errno12]cannotallocatememory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"failedtoallocatepinnedsystemmemory", MESSAGE_TRITON_SERVER, "", NULL, HOST},
+    {"mem_object_allocation_failure", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
+    {"ur_result_error_out_of_device_memory", MESSAGE_DRIVER, "XPU", how_driver, CARD},
+    {"ze_result_error_out_of_device_memory", MESSAGE_DRIVER, "XPU", how_driver, CARD},
+    {"error_out_of_device_memory", MESSAGE_DRIVER, "Vulkan", how_driver, CARD},
+    {"pi_error_out_of_resources", MESSAGE_DRIVER, "XPU", how_driver, CARD},
+    {"ur_result_error_out_of_resources", MESSAGE_DRIVER, "XPU", how_driver, CARD},
+    {"hiperroroutofmemory", MESSAGE_DRIVER, "HIP", how_driver, CARD},
+    {"hiperror:outofmemory", MESSAGE_DRIVER, "HIP", how_driver, CARD},
+    {"cuda_error_out_of_memory", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
+    {"cudaerrormemoryallocation", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
+    {"cudaruntimeerror(2)", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
+    {"cudaerror:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
+    {"cudadrivererror:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
+    {"cudafailure2:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
+    {"cudaerror2:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
+    {"errorcode2:outofmemory", MESSAGE_TENSORRT, "CUDA", how_driver, CARD},
+    {"cudamallocfailed:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
+    {"cudamallocretryfailed:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
+    {"cudasuccess(2vs.0)outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
+    {"maximumpoolsizeexceeded", MESSAGE_RMM, "", how_rmm, CARD},
+    {"exceededmemorylimit", MESSAGE_RMM, "", how_rmm, CARD},
+    {"bad_alloc:out_of_memory", MESSAGE_RMM, "", how_rmm, CARD},
+    {"bad_alloc:cudaerrorat", MESSAGE_RMM, "", how_rmm, CARD},
+    {"couldnotsplitinputsandretry", MESSAGE_SPARK, "", how_spark, CARD},
+    {"retryoom", MESSAGE_SPARK, "", how_spark, CARD},
+    {"notenoughmemoryleft", MESSAGE_DRIVER, "", how_driver, CARD},
+    {"attemptingtoreserve", MESSAGE_JAX, "TPU", NULL, CARD},
+    {"resource_exhausted:outofmemory", MESSAGE_JAX, "", NULL, CARD},
+    {"insufficientsharedmemory", MESSAGE_LIBRARY, "", how_shared, CHIP},
+    {"toomuchshareddata", MESSAGE_LIBRARY, "", how_shared, CHIP},
+    {"killedduetomemorypressure", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"killedduetothenoderunninglowonmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"exceedsthememoryusagethreshold", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"killedoutofmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"allocate[host]memory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"physicalmemoryusageistoohigh", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"outofmemory:killedprocess", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"winerror1455", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"thepagingfileistoosmall", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"outofsharedmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"iskilledbysignal:killed", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"javaheapspace", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"gcoverheadlimitexceeded", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"heapoutofmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"cannotallocatememory(oserror12)", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"oom-kill", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"oomkilled", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"cl_out_of_resources", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
+    {"8007000enotenoughmemory", MESSAGE_DIRECTML, "DirectML", NULL, CARD},
+    {"pt_devmemallocationfailed", MESSAGE_DRIVER, "HPU", how_driver, CARD},
+    {"insufficientvram", MESSAGE_DRIVER, "", how_ollama, CARD},
+    {"outofmemoryerror", MESSAGE_DRIVER, "", how_driver, CARD},
+    {"outofmemory", MESSAGE_DRIVER, "", how_driver, CARD},
+    {"out_of_memory", MESSAGE_DRIVER, "", how_driver, CARD},
+    {"insufficientmemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"insufficientdevicememory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"insufficientgpumemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"notenoughmemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"notenoughdevicememory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"notenoughgpumemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"noenoughgpumemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"notenoughvram", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"outofgpu", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"outofvram", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"failedtoallocatememory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"couldnotallocatememory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"cannotallocatememory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"allocationfailed", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"std::bad_alloc", MESSAGE_DRIVER, "", how_cpp, CARD},
+    {"badallocation", MESSAGE_HOST_PROGRAM, "", NULL, HOST_LIKELY}, /* Windows' std::bad_alloc */
+    {"bfcarena::allocaterawinternal", MESSAGE_ONNX, "", message_how_unknown, CARD},
+    {"bytesfromdevice[", MESSAGE_LIBRARY, "", message_how_unknown, CARD},
+    {"returncode=-9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
+    {"exitcode:-9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
+    {"exitcode-9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
+    {"exitcode137", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
+    {"exitcode:137", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
+    {"signal9(sigkill)", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
+    {"signal:killed", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
 };
 
 static bool is_rmm(const struct message_text *text)
@@ -213,7 +262,11 @@ bool message_read_bare(const struct message_text *text, struct message *self)
              at = message_text_find(text, bares[i].words, at + 1, text->count))
             self->count++;
         snprintf(self->device, sizeof self->device, "%s", bares[i].device);
-        self->host = bares[i].host;
+        self->host = bares[i].memory == HOST || bares[i].memory == HOST_LIKELY;
+        self->indirect = bares[i].memory == HOST_LIKELY;
+        self->on_chip = bares[i].memory == CHIP;
+        if (self->how == how_driver && !message_text_has(text, "torch"))
+            self->how = how_driver_of_others;
         if (self->framework == MESSAGE_DRIVER && is_rmm(text)) {
             self->framework = MESSAGE_RMM;
             self->how = how_rmm;

@@ -44,10 +44,18 @@ static bool read_at(const struct message_text *text, const struct message_form *
     if (!message_field_read(text, &form->fields[0], from, to, shift,
                             &self->figures[MESSAGE_FIGURE_ASKED]))
         return false;
-    for (size_t i = 1; i < sizeof form->fields / sizeof *form->fields; i++)
-        if (form->fields[i].before || form->fields[i].after)
-            (void)message_field_read(text, &form->fields[i], from, to, shift,
-                                     &self->figures[form->fields[i].figure]);
+    for (size_t i = 1; i < sizeof form->fields / sizeof *form->fields; i++) {
+        const struct message_field *field = &form->fields[i];
+        struct message_figure *figure = &self->figures[field->figure], read = {0};
+        if (!(field->before || field->after) ||
+            !message_field_read(text, field, from, to, shift, &read))
+            continue;
+        if (field->figure == MESSAGE_FIGURE_ASKED) { /* the sum of several */
+            read.bytes += figure->bytes;
+            read.coarse_bytes += figure->coarse_bytes;
+        }
+        *figure = read;
+    }
     self->framework = form->framework;
     self->host = form->flags & FORM_HOST;
     self->may_fail = form->flags & FORM_SPARE;

@@ -28,7 +28,7 @@ struct message_form {
     const char *anchor;             /* words of each such message */
     const char *near;               /* other words that it has; NULL: none */
     unsigned back, ahead;           /* how many characters around the anchor belong to it */
-    struct message_field fields[5]; /* the first is the request */
+    struct message_field fields[5]; /* the first is the request, or the first part of it */
     unsigned flags;
     const char *how; /* how to find the cause; NULL: the framework's way */
 };

@@ -134,6 +134,11 @@ static bool speaks_rmm(const struct message_text *text)
     return false;
 }
 
+static const char how_earlier[] =
+    "It is no lack of memory: the driver reports here that an earlier kernel has failed (an "
+    "illegal "
+    "memory access). Find out: compute-sanitizer, or CUDA_LAUNCH_BLOCKING=1.";
+
 static bool read_rmm(const struct message_text *text, struct message *self)
 {
     static const char words[] = "(failedtoallocate", log[] = "][upstream";
@@ -150,6 +155,9 @@ static bool read_rmm(const struct message_text *text, struct message *self)
         if (self->count++ == 0) {
             *asked = size;
             read_room(text, at, self);
+            bool other =
+                message_text_find(text, "illegalmemoryaccess", at, at + 400) != MESSAGE_NOWHERE;
+            self->how = other ? how_earlier : NULL;
         }
     }
     size_t at = size_after(text, log, 0, text->count, &size);

@@ -34,6 +34,7 @@ static const struct label {
     {"reservedmemory", MESSAGE_FIGURE_RESERVED, false},
     {"cachedmemory", MESSAGE_FIGURE_RESERVED, false},
     {"active_bytes", MESSAGE_FIGURE_ALLOCATED, false},
+    {"activebytes", MESSAGE_FIGURE_ALLOCATED, false},
     {"reserved_bytes", MESSAGE_FIGURE_RESERVED, false},
     {"allocated", MESSAGE_FIGURE_ALLOCATED, false},
     {"reserved", MESSAGE_FIGURE_RESERVED, false},
@@ -74,8 +75,8 @@ static size_t read_value(const struct message_text *text, size_t at, int unit,
             return MESSAGE_NOWHERE;
         if (!isdigit((unsigned char)c))
             continue;
-        if (at > begin &&
-            (isalnum((unsigned char)text->chars[at - 1]) || stands_before(text, "cuda:", at)))
+        bool joined = at > begin && !text->gaps[at] && isalnum((unsigned char)text->chars[at - 1]);
+        if (joined || (at > begin && stands_before(text, "cuda:", at)))
             continue; /* of a device's name: gpu0, cuda:0 */
         int own = unit_in(text->chars + begin, at - begin);
         size_t end = message_text_number(text, at, own >= 0 ? own : unit, figure);

@@ -461,6 +461,13 @@ size_t message_text_number(const struct message_text *self, size_t at, int shift
                            struct message_figure *figure)
 {
     double value, last;
+    if (at < self->count && strncmp(self->chars + at, "0x", 2) == 0) {
+        char *rest;
+        uint64_t bytes = strtoull(self->chars + at, &rest, 16);
+        *figure = (struct message_figure){.known = true,
+                                          .bytes = bytes < FIGURE_MOST ? bytes : FIGURE_MOST};
+        return (size_t)(rest - self->chars);
+    }
     size_t end = message_text_asked(self, at, figure);
     if (end != MESSAGE_NOWHERE || at >= self->count || !is_digit(self->chars[at]))
         return end;

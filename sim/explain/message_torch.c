@@ -280,11 +280,15 @@ static size_t find_tried(const struct message_text *text, size_t at, struct mess
     return MESSAGE_NOWHERE;
 }
 
+static bool is_after(const struct message_text *text, size_t at, const char *words)
+{
+    size_t length = strlen(words);
+    return at >= length && strncmp(text->chars + at - length, words, length) == 0;
+}
+
 static bool is_oom(const struct message_text *text, size_t at)
 {
-    static const char before[] = "outofmemory.";
-    size_t length = strlen(before);
-    return at >= length && strncmp(text->chars + at - length, before, length) == 0;
+    return is_after(text, at, "outofmemory.");
 }
 
 /* Intel's devices limit the bytes of one request; the words stand before it. */
@@ -312,10 +316,9 @@ static void read_at(const struct message_text *text, size_t at, struct message *
         message_text_find(text, "cpuallocator", at > WINDOW_MOST ? at - WINDOW_MOST : 0, at);
     if (host != MESSAGE_NOWHERE)
         strcpy(self->device, "CPU");
-    static const char buy[] = "notenoughmemory:you"; /* of the host, up to 1.0 */
-    self->host =
-        host != MESSAGE_NOWHERE ||
-        (at >= strlen(buy) && strncmp(text->chars + at - strlen(buy), buy, strlen(buy)) == 0);
+    self->host = host != MESSAGE_NOWHERE ||
+                 is_after(text, at, "notenoughmemory:you") ||   /* to 1.0 */
+                 is_after(text, at, "cpucan'tallocatememory."); /* OneFlow */
     self->segment_asked = !self->host;
     read_card(&window);
     read_pool(&window);
@@ -374,6 +377,22 @@ static void choose(const struct message_text *text, size_t first, struct message
     memcpy(self->causes, all.causes, sizeof self->causes);
 }
 
+/* The figures of a message that was pasted without its first words. */
+static bool read_unasked(const struct message_text *text, struct message *self)
+{
+    size_t at = message_text_find(text, "totalcapac", 0, text->count);
+    if (at == MESSAGE_NOWHERE)
+        return false;
+    struct window window = {text, at > 40 ? at - 40 : 0, at + WINDOW_MOST, self};
+    read_card(&window);
+    read_pool(&window);
+    read_use(&window);
+    self->count = self->taken = 1;
+    self->bare = self->card_told = true;
+    return self->figures[MESSAGE_FIGURE_TOTAL].known && self->figures[MESSAGE_FIGURE_FREE].known &&
+           self->figures[MESSAGE_FIGURE_ALLOCATED].known;
+}
+
 bool message_read_torch(const struct message_text *text, struct message *self)
 {
     struct message_figure asked;
@@ -382,6 +401,6 @@ bool message_read_torch(const struct message_text *text, struct message *self)
         choose(text, first, self);
         return true;
     }
-    return read_async(text, self) ||
+    return read_async(text, self) || read_unasked(text, self) ||
            message_text_find(text, tried, 0, text->count) != MESSAGE_NOWHERE;
 }

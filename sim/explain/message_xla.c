@@ -285,6 +285,27 @@ static void fill_dump(struct message *self)
     }
 }
 
+/* "device:GPU:N with S memory": TensorFlow takes what is free at its start. */
+static void read_created(const struct message_text *text, struct message *self)
+{
+    static const char words[] = "device:gpu:";
+    struct message_figure size;
+    uint64_t number;
+    for (size_t at = 0;
+         (at = message_text_find(text, words, at, text->count)) != MESSAGE_NOWHERE;) {
+        at += strlen(words);
+        size_t end = message_text_count(text, at, &number);
+        if (end == MESSAGE_NOWHERE || strncmp(text->chars + end, "with", 4) != 0)
+            continue;
+        end = message_text_size(text, end + 4, &size);
+        char name[16];
+        snprintf(name, sizeof name, "GPU_%u_", (unsigned)number);
+        if (end != MESSAGE_NOWHERE && strncmp(text->chars + end, "memory", 6) == 0 &&
+            (!self->allocator[0] || strncmp(self->allocator, name, strlen(name)) == 0))
+            self->figures[MESSAGE_FIGURE_START] = size;
+    }
+}
+
 static bool has_any(const struct message_text *text, const char *const *words)
 {
     for (; *words; words++)
@@ -386,5 +407,6 @@ bool message_read_xla(const struct message_text *text, struct message *self)
     self->taken = 1;
     find_dump(text, from, to, self);
     fill_dump(self);
+    read_created(text, self);
     return true;
 }

@@ -67,6 +67,8 @@ static const struct row {
     {"error loading model: unable to allocate CUDA0 buffer", MESSAGE_UNKNOWN, MESSAGE_OPEN, 0, 0},
     /* A printed pair, the label behind the number. */
     {"GPU memory: 5021 MiB allocated, 14336 MiB reserved", MESSAGE_CACHE, MESSAGE_LIKELY, 0, 0},
+    {"active bytes read 3.83G, the reserved bytes of gpu0 9.35G", MESSAGE_CACHE, MESSAGE_LIKELY, 0,
+     0},
     /* CatBoost prints MiB without a unit. */
     {"Out of memory. Requested 17476.96875; Free 2255.542871", MESSAGE_UNKNOWN, MESSAGE_OPEN,
      MIB(17476) + 31 * MIB(1) / 32, 0},
@@ -105,7 +107,122 @@ static const struct row {
      0},
     {"RuntimeError: Invalid buffer size: 24.50 GB", MESSAGE_NOT_THE_ALLOCATOR, MESSAGE_SURE,
      MIB(25088), 0},
+    /* A full card, also if the last of it would be enough; the first words or the last ones
+     * missing. */
+    {OLD("60.00 MiB", "8.00 GiB", "7.20 GiB", "96.00 MiB", "7.40 GiB"), MESSAGE_FRAGMENTATION,
+     MESSAGE_LIKELY, MIB(60), MIB(96)},
+    {OLD("30.00 MiB", "8.00 GiB", "7.20 GiB", "96.00 MiB", "7.40 GiB"), MESSAGE_NOT_THE_ALLOCATOR,
+     MESSAGE_SURE, MIB(30), MIB(96)},
+    {"(GPU 0; 8.00 GiB total capacity; 40.00 MiB already allocated; 1.00 MiB free; 42.00 MiB "
+     "reserved in total by PyTorch)",
+     MESSAGE_TENANT_OR_OUTSIDE, MESSAGE_LIKELY, 0, MIB(1)},
+    {"(GPU 0; 8.00 GiB total capacity; 6.00 GiB already allocated; 1.00 MiB free; 7.00 GiB "
+     "reserved "
+     "in total by PyTorch)",
+     MESSAGE_UNKNOWN, MESSAGE_OPEN, 0, MIB(1)},
+    {"NPU out of memory. Tried to allocate 64.00 MiB (NPU 0; 32.00 GiB total capacity; 30.00 GiB "
+     "already allocated;",
+     MESSAGE_CAPACITY, MESSAGE_LIKELY, MIB(64), 0},
+    {"NPU out of memory. Tried to allocate 64.00 MiB (NPU 0; 32.00 GiB total capacity; 20.00 GiB "
+     "already allocated;",
+     MESSAGE_UNKNOWN, MESSAGE_OPEN, MIB(64), 0},
+    {"Error: CPU can't allocate memory. Tried to allocate 5000.0 GB", MESSAGE_HOST, MESSAGE_SURE,
+     MIB(5000) << 10, 0},
+    /* TensorFlow on a card that was full at its start, and on one that was not. */
+    {"Created device /device:GPU:1 with 9 MB memory: name: X\nCreated device /device:GPU:0 with "
+     "9000 "
+     "MB memory: name: X\nAllocator (GPU_1_bfc) ran out of memory trying to allocate 2.00MiB",
+     MESSAGE_TENANT_OR_OUTSIDE, MESSAGE_LIKELY, MIB(2), 0},
+    {"Created device /device:GPU:1 with 9 MB memory: name: X\nCreated device /device:GPU:0 with "
+     "9000 "
+     "MB memory: name: X\nAllocator (GPU_0_bfc) ran out of memory trying to allocate 2.00MiB",
+     MESSAGE_CAPACITY, MESSAGE_LIKELY, MIB(2), 0},
+    /* RELION's pool: enough in pieces, not enough, and without figures. */
+    {"CudaCustomAllocator out of memory\n [requestedSpace: 3000000 B]\n "
+     "[largestContinuousFreeSpace: 2000000 B]\n [totalFreeSpace: 5000000 B]",
+     MESSAGE_FRAGMENTATION, MESSAGE_SURE, 3000000, 0},
+    {"CudaCustomAllocator out of memory\n [requestedSpace: 3000000 B]\n "
+     "[largestContinuousFreeSpace: 2000000 B]\n [totalFreeSpace: 2500000 B]",
+     MESSAGE_CAPACITY, MESSAGE_SURE, 3000000, 0},
+    {"CudaCustomAllocator out of memory [requestedSpace: 3000000 B]", MESSAGE_UNKNOWN, MESSAGE_OPEN,
+     3000000, 0},
+    /* Sums, hexadecimal numbers, and other programs' words. */
+    {"Insufficient GPU memory error: The available single GPU memory is 8000.000 MB, which is less "
+     "than the sum of model weight size (7000.000 MB) and temporary buffer size (1500.000 MB).",
+     MESSAGE_CAPACITY, MESSAGE_LIKELY, MIB(8500), MIB(8000)},
+    {"bm_alloc_gmem failed, dev_id = 0, size = 0x100000", MESSAGE_UNKNOWN, MESSAGE_OPEN, MIB(1), 0},
+    {"amrex::Abort::0::Out of gpu memory. Free: 1048576 Asked: 4194304 !!!", MESSAGE_UNKNOWN,
+     MESSAGE_OPEN, MIB(4), MIB(1)},
+    {"Arena out of memory!!!\nBytes to allocate: 4194304 (4 MiB)", MESSAGE_UNKNOWN, MESSAGE_OPEN,
+     MIB(4), 0},
+    {"Failed to allocate 4194304 bytes from DEVICE [0] memory", MESSAGE_UNKNOWN, MESSAGE_OPEN,
+     MIB(4), 0},
+    {"Tactic Device request: 600MB Available: 302MB. Device memory is insufficient to use tactic.",
+     MESSAGE_UNKNOWN, MESSAGE_OPEN, MIB(600), MIB(302)},
+    {"Skipping tactic 3 due to insuficient memory on requested size of 449 detected for tactic 4.",
+     MESSAGE_UNKNOWN, MESSAGE_OPEN, MIB(449), 0},
+    {"ggml_tallocr_alloc: not enough space in the buffer to allocate blk.1 (needed 4194304, "
+     "available 1048576)",
+     MESSAGE_UNKNOWN, MESSAGE_OPEN, MIB(4), 0},
+    {"Uncaught exception: FullyFusedMLP: insufficient shared memory available on the GPU.",
+     MESSAGE_IMPOSSIBLE, MESSAGE_SURE, 0, 0},
+    {"OpenEncodeSessionEx failed: out of memory (10): (no details)", MESSAGE_UNKNOWN, MESSAGE_OPEN,
+     0, 0},
+    {"Not enough memory to handle 2048 prefill tokens.", MESSAGE_UNKNOWN, MESSAGE_OPEN, 0, 0},
+    /* The host, by words of schedulers and systems; some of them have other causes as well. */
+    {"3 Workers (tasks / actors) killed due to memory pressure (OOM)", MESSAGE_HOST, MESSAGE_SURE,
+     0, 0},
+    {"Memory on the node was 60.00GB / 64.00GB (0.9375), which exceeds the memory usage threshold "
+     "of "
+     "0.93. Ray killed this worker",
+     MESSAGE_HOST, MESSAGE_SURE, 0, 0},
+    {"com.nvidia.spark.rapids.jni.CpuRetryOOM: CPU OutOfMemory", MESSAGE_HOST, MESSAGE_SURE, 0, 0},
+    {"RuntimeException: Can't allocate [HOST] memory: 4096", MESSAGE_HOST, MESSAGE_SURE, 0, 0},
+    {"MemoryError: bad allocation", MESSAGE_HOST, MESSAGE_LIKELY, 0, 0},
+    {"vkCreateFence failed with ERROR_OUT_OF_HOST_MEMORY", MESSAGE_HOST, MESSAGE_LIKELY, 0, 0},
+    {"['python', 'train.py', '--local_rank=3'] exits with return code = -9", MESSAGE_HOST,
+     MESSAGE_LIKELY, 0, 0},
+    {"llama runner terminated: signal: killed", MESSAGE_HOST, MESSAGE_LIKELY, 0, 0},
 };
+
+/* Errors that are no lack of memory. */
+TEST(others_are_refused)
+{
+    static const char *const texts[] = {
+        "[719] Call to cuMemAlloc results in CUDA_ERROR_LAUNCH_FAILED",
+        "onnx runtime error 2: not enough space: expected 318080, got 314240",
+        "the program exits with return code = 1", "98MiB / 1999MiB |  0%  Default |"};
+    struct message message;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_int_equal(message_read(texts[i], strlen(texts[i]), &message, NULL), AR_INVALID);
+}
+
+/* What a listing of nvidia-smi beside the message shows; progress bars and other pairs are none. */
+TEST(listings_of_cards)
+{
+    static const struct {
+        const char *text;
+        unsigned cards;
+        uint64_t used, total;
+    } listings[] = {
+        {"CUDA error: out of memory\n| 33%   34C    P8     1W /  38W |     98MiB /  1999MiB |      "
+         "0%      Default |",
+         1, MIB(98), MIB(1999)},
+        {"CUDA error: out of memory\n|  3MiB / 40960MiB |  5% Default |\n|  7MiB / 40960MiB |  N/A "
+         "|",
+         2, MIB(3), MIB(40960)},
+        {"CUDA error: out of memory\n 98MiB/1999MiB [00:05<00:00]", 0, 0, 0},
+        {"CUDA error: out of memory\n 98.5MiB / 1999.0MiB | 10%", 0, 0, 0},
+    };
+    struct message message;
+    for (size_t i = 0; i < sizeof listings / sizeof *listings; i++) {
+        const char *text = listings[i].text;
+        assert_int_equal(message_read(text, strlen(text), &message, NULL), AR_OK);
+        assert_int_equal(message.listing.cards, listings[i].cards);
+        assert_int_equal(message.listing.used, listings[i].used);
+        assert_int_equal(message.listing.total, listings[i].total);
+    }
+}
 
 TEST(each_message_has_its_cause)
 {
