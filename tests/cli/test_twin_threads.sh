@@ -13,14 +13,14 @@ series=$TEST_TMP/series.csv
 cat >"$TEST_TMP/known" <<'END'
 nccl-864 6000000000 3.488 GiB -37.6
 nemorl-223 774MiB 722.0 MiB -6.7
-nemorl-2619 47.93GiB 50.58 GiB +5.5
-nemorl-2619 4.11GiB 5.102 GiB +24.1
-skyrl-1768-sleep 6.42GiB 8.805 GiB +37.1
-vllm-15248 1.36GiB 1.256 GiB -7.7
+nemorl-2619 43.82GiB 46.65 GiB +6.5
+nemorl-2619 4.11GiB 2.973 GiB -27.7
+skyrl-1768-sleep 6.42GiB 8.336 GiB +29.8
+vllm-15248 1.36GiB 1.287 GiB -5.4
 vllm-32714 6GiB 6.846 GiB +14.1
-vllm-45178 245840 790768 +221.7
-vllm-47654 1503657984 556.0 MiB -61.2
-vllm-47654 6962MiB 5.170 GiB -24.0
+vllm-45178 245840 790496 +221.5
+vllm-47654 1503657984 592.0 MiB -58.7
+vllm-47654 6962MiB 5.400 GiB -20.6
 END
 for file in "$folder"/*.ini; do
     name=$(basename "$file" .ini)

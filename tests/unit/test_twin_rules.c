@@ -48,6 +48,13 @@ TEST(all_to_all_on_h100)
     uint64_t bytes = UINT64_C(7) * 32 * (10485760 + 2097152);
     assert_int_equal(nccl_use(&group, NCCL_ALL_TO_ALL, AR_MIB), bytes);
     assert_int_equal(nccl_use(&group, NCCL_ALL_TO_ALL, AR_GIB), 0);
+    /* A gather: rank 0 receives from all, the others send to it. */
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        struct nccl_communicator other = nccl_communicator(&group.setup, 8, rank);
+        nccl_start(&other);
+        assert_int_equal(nccl_use(&other, NCCL_GATHER, AR_MIB),
+                         rank ? 32 * 2 * AR_MIB : 7 * 32 * 10 * AR_MIB);
+    }
     /* The reporter measured 3.28 GB with the communicator itself; the rule is 7 % lower. */
     assert_in_range(group.bytes, 3040000000, 3080000000);
 }
@@ -279,20 +286,22 @@ TEST(graphs_in_logs)
      * and up 16384, their product 8192 and three of the width 2048, in bfloat16). */
     struct graphs_sizes sizes;
     graphs_vllm_sizes(606, 256, 8192, 0, &sizes);
-    struct graphs_shape one = graphs_full(16, 1);
+    struct graphs_shape one = graphs_full(&(struct graphs_decoder){.layers = 16, .ranks = 1});
     uint64_t pool = graphs_pool_bytes(&sizes, 2 * (3072 + 16384 + 8192 + 3 * 2048), 0, false);
     uint64_t took = context_torch_bytes(CONTEXT_STREAMS) + pool +
                     graphs_driver_bytes(1206, sizes.count, sizes.count * one.kernels);
     assert_in_range(took / AR_MIB, 204, 226); /* 0.21 GiB: 215 MiB */
     /* vllm#23184: pieces of one size of an 8B model, 6 to 8 MiB for each size of up to 272
      * tokens. */
-    struct graphs_shape pieces = graphs_piecewise(32, 1);
+    struct graphs_shape pieces =
+        graphs_piecewise(&(struct graphs_decoder){.layers = 32, .ranks = 1});
     uint64_t ten = graphs_driver_bytes(1208, 20 * pieces.graphs, 20 * (uint64_t)pieces.kernels) -
                    graphs_driver_bytes(1208, 10 * pieces.graphs, 10 * (uint64_t)pieces.kernels);
     assert_in_range(ten / AR_MIB, 50, 80);
     /* LMCache#3430, Qwen3-8B, vLLM 0.21: "PIECEWISE=51 (largest=512), FULL=35 (largest=256)",
      * "Estimated CUDA graph memory: 0.52 GiB". */
-    struct graphs_shape both[] = {graphs_piecewise(36, 1), graphs_full(36, 1)};
+    const struct graphs_decoder qwen = {.layers = 36, .ranks = 1};
+    struct graphs_shape both[] = {graphs_piecewise(&qwen), graphs_full(&qwen)};
     uint64_t estimate =
         graphs_driver_bytes(1208, 51 * both[0].graphs + 35,
                             51 * (uint64_t)both[0].kernels + 35 * (uint64_t)both[1].kernels);
@@ -301,6 +310,19 @@ TEST(graphs_in_logs)
     double ratio = (double)graphs_driver_bytes(1202, 35, 35 * 2000) /
                    (double)graphs_driver_bytes(1204, 35, 35 * 2000);
     assert_true(ratio > 3.3 && ratio < 3.4);
+}
+
+/* By hand: Kimi K2, 61 layers of which one is dense, on eight ranks. */
+TEST(kernels_of_experts_and_latent_attention)
+{
+    struct graphs_decoder kimi = {
+        .layers = 61, .ranks = 8, .expert_layers = 60, .shared_layers = 60, .latent = true};
+    assert_int_equal(graphs_full(&kimi).kernels, 61 * (13 + 6) + 60 * (5 + 4) + 5);
+    assert_int_equal(graphs_piecewise(&kimi).kernels, 61 * (10 + 3) + 60 * (5 + 4) + 5);
+    assert_int_equal(graphs_piecewise(&kimi).graphs, 62);
+    kimi.shared_layers = 0;
+    kimi.latent = false;
+    assert_int_equal(graphs_full(&kimi).kernels, 61 * 13 + 60 * 5 + 5);
 }
 
 TEST(pools_of_captures)

@@ -475,8 +475,8 @@ TEST(defaults_of_vllm)
     assert_int_equal(sizes.at[50], 512);
 }
 
-/* Workspaces by hand: of Kimi K2 on a rank of eight, and of plain attention. */
-TEST(workspaces_of_attention_and_experts)
+/* Workspaces of attention by hand: of Kimi K2 on a rank of eight, and plain. */
+TEST(workspaces_of_attention)
 {
     const struct llm latent = {
         .layers = 61, .heads = 64, .kv_rank = 512, .rope = 64, .nope = 128, .v_head = 128};
@@ -495,9 +495,63 @@ TEST(workspaces_of_attention_and_experts)
     assert_int_equal(spaces.context_bytes + spaces.projected_bytes + spaces.decode_bytes, 0);
     spaces = vllm_spaces_of(vllm("0.11"), &plain, 100, 131072, 256, 16, 2);
     assert_int_equal(spaces.decode_bytes, 256 * AR_MIB);
-    assert_false(vllm_keeps_experts(vllm("0.13")));
-    assert_true(vllm_keeps_experts(vllm("0.14")));
-    assert_int_equal(vllm_experts_bytes(8192, 8, 256, 7168, 2), 2 * UINT64_C(8192) * 8 * 7168 * 2);
-    assert_int_equal(vllm_experts_bytes(100000, 2, 1024, 1024, 2), /* gate and up are wider */
+}
+
+/* Experts by hand: what is kept, and what each call makes. */
+TEST(experts_by_release_and_card)
+{
+    const uint64_t rows = UINT64_C(8192) * 8 * 2;
+    static const struct {
+        const char *version;
+        uint32_t compute;
+        bool plain;
+        uint64_t kept, first, second; /* for `rows` */
+    } cases[] = {
+        {"0.13", 90, true, 0, 7168, 256},          {"0.14", 90, true, 2 * 7168, 0, 0},
+        {"0.19", 100, true, 2 * 7168, 0, 0},       {"0.20", 80, true, 2 * 7168, 0, 0}, /* Triton */
+        {"0.20", 90, true, 7168 / 8, 2 * 7168, 0}, /* FlashInfer, CUTLASS */
+        {"0.20", 100, true, 0, 2 * 256, 7168},     /* TRT-LLM */
+        {"0.23", 100, false, 2 * 7168, 0, 0},      /* Marlin */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct vllm_experts got = vllm_experts_of(vllm(cases[i].version), cases[i].compute,
+                                                        cases[i].plain, 8192, 8, 256, 7168, 2);
+        assert_int_equal(got.kept_bytes, rows * cases[i].kept);
+        assert_int_equal(got.passing_bytes[0], rows * cases[i].first);
+        assert_int_equal(got.passing_bytes[1], rows * cases[i].second);
+    }
+    /* gate and up are wider than the result; tokens in pieces */
+    assert_int_equal(vllm_experts_of(vllm("0.14"), 90, false, 100000, 2, 1024, 1024, 2).kept_bytes,
                      UINT64_C(16384) * 2 * 3 * 1024 * 2);
+}
+
+/* Buffers of all-reduces by hand, MiB. */
+TEST(all_reduces_have_buffers)
+{
+    static const struct {
+        const char *version;
+        uint32_t compute;
+        uint64_t ranks, start, pool, fused;
+    } cases[] = {
+        {"0.8.2", 90, 2, 18, 8, 0}, /* 8 MiB and signals, 8 MiB */
+        {"0.8.2-v0", 80, 8, 18, 8, 0},
+        {"0.8.2", 90, 1, 0, 0, 0},
+        {"0.8.2", 90, 16, 0, 0, 0},
+        {"0.14", 90, 8, 4 + 66, 8, 0},
+        {"0.14", 80, 8, 18, 8, 0},
+        {"0.17", 90, 2, 18 + 66, 8, 4 * 128 + 2}, /* 64 MiB for each rank, four times */
+        {"0.17", 90, 8, 4 + 66, 8, 4 + 2 + 12},   /* 0.5 MiB */
+        {"0.20", 100, 4, 6 + 34, 8, 4 * 128 + 2},
+        {"0.20", 100, 6, 4 + 130, 8, 0}, /* FlashInfer has no six ranks */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct vllm_reduces got = vllm_reduces_of(vllm(cases[i].version), cases[i].compute,
+                                                        cases[i].ranks, 4096, 16384, 2);
+        assert_int_equal(got.start_bytes, cases[i].start * AR_MIB);
+        assert_int_equal(got.pool_bytes, cases[i].pool * AR_MIB);
+        assert_int_equal(got.fused_bytes, cases[i].fused * AR_MIB);
+    }
+    /* no more tokens than a step has */
+    assert_int_equal(vllm_reduces_of(vllm("0.17"), 90, 2, 4096, 256, 2).fused_bytes,
+                     (4 + 2 + 12) * AR_MIB);
 }

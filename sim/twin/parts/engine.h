@@ -68,7 +68,7 @@ struct engine {
     uint64_t blocks, tokens;
 
     struct twin_blocks weights, inputs, kv, graph_outputs;
-    struct twin_block workspace, bucket;
+    struct twin_block workspace, capture_workspace, estimate_workspace, bucket;
     struct twin_block experts_space, attention_space; /* of vLLM V1, kept */
     uint32_t graph_pool;
     bool weights_asleep, kv_asleep, graphs_asleep, streams;

@@ -123,30 +123,30 @@ static struct twin_block network(struct pass *pass, uint64_t tokens, uint64_t ff
     return out;
 }
 
-/* Each token goes through `experts_used` experts: fused_moe.py, fused_experts_impl, intermediate
- * caches 1 to 3, of which 1 and 3 share memory. */
+/* Each token goes through `experts_used` experts. */
 static struct twin_block experts(struct pass *pass, uint64_t tokens)
 {
-    const struct llm *model = &pass->self->model;
-    const struct llm_rank *rank = &pass->self->rank;
+    struct engine *self = pass->self;
+    const struct llm *model = &self->model;
+    const struct llm_rank *rank = &self->rank;
     uint64_t used = tokens * model->experts_used, width = model->expert_ffn;
     if (!rank->expert_parallel)
         width /= rank->tensor_parallel;
-    uint64_t first = used * 2 * width, third = used * model->hidden;
-    bool kept = engine_is_vllm(pass->self) && vllm_keeps_experts(pass->self->vllm);
+    const struct vllm_version none = {0}; /* SGLang has the kernels of vLLM's first releases */
+    const struct vllm_experts spaces =
+        vllm_experts_of(engine_is_vllm(self) ? self->vllm : none, engine_compute(self),
+                        rank->quantization == LLM_PLAIN, tokens, model->experts_used, width,
+                        model->hidden, rank->value_bytes);
     struct twin_block logits = make(pass, tokens * model->experts * 4, "router_logits");
     struct twin_block weights = make(pass, used * 4, "topk_weights");
     struct twin_block ids = make(pass, used * 4, "topk_ids");
     struct twin_block cache13 = {0}, cache2 = {0};
-    if (kept) {
-        keep(pass, &pass->self->experts_space,
-             vllm_experts_bytes(tokens, model->experts_used, width, model->hidden,
-                                rank->value_bytes),
-             "experts workspace");
-    } else {
-        cache13 = make(pass, (first > third ? first : third) * rank->value_bytes, "cache13");
-        cache2 = make(pass, used * width * rank->value_bytes, "cache2");
-    }
+    if (spaces.kept_bytes)
+        keep(pass, &self->experts_space, spaces.kept_bytes, "experts workspace");
+    if (spaces.passing_bytes[0])
+        cache13 = make(pass, spaces.passing_bytes[0], "cache13");
+    if (spaces.passing_bytes[1])
+        cache2 = make(pass, spaces.passing_bytes[1], "cache2");
     struct twin_block out = make(pass, tokens * model->hidden * rank->value_bytes, "experts");
     struct twin_block *const blocks[] = {&logits, &weights, &ids, &cache13, &cache2};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)

@@ -7,6 +7,7 @@
 #include "allocators/base/size.h"
 #include "sim/twin/parts/engine.h"
 #include "sim/twin/rules/context.h"
+#include "sim/twin/rules/nccl.h"
 
 #define GIB(bytes) ((double)(bytes) / (double)AR_GIB)
 
@@ -203,6 +204,25 @@ static void first_kernel(struct engine *self)
                  context_torch_bytes(CONTEXT_KERNELS));
 }
 
+static struct vllm_reduces reduces_of(struct engine *self)
+{
+    bool linked = strcmp(nccl_card_of(twin_card_name(&self->base)).link, "nvlink") == 0;
+    if (!engine_is_vllm(self) || !linked)
+        return (struct vllm_reduces){0};
+    return vllm_reduces_of(self->vllm, engine_compute(self), self->rank.tensor_parallel,
+                           self->model.hidden, self->step_tokens, self->rank.value_bytes);
+}
+
+/* vLLM's buffers of all-reduces, which are made with its groups of ranks. */
+static void make_reduces(struct engine *self)
+{
+    const struct vllm_reduces reduces = reduces_of(self);
+    twin_outside(&self->base, twin_owner(&self->base, "all-reduce"), reduces.start_bytes);
+    if (reduces.pool_bytes)
+        request(self, &self->inputs, reduces.pool_bytes, twin_owner(&self->base, "inputs"),
+                "all-reduce pointers");
+}
+
 enum ar_status engine_load(struct engine *self, struct ar_error *error)
 {
     const struct engine_values *values = engine_values(self);
@@ -211,8 +231,10 @@ enum ar_status engine_load(struct engine *self, struct ar_error *error)
     if (self->loaded)
         return ar_error_set(error, AR_INVALID, "%s has its weights already", self->base.name);
     twin_trim(&self->base);
-    if (engine_is_vllm(self))
+    if (engine_is_vllm(self)) {
         first_kernel(self);
+        make_reduces(self);
+    }
     twin_card(&self->base, &self->free_start, &total_bytes);
     first_kernel(self);
     struct twin_pool_state start = twin_pool_state(&self->base);
@@ -293,9 +315,19 @@ static size_t whole_sizes(const struct engine *self)
  * kernels ("pieces"). */
 static uint64_t driver_bytes(const struct engine *self, size_t pieces, size_t whole)
 {
-    uint32_t layers = (uint32_t)llm_stage_layers(&self->model, &self->rank);
-    uint32_t ranks = (uint32_t)self->rank.tensor_parallel;
-    struct graphs_shape piece = graphs_piecewise(layers, ranks), all = graphs_full(layers, ranks);
+    const struct llm *model = &self->model;
+    uint64_t layers = llm_stage_layers(model, &self->rank);
+    /* A stage has its share of the layers with experts. */
+    uint64_t experts =
+        model->experts ? (model->layers - model->dense_layers) * layers / model->layers : 0;
+    const struct graphs_decoder decoder = {
+        .layers = (uint32_t)layers,
+        .ranks = (uint32_t)self->rank.tensor_parallel,
+        .expert_layers = (uint32_t)experts,
+        .shared_layers = model->shared_ffn ? (uint32_t)experts : 0,
+        .latent = model->kv_rank != 0,
+    };
+    const struct graphs_shape piece = graphs_piecewise(&decoder), all = graphs_full(&decoder);
     return graphs_driver_bytes((uint32_t)engine_values(self)->cuda,
                                pieces * piece.graphs + whole * all.graphs,
                                pieces * piece.kernels + whole * all.kernels);
@@ -307,6 +339,16 @@ static uint64_t pool_of_size(struct engine *self, size_t size)
     return engine_forward_bytes(self, &pass);
 }
 
+/* Warm-ups and captures are on a stream of their own, for which PyTorch makes a further workspace
+ * of cuBLAS (CUDABlas.cpp: one for each handle and stream); in the common pool, because a warm-up
+ * comes before the first capture. */
+static uint64_t stream_workspace(struct engine *self, struct twin_block *block)
+{
+    uint64_t bytes = context_cublas_workspace_bytes(engine_compute(self));
+    twin_alloc_for(&self->base, bytes, "workspace", block);
+    return bytes;
+}
+
 static uint64_t graphs_estimate(struct engine *self)
 {
     int given = engine_values(self)->estimate_graphs;
@@ -314,9 +356,10 @@ static uint64_t graphs_estimate(struct engine *self)
     if (!count || (given ? given == ENGINE_NO : !vllm_estimates_graphs(self->vllm)))
         return 0;
     uint64_t one = driver_bytes(self, 1, 0), two = driver_bytes(self, 2, 0);
+    uint64_t space = stream_workspace(self, &self->estimate_workspace);
     struct vllm_graphs modes[] = {
         {.count = count,
-         .first_bytes = pool_of_size(self, count - 1) + one,
+         .first_bytes = pool_of_size(self, count - 1) + one + space,
          .second_bytes = two - one},
         {.count = whole, .second_bytes = driver_bytes(self, 2, 2) - driver_bytes(self, 2, 1)},
     };
@@ -334,6 +377,10 @@ static void profile_vllm(struct engine *self)
     twin_reset_peaks(&self->base);
     profile.allocated_before = twin_pool_state(&self->base).allocated_bytes;
     first_product(self);
+    const struct vllm_reduces reduces = reduces_of(self);
+    if (self->sizes.count)
+        twin_outside(&self->base, twin_owner(&self->base, "all-reduce"),
+                     reduces.start_bytes + reduces.fused_bytes);
     uint64_t rows = self->max_requests < self->step_tokens ? self->max_requests : self->step_tokens;
     struct engine_pass pass = {
         .tokens = self->step_tokens, .rows = rows, .sorts = true, .profile = true};
@@ -534,8 +581,11 @@ enum ar_status engine_capture(struct engine *self, struct ar_error *error)
     }
     first_product(self);
     uint64_t free_before, free_after, total_bytes;
-    bool open = false;
+    bool open = false, v1 = engine_is_vllm(self) && self->vllm.v1;
+    if (v1 && self->vllm.minor >= 20) /* gpu_model_runner.py, capture_model */
+        twin_trim(&self->base);
     twin_card(&self->base, &free_before, &total_bytes);
+    stream_workspace(self, &self->capture_workspace);
     self->graph_pool = twin_pool(&self->base, 0);
     uint32_t owner = twin_owner(&self->base, "graphs");
     for (size_t i = self->sizes.count; i-- > 0 && !twin_over(&self->base);) {
@@ -558,7 +608,6 @@ enum ar_status engine_capture(struct engine *self, struct ar_error *error)
                                    .pool = self->graph_pool});
     }
     end(self, open);
-    bool v1 = engine_is_vllm(self) && self->vllm.v1;
     uint64_t outside = driver_bytes(self, v1 ? self->sizes.count : 0, whole_sizes(self));
     twin_outside(&self->base, twin_owner(&self->base, "graphs (driver)"), outside);
     uint64_t streams = first_streams(self);
@@ -589,12 +638,15 @@ void engine_release_all(struct engine *self)
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         twin_blocks_free(&self->base, lists[i]);
     twin_free(&self->base, &self->workspace);
+    twin_free(&self->base, &self->capture_workspace);
+    twin_free(&self->base, &self->estimate_workspace);
     twin_free(&self->base, &self->experts_space);
     twin_free(&self->base, &self->attention_space);
     if (self->captured)
         twin_pool_end(&self->base, self->graph_pool);
     twin_outside(&self->base, twin_owner(&self->base, "graphs (driver)"), 0);
     twin_outside(&self->base, twin_owner(&self->base, "libraries"), 0);
+    twin_outside(&self->base, twin_owner(&self->base, "all-reduce"), 0);
     twin_outside(&self->base, twin_owner(&self->base, "kernels"), 0);
     twin_trim(&self->base);
     self->loaded = self->profiled = self->allocated = self->captured = false;

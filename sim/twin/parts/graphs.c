@@ -271,11 +271,11 @@ static void capture_size(struct graphs *self, const struct values *values, uint3
 /* The graphs and kernels of a size. */
 static void count_size(struct graphs *self, const struct values *values, uint32_t size)
 {
-    uint32_t layers = (uint32_t)values->layers, ranks = (uint32_t)values->ranks;
+    const struct graphs_decoder decoder = {.layers = (uint32_t)values->layers,
+                                           .ranks = (uint32_t)values->ranks};
     bool full =
         values->mode == MODE_FULL || (values->mode == MODE_BOTH && size <= values->max_num_seqs);
-    struct graphs_shape whole = graphs_full(layers, ranks),
-                        pieces = graphs_piecewise(layers, ranks);
+    struct graphs_shape whole = graphs_full(&decoder), pieces = graphs_piecewise(&decoder);
     if (full) {
         self->graphs += whole.graphs;
         self->kernels += values->kernels ? values->kernels : whole.kernels;

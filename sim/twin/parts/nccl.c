@@ -70,7 +70,7 @@ static const struct ar_option options[] = {
     {"operation", AR_OPTION_BYTES, OPTION(loaded[LOAD_OPERATION]), "186MiB", 0, 0, NULL,
      "what it takes at the first operation of two ranks or more; it stays"},
     {"sends", AR_OPTION_BYTES, OPTION(loaded[LOAD_SENDS]), "58MiB", 0, 0, NULL,
-     "what it takes at the first all_to_all; it stays"},
+     "what it takes at the first all_to_all or gather; it stays"},
     {0},
 };
 
@@ -85,7 +85,7 @@ enum {
 
 static const struct twin_action actions[] = {
     {"init", NULL, "makes the communicators", 0, 0},
-    {"use", "[all_reduce|all_gather|all_to_all] [BYTES]",
+    {"use", "[all_reduce|all_gather|all_to_all|gather] [BYTES]",
      "an operation of each group, by default an all-reduce of 4MiB", 0, 2},
     {"capture", "OPERATIONS", "so many operations become part of captured graphs", 1, 1},
     {"finalize", NULL, "destroys the communicators; frees buffers of ncclMemAlloc", 0, 0},
@@ -93,27 +93,6 @@ static const struct twin_action actions[] = {
     {"resume", NULL, "ncclCommResume: they come back", 0, 0},
     {0},
 };
-
-/* Cards of profiles by name. */
-static const struct card {
-    const char *name;
-    uint32_t compute;
-    const char *link; /* in the usual server */
-} cards[] = {
-    {"a100", 80, "nvlink"},  {"h100", 90, "nvlink"}, {"h200", 90, "nvlink"},
-    {"b200", 100, "nvlink"}, {"gb10", 121, "shm"},   {"l40s", 89, "pcie"},
-    {"l4", 89, "pcie"},      {"rtx3090", 86, "shm"}, {"rtx4090", 89, "shm"},
-    {"rtx5090", 120, "shm"},
-};
-
-static struct card card_of(struct twin_part *base)
-{
-    const char *name = twin_card_name(base);
-    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
-        if (name && strncmp(name, cards[i].name, strlen(cards[i].name)) == 0)
-            return cards[i];
-    return cards[1];
-}
 
 static enum ar_status read_setup(struct nccl *self, struct ar_error *error)
 {
@@ -129,7 +108,7 @@ static enum ar_status read_setup(struct nccl *self, struct ar_error *error)
         strcmp(values->link, "shm") != 0)
         return ar_error_set(error, AR_INVALID, "link = %.40s: write nvlink, pcie, shm or auto",
                             values->link);
-    struct card card = card_of(&self->base);
+    const struct nccl_card card = nccl_card_of(twin_card_name(&self->base));
     const char *link = automatic ? card.link : values->link;
     self->setup = (struct nccl_setup){
         .release = release,
@@ -251,15 +230,15 @@ static void start(struct nccl *self)
 
 static enum ar_status use(struct nccl *self, const struct twin_call *call, struct ar_error *error)
 {
-    static const char *const names[] = {"all_reduce", "all_gather", "all_to_all"};
+    static const char *const names[] = {"all_reduce", "all_gather", "all_to_all", "gather"};
     unsigned operation = 0;
     uint64_t bytes = 4 * AR_MIB;
     if (call->argument_count > 0) {
-        while (operation < 3 && strcmp(call->arguments[0], names[operation]) != 0)
+        while (operation < NCCL_OPERATIONS && strcmp(call->arguments[0], names[operation]) != 0)
             operation++;
-        if (operation == 3)
+        if (operation == NCCL_OPERATIONS)
             return ar_error_set(error, AR_INVALID,
-                                "use %.40s: write all_reduce, all_gather or all_to_all",
+                                "use %.40s: write all_reduce, all_gather, all_to_all or gather",
                                 call->arguments[0]);
     }
     if (call->argument_count > 1) {
@@ -273,7 +252,7 @@ static enum ar_status use(struct nccl *self, const struct twin_call *call, struc
         several |= self->groups[i].ranks > 1;
     if (several)
         load(self, LOAD_OPERATION);
-    if (several && operation == NCCL_ALL_TO_ALL)
+    if (several && operation >= NCCL_ALL_TO_ALL)
         load(self, LOAD_SENDS);
     for (size_t i = 0; i < self->group_count; i++)
         nccl_use(&self->groups[i], (enum nccl_operation)operation, bytes);

@@ -119,19 +119,34 @@ enum ar_status graphs_sizes_parse(const char *key, const char *text, struct grap
 
 /* Kernels of one decoder layer: two norms, four products, rotation, activation; the write of keys
  * and values and two kernels of attention; two all-reduces if there are several ranks. Some more
- * for the embedding and the last norm. */
+ * for the embedding and the last norm.
+ * Experts (vLLM 0.20, fused_moe.py, fused_marlin_moe.py): the router's product and its choice, two
+ * kernels that sort tokens by expert, and the sum over a token's experts; the products and the
+ * activation are as many as of a dense layer. Shared experts: these three and a sum.
+ * Latent attention (mla.py, mla_attention.py): a further product and two norms before it, and in it
+ * two products with the halves of kv_b_proj and the joining of the queries' halves. */
 enum { LAYER = 8, ATTENTION = 3, REDUCE = 2, REST = 4 };
+enum { EXPERTS = 5, SHARED = 4, LATENT_LAYER = 3, LATENT_ATTENTION = 3 };
 
-struct graphs_shape graphs_full(uint32_t layers, uint32_t ranks)
+/* Of all layers, without attention. */
+static uint32_t layer_kernels(const struct graphs_decoder *self)
 {
-    uint32_t of_layer = LAYER + ATTENTION + (ranks > 1 ? REDUCE : 0);
-    return (struct graphs_shape){1, layers * of_layer + REST + (ranks > 1)};
+    uint32_t each = LAYER;
+    each += self->ranks > 1 ? REDUCE : 0;
+    each += self->latent ? LATENT_LAYER : 0;
+    return self->layers * each + self->expert_layers * EXPERTS + self->shared_layers * SHARED +
+           REST + (self->ranks > 1);
 }
 
-struct graphs_shape graphs_piecewise(uint32_t layers, uint32_t ranks)
+struct graphs_shape graphs_full(const struct graphs_decoder *self)
 {
-    uint32_t of_layer = LAYER + (ranks > 1 ? REDUCE : 0);
-    return (struct graphs_shape){layers + 1, layers * of_layer + REST + (ranks > 1)};
+    uint32_t attention = ATTENTION + (self->latent ? LATENT_ATTENTION : 0);
+    return (struct graphs_shape){1, layer_kernels(self) + self->layers * attention};
+}
+
+struct graphs_shape graphs_piecewise(const struct graphs_decoder *self)
+{
+    return (struct graphs_shape){self->layers + 1, layer_kernels(self)};
 }
 
 uint64_t graphs_driver_bytes(uint32_t cuda, uint64_t graphs, uint64_t kernels)

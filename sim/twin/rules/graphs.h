@@ -42,18 +42,25 @@ void graphs_sglang_sizes(uint32_t release, uint32_t max_bs, struct graphs_sizes 
 enum ar_status graphs_sizes_parse(const char *key, const char *text, struct graphs_sizes *out,
                                   struct ar_error *error) AR_STATUS_CHECKED;
 
-/* The graphs and kernels of one captured size of a decoder with `layers` layers. */
+/* A decoder. `ranks`: of tensor parallelism. */
+struct graphs_decoder {
+    uint32_t layers, ranks;
+    uint32_t expert_layers, shared_layers; /* with experts; with shared ones beside them */
+    bool latent;                           /* attention */
+};
+
+/* The graphs and kernels of one captured size. */
 struct graphs_shape {
     uint32_t graphs;  /* executable graphs */
     uint32_t kernels; /* kernel nodes in all of them */
 };
 
-/* One graph of the whole forward pass (vLLM's FULL, SGLang). `ranks` is the tensor parallelism: two
+/* One graph of the whole forward pass (vLLM's FULL, SGLang). With several ranks there are two
  * all-reduces for each layer and one for the embedding. */
-struct graphs_shape graphs_full(uint32_t layers, uint32_t ranks);
+struct graphs_shape graphs_full(const struct graphs_decoder *decoder);
 
 /* vLLM's PIECEWISE: a graph between each two attention kernels. */
-struct graphs_shape graphs_piecewise(uint32_t layers, uint32_t ranks);
+struct graphs_shape graphs_piecewise(const struct graphs_decoder *decoder);
 
 /* What the driver takes of the card for all executable graphs of a process, when they are
  * instantiated; replays take nothing. `cuda`: CUDA version of the driver, 1204 for 12.4; 0: the

@@ -19,6 +19,20 @@
 
 enum { SENDS = 1, RECEIVES = 2 };
 
+struct nccl_card nccl_card_of(const char *name)
+{
+    static const struct nccl_card cards[] = {
+        {"a100", 80, "nvlink"},  {"h100", 90, "nvlink"}, {"h200", 90, "nvlink"},
+        {"b200", 100, "nvlink"}, {"gb10", 121, "shm"},   {"l40s", 89, "pcie"},
+        {"l4", 89, "pcie"},      {"rtx3090", 86, "shm"}, {"rtx4090", 89, "shm"},
+        {"rtx5090", 120, "shm"},
+    };
+    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
+        if (name && strncmp(name, cards[i].name, strlen(cards[i].name)) == 0)
+            return cards[i];
+    return cards[1];
+}
+
 static uint32_t least(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
@@ -271,9 +285,12 @@ uint64_t nccl_receive(struct nccl_communicator *self, uint32_t peer)
 uint64_t nccl_use(struct nccl_communicator *self, enum nccl_operation operation, uint64_t bytes)
 {
     uint64_t added = 0;
-    if (operation == NCCL_ALL_TO_ALL) {
-        for (uint32_t peer = 0; peer < self->ranks; peer++)
-            added += nccl_send(self, peer) + nccl_receive(self, peer);
+    if (operation == NCCL_ALL_TO_ALL || operation == NCCL_GATHER) {
+        const bool all = operation == NCCL_ALL_TO_ALL;
+        for (uint32_t peer = 0; peer < self->ranks; peer++) {
+            added += all || peer == 0 ? nccl_send(self, peer) : 0;
+            added += all || self->rank == 0 ? nccl_receive(self, peer) : 0;
+        }
         return added;
     }
     if (operation == NCCL_ALL_GATHER)

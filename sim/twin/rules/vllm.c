@@ -151,18 +151,76 @@ struct vllm_spaces vllm_spaces_of(struct vllm_version version, const struct llm 
     return out;
 }
 
-bool vllm_keeps_experts(struct vllm_version version)
-{
-    return version.v1 && at_least(version, 14, 0);
-}
-
-uint64_t vllm_experts_bytes(uint64_t tokens, uint64_t used, uint64_t width, uint64_t hidden,
-                            unsigned value_bytes)
+struct vllm_experts vllm_experts_of(struct vllm_version version, uint32_t compute, bool plain,
+                                    uint64_t tokens, uint64_t used, uint64_t width, uint64_t hidden,
+                                    unsigned value_bytes)
 {
     static const uint64_t chunk = 16384;
-    uint64_t rows = (tokens < chunk ? tokens : chunk) * used * value_bytes;
-    return ar_size_round_up(rows * larger(width, hidden), 256) +
-           ar_size_round_up(rows * larger(2 * width, hidden), 256);
+    const bool keeps = version.v1 && at_least(version, 14, 0);
+    const uint64_t row = used * value_bytes;
+    if (plain && keeps && at_least(version, 20, 0) && compute == 100)
+        return (struct vllm_experts){
+            .passing_bytes = {2 * tokens * row * width, tokens * row * hidden}};
+    if (plain && keeps && at_least(version, 20, 0) && compute == 90)
+        return (struct vllm_experts){
+            .kept_bytes = tokens * hidden * value_bytes,
+            .passing_bytes = {tokens * row * larger(width, hidden) +
+                              tokens * row * larger(2 * width, hidden)},
+        };
+    if (!keeps) /* fused_moe.py, fused_experts_impl: caches 1 and 3 share memory */
+        return (struct vllm_experts){
+            .passing_bytes = {tokens * row * larger(2 * width, hidden), tokens * row * width}};
+    uint64_t rows = smaller(tokens, chunk) * row;
+    return (struct vllm_experts){.kept_bytes =
+                                     ar_size_round_up(rows * larger(width, hidden), 256) +
+                                     ar_size_round_up(rows * larger(2 * width, hidden), 256)};
+}
+
+/* MiB of a table by ranks. */
+struct by_ranks {
+    uint64_t two, four, six, eight;
+};
+
+static uint64_t of_ranks(const struct by_ranks *table, uint64_t ranks)
+{
+    return ranks == 2   ? table->two
+           : ranks == 4 ? table->four
+           : ranks == 6 ? table->six
+           : ranks == 8 ? table->eight
+                        : 0;
+}
+
+struct vllm_reduces vllm_reduces_of(struct vllm_version version, uint32_t compute, uint64_t ranks,
+                                    uint64_t hidden, uint64_t step_tokens, unsigned value_bytes)
+{
+    static const struct by_ranks custom = {8, 8, 8, 8}, custom_hopper = {8, 8, 1, 1},
+                                 custom_blackwell = {2, 2, 1, 1},
+                                 symmetric_hopper = {64, 32, 64, 64},
+                                 symmetric_blackwell = {8, 32, 128, 128},
+                                 fused_hopper_kib = {65536, 2048, 0, 512},
+                                 fused_blackwell_kib = {65536, 32768, 0, 1024};
+    const uint64_t page = 2 * AR_MIB;
+    const bool blackwell = compute == 100;
+    const bool symmetric = version.v1 && at_least(version, 11, 0) && (compute == 90 || blackwell);
+    struct vllm_reduces out = {0};
+    if (!of_ranks(&custom, ranks))
+        return out;
+    const struct by_ranks *largest = !symmetric  ? &custom
+                                     : blackwell ? &custom_blackwell
+                                                 : &custom_hopper;
+    uint64_t bytes = of_ranks(largest, ranks) * AR_MIB;
+    /* Beside the first one is what the ranks signal with. */
+    out.start_bytes = ar_size_round_up(bytes + 8192, page) + ar_size_round_up(bytes, page);
+    out.pool_bytes = 8 * AR_MIB;
+    if (symmetric) /* and a pad for signals (PyTorch: CUDASymmetricMemory.cu, alloc) */
+        out.start_bytes +=
+            page + AR_MIB * of_ranks(blackwell ? &symmetric_blackwell : &symmetric_hopper, ranks);
+    uint64_t most = AR_KIB * of_ranks(blackwell ? &fused_blackwell_kib : &fused_hopper_kib, ranks);
+    if (!symmetric || !at_least(version, 17, 0) || !most || !hidden)
+        return out;
+    uint64_t row = hidden * value_bytes, all = smaller(most / row, step_tokens) * row * ranks;
+    out.fused_bytes = ar_size_round_up(all, page) + page + ar_size_round_up(3 * all, page);
+    return out;
 }
 
 uint64_t vllm_graphs_estimate(const struct vllm_graphs *modes, size_t count)

@@ -98,14 +98,45 @@ struct vllm_spaces vllm_spaces_of(struct vllm_version version, const struct llm 
                                   uint32_t compute, uint64_t length, uint64_t requests,
                                   uint64_t block_tokens, unsigned value_bytes);
 
-/* V1 from 0.14 on: experts that are modular kernels keep their two workspaces (fused_moe/
- * modular_kernel.py, _allocate_buffers; v1/worker/workspace.py; unquantised ones too since
- * vllm#31052). They are in the common pool and do not sleep (Tencent-Hunyuan/UniRL#370, August
- * 2026). `width`: of an expert on this rank. Sizes: workspace_shapes of TritonExperts and
- * MarlinExperts, for at most VLLM_FUSED_MOE_CHUNK_SIZE tokens. */
-bool vllm_keeps_experts(struct vllm_version version);
-uint64_t vllm_experts_bytes(uint64_t tokens, uint64_t used, uint64_t width, uint64_t hidden,
-                            unsigned value_bytes);
+/* What a layer of experts needs beside its inputs and its result. V1 from 0.14 on keeps the
+ * workspaces of modular kernels (fused_moe/modular_kernel.py, _allocate_buffers;
+ * v1/worker/workspace.py; unquantised ones too since vllm#31052). They are in the common pool and
+ * do not sleep (Tencent-Hunyuan/UniRL#370, August 2026).
+ *
+ * Sizes: workspace_shapes of TritonExperts and MarlinExperts, for at most VLLM_FUSED_MOE_CHUNK_SIZE
+ * tokens. From 0.20 on unquantised experts (`plain`) have other kernels if the card has them
+ * (fused_moe/oracle/unquantized.py; to 0.19 VLLM_USE_FLASHINFER_MOE_FP16 was 0): FlashInfer's of
+ * CUTLASS on Hopper, which keeps one row of the result for each token, and TRT-LLM's on Blackwell,
+ * which keeps nothing. Both make their buffers in each call (FlashInfer 0.6.8:
+ * cutlass_fused_moe_kernels.cuh, getWorkspaceDeviceBufferSizes;
+ * trtllm_fused_moe_kernel_launcher.cu, without the padding of experts to tiles). `width`: of an
+ * expert on this rank. */
+struct vllm_experts {
+    uint64_t kept_bytes;
+    uint64_t passing_bytes[2]; /* made and freed in each call */
+};
+struct vllm_experts vllm_experts_of(struct vllm_version version, uint32_t compute, bool plain,
+                                    uint64_t tokens, uint64_t used, uint64_t width, uint64_t hidden,
+                                    unsigned value_bytes);
+
+/* Buffers of all-reduces of a tensor-parallel group in one server, which are outside of the pool
+ * and do not sleep. Cards that NVLink connects; `compute`: capability times ten. start_bytes  made
+ * with the group, before the worker looks how much is free: two of CustomAllreduce
+ *                (2, 4, 6 or 8 ranks; custom_all_reduce.py) and, in V1 from 0.11 on, one of
+ *                symmetric memory on Hopper and Blackwell (VLLM_ALLREDUCE_USE_SYMM_MEM;
+ *                symm_mem.py,
+ *                SYMM_MEM_ALL_REDUCE_MAX_SIZES) pool_bytes   pointers of CustomAllreduce, in the
+ *                pool fused_bytes  FlashInfer's of fused all-reduce and norm, when the model is
+ *                compiled: V1 from 0.17
+ *                on, with 2, 4 or 8 ranks, not with enforce_eager (config/vllm.py,
+ *                enable_allreduce_rms_fusion; allreduce_rms_fusion.py,
+ *                FI_ALLREDUCE_FUSION_MAX_SIZE_MB; FlashInfer 0.6.8: comm/trtllm_ar.py: a buffer of
+ *                ranks x tokens, and three of lamport) */
+struct vllm_reduces {
+    uint64_t start_bytes, pool_bytes, fused_bytes;
+};
+struct vllm_reduces vllm_reduces_of(struct vllm_version version, uint32_t compute, uint64_t ranks,
+                                    uint64_t hidden, uint64_t step_tokens, unsigned value_bytes);
 
 /* V1 from 0.9.1 on refuses to start if less memory than total x utilization is free. v1/worker/
  * gpu_worker.py, init_device. */
