@@ -44,6 +44,21 @@ static inline bool ar_array_make_room(void *array, size_t count, size_t *room, s
  * memory, and the old one stays as it is. */
 AR_API void *ar_array_reach(void *items, size_t *count, size_t index, size_t item_bytes);
 
+/* The same for the array that the pointer at `array` points to. False: no host memory. */
+static inline bool ar_array_has(void *array, size_t *count, size_t index, size_t item_bytes)
+{
+    void *items;
+    memcpy(&items, array, sizeof items);
+    items = ar_array_reach(items, count, index, item_bytes);
+    if (items)
+        memcpy(array, &items, sizeof items);
+    return items != NULL;
+}
+
+/* The same, of which `items` and `count` are variables or members. */
+#define AR_ARRAY_REACH(items, count, index)                                                        \
+    ar_array_has(&(items), &(count), (index), sizeof *(items))
+
 /* For items sorted by a uint64_t that lies `key_at` bytes after the start of each: the index of the
  * first item with a key of at least `value`; `count` if there is none. */
 static inline size_t ar_array_from(const void *items, size_t count, size_t item_bytes,

@@ -94,16 +94,12 @@ static enum ar_status free_the_rest(struct preparing *job)
 
 static enum ar_status fill_memory(struct preparing *job)
 {
-    const struct trace_event *events;
-    size_t count = 0;
-    do {
-        enum ar_status status = trace_next(job->source, &events, &count, job->error);
-        for (size_t i = 0; status == AR_OK && i < count; i++)
-            status = copy_event(job, events[i]);
-        if (status != AR_OK)
-            return status;
-    } while (count > 0);
-    return free_the_rest(job);
+    struct trace_cursor cursor = {.source = job->source};
+    const struct trace_event *event;
+    enum ar_status status = AR_OK;
+    while ((event = trace_read(&cursor, &status, job->error)) != NULL)
+        status = copy_event(job, *event);
+    return status != AR_OK ? status : free_the_rest(job);
 }
 
 static enum ar_status prepare(const char *in, const char *out, bool all, struct ar_error *error)

@@ -697,6 +697,16 @@ static enum ar_status try_all(struct advising *self, struct ar_error *error)
     return AR_OK;
 }
 
+static void finish(struct advising *self)
+{
+    trace_close(self->prepared.trace);
+    trace_close(self->unreleased.trace);
+    tries_close(&self->tries);
+    lean_close(&self->timed);
+    lean_close(&self->timeless);
+    session_device_end(&self->card);
+}
+
 enum ar_status advise_run(const struct advise_config *config, struct advise_result *result,
                           struct ar_error *error)
 {
@@ -712,12 +722,7 @@ enum ar_status advise_run(const struct advise_config *config, struct advise_resu
         status = set_up(&self, error);
     if (!status)
         status = try_all(&self, error);
-    trace_close(self.prepared.trace);
-    trace_close(self.unreleased.trace);
-    tries_close(&self.tries);
-    lean_close(&self.timed);
-    lean_close(&self.timeless);
-    session_device_end(&self.card);
+    finish(&self);
     if (status)
         advise_result_close(result);
     return status;
@@ -739,12 +744,7 @@ enum ar_status advise_predict(const struct advise_config *config, const char *po
     size_t count = status ? 0 : checks_of(&self, list);
     for (size_t i = 0; i < count && !status; i++)
         status = list[i].run(&self.setup, list[i].trace, policy, capacity_bytes, out, error);
-    trace_close(self.prepared.trace);
-    trace_close(self.unreleased.trace);
-    tries_close(&self.tries);
-    lean_close(&self.timed);
-    lean_close(&self.timeless);
-    session_device_end(&self.card);
+    finish(&self);
     return status;
 }
 
@@ -816,15 +816,12 @@ static enum ar_status add(struct sizes *self, uint64_t bytes, struct ar_error *e
 static enum ar_status collect(struct trace_source *source, struct sizes *out,
                               struct ar_error *error)
 {
-    const struct trace_event *events;
-    size_t count = 1;
+    struct trace_cursor cursor = {.source = source};
+    const struct trace_event *event;
     enum ar_status status = trace_rewind(source, error);
-    while (!status && count) {
-        status = trace_next(source, &events, &count, error);
-        for (size_t i = 0; !status && i < count; i++)
-            if (events[i].kind == TRACE_ALLOC || events[i].kind == TRACE_PROBE)
-                status = add(out, events[i].value, error);
-    }
+    while ((event = trace_read(&cursor, &status, error)) != NULL)
+        if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE)
+            status = add(out, event->value, error);
     if (!status && out->count)
         ar_array_sort(out->at, out->count);
     return status;

@@ -77,16 +77,13 @@ static int compare_notes(const void *left, const void *right)
 enum ar_status fits_notes_read(struct trace_source *source, struct fits_notes *out,
                                struct ar_error *error)
 {
-    const struct trace_event *events;
-    size_t count = 1;
+    struct trace_cursor cursor = {.source = source};
+    const struct trace_event *event;
     *out = (struct fits_notes){0};
     enum ar_status status = trace_rewind(source, error);
-    while (!status && count) {
-        status = trace_next(source, &events, &count, error);
-        for (size_t i = 0; i < count && !status; i++)
-            if (events[i].kind == TRACE_NOTE)
-                status = read_note(out, trace_text_of(source, events[i].value), error);
-    }
+    while ((event = trace_read(&cursor, &status, error)) != NULL)
+        if (event->kind == TRACE_NOTE)
+            status = read_note(out, trace_text_of(source, event->value), error);
     if (out->count)
         qsort(out->at, out->count, sizeof *out->at, compare_notes);
     if (!source->info.recorder[0])

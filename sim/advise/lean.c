@@ -64,8 +64,8 @@ static void copy(struct copying *self, const struct trace_event *event)
 enum ar_status lean_make(struct trace_source *trace, enum replay_frees frees, enum replay_host host,
                          bool timeless, struct lean *out, struct ar_error *error)
 {
-    const struct trace_event *events;
-    size_t pulled;
+    struct trace_cursor cursor = {.source = trace};
+    const struct trace_event *event;
     const struct trace_info *info = &trace->info;
     *out = (struct lean){.info = *info, .tables = trace->tables, .timeless = timeless};
     bool orders = frees == REPLAY_ORDERED && info->streams > 1 && !info->one_block_stream;
@@ -82,12 +82,8 @@ enum ar_status lean_make(struct trace_source *trace, enum replay_frees frees, en
     if (!status && (!slots || !out->events || !out->numbers))
         status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace in fewer events");
     out->info.has_split_frees = false;
-    do {
-        if (!status)
-            status = trace_next(trace, &events, &pulled, error);
-        for (size_t i = 0; !status && i < pulled; i++)
-            copy(&copying, &events[i]);
-    } while (!status && pulled);
+    while ((event = trace_read(&cursor, &status, error)) != NULL)
+        copy(&copying, event);
     free(slots);
     out->info.events = out->count;
     out->info.has_times &= copying.waits && !timeless;

@@ -24,18 +24,15 @@ struct pass {
 
 static enum ar_status reach(struct pass *pass, uint32_t slot, struct ar_error *error)
 {
-    struct live_block *slots = ar_array_reach(pass->slots, &pass->slot_count, slot, sizeof *slots);
-    if (!slots)
+    if (!AR_ARRAY_REACH(pass->slots, pass->slot_count, slot))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %u blocks", slot);
-    pass->slots = slots;
     return AR_OK;
 }
 
 static bool counts(const struct pass *pass, const struct trace_event *event)
 {
     return event->kind == TRACE_ALLOC &&
-           (!event->attributes ||
-            trace_attributes_of(pass->source, event->attributes)->space != TRACE_SPACE_PINNED);
+           trace_attributes_of(pass->source, event->attributes)->space != TRACE_SPACE_PINNED;
 }
 
 static enum ar_status take(struct pass *pass, const struct trace_event *event,
@@ -63,20 +60,18 @@ static enum ar_status take(struct pass *pass, const struct trace_event *event,
 static enum ar_status run(struct pass *pass, uint64_t end, struct holders *peak,
                           struct ar_error *error)
 {
-    const struct trace_event *events;
-    size_t count = 1;
+    struct trace_cursor cursor = {.source = pass->source};
+    const struct trace_event *event;
     pass->number = 0;
     pass->step = 1;
     enum ar_status status = trace_rewind(pass->source, error);
-    while (!status && count && pass->number < end) {
-        status = trace_next(pass->source, &events, &count, error);
-        for (size_t i = 0; !status && i < count && pass->number < end; i++, pass->number++) {
-            status = take(pass, &events[i], error);
-            if (peak && pass->live_bytes > peak->bytes) {
-                peak->bytes = pass->live_bytes;
-                peak->event = pass->number;
-                peak->step = pass->step;
-            }
+    for (; pass->number < end && (event = trace_read(&cursor, &status, error)) != NULL;
+         pass->number++) {
+        status = take(pass, event, error);
+        if (peak && pass->live_bytes > peak->bytes) {
+            peak->bytes = pass->live_bytes;
+            peak->event = pass->number;
+            peak->step = pass->step;
         }
     }
     return status;
@@ -91,12 +86,12 @@ struct named_block {
 static struct named_block name_of(const struct pass *pass, const struct live_block *block)
 {
     const struct trace_attributes *attributes =
-        block->attributes ? trace_attributes_of(pass->source, block->attributes) : NULL;
-    const char *at = attributes && attributes->rest ? attributes->rest : "";
+        trace_attributes_of(pass->source, block->attributes);
+    const char *at = attributes->rest ? attributes->rest : "";
     while (*at && strncmp(at, "at=", 3) != 0)
         at += at[strcspn(at, ",")] ? strcspn(at, ",") + 1 : strlen(at);
-    return (struct named_block){attributes && attributes->tag ? attributes->tag : "",
-                                *at ? at + 3 : "", block->bytes};
+    return (struct named_block){attributes->tag ? attributes->tag : "", *at ? at + 3 : "",
+                                block->bytes};
 }
 
 /* The tag of a group in `out`: with a line, its numbers are *. */
@@ -210,9 +205,7 @@ enum ar_status holders_find(struct trace_source *source, uint64_t end, struct ho
 
 /* One of the two traces. */
 struct side {
-    struct trace_source *trace;
-    const struct trace_event *events;
-    size_t count, at;
+    struct trace_cursor cursor;
     uint64_t *slots; /* bytes of the block in each */
     size_t slot_count;
     uint64_t live_bytes, peak_bytes;
@@ -234,26 +227,17 @@ static bool is_of_block(const struct trace_event *event)
 static enum ar_status next_event(struct side *self, const struct trace_event **out,
                                  struct ar_error *error)
 {
-    for (;;) {
-        if (self->at == self->count) {
-            enum ar_status status = trace_next(self->trace, &self->events, &self->count, error);
-            self->at = 0;
-            *out = NULL;
-            if (status || !self->count)
-                return status;
-        }
-        *out = &self->events[self->at++];
-        if (is_of_block(*out))
-            return AR_OK;
-    }
+    enum ar_status status = AR_OK;
+    do
+        *out = trace_read(&self->cursor, &status, error);
+    while (*out && !is_of_block(*out));
+    return status;
 }
 
 static enum ar_status reach_slot(struct side *self, uint32_t slot, struct ar_error *error)
 {
-    uint64_t *slots = ar_array_reach(self->slots, &self->slot_count, slot, sizeof *slots);
-    if (!slots)
+    if (!AR_ARRAY_REACH(self->slots, self->slot_count, slot))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %u blocks", slot);
-    self->slots = slots;
     return AR_OK;
 }
 
@@ -265,8 +249,8 @@ static enum ar_status count_event(struct side *self, const struct trace_event *e
         return status;
     self->live_bytes -= self->slots[event->slot];
     self->slots[event->slot] = 0;
-    bool pinned = event->attributes &&
-                  trace_attributes_of(self->trace, event->attributes)->space == TRACE_SPACE_PINNED;
+    bool pinned = trace_attributes_of(self->cursor.source, event->attributes)->space ==
+                  TRACE_SPACE_PINNED;
     if ((event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) && !pinned)
         self->slots[event->slot] = event->value;
     self->live_bytes += self->slots[event->slot];
@@ -363,7 +347,7 @@ enum ar_status batch_curve_find(struct trace_source *const traces[2], const uint
     enum ar_status status = AR_OK;
     *out = (struct batch_curve){0};
     for (int i = 0; i < 2 && !status; i++) {
-        pairing.sides[i].trace = traces[i];
+        pairing.sides[i].cursor.source = traces[i];
         status = trace_rewind(traces[i], error);
     }
     if (!status)

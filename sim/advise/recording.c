@@ -77,17 +77,13 @@ static void find_killer(struct copying *self, const struct trace_event *event, c
 
 static enum ar_status look_for_killer(struct copying *self, struct ar_error *error)
 {
-    const struct trace_event *events;
-    size_t pulled = 1;
+    struct trace_cursor cursor = {.source = self->source};
+    const struct trace_event *event;
     enum ar_status status = AR_OK;
     self->killer = UINT64_MAX;
-    while (!self->source->info.complete && !status && pulled) {
-        status = trace_next(self->source, &events, &pulled, error);
-        for (size_t i = 0; !status && i < pulled; i++)
-            find_killer(self, &events[i],
-                        events[i].kind == TRACE_NOTE ? trace_text_of(self->source, events[i].value)
-                                                     : NULL);
-    }
+    while (!self->source->info.complete && (event = trace_read(&cursor, &status, error)) != NULL)
+        find_killer(self, event,
+                    event->kind == TRACE_NOTE ? trace_text_of(self->source, event->value) : NULL);
     self->number = self->written = self->request_event = 0;
     self->request_before = false;
     return status ? status : trace_rewind(self->source, error);
@@ -127,8 +123,8 @@ enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releas
                              struct prepared *out, struct ar_error *error)
 {
     struct copying self = {.source = source, .releases = releases, .count = count, .out = out};
-    const struct trace_event *events;
-    size_t pulled = 1;
+    struct trace_cursor cursor = {.source = source};
+    const struct trace_event *event;
     *out = (struct prepared){0};
     enum ar_status status = trace_rewind(source, error);
     if (!status)
@@ -138,11 +134,8 @@ enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releas
     self.memory = trace_memory_create(&source->info);
     if (!self.memory)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace");
-    while (!status && pulled) {
-        status = trace_next(source, &events, &pulled, error);
-        for (size_t i = 0; !status && i < pulled; i++)
-            status = copy_one(&self, &events[i], error);
-    }
+    while ((event = trace_read(&cursor, &status, error)) != NULL)
+        status = copy_one(&self, event, error);
     if (status) {
         trace_memory_discard(self.memory);
         return status;
@@ -222,14 +215,11 @@ static void look_at_pressure(struct limit_search *self, struct trace_source *sou
 static enum ar_status find_limits(struct trace_source *source, struct limit_search *self,
                                   struct ar_error *error)
 {
-    const struct trace_event *events;
-    size_t pulled = 1;
+    struct trace_cursor cursor = {.source = source};
+    const struct trace_event *event;
     enum ar_status status = trace_rewind(source, error);
-    while (!status && pulled) {
-        status = trace_next(source, &events, &pulled, error);
-        for (size_t i = 0; !status && i < pulled; i++)
-            look_at_pressure(self, source, &events[i]);
-    }
+    while ((event = trace_read(&cursor, &status, error)) != NULL)
+        look_at_pressure(self, source, event);
     return status;
 }
 
@@ -391,15 +381,12 @@ static enum ar_status follow(struct finding *self, const struct trace_event *eve
 
 static enum ar_status find(struct trace_source *trace, struct finding *self, struct ar_error *error)
 {
-    const struct trace_event *events;
+    struct trace_cursor cursor = {.source = trace};
+    const struct trace_event *event;
     uint64_t request_number = 0;
-    size_t pulled = 1;
     enum ar_status status = trace_rewind(trace, error);
-    while (!status && pulled) {
-        status = trace_next(trace, &events, &pulled, error);
-        for (size_t i = 0; !status && i < pulled; i++)
-            status = follow(self, &events[i], &request_number, error);
-    }
+    while ((event = trace_read(&cursor, &status, error)) != NULL)
+        status = follow(self, event, &request_number, error);
     end_run(self);
     return status;
 }
@@ -407,8 +394,7 @@ static enum ar_status find(struct trace_source *trace, struct finding *self, str
 static enum ar_status copy_without_tries(struct trace_source *trace, struct trace_memory *memory,
                                          struct trace_event event, struct ar_error *error)
 {
-    const struct trace_attributes *keys =
-        event.attributes ? trace_attributes_of(trace, event.attributes) : NULL;
+    const struct trace_attributes *keys = trace_attributes_of(trace, event.attributes);
     bool has_text = event.kind == TRACE_MARK || event.kind == TRACE_NOTE;
     const char *text = has_text ? trace_text_of(trace, event.value) : NULL;
     return trace_memory_append(memory, &event, keys, text, error);
@@ -418,23 +404,20 @@ static enum ar_status copy_without_tries(struct trace_source *trace, struct trac
 static enum ar_status copy(struct trace_source *trace, const struct found *found,
                            struct trace_source **out, struct ar_error *error)
 {
-    const struct trace_event *events;
-    uint64_t number = 0;
-    size_t pulled = 1, next = 0;
+    struct trace_cursor cursor = {.source = trace};
+    const struct trace_event *read;
+    size_t next = 0;
     struct trace_memory *memory = trace_memory_create(&trace->info);
     if (!memory)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace");
     enum ar_status status = trace_rewind(trace, error);
-    while (!status && pulled) {
-        status = trace_next(trace, &events, &pulled, error);
-        for (size_t i = 0; !status && i < pulled; i++, number++) {
-            struct trace_event event = events[i];
-            if (next < found->count && found->at[next] == number) {
-                event.kind = TRACE_PROBE;
-                next++;
-            }
-            status = copy_without_tries(trace, memory, event, error);
+    while ((read = trace_read(&cursor, &status, error)) != NULL) {
+        struct trace_event event = *read;
+        if (next < found->count && found->at[next] == cursor.next - 1) {
+            event.kind = TRACE_PROBE;
+            next++;
         }
+        status = copy_without_tries(trace, memory, event, error);
     }
     if (!status)
         return trace_memory_open(memory, out, error);

@@ -81,7 +81,7 @@ static bool find_number(const char *rest, const char *key, int64_t *number)
 static bool is_wanted(const struct reading *r, const struct trace_event *event,
                       const struct trace_attributes *keys)
 {
-    if (event->value == 0 || (keys && keys->space == TRACE_SPACE_PINNED))
+    if (event->value == 0 || keys->space == TRACE_SPACE_PINNED)
         return false;
     return event->kind == TRACE_ALLOC || (r->live_bytes <= r->options->card_bytes &&
                                           event->value <= r->options->card_bytes - r->live_bytes);
@@ -101,8 +101,7 @@ static enum ar_status add(struct reading *r, const struct trace_event *event, ui
                           struct ar_error *error)
 {
     struct bound_blocks *out = r->out;
-    const struct trace_attributes *keys =
-        event->attributes ? trace_attributes_of(r->source, event->attributes) : NULL;
+    const struct trace_attributes *keys = trace_attributes_of(r->source, event->attributes);
     r->by_slot[event->slot] = NO_BLOCK;
     if (!is_wanted(r, event, keys))
         return AR_OK;
@@ -111,14 +110,14 @@ static enum ar_status add(struct reading *r, const struct trace_event *event, ui
         return status;
     struct bound_request *request = &out->requests[out->count];
     *request = (struct bound_request){.id = event->id, .bytes = event->value};
-    request->foreign = keys && find_number(keys->rest, "lower", &request->lower) &&
+    request->foreign = find_number(keys->rest, "lower", &request->lower) &&
                        find_number(keys->rest, "upper", &request->upper);
     request->tag = request->foreign ? keys->tag : NULL;
     out->blocks[out->count] = (struct packing_block){
         .bytes = ar_size_round_up(event->value, out->granule_bytes),
         .born = moment_of(r, request, number),
         .dies = NO_BLOCK,
-        .alignment = keys && keys->align > out->granule_bytes ? keys->align : out->granule_bytes,
+        .alignment = keys->align > out->granule_bytes ? keys->align : out->granule_bytes,
     };
     r->live_bytes += event->value;
     if (r->live_bytes > out->live_peak_bytes) {
@@ -152,16 +151,12 @@ static enum ar_status take(struct reading *r, const struct trace_event *event, u
 
 static enum ar_status read_all(struct reading *r, uint64_t *events, struct ar_error *error)
 {
+    struct trace_cursor cursor = {.source = r->source};
+    const struct trace_event *event;
     enum ar_status status = trace_rewind(r->source, error);
-    while (status == AR_OK) {
-        const struct trace_event *span;
-        size_t count;
-        status = trace_next(r->source, &span, &count, error);
-        if (status || !count)
-            break;
-        for (size_t i = 0; i < count && !status; i++)
-            status = take(r, &span[i], (*events)++, error);
-    }
+    while ((event = trace_read(&cursor, &status, error)) != NULL)
+        status = take(r, event, cursor.next - 1, error);
+    *events = cursor.next;
     return status;
 }
 

@@ -33,11 +33,8 @@ static void place(const void *argument, uint64_t number, struct ar_device_operan
 static enum ar_status request(struct timeline *timeline, const struct trace_event *event,
                               struct ar_error *error)
 {
-    struct ar_device_operand *blocks =
-        ar_array_reach(timeline->blocks, &timeline->block_count, event->slot, sizeof *blocks);
-    if (!blocks)
+    if (!AR_ARRAY_REACH(timeline->blocks, timeline->block_count, event->slot))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a baseline");
-    timeline->blocks = blocks;
     bool wants = arena_wants(timeline->source, event);
     timeline->blocks[event->slot] = (struct ar_device_operand){
         .address = timeline->arena_address +
@@ -135,16 +132,11 @@ static enum ar_status pass(struct timeline *timeline, const struct trace_event *
 static enum ar_status pass_all(struct timeline *timeline, struct trace_source *source,
                                struct ar_error *error)
 {
+    struct trace_cursor cursor = {.source = source};
+    const struct trace_event *event;
     enum ar_status status = trace_rewind(source, error);
-    while (status == AR_OK) {
-        const struct trace_event *events;
-        size_t count;
-        status = trace_next(source, &events, &count, error);
-        if (status != AR_OK || !count)
-            return status;
-        for (size_t i = 0; i < count && status == AR_OK; i++)
-            status = pass(timeline, &events[i], error);
-    }
+    while ((event = trace_read(&cursor, &status, error)) != NULL)
+        status = pass(timeline, event, error);
     return status;
 }
 
@@ -258,12 +250,8 @@ static enum ar_status no_memory(struct ar_error *error)
 static enum ar_status grow(struct planning *plan, const struct trace_event *event,
                            struct ar_error *error)
 {
-    struct ar_policy_block *blocks =
-        ar_array_reach(plan->blocks, &plan->block_count, event->slot, sizeof *blocks);
-    if (!blocks)
-        return no_memory(error);
-    plan->blocks = blocks;
-    if (!ar_array_make_room(&plan->arena->offsets, plan->arena->count, &plan->room,
+    if (!AR_ARRAY_REACH(plan->blocks, plan->block_count, event->slot) ||
+        !ar_array_make_room(&plan->arena->offsets, plan->arena->count, &plan->room,
                             sizeof *plan->arena->offsets))
         return no_memory(error);
     return AR_OK;
@@ -272,8 +260,7 @@ static enum ar_status grow(struct planning *plan, const struct trace_event *even
 bool arena_wants(struct trace_source *source, const struct trace_event *event)
 {
     return event->value &&
-           (!event->attributes ||
-            trace_attributes_of(source, event->attributes)->space != TRACE_SPACE_PINNED);
+           trace_attributes_of(source, event->attributes)->space != TRACE_SPACE_PINNED;
 }
 
 static enum ar_status place_block(struct planning *plan, const struct trace_event *event,
@@ -313,29 +300,22 @@ static enum ar_status free_requested(struct planning *plan, const struct trace_e
 
 static bool is_kernel_op(struct trace_source *source, const struct trace_event *event)
 {
-    const char *rest =
-        event->attributes ? trace_attributes_of(source, event->attributes)->rest : NULL;
+    const char *rest = trace_attributes_of(source, event->attributes)->rest;
     return rest && strstr(rest, "op=");
 }
 
 static enum ar_status read_all(struct planning *plan, struct ar_error *error)
 {
+    struct trace_cursor cursor = {.source = plan->source};
+    const struct trace_event *event;
     enum ar_status status = trace_rewind(plan->source, error);
-    while (status == AR_OK) {
-        const struct trace_event *events;
-        size_t count;
-        status = trace_next(plan->source, &events, &count, error);
-        if (status != AR_OK || !count)
-            return status;
-        for (size_t i = 0; i < count && status == AR_OK; i++) {
-            if (events[i].kind == TRACE_ALLOC || events[i].kind == TRACE_PROBE)
-                status = place_block(plan, &events[i], error);
-            else if (events[i].kind == TRACE_FREE_REQUESTED ||
-                     events[i].kind == TRACE_FREE_COMPLETED)
-                status = free_requested(plan, &events[i]);
-            else if (events[i].kind == TRACE_KERNEL && !plan->arena->needed)
-                plan->arena->needed = is_kernel_op(plan->source, &events[i]);
-        }
+    while ((event = trace_read(&cursor, &status, error)) != NULL) {
+        if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE)
+            status = place_block(plan, event, error);
+        else if (event->kind == TRACE_FREE_REQUESTED || event->kind == TRACE_FREE_COMPLETED)
+            status = free_requested(plan, event);
+        else if (event->kind == TRACE_KERNEL && !plan->arena->needed)
+            plan->arena->needed = is_kernel_op(plan->source, event);
     }
     return status;
 }

@@ -72,14 +72,11 @@ static enum ar_status find_failure(struct trace_source *source, struct recorded_
                                    struct ar_error *error)
 {
     struct reading reading = {.out = out};
-    const struct trace_event *events;
-    size_t count = 1;
+    struct trace_cursor cursor = {.source = source};
+    const struct trace_event *event;
     enum ar_status status = trace_rewind(source, error);
-    while (!status && count) {
-        status = trace_next(source, &events, &count, error);
-        for (size_t i = 0; !status && i < count; i++)
-            read_event(&reading, source, &events[i]);
-    }
+    while ((event = trace_read(&cursor, &status, error)) != NULL)
+        read_event(&reading, source, event);
     return status;
 }
 

@@ -8,43 +8,11 @@
 
 #define PARTS 4096 /* into which a pass divides a bucket */
 
-/* Reads one event at a time; *event is NULL at the end. */
-struct pull {
-    struct trace_source *source;
-    const struct trace_event *next, *end;
-};
-
-static enum ar_status pull_start(struct pull *pull, struct trace_source *source,
-                                 struct ar_error *error)
-{
-    *pull = (struct pull){.source = source};
-    return trace_rewind(source, error);
-}
-
-static enum ar_status pull_event(struct pull *pull, const struct trace_event **event,
-                                 struct ar_error *error)
-{
-    if (pull->next == pull->end) {
-        size_t count;
-        enum ar_status status = trace_next(pull->source, &pull->next, &count, error);
-        pull->end = pull->next + (status == AR_OK ? count : 0);
-        if (status != AR_OK || !count) {
-            pull->next = pull->end;
-            *event = NULL;
-            return status;
-        }
-    }
-    *event = pull->next++;
-    return AR_OK;
-}
-
 /* A request that a policy sees. */
-static bool is_request(const struct pull *pull, const struct trace_event *event)
+static bool is_request(struct trace_source *source, const struct trace_event *event)
 {
-    if ((event->kind != TRACE_ALLOC && event->kind != TRACE_PROBE) || !event->value)
-        return false;
-    return !event->attributes ||
-           trace_attributes_of(pull->source, event->attributes)->space != TRACE_SPACE_PINNED;
+    return (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) && event->value &&
+           trace_attributes_of(source, event->attributes)->space != TRACE_SPACE_PINNED;
 }
 
 /* The sizes from `least` to `most` contain the median; `below_bytes` are in smaller ones. */
@@ -66,11 +34,11 @@ static unsigned half_in(struct search *search, const uint64_t *bytes, unsigned c
 static enum ar_status search_begin(struct trace_source *source, struct search *search,
                                    struct ar_hist *hist, struct ar_error *error)
 {
-    struct pull pull;
+    struct trace_cursor cursor = {.source = source};
     const struct trace_event *event;
-    enum ar_status status = pull_start(&pull, source, error);
-    while (status == AR_OK && !(status = pull_event(&pull, &event, error)) && event)
-        if (is_request(&pull, event))
+    enum ar_status status = trace_rewind(source, error);
+    while ((event = trace_read(&cursor, &status, error)) != NULL)
+        if (is_request(source, event))
             ar_hist_add(hist, event->value, event->value);
     if (status != AR_OK || !hist->total)
         return status;
@@ -85,12 +53,12 @@ static enum ar_status search_further(struct trace_source *source, struct search 
                                      uint64_t *parts, struct ar_error *error)
 {
     uint64_t width = (search->most - search->least) / PARTS + 1;
-    struct pull pull;
+    struct trace_cursor cursor = {.source = source};
     const struct trace_event *event;
     memset(parts, 0, PARTS * sizeof *parts);
-    enum ar_status status = pull_start(&pull, source, error);
-    while (status == AR_OK && !(status = pull_event(&pull, &event, error)) && event)
-        if (is_request(&pull, event) && event->value >= search->least &&
+    enum ar_status status = trace_rewind(source, error);
+    while ((event = trace_read(&cursor, &status, error)) != NULL)
+        if (is_request(source, event) && event->value >= search->least &&
             event->value <= search->most)
             parts[(event->value - search->least) / width] += event->value;
     if (status != AR_OK)
@@ -121,24 +89,13 @@ enum ar_status survey_median(struct trace_source *source, uint64_t *bytes, struc
 /* An array with an entry per slot, which grows as slots appear. */
 struct by_slot {
     uint64_t *at;
-    uint32_t count;
+    size_t count;
 };
 
 static enum ar_status reach(struct by_slot *slots, uint32_t slot, struct ar_error *error)
 {
-    if (slot < slots->count)
-        return AR_OK;
-    size_t count = slots->count ? slots->count : 64;
-    while (count <= slot)
-        count *= 2;
-    uint64_t *at = realloc(slots->at, count * sizeof *at);
-    if (!at || count > UINT32_MAX) {
-        slots->at = at ? at : slots->at;
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu blocks", count);
-    }
-    memset(at + slots->count, 0, (count - slots->count) * sizeof *at);
-    slots->at = at;
-    slots->count = (uint32_t)count;
+    if (!AR_ARRAY_REACH(slots->at, slots->count, slot))
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %u blocks", slot);
     return AR_OK;
 }
 
@@ -146,16 +103,16 @@ enum ar_status survey_peak_live(struct trace_source *source, uint64_t card_bytes
                                 struct ar_error *error)
 {
     struct by_slot live = {0};
-    struct pull pull;
+    struct trace_cursor cursor = {.source = source};
     const struct trace_event *event;
     uint64_t now_bytes = 0;
     *bytes = 0;
-    enum ar_status status = pull_start(&pull, source, error);
-    while (status == AR_OK && !(status = pull_event(&pull, &event, error)) && event) {
+    enum ar_status status = trace_rewind(source, error);
+    while ((event = trace_read(&cursor, &status, error)) != NULL) {
         if (!trace_kind_has_block(event->kind) || (status = reach(&live, event->slot, error)))
             continue;
         if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
-            bool asked = is_request(&pull, event);
+            bool asked = is_request(source, event);
             if (event->kind == TRACE_PROBE &&
                 (now_bytes > card_bytes || event->value > card_bytes - now_bytes))
                 asked = false;
@@ -190,7 +147,7 @@ static enum ar_status life_begins(struct lives *lives, const struct trace_event 
     return AR_OK;
 }
 
-static enum ar_status live_on(struct lives *lives, const struct pull *pull,
+static enum ar_status live_on(struct lives *lives, struct trace_source *source,
                               const struct trace_event *event, uint64_t number,
                               struct ar_error *error)
 {
@@ -202,7 +159,7 @@ static enum ar_status live_on(struct lives *lives, const struct pull *pull,
     uint64_t *open = &lives->open.at[event->slot];
     if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
         *open = 0;
-        return is_request(pull, event) ? life_begins(lives, event, number, error) : AR_OK;
+        return is_request(source, event) ? life_begins(lives, event, number, error) : AR_OK;
     }
     if (*open && (event->kind == TRACE_FREE_COMPLETED || !lives->at_completion)) {
         lives->at[*open - 1].dies = number;
@@ -218,15 +175,14 @@ enum ar_status survey_lifetimes(struct trace_source *source, enum replay_frees f
     struct lives lives = {
         .at_completion = frees == REPLAY_RECORDED && source->info.has_split_frees,
     };
-    struct pull pull;
+    struct trace_cursor cursor = {.source = source};
     const struct trace_event *event;
-    uint64_t number = 0;
-    enum ar_status status = pull_start(&pull, source, error);
-    while (status == AR_OK && !(status = pull_event(&pull, &event, error)) && event)
-        status = live_on(&lives, &pull, event, number++, error);
+    enum ar_status status = trace_rewind(source, error);
+    while ((event = trace_read(&cursor, &status, error)) != NULL)
+        status = live_on(&lives, source, event, cursor.next - 1, error);
     for (size_t i = 0; i < lives.count; i++)
         if (lives.at[i].dies == UINT64_MAX)
-            lives.at[i].dies = number;
+            lives.at[i].dies = cursor.next;
     free(lives.open.at);
     if (status != AR_OK) {
         free(lives.at);

@@ -57,25 +57,19 @@ static const char *recorder_of(const struct ar_spec *policy)
 static enum ar_status find_failed(struct trace_source *source, struct explain_result *out,
                                   struct ar_error *error)
 {
-    const struct trace_event *events;
-    uint64_t number = 0;
-    size_t count = 1;
+    struct trace_cursor cursor = {.source = source};
+    const struct trace_event *event;
     enum ar_status status = trace_rewind(source, error);
-    while (!status && count) {
-        status = trace_next(source, &events, &count, error);
-        if (status || out->event - number >= count) {
-            number += count;
-            continue;
-        }
-        const struct trace_event *event = &events[out->event - number];
-        out->kind = event->kind == TRACE_OUTSIDE ? EXPLAIN_BESIDE : EXPLAIN_REQUEST;
-        out->id = event->id;
-        out->stream = event->stream;
-        if (event->attributes)
-            copy_tag(trace_attributes_of(source, event->attributes), out->tag, sizeof out->tag);
-        break;
-    }
-    return status;
+    do
+        event = trace_read(&cursor, &status, error);
+    while (event && cursor.next <= out->event);
+    if (!event)
+        return status;
+    out->kind = event->kind == TRACE_OUTSIDE ? EXPLAIN_BESIDE : EXPLAIN_REQUEST;
+    out->id = event->id;
+    out->stream = event->stream;
+    copy_tag(trace_attributes_of(source, event->attributes), out->tag, sizeof out->tag);
+    return AR_OK;
 }
 
 /* The cause is read off the ladder that the result shows. */
@@ -178,20 +172,15 @@ static void note_event(const struct trace_attributes *keys, uint64_t number, uin
 static enum ar_status name_events(struct trace_source *source, struct explain_result *out,
                                   struct ar_error *error)
 {
-    const struct trace_event *events;
-    uint64_t number = 0, step = 1;
-    size_t count = 1;
+    struct trace_cursor cursor = {.source = source};
+    const struct trace_event *event;
+    uint64_t step = 1;
     enum ar_status status = trace_rewind(source, error);
-    while (!status && count) {
-        status = trace_next(source, &events, &count, error);
-        for (size_t i = 0; !status && i < count; i++, number++) {
-            const struct trace_attributes *keys =
-                events[i].attributes ? trace_attributes_of(source, events[i].attributes) : NULL;
-            note_event(keys, number, step, out);
-            step += trace_ends_step(&events[i]);
-            if (events[i].kind == TRACE_OUTSIDE && events[i].value > out->outside_peak_bytes)
-                out->outside_peak_bytes = events[i].value;
-        }
+    while ((event = trace_read(&cursor, &status, error)) != NULL) {
+        note_event(trace_attributes_of(source, event->attributes), cursor.next - 1, step, out);
+        step += trace_ends_step(event);
+        if (event->kind == TRACE_OUTSIDE && event->value > out->outside_peak_bytes)
+            out->outside_peak_bytes = event->value;
     }
     out->steps = step - 1;
     return status;

@@ -195,18 +195,15 @@ static void settle(struct reading *reading, size_t request)
 
 static bool is_initial(const struct reading *reading, const struct trace_event *event)
 {
-    const struct trace_attributes *keys =
-        event->attributes ? trace_attributes_of(reading->source, event->attributes) : NULL;
-    return keys && keys->rest && strstr(keys->rest, "initial=yes");
+    const char *rest = trace_attributes_of(reading->source, event->attributes)->rest;
+    return rest && strstr(rest, "initial=yes");
 }
 
 static enum ar_status on_request(struct reading *reading, const struct trace_event *event,
                                  struct ar_error *error)
 {
-    static const struct trace_attributes none = {0};
     struct recording *out = reading->out;
-    const struct trace_attributes *keys =
-        event->attributes ? trace_attributes_of(reading->source, event->attributes) : &none;
+    const struct trace_attributes *keys = trace_attributes_of(reading->source, event->attributes);
     size_t completions = reading->completions;
     size_t completion_count = out->completion_count - completions;
     bool made = reading->memory_made;
@@ -341,15 +338,12 @@ enum ar_status recording_read(struct trace_source *source, struct recording *out
                               struct ar_error *error)
 {
     struct reading reading = {.source = source, .out = out};
-    const struct trace_event *events;
-    size_t count = 1;
+    struct trace_cursor cursor = {.source = source};
+    const struct trace_event *event;
     *out = (struct recording){0};
     enum ar_status status = trace_rewind(source, error);
-    while (!status && count) {
-        status = trace_next(source, &events, &count, error);
-        for (size_t i = 0; !status && i < count; i++, reading.event++)
-            status = on_event(&reading, &events[i], error);
-    }
+    for (; (event = trace_read(&cursor, &status, error)) != NULL; reading.event++)
+        status = on_event(&reading, event, error);
     if (!status && out->start.area_count) {
         status = recorded_start_finish(out, error);
         if (status)

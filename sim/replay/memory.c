@@ -185,12 +185,9 @@ static enum ar_status read_entry(struct kernel_ops *kernel_ops, uint32_t index,
 static enum ar_status entry_of(struct kernel_ops *kernel_ops, uint32_t index,
                                struct kernel_ops_entry **out, struct ar_error *error)
 {
-    struct kernel_ops_entry *entries =
-        ar_array_reach(kernel_ops->entries, &kernel_ops->entry_count, index, sizeof *entries);
-    if (!entries)
+    if (!AR_ARRAY_REACH(kernel_ops->entries, kernel_ops->entry_count, index))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the keys of kernels");
-    kernel_ops->entries = entries;
-    *out = &entries[index];
+    *out = &kernel_ops->entries[index];
     return (*out)->read ? AR_OK : read_entry(kernel_ops, index, *out, error);
 }
 

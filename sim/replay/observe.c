@@ -88,9 +88,8 @@ void replay_called(struct replay *run, const struct trace_event *event,
 void replay_mark(struct replay *run, const struct trace_event *event)
 {
     struct trace_source *source = run->config->source;
-    const struct trace_attributes *keys =
-        event->attributes ? trace_attributes_of(source, event->attributes) : NULL;
-    tap_mark(run->config->tap, trace_text_of(source, event->value), keys ? keys->rest : NULL);
+    tap_mark(run->config->tap, trace_text_of(source, event->value),
+             trace_attributes_of(source, event->attributes)->rest);
 }
 
 void replay_answer(struct replay *run, const struct trace_event *event,

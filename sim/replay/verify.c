@@ -121,18 +121,15 @@ static const struct given *find_other(const struct verify *verify, const struct 
  * trace. */
 static enum ar_status read_left(struct replay *run, struct ar_error *error)
 {
-    const struct trace_event *events;
-    size_t count = 1;
+    struct trace_cursor cursor = {.source = run->config->source};
+    const struct trace_event *event;
     enum ar_status status = trace_rewind(run->config->source, error);
     uint64_t *ids = calloc(run->slot_count + 1, sizeof *ids);
     if (!ids)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks left");
-    for (uint64_t seen = 0; status == AR_OK && count && seen < run->span_first;) {
-        status = trace_next(run->config->source, &events, &count, error);
-        for (size_t i = 0; status == AR_OK && i < count && seen < run->span_first; i++, seen++)
-            if (events[i].kind == TRACE_ALLOC || events[i].kind == TRACE_PROBE)
-                ids[events[i].slot] = events[i].id;
-    }
+    while (cursor.next < run->span_first && (event = trace_read(&cursor, &status, error)) != NULL)
+        if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE)
+            ids[event->slot] = event->id;
     for (uint64_t i = 0; i < run->slot_count && status == AR_OK; i++) {
         const struct replay_slot *slot = &run->slots[i];
         if (slot->state != SLOT_LIVE && (slot->state != SLOT_FREE_REQUESTED || !run->at_completion))

@@ -344,14 +344,13 @@ static enum ar_status add_item(struct search *s, struct trace_source *trace,
 static enum ar_status read_items(struct search *s, struct trace_source *trace,
                                  struct ar_error *error)
 {
-    const struct trace_event *events;
-    size_t count;
+    struct trace_cursor cursor = {.source = trace};
+    const struct trace_event *event;
     uint64_t blocks = 0;
     enum ar_status status = trace_rewind(trace, error);
-    while (!status && !(status = trace_next(trace, &events, &count, error)) && count)
-        for (size_t i = 0; i < count && !status; i++)
-            if (events[i].kind != TRACE_NOTE)
-                status = add_item(s, trace, &events[i], error);
+    while ((event = trace_read(&cursor, &status, error)) != NULL)
+        if (event->kind != TRACE_NOTE)
+            status = add_item(s, trace, event, error);
     if (status)
         return status;
     for (size_t i = 0; i < s->item_count; i++)

@@ -141,8 +141,7 @@ static struct pinned_view *of(struct trace_source *base)
 
 static bool is_pinned(struct pinned_view *self, const struct trace_event *event)
 {
-    return event->attributes &&
-           trace_attributes_of(self->inner, event->attributes)->space == TRACE_SPACE_PINNED;
+    return trace_attributes_of(self->inner, event->attributes)->space == TRACE_SPACE_PINNED;
 }
 
 static enum ar_status view_next(struct trace_source *base, const struct trace_event **events,

@@ -43,9 +43,8 @@ struct counting {
 
 static bool is_initial(struct trace_source *source, const struct trace_event *event)
 {
-    const struct trace_attributes *keys =
-        event->attributes ? trace_attributes_of(source, event->attributes) : NULL;
-    return keys && keys->rest && strstr(keys->rest, "initial=yes");
+    const char *rest = trace_attributes_of(source, event->attributes)->rest;
+    return rest && strstr(rest, "initial=yes");
 }
 
 static void on_request(struct counting *self, const struct trace_event *event)
@@ -167,26 +166,22 @@ enum ar_status import_count(struct trace_source *source, struct import_counts *o
 {
     uint32_t slots = source->info.slots;
     struct counting self = {.source = source, .out = out};
-    const struct trace_event *events;
-    size_t count = 1;
+    struct trace_cursor cursor = {.source = source};
+    const struct trace_event *event;
     *out = (struct import_counts){0};
     self.blocks = calloc((size_t)slots + 1, sizeof *self.blocks);
     if (!self.blocks)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
     enum ar_status status = trace_rewind(source, error);
-    while (!status && count) {
-        status = trace_next(source, &events, &count, error);
-        for (size_t i = 0; !status && i < count; i++, self.event++) {
-            if (events[i].kind != TRACE_NOTE)
-                settle(&self);
-            if (events[i].kind == TRACE_ALLOC || events[i].kind == TRACE_PROBE)
-                on_request(&self, &events[i]);
-            else if (events[i].kind == TRACE_FREE_COMPLETED ||
-                     events[i].kind == TRACE_FREE_REQUESTED)
-                on_end(&self, &events[i]);
-            else if (events[i].kind == TRACE_NOTE)
-                on_note(&self, trace_text_of(source, events[i].value));
-        }
+    for (; (event = trace_read(&cursor, &status, error)) != NULL; self.event++) {
+        if (event->kind != TRACE_NOTE)
+            settle(&self);
+        if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE)
+            on_request(&self, event);
+        else if (event->kind == TRACE_FREE_COMPLETED || event->kind == TRACE_FREE_REQUESTED)
+            on_end(&self, event);
+        else if (event->kind == TRACE_NOTE)
+            on_note(&self, trace_text_of(source, event->value));
     }
     settle(&self);
     if (!status)

@@ -68,13 +68,10 @@ static enum ar_status give(struct reading *self, enum request_kind kind,
 
 static struct request_block *block_of(struct reading *self, uint32_t slot, struct ar_error *error)
 {
-    struct request_block *blocks = ar_array_reach(self->blocks, &self->room, slot, sizeof *blocks);
-    if (!blocks) {
-        ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
-        return NULL;
-    }
-    self->blocks = blocks;
-    return &self->blocks[slot];
+    if (AR_ARRAY_REACH(self->blocks, self->room, slot))
+        return &self->blocks[slot];
+    ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
+    return NULL;
 }
 
 static void fill(struct reading *self, const struct trace_event *event, struct request_block *block)
@@ -213,13 +210,12 @@ enum ar_status requests_read(struct trace_source *source, request_take *take, vo
                            .argument = argument,
                            .next_address = MADE_UP_FROM,
                            .free_requested_final = !source->info.has_split_frees};
-    const struct trace_event *events;
-    size_t count;
+    struct trace_cursor cursor = {.source = source};
+    const struct trace_event *event;
     bool used;
     enum ar_status status = trace_rewind(source, error);
-    while (!status && !(status = trace_next(source, &events, &count, error)) && count)
-        for (size_t i = 0; i < count && !status; i++)
-            status = take_event(&self, &events[i], error);
+    while ((event = trace_read(&cursor, &status, error)) != NULL)
+        status = take_event(&self, event, error);
     if (!status && self.holds)
         status = give_request(&self, NULL, &used, error);
     if (!status)

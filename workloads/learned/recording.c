@@ -173,19 +173,16 @@ enum ar_status learned_recording_read(struct trace_source *source, struct learne
 {
     *self = (struct learned_recording){.info = source->info};
     struct ar_map block_of_id = {0};
-    const struct trace_event *events;
-    size_t count;
+    struct trace_cursor cursor = {.source = source};
+    const struct trace_event *event;
     enum ar_status status = AR_OK;
     if (source->ops->served)
         return ar_error_set(error, AR_INVALID,
                             "%s: its requests depend on the allocator; write it to a file with "
                             "`allocrig gen` and learn from that",
                             self->info.name);
-    do {
-        status = trace_next(source, &events, &count, error);
-        for (size_t i = 0; !status && i < count; i++)
-            status = keep(self, source, &events[i], &block_of_id, error);
-    } while (!status && count);
+    while ((event = trace_read(&cursor, &status, error)) != NULL)
+        status = keep(self, source, event, &block_of_id, error);
     ar_map_close(&block_of_id);
     if (status)
         return status;

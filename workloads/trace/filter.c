@@ -304,11 +304,8 @@ struct filter {
 static enum ar_status block_at(struct filter *filter, uint32_t slot, struct filter_block **block,
                                struct ar_error *error)
 {
-    struct filter_block *blocks =
-        ar_array_reach(filter->blocks, &filter->block_count, slot, sizeof *blocks);
-    if (!blocks)
+    if (!AR_ARRAY_REACH(filter->blocks, filter->block_count, slot))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
-    filter->blocks = blocks;
     *block = &filter->blocks[slot];
     return AR_OK;
 }

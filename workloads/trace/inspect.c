@@ -66,12 +66,8 @@ static enum ar_status take_request(struct pass *pass, const struct trace_event *
                                    struct ar_error *error)
 {
     struct inspect *out = pass->out;
-    struct block *blocks =
-        ar_array_reach(pass->blocks, &pass->block_count, event->slot, sizeof *blocks);
     struct inspect_stream *stream = stream_at(out, event->stream);
-    if (blocks)
-        pass->blocks = blocks;
-    if (!blocks || !stream)
+    if (!AR_ARRAY_REACH(pass->blocks, pass->block_count, event->slot) || !stream)
         return no_memory(error);
     struct block *block = &pass->blocks[event->slot];
     if (block->pending)
@@ -185,18 +181,14 @@ enum ar_status inspect_trace(struct trace_source *source, struct inspect *out,
 {
     *out = (struct inspect){0};
     struct pass pass = {.out = out};
-    const struct trace_event *events;
-    size_t count;
-    enum ar_status status;
-    while (!(status = trace_next(source, &events, &count, error)) && count) {
-        for (size_t i = 0; i < count && !status; i++, pass.event++) {
-            out->by_kind[events[i].kind]++;
-            if (events[i].attributes)
-                count_keys(out, trace_attributes_of(source, events[i].attributes));
-            status = take_event(&pass, &events[i], error);
-        }
-        if (status)
-            break;
+    struct trace_cursor cursor = {.source = source};
+    const struct trace_event *event;
+    enum ar_status status = AR_OK;
+    for (; (event = trace_read(&cursor, &status, error)) != NULL; pass.event++) {
+        out->by_kind[event->kind]++;
+        if (event->attributes)
+            count_keys(out, trace_attributes_of(source, event->attributes));
+        status = take_event(&pass, event, error);
     }
     if (!status && !stream_at(out, source->info.streams ? source->info.streams - 1 : 0))
         status = no_memory(error);

@@ -171,17 +171,13 @@ enum ar_status trace_memory_copy(struct trace_source *source, struct trace_sourc
     struct trace_memory *memory = trace_memory_create(&source->info);
     if (!memory)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace");
-    const struct trace_event *events;
-    size_t count;
-    enum ar_status status;
-    while (!(status = trace_next(source, &events, &count, error)) && count) {
-        for (size_t i = 0; i < count && !status; i++) {
-            struct trace_event *copy = append(memory, &events[i], error);
-            status = copy ? trace_tables_take(&memory->tables, source, copy, NULL, error)
-                          : AR_HOST_MEMORY;
-        }
-        if (status)
-            break;
+    struct trace_cursor cursor = {.source = source};
+    const struct trace_event *event;
+    enum ar_status status = AR_OK;
+    while ((event = trace_read(&cursor, &status, error)) != NULL) {
+        struct trace_event *copy = append(memory, event, error);
+        status =
+            copy ? trace_tables_take(&memory->tables, source, copy, NULL, error) : AR_HOST_MEMORY;
     }
     if (status) {
         trace_memory_discard(memory);

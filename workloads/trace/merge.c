@@ -67,10 +67,8 @@ static bool goes_first(const struct merge *merge, const struct part *a, const st
 static enum ar_status new_id(struct part *part, const struct trace_event *event, uint64_t **id,
                              struct ar_error *error)
 {
-    uint64_t *ids = ar_array_reach(part->ids, &part->id_count, event->slot, sizeof *ids);
-    if (!ids)
+    if (!AR_ARRAY_REACH(part->ids, part->id_count, event->slot))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
-    part->ids = ids;
     *id = &part->ids[event->slot];
     return AR_OK;
 }

@@ -84,6 +84,28 @@ static inline enum ar_status trace_rewind(struct trace_source *self, struct ar_e
     return self->ops->rewind(self, error);
 }
 
+/* Reads a source event by event, from where it is: {.source = source}. */
+struct trace_cursor {
+    struct trace_source *source;
+    const struct trace_event *at, *end; /* the rest of the span */
+    uint64_t next;                      /* the number of the next event, from 0 */
+};
+
+/* Pulls a span if none is left. False: the source is at its end, or `*status` says what failed. */
+bool trace_cursor_fill(struct trace_cursor *self, enum ar_status *status, struct ar_error *error);
+
+/* The next event, valid until the next call. NULL at the end, after a failure, and if `*status` is
+ * one already. */
+static inline const struct trace_event *trace_read(struct trace_cursor *self,
+                                                   enum ar_status *status, struct ar_error *error)
+{
+    if (*status || (self->at == self->end && !trace_cursor_fill(self, status, error)))
+        return NULL;
+    self->next++;
+    return self->at++;
+}
+
+/* Index 0: no keys. */
 const struct trace_attributes *trace_attributes_of(struct trace_source *self, uint32_t index);
 const char *trace_text_of(struct trace_source *self, uint64_t index);
 

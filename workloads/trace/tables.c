@@ -360,6 +360,16 @@ enum ar_status trace_tables_take(struct trace_tables *tables, struct trace_sourc
                                  error);
 }
 
+bool trace_cursor_fill(struct trace_cursor *self, enum ar_status *status, struct ar_error *error)
+{
+    size_t count = 0;
+    *status = trace_next(self->source, &self->at, &count, error);
+    if (*status || !count)
+        self->at = NULL;
+    self->end = *status || !count ? NULL : self->at + count;
+    return self->at != NULL;
+}
+
 const struct trace_attributes *trace_attributes_of(struct trace_source *self, uint32_t index)
 {
     return self->ops->attributes ? self->ops->attributes(self, index)

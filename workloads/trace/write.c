@@ -77,15 +77,11 @@ static enum ar_status pass(struct writer *writer, struct ar_error *error)
 {
     trace_check_start(&writer->check, &writer->tables, false, writer->free_requested_final);
     writer->check.hash_off = writer->output != NULL;
-    const struct trace_event *events;
-    size_t count;
-    enum ar_status status;
-    while (!(status = trace_next(writer->source, &events, &count, error)) && count)
-        for (size_t i = 0; i < count; i++) {
-            status = take_event(writer, &events[i], error);
-            if (status)
-                return status;
-        }
+    struct trace_cursor cursor = {.source = writer->source};
+    const struct trace_event *event;
+    enum ar_status status = AR_OK;
+    while ((event = trace_read(&cursor, &status, error)) != NULL)
+        status = take_event(writer, event, error);
     if (!status && writer->output && writer->check.counts.events != writer->info.events)
         return ar_error_set(error, AR_INVALID, "%s: a second pass over it gives different events",
                             writer->info.name);

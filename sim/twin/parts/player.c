@@ -24,13 +24,10 @@ static enum ar_status open_streams(struct player *self, struct ar_error *error)
     const struct trace_info *info = &self->source->info;
     bool one = info->counted && info->one_block_stream;
     for (uint32_t i = 0; i < info->streams; i++) {
-        uint32_t *streams =
-            ar_array_reach(self->streams, &self->stream_count, i, sizeof *self->streams);
-        if (!streams)
+        if (!AR_ARRAY_REACH(self->streams, self->stream_count, i))
             return no_memory(error);
-        self->streams = streams;
         if (!self->one_stream && i != (one ? self->block_stream : 0))
-            streams[i] = one ? twin_kernel_stream(self->part) : twin_stream(self->part);
+            self->streams[i] = one ? twin_kernel_stream(self->part) : twin_stream(self->part);
     }
     return AR_OK;
 }
@@ -72,29 +69,21 @@ static uint32_t pool_of(struct player *self, const struct trace_attributes *keys
 {
     if (!keys->pool || (keys->pool < 64 && self->region_pools >> keys->pool & 1))
         return 0;
-    uint32_t *pools =
-        ar_array_reach(self->pools, &self->pool_count, keys->pool, sizeof *self->pools);
-    if (!pools)
+    if (!AR_ARRAY_REACH(self->pools, self->pool_count, keys->pool))
         return 0;
-    self->pools = pools;
-    if (!pools[keys->pool])
-        pools[keys->pool] = twin_pool(self->part, keys->mempool);
-    return pools[keys->pool];
+    if (!self->pools[keys->pool])
+        self->pools[keys->pool] = twin_pool(self->part, keys->mempool);
+    return self->pools[keys->pool];
 }
 
 static struct player_block *block_at(struct player *self, uint32_t slot)
 {
-    struct player_block *blocks =
-        ar_array_reach(self->blocks, &self->block_count, slot, sizeof *self->blocks);
-    if (blocks)
-        self->blocks = blocks;
-    return blocks ? &blocks[slot] : NULL;
+    return AR_ARRAY_REACH(self->blocks, self->block_count, slot) ? &self->blocks[slot] : NULL;
 }
 
 static const struct trace_attributes *keys_of(struct player *self, const struct trace_event *event)
 {
-    static const struct trace_attributes none = {0};
-    return event->attributes ? trace_attributes_of(self->source, event->attributes) : &none;
+    return trace_attributes_of(self->source, event->attributes);
 }
 
 static uint8_t purpose_of(const struct player *self, uint64_t id, const char *tag)

@@ -81,22 +81,18 @@ static enum ar_status no_memory(struct ar_error *error)
 /* The events, with ids in place of slots: sections are played in another order. */
 static enum ar_status read_events(struct program *self, struct ar_error *error)
 {
-    struct trace_source *source = self->player.source;
-    for (;;) {
-        const struct trace_event *events;
-        size_t count;
-        enum ar_status status = trace_next(source, &events, &count, error);
-        if (status != AR_OK || !count)
-            return status;
-        for (size_t i = 0; i < count; i++) {
-            struct trace_event event = events[i];
-            if (trace_kind_has_block(event.kind) && event.id >= UINT32_MAX)
-                return ar_error_set(error, AR_INVALID, "the workload has too many requests");
-            event.slot = (uint32_t)event.id;
-            if (!AR_ARRAY_ADD(self->events, self->event_count, self->event_room, event))
-                return no_memory(error);
-        }
+    struct trace_cursor cursor = {.source = self->player.source};
+    const struct trace_event *read;
+    enum ar_status status = AR_OK;
+    while ((read = trace_read(&cursor, &status, error)) != NULL) {
+        struct trace_event event = *read;
+        if (trace_kind_has_block(event.kind) && event.id >= UINT32_MAX)
+            return ar_error_set(error, AR_INVALID, "the workload has too many requests");
+        event.slot = (uint32_t)event.id;
+        if (!AR_ARRAY_ADD(self->events, self->event_count, self->event_room, event))
+            return no_memory(error);
     }
+    return status;
 }
 
 static const char *own_name(const struct program *self, const char *label)
@@ -130,11 +126,9 @@ static enum ar_status find_sections(struct program *self, struct ar_error *error
 
 static bool set_owner(struct program *self, uint64_t id, uint32_t owner)
 {
-    uint32_t *owners = ar_array_reach(self->owners, &self->owner_count, id, sizeof *self->owners);
-    if (!owners)
+    if (!AR_ARRAY_REACH(self->owners, self->owner_count, id))
         return false;
-    self->owners = owners;
-    owners[id] = owner;
+    self->owners[id] = owner;
     return true;
 }
 

@@ -59,31 +59,21 @@ struct reading {
 
 static bool on_request(struct reading *self, const struct trace_event *event)
 {
-    struct life *lives =
-        ar_array_reach(self->lives, &self->life_count, event->id, sizeof *self->lives);
-    if (!lives)
+    if (!AR_ARRAY_REACH(self->lives, self->life_count, event->id) ||
+        !AR_ARRAY_REACH(self->ids, self->slot_count, event->slot) ||
+        !AR_ARRAY_REACH(self->bytes, self->bytes_count, event->slot))
         return false;
-    self->lives = lives;
-    uint64_t *ids = ar_array_reach(self->ids, &self->slot_count, event->slot, sizeof *self->ids);
-    if (!ids)
-        return false;
-    self->ids = ids;
-    uint64_t *bytes =
-        ar_array_reach(self->bytes, &self->bytes_count, event->slot, sizeof *self->bytes);
-    if (!bytes)
-        return false;
-    self->bytes = bytes;
-    lives[event->id] = (struct life){.event = self->events,
-                                     .end_event = UINT64_MAX,
-                                     .bytes = event->value,
-                                     .born = self->steps,
-                                     .died = UINT32_MAX,
-                                     .tagged = PLAYER_PURPOSES};
+    self->lives[event->id] = (struct life){.event = self->events,
+                                           .end_event = UINT64_MAX,
+                                           .bytes = event->value,
+                                           .born = self->steps,
+                                           .died = UINT32_MAX,
+                                           .tagged = PLAYER_PURPOSES};
     if (event->attributes)
         (void)purposes_of_tag(trace_attributes_of(self->player->source, event->attributes)->tag,
-                              &lives[event->id].tagged);
-    ids[event->slot] = event->id;
-    bytes[event->slot] = event->value;
+                              &self->lives[event->id].tagged);
+    self->ids[event->slot] = event->id;
+    self->bytes[event->slot] = event->value;
     self->live_bytes += event->value;
     if (!event->id)
         self->player->block_stream = event->stream;
@@ -96,30 +86,27 @@ static bool on_request(struct reading *self, const struct trace_event *event)
 
 static enum ar_status read_all(struct reading *self, struct ar_error *error)
 {
-    struct trace_source *source = self->player->source;
-    while (self->events < PURPOSES_EVENTS) {
-        const struct trace_event *events;
-        size_t count;
-        enum ar_status status = trace_next(source, &events, &count, error);
-        if (status != AR_OK || !count) {
-            self->player->steps = self->steps;
-            return status;
+    struct trace_cursor cursor = {.source = self->player->source};
+    const struct trace_event *event;
+    enum ar_status status = AR_OK;
+    /* All of the last span, which the player does not get. */
+    while ((self->events < PURPOSES_EVENTS || cursor.at != cursor.end) &&
+           (event = trace_read(&cursor, &status, error)) != NULL) {
+        if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
+            if (!on_request(self, event))
+                return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a workload");
+        } else if (trace_frees(event) && event->slot < self->slot_count) {
+            self->lives[self->ids[event->slot]].died = self->steps;
+            self->lives[self->ids[event->slot]].end_event = self->events;
+            self->live_bytes -= self->bytes[event->slot];
+        } else if (trace_ends_step(event)) {
+            self->steps++;
         }
-        for (size_t i = 0; i < count; i++, self->events++) {
-            const struct trace_event *event = &events[i];
-            if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
-                if (!on_request(self, event))
-                    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a workload");
-            } else if (trace_frees(event) && event->slot < self->slot_count) {
-                self->lives[self->ids[event->slot]].died = self->steps;
-                self->lives[self->ids[event->slot]].end_event = self->events;
-                self->live_bytes -= self->bytes[event->slot];
-            } else if (trace_ends_step(event)) {
-                self->steps++;
-            }
-        }
+        self->events++;
     }
-    return AR_OK;
+    if (self->events < PURPOSES_EVENTS)
+        self->player->steps = self->steps;
+    return status;
 }
 
 /* A block that one end of a step finds live: a gradient, if it goes on like that. */

@@ -188,10 +188,8 @@ static enum ar_status on_note(struct making *self, const struct request_moment *
 static enum ar_status on_mark(struct making *self, const struct request_moment *moment,
                               struct ar_error *error)
 {
-    static const struct trace_attributes none;
     const struct trace_event *event = moment->event;
-    const struct trace_attributes *keys =
-        event->attributes ? trace_attributes_of(self->source, event->attributes) : &none;
+    const struct trace_attributes *keys = trace_attributes_of(self->source, event->attributes);
     uint16_t device = keys->device < SNAPSHOT_DEVICES ? (uint16_t)keys->device : 0;
     if (event->kind != TRACE_MARK)
         return AR_OK;
