@@ -31,7 +31,7 @@ static enum ar_status print_part(struct arguments *self, const struct workload_p
 {
     struct inspect inspect = {0};
     struct trace_source *source = part->source;
-    if (source->ops->served)
+    if (source->info.adaptive)
         return ar_error_set(error, AR_INVALID,
                             "inspect: the requests of %s depend on the policy; write it to a file "
                             "first: gen %s -p POLICY -o FILE",

@@ -193,8 +193,8 @@ static enum ar_status fetch(struct ar_workload *self, struct ar_error *error)
 static void answer(struct ar_workload *self, const struct trace_event *event)
 {
     const struct trace_served served = {.served = true, .granted_bytes = event->value};
-    if (self->source->ops->served && (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE))
-        self->source->ops->served(self->source, event, &served);
+    if (self->source->info.adaptive && (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE))
+        trace_answer(self->source, event, &served);
 }
 
 static enum ar_status count_events(struct ar_workload *self, struct ar_error *error)

@@ -69,7 +69,7 @@ enum ar_status lean_make(struct trace_source *trace, enum replay_frees frees, en
     const struct trace_info *info = &trace->info;
     *out = (struct lean){.info = *info, .tables = trace->tables, .timeless = timeless};
     bool orders = frees == REPLAY_ORDERED && info->streams > 1 && !info->one_block_stream;
-    if (orders || !info->counted || trace->ops->attributes || trace->ops->served)
+    if (orders || !info->counted || !trace->tables || trace->info.adaptive)
         return AR_OK;
     struct slot *slots = calloc((size_t)info->slots + 1, sizeof *slots);
     out->events = malloc((info->events + 1) * sizeof *out->events);

@@ -177,7 +177,7 @@ enum ar_status bound_blocks_open(struct bound_blocks *self, struct trace_source 
 {
     struct reading r = {.out = self, .source = source, .options = options};
     uint64_t events = 0;
-    if (source->ops->served)
+    if (source->info.adaptive)
         return ar_error_set(error, AR_INVALID,
                             "what %s asks for depends on the policy; write it to a file first with "
                             "gen -p POLICY -o FILE",

@@ -127,7 +127,7 @@ static enum ar_status profile_lifetimes(const char *profile, enum replay_frees f
     struct trace_source *source;
     enum ar_status status = workload_open_single(profile, &source, error);
     if (status == AR_OK) {
-        status = source->ops->served
+        status = source->info.adaptive
                      ? ar_error_set(error, AR_INVALID,
                                     "what it asks for depends on the policy; write it to a file")
                      : survey_lifetimes(source, frees, out, count, error);
@@ -198,7 +198,6 @@ void session_device_end(struct session_device *device)
 /* A source that passes on the events of another one and keeps them. */
 struct writer {
     struct trace_source base;
-    struct trace_source *inner;
     struct trace_memory *memory;
 };
 
@@ -208,9 +207,9 @@ static enum ar_status keep(struct writer *self, const struct trace_event *event,
     const struct trace_attributes *keys = NULL;
     const char *text = NULL;
     if (event->attributes)
-        keys = trace_attributes_of(self->inner, event->attributes);
+        keys = trace_attributes_of(self->base.over, event->attributes);
     if (event->kind == TRACE_MARK || event->kind == TRACE_NOTE)
-        text = trace_text_of(self->inner, event->value);
+        text = trace_text_of(self->base.over, event->value);
     return trace_memory_append(self->memory, event, keys, text, error);
 }
 
@@ -218,27 +217,10 @@ static enum ar_status writer_next(struct trace_source *base, const struct trace_
                                   size_t *count, struct ar_error *error)
 {
     struct writer *self = (struct writer *)base;
-    enum ar_status status = trace_next(self->inner, events, count, error);
+    enum ar_status status = trace_next(self->base.over, events, count, error);
     for (size_t i = 0; status == AR_OK && i < *count; i++)
         status = keep(self, &(*events)[i], error);
     return status;
-}
-
-static void writer_served(struct trace_source *base, const struct trace_event *event,
-                          const struct trace_served *served)
-{
-    struct trace_source *inner = ((struct writer *)base)->inner;
-    inner->ops->served(inner, event, served);
-}
-
-static const struct trace_attributes *writer_attributes(struct trace_source *base, uint32_t index)
-{
-    return trace_attributes_of(((struct writer *)base)->inner, index);
-}
-
-static const char *writer_text(struct trace_source *base, uint64_t index)
-{
-    return trace_text_of(((struct writer *)base)->inner, index);
 }
 
 static enum ar_status play(const struct experiment *experiment, struct trace_source *source,
@@ -270,12 +252,9 @@ enum ar_status session_write_down(const struct experiment *experiment, struct tr
 {
     static const struct trace_source_ops ops = {
         .next = writer_next,
-        .served = writer_served,
-        .attributes = writer_attributes,
-        .text = writer_text,
     };
     struct trace_source *inner = experiment->source;
-    struct writer writer = {.base = {.ops = &ops, .info = inner->info}, .inner = inner};
+    struct writer writer = {.base = {.ops = &ops, .info = inner->info, .over = inner}};
     enum ar_status status = trace_rewind(inner, error);
     if (status != AR_OK)
         return status;
@@ -296,7 +275,7 @@ enum ar_status session_trace(const struct experiment *experiment, bool settle,
 {
     enum ar_status status = AR_OK;
     *owned = NULL;
-    if (experiment->source->ops->served) {
+    if (experiment->source->info.adaptive) {
         status = session_write_down(experiment, owned, error);
     } else if (settle) {
         status = trace_rewind(experiment->source, error);

@@ -521,7 +521,7 @@ static bool pull(struct recorded_source *self, enum ar_status *status, struct ar
     if (self->span_at < self->span_count)
         return true;
     self->span_at = 0;
-    *status = trace_next(self->inner, &self->span, &self->span_count, error);
+    *status = trace_next(self->base.over, &self->span, &self->span_count, error);
     return !*status && self->span_count;
 }
 
@@ -654,7 +654,7 @@ static void begin_step(struct recorded_source *self, const struct trace_event *e
     } else {
         step(self, STEP_OTHER, 0);
         if (event->kind == TRACE_NOTE)
-            look_for_contradiction(self, trace_text_of(self->inner, event->value));
+            look_for_contradiction(self, trace_text_of(self->base.over, event->value));
     }
 }
 
@@ -744,16 +744,6 @@ static void recorded_served(struct trace_source *base, const struct trace_event 
     self->device->until_event = 0;
 }
 
-static const struct trace_attributes *recorded_attributes(struct trace_source *base, uint32_t index)
-{
-    return trace_attributes_of(of(base)->inner, index);
-}
-
-static const char *recorded_text(struct trace_source *base, uint64_t index)
-{
-    return trace_text_of(of(base)->inner, index);
-}
-
 enum ar_status recorded_source_open(struct recorded_source *self, struct trace_source *inner,
                                     struct recording *recording, struct recorded_device *device,
                                     struct ar_policy *policy, struct fidelity_result *result,
@@ -762,15 +752,13 @@ enum ar_status recorded_source_open(struct recorded_source *self, struct trace_s
     static const struct trace_source_ops ops = {
         .next = recorded_next,
         .served = recorded_served,
-        .attributes = recorded_attributes,
-        .text = recorded_text,
     };
-    *self = (struct recorded_source){.base = {.ops = &ops, .info = inner->info},
-                                     .inner = inner,
+    *self = (struct recorded_source){.base = {.ops = &ops, .info = inner->info, .over = inner},
                                      .recording = recording,
                                      .device = device,
                                      .policy = policy,
                                      .result = result};
+    self->base.info.adaptive = true;
     return trace_rewind(inner, error);
 }
 

@@ -170,7 +170,6 @@ bool recording_is_unmade(const struct recording *recording, uint64_t id);
  * the cache inserted. Every answer to a request is compared with the recorded one. */
 struct recorded_source {
     struct trace_source base;
-    struct trace_source *inner;
     struct recording *recording;
     struct recorded_device *device;
     struct ar_policy *policy;

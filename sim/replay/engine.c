@@ -453,7 +453,7 @@ static enum ar_status begin(struct replay *run, const struct replay_config *conf
     run->follow_up = run->wants_calls || run->pauses.responses ||
                      (config->device->ops->requested && !config->timeless);
     run->watched = replay_memory_used(run) || run->wants_rows || run->wants_samples ||
-                   config->source->ops->served || run->hazards || run->latency || run->follow_up;
+                   config->source->info.adaptive || run->hazards || run->latency || run->follow_up;
     run->is_exact = config->measure == REPLAY_METRICS_EXACT;
     run->counts = run->is_exact || run->watched;
     shortcuts_begin(run);

@@ -228,7 +228,7 @@ static enum ar_status report_request(struct replay *run, const struct trace_even
 {
     if (slot->state == SLOT_FAILED)
         slot->segment = slot->offset = -1;
-    if (run->config->source->ops->served)
+    if (run->config->source->info.adaptive)
         replay_answer(run, event, slot);
     if (!run->wants_rows)
         return AR_OK;

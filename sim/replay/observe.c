@@ -101,5 +101,5 @@ void replay_answer(struct replay *run, const struct trace_event *event,
         .address = slot->block.address,
         .granted_bytes = slot->block.granted_bytes,
     };
-    source->ops->served(source, event, &served);
+    trace_answer(source, event, &served);
 }

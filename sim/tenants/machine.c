@@ -127,7 +127,6 @@ enum ar_status tenant_place(const struct tenant_setup *setup, const struct proce
 
 struct pinned_view {
     struct trace_source base;
-    struct trace_source *inner;
     const struct trace_event *given; /* read and not passed on yet */
     size_t given_count;
     struct trace_attributes keys; /* returned last */
@@ -141,7 +140,7 @@ static struct pinned_view *of(struct trace_source *base)
 
 static bool is_pinned(struct pinned_view *self, const struct trace_event *event)
 {
-    return trace_attributes_of(self->inner, event->attributes)->space == TRACE_SPACE_PINNED;
+    return trace_attributes_of(self->base.over, event->attributes)->space == TRACE_SPACE_PINNED;
 }
 
 static enum ar_status view_next(struct trace_source *base, const struct trace_event **events,
@@ -150,7 +149,8 @@ static enum ar_status view_next(struct trace_source *base, const struct trace_ev
     struct pinned_view *self = of(base);
     *count = 0;
     if (!self->given_count) {
-        enum ar_status status = trace_next(self->inner, &self->given, &self->given_count, error);
+        enum ar_status status =
+            trace_next(self->base.over, &self->given, &self->given_count, error);
         if (status != AR_OK || !self->given_count)
             return status;
     }
@@ -168,60 +168,41 @@ static enum ar_status view_next(struct trace_source *base, const struct trace_ev
     return AR_OK;
 }
 
-static void view_served(struct trace_source *base, const struct trace_event *event,
-                        const struct trace_served *served)
-{
-    struct trace_source *inner = of(base)->inner;
-    inner->ops->served(inner, event, served);
-}
-
 static enum ar_status view_rewind(struct trace_source *base, struct ar_error *error)
 {
     of(base)->given_count = 0;
-    return trace_rewind(of(base)->inner, error);
+    return trace_rewind(base->over, error);
 }
 
 static const struct trace_attributes *view_attributes(struct trace_source *base, uint32_t index)
 {
     struct pinned_view *self = of(base);
-    self->keys = *trace_attributes_of(self->inner, index);
+    self->keys = *trace_attributes_of(self->base.over, index);
     self->keys.space = TRACE_SPACE_DEVICE;
     return &self->keys;
 }
 
-static const char *view_text(struct trace_source *base, uint64_t index)
-{
-    return trace_text_of(of(base)->inner, index);
-}
-
 static void view_close(struct trace_source *base)
 {
-    trace_close(of(base)->inner);
+    trace_close(base->over);
     free(base);
-}
-
-static uint64_t view_line(struct trace_source *base, uint64_t event)
-{
-    return trace_line_of(of(base)->inner, event);
 }
 
 enum ar_status pinned_view_open(struct trace_source *source, struct trace_source **out,
                                 struct ar_error *error)
 {
-#define VIEW_OPS                                                                                   \
-    .next = view_next, .rewind = view_rewind, .attributes = view_attributes, .text = view_text,    \
-    .close = view_close, .line = view_line
-    static const struct trace_source_ops plain = {VIEW_OPS};
-    static const struct trace_source_ops adaptive = {VIEW_OPS, .served = view_served};
-#undef VIEW_OPS
+    static const struct trace_source_ops ops = {
+        .next = view_next,
+        .rewind = view_rewind,
+        .attributes = view_attributes,
+        .close = view_close,
+    };
     struct pinned_view *self = calloc(1, sizeof *self);
     if (!self) {
         trace_close(source);
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a workload");
     }
-    self->base.ops = source->ops->served ? &adaptive : &plain;
-    self->base.info = source->info;
-    self->inner = source;
+    self->base = (struct trace_source){.ops = &ops, .info = source->info, .over = source};
     *out = &self->base;
     return AR_OK;
 }

@@ -11,13 +11,11 @@
  * end, until it is opened again. This is how replays take turns. */
 struct gate {
     struct trace_source base;
-    struct trace_source *inner;
     const struct trace_event *events; /* read and not passed on yet */
     size_t count;
     uint64_t steps_left, events_left;
     uint64_t steps; /* passed on in total */
     bool ended;     /* the inner source is at its end */
-    bool serves;    /* the inner source is adaptive */
 };
 
 /* The caller keeps `inner`, which must be at its first event. */

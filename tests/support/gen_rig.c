@@ -189,9 +189,9 @@ void gen_rig_pull(struct trace_source *source, struct gen_rig_sums *sums)
         sums->spans++;
         for (size_t i = 0; i < span; i++)
             count(&pull, &events[i]);
-        if (source->ops->served && trace_kind_has_block(events[0].kind) &&
+        if (source->info.adaptive && trace_kind_has_block(events[0].kind) &&
             events[0].kind <= TRACE_PROBE)
-            source->ops->served(source, &events[0], &(struct trace_served){.served = true});
+            trace_answer(source, &events[0], &(struct trace_served){.served = true});
     }
     free(pull.slots);
     const struct trace_info *info = &source->info;

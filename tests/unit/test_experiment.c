@@ -118,7 +118,7 @@ TEST(an_adaptive_workload_is_written_down)
     struct experiment_rig rig;
     uint64_t rows = 0;
     experiment_rig_open(&rig, "first-fit", "sim:profile=bump", "robson");
-    assert_non_null(rig.source->ops->served);
+    assert_true(rig.source->info.adaptive);
     const struct observer observer = {.row = count_row, .argument = &rows};
     rig.experiment.observer = &observer;
     experiment_rig_run(&rig);

@@ -49,8 +49,8 @@ static struct played play(const char *workload, const char *policy, uint64_t cap
             }
             struct trace_served served = {.served = given[event->slot],
                                           .address = blocks[event->slot].address};
-            if (source->ops->served)
-                source->ops->served(source, event, &served);
+            if (source->info.adaptive)
+                trace_answer(source, event, &served);
             if (rig.policy->totals.reserved_bytes > played.peak_reserved_bytes)
                 played.peak_reserved_bytes = rig.policy->totals.reserved_bytes;
         }
@@ -148,7 +148,7 @@ TEST(all_are_listed)
         assert_ptr_equal(gen_find(ops->name), ops);
         assert_non_null(ops->summary);
         struct trace_source *source = gen_rig_open(ops->name);
-        assert_true(((ops->capabilities & GEN_ADAPTIVE) != 0) == (source->ops->served != NULL));
+        assert_true(((ops->capabilities & GEN_ADAPTIVE) != 0) == source->info.adaptive);
         gen_rig_pull(source, &sums);
         if (ops->capabilities & GEN_ADAPTIVE)
             assert_int_equal(sums.spans, sums.events);

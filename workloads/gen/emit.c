@@ -469,13 +469,7 @@ static void close_source(struct trace_source *source)
     free(self);
 }
 
-static const struct trace_source_ops plain_ops = {
-    .next = next,
-    .rewind = rewind_source,
-    .close = close_source,
-};
-
-static const struct trace_source_ops adaptive_ops = {
+static const struct trace_source_ops source_ops = {
     .next = next,
     .served = served,
     .rewind = rewind_source,
@@ -491,7 +485,8 @@ enum ar_status emit_create(const struct gen_ops *ops, struct emit **out, struct 
         free(state);
         return ar_error_set(error, AR_HOST_MEMORY, "generator %s: no host memory", ops->name);
     }
-    self->source.ops = ops->served ? &adaptive_ops : &plain_ops;
+    self->source.ops = &source_ops;
+    self->source.info.adaptive = ops->served != NULL;
     self->source.tables = &state->tables;
     self->source.info.complete = true;
     self->source.info.streams = 1;

@@ -176,7 +176,7 @@ enum ar_status learned_recording_read(struct trace_source *source, struct learne
     struct trace_cursor cursor = {.source = source};
     const struct trace_event *event;
     enum ar_status status = AR_OK;
-    if (source->ops->served)
+    if (source->info.adaptive)
         return ar_error_set(error, AR_INVALID,
                             "%s: its requests depend on the allocator; write it to a file with "
                             "`allocrig gen` and learn from that",

@@ -76,6 +76,7 @@ struct trace_memory *trace_memory_create(const struct trace_info *info)
         memory->base.info = *info;
     else
         memory->base.info.complete = true;
+    memory->base.info.adaptive = false;
     return memory;
 }
 

@@ -125,6 +125,7 @@ enum ar_status trace_rewrite_open(struct trace_rewrite *self, struct ar_error *e
 {
     self->base.ops = &rewrite_ops;
     self->base.tables = &self->tables;
+    self->base.info.adaptive = false;
     const struct trace_event *events;
     size_t count = 1;
     enum ar_status status = rewrite_rewind(&self->base, error);

@@ -23,6 +23,7 @@ struct trace_info {
     uint64_t limit_bytes;    /* of the recorded allocator; 0: none */
     uint64_t capacity_bytes; /* of the recorded card; 0: unknown */
     bool complete;           /* all: false if the program died */
+    bool adaptive; /* all: requests depend on what is served (trace_answer); spans of one event */
     bool counted;
     uint64_t events, allocs, probes, frees, steps, kernels;
     uint64_t zero_allocs;
@@ -49,17 +50,18 @@ struct trace_source_ops {
      * 0 is the end. Errors name file and line or event. */
     enum ar_status (*next)(struct trace_source *self, const struct trace_event **events,
                            size_t *count, struct ar_error *error);
-    /* Optional: only for adaptive sources, which give spans of one event. Called after each ALLOC
-     * and PROBE with its result. */
+    /* Only for adaptive sources. Called after each ALLOC and PROBE with its result. NULL: `over`
+     * is told. */
     void (*served)(struct trace_source *self, const struct trace_event *event,
                    const struct trace_served *served);
     /* Back to the first event; the same events follow (given the same results). */
     enum ar_status (*rewind)(struct trace_source *self, struct ar_error *error);
-    /* The keys and texts of events already pulled; valid until close. NULL: those of `tables`. */
+    /* The keys and texts of events already pulled; valid until close. NULL: those of `tables`, or
+     * of `over`. */
     const struct trace_attributes *(*attributes)(struct trace_source *self, uint32_t index);
     const char *(*text)(struct trace_source *self, uint64_t index);
     void (*close)(struct trace_source *self);
-    /* Optional: the line of the file that event number `event` comes from; 0: none. */
+    /* The line of the file that event number `event` comes from; 0: none. NULL: that of `over`. */
     uint64_t (*line)(struct trace_source *self, uint64_t event);
 };
 
@@ -67,7 +69,9 @@ struct trace_source_ops {
 struct trace_source {
     const struct trace_source_ops *ops;
     struct trace_info info;
-    const struct trace_tables *tables; /* workloads/trace/tables.h; unused with ops->attributes */
+    const struct trace_tables
+        *tables;               /* workloads/trace/tables.h; NULL: of `over`, or by the ops */
+    struct trace_source *over; /* passes on the events of this source, which has keys and texts */
     struct import_report *report; /* of the reader of a foreign file; freed at close; or NULL */
     struct trace_stats stats;     /* of a recording: the final statistics of its allocator */
 };
@@ -110,9 +114,15 @@ const struct trace_attributes *trace_attributes_of(struct trace_source *self, ui
 const char *trace_text_of(struct trace_source *self, uint64_t index);
 
 /* 0 if the source does not know it. */
-static inline uint64_t trace_line_of(struct trace_source *self, uint64_t event)
+uint64_t trace_line_of(struct trace_source *self, uint64_t event);
+
+/* Tells an adaptive source the result of an ALLOC or PROBE. */
+static inline void trace_answer(struct trace_source *self, const struct trace_event *event,
+                                const struct trace_served *served)
 {
-    return self->ops->line ? self->ops->line(self, event) : 0;
+    while (!self->ops->served)
+        self = self->over;
+    self->ops->served(self, event, served);
 }
 
 static inline void trace_close(struct trace_source *self)

@@ -372,11 +372,24 @@ bool trace_cursor_fill(struct trace_cursor *self, enum ar_status *status, struct
 
 const struct trace_attributes *trace_attributes_of(struct trace_source *self, uint32_t index)
 {
-    return self->ops->attributes ? self->ops->attributes(self, index)
-                                 : trace_tables_at(self->tables, index);
+    static const struct trace_attributes none;
+    if (self->tables)
+        return trace_tables_at(self->tables, index);
+    if (self->ops->attributes)
+        return self->ops->attributes(self, index);
+    return self->over ? trace_attributes_of(self->over, index) : &none;
 }
 
 const char *trace_text_of(struct trace_source *self, uint64_t index)
 {
-    return self->ops->text ? self->ops->text(self, index) : trace_tables_text(self->tables, index);
+    if (self->ops->text)
+        return self->ops->text(self, index);
+    return self->over ? trace_text_of(self->over, index) : trace_tables_text(self->tables, index);
+}
+
+uint64_t trace_line_of(struct trace_source *self, uint64_t event)
+{
+    if (self->ops->line)
+        return self->ops->line(self, event);
+    return self->over ? trace_line_of(self->over, event) : 0;
 }

@@ -137,11 +137,11 @@ static enum ar_status on_request(struct player *self, const struct trace_event *
         return no_memory(error);
     ask(self, block, keys_of(self, event)->align, event->kind == TRACE_PROBE);
     struct trace_source *source = self->source;
-    if (source->ops->served) {
+    if (source->info.adaptive) {
         struct trace_served served = {.served = twin_served(self->part, &block->block)};
         served.granted_bytes = twin_granted_bytes(self->part, &block->block);
         served.address = twin_address(self->part, &block->block);
-        source->ops->served(source, event, &served);
+        trace_answer(source, event, &served);
     }
     return AR_OK;
 }
@@ -255,7 +255,7 @@ static enum ar_status next_event(struct player *self, const struct trace_event *
  * freed when the program ends, which a trainer does not. `play`: not only noted. */
 static enum ar_status finish_step(struct player *self, bool play, struct ar_error *error)
 {
-    if (self->source->ops->served) /* the next event depends on what follows */
+    if (self->source->info.adaptive) /* the next event depends on what follows */
         return AR_OK;
     for (;;) {
         enum ar_status status = AR_OK;
@@ -409,7 +409,7 @@ enum ar_status player_load(struct player *self, struct ar_error *error)
 {
     enum ar_status status = AR_OK;
     bool more;
-    if (self->source->ops->served && !self->step)
+    if (self->source->info.adaptive && !self->step)
         return player_step(self, UINT64_MAX, &more, error);
     while (status == AR_OK && self->played < self->load_end && !twin_over(self->part)) {
         const struct trace_event *event;

@@ -235,7 +235,7 @@ static enum ar_status judge(struct reading *self, struct ar_error *error)
 
 enum ar_status purposes_find(struct player *player, struct ar_error *error)
 {
-    if (player->source->ops->served) {
+    if (player->source->info.adaptive) {
         player->repeat = 1;
         return AR_OK;
     }
