@@ -249,8 +249,8 @@ static enum ar_status count_event(struct side *self, const struct trace_event *e
         return status;
     self->live_bytes -= self->slots[event->slot];
     self->slots[event->slot] = 0;
-    bool pinned = trace_attributes_of(self->cursor.source, event->attributes)->space ==
-                  TRACE_SPACE_PINNED;
+    bool pinned =
+        trace_attributes_of(self->cursor.source, event->attributes)->space == TRACE_SPACE_PINNED;
     if ((event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) && !pinned)
         self->slots[event->slot] = event->value;
     self->live_bytes += self->slots[event->slot];
