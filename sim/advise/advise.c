@@ -10,6 +10,7 @@
 #include "allocators/base/size.h"
 #include "sim/advise/recording.h"
 #include "sim/advise/trial.h"
+#include "sim/experiment/crew.h"
 #include "sim/experiment/session.h"
 #include "sim/experiment/survey.h"
 #include "sim/search/search.h"
@@ -325,8 +326,8 @@ static enum ar_status check_all(struct advising *self, struct ar_error *error)
     enum ar_status status = AR_OK;
     size_t count = checks_of(self, list);
     for (size_t i = 0; i < count && !status; i++)
-        status = trial_each(list[i].trace, self->config->jobs, self->out->count, check_row, NULL,
-                            &list[i], error);
+        status = crew_each(list[i].trace, self->config->jobs, self->out->count, check_row, NULL,
+                           &list[i], error);
     return status;
 }
 
@@ -673,19 +674,18 @@ static enum ar_status try_all(struct advising *self, struct ar_error *error)
     if (!out->rows)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the settings");
     struct trace_source *trace = self->prepared.trace;
-    status = trial_each(trace, config->jobs, out->count, try_at, count_done, self, error);
+    status = crew_each(trace, config->jobs, out->count, try_at, count_done, self, error);
     if (!status)
         status = check_all(self, error);
     for (size_t i = 0; i < out->count && !status; i++)
         self->single_fits |= out->rows[i].candidate.own && !is_pair(&out->rows[i].candidate) &&
                              advise_fits(&out->rows[i]) == ADVISE_FITS;
     if (!status)
-        status =
-            trial_each(trace, config->jobs, out->count, search_single, count_done, self, error);
+        status = crew_each(trace, config->jobs, out->count, search_single, count_done, self, error);
     if (!status)
         search_same(self);
     if (!status)
-        status = trial_each(trace, config->jobs, out->count, search_pair, count_done, self, error);
+        status = crew_each(trace, config->jobs, out->count, search_pair, count_done, self, error);
     if (status)
         return status;
     drop_same(out);

@@ -1,7 +1,6 @@
 #include "sim/advise/trial.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +17,6 @@
 #define COARSE_PER_CENT 5 /* the steps above it */
 #define UNIT_BYTES      (2 * AR_MIB)
 #define PAGE_BYTES      (20 * AR_MIB) /* the largest map of PyTorch by default */
-#define JOBS_MOST       256
 
 static void note_metrics(const struct replay_result *result, struct trial *out)
 {
@@ -62,21 +60,13 @@ static enum ar_status replay(const struct trial_setup *setup, struct trace_sourc
     struct replay_result result;
     bool timeless = manner->lean && manner->lean->timeless;
     const struct replay_config config = {
-        .policy = session->policy,
-        .device = session->device,
-        .source = trace,
         .frees = setup->frees,
         .host = timeless ? REPLAY_HOST_NONE : setup->host,
         .timeless = timeless,
         .measure = manner->peaks ? REPLAY_METRICS_RESERVED : REPLAY_METRICS_NONE,
         .stop_on_failure = true,
-        .limit_bytes = session->limit_bytes,
     };
-    enum ar_status status = session_plan(session, trace, setup->frees, error);
-    if (!status)
-        status = trace_rewind(trace, error);
-    if (!status)
-        status = replay_run(&config, &result, error);
+    enum ar_status status = session_replay(session, trace, config, &result, error);
     if (status)
         return status;
     if (setup->baseline && result.passed && !timeless)
@@ -396,80 +386,6 @@ enum ar_status trial_search(const struct trial_setup *setup, struct trace_source
         status = trial_safe(setup, trace, policy, card, safe_bytes, error);
     if (!status && !*safe_bytes && card < most)
         status = trial_safe(setup, trace, policy, most, safe_bytes, error);
-    return status;
-}
-
-struct crew {
-    pthread_mutex_t lock;
-    size_t count, next, failed;
-    trial_work *work;
-    trial_done *done;
-    void *argument;
-    enum ar_status status;
-    struct ar_error error;
-};
-
-struct member {
-    struct crew *crew;
-    struct trace_source *trace;
-    pthread_t thread;
-    bool made;
-};
-
-static void *member_main(void *argument)
-{
-    struct member *self = argument;
-    struct crew *crew = self->crew;
-    struct ar_error error = {""};
-    pthread_mutex_lock(&crew->lock);
-    while (crew->next < crew->count && !crew->status) {
-        size_t number = crew->next++;
-        pthread_mutex_unlock(&crew->lock);
-        enum ar_status status = crew->work(crew->argument, number, self->trace, &error);
-        pthread_mutex_lock(&crew->lock);
-        if (crew->done)
-            crew->done(crew->argument);
-        if (status && number < crew->failed) {
-            crew->failed = number;
-            crew->status = status;
-            crew->error = error;
-        }
-    }
-    pthread_mutex_unlock(&crew->lock);
-    return NULL;
-}
-
-enum ar_status trial_each(struct trace_source *trace, unsigned jobs, size_t count, trial_work *work,
-                          trial_done *done, void *argument, struct ar_error *error)
-{
-    struct member members[JOBS_MOST] = {{0}};
-    struct crew crew = {
-        .count = count, .failed = count, .work = work, .done = done, .argument = argument};
-    enum ar_status status = AR_OK;
-    jobs = jobs > JOBS_MOST ? JOBS_MOST : jobs;
-    if (pthread_mutex_init(&crew.lock, NULL))
-        return ar_error_set(error, AR_HOST_MEMORY, "no lock can be made for the workers");
-    members[0] = (struct member){.crew = &crew, .trace = trace};
-    for (unsigned i = 1; i < jobs && i < count && !status; i++) {
-        members[i].crew = &crew;
-        status = trace_rewind(trace, error);
-        if (!status)
-            status = trace_memory_copy(trace, &members[i].trace, error);
-    }
-    for (unsigned i = 1; i < jobs && i < count && !status; i++)
-        members[i].made = !pthread_create(&members[i].thread, NULL, member_main, &members[i]);
-    if (!status)
-        member_main(&members[0]);
-    for (unsigned i = 1; i < jobs; i++) {
-        if (members[i].made)
-            pthread_join(members[i].thread, NULL);
-        trace_close(members[i].trace);
-    }
-    pthread_mutex_destroy(&crew.lock);
-    if (!status && crew.status) {
-        *error = crew.error;
-        status = crew.status;
-    }
     return status;
 }
 

@@ -89,16 +89,6 @@ enum ar_status trial_safe_on(const struct trial_setup *setup, struct trace_sourc
                              uint64_t failed_bytes, uint64_t *safe_bytes,
                              struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Does the work items [0, count) with `jobs` workers, each with its own copy of the trace. Returns
- * the failure of the lowest number. */
-typedef enum ar_status trial_work(void *argument, size_t number, struct trace_source *trace,
-                                  struct ar_error *error);
-/* Called after each item; may be NULL. Calls never overlap. */
-typedef void trial_done(void *argument);
-enum ar_status trial_each(struct trace_source *trace, unsigned jobs, size_t count, trial_work *work,
-                          trial_done *done, void *argument,
-                          struct ar_error *error) AR_STATUS_CHECKED;
-
 /* Wraps the session's policy, before the first request, for a recording that contains completions
  * but not the uses of blocks by other streams. A block completes when it was recorded to, or
  * earlier if the policy waits for it. `streams` is the number of streams of the trace.

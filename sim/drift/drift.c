@@ -6,6 +6,7 @@
 
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"
+#include "sim/experiment/crew.h"
 
 #define STATES_MOST 65536 /* known at once */
 
@@ -272,11 +273,8 @@ enum ar_status drift_run(const struct drift_setup *setup, struct drift_run *out,
 struct work {
     const struct drift_setup *setups;
     struct drift_run *out;
-    size_t count, next;
     const struct drift_watch *watch;
-    pthread_mutex_t lock;
-    enum ar_status status;
-    struct ar_error error;
+    pthread_mutex_t lock; /* of the watch */
 };
 
 static void tell(struct drifter *self, uint64_t hundredths)
@@ -290,40 +288,20 @@ static void tell(struct drifter *self, uint64_t hundredths)
     pthread_mutex_unlock(&work->lock);
 }
 
-static void *work_on(void *argument)
+static enum ar_status work_on(void *argument, size_t number, struct trace_source *none,
+                              struct ar_error *error)
 {
     struct work *work = argument;
-    for (;;) {
-        struct ar_error error;
-        pthread_mutex_lock(&work->lock);
-        size_t at = work->status ? work->count : work->next++;
-        pthread_mutex_unlock(&work->lock);
-        if (at >= work->count)
-            return NULL;
-        enum ar_status status = run(&work->setups[at], work, &work->out[at], &error);
-        pthread_mutex_lock(&work->lock);
-        if (status && !work->status) {
-            work->status = status;
-            work->error = error;
-        }
-        pthread_mutex_unlock(&work->lock);
-    }
+    (void)none;
+    return run(&work->setups[number], work, &work->out[number], error);
 }
 
 enum ar_status drift_run_all(const struct drift_setup *setups, struct drift_run *out, size_t count,
                              unsigned jobs, const struct drift_watch *watch, struct ar_error *error)
 {
-    struct work work = {.setups = setups, .out = out, .count = count, .watch = watch};
-    pthread_t *threads = calloc(jobs ? jobs : 1, sizeof *threads);
-    unsigned made = 0;
+    struct work work = {.setups = setups, .out = out, .watch = watch};
     pthread_mutex_init(&work.lock, NULL);
-    while (threads && made + 1 < jobs && made + 1 < count &&
-           pthread_create(&threads[made], NULL, work_on, &work) == 0)
-        made++;
-    work_on(&work);
-    while (made)
-        pthread_join(threads[--made], NULL);
-    free(threads);
+    enum ar_status status = crew_each(NULL, jobs, count, work_on, NULL, &work, error);
     pthread_mutex_destroy(&work.lock);
-    return work.status ? ar_error_set(error, work.status, "%s", work.error.text) : AR_OK;
+    return status;
 }

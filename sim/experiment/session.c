@@ -157,6 +157,20 @@ enum ar_status session_plan(struct session *session, struct trace_source *trace,
     return status;
 }
 
+enum ar_status session_replay(struct session *session, struct trace_source *trace,
+                              struct replay_config config, struct replay_result *result,
+                              struct ar_error *error)
+{
+    enum ar_status status = session_plan(session, trace, config.frees, error);
+    if (status == AR_OK)
+        status = trace_rewind(trace, error);
+    config.policy = session->policy;
+    config.device = session->device;
+    config.source = trace;
+    config.limit_bytes = session->limit_bytes;
+    return status == AR_OK ? replay_run(&config, result, error) : status;
+}
+
 enum ar_status session_device_with(struct session_device *out, const struct ar_spec *device,
                                    uint64_t capacity_bytes, struct ar_error *error)
 {

@@ -42,6 +42,12 @@ enum ar_status session_end(struct session *session, struct ar_error *error) AR_S
 enum ar_status session_plan(struct session *session, struct trace_source *trace,
                             enum replay_frees frees, struct ar_error *error) AR_STATUS_CHECKED;
 
+/* Plans, and replays the trace from its first event. `config` has all but what session and trace
+ * determine. */
+enum ar_status session_replay(struct session *session, struct trace_source *trace,
+                              struct replay_config config, struct replay_result *result,
+                              struct ar_error *error) AR_STATUS_CHECKED;
+
 /* The spec of a device with another capacity. It uses `text` and `pairs`; the rest is shared with
  * the original. */
 struct session_device {

@@ -8,6 +8,7 @@
 #include "allocators/base/size.h"
 #include "sim/explain/pinning_blocks.h"
 #include "sim/experiment/baseline.h"
+#include "sim/experiment/crew.h"
 #include "sim/experiment/session.h"
 #include "sim/experiment/survey.h"
 #include "sim/search/search.h"
@@ -119,22 +120,13 @@ static enum ar_status look(const struct experiment *experiment, struct session *
 {
     struct replay_result result;
     const struct observer observer = {.policy_call = note_call, .argument = tracking};
-    enum ar_status status = session_plan(session, experiment->source, experiment->frees, error);
-    if (status)
-        return status;
     const struct replay_config config = {
-        .policy = session->policy,
-        .device = session->device,
-        .source = experiment->source,
         .frees = experiment->frees,
         .host = experiment->host,
         .stop_on_failure = true,
-        .limit_bytes = session->limit_bytes,
         .observer = &observer,
     };
-    status = trace_rewind(experiment->source, error);
-    if (!status)
-        status = replay_run(&config, &result, error);
+    enum ar_status status = session_replay(session, experiment->source, config, &result, error);
     if (status)
         return status;
     out->passed = result.passed;
@@ -264,8 +256,7 @@ static enum ar_status try_others(const struct experiment *experiment,
     if (!out->reruns)
         status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for re-runs");
     else
-        status =
-            trial_each(experiment->source, jobs, candidates.count, rerun, NULL, &reruns, error);
+        status = crew_each(experiment->source, jobs, candidates.count, rerun, NULL, &reruns, error);
     candidates_close(&candidates);
     if (!status)
         keep_passed(out);

@@ -11,13 +11,13 @@
  *    It ends at the most that a device can have. */
 #include "sim/search/search.h"
 
-#include <pthread.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "sim/experiment/crew.h"
 #include "sim/experiment/session.h"
 #include "sim/experiment/survey.h"
 #include "workloads/trace/trace.h"
@@ -43,19 +43,8 @@ struct search {
     uint64_t *grid_bytes;
     unsigned *shows;
     size_t count;
-    /* The tasks and their state. */
-    pthread_mutex_t lock;
     struct task *tasks;
-    size_t task_count, next;
-    size_t failed; /* the lowest task that failed; task_count: none */
-    enum ar_status status;
-    struct ar_error error;
-};
-
-struct worker {
-    struct search *search;
-    struct trace_source *trace;
-    pthread_t thread;
+    unsigned jobs;
 };
 
 /* Replays once on the experiment's device with another capacity. */
@@ -75,19 +64,12 @@ static enum ar_status try_capacity(const struct search *search, struct trace_sou
     if (status != AR_OK)
         return status;
     const struct replay_config config = {
-        .policy = session.policy,
-        .device = session.device,
-        .source = trace,
         .frees = experiment->frees,
         .host = experiment->host,
         .stop_on_failure = true,
-        .limit_bytes = session.limit_bytes,
     };
-    status = session_plan(&session, trace, experiment->frees, error);
-    if (status == AR_OK)
-        status = trace_rewind(trace, error);
+    status = session_replay(&session, trace, config, &result, error);
     if (status == AR_OK) {
-        status = replay_run(&config, &result, error);
         const struct metric_value *at = result.metrics.at;
         *shows = !result.passed ? 0
                                 : PASSES | (at[METRIC_flushes].integer ? 0u : NO_FLUSH) |
@@ -98,9 +80,11 @@ static enum ar_status try_capacity(const struct search *search, struct trace_sou
     return status;
 }
 
-static enum ar_status do_task(const struct search *search, struct trace_source *trace,
-                              struct task *task, struct ar_error *error)
+static enum ar_status do_task(void *argument, size_t number, struct trace_source *trace,
+                              struct ar_error *error)
 {
+    const struct search *search = argument;
+    struct task *task = &search->tasks[number];
     if (task->low_bytes == task->high_bytes) {
         task->runs = 1;
         return try_capacity(search, trace, task->low_bytes, &task->shows, error);
@@ -122,63 +106,12 @@ static enum ar_status do_task(const struct search *search, struct trace_source *
     return AR_OK;
 }
 
-static void *run_tasks(void *argument)
+/* Runs all tasks. */
+static enum ar_status do_tasks(struct search *search, struct task *tasks, size_t count,
+                               struct ar_error *error)
 {
-    struct worker *worker = argument;
-    struct search *search = worker->search;
-    struct ar_error error;
-    pthread_mutex_lock(&search->lock);
-    while (search->next < search->task_count && search->status == AR_OK) {
-        size_t index = search->next++;
-        pthread_mutex_unlock(&search->lock);
-        enum ar_status status = do_task(search, worker->trace, &search->tasks[index], &error);
-        pthread_mutex_lock(&search->lock);
-        if (status != AR_OK && index < search->failed) {
-            search->failed =
-                index; /* of several, the lowest, so the result does not depend on timing */
-            search->status = status;
-            search->error = error;
-        }
-    }
-    pthread_mutex_unlock(&search->lock);
-    return NULL;
-}
-
-/* A copy of the trace for each worker but the first, which uses the trace itself. */
-static enum ar_status hire(struct search *search, struct worker *workers, unsigned count,
-                           struct ar_error *error)
-{
-    enum ar_status status = AR_OK;
-    for (unsigned i = 0; i < count && status == AR_OK; i++) {
-        workers[i].search = search;
-        workers[i].trace = search->trace;
-        if (i == 0)
-            continue;
-        workers[i].trace = NULL;
-        status = trace_rewind(search->trace, error);
-        if (status == AR_OK)
-            status = trace_memory_copy(search->trace, &workers[i].trace, error);
-    }
-    return status;
-}
-
-/* Runs all tasks with the workers. If a thread cannot be made, the others do its tasks. */
-static enum ar_status do_tasks(struct search *search, struct worker *workers, unsigned count,
-                               struct task *tasks, size_t task_count, struct ar_error *error)
-{
-    unsigned made = 1;
     search->tasks = tasks;
-    search->task_count = search->failed = task_count;
-    search->next = 0;
-    while (made < count &&
-           pthread_create(&workers[made].thread, NULL, run_tasks, &workers[made]) == 0)
-        made++;
-    run_tasks(&workers[0]);
-    for (unsigned i = 1; i < made; i++)
-        pthread_join(workers[i].thread, NULL);
-    if (search->status != AR_OK)
-        *error = search->error;
-    return search->status;
+    return crew_each(search->trace, search->jobs, count, do_task, NULL, search, error);
 }
 
 static uint64_t grid_step(uint64_t start_bytes, uint64_t per_mille)
@@ -251,15 +184,15 @@ void capacity_grid_close(struct capacity_grid *grid)
     *grid = (struct capacity_grid){0};
 }
 
-static enum ar_status try_grid(struct search *search, struct worker *workers, unsigned jobs,
-                               struct capacity_result *result, struct ar_error *error)
+static enum ar_status try_grid(struct search *search, struct capacity_result *result,
+                               struct ar_error *error)
 {
     struct task *tasks = calloc(search->count + 1, sizeof *tasks);
     if (!tasks)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a grid of capacities");
     for (size_t i = 0; i < search->count; i++)
         tasks[i].low_bytes = tasks[i].high_bytes = search->grid_bytes[i];
-    enum ar_status status = do_tasks(search, workers, jobs, tasks, search->count, error);
+    enum ar_status status = do_tasks(search, tasks, search->count, error);
     for (size_t i = 0; i < search->count; i++) {
         search->shows[i] = tasks[i].shows;
         result->runs += tasks[i].runs;
@@ -311,8 +244,8 @@ static bool last_edge(const struct search *search, unsigned bit, struct task *ed
     return true;
 }
 
-static enum ar_status refine(struct search *search, struct worker *workers, unsigned jobs,
-                             struct capacity_result *result, struct ar_error *error)
+static enum ar_status refine(struct search *search, struct capacity_result *result,
+                             struct ar_error *error)
 {
     size_t count = 0;
     struct task *edges = calloc(search->count + 3, sizeof *edges);
@@ -331,7 +264,7 @@ static enum ar_status refine(struct search *search, struct worker *workers, unsi
     all += flush;
     bool retry = last_edge(search, NO_RETRY, &edges[all], &result->no_retry_bytes);
     all += retry;
-    enum ar_status status = do_tasks(search, workers, jobs, edges, all, error);
+    enum ar_status status = do_tasks(search, edges, all, error);
     if (status == AR_OK)
         status = conclude(search, edges, count, result, error);
     if (flush)
@@ -344,7 +277,7 @@ static enum ar_status refine(struct search *search, struct worker *workers, unsi
     return status;
 }
 
-static enum ar_status find(struct search *search, unsigned jobs, struct capacity_result *result,
+static enum ar_status find(struct search *search, struct capacity_result *result,
                            struct ar_error *error)
 {
     uint64_t most_bytes;
@@ -360,18 +293,12 @@ static enum ar_status find(struct search *search, unsigned jobs, struct capacity
     search->count = grid.count;
     search->grid_bytes = grid.bytes;
     search->shows = calloc(search->count + 1, sizeof *search->shows);
-    struct worker *workers = calloc(jobs, sizeof *workers);
-    if (!search->shows || !workers)
+    if (!search->shows)
         status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for a grid of capacities");
     if (status == AR_OK)
-        status = hire(search, workers, jobs, error);
+        status = try_grid(search, result, error);
     if (status == AR_OK)
-        status = try_grid(search, workers, jobs, result, error);
-    if (status == AR_OK)
-        status = refine(search, workers, jobs, result, error);
-    for (unsigned i = 1; workers && i < jobs; i++)
-        trace_close(workers[i].trace);
-    free(workers);
+        status = refine(search, result, error);
     capacity_grid_close(&grid);
     free(search->shows);
     return status;
@@ -380,15 +307,13 @@ static enum ar_status find(struct search *search, unsigned jobs, struct capacity
 enum ar_status capacity_find(const struct experiment *experiment, unsigned jobs,
                              struct capacity_result *result, struct ar_error *error)
 {
-    struct search search = {.experiment = experiment};
+    struct search search = {.experiment = experiment, .jobs = jobs};
     struct trace_source *owned;
     memset(result, 0, sizeof *result);
     enum ar_status status = session_trace(experiment, false, &search.trace, &owned, error);
     if (status != AR_OK)
         return status;
-    pthread_mutex_init(&search.lock, NULL);
-    status = find(&search, jobs ? jobs : 1, result, error);
-    pthread_mutex_destroy(&search.lock);
+    status = find(&search, result, error);
     trace_close(owned);
     if (status != AR_OK)
         capacity_result_close(result);
