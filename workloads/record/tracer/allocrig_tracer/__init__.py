@@ -9,6 +9,8 @@ import importlib.machinery
 import os
 import sys
 
+from .children import adopt_path  # noqa: F401  ../start asks it whether this process is traced
+
 
 class _AfterImport(importlib.abc.Loader):
     """Runs `then` after the module has been executed by its own loader."""

@@ -143,6 +143,7 @@ def _groups(current, dist, c10d):
         device_id = rest.pop("device_id", None)
         rest.pop("pg_options", None)
         session.devices = max(session.devices, ranks_per_node(world))
+        session.trace.header["rank"] = rank
         groups = session.groups = collectives.Groups(session, rank, ranks_per_node(world))
         _register_operators(session, groups)
         _wrapper_subclasses(current)

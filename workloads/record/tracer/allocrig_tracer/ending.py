@@ -6,6 +6,8 @@ import signal
 import sys
 import threading
 
+from . import children
+
 CARD_NAME, CARD_BYTES, CARD_SM = "NVIDIA H100 80GB HBM3", 85028372480, "9.0"  # unless ALLOCRIG_TRACE_CARD says another
 
 
@@ -23,7 +25,7 @@ def options():
 
 def with_program(session):
     """Stops a session at the end of the program, however it ends, and says so if the trace cannot be written."""
-    os.environ.pop("ALLOCRIG_TRACE")  # a program that this one starts would overwrite the trace
+    os.environ.setdefault(children.VARIABLE, os.environ.pop("ALLOCRIG_TRACE"))  # of programs that this one starts
     failed = []
     hook = sys.excepthook
 

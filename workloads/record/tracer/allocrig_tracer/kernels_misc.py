@@ -1,14 +1,17 @@
 """Losses, copies between host and card, lists of tensors, distances, and outputs in another order.
 
 Source: PyTorch 2.11, aten/src/ATen/native/Loss.cpp, LossCTC.cu, cuda/Copy.cu, cuda/ForeachReduceOp.cu,
-Distance.cpp, TensorTransformations.cu, RNN.cu, Dropout.cu.
+Distance.cpp, TensorTransformations.cu, RNN.cu, Dropout.cu, cuda/TensorShape.cu.
 """
+import math
+
 from .kernels_blas import keep_cublas
 from .kernels_reduce import accumulator_bytes, all_dims, reduce
 from .kernels_shape import (Steps, argument, bytes_of, ceil_div, contiguous, dense, dtype_of,
-                            item_bytes, numel, on_card, product, strides_of)
+                            item_bytes, numel, on_card, product, strides_of, wrap)
 
 CHUNK = 65536  # elements of a chunk of the multi-tensor kernels
+PIECE_BYTES = 128 * 16  # what a block of threads copies in the kernels of pieces (BYTES_PER_BLOCK in TensorShape.cu)
 
 
 def order(*places):
@@ -189,6 +192,41 @@ def roll(args, kwargs, outs, ctx):
     return steps.out(0).give(*reversed(made))
 
 
+def chunk_cat(args, kwargs, outs, ctx):
+    """Addresses, sizes and blocks of the pieces go to the card as one list of 64-bit numbers (pack_vecs)."""
+    tensors, dim, chunks = args[0], int(args[1]), int(args[2])
+    out = kwargs.get("out")
+    types = {dtype_of(tensors[0]), dtype_of(tensors[0] if out is None else out)}
+    if not all(dense(t) for t in tensors) or len(types) > 1 and types != {"bfloat16", "float32"}:
+        return Steps()
+    item, blocks = item_bytes(tensors[0] if out is None else out), 0
+    for tensor in tensors:
+        sizes = [int(n) for n in tensor.shape]
+        place = wrap(dim, len(sizes))
+        blocks += ceil_div(ceil_div(sizes[place], chunks) * product(sizes[place + 1:]) * item, PIECE_BYTES)
+    steps = Steps()
+    if out is None:
+        steps.out(0)
+    return steps.spend(8 * (6 * len(tensors) + 2 + blocks))
+
+
+def split_copy(args, kwargs, outs, ctx):
+    """split_with_sizes_copy.out: the same list, of 4 numbers a piece, one more, and its blocks."""
+    tensor, splits, out = args[0], [int(n) for n in args[1]], kwargs.get("out") or ()
+    same = all(dense(t) and dtype_of(t) == dtype_of(tensor) for t in out)
+    if not same or not out or not dense(tensor):
+        return Steps()
+    shape = [int(n) for n in tensor.shape]
+    dim = wrap(int(argument(args, kwargs, 2, "dim", 0)), len(shape))
+    chunks, wide = product(shape[:dim]), strides_of(tensor)[dim] * item_bytes(tensor)
+    threads = {"7.5": 1024, "8.6": 1536, "8.9": 1536, "12.0": 1536}.get(str(ctx.sm), 2048)
+    blocks = sum(ceil_div(n * wide, PIECE_BYTES) for n in splits)
+    factor = ceil_div(blocks * chunks, ctx.sms * threads // 128 * 2)
+    rounds = ceil_div(factor, min(math.ceil(math.sqrt(factor)), chunks))
+    blocks = sum(ceil_div(n * wide, PIECE_BYTES * rounds) for n in splits)
+    return Steps().spend(8 * (4 * len(splits) + 1 + blocks))
+
+
 def renorm(args, kwargs, outs, ctx):
     return Steps().out(0).spend(int(args[0].shape[int(args[2])]) * 4)
 
@@ -260,6 +298,8 @@ RULES = {
     "aten._ctc_loss.Tensor": ctc(False), "aten._ctc_loss_backward.Tensor": ctc(True),
     "aten.copy_.default": copy_, "aten._to_copy.default": to_copy,
     "aten._foreach_norm.Scalar": foreach_norm, "aten._foreach_max.default": foreach_max,
+    "aten._chunk_cat.default": chunk_cat, "aten._chunk_cat.out": chunk_cat,
+    "aten.split_with_sizes_copy.out": split_copy,
     "aten.roll.default": roll, "aten.renorm.default": renorm,
     "aten._euclidean_dist.default": euclidean, "aten._cdist_backward.default": cdist_backward,
     "torch_attn._varlen_attn.default": varlen,

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import torch
 
 from . import compile as compiler
-from . import autocast, branches, card, checkpoints, distributed, ending, graphs, host_random, moves, parameters, release
+from . import autocast, branches, card, checkpoints, children, distributed, ending, graphs, host_random, moves, parameters, release
 from .fake import CardMode, patch_fake_tensor
 from .ledger import Ledger
 from .trace_file import TraceFile
@@ -58,7 +58,7 @@ class Session:
         self.emptied = {}  # storages of fake CUDA tensors that were resized to 0 -> device
         self.started = self.shown = time.monotonic()
         self.mode = CardMode(self)
-        self.stopped = False
+        self.stopped, self.replaced_by = False, None
 
     def active(self):
         """False while the tracer computes with real tensors, in forked children, and after the end."""
@@ -180,8 +180,13 @@ class Session:
             return
         self.stopped = True
         self.ledger.close()
+        if children.drop_empty(self):
+            return
+        children.gather(self, distributed.rank_and_world()[0])
         self.write_notes()
         self.trace.close(complete)
+        if self.replaced_by:
+            os.replace(self.replaced_by, self.trace.path)
 
     def write_notes(self):
         note = self.trace.note
@@ -257,7 +262,13 @@ def stop(complete=True):
 def start_from_environment():
     """Starts the recording that `allocrig trace` asks for and ends it with the program."""
     seed = int(os.environ.get("ALLOCRIG_TRACE_SEED") or 1)
-    ending.with_program(start(os.environ["ALLOCRIG_TRACE"], seed=seed, **ending.options()))
+    path = os.environ["ALLOCRIG_TRACE"]
+    again = os.path.exists(path)
+    session = start(path, seed=seed, **ending.options())
+    if again:
+        session.refuse("the command ran several programs of PyTorch, and the trace is of the last one: trace each by itself")
+    ending.with_program(session)
+    children.follow_forks(session, TraceFile)
 
 
 def _hook_threads():

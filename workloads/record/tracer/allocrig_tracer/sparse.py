@@ -22,7 +22,7 @@ def is_sparse(tensor):
 
 
 def applies(func, fakes):
-    return func in MAKE or any(t.layout is COO for t in fakes)
+    return func in MAKE or func in FROM_DENSE or any(t.layout is COO for t in fakes)
 
 
 def remember(indices):
@@ -249,13 +249,37 @@ def dense(mode, func, args, kwargs):
     return call(mode, aten.zeros.default, list(tensor.shape), dtype=tensor.dtype, device=tensor.fake_device)
 
 
+def from_dense(mode, func, args, kwargs):
+    """to_sparse of a dense tensor: dense_to_sparse of native/TensorConversions.cpp."""
+    tensor = args[0]
+    wanted = args[1] if len(args) > 1 and isinstance(args[1], int) else None
+    if tensor.layout is not torch.strided or kwargs.get("layout") not in (None, COO) or not tensor.dim():
+        return None
+    sparse_dim = tensor.dim() - (kwargs.get("dense_dim") or 0) if wanted is None else wanted
+    rows = call(mode, aten.t.default, call(mode, aten.nonzero.default, tensor))
+    known = values.value_of(rows)
+    if sparse_dim < tensor.dim():
+        rows = call(mode, aten.narrow.default, rows, 0, 0, sparse_dim)
+        rows = call(mode, aten.unique_dim.default, rows, 1)[0]
+        indices = rows if rows.is_contiguous() else call(mode, aten.clone.default, rows, memory_format=torch.contiguous_format)
+    else:
+        indices = call(mode, aten.clone.default, rows)
+        if known is not None:
+            values.set_value(indices, known, values.is_drawn(rows))
+    places = [call(mode, aten.view.default, p, [-1]) for p in indices.unbind(0)] if indices.is_contiguous() else indices.unbind(0)
+    data = call(mode, aten.clone.default, call(mode, aten.index.Tensor, tensor, list(places)))
+    return make(mode, indices, data, tensor.shape, True)
+
+
 def nothing(mode, func, args, kwargs):
     return args[0]
 
 
 MAKE = {aten._sparse_coo_tensor_with_dims_and_tensors.default}
+FROM_DENSE = {f: from_dense for f in (aten._to_sparse.default, aten._to_sparse.sparse_dim)}
 RULES = {
     **{f: construct for f in MAKE},
+    **FROM_DENSE,
     aten._coalesce.default: coalesce,
     aten._indices.default: read_indices,
     aten.indices.default: read_indices,

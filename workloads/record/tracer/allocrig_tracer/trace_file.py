@@ -59,7 +59,7 @@ class TraceFile:
         opener = gzip.open if self.path.endswith(".gz") else open
         with opener(self.path, "wt", encoding="utf-8", newline="\n") as out:
             out.write("# allocrig-trace 1\n")
-            for key in ("name", "conf", "card", "capacity", "limit", "complete", "let-go"):
+            for key in ("name", "conf", "card", "capacity", "limit", "complete", "let-go", "rank"):
                 if key in self.header:
                     out.write(f"# {key}: {text_of(self.header[key])}\n")
             with open(f"{self.path}.part", encoding="utf-8", newline="\n") as part:

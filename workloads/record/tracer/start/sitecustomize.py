@@ -22,7 +22,8 @@ def run_other_sitecustomize(here):
 
 
 run_other_sitecustomize(os.path.dirname(os.path.abspath(__file__)))
-if os.environ.get("ALLOCRIG_TRACE"):
+if os.environ.get("ALLOCRIG_TRACE") or os.environ.get("ALLOCRIG_TRACE_CHILDREN"):
     import allocrig_tracer
 
-    allocrig_tracer.start_at_import()
+    if allocrig_tracer.adopt_path():
+        allocrig_tracer.start_at_import()
