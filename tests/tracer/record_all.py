@@ -5,6 +5,7 @@
 2. the smallest limit with which the programs of LIMITED finish, by bisection to 1 %, under both settings: every trial
    is a process of its own and has its record, also with its number of retries;
 3. every program once more with the stacks of its requests, which name the operators.
+With RECORD_LIMITS=FILE, whose lines are PROGRAM, SETTING and BYTES, those limits take the place of 2.
 Several processes share the card: its memory is much larger than their sum. A program that retried without a limit, or
 that failed for want of memory, runs again alone.
 """
@@ -17,8 +18,8 @@ import tarfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FIRST = ["nanogpt_compile", "actor_learner", "mamba_scan", "bart_beam", "cache_static_dynamic", "generate_cache", "t5_adafactor", "bert_scaler"]
-ALONE = ["prefetch_stream", "unet_diffusion"]  # what they do depends on the time that the card takes
+FIRST = ["compile_lengths", "nanogpt_compile", "actor_learner", "mamba_scan", "bart_beam", "cache_static_dynamic", "generate_cache", "t5_adafactor", "bert_scaler"]
+ALONE = ["prefetch_stream", "unet_diffusion", "streams_branches"]  # what they do depends on the time that the card takes
 LIMITED = ["bert_scaler", "llama_lora", "t5_adafactor", "moe_topk", "generate_cache", "voxel_unique", "graph_sage",
            "vae_transpose", "resnet_sgd", "dlrm_sparse",
            "lion_ema_accumulate", "eval_empty_cache", "qlora_like", "bart_beam", "conv3d_video", "gnn_scatter",
@@ -114,7 +115,12 @@ for (n, s), r in list(results.items()):
 pack()
 print(f"free runs done {time.time() - begin:.0f}s", flush=True)
 with futures.ThreadPoolExecutor(10) as pool:
-    work = [pool.submit(bisect, n, s, results[n, s]) for n in LIMITED for s in CONF if results.get((n, s))]
+    if os.environ.get("RECORD_LIMITS"):
+        with open(os.environ["RECORD_LIMITS"]) as f:
+            rows = [line.split() for line in f]
+        work = [pool.submit(record, n, s, f".limit{i}", "--limit", limit) for i, (n, s, limit) in enumerate(rows)]
+    else:
+        work = [pool.submit(bisect, n, s, results[n, s]) for n in LIMITED for s in CONF if results.get((n, s))]
     work += [pool.submit(record, n, "default", ".stacks", "--stacks") for n in names]
     for w in work:
         w.result()

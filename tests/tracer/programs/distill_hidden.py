@@ -6,7 +6,7 @@ from torch import nn
 
 torch.manual_seed(82)
 teacher = torchvision.models.vit_b_16(weights=None).cuda().half().eval().requires_grad_(False)
-student = torchvision.models.swin_t(weights=None, stochastic_depth_prob=0.1).cuda()
+student = torchvision.models.swin_t(weights=None).cuda()
 bridge = nn.Linear(768, 768).cuda()
 caught = {}
 for i in (5, 11):

@@ -1,6 +1,6 @@
 """Averaged weights: an exponential mean at every step, stochastic averaging at the end, batch statistics made again."""
 import torch
-import torchvision
+import torchvision.transforms.v2
 from torch.optim.swa_utils import SWALR, AveragedModel, get_ema_multi_avg_fn, update_bn
 
 torch.manual_seed(73)
