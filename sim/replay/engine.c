@@ -470,6 +470,7 @@ static void end(struct replay *run)
     pauses_close(&run->pauses);
     replay_memory_close(run);
     free(run->slots);
+    free(run->choices);
     free(run->uses);
 }
 

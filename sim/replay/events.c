@@ -168,12 +168,12 @@ static enum ar_status call_free(struct replay *run, const struct trace_event *ev
 }
 
 /* A request to the policy; `run->request` has all but bytes and stream. */
-static enum ar_status ask(struct replay *run, const struct trace_event *event,
+static enum ar_status ask(struct replay *run, const struct trace_event *event, uint64_t bytes,
                           struct replay_slot *slot, struct ar_error *error)
 {
     if (!run->by_time)
-        replay_tick(run, event->value);
-    run->request.bytes = event->value;
+        replay_tick(run, bytes);
+    run->request.bytes = bytes;
     run->request.stream = event->stream;
     enum ar_status status = call_alloc(run, event, slot);
     if (UNLIKELY(status != AR_OK))
@@ -183,7 +183,7 @@ static enum ar_status ask(struct replay *run, const struct trace_event *event,
         exact_reserved(&run->exact);
         return replay_not_served(run, event, slot, status, error);
     }
-    if (UNLIKELY(slot->block.granted_bytes < event->value))
+    if (UNLIKELY(slot->block.granted_bytes < bytes))
         return replay_broken(run, event, AR_CORRUPT, REPLAY_GRANTED_LESS, error);
     slot->state = SLOT_LIVE;
     slot->stream = event->stream;
@@ -192,6 +192,42 @@ static enum ar_status ask(struct replay *run, const struct trace_event *event,
     else
         exact_reserved(&run->exact);
     return placed(run, event, slot, error);
+}
+
+static void no_block(const struct trace_event *event, struct replay_slot *slot)
+{
+    slot->state = SLOT_EMPTY;
+    slot->stream = event->stream;
+    slot->block = (struct ar_policy_block){0};
+    slot->segment = slot->offset = -1;
+}
+
+/* A request of one of several sizes: the one that the choice had last, then all in order. The last
+ * one must not fail. */
+static enum ar_status ask_plans(struct replay *run, const struct trace_event *event,
+                                const struct replay_plans *plans, struct replay_slot *slot,
+                                struct ar_error *error)
+{
+    uint8_t *had = replay_choice(run, plans->choice);
+    if (!had)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a replay");
+    enum ar_status status = AR_OK;
+    slot->state = SLOT_FAILED;
+    for (unsigned i = *had && *had <= plans->count ? 0 : 1;
+         i <= plans->count && slot->state == SLOT_FAILED; i++) {
+        unsigned plan = i ? i : *had;
+        run->must_serve = i == plans->count;
+        if (plans->bytes[plan - 1])
+            status = ask(run, event, plans->bytes[plan - 1], slot, error);
+        else
+            no_block(event, slot);
+        if (status != AR_OK)
+            break;
+        if (slot->state != SLOT_FAILED)
+            *had = (uint8_t)plan;
+    }
+    run->must_serve = false;
+    return status;
 }
 
 /* Requests with keys, probes, and requests that are empty or invalid. */
@@ -206,10 +242,7 @@ static enum ar_status unusual_request(struct replay *run, const struct trace_eve
     if (event->value && keys->space == TRACE_SPACE_PINNED && run->pinned.policy)
         return replay_pinned_alloc(run, event, slot, keys, error);
     if (event->value == 0 || keys->space == TRACE_SPACE_PINNED) {
-        slot->state = SLOT_EMPTY;
-        slot->stream = event->stream;
-        slot->block = (struct ar_policy_block){0};
-        slot->segment = slot->offset = -1;
+        no_block(event, slot);
         return AR_OK;
     }
     run->request.alignment = keys->align;
@@ -217,7 +250,13 @@ static enum ar_status unusual_request(struct replay *run, const struct trace_eve
     run->request.mempool = keys->mempool;
     run->request.upper_end = keys->end == TRACE_END_UPPER;
     run->request.may_fail = event->kind == TRACE_PROBE;
-    enum ar_status status = ask(run, event, slot, error);
+    struct replay_plans plans = {0};
+    enum ar_status status = AR_OK;
+    if (event->kind == TRACE_PROBE && keys->rest)
+        status = replay_plans_read(run, event, keys->rest, &plans, error);
+    if (status == AR_OK)
+        status = plans.count ? ask_plans(run, event, &plans, slot, error)
+                             : ask(run, event, event->value, slot, error);
     run->request = (struct ar_policy_request){0};
     return status;
 }
@@ -252,7 +291,7 @@ static enum ar_status on_request(struct replay *run, const struct trace_event *e
     run->allocs++;
     if (LIKELY(event->value - 1 < TRACE_BYTES_LIMIT - 1 && event->kind == TRACE_ALLOC &&
                !event->attributes))
-        status = ask(run, event, slot, error);
+        status = ask(run, event, event->value, slot, error);
     else
         status = unusual_request(run, event, slot, error);
     if (status == AR_OK)

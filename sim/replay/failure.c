@@ -73,7 +73,7 @@ enum ar_status replay_not_served(struct replay *run, const struct trace_event *e
     slot->state = SLOT_FAILED;
     slot->stream = event->stream;
     slot->block = (struct ar_policy_block){.requested_bytes = event->value};
-    if (event->kind == TRACE_PROBE)
+    if (event->kind == TRACE_PROBE && !run->must_serve)
         run->failed_probes++;
     else {
         struct ar_policy_request request = run->request;

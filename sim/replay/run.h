@@ -89,6 +89,11 @@ struct replay {
     uint64_t first_failed_event, first_failed_bytes;
     enum replay_cause cause;
 
+    /* plans.c: for each choice the size that was served last, counted from 1; 0: none. */
+    uint8_t *choices;
+    size_t choice_count;
+    bool must_serve; /* a probe that fails ends the program */
+
     /* pinned.c: pinned host memory. `policy` NULL: there is none. */
     struct {
         struct ar_policy *policy;
@@ -174,6 +179,21 @@ enum ar_status replay_program_failed(const struct replay *run, const struct trac
 /* Input that the trace's reader should have refused. */
 enum ar_status replay_bad_input(const struct replay *run, const struct trace_event *event,
                                 const char *what, struct ar_error *error);
+
+/* plans.c: the sizes that a program tries one after another, the key `plans` of a probe. */
+#define REPLAY_PLANS_MAX 64u
+struct replay_plans {
+    uint32_t choice;
+    unsigned count; /* 0: the request has one size */
+    uint64_t bytes[REPLAY_PLANS_MAX];
+};
+
+/* Reads the key from the keys that this version does not know. INVALID: it is malformed. */
+enum ar_status replay_plans_read(const struct replay *run, const struct trace_event *event,
+                                 const char *rest, struct replay_plans *out,
+                                 struct ar_error *error);
+/* The entry of a choice; NULL: no host memory. */
+uint8_t *replay_choice(struct replay *run, uint32_t choice);
 
 /* pinned.c: events of blocks of pinned host memory, for run->pinned.policy. */
 enum ar_status replay_pinned_alloc(struct replay *run, const struct trace_event *event,

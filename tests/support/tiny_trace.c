@@ -23,7 +23,8 @@ static bool keys(char *rest, struct trace_attributes *attributes)
     while (*rest) {
         char *value = strchr(rest, '=');
         assert_non_null(value);
-        if (!strncmp(rest, "op=", 3) || !strncmp(rest, "x=", 2) || !strncmp(rest, "at=", 3)) {
+        if (!strncmp(rest, "op=", 3) || !strncmp(rest, "x=", 2) || !strncmp(rest, "at=", 3) ||
+            !strncmp(rest, "plans=", 6)) {
             attributes->rest = rest;
             return true;
         }

@@ -60,6 +60,29 @@ TEST(nothing_and_pinned_memory_have_no_block)
     rig_close(&rig);
 }
 
+TEST(a_choice_of_sizes_remembers_the_one_that_was_served)
+{
+    rig_open(&rig, "direct", 100,
+             "a,0,30 p,1,90,plans=3:90/80/60/0 r,1 f,1 r,0 f,0 p,2,90,plans=3:90/80/60/0 a,3,40 "
+             "p,4,90,x=1,plans=3:90/80/60/0,y=2 r,4 f,4 p,5,90,plans=4:90/80");
+    rig_run(&rig);
+    assert_true(rig_metric(&rig, METRIC_peak_live_bytes) == 100);
+    assert_true(rig_metric(&rig, METRIC_failed_probes) == 2 + 4 + 1);
+    assert_true(rig_metric(&rig, METRIC_failed_allocs) == 1);
+    assert_false(rig.result.passed);
+    assert_int_equal(rig.result.first_failed_event, 11);
+    rig_close(&rig);
+    static const char *const malformed[] = {"1", "1:", "1:5/", "1:/5", "x:5", "1048576:5", "1:5;6"};
+    for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
+        char text[80];
+        snprintf(text, sizeof text, "p,0,5,plans=%s", malformed[i]);
+        rig_open(&rig, "direct", 100, text);
+        assert_int_not_equal(replay_run(&rig.config, &rig.result, &rig.error), AR_OK);
+        assert_non_null(strstr(rig.error.text, "its key plans is not CHOICE:BYTES/BYTES/..."));
+        rig_close(&rig);
+    }
+}
+
 TEST(a_failed_request_is_counted_and_its_later_events_are_ignored)
 {
     rig_open(&rig, "direct", 100, "a,0,60 a,1,60 p,2,70 u,1,0 f,1 f,2 f,0 a,3,90 a,4,200");

@@ -30,12 +30,14 @@ HERE = Path(__file__).resolve().parent / "kernels"
 
 # first: bytes of the plan that runs without a search, between low and high; largest: bytes that a search takes for
 # all of its trials together; chosen: (most likely, low, high) of the plan that a search takes. exact: cuDNN answered.
-Answer = namedtuple("Answer", "first low high largest chosen exact")
+# then: bytes of the plans that PyTorch tries one after another if there is no memory for the first.
+Answer = namedtuple("Answer", "first low high largest chosen exact then", defaults=((),))
 Shape = namedtuple("Shape", "operation x w y stride padding dilation groups dtype channels_last deterministic"
                             " allow_tf32")
 
 BYTES = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2}
 TIMED = 10  # torch.backends.cudnn.benchmark_limit: plans that a search times
+NEXT = 12  # plans after the first that a trace names
 LISTED = 44  # the most plans that cuDNN lists: 40 and the fallbacks
 KNOB_TILE, KNOB_WORKSPACE, KNOB_CLUSTER_M, KNOB_CLUSTER_N = 2, 25, 27, 28
 TILES = {0: (128, 128), 1: (128, 64), 3: (256, 128), 4: (256, 64), 5: (64, 64), 6: (128, 256), 7: (64, 128),
@@ -132,7 +134,7 @@ class Source:
                 s.operation, list(s.x), list(s.w), list(s.y), list(s.stride), list(s.padding), list(s.dilation),
                 s.dtype, s.channels_last, s.deterministic, s.allow_tf32):
             found.append(self.on_card(s, size, configuration))
-            if not search:
+            if not search and (not found[-1][0] or len(found) > NEXT):
                 break
         if not found:
             return self.from_table(s)
@@ -143,7 +145,7 @@ class Source:
             first, low, high = special
             sizes.insert(0, first)
         if not search:
-            return Answer(first, low, high, 0, (first, low, high), True)
+            return Answer(first, low, high, 0, (first, low, high), True, tuple(p[0] for p in found[special is None:]))
         x, w, y = operands(s)
         converted = sum(up(v, 128) + 128 for v in (x, w, y)) if not s.channels_last and s.dtype != "float64" else 0
         transforms = fourier(s)

@@ -494,7 +494,8 @@ class CardMode(TorchDispatchMode):
             elif step[0] == "take":
                 taken.append(ledger.request(step[1], **{**where, "tag": where["tag"] + " workspace"}))
             elif step[0] == "probe":
-                taken.append(ledger.request(step[1], **{**where, "tag": f"{where['tag']} {step[2]}"}, may_fail=True))
+                tag = f"{where['tag']} {step[2]}"
+                taken.append(ledger.request(step[1], **{**where, "tag": tag}, may_fail=True, plans=step[3:]))
             elif step[0] == "empty_cache":
                 ledger.empty_cache()
             elif step[0] == "give":

@@ -4,6 +4,7 @@ plan(func, args, kwargs, outs, ctx) and known(func) have the interface of kernel
 
     ("unsure", LOW, HIGH)   the bytes of the last take are not certain; they are between these two
     ("probe", BYTES, WHAT)  a take that may fail: the program goes on with less
+    ("probe", BYTES, WHAT, CHOICE, SIZES)  the same; SIZES are tried one after another, and CHOICE remembers the last
     ("empty_cache",)        cached memory is released to the device
 
 The order of requests is that of PyTorch 2.11 (aten/src/ATen/native/Convolution.cpp, cudnn/ConvShared.cpp,
@@ -83,11 +84,11 @@ class Steps:
         self.takes += 1
         return self.takes - 1
 
-    def probe(self, size, what="search"):
-        """As take; the program goes on without it if there is no memory."""
+    def probe(self, size, what="search", *plans):
+        """As take; if there is no memory, the program goes on without it or with another size."""
         number = self.take(size)
         if number is not None:
-            self.list[-1] = ("probe", size, what)
+            self.list[-1] = ("probe", size, what, *plans)
         return number
 
     def give(self, number):
@@ -184,6 +185,9 @@ class Convolution:
         answer = plans.Source.of(card, ctx.sm).ask(shape, bool(ctx.benchmark))
         if not ctx.benchmark:
             size = steps.doubt(*answer[:3])
+            if answer.then:  # run_single_conv and try_configs of Conv_v8.cpp; the plan that ran is kept
+                steps.give(steps.probe(size, "workspace", (ctx.thread, shape), answer.then))
+                return
         else:
             key = (ctx.thread, shape)
             if key not in searched:

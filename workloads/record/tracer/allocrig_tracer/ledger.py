@@ -42,6 +42,7 @@ class Ledger:
         self.peak = Counter()
         self.pool = 0  # the private pool of requests now: graphs.py sets it
         self.mempool = None
+        self.choices = {}  # of plans -> its number in the trace
         self.rules = {}  # name -> [count, bytes]
         self.steps = 0
         self.card_bytes, self.conf, self.limit = 0, "", 0  # of the card; 0: no allocator stands beside the ledger
@@ -54,8 +55,11 @@ class Ledger:
         """The number in the trace of a stream of a device. Stream 0 is the device's default stream."""
         return self.streams.setdefault((device, stream), len(self.streams))
 
-    def request(self, size, device=0, stream=0, tag="", at="", pinned=False, pool=None, may_fail=False):
-        """Writes a request and returns its Block; None for 0 bytes, of which an allocator never hears."""
+    def request(self, size, device=0, stream=0, tag="", at="", pinned=False, pool=None, may_fail=False, plans=()):
+        """Writes a request and returns its Block; None for 0 bytes, of which an allocator never hears.
+
+        plans: (CHOICE, SIZES) of a request that may fail, if SIZES are tried after `size`.
+        """
         if size <= 0 or self.closed or os.getpid() != self.pid:
             return None
         with self.lock:
@@ -66,10 +70,13 @@ class Ledger:
             else:
                 pool = self.pool if pool is None else pool
                 block.pool = pool or None
-                self.serve(block, ordinal, may_fail)
+                self.serve(block, ordinal, may_fail, plans)
                 keys["pool"] = block.pool
                 keys["device"] = device or None
                 keys["mempool"] = self.mempool if pool else None
+                if plans:
+                    choice = self.choices.setdefault(plans[0], len(self.choices))
+                    keys["plans"] = f"{choice}:{'/'.join(map(str, (size, *plans[1])))}"
                 self.live[device] += rounded(size)
                 self.peak[device] = max(self.peak[device], self.live[device])
             self.next_number += 1
@@ -90,13 +97,17 @@ class Ledger:
         for device in [*self.allocators, 0]:
             self.allocator(device).set_limit(min(limit, self.card_bytes - allocator.CONTEXT))
 
-    def serve(self, block, ordinal, may_fail):
+    def serve(self, block, ordinal, may_fail, plans):
         """Asks the allocator. If there is no memory, the program gets PyTorch's error if it expects one: the allocator
         has released what it had cached. Other programs go on, beyond the limit."""
         if not self.card_bytes:
             return
         of = self.allocator(block.device)
         block.given = of.take(block.size, ordinal, block.pool or 0)
+        for other in plans[1] if plans else ():
+            if block.given is None and block.size:
+                block.size = other
+                block.given = of.take(other, ordinal, block.pool or 0) if other else None
         if block.given is not None or may_fail:
             return
         if allocator.is_caught():
