@@ -40,4 +40,32 @@ for way in interrupt end fail; do
     check "${way}_is_not_complete" grep -qx '# complete: no' "$TEST_TMP/$way.trace"
 done
 check the_error_is_shown grep -q "ValueError: the program's own error" "$err"
+
+# Child processes: a launcher's trace is its child's; a program with requests of its own says what is missing.
+cat >"$TEST_TMP/children.py" <<'END'
+import multiprocessing
+import sys
+
+import torch
+
+
+def work(bytes_):
+    torch.zeros(bytes_, dtype=torch.uint8, device="cuda")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "both":
+        work(1000)
+    child = multiprocessing.get_context("spawn" if sys.argv[1] == "both" else "fork").Process(target=work, args=(5000,))
+    child.start()
+    child.join()
+    sys.exit(child.exitcode)
+END
+for way in both launcher; do
+    run trace -o "$TEST_TMP/$way.trace" -- "$python" "$TEST_TMP/children.py" "$way"
+    check "children_of_${way}_run" [ "$status" = 0 ]
+done
+check a_launchers_trace_is_its_childs grep -q '^a,0,5000,' "$TEST_TMP/launcher.trace"
+check the_program_comes_first grep -q '^a,0,1000,' "$TEST_TMP/both.trace"
+check a_child_is_missing grep -q 'outside_envelope,the card also serves a child process' "$TEST_TMP/both.trace"
 finish

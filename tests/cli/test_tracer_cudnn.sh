@@ -33,6 +33,15 @@ assert answer.low <= answer.first <= answer.high and answer.high > answer.low, a
 check a_search_takes_no_less sizes "
 s = shape(plans.FORWARD, *layer)
 assert source.ask(s, True).largest >= source.ask(s).first"
+check plans_that_follow_if_there_is_no_memory sizes "
+class Planner:
+    def plans(self, *arguments):
+        yield from ((1, 500, None), (2, 300, None), (3, 0, None), (4, 7, None))
+    def knobs(self, configuration):
+        raise plans.library.CudnnError('no knobs')
+source.planner = Planner()
+answer = source.ask(shape(plans.FORWARD, *layer))
+assert (answer.first, answer.then) == (500, (300, 0)), answer"
 check a_card_by_its_capability sizes "
 cards = plans.Cards()
 assert cards.find('NVIDIA H200', '9.0')[0] == 'H200'

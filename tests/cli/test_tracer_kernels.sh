@@ -50,6 +50,12 @@ steps = plan('addmm.default', (tensor(16),) + m, o)
 assert [s[1][0] for s in steps if s[0] == 'keep'] == ['cublas', 'cublaslt'], steps"
 check a_loss_keeps_its_elements plans "x = tensor(1000, 333)
 assert plan('mse_loss.default', (x, x), [tensor()])[0] == ('out', 0, 1332000)"
+check lists_of_pieces plans "x, y = tensor(7, 300), tensor(5, dtype='float32')
+assert plan('_chunk_cat.default', ([x, y], 0, 4), [tensor(4, 602)]) == [('out', 0), ('take', 8 * (14 + 3)), ('give', 0)]
+out = [tensor(2, 1000), tensor(2, 24)]
+args = tensor(2, 1024), [1000, 24], 1
+from allocrig_tracer.kernels_misc import split_copy
+assert split_copy(args, {'out': out}, [], context(sms=132)) == [('take', 8 * (9 + 3)), ('give', 0)]"
 check seeds_on_the_host plans "q = tensor(2, 4, 64, 32)
 outs = [q, tensor(2, 4, 64), tensor(dtype='int64'), tensor(dtype='int64')]
 steps = plan('_scaled_dot_product_efficient_attention.default', (q, q, q, None, True), outs)

@@ -63,6 +63,22 @@ def check_lazy_and_scripted():
     traced(program)
 
 
+def check_to_sparse():
+    """A dense tensor becomes a sparse one: its indices, their copy, its values, their copy."""
+
+    def program():
+        dense = torch.zeros(64, 32)
+        dense[torch.arange(20), torch.arange(20)] = 1
+        sparse = (dense * 2).cuda().long().to_sparse()
+        equal((sparse._nnz(), tuple(sparse.indices().shape), sparse.is_coalesced()), (20, (2, 20), True))
+        equal(dense.long().cuda().to_sparse(1).values().shape[1], 32)
+        weight = torch.randn(32, 8, device="cuda", requires_grad=True)
+        (torch.sparse.mm(sparse.float(), weight)).sum().backward()
+        equal(tuple(weight.grad.shape), (32, 8))
+
+    traced(program)
+
+
 def check_jagged():
     """Nested tensors of the jagged layout: attention and backward."""
 
