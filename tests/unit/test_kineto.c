@@ -225,6 +225,33 @@ TEST(test_totals)
     trace_rig_close(&rig);
 }
 
+/* What the profiler counted before the first event is one block of each device. Other makers' types
+ * of devices count as GPUs; the host (0) and a tensor without memory (14) do not. */
+TEST(test_before_the_first)
+{
+    struct trace_rig rig;
+    struct trace_source *source;
+    trace_rig_open(&rig);
+#define OF(type, device, total, us)                                                                \
+    "{\"name\":\"[memory]\",\"ts\":" us ",\"args\":{\"Device Type\":" type                         \
+    ",\"Device Id\":" device ",\"Addr\":16,\"Bytes\":64,\"Total Allocated\":" total "}},"
+    char *text =
+        events_of(&rig,
+                  "[" OF("12", "1", "164", "1") OF("20", "2", "64", "2") OF("0", "0", "900", "3")
+                      OF("14", "0", "900", "4") OF("6", "3", "74", "5") LAST "]",
+                  &source);
+#undef OF
+    assert_string_equal(text, "a,0,100,device=1,initial=yes\na,1,10,device=3,initial=yes\nt,0\n"
+                              "a,2,64,device=1\n!,alloc,16\nt,1000\na,3,64,device=2\n"
+                              "!,alloc,16\nt,4000\na,4,64,device=3\n!,alloc,16\n");
+    assert_int_equal(source->info.peak_live_bytes, 3 * 64 + 110);
+    assert_true(guessed(source, "2 memory events of the host"));
+    assert_true(guessed(source, "before the first event are one block"));
+    free(text);
+    trace_close(source);
+    trace_rig_close(&rig);
+}
+
 /* Generated files: the reader finds what the generator wrote. */
 static void check_made(const struct kineto_making *making)
 {

@@ -15,7 +15,8 @@
  *    most kernels run. The other streams of kernels get ordinals by first appearance.
  * 7. "[OutOfMemory]" is `a`, or `p` if requests follow it, a note, and an `r`.
  * 8. The profiler's own count of bytes is compared with the running total of the trace; differences
- *    are reported. */
+ *    are reported. What it counts before the first event is one block of each device, which comes
+ *    first and stays: its parts are not in the file. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,6 +152,7 @@ struct conversion {
     struct ar_map streams;        /* the profiler's name -> number by first appearance */
     uint64_t busiest;             /* number of the stream with most kernels */
     uint32_t busiest_name;
+    uint64_t before[DEVICE_LIMIT]; /* bytes live before the first event and never freed */
 };
 
 static enum ar_status append(struct conversion *c, struct trace_event event,
@@ -310,9 +312,21 @@ static enum ar_status append_row(struct conversion *c, size_t at)
     }
 }
 
-static enum ar_status append_all(struct conversion *c)
+/* What the profiler counted before the first event. */
+static enum ar_status append_before(struct conversion *c)
 {
     enum ar_status status = AR_OK;
+    for (uint16_t device = 0; device < DEVICE_LIMIT && !status; device++) {
+        struct kineto_row row = {.device = device};
+        if (c->before[device])
+            status = append_block(c, &row, c->before[device], true);
+    }
+    return status;
+}
+
+static enum ar_status append_all(struct conversion *c)
+{
+    enum ar_status status = append_before(c);
     for (size_t i = 0; i < c->rows.count && !status; i++) {
         struct kineto_row *row = &c->rows.items[i];
         if (row->mark != KINETO_INITIAL)
@@ -348,7 +362,7 @@ struct totals {
     bool known;
 };
 
-static void compare_totals(const struct conversion *c)
+static void compare_totals(struct conversion *c)
 {
     struct totals devices[DEVICE_LIMIT] = {{0}};
     uint64_t first = 0, last = 0, changes = 0;
@@ -366,6 +380,8 @@ static void compare_totals(const struct conversion *c)
             continue;
         uint64_t difference = (uint64_t)row->total_bytes - totals->running;
         first += totals->known ? 0 : difference;
+        if (!totals->known && difference < TRACE_BYTES_LIMIT)
+            c->before[row->device] = difference;
         last += difference - (totals->known ? totals->difference : 0);
         changes += totals->known && difference != totals->difference;
         *totals = (struct totals){totals->running, difference, true};
@@ -380,6 +396,9 @@ static void compare_totals(const struct conversion *c)
                      " bytes at the first event (never freed here), %" PRId64
                      " at the last; changed %" PRIu64 " times",
                      (int64_t)first, (int64_t)last, changes);
+    if (any && (int64_t)first > 0)
+        import_guess(c->reading->report,
+                     "the bytes that were live before the first event are one block at the start");
     c->reading->report->begins_in_the_middle = (int64_t)first > 0 || c->pairs.initial;
 }
 
@@ -441,9 +460,11 @@ static enum ar_status no_memory_events(struct conversion *c)
         kernels += c->rows.items[i].kind == KINETO_KERNEL;
     return ar_error_set(c->error, AR_FORMAT,
                         "a Chrome trace of %" PRIu64 " events, with %zu GPU kernels, %" PRIu64
-                        " memory events of the host and no events of GPU memory; with PyTorch's "
-                        "profiler, profile with profile_memory=True",
-                        c->rows.events, kernels, c->rows.other_devices);
+                        " memory events of the host and no events of GPU memory; %s",
+                        c->rows.events, kernels, c->rows.other_devices,
+                        c->rows.other_devices
+                            ? "the program used the processor's memory only"
+                            : "with PyTorch's profiler, profile with profile_memory=True");
 }
 
 static enum ar_status convert(struct conversion *c)

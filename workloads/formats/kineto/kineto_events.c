@@ -16,9 +16,12 @@
 #include "allocators/base/array.h"
 #include "workloads/io/fields.h"
 
-#define DEVICE_TYPE_CUDA 1
-#define TO_NS            3                  /* digits from microseconds */
-#define TIME_LIMIT       (INT64_C(1) << 61) /* so that differences fit a trace */
+/* The types of devices with memory of a GPU or another accelerator, as bits, in the numbers of
+ * PyTorch's c10/core/DeviceType.h (2.9): CUDA 1, HIP 6, XPU 12, MPS 13, HPU 15, MTIA 19, and 20 for
+ * those of other makers, such as Ascend. */
+#define DEVICE_TYPES (1u << 1 | 1u << 6 | 1u << 12 | 1u << 13 | 1u << 15 | 1u << 19 | 1u << 20)
+#define TO_NS        3                  /* digits from microseconds */
+#define TIME_LIMIT   (INT64_C(1) << 61) /* so that differences fit a trace */
 
 enum category {
     CATEGORY_UNKNOWN, /* not read yet, or missing */
@@ -251,8 +254,9 @@ static enum ar_status keep_memory(struct reading *reading, const struct event *e
                                   struct kineto_row *row)
 {
     struct kineto_rows *rows = reading->rows;
+    int64_t type = number(event, FIELD_DEVICE_TYPE);
     if (has(event, 1u << FIELD_DEVICE_TYPE) &&
-        number(event, FIELD_DEVICE_TYPE) != DEVICE_TYPE_CUDA) {
+        (type < 0 || type > 20 || !(DEVICE_TYPES >> type & 1))) {
         rows->other_devices++;
         return AR_OK;
     }

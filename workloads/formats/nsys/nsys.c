@@ -317,14 +317,16 @@ static enum ar_status choose_process(struct reading *r, struct ar_error *error)
 static enum ar_status read_memory(struct reading *r, struct ar_error *error)
 {
     unsigned missing = 0;
-    bool has = false;
+    bool has = false, nsys = false;
     enum ar_status status = sqlite_file_has(r->file, MEMORY, &has, error);
+    if (!status && !has)
+        status = sqlite_file_has(r->file, "StringIds", &nsys, error);
     if (!status && !has)
         return ar_error_set(error, AR_FORMAT,
                             "%s: the database has no table " MEMORY
-                            ": profile with --cuda-memory-usage=true; and no table EVENTS, which "
-                            "a replay log of Umpire has",
-                            trace_input_path(r->rows.reading->input));
+                            ": profile with --cuda-memory-usage=true%s",
+                            trace_input_path(r->rows.reading->input),
+                            nsys ? "" : "; and no table EVENTS, which a replay log of Umpire has");
     if (!status)
         status = sqlite_file_lacks(r->file, MEMORY, memory_columns, &missing, error);
     if (!status && missing & MEMORY_WANTED)
