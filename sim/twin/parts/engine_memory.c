@@ -231,12 +231,17 @@ enum ar_status engine_load(struct engine *self, struct ar_error *error)
     if (self->loaded)
         return ar_error_set(error, AR_INVALID, "%s has its weights already", self->base.name);
     twin_trim(&self->base);
-    if (engine_is_vllm(self)) {
+    /* V1 from 0.11 on looks how much is free when its groups are made; before, it looked first
+     * (v1/worker/gpu_worker.py, init_device). */
+    bool groups_first = self->vllm.v1 && self->vllm.minor >= 11;
+    if (engine_is_vllm(self))
         first_kernel(self);
+    if (groups_first)
         make_reduces(self);
-    }
     twin_card(&self->base, &self->free_start, &total_bytes);
     first_kernel(self);
+    if (!groups_first)
+        make_reduces(self);
     struct twin_pool_state start = twin_pool_state(&self->base);
     self->reserved_start = start.reserved_bytes;
     settle(self, total_bytes);
