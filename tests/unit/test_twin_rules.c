@@ -105,8 +105,8 @@ TEST(nvlink_sharp)
     }
 }
 
-/* Rings and trees share connections whatever comes first; nothing is taken twice, and all
- * returns. */
+/* Rings and trees (of several nodes) share connections whatever comes first; nothing is taken
+ * twice, and all returns. */
 TEST(connections_are_made_once)
 {
     static const uint32_t sizes[] = {2, 3, 8, 16, 20};
@@ -124,10 +124,14 @@ TEST(connections_are_made_once)
             uint64_t tree = nccl_use(&b, NCCL_ALL_REDUCE, 1);
             uint64_t ring_after = nccl_use(&b, NCCL_ALL_GATHER, 1);
             assert_int_equal(ring + tree_after, tree + ring_after);
-            assert_true(ring && (sizes[i] == 2 || tree_after));
+            assert_true(ring && (tree_after != 0) == (sizes[i] > 8));
             assert_int_equal(nccl_use(&a, NCCL_ALL_GATHER, AR_GIB), 0);
             uint64_t shared = nccl_start(&c) - start - ring - tree_after;
-            assert_int_equal(shared, (sizes[i] > 8 ? 32 : 256) * AR_MIB);
+            uint64_t buffer = (sizes[i] > 8 ? 32 : 256) * AR_MIB;
+            if (sizes[i] > 8 || sizes[i] == 2)
+                assert_int_equal(shared, buffer);
+            else /* and trees */
+                assert_true(shared > buffer);
             assert_int_equal(nccl_send(&a, (rank + 1) % sizes[i]) == 0, false);
             assert_int_equal(nccl_send(&a, (rank + 1) % sizes[i]), 0);
             assert_int_equal(nccl_send(&a, rank), 0);
@@ -135,6 +139,18 @@ TEST(connections_are_made_once)
             assert_int_equal(nccl_finalize(&a), all);
             assert_int_equal(nccl_start(&a), start);
         }
+}
+
+/* A small all-reduce of one server uses the ring, a large one NVLS. */
+TEST(small_all_reduces)
+{
+    struct nccl_setup setup = {.release = 230, .compute = 90, .nvlink = true};
+    struct nccl_communicator self = nccl_communicator(&setup, 8, 3);
+    uint64_t arrays = nccl_start(&self);
+    assert_int_equal(nccl_use(&self, NCCL_ALL_REDUCE, 4), 288 * AR_MIB);
+    assert_int_equal(self.bytes, arrays + 288 * AR_MIB);
+    assert_int_equal(nccl_use(&self, NCCL_ALL_REDUCE, 512 * AR_KIB), 0);
+    assert_int_equal(nccl_use(&self, NCCL_ALL_REDUCE, 4 * AR_MIB), 256 * AR_MIB);
 }
 
 /* ncclCommSuspend releases all but the buffers of NVLS and of the network. */

@@ -11,7 +11,7 @@
 #define LL_BYTES      UINT64_C(524288)  /* 8 lines x 512 threads x 8 steps x 16 bytes */
 #define LL128_BYTES   UINT64_C(4915200) /* 120 elements x 640 threads x 8 steps x 8 bytes */
 #define NVLS_CHUNK    UINT64_C(131072)  /* NCCL_NVLS_CHUNKSIZE */
-#define SMALL_BYTES   (256 * AR_KIB)    /* up to here a tree serves an all-reduce of three ranks */
+#define SMALL_BYTES   (256 * AR_KIB) /* up to here a tree serves an all-reduce of several nodes */
 
 /* CU_MULTICAST_GRANULARITY_RECOMMENDED of an NVLink 4 system. Not in a log that we know; NCCL's
  * notes on 2.26 say that the change "potentially saves hundreds of MBs". */
@@ -282,6 +282,20 @@ uint64_t nccl_receive(struct nccl_communicator *self, uint32_t peer)
     return connect_peer(self, peer, RECEIVES);
 }
 
+/* Whether a ring serves an all-reduce in one server sooner than NVLS, by NCCL's model of times in
+ * microseconds (graph/tuning.cc of 2.28, ncclTopoTuneModel): low latency's 6.6 and 0.6 for each
+ * step at 141 GB/s on Hopper and twice that on Blackwell, and NVLS's 25 at 480 and 960 GB/s of the
+ * links, 0.85 and 0.74 of them, in both directions. A tree of one server is a chain: never sooner.
+ */
+static bool ring_is_sooner(const struct nccl_communicator *self, uint64_t bytes)
+{
+    const bool blackwell = self->setup.compute >= 100;
+    double steps = 2 * (self->ranks - 1.0), part = self->ranks / steps, size = (double)bytes / 1e3;
+    double ring = 6.6 + 0.6 * steps + size / ((blackwell ? 282 : 141) * part);
+    double nvls = 25 + size / ((blackwell ? 0.74 * 960 : 0.85 * 480) * 2 * part);
+    return ring < nvls;
+}
+
 uint64_t nccl_use(struct nccl_communicator *self, enum nccl_operation operation, uint64_t bytes)
 {
     uint64_t added = 0;
@@ -295,9 +309,10 @@ uint64_t nccl_use(struct nccl_communicator *self, enum nccl_operation operation,
     }
     if (operation == NCCL_ALL_GATHER)
         return connect(self, true, false);
-    if (self->ranks > 2 && bytes <= SMALL_BYTES)
+    if (self->nodes > 1 && bytes <= SMALL_BYTES)
         return connect(self, false, true);
-    if (self->nvls_channels && self->local_ranks > 2)
+    if (self->nvls_channels && self->local_ranks > 2 &&
+        (self->nodes > 1 || !ring_is_sooner(self, bytes)))
         return connect_nvls(self) + (self->nodes > 1 ? connect(self, false, true) : 0);
     return connect(self, true, false);
 }

@@ -120,20 +120,17 @@ struct vllm_experts vllm_experts_of(struct vllm_version version, uint32_t comput
                                     unsigned value_bytes);
 
 /* Buffers of all-reduces of a tensor-parallel group in one server, which are outside of the pool
- * and do not sleep. Cards that NVLink connects; `compute`: capability times ten. start_bytes  made
- * with the group, before the worker looks how much is free: two of CustomAllreduce
- *                (2, 4, 6 or 8 ranks; custom_all_reduce.py) and, in V1 from 0.11 on, one of
- *                symmetric memory on Hopper and Blackwell (VLLM_ALLREDUCE_USE_SYMM_MEM;
- *                symm_mem.py,
- *                SYMM_MEM_ALL_REDUCE_MAX_SIZES) pool_bytes   pointers of CustomAllreduce, in the
- *                pool fused_bytes  FlashInfer's of fused all-reduce and norm, when the model is
- *                compiled: V1 from 0.17
- *                on, with 2, 4 or 8 ranks, not with enforce_eager (config/vllm.py,
- *                enable_allreduce_rms_fusion; allreduce_rms_fusion.py,
- *                FI_ALLREDUCE_FUSION_MAX_SIZE_MB; FlashInfer 0.6.8: comm/trtllm_ar.py: a buffer of
- *                ranks x tokens, and three of lamport) */
+ * and do not sleep. Cards that NVLink connects; `compute`: capability times ten. CustomAllreduce
+ * has two for 2, 4, 6 or 8 ranks (custom_all_reduce.py), and pointers in the pool. Symmetric memory
+ * has one in V1 from 0.11 on, on Hopper and Blackwell (VLLM_ALLREDUCE_USE_SYMM_MEM; symm_mem.py,
+ * SYMM_MEM_ALL_REDUCE_MAX_SIZES). FlashInfer has some for all-reduces fused with norms when the
+ * model is compiled, so not with enforce_eager: V1 from 0.17 on, with 2, 4 or 8 ranks
+ * (config/vllm.py, enable_allreduce_rms_fusion; allreduce_rms_fusion.py,
+ * FI_ALLREDUCE_FUSION_MAX_SIZE_MB; FlashInfer 0.6.8, comm/trtllm_ar.py: a buffer of ranks x tokens,
+ * and three of lamport). */
 struct vllm_reduces {
-    uint64_t start_bytes, pool_bytes, fused_bytes;
+    uint64_t start_bytes, pool_bytes; /* made with the group */
+    uint64_t fused_bytes;             /* FlashInfer's */
 };
 struct vllm_reduces vllm_reduces_of(struct vllm_version version, uint32_t compute, uint64_t ranks,
                                     uint64_t hidden, uint64_t step_tokens, unsigned value_bytes);

@@ -193,10 +193,18 @@ class Communicator:
             return 0
         return self.take("nvls", self.nvls_channels * 2 * self.machine.nvls_chunk * STEPS * len(self.local))
 
+    def ring_is_sooner(self, size):
+        """Than NVLS, in one server: as in sim/twin/rules/nccl.c."""
+        blackwell = self.machine.sm >= 100
+        steps = 2 * (len(self.ranks) - 1)
+        part, size = len(self.ranks) / steps, size / 1e3
+        ring = 6.6 + 0.6 * steps + size / ((282 if blackwell else 141) * part)
+        return ring < 25 + size / ((0.74 * 960 if blackwell else 0.85 * 480) * 2 * part)
+
     def all_reduce(self, size):
-        if len(self.ranks) > 2 and size <= SMALL_ALL_REDUCE:
+        if self.nodes > 1 and size <= SMALL_ALL_REDUCE:
             return self.tree()
-        if self.nvls_channels and len(self.local) > 2:
+        if self.nvls_channels and len(self.local) > 2 and (self.nodes > 1 or not self.ring_is_sooner(size)):
             return self.nvls() + (self.tree() if self.nodes > 1 else 0)
         return self.ring()
 
