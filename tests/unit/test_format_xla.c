@@ -252,13 +252,15 @@ TRACE_TEST(profile_of_the_host)
     put_type(&profile, 3, 4); /* in the other order */
     put_type(&profile, 1, 2);
     put_sample(&profile, 1, 64, 2, 11, true);
+    put_sample(&profile, 0, UINT64_MAX - 2, 3, 0, true); /* three executables of -1 bytes */
     put_tables(&profile);
     format_rig_converts_bytes(*state, profile.at, profile.count,
                               "# recorder: xla\n"
                               "a,0,32,tag=train.py:12:make,device=1,initial=yes\n"
                               "a,1,32,tag=train.py:12:make,device=1,initial=yes\n",
                               &report);
-    assert_non_null(strstr(report.guesses[1], "2 buffers of the host are taken for device memory"));
+    assert_non_null(strstr(report.guesses[1], "code of 3 executables, of unknown size: left out"));
+    assert_non_null(strstr(report.guesses[2], "2 buffers of the host are taken for device memory"));
 }
 
 /* The fields in another order: strings first, as no program is forbidden to write them. */

@@ -439,7 +439,7 @@ static enum ar_status append_sample(struct profile *p, struct part part, struct 
     uint64_t count = sample->values[p->allocations], bytes = sample->values[p->space];
     if (strcmp(sample->kind, "executable") == 0) {
         p->executables += count;
-        p->executable_bytes += bytes;
+        p->executable_bytes += bytes <= INT64_MAX ? bytes : 0; /* -1 on a TPU: not known */
         return AR_OK;
     }
     bool host = is_host(sample->device);
@@ -478,7 +478,10 @@ static void say_guesses(const struct profile *p)
     struct import_report *report = p->reading->report;
     import_guess(report, "a state at one moment: order, frees and temporary memory of programs are "
                          "not in it");
-    if (p->executables)
+    if (p->executables && !p->executable_bytes)
+        import_guess(report, "code of %" PRIu64 " executables, of unknown size: left out",
+                     p->executables);
+    else if (p->executables)
         import_guess(report, "code of %" PRIu64 " executables, %" PRIu64 " bytes: left out",
                      p->executables, p->executable_bytes);
     import_guess_count(report, p->host_blocks,
@@ -502,6 +505,7 @@ static enum ar_status convert(struct profile *p, struct ar_error *error)
         status = append_samples(p, error);
     if (!status && !p->blocks && p->host_blocks) {
         p->host = true;
+        p->executables = p->executable_bytes = 0; /* they are counted again */
         status = append_samples(p, error);
     }
     if (!status && !p->blocks)
