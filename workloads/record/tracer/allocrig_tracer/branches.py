@@ -45,6 +45,7 @@ def install(current):
         setattr(torch._VF, name, _cell(name, getattr(torch._VF, name)))
     torch.ctc_loss = _ctc_loss(torch.ctc_loss, current)
     _script(current)
+    _checks(current)
     torch.backends.mha.set_fastpath_enabled(False)
     torch._use_cudnn_rnn_flatten_weight = lambda: True
     torch._cudnn_rnn_flatten_weight = _flatten_weight(current)
@@ -59,27 +60,38 @@ def _not_traced(library):
         sys.modules[library].is_fake_tensor = lambda tensor: False
 
 
+def _assume(current, function, **truths):
+    """`function` as it is, where comparisons of tensors that are not known have these results."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        session = current()
+        if session is None:
+            return function(*args, **kwargs)
+        before, session.local.assumed = getattr(session.local, "assumed", {}), truths
+        try:
+            return function(*args, **kwargs)
+        finally:
+            session.local.assumed = before
+
+    return call
+
+
+def _checks(current):
+    """Checks of values pass: the support of distributions, the windows of istft, whose sums are not zero."""
+    distribution = torch.distributions.Distribution
+    passes = dict.fromkeys(("eq", "ge", "gt", "le", "lt"), True)
+    for name in ("__init__", "_validate_sample"):
+        setattr(distribution, name, _assume(current, getattr(distribution, name), **passes))
+    torch.istft = torch.functional.istft = torch.Tensor.istft = _assume(current, torch.istft, lt=False)
+
+
 def _detection(current):
     """What torchvision's detectors find out about boxes that are not known: they are larger than the least size, and
     most of them meet no object."""
     boxes, matcher = sys.modules["torchvision.ops.boxes"], sys.modules["torchvision.models.detection._utils"].Matcher
-
-    def assume(function, **truths):
-        @functools.wraps(function)
-        def call(*args, **kwargs):
-            session = current()
-            if session is None:
-                return function(*args, **kwargs)
-            session.local.assumed = truths
-            try:
-                return function(*args, **kwargs)
-            finally:
-                session.local.assumed = {}
-
-        return call
-
-    boxes.remove_small_boxes = assume(boxes.remove_small_boxes, ge=True)
-    matcher.__call__ = assume(matcher.__call__, lt=True, ge=False)
+    boxes.remove_small_boxes = _assume(current, boxes.remove_small_boxes, ge=True)
+    matcher.__call__ = _assume(current, matcher.__call__, lt=True, ge=False)
 
 
 def _assign(current):

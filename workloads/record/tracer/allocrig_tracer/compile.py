@@ -249,6 +249,8 @@ def _inductor(current):
         inside.append(True)
         try:
             return lower(model, inputs, *args, config_patches=patches, **kwargs)
+        except torch._dynamo.exc.RestartAnalysis:
+            raise  # Dynamo traces the function again, with what it has learnt
         except Exception as error:
             if os.environ.get("ALLOCRIG_TRACE_DEBUG"):
                 raise
