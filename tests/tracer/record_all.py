@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -46,6 +47,8 @@ def record(name, setting, label="", *options):
     env.pop("PYTORCH_CUDA_ALLOC_CONF", None)
     if CONF[setting]:
         env["PYTORCH_CUDA_ALLOC_CONF"] = CONF[setting]
+    cache = f"{tempfile.gettempdir()}/compiled.{name}.{setting}{label}"  # empty, as in the first run on a machine
+    env.update(TORCHINDUCTOR_CACHE_DIR=cache, TRITON_CACHE_DIR=cache + ".triton")
     with open(base + ".log", "w") as log:
         try:
             subprocess.run([sys.executable, HERE + "/record_one.py", base, f"{HERE}/programs/{name}.py", *options],

@@ -43,6 +43,12 @@ def cases():
         out += [Case("qr_tall", L.qr, dtype + "[1000,50]"), Case("qr_wide", L.qr, dtype + "[50,1000]"),
                 Case("svd_tall", lambda a: L.svd(a, full_matrices=False), dtype + "[1000,50]"),
                 Case("lstsq_tall", L.lstsq, dtype + "[1000,50]", dtype + "[1000,3]")]
+    for n in (40, 96, 200, 384, 600, 768, 900, 1024, 1280, 1792, 2048, 2500, 3072, 4096):
+        x = "f32[%d,%d]" % (n, n)
+        out += [Case("large_eigh", L.eigh, x + "P"), Case("large_qr", L.qr, x), Case("large_inv", L.inv, x + "P"),
+                Case("large_cholesky", L.cholesky, x + "P"), Case("large_solve", L.solve, x + "P", "f32[%d,64]" % n)]
+        if n <= 2048:
+            out.append(Case("large_svd", lambda a: L.svd(a, full_matrices=False), x, outs=3))
     for shape in ("[1024]", "[1000]", "[1009]", "[64,400]", "[8,4096]", "[16,128,128]", "[3,97,101]",
                   "[2,16000]", "[1000000]", "[32,500]"):
         for dtype in ("f32", "c64", "f64"):
