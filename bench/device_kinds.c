@@ -1,8 +1,7 @@
 /* The devices of this program. Another one is another line here. */
-#include "sim/device_kinds.h"
+#include "sim/device.h"
 
 #include "bench/cuda/cuda_device.h"
-#include "sim/sim_device/sim_device.h"
 
 const struct ar_device_kind *const device_kinds[] = {
     &sim_device_kind,

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/device_kinds.h"
-
 #define KINDS_MOST 16
 
 const char *ar_device_call_name(enum ar_device_call call)

@@ -279,4 +279,12 @@ static inline void ar_device_close(struct ar_device *self)
 
 AR_END_DECLS
 
+/* The kinds of device that are built in. The table ends with NULL and belongs to the program
+ * (bench/device_kinds.c), because sim cannot know the kinds in bench. */
+
+extern const struct ar_device_kind *const device_kinds[];
+
+/* The simulated device, `sim:profile=h100,...` (sim_device/sim_device.c). */
+extern const struct ar_device_kind sim_device_kind;
+
 #endif

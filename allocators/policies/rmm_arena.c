@@ -29,7 +29,6 @@
  * (`struct many_arenas`) no step looks at all of their arenas. */
 #include "allocators/base/most_tree.h"
 #include "allocators/base/range_tree.h"
-#include "allocators/base/run_tree.h"
 #include "allocators/base/size.h"
 #include "allocators/policy.h"
 

@@ -12,7 +12,6 @@
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
 #include "sim/bounds/bounds.h"
-#include "sim/bounds/plan_file.h"
 #include "sim/device.h"
 #include "sim/experiment/recorded_card.h"
 

@@ -15,7 +15,7 @@
 #include "bench/cli/cli.h"
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
-#include "sim/device_kinds.h"
+#include "sim/device.h"
 #include "sim/explain/message.h"
 #include "sim/metrics/metrics.h"
 #include "sim/sim_device/profile.h"

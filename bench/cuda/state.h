@@ -14,7 +14,6 @@
 #include "sim/device.h"
 #include "sim/device_memory/device_memory.h"
 #include "sim/replay/latency.h"
-#include "sim/device_memory/ledger.h"
 
 /* A page that holds driver allocations below the page size. */
 struct cuda_small_page {

@@ -22,7 +22,7 @@
 
 #include "bench/cuda/api.h"
 #include "sim/device.h"
-#include "sim/device_memory/ranges.h"
+#include "sim/device_memory/device_memory.h"
 
 #define CUDA_ALL_STREAMS  UINT32_MAX
 #define CUDA_STREAMS_MOST 4096u

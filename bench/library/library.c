@@ -5,7 +5,7 @@
 #include "allocators/registry.h"
 #include "bench/library/parts.h"
 #include "bench/machine/build_info.h"
-#include "sim/device_kinds.h"
+#include "sim/device.h"
 #include "sim/metrics/metrics.h"
 #include "workloads/workload.h"
 

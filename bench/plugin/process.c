@@ -13,7 +13,7 @@
 
 #include "allocators/registry.h"
 #include "bench/cuda/cuda_device.h"
-#include "sim/device_kinds.h"
+#include "sim/device.h"
 
 #define AR_MIB         1048576.0
 #define CARDS_MOST     64

@@ -12,7 +12,7 @@
 #include "bench/suite/result_folder.h"
 #include "bench/suite/run.h"
 #include "bench/suite/suite_run.h"
-#include "sim/device_kinds.h"
+#include "sim/device.h"
 #include "workloads/gen/gen.h"
 #include "workloads/learned/learned.h"
 

@@ -8,7 +8,7 @@
 #include "allocators/base/array.h"
 #include "bench/suite/child.h"
 #include "bench/suite/grid.h"
-#include "sim/device_kinds.h"
+#include "sim/device.h"
 #include "workloads/workload.h"
 
 static enum ar_status no_memory(struct ar_error *error)

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "bench/cuda/cuda_device.h"
-#include "sim/device_kinds.h"
+#include "sim/device.h"
 #include "sim/tenants/machine.h"
 #include "sim/tenants/runner.h"
 

@@ -8,7 +8,7 @@
 
 #include "allocators/base/size.h"
 #include "allocators/decorators/forward.h"
-#include "sim/advise/certain.h"
+#include "sim/advise/lean.h"
 #include "sim/experiment/session.h"
 #include "sim/search/search.h"
 #include "workloads/trace/trace.h"

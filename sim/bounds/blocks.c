@@ -3,7 +3,7 @@
  * Requests of zero bytes and of pinned host memory are left out because no policy sees them.
  * Lifetimes are counted in events. This keeps the order; the duration of a lifetime has no
  * influence on which blocks overlap. */
-#include "sim/bounds/blocks.h"
+#include "sim/bounds/bounds.h"
 
 #include <inttypes.h>
 #include <stdio.h>

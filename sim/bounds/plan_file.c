@@ -6,7 +6,7 @@
  * 2. Each row is compared with its block: lifetime, size, sign, alignment, capacity.
  * 3. The remaining blocks are swept over time, ends before births. Live blocks are sorted by
  *    offset, so a new block can overlap only its neighbours and the blocks between them. */
-#include "sim/bounds/plan_file.h"
+#include "sim/bounds/bounds.h"
 
 #include <errno.h>
 #include <inttypes.h>

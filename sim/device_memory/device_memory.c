@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/size.h"
 #include "sim/device_memory/device_memory.h"
 
 /* ---- uses ----------------------------------------------------------------------------------- */
@@ -287,4 +288,168 @@ void memory_pass_on(struct device_memory *self, const struct memory_piece *piece
     (void)sim_hazards_visit(&self->hazards, piece->start, piece->end, visit, argument);
     if (!sim_hazards_forget(&self->hazards, piece->start, piece->end))
         self->lost = true;
+}
+
+/* The finalizer of splitmix64: neighbouring starts get unrelated ranks. */
+static uint64_t range_rank(uint64_t start)
+{
+    uint64_t mixed = start + UINT64_C(0x9e3779b97f4a7c15);
+    mixed = (mixed ^ (mixed >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    mixed = (mixed ^ (mixed >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return mixed ^ (mixed >> 31);
+}
+
+/* Splits a tree into the ranges that start below `start` and the rest. */
+static void ranges_split(struct range *tree, uint64_t start, struct range **below,
+                         struct range **rest)
+{
+    while (tree) {
+        if (tree->start < start) {
+            *below = tree;
+            below = &tree->right;
+            tree = tree->right;
+        } else {
+            *rest = tree;
+            rest = &tree->left;
+            tree = tree->left;
+        }
+    }
+    *below = NULL;
+    *rest = NULL;
+}
+
+void ranges_insert(struct ranges *self, struct range *range)
+{
+    struct range **link = &self->root;
+    range->rank = range_rank(range->start);
+    while (*link && (*link)->rank >= range->rank)
+        link = range->start < (*link)->start ? &(*link)->left : &(*link)->right;
+    ranges_split(*link, range->start, &range->left, &range->right);
+    *link = range;
+    self->count++;
+}
+
+void ranges_remove(struct ranges *self, struct range *range)
+{
+    struct range **link = &self->root;
+    while (*link != range)
+        link = range->start < (*link)->start ? &(*link)->left : &(*link)->right;
+    struct range *left = range->left;
+    struct range *right = range->right;
+    while (left && right) {
+        if (left->rank >= right->rank) {
+            *link = left;
+            link = &left->right;
+            left = left->right;
+        } else {
+            *link = right;
+            link = &right->left;
+            right = right->left;
+        }
+    }
+    *link = left ? left : right;
+    self->count--;
+}
+
+struct range *ranges_from(const struct ranges *self, uint64_t address)
+{
+    struct range *found = NULL;
+    struct range *at = self->root;
+    while (at) {
+        if (at->end > address) {
+            found = at;
+            at = at->left;
+        } else {
+            at = at->right;
+        }
+    }
+    return found;
+}
+
+struct range *ranges_find(const struct ranges *self, uint64_t address)
+{
+    struct range *range = ranges_from(self, address);
+    return range && range->start <= address ? range : NULL;
+}
+
+bool ranges_overlap(const struct ranges *self, uint64_t start, uint64_t end)
+{
+    const struct range *range = ranges_from(self, start);
+    return range && range->start < end;
+}
+
+uint64_t sim_ledger_units(const struct sim_ledger *self, uint64_t bytes)
+{
+    if (bytes > UINT64_C(1) << 62)
+        return UINT64_MAX;
+    return ar_size_round_up(bytes, self->unit_bytes);
+}
+
+uint64_t sim_ledger_free(const struct sim_ledger *self)
+{
+    return self->capacity_bytes - self->physical_bytes - self->outside_bytes - self->others_bytes;
+}
+
+void sim_ledger_charge(struct sim_ledger *self, uint64_t unit_bytes)
+{
+    self->physical_bytes += unit_bytes;
+    if (self->physical_bytes > self->peak_physical_bytes)
+        self->peak_physical_bytes = self->physical_bytes;
+}
+
+/* Removes from the backlog what was cleaned until now. */
+static void ledger_clean(struct sim_ledger *self, uint64_t now_ns)
+{
+    if (self->backlog_bytes) {
+        uint64_t passed_ns = now_ns - self->cleaned_at_ns;
+        uint64_t rate = self->cleaning_bytes_per_us;
+        uint64_t cleaned_bytes = self->backlog_bytes;
+        if (passed_ns / 1000 <= self->backlog_bytes / rate)
+            cleaned_bytes = passed_ns / 1000 * rate + passed_ns % 1000 * rate / 1000;
+        self->backlog_bytes -=
+            cleaned_bytes < self->backlog_bytes ? cleaned_bytes : self->backlog_bytes;
+    }
+    self->cleaned_at_ns = now_ns;
+}
+
+void sim_ledger_release(struct sim_ledger *self, uint64_t unit_bytes, uint64_t now_ns)
+{
+    self->physical_bytes -= unit_bytes;
+    if (!self->cleaning_bytes_per_us)
+        return;
+    ledger_clean(self, now_ns);
+    self->backlog_bytes += unit_bytes;
+}
+
+uint64_t sim_ledger_cleaning_ns(struct sim_ledger *self, uint64_t unit_bytes,
+                                uint64_t all_from_bytes, uint64_t now_ns)
+{
+    if (!self->backlog_bytes)
+        return 0;
+    ledger_clean(self, now_ns);
+    uint64_t free_bytes = sim_ledger_free(self);
+    uint64_t clean_bytes = free_bytes > self->backlog_bytes ? free_bytes - self->backlog_bytes : 0;
+    uint64_t missing_bytes = unit_bytes > clean_bytes ? unit_bytes - clean_bytes : 0;
+    if (missing_bytes > self->backlog_bytes || (all_from_bytes && unit_bytes >= all_from_bytes))
+        missing_bytes = self->backlog_bytes;
+    uint64_t rate = self->cleaning_bytes_per_us;
+    return missing_bytes / rate * 1000 + (missing_bytes % rate * 1000 + rate - 1) / rate;
+}
+
+bool sim_ledger_outside(struct sim_ledger *self, uint64_t bytes)
+{
+    uint64_t charged_bytes = sim_ledger_units(self, bytes);
+    if (charged_bytes == UINT64_MAX || charged_bytes > sim_ledger_free(self) + self->outside_bytes)
+        return false;
+    self->outside_bytes = charged_bytes;
+    return true;
+}
+
+bool sim_ledger_others(struct sim_ledger *self, uint64_t bytes)
+{
+    uint64_t charged_bytes = sim_ledger_units(self, bytes);
+    if (charged_bytes == UINT64_MAX || charged_bytes > sim_ledger_free(self) + self->others_bytes)
+        return false;
+    self->others_bytes = charged_bytes;
+    return true;
 }

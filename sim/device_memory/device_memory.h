@@ -15,8 +15,74 @@
 #include <stdint.h>
 
 #include "allocators/backing.h"
-#include "sim/device_memory/ranges.h"
-#include "sim/device_memory/small_pages.h"
+
+/* Ranges of numbers that do not overlap, in order of their start: segments, mappings, uses.
+ *
+ * A treap: a search tree by start, and a heap by a rank, which is a hash of the start. So its shape
+ * depends on the contents only, and every step takes O(log n) on average (Seidel and Aragon,
+ * "Randomized search trees", 1996). Nodes are the first members of the caller's structs, and the
+ * caller owns them. */
+
+struct range {
+    uint64_t start, end; /* half-open, start < end */
+    uint64_t rank;
+    struct range *left, *right;
+};
+
+struct ranges {
+    struct range *root;
+    size_t count;
+};
+
+/* Adds a range that overlaps no other. */
+void ranges_insert(struct ranges *self, struct range *range);
+/* Removes a range of the tree. */
+void ranges_remove(struct ranges *self, struct range *range);
+
+/* The lowest range that ends above `address`, or NULL. */
+struct range *ranges_from(const struct ranges *self, uint64_t address);
+/* The range that contains `address`, or NULL. */
+struct range *ranges_find(const struct ranges *self, uint64_t address);
+bool ranges_overlap(const struct ranges *self, uint64_t start, uint64_t end);
+
+/* Driver allocations smaller than a page share pages, as the driver's do: a page is charged once
+ * and released with its last allocation.
+ *
+ * 1. A page is a row of granules, one bit each.
+ * 2. A new allocation goes to the page whose longest free run is the shortest that is long enough,
+ *    and there to the lowest such run. If there is no such page, a new one is made. It is measured
+ *    that small allocations share pages and what each costs; how the driver chooses the page is not
+ *    known. Pages are in lists by their longest free run, so every step takes the same time for any
+ *    number of pages. */
+
+#define SMALL_SLOTS 4096
+
+struct small_page {
+    struct range range;                /* its addresses */
+    struct small_page *before, *after; /* in the list for its longest run */
+    uint32_t longest;                  /* free slots next to each other */
+    uint32_t used;                     /* slots */
+    uint64_t taken[SMALL_SLOTS / 64];
+};
+
+struct small_pages {
+    uint64_t granule_bytes, page_bytes;
+    struct ranges pages;
+    struct small_page *by_longest[SMALL_SLOTS + 1];
+    uint64_t some[SMALL_SLOTS / 64 + 1]; /* which lists hold a page */
+};
+
+/* A page with space for `bytes`, and the address there; or NULL. No change. */
+struct small_page *small_pages_room(const struct small_pages *self, uint64_t bytes,
+                                    uint64_t *address);
+/* A new, empty page at that address. NULL: no host memory. */
+struct small_page *small_pages_add(struct small_pages *self, uint64_t address);
+/* Marks a range of a page as used, or as free. */
+void small_pages_take(struct small_pages *self, struct small_page *page, uint64_t address,
+                      uint64_t bytes);
+void small_pages_leave(struct small_pages *self, struct small_page *page, uint64_t address,
+                       uint64_t bytes);
+void small_pages_remove(struct small_pages *self, struct small_page *page);
 
 struct sim_use {
     uint64_t mapping;  /* of the memory; 0: none, a driver allocation */
@@ -152,5 +218,39 @@ enum ar_status memory_check_map(const struct device_memory *self, uint64_t addre
 /* Access and unmap: whole mappings must fill the addresses without gaps. */
 enum ar_status memory_check_run(const struct device_memory *self, const char *what,
                                 uint64_t address, uint64_t bytes);
+
+/* The pages of the card and their owners, and the freed memory that is not clean yet.
+ *
+ * 1. capacity >= physical + outside + others, always.
+ * 2. Freed pages join a backlog, which is cleaned at the profile's rate in virtual time. They count
+ *    as free, as the driver reports them.
+ * 3. A request waits until enough of the free memory is clean. A large one (from a size in the
+ *    profile for its kind of call) waits until the backlog is empty. */
+
+struct sim_ledger {
+    uint64_t unit_bytes;     /* of a charge: the page, or the granule */
+    uint64_t capacity_bytes; /* whole units; UINT64_MAX: no limit */
+    uint64_t physical_bytes, peak_physical_bytes, outside_bytes, others_bytes;
+    uint64_t backlog_bytes; /* freed and not clean, at cleaned_at_ns */
+    uint64_t cleaned_at_ns;
+    uint64_t cleaning_bytes_per_us; /* 0: cleaned at once */
+};
+
+/* `bytes` in whole units; UINT64_MAX beyond 2^62. */
+uint64_t sim_ledger_units(const struct sim_ledger *self, uint64_t bytes);
+uint64_t sim_ledger_free(const struct sim_ledger *self);
+
+void sim_ledger_charge(struct sim_ledger *self, uint64_t unit_bytes);
+void sim_ledger_release(struct sim_ledger *self, uint64_t unit_bytes, uint64_t now_ns);
+
+/* How long a request for that many bytes, which is about to be charged, waits for cleaning. From
+ * `all_from_bytes` on it waits for all of the backlog; 0: never for all. */
+uint64_t sim_ledger_cleaning_ns(struct sim_ledger *self, uint64_t unit_bytes,
+                                uint64_t all_from_bytes, uint64_t now_ns);
+
+/* Sets the memory that the program holds outside of the pool. False: refused, no change. */
+bool sim_ledger_outside(struct sim_ledger *self, uint64_t bytes);
+/* The same for the memory of other processes on the card. */
+bool sim_ledger_others(struct sim_ledger *self, uint64_t bytes);
 
 #endif

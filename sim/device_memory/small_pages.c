@@ -1,4 +1,4 @@
-#include "sim/device_memory/small_pages.h"
+#include "sim/device_memory/device_memory.h"
 
 #include <stdlib.h>
 

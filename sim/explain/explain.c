@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "sim/explain/pinning_blocks.h"
 #include "sim/experiment/baseline.h"
 #include "sim/experiment/crew.h"
 #include "sim/experiment/session.h"

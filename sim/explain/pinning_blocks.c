@@ -1,4 +1,4 @@
-#include "sim/explain/pinning_blocks.h"
+#include "sim/explain/explain.h"
 
 #include <stdlib.h>
 

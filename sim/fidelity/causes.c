@@ -9,7 +9,7 @@
  *    device had refused. If the recorded number of retries is known and differs, the missing number
  *    of requests get the other explanation, those with the most reserved bytes first, because the
  *    device most likely refused these. The same is done if fewer releases were recorded. */
-#include "sim/fidelity/causes.h"
+#include "sim/fidelity/recording.h"
 
 #include <inttypes.h>
 #include <stdio.h>

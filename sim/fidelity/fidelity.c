@@ -21,10 +21,8 @@
 #include "allocators/policies/torch/conf_keys.h"
 #include "allocators/registry.h"
 #include "sim/experiment/recorded_card.h"
-#include "sim/fidelity/causes.h"
 #include "sim/fidelity/recorded_device.h"
 #include "sim/fidelity/recording.h"
-#include "sim/fidelity/start.h"
 
 struct attempt {
     const struct fidelity *config;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "allocators/policy.h"
+#include "sim/fidelity/fidelity.h"
 #include "sim/fidelity/recorded_device.h"
 #include "workloads/trace/source.h"
 
@@ -195,5 +196,19 @@ enum ar_status recorded_source_open(struct recorded_source *self, struct trace_s
 
 /* Ends the replay. All recorded actions must have happened. */
 void recorded_source_finish(struct recorded_source *self);
+
+/* Finds the cause of each release of memory in a recording by replays that try the possible
+ * causes. */
+
+struct causes {
+    struct recording *recording;
+    struct fidelity_result *result; /* of the last replay */
+    enum ar_status (*replay)(void *argument, struct ar_error *error);
+    void *argument;
+};
+
+/* Replays until there is no difference, or none that another cause could explain. Then, if the
+ * number of retries is recorded, replays until the number agrees, if possible. */
+enum ar_status causes_find(const struct causes *causes, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

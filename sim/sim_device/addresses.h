@@ -6,7 +6,7 @@
  *         contain reserved ranges: these get the next address above all of the list. An empty list
  *         means `next`.
  * random  pages at random addresses below 2^47, from a seed, which overlap no other.
- * driver  from 2^47 downwards, as the driver of a card places them (address_space.h). */
+ * driver  from 2^47 downwards, as the driver of a card places them (struct address_space). */
 #ifndef SIM_SIM_DEVICE_ADDRESSES_H
 #define SIM_SIM_DEVICE_ADDRESSES_H
 
@@ -14,10 +14,44 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "allocators/base/host.h"
+#include "allocators/base/range_tree.h"
 #include "allocators/base/rng.h"
 #include "allocators/base/status.h"
-#include "sim/device_memory/ranges.h"
-#include "sim/sim_device/address_space.h"
+#include "sim/device_memory/device_memory.h"
+
+/* Where a driver places allocations: a model of what H100s and H200s do with cuMemAlloc.
+ *
+ * The driver reserves address ranges in multiples of 32 MiB, from the top of its address space
+ * downwards, in the highest gap that is large enough. An allocation is at the start of its range.
+ * The rest of the range serves later allocations that fit, the lowest rest first. A range whose
+ * last allocation is freed becomes a gap.
+ *
+ * Found in the addresses of 34 recordings (results/published/h200/addresses.md), which do not show
+ * the ranges that the driver takes for itself. Allocators break ties by address, so the order of
+ * the addresses decides how a pool fragments. */
+
+/* Trees by address. `gaps` is mirrored: a gap that ends at `top` starts at 0 there, so that the
+ * lowest is the highest. Must not move. */
+struct address_space {
+    struct ar_host host;
+    struct ar_range_pool pool;
+    uint64_t top, unit_bytes;
+    uint32_t taken;  /* allocations */
+    uint32_t ranges; /* reserved */
+    uint32_t rests;  /* free parts of reserved ranges */
+    uint32_t gaps;
+};
+
+/* The space has the addresses from `unit_bytes` to `top`, which are multiples of it. False: no host
+ * memory. */
+bool address_space_open(struct address_space *self, uint64_t top, uint64_t unit_bytes);
+void address_space_close(struct address_space *self);
+
+/* Places an allocation. False: there is no room, or no host memory; nothing has changed. */
+bool address_space_take(struct address_space *self, uint64_t bytes, uint64_t *address);
+/* Gives one back. */
+void address_space_give(struct address_space *self, uint64_t address, uint64_t bytes);
 
 enum sim_addresses_form {
     SIM_ADDRESSES_NEXT,

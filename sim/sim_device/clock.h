@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "allocators/backing.h"
-#include "sim/device_memory/ranges.h"
+#include "sim/device_memory/device_memory.h"
 
 struct vector_node;
 

@@ -1,6 +1,6 @@
 /* The simulated device: opening, hooks of one step, and the charging and counting of all calls. The
  * other files have the parts; README.md here says what the device models. */
-#include "sim/sim_device/sim_device.h"
+#include "sim/device.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -9,8 +9,6 @@
 #include "allocators/base/map.h"
 #include "sim/device.h"
 #include "sim/device_memory/device_memory.h"
-#include "sim/device_memory/ledger.h"
-#include "sim/device_memory/small_pages.h"
 #include "sim/sim_device/addresses.h"
 #include "sim/sim_device/clock.h"
 #include "sim/sim_device/kernel_limits.h"

@@ -1,4 +1,4 @@
-#include "sim/twin/schedule.h"
+#include "sim/twin/run.h"
 
 #include <stdlib.h>
 #include <string.h>

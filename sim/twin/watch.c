@@ -1,4 +1,4 @@
-#include "sim/twin/watch.h"
+#include "sim/twin/run.h"
 
 #include "allocators/decorators/forward.h"
 #include "sim/twin/regions.h"

@@ -13,7 +13,7 @@
 #include "bench/report/run_output.h"
 #include "bench/suite/journal.h"
 #include "bench/suite/tenants_suite.h"
-#include "sim/bounds/plan_file.h"
+#include "sim/bounds/bounds.h"
 #include "sim/sim_device/addresses.h"
 #include "workloads/formats/torch/sidecar.h"
 

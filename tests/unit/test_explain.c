@@ -2,7 +2,6 @@
  * a block of 20 MiB, and a request of 60 MiB. */
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
-#include "sim/explain/pinning_blocks.h"
 #include "sim/explain/explain.h"
 #include "sim/search/search.h"
 #include "tests/support/experiment_rig.h"

@@ -3,8 +3,6 @@
 
 #include "allocators/base/rng.h"
 #include "sim/device_memory/device_memory.h"
-#include "sim/device_memory/ledger.h"
-#include "sim/device_memory/ranges.h"
 #include "tests/support/test.h"
 
 #define SPACE 512

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/formats/known_files.h"
 #include "workloads/trace/binary.h"
 #include "workloads/trace/filter.h"
 #include "workloads/trace/header.h"

@@ -1,7 +1,7 @@
 /* A table of forms by their first bytes, and, for files whose content says little, by the ending of
  * the name. Only forms that no reader takes get here, so the table need not tell them apart from
  * those that are read. */
-#include "workloads/formats/known_files.h"
+#include "workloads/formats/formats.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,5 +1,4 @@
-/* See samples.h. */
-#include "workloads/gen/samples.h"
+/* Lists of numbers: see emit.h. */
 
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 /* The source of `learned`: draws the next step and gives its blocks their ids and slots. */
-#include "workloads/learned/plan.h"
+#include "workloads/learned/learned.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "workloads/learned/plan.h"
+#include "workloads/learned/learned.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "workloads/learned/recording.h"
+#include "workloads/learned/model.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,8 +2,64 @@
 #ifndef WORKLOADS_RECORD_RECORDING_H
 #define WORKLOADS_RECORD_RECORDING_H
 
-#include "workloads/record/spools.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "allocators/base/status.h"
+#include "workloads/record/spool.h"
 #include "workloads/trace/source.h"
+
+/* ---- spools.c ---- */
+
+/* The spools of a recorded program as one sequence, ordered by time. */
+
+/* One file: the calls of one thread. */
+struct spool_file {
+    const struct spool_head *head; /* the mapped file */
+    const struct spool_record *records;
+    size_t count, bytes;
+    uint32_t process,
+        thread; /* ordinals: processes by start, threads of a process by first record */
+};
+
+struct spool_place {
+    uint64_t time_ns;
+    uint32_t file, index;
+};
+
+/* The time of a kernel, found by the call that launched it. */
+struct spool_kernel {
+    uint32_t process, correlation;
+    uint64_t start_ns, duration_ns; /* by the profiler's clock */
+    bool placed;
+};
+
+struct spools {
+    struct spool_file *files;
+    size_t file_count, file_capacity;
+    struct spool_place *order; /* of all records except those of kernels */
+    size_t order_count;
+    struct spool_kernel *kernels; /* by process, call and start */
+    size_t kernel_count;
+    uint32_t process_count, thread_count;
+    uint64_t lost;       /* records that found no room in the file system */
+    uint32_t unrecorded; /* processes that were not recorded */
+    uint32_t empty;      /* files without a head, because there was no room for it */
+    char why[1024];      /* the reason for one of them */
+};
+
+/* Reads a folder of spools and skips other files. IO, HOST_MEMORY. The caller closes `out`, also
+ * after a failure. */
+enum ar_status spools_open(const char *folder, struct spools *out,
+                           struct ar_error *error) AR_STATUS_CHECKED;
+void spools_close(struct spools *spools);
+
+/* The kernels of a call: the first, and their number. */
+struct spool_kernel *spools_kernels_of(const struct spools *spools, uint32_t process,
+                                       uint32_t correlation, size_t *count);
+
+/* Removes the spools of a folder, and the folder if it is then empty. */
+void spools_remove(const char *folder);
 
 /* Counts of the records, for the report. */
 struct recording_counts {

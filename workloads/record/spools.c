@@ -1,4 +1,4 @@
-#include "workloads/record/spools.h"
+#include "workloads/record/recording.h"
 
 #include <dirent.h>
 #include <errno.h>

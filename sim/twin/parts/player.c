@@ -5,7 +5,6 @@
 
 #include "allocators/base/array.h"
 #include "allocators/policy.h"
-#include "sim/twin/parts/purposes.h"
 
 const char *const player_purpose_names[PLAYER_PURPOSES] = {
     "activations", "weights", "gradients", "optimizer", "state", "blocks",

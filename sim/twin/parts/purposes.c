@@ -1,4 +1,4 @@
-#include "sim/twin/parts/purposes.h"
+#include "sim/twin/parts/player.h"
 
 #include <ctype.h>
 #include <stdlib.h>
