@@ -1,7 +1,7 @@
 /* What `learned` knows of a program: the recorded steps in a form in which any of them can follow
  * any other, and which may follow which. learned.md states the rules; this is their second stage
- * (the recording is the first, learned.h the generator). A model does not change once it is made, so
- * several sources can use it at once. */
+ * (the recording is the first, learned.h the generator). A model does not change once it is made,
+ * so several sources can use it at once. */
 #ifndef WORKLOADS_LEARNED_MODEL_H
 #define WORKLOADS_LEARNED_MODEL_H
 
