@@ -343,7 +343,7 @@ class CardMode(TorchDispatchMode):
 
     def on_card(self, func, args, kwargs, tensors, fakes):
         """An operator on CUDA tensors, or one that makes them."""
-        if sparse.applies(func, fakes):
+        if sparse.applies(func, fakes) or sparse.leaves_host(func, args, kwargs):
             out = sparse.run(self, func, args, kwargs)
             if out is not None:
                 return out

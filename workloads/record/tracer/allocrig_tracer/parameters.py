@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import sys
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -177,8 +178,8 @@ def _steps(current):
             fixed[(first.device if first is not None else device, dtype)] = entry
         return fixed
 
-    for module in (torch.utils._foreach_utils, torch.nn.utils.clip_grad, optimizer):
-        if hasattr(module, "_group_tensors_by_device_and_dtype"):
+    for module in list(sys.modules.values()):
+        if getattr(module, "__dict__", {}).get("_group_tensors_by_device_and_dtype") is group:
             module._group_tensors_by_device_and_dtype = grouped
 
 

@@ -25,6 +25,12 @@ def applies(func, fakes):
     return func in MAKE or func in FROM_DENSE or any(t.layout is COO for t in fakes)
 
 
+def leaves_host(func, args, kwargs):
+    """Whether a sparse tensor of the host is copied to a card."""
+    to_card = func is aten._to_copy.default and str(kwargs.get("device", "")).startswith("cuda")
+    return to_card and is_sparse(args[0]) and not isinstance(args[0], FakeTensor)
+
+
 def remember(indices):
     value = values.value_of(indices)
     if value is not None and isinstance(indices, FakeTensor):
@@ -72,10 +78,48 @@ def merge_sort_bytes(count):
 
 
 def construct(mode, func, args, kwargs):
+    indices = args[3]
+    if not isinstance(indices, FakeTensor):  # indices of the host beside values without data
+        indices = mode.hollow(args[3])
+        values.set_value(indices, args[3])
     with mode.fake:
-        out = func(*args, **kwargs)
-    remember(args[3])
+        out = func(*args[:3], indices, *args[4:], **kwargs)
+    remember(indices)
     return out
+
+
+def move(mode, func, args, kwargs):
+    """_to_copy: indices and values are copied (sparse_dtype and sparse_copy_ of SparseTensor.cpp)."""
+    tensor, device = args[0], kwargs.get("device")
+    real = not isinstance(tensor, FakeTensor)
+    indices, data = (tensor._indices(), tensor._values()) if real else parts(mode, tensor)
+    where = {} if device is None else {"device": device}
+    copy = call(mode, aten._to_copy.default, indices, **where)
+    if values.value_of(indices) is not None and isinstance(copy, FakeTensor):
+        values.set_value(copy, values.value_of(indices).cpu(), values.is_drawn(indices))
+    data = call(mode, aten._to_copy.default, data, dtype=kwargs.get("dtype"), **where)
+    if not isinstance(data, FakeTensor):
+        data = mode.hollow(data)
+    return make(mode, copy if isinstance(copy, FakeTensor) else mode.hollow(copy), data, tensor.shape, tensor.is_coalesced())
+
+
+def total(mode, func, args, kwargs):
+    """_sparse_sum over dimensions: those that are left keep their indices, which are not coalesced."""
+    tensor, dims = args[0], [d % args[0].dim() for d in args[1]]
+    indices, data = parts(mode, tensor)
+    count = indices.shape[0]
+    inside = [d - count + 1 for d in dims if d >= count]
+    if inside:
+        data = call(mode, aten.sum.dim_IntList, data, inside)
+    left = [d for d in range(count) if d not in dims]
+    if not left:
+        return call(mode, aten.sum.dim_IntList, data, [0])
+    known = values.value_of(indices)
+    rows = call(mode, aten.empty.memory_format, [len(left), indices.shape[1]], dtype=torch.int64, device=indices.fake_device)
+    if known is not None:
+        values.set_value(rows, known[left], values.is_drawn(indices))
+    size = [n for d, n in enumerate(tensor.shape) if d not in dims]
+    return make(mode, rows, data, size, False)
 
 
 def coalesce(mode, func, args, kwargs):
@@ -280,6 +324,8 @@ FROM_DENSE = {f: from_dense for f in (aten._to_sparse.default, aten._to_sparse.s
 RULES = {
     **{f: construct for f in MAKE},
     **FROM_DENSE,
+    aten._to_copy.default: move,
+    aten._sparse_sum.dim: total,
     aten._coalesce.default: coalesce,
     aten._indices.default: read_indices,
     aten.indices.default: read_indices,
