@@ -280,6 +280,36 @@ TEST(sizes_follow_a_length)
     (void)state;
 }
 
+/* A second size that varies by itself: steps of the tail grow by the first, and the second does not
+ * grow with it. The largest steps alone go far beyond the recorded ones. */
+TEST(what_varies_by_itself_does_not_grow)
+{
+    struct program program = begin();
+    uint64_t most = 0;
+    for (uint64_t step = 0, length = 1, other = 1; step < 200; step++) {
+        length = length * 1103 % 1999;
+        other = other * 337 % 997;
+        most = length > most ? length : most;
+        uint64_t ids[2] = {request(&program, 640 * length), request(&program, 100000 + 16 * other)};
+        release(&program, ids[0]);
+        release(&program, ids[1]);
+        end_step(&program);
+    }
+    struct learned_model *model = learn(&program);
+    assert_int_equal(model->order, LEARNED_FOLLOW);
+    assert_true(model->classes[model->steps[100].class_].tail_count > 0);
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        run_on(model, STEPS, seed, &run);
+        for (int step = 200; step < STEPS; step++) {
+            assert_in_range(run.second[step], 100000 - 16 * 500, 100000 + 16 * 1500);
+            if (run.first[step] > 640 * most)
+                assert_true(run.second[step] > 100000);
+        }
+    }
+    learned_model_close(model);
+    (void)state;
+}
+
 /* The same steps without marks: each is a rise and a fall. */
 TEST(steps_are_seen_in_live_bytes)
 {

@@ -129,14 +129,20 @@ static void scale_sizes(struct learned_plan *self, const struct learned_step *st
 }
 
 /* Sizes beyond the recorded ones: those of a step of the tail, moved away from the mean so that the
- * step has as many bytes as a draw from the tail says. Steps that stay together have one draw:
- * their bytes are correlated, and extremes come once in such a run. */
+ * step has as many bytes as a draw from the tail says. The draw is from the part of the tail that
+ * belongs to the step's rank, together with the ranks beside it: a step with so many bytes looks
+ * like recorded ones with about as many, and what else varies in a step does not grow. Steps that
+ * stay together have one draw: their bytes are correlated, and extremes come once in such a run. */
 static void choose_tail(struct learned_plan *self, const struct learned_class *class_,
                         const struct learned_step *step, const struct learned_tail *tail)
 {
     if (self->model->run_length <= 1 || self->above <= 0)
         self->above = 1 - ar_rng_unit(&self->rng);
-    double left = self->above, total = learned_total(step);
+    /* The part of the tail above, with the largest step first. */
+    size_t rank = class_->member_count - 1 - step->member, first = rank - rank % LEARNED_NEIGHBOURS;
+    double left = ((double)first + LEARNED_NEIGHBOURS * self->above) / (double)class_->tail_count;
+    double total = learned_total(step);
+    left = left < 1 ? left : 1;
     double power = tail->shape == 0 ? 0 : ar_rng_exp2(-tail->shape * ar_rng_log2(left));
     double excess = tail->scale * (tail->shape == 0 ? -ar_rng_log2(left) * 0.6931471805599453
                                                     : (power - 1) / tail->shape);
