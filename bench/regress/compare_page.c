@@ -204,35 +204,33 @@ static enum ar_status print_rows(const struct verdicts *verdicts, bool all, FILE
 
 static void print_effects(const struct verdicts *verdicts, FILE *stream)
 {
-    char text[320];
     if (verdicts->timed)
-        snprintf(text, sizeof text,
-                 "Smallest change that is detected: exact figures any; instructions %.0f %%; "
-                 "times %.2g %% (median of %zu tests; at most %.2g %%).",
-                 100 * VERDICT_INSTRUCTIONS, 100 * verdicts->sees_median, verdicts->timed,
-                 100 * verdicts->sees_most);
+        sentence_format(
+            stream, 2,
+            "Smallest change that is detected: exact figures any; instructions %.0f %%; "
+            "times %.2g %% (median of %zu tests; at most %.2g %%).",
+            100 * VERDICT_INSTRUCTIONS, 100 * verdicts->sees_median, verdicts->timed,
+            100 * verdicts->sees_most);
     else
-        snprintf(text, sizeof text,
-                 "Smallest change that is detected: exact figures any; instructions %.0f %%; no "
-                 "times were compared.",
-                 100 * VERDICT_INSTRUCTIONS);
-    sentence_print(stream, text);
+        sentence_format(
+            stream, 2,
+            "Smallest change that is detected: exact figures any; instructions %.0f %%; no "
+            "times were compared.",
+            100 * VERDICT_INSTRUCTIONS);
 }
 
 static void print_waivers(const struct waivers *waivers, FILE *stream)
 {
     for (size_t i = 0; waivers && i < waivers->count; i++) {
         const struct waiver *waiver = &waivers->items[i];
-        char text[320];
         if (waiver->expired)
-            snprintf(text, sizeof text, "Waiver %.60s expired on %s and does not count.",
-                     waiver->name, waiver->until);
+            sentence_format(stream, 2, "Waiver %.60s expired on %s and does not count.",
+                            waiver->name, waiver->until);
         else if (!waiver->used)
-            snprintf(text, sizeof text, "Waiver %.60s covers nothing here; is it still needed?",
-                     waiver->name);
+            sentence_format(stream, 2, "Waiver %.60s covers nothing here; is it still needed?",
+                            waiver->name);
         else
             continue;
-        sentence_print(stream, text);
     }
 }
 
@@ -270,15 +268,14 @@ enum ar_status compare_page(const struct verdicts *verdicts, const struct waiver
     enum ar_status status = print_rows(verdicts, all, stream, form, error);
     const size_t *figures = verdicts->figures;
     char waived[48] = "";
-    char text[240];
     if (verdicts->waived)
         snprintf(waived, sizeof waived, " (%zu waived)", verdicts->waived);
-    snprintf(text, sizeof text,
-             "%zu figures SAME, %zu BETTER, %zu WORSE%s, %zu AMBIGUOUS, %zu NO-DATA, of %zu runs "
-             "and counts.",
-             figures[VERDICT_SAME], figures[VERDICT_BETTER], figures[VERDICT_WORSE], waived,
-             figures[VERDICT_AMBIGUOUS], figures[VERDICT_NO_DATA], verdicts->runs);
-    sentence_print(stream, text);
+    sentence_format(
+        stream, 2,
+        "%zu figures SAME, %zu BETTER, %zu WORSE%s, %zu AMBIGUOUS, %zu NO-DATA, of %zu runs "
+        "and counts.",
+        figures[VERDICT_SAME], figures[VERDICT_BETTER], figures[VERDICT_WORSE], waived,
+        figures[VERDICT_AMBIGUOUS], figures[VERDICT_NO_DATA], verdicts->runs);
     print_effects(verdicts, stream);
     print_waivers(waivers, stream);
     print_missing(verdicts, stream);

@@ -203,35 +203,33 @@ static enum ar_status print_changes(const struct history_view *view, FILE *strea
 static void print_times(const struct history_view *view, FILE *stream)
 {
     const struct history_judged *judged = view->judged;
-    char text[320];
     if (judged->timed && judged->delay)
-        snprintf(text, sizeof text,
-                 "Series of times: %zu; a clear change of at least %.3g %% is detected after %zu "
-                 "measurements.",
-                 judged->timed, 100 * view->rules->effect, judged->delay);
+        sentence_format(
+            stream, 2,
+            "Series of times: %zu; a clear change of at least %.3g %% is detected after %zu "
+            "measurements.",
+            judged->timed, 100 * view->rules->effect, judged->delay);
     else if (judged->timed)
-        snprintf(text, sizeof text,
-                 "Series of times: %zu; too few measurements (at most %zu) to detect a change.",
-                 judged->timed, judged->longest);
+        sentence_format(
+            stream, 2,
+            "Series of times: %zu; too few measurements (at most %zu) to detect a change.",
+            judged->timed, judged->longest);
     else
         return;
-    sentence_print(stream, text);
     for (size_t i = 0; i < judged->change_count; i++) {
         const struct history_change *change = &judged->changes[i];
         if (!history_counts(change) || series_of(view, change)->kind != CHANGE_TIMED)
             continue;
-        snprintf(text, sizeof text,
-                 "Times also change with the machine: make regress BASE=%.*s measures the old "
-                 "and the new build in turn.",
-                 COMMIT_SHOWN, line_before(view, change)->commit);
-        sentence_print(stream, text);
+        sentence_format(
+            stream, 2,
+            "Times also change with the machine: make regress BASE=%.*s measures the old "
+            "and the new build in turn.",
+            COMMIT_SHOWN, line_before(view, change)->commit);
         break;
     }
     if (judged->unjudged) {
-        snprintf(text, sizeof text,
-                 "%zu of them have a value of 0, which has no ratio: not judged.",
-                 judged->unjudged);
-        sentence_print(stream, text);
+        sentence_format(stream, 2, "%zu of them have a value of 0, which has no ratio: not judged.",
+                        judged->unjudged);
     }
 }
 
@@ -239,25 +237,24 @@ static void print_counts(const struct history_view *view, FILE *stream)
 {
     const struct history_judged *judged = view->judged;
     size_t of[VERDICT_COUNT] = {0};
-    char text[320];
     for (size_t i = 0; i < judged->change_count; i++)
         of[judged->changes[i].verdict]++;
-    snprintf(text, sizeof text,
-             "Series: %zu, over commits: %zu. Changes: %zu for the worse, %zu for the better, %zu "
-             "between measurements of one commit.",
-             judged->count, judged->commits, of[VERDICT_WORSE], of[VERDICT_BETTER],
-             of[VERDICT_AMBIGUOUS]);
-    sentence_print(stream, text);
+    sentence_format(
+        stream, 2,
+        "Series: %zu, over commits: %zu. Changes: %zu for the worse, %zu for the better, %zu "
+        "between measurements of one commit.",
+        judged->count, judged->commits, of[VERDICT_WORSE], of[VERDICT_BETTER],
+        of[VERDICT_AMBIGUOUS]);
     if (view->rules->last)
-        snprintf(text, sizeof text,
-                 "Of the newest %zu commits, still so, and without a waiver: %zu for the worse "
-                 "(%zu waived).",
-                 view->rules->last, judged->counted, judged->waived);
+        sentence_format(
+            stream, 2,
+            "Of the newest %zu commits, still so, and without a waiver: %zu for the worse "
+            "(%zu waived).",
+            view->rules->last, judged->counted, judged->waived);
     else
-        snprintf(text, sizeof text,
-                 "Still so, and without a waiver: %zu for the worse (%zu waived).", judged->counted,
-                 judged->waived);
-    sentence_print(stream, text);
+        sentence_format(stream, 2,
+                        "Still so, and without a waiver: %zu for the worse (%zu waived).",
+                        judged->counted, judged->waived);
 }
 
 enum ar_status history_page(const struct history_view *view, FILE *stream, enum table_form form,

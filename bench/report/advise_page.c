@@ -98,42 +98,39 @@ static void print_held(FILE *stream, const struct advise_page *page)
 
 static void print_pressure(FILE *stream, const struct pressure *pressure)
 {
-    char line[512], text[32], most[48] = "", upto[32];
+    char text[32], most[48] = "", upto[32];
     if (!pressure->least_bytes)
         return;
     if (pressure->most_bytes > pressure->least_bytes + 2 * AR_MIB)
         snprintf(most, sizeof most, " to %s",
                  ar_size_print(pressure->most_bytes, upto, sizeof upto));
-    snprintf(line, sizeof line,
-             "It released memory as under a limit, or on a card, of %s%s, which the recording "
-             "does not mention.",
-             ar_size_print(pressure->least_bytes, text, sizeof text), most);
-    sentence_print(stream, line);
+    sentence_format(
+        stream, 2,
+        "It released memory as under a limit, or on a card, of %s%s, which the recording "
+        "does not mention.",
+        ar_size_print(pressure->least_bytes, text, sizeof text), most);
 }
 
 /* What the recording does not contain, and what is assumed instead. */
 static void print_not_told(FILE *stream, const struct advise_page *page)
 {
     const struct advise_result *result = page->result;
-    char line[512];
     if (result->start_blocks) {
-        snprintf(
-            line, sizeof line,
+        sentence_format(
+            stream, 2,
             "The recording begins in the middle of the program: %zu block%s existed. Under other "
             "settings they are requested first, one after the other; the free ranges between "
             "them are not known there, so what follows is an estimate.",
             result->start_blocks, result->start_blocks == 1 ? "" : "s");
-        sentence_print(stream, line);
     }
     if (result->capacity_from != ADVISE_FROM_DRIVER) /* which says what the card had */
         print_pressure(stream, &result->pressure);
     if (result->survived) {
-        snprintf(line, sizeof line,
-                 "%" PRIu64 " request%s not served, and the program continued: if a setting "
-                 "serves %s, it may take another way, which is not in the recording.",
-                 result->survived, result->survived == 1 ? " was" : "s were",
-                 result->survived == 1 ? "it" : "them");
-        sentence_print(stream, line);
+        sentence_format(stream, 2,
+                        "%" PRIu64 " request%s not served, and the program continued: if a setting "
+                        "serves %s, it may take another way, which is not in the recording.",
+                        result->survived, result->survived == 1 ? " was" : "s were",
+                        result->survived == 1 ? "it" : "them");
     }
     if (page->frees == REPLAY_RECORDED)
         sentence_print(stream,
@@ -143,12 +140,12 @@ static void print_not_told(FILE *stream, const struct advise_page *page)
                        "recorded allocator; `run` and `capacity` do not wait under --frees "
                        "recorded, and may need more.");
     if (!result->timed) {
-        snprintf(line, sizeof line,
-                 "%s no kernels, so the slowdown is not known: flushes of the cache and retries "
-                 "indicate it.",
-                 strcmp(page->format, "snapshot") == 0 ? "A memory snapshot holds"
-                                                       : "The recording holds");
-        sentence_print(stream, line);
+        sentence_format(
+            stream, 2,
+            "%s no kernels, so the slowdown is not known: flushes of the cache and retries "
+            "indicate it.",
+            strcmp(page->format, "snapshot") == 0 ? "A memory snapshot holds"
+                                                  : "The recording holds");
     }
 }
 
@@ -159,54 +156,53 @@ static void print_peak_apart(FILE *stream, const struct advise_page *page)
     const struct advise_result *result = page->result;
     const struct advise_row *given = advise_given(result);
     uint64_t recorded = result->recorded_peak_reserved_bytes;
-    char line[384], was[32], is[32];
+    char was[32], is[32];
     if (result->fidelity != ADVISE_AGREES || !result->complete || !recorded || !given ||
         result->pressure.least_bytes || page->source->info.limit_bytes ||
         !given->alone.peak_reserved_bytes || given->alone.peak_reserved_bytes == recorded)
         return;
     double apart = ((double)given->alone.peak_reserved_bytes / (double)recorded - 1) * 100;
-    snprintf(line, sizeof line,
-             "Replayed without the recorded addresses the recorded setting takes %s in place of %s "
-             "(%+.2f %%): every figure below is uncertain by as much.",
-             ar_size_print(given->alone.peak_reserved_bytes, is, sizeof is),
-             ar_size_print(recorded, was, sizeof was), apart);
-    sentence_print(stream, line);
+    sentence_format(
+        stream, 2,
+        "Replayed without the recorded addresses the recorded setting takes %s in place of %s "
+        "(%+.2f %%): every figure below is uncertain by as much.",
+        ar_size_print(given->alone.peak_reserved_bytes, is, sizeof is),
+        ar_size_print(recorded, was, sizeof was), apart);
 }
 
 static void print_fidelity(FILE *stream, const struct advise_page *page)
 {
     const struct advise_result *result = page->result;
-    char line[256];
     print_held(stream, page);
     print_peak_apart(stream, page);
     print_not_told(stream, page);
     if (!result->releases)
         return;
-    snprintf(line, sizeof line,
-             "The program released its cache %zu time%s by itself; it does so here under every "
-             "setting.",
-             result->releases, result->releases == 1 ? "" : "s");
-    sentence_print(stream, line);
+    sentence_format(
+        stream, 2,
+        "The program released its cache %zu time%s by itself; it does so here under every "
+        "setting.",
+        result->releases, result->releases == 1 ? "" : "s");
 }
 
 static void print_incomplete(FILE *stream, const struct advise_result *result)
 {
-    char line[512], text[32];
+    char text[32];
     if (result->complete)
         return;
     if (result->has_failed_request)
-        snprintf(line, sizeof line,
-                 "The trace ends with a request of %s (event %" PRIu64
-                 ") that was not served: it proves only the program's beginning. A setting that "
-                 "fits here serves the request that failed; what would follow is not in the "
-                 "trace.",
-                 ar_size_print(result->failed_bytes, text, sizeof text), result->failed_event);
+        sentence_format(
+            stream, 2,
+            "The trace ends with a request of %s (event %" PRIu64
+            ") that was not served: it proves only the program's beginning. A setting that "
+            "fits here serves the request that failed; what would follow is not in the "
+            "trace.",
+            ar_size_print(result->failed_bytes, text, sizeof text), result->failed_event);
     else
-        snprintf(
-            line, sizeof line,
+        sentence_format(
+            stream, 2,
             "The program died before its end: the trace proves only its beginning. The request "
             "that failed, and what would follow, is not in it.");
-    sentence_print(stream, line);
     if (result->step.steps)
         print_peak(stream, &result->step, "The largest completed step needed at least");
     else
@@ -232,14 +228,14 @@ static bool has_sensitivity(const struct advise_result *result, enum trial_sensi
 
 static void print_tries(FILE *stream, const struct advise_result *result, const char *capacity)
 {
-    char line[640], text[32];
-    snprintf(line, sizeof line,
-             "Whether it fits in %s cannot be told: that depends on %" PRIu64
-             " requests of up to %s, made one after another and freed at once, as libraries do "
-             "that try out algorithms. If the program continues when such a request fails, as with "
-             "cuDNN and cuBLASLt, the settings with ? fit; else no setting does.",
-             capacity, result->tries, ar_size_print(result->tries_most_bytes, text, sizeof text));
-    sentence_print(stream, line);
+    char text[32];
+    sentence_format(
+        stream, 2,
+        "Whether it fits in %s cannot be told: that depends on %" PRIu64
+        " requests of up to %s, made one after another and freed at once, as libraries do "
+        "that try out algorithms. If the program continues when such a request fails, as with "
+        "cuDNN and cuBLASLt, the settings with ? fit; else no setting does.",
+        capacity, result->tries, ar_size_print(result->tries_most_bytes, text, sizeof text));
     print_peak(stream, &result->peak, "The live peak with them is");
 }
 
@@ -247,7 +243,6 @@ static void print_tries(FILE *stream, const struct advise_result *result, const 
 static bool print_sensitivity(FILE *stream, const struct advise_result *result,
                               const char *capacity)
 {
-    char line[256];
     if (has_sensitivity(result, TRIAL_TRIES)) {
         print_tries(stream, result, capacity);
         return true;
@@ -255,8 +250,7 @@ static bool print_sensitivity(FILE *stream, const struct advise_result *result,
     if (!has_sensitivity(result, TRIAL_LATE) && !has_sensitivity(result, TRIAL_UNTIMED) &&
         !has_sensitivity(result, TRIAL_RELEASES))
         return false;
-    snprintf(line, sizeof line, "Whether it fits in %s cannot be told, see ? below.", capacity);
-    sentence_print(stream, line);
+    sentence_format(stream, 2, "Whether it fits in %s cannot be told, see ? below.", capacity);
     print_peak(stream, &result->peak, "The live peak is");
     return true;
 }
@@ -293,7 +287,7 @@ static void print_nothing_fits(FILE *stream, const struct advise_result *result,
 
 static void print_verdict(FILE *stream, const struct advise_result *result)
 {
-    char line[1400], capacity[32], text[32], slow[64] = "";
+    char capacity[32], text[32], slow[64] = "";
     const struct advise_row *best = advise_best(result);
     const struct advise_row *given = advise_given(result);
     ar_size_print(result->capacity_bytes, capacity, sizeof capacity);
@@ -307,23 +301,21 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
                  100 * (best->at.slowdown - 1));
     const char *fits = result->complete ? "Fits" : "What is recorded fits";
     if (best == given)
-        snprintf(line, sizeof line, "%s in %s as it is (%s)%s.", fits, capacity, name_of(best),
-                 slow);
+        sentence_format(stream, 2, "%s in %s as it is (%s)%s.", fits, capacity, name_of(best),
+                        slow);
     else
-        snprintf(line, sizeof line, "%s in %s with %s%s; as recorded it %s.", fits, capacity,
-                 name_of(best), slow,
-                 given && advise_fits(given) == ADVISE_UNSURE ? "may or may not, see ? below"
-                                                              : "does not");
-    sentence_print(stream, line);
+        sentence_format(stream, 2, "%s in %s with %s%s; as recorded it %s.", fits, capacity,
+                        name_of(best), slow,
+                        given && advise_fits(given) == ADVISE_UNSURE ? "may or may not, see ? below"
+                                                                     : "does not");
     if (best != given && best->candidate.cost) {
-        snprintf(line, sizeof line, "What it costs: %s", best->candidate.cost);
-        sentence_print(stream, line);
+        sentence_format(stream, 2, "What it costs: %s", best->candidate.cost);
     }
     if (best->needs.major) {
-        snprintf(line, sizeof line,
-                 "It needs PyTorch %u.%u; the recording does not say which release it is from.",
-                 best->needs.major, best->needs.minor);
-        sentence_print(stream, line);
+        sentence_format(
+            stream, 2,
+            "It needs PyTorch %u.%u; the recording does not say which release it is from.",
+            best->needs.major, best->needs.minor);
     }
     const struct advise_row *least = NULL; /* rows are in the order of ranks, not of bytes */
     for (size_t i = 0; i < result->own_count; i++) {
@@ -334,10 +326,9 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
             least = row;
     }
     if (least && least->rank != best->rank && best->safe_bytes > least->safe_bytes) {
-        snprintf(line, sizeof line, "Least memory%s: %s, with %s.",
-                 result->complete ? "" : " for what is recorded",
-                 ar_size_print_up(least->safe_bytes, text, sizeof text), name_of(least));
-        sentence_print(stream, line);
+        sentence_format(stream, 2, "Least memory%s: %s, with %s.",
+                        result->complete ? "" : " for what is recorded",
+                        ar_size_print_up(least->safe_bytes, text, sizeof text), name_of(least));
     }
     if (result->capacity_bytes < best->safe_bytes)
         sentence_print(stream, "It passes at this capacity, but not at all above it: leave room.");
@@ -539,7 +530,6 @@ static enum ar_status print_table(FILE *stream, const struct advise_result *resu
     };
     struct table *table = result->timed ? table_of(timed) : table_of(untimed);
     const struct advise_row *given = advise_given(result);
-    char line[192];
     add_rows(table, result, given);
     fputc('\n', stream);
     enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
@@ -553,14 +543,14 @@ static enum ar_status print_table(FILE *stream, const struct advise_result *resu
                     result->all_tried ? "" : " (in steps of 2 %; `capacity` tries more)",
                     result->timed ? ", and the time there, 1 without any allocator" : "",
                     result->timed ? "slow, flush" : "flush, retry");
-    snprintf(line, sizeof line,
-             "Needs that differ by at most %.2f %%, their uncertainty, have the same rank: fewer "
-             "keys first, then what is recommended.%s",
-             100 * result->uncertainty,
-             !has_slow_ones(result) ? ""
-             : result->timed        ? " What takes more than twice the time comes last."
-                                    : " As times are not known, direct and async come last.");
-    sentence_print(stream, line);
+    sentence_format(
+        stream, 2,
+        "Needs that differ by at most %.2f %%, their uncertainty, have the same rank: fewer "
+        "keys first, then what is recommended.%s",
+        100 * result->uncertainty,
+        !has_slow_ones(result) ? ""
+        : result->timed        ? " What takes more than twice the time comes last."
+                               : " As times are not known, direct and async come last.");
     print_none(stream, result);
     print_unsure(stream, result);
     return AR_OK;

@@ -23,16 +23,15 @@ static const struct advise_row *find_row(const struct advise_result *result, con
 static size_t print_cut(FILE *stream, const struct advise_page *pages, size_t count)
 {
     size_t cut = 0;
-    char line[256];
     for (size_t i = 0; i < count; i++)
         cut += !pages[i].result->complete;
     if (!cut)
         return 0;
-    snprintf(line, sizeof line,
-             "%zu of the %zu %s a failure, or the program died: of %s only the beginning is there, "
-             "and the whole may need more.",
-             cut, count, cut == 1 ? "ends in" : "end in", cut == 1 ? "it" : "these");
-    sentence_print(stream, line);
+    sentence_format(
+        stream, 2,
+        "%zu of the %zu %s a failure, or the program died: of %s only the beginning is there, "
+        "and the whole may need more.",
+        cut, count, cut == 1 ? "ends in" : "end in", cut == 1 ? "it" : "these");
     return cut;
 }
 
@@ -89,27 +88,25 @@ static void consider(struct choice *self, const struct advise_result *first,
 static void print_choice(FILE *stream, const struct advise_page *pages, size_t count,
                          const struct choice *choice)
 {
-    char line[768], capacity[32], text[32];
+    char capacity[32], text[32];
     bool cut = print_cut(stream, pages, count) > 0;
     ar_size_print(pages[0].result->capacity_bytes, capacity, sizeof capacity);
     for (size_t i = 1; i < count; i++)
         if (pages[i].result->capacity_bytes != pages[0].result->capacity_bytes)
             snprintf(capacity, sizeof capacity, "the memory of each");
     if (choice->fitting)
-        snprintf(line, sizeof line, "%s in %s with %s%s.",
-                 cut ? "What is recorded of all of them fits" : "All of them fit", capacity,
-                 choice->fitting->candidate.spec,
-                 choice->fitting->candidate.given ? ", as they are" : "");
+        sentence_format(stream, 2, "%s in %s with %s%s.",
+                        cut ? "What is recorded of all of them fits" : "All of them fit", capacity,
+                        choice->fitting->candidate.spec,
+                        choice->fitting->candidate.given ? ", as they are" : "");
     else
-        snprintf(line, sizeof line, "No setting lets all of them fit in %s.", capacity);
-    sentence_print(stream, line);
+        sentence_format(stream, 2, "No setting lets all of them fit in %s.", capacity);
     if (!choice->least)
         return;
-    snprintf(line, sizeof line, "The least that serves %s is %s, with %s.",
-             cut ? "what is recorded of them" : "all of them",
-             ar_size_print_up(choice->needs.safe_bytes, text, sizeof text),
-             choice->least->candidate.spec);
-    sentence_print(stream, line);
+    sentence_format(stream, 2, "The least that serves %s is %s, with %s.",
+                    cut ? "what is recorded of them" : "all of them",
+                    ar_size_print_up(choice->needs.safe_bytes, text, sizeof text),
+                    choice->least->candidate.spec);
 }
 
 enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, size_t count,

@@ -138,7 +138,6 @@ static const char *number_text(int64_t number, const char *unit, char text[32])
 static void warn_of_throttling(FILE *stream, const struct nvml_card *card)
 {
     char reasons[160];
-    char sentence[512];
     const struct nvml_state *before = &card->before;
     const struct nvml_state *after = &card->after;
     nvml_throttle_text((before->throttle_reasons > 0 ? before->throttle_reasons : 0) |
@@ -149,53 +148,49 @@ static void warn_of_throttling(FILE *stream, const struct nvml_card *card)
     bool heat = before->heat_limited_ns >= 0 && after->heat_limited_ns > before->heat_limited_ns;
     if (!reasons[0] && !power && !heat)
         return;
-    snprintf(
-        sentence, sizeof sentence,
+    sentence_format(
+        stream, 2,
         "Warning: the card's clocks were reduced (%s%s%s%s%s); times of these runs are those of "
         "a slower card.",
         reasons, reasons[0] && (power || heat) ? "; during the runs: " : "",
         power ? "power limit" : "", power && heat ? ", " : "", heat ? "heat" : "");
-    sentence_print(stream, sentence);
 }
 
 static void warn_of_others(FILE *stream, const char *when, const struct nvml_state *state)
 {
-    char sentence[256];
     char size[32];
     int64_t bytes = 0;
     if (state->process_count <= 0)
         return;
     for (int64_t i = 0; i < state->process_count && i < NVML_PROCESSES_MOST; i++)
         bytes += state->processes[i].bytes > 0 ? state->processes[i].bytes : 0;
-    snprintf(sentence, sizeof sentence,
-             "Warning: %s the runs %" PRId64
-             " other process%s used %s of the card's memory; that can "
-             "change times and free memory.",
-             when, state->process_count, state->process_count == 1 ? "" : "es",
-             ar_size_print((uint64_t)bytes, size, sizeof size));
-    sentence_print(stream, sentence);
+    sentence_format(stream, 2,
+                    "Warning: %s the runs %" PRId64
+                    " other process%s used %s of the card's memory; that can "
+                    "change times and free memory.",
+                    when, state->process_count, state->process_count == 1 ? "" : "es",
+                    ar_size_print((uint64_t)bytes, size, sizeof size));
 }
 
 void context_card_print(FILE *stream, const struct environment *environment)
 {
     const struct nvml_card *card = &environment->card;
     const struct nvml_state *after = &card->after;
-    char sentence[768];
     char clock[32], most[32], heat[32], power[32];
     if (!card->present)
         return;
-    snprintf(sentence, sizeof sentence,
-             "Card: %s, driver %s, CUDA %s; clock %s of at most %s, %s, %s after the runs; ECC %s, "
-             "MIG %s, persistence %s%s%s%s.",
-             card->name[0] ? card->name : "unknown", card->driver[0] ? card->driver : "unknown",
-             card->cuda[0] ? card->cuda : "unknown", number_text(after->sm_clock_mhz, "", clock),
-             number_text(card->sm_clock_max_mhz, "MHz", most),
-             number_text(after->temperature_c, "C", heat),
-             number_text(after->power_mw < 0 ? -1 : after->power_mw / 1000, "W", power),
-             mode_text(card->ecc), mode_text(card->mig), mode_text(card->persistence),
-             environment->hypervisor[0] ? "; in a virtual machine (" : "", environment->hypervisor,
-             environment->hypervisor[0] ? ")" : "");
-    sentence_print(stream, sentence);
+    sentence_format(
+        stream, 2,
+        "Card: %s, driver %s, CUDA %s; clock %s of at most %s, %s, %s after the runs; ECC %s, "
+        "MIG %s, persistence %s%s%s%s.",
+        card->name[0] ? card->name : "unknown", card->driver[0] ? card->driver : "unknown",
+        card->cuda[0] ? card->cuda : "unknown", number_text(after->sm_clock_mhz, "", clock),
+        number_text(card->sm_clock_max_mhz, "MHz", most),
+        number_text(after->temperature_c, "C", heat),
+        number_text(after->power_mw < 0 ? -1 : after->power_mw / 1000, "W", power),
+        mode_text(card->ecc), mode_text(card->mig), mode_text(card->persistence),
+        environment->hypervisor[0] ? "; in a virtual machine (" : "", environment->hypervisor,
+        environment->hypervisor[0] ? ")" : "");
     warn_of_throttling(stream, card);
     warn_of_others(stream, "before", &card->before);
     warn_of_others(stream, "after", after);

@@ -76,7 +76,7 @@ static void print_bytes(FILE *stream, const char *what, uint64_t bytes, const ch
 static void print_request(FILE *stream, const struct explain_page *page)
 {
     const struct explain_result *result = page->result;
-    char text[32], what[192], line[768], step[64] = "";
+    char text[32], what[192], step[64] = "";
     if (result->steps && result->step > result->steps)
         snprintf(step, sizeof step, ", after the last step");
     else if (result->steps)
@@ -88,12 +88,9 @@ static void print_request(FILE *stream, const struct explain_page *page)
                  result->id, result->stream, result->tag[0] ? ", " : "", result->tag);
     else
         snprintf(what, sizeof what, "requests %s beside the pool", text);
-    snprintf(line, sizeof line, "%s with %s: event %" PRIu64 "%s %s and fails.", page->workload,
-             page->policy, result->event, step, what);
-    sentence_print(stream, line);
-    snprintf(line, sizeof line, "%s: %s.", replay_cause_name(result->cause),
-             cause_sentence(result));
-    sentence_print(stream, line);
+    sentence_format(stream, 2, "%s with %s: event %" PRIu64 "%s %s and fails.", page->workload,
+                    page->policy, result->event, step, what);
+    sentence_format(stream, 2, "%s: %s.", replay_cause_name(result->cause), cause_sentence(result));
     if (result->problem[0])
         sentence_print(stream, result->problem);
 }
@@ -451,10 +448,8 @@ enum ar_status explain_page_print(FILE *stream, const struct explain_page *page,
 {
     const struct explain_result *result = page->result;
     if (result->passed) {
-        char line[512];
-        snprintf(line, sizeof line, "%s with %s, frees %s: every request was served.",
-                 page->workload, page->policy, replay_frees_name(page->frees));
-        sentence_print(stream, line);
+        sentence_format(stream, 2, "%s with %s, frees %s: every request was served.",
+                        page->workload, page->policy, replay_frees_name(page->frees));
         card_sentence_print(stream, page->card, result->profile);
         return AR_OK;
     }

@@ -108,20 +108,18 @@ static void print_missing(FILE *stream, const struct message *message)
 static void print_segment(FILE *stream, const struct message *message)
 {
     uint64_t asked = message->figures[MESSAGE_FIGURE_ASKED].bytes;
-    char line[192];
-    snprintf(line, sizeof line,
-             "PyTorch prints the segment that it asked the driver for, not the tensor%s.",
-             asked == SMALL_SEGMENT   ? ": this one is of up to 1 MiB"
-             : asked == LARGE_SEGMENT ? ": this one is of 1 MiB to 20 MiB"
-             : asked > SMALL_SEGMENT  ? ", which is up to 2 MiB smaller"
-                                      : "");
-    sentence_print(stream, line);
+    sentence_format(stream, 2,
+                    "PyTorch prints the segment that it asked the driver for, not the tensor%s.",
+                    asked == SMALL_SEGMENT   ? ": this one is of up to 1 MiB"
+                    : asked == LARGE_SEGMENT ? ": this one is of 1 MiB to 20 MiB"
+                    : asked > SMALL_SEGMENT  ? ", which is up to 2 MiB smaller"
+                                             : "");
 }
 
 /* A listing of nvidia-smi that stands beside the message. */
 static void print_listing(FILE *stream, const struct message *message)
 {
-    char line[320], used[32], total[32], first[48] = "";
+    char used[32], total[32], first[48] = "";
     uint64_t bytes = message->listing.used, all = message->listing.total;
     const char *then = "";
     if (!message->listing.cards)
@@ -133,10 +131,9 @@ static void print_listing(FILE *stream, const struct message *message)
     else if (bytes < MESSAGE_CONTEXT_MOST && message->cause == MESSAGE_UNKNOWN)
         then = " So no other process had much of it: if that was before the failure, the program "
                "needs more than there is, or its pool is fragmented.";
-    snprintf(line, sizeof line, "nvidia-smi shows %s of %s%s in use, at another moment.%s",
-             ar_size_print(bytes, used, sizeof used), ar_size_print(all, total, sizeof total),
-             first, then);
-    sentence_print(stream, line);
+    sentence_format(stream, 2, "nvidia-smi shows %s of %s%s in use, at another moment.%s",
+                    ar_size_print(bytes, used, sizeof used),
+                    ar_size_print(all, total, sizeof total), first, then);
 }
 
 /* Memory that is neither free nor the pool's, if it is more than a context. */
@@ -144,27 +141,29 @@ static void print_remainder(FILE *stream, const struct message *message)
 {
     const struct message_figure *figures = message->figures;
     const struct message_figure *rest = &figures[MESSAGE_FIGURE_REMAINDER];
-    char line[320], text[32];
+    char text[32];
     if (!rest->known ||
         (rest->bytes <= MESSAGE_CONTEXT_MOST && rest->bytes < figures[MESSAGE_FIGURE_ASKED].bytes))
         return;
     size_of(message, MESSAGE_FIGURE_REMAINDER, text, sizeof text);
     if (!figures[MESSAGE_FIGURE_PROCESS].known && rest->bytes <= MESSAGE_CONTEXT_MOST)
-        snprintf(line, sizeof line,
-                 "%s are neither free nor in the pool, as a context (0.15 to 1 GiB) and a desktop "
-                 "need.",
-                 text);
+        sentence_format(
+            stream, 2,
+            "%s are neither free nor in the pool, as a context (0.15 to 1 GiB) and a desktop "
+            "need.",
+            text);
     else if (figures[MESSAGE_FIGURE_PROCESS].known)
-        snprintf(line, sizeof line,
-                 "%s are neither free nor in a process that the message names: other processes, a "
-                 "desktop or the driver have them.",
-                 text);
+        sentence_format(
+            stream, 2,
+            "%s are neither free nor in a process that the message names: other processes, a "
+            "desktop or the driver have them.",
+            text);
     else
-        snprintf(line, sizeof line,
-                 "%s are neither free nor in the pool. This process's context has 0.15 to 1 GiB of "
-                 "them; other processes have the rest, or this one has it outside of the pool.",
-                 text);
-    sentence_print(stream, line);
+        sentence_format(
+            stream, 2,
+            "%s are neither free nor in the pool. This process's context has 0.15 to 1 GiB of "
+            "them; other processes have the rest, or this one has it outside of the pool.",
+            text);
 }
 
 bool message_is_limited(const struct message *message)
@@ -187,17 +186,16 @@ bool message_passes_limit(const struct message *message)
 
 static void print_limit(FILE *stream, const struct message *message)
 {
-    char line[256], of[32], taken[32];
+    char of[32], taken[32];
     bool over = message_passes_limit(message);
     if (!message_is_limited(message))
         return;
-    snprintf(line, sizeof line,
-             "A limit of %s was set in the program (set_per_process_memory_fraction, or the "
-             "like)%s%s: the program cannot use free memory of the card beyond it.",
-             size_of(message, MESSAGE_FIGURE_ALLOWED, of, sizeof of),
-             over ? ", and this request would exceed it, with a pool of " : "",
-             over ? size_of(message, MESSAGE_FIGURE_RESERVED, taken, sizeof taken) : "");
-    sentence_print(stream, line);
+    sentence_format(stream, 2,
+                    "A limit of %s was set in the program (set_per_process_memory_fraction, or the "
+                    "like)%s%s: the program cannot use free memory of the card beyond it.",
+                    size_of(message, MESSAGE_FIGURE_ALLOWED, of, sizeof of),
+                    over ? ", and this request would exceed it, with a pool of " : "",
+                    over ? size_of(message, MESSAGE_FIGURE_RESERVED, taken, sizeof taken) : "");
 }
 
 /* How many of several failures have each cause. */
@@ -220,22 +218,20 @@ static void print_causes(FILE *stream, const struct message *message)
 
 static void print_count(FILE *stream, const struct message *message)
 {
-    char line[160];
     if (message->count < 2)
         return;
     if (message->taken == 1)
-        snprintf(line, sizeof line, "The text holds %u such messages; this is the first.",
-                 message->count);
+        sentence_format(stream, 2, "The text holds %u such messages; this is the first.",
+                        message->count);
     else if (message->taken == message->count && message->framework != MESSAGE_PYTORCH)
-        snprintf(line, sizeof line, "The text holds %u such messages; this is the last.",
-                 message->count);
+        sentence_format(stream, 2, "The text holds %u such messages; this is the last.",
+                        message->count);
     else
-        snprintf(
-            line, sizeof line,
+        sentence_format(
+            stream, 2,
             "The text holds %u such messages; this is number %u, which has more figures of the "
             "same request than the first.",
             message->count, message->taken);
-    sentence_print(stream, line);
     print_causes(stream, message);
 }
 
@@ -259,9 +255,8 @@ static void print_confidence(FILE *stream, const struct message *message)
     for (enum message_contradiction i = 0; i < MESSAGE_CONTRADICTION_COUNT; i++) {
         if (!(message->contradictions & (1u << i)))
             continue;
-        snprintf(line, sizeof line, "The figures contradict each other: %s",
-                 message_contradiction_text(i));
-        sentence_print(stream, line);
+        sentence_format(stream, 2, "The figures contradict each other: %s",
+                        message_contradiction_text(i));
     }
 }
 
@@ -305,40 +300,39 @@ static void print_remarks(FILE *stream, const struct message *message, bool more
 /* Counters that a program printed, without a failure. */
 static void print_counters(FILE *stream, const struct message *message)
 {
-    char line[512], a[32], b[32], c[32];
+    char a[32], b[32], c[32];
     const struct message_figure *figures = message->figures;
     const struct message_figure *peak = &figures[MESSAGE_FIGURE_PEAK];
     if (!figures[MESSAGE_FIGURE_RESERVED].known || !figures[MESSAGE_FIGURE_ALLOCATED].known)
         return;
     size_of(message, MESSAGE_FIGURE_ALLOCATED, a, sizeof a);
     size_of(message, MESSAGE_FIGURE_RESERVED, b, sizeof b);
-    snprintf(line, sizeof line, "The pool has %s; %s of them are in use, %s are unused.", b, a,
-             size_of(message, MESSAGE_FIGURE_UNALLOCATED, c, sizeof c));
-    sentence_print(stream, line);
+    sentence_format(stream, 2, "The pool has %s; %s of them are in use, %s are unused.", b, a,
+                    size_of(message, MESSAGE_FIGURE_UNALLOCATED, c, sizeof c));
     if (!peak->known)
         return;
     uint64_t over = figures[MESSAGE_FIGURE_RESERVED].bytes > peak->bytes
                         ? figures[MESSAGE_FIGURE_RESERVED].bytes - peak->bytes
                         : 0;
-    snprintf(line, sizeof line,
-             "At most %s were in use at one time: the pool keeps what that moment needed, and %s "
-             "more, which is fragmentation or rounding.",
-             size_of(message, MESSAGE_FIGURE_PEAK, a, sizeof a), ar_size_print(over, b, sizeof b));
-    sentence_print(stream, line);
+    sentence_format(
+        stream, 2,
+        "At most %s were in use at one time: the pool keeps what that moment needed, and %s "
+        "more, which is fragmentation or rounding.",
+        size_of(message, MESSAGE_FIGURE_PEAK, a, sizeof a), ar_size_print(over, b, sizeof b));
 }
 
 /* A message without a request, or without figures to judge it by. */
 static void print_unknown(FILE *stream, const struct message *message)
 {
-    char line[320], asked[32];
+    char asked[32];
     bool known = message->figures[MESSAGE_FIGURE_ASKED].known;
-    snprintf(line, sizeof line,
-             "%s%s Whether the program needs too much, other processes have the memory, or it is "
-             "fragmented cannot be told from this message.",
-             known ? size_of(message, MESSAGE_FIGURE_ASKED, asked, sizeof asked)
-                   : "Memory ran out, and the message does not say how much was requested.",
-             known ? " were requested." : "");
-    sentence_print(stream, line);
+    sentence_format(
+        stream, 2,
+        "%s%s Whether the program needs too much, other processes have the memory, or it is "
+        "fragmented cannot be told from this message.",
+        known ? size_of(message, MESSAGE_FIGURE_ASKED, asked, sizeof asked)
+              : "Memory ran out, and the message does not say how much was requested.",
+        known ? " were requested." : "");
 }
 
 /* The figures that decide, as one sentence. */
@@ -436,15 +430,15 @@ static void print_reason(FILE *stream, const struct message *message)
 
 void message_page_print(FILE *stream, const struct message *message, bool more)
 {
-    char line[256], advice[1024];
+    char advice[1024];
     bool named = message->allocator[0] || message->device[0];
     bool limit = message->cause == MESSAGE_NOT_THE_ALLOCATOR && !message->card_told;
-    snprintf(line, sizeof line, "%s: %s", message_cause_name(message->cause),
-             message->on_chip       ? "a program needs more memory on the chip than there is"
-             : message->block_limit ? "the request is larger than the device gives to one request"
-             : limit ? "the limit leaves the requested bytes, so the driver refused them"
-                     : message_cause_meaning(message->cause));
-    sentence_print(stream, line);
+    sentence_format(stream, 2, "%s: %s", message_cause_name(message->cause),
+                    message->on_chip ? "a program needs more memory on the chip than there is"
+                    : message->block_limit
+                        ? "the request is larger than the device gives to one request"
+                    : limit ? "the limit leaves the requested bytes, so the driver refused them"
+                            : message_cause_meaning(message->cause));
     print_reason(stream, message);
     print_confidence(stream, message);
     fprintf(stream, "\n  from %s%s%s%s%s\n", message_framework_name(message->framework),
