@@ -2,32 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/regress/change_table.h"
 #include "bench/regress/verdict.h"
 #include "bench/report/result_writers.h"
 #include "bench/report/sentence.h"
 
 #define MISSING_TOLD 5 /* runs by name in the last line */
-
-static bool is_waived(const struct verdict_row *row)
-{
-    return row->waiver && !row->waiver->expired;
-}
-
-/* A reason has no limit of length, so it is printed in addition to the remark. */
-static const char *waiver_name(const struct verdict_row *row)
-{
-    return row->waiver ? row->waiver->name : "";
-}
-
-static const char *before_reason(const struct verdict_row *row)
-{
-    return row->waiver ? ": " : "";
-}
-
-static const char *waiver_reason(const struct verdict_row *row)
-{
-    return row->waiver ? row->waiver->reason : "";
-}
 
 /* The size of the change, the note, and the waiver without its name and reason. */
 static void remark(const struct verdict_row *row, char text[400])
@@ -38,10 +18,9 @@ static void remark(const struct verdict_row *row, char text[400])
                  row->verdict == VERDICT_WORSE ? "worse" : "better");
     snprintf(text, 400, "%s%s%s", size, size[0] && row->note[0] ? "; " : "", row->note);
     size_t used = strlen(text);
-    if (row->waiver)
-        snprintf(text + used, 400 - used, "%s%s %s ", used ? "; " : "",
-                 row->waiver->expired ? "its waiver expired on" : "waived until",
-                 row->waiver->until);
+    char waiver[48];
+    change_waiver_text(row->waiver, waiver);
+    snprintf(text + used, 400 - used, "%s%s", used && waiver[0] ? "; " : "", waiver);
 }
 
 /* Nine digits of a fraction; values() prints all digits if nine do not tell two values apart. */
@@ -65,11 +44,6 @@ static void values(const struct verdict_row *row, char old[40], char new[40])
     }
 }
 
-static const char *verdict_text(const struct verdict_row *row)
-{
-    return is_waived(row) ? "waived" : verdict_name(row->verdict);
-}
-
 static const enum verdict verdict_order[] = {VERDICT_WORSE, VERDICT_BETTER, VERDICT_AMBIGUOUS,
                                              VERDICT_NO_DATA};
 #define VERDICTS (sizeof verdict_order / sizeof verdict_order[0])
@@ -86,35 +60,6 @@ static const struct verdict_row **in_order(const struct verdicts *verdicts, size
     return rows;
 }
 
-/* A row for every figure, grouped by run. */
-static enum ar_status print_all(const struct verdict_row **rows, size_t count, FILE *stream,
-                                enum table_form form, struct ar_error *error)
-{
-    static const struct table_column columns[] = {{"verdict", "", true, 0},
-                                                  {"figure", "", true, 0},
-                                                  {"old", "", false, 0},
-                                                  {"new", "", false, 0},
-                                                  {"", "", true, 0}};
-    struct table *table = table_of(columns);
-    for (size_t i = 0; i < count; i++) {
-        char old[40];
-        char new[40];
-        char text[400];
-        values(rows[i], old, new);
-        remark(rows[i], text);
-        if (i == 0 || rows[i]->policy != rows[i - 1]->policy ||
-            rows[i]->workload != rows[i - 1]->workload || rows[i]->where != rows[i - 1]->where)
-            table_heading(table, "%s with policy %s", rows[i]->workload_name, rows[i]->policy);
-        table_cell(table, "%s", verdict_text(rows[i]));
-        table_cell(table, "%s", rows[i]->figure);
-        table_cell(table, "%s", old);
-        table_cell(table, "%s", new);
-        table_cell(table, "%s%s%s%s", text, waiver_name(rows[i]), before_reason(rows[i]),
-                   waiver_reason(rows[i]));
-    }
-    return table_end(table, stream, form, error);
-}
-
 /* Rows of one kind have the same verdict and waiver and, without data, the same reason. */
 static bool same_kind(const struct verdict_row *a, const struct verdict_row *b)
 {
@@ -122,83 +67,46 @@ static bool same_kind(const struct verdict_row *a, const struct verdict_row *b)
            (a->verdict != VERDICT_NO_DATA || strcmp(a->note, b->note) == 0);
 }
 
-static void fill_items(const struct verdict_row **rows, size_t count, struct group_item *items,
-                       size_t *kinds)
+/* `kinds`: of each kind its first row. */
+static void fill_row(const struct verdict_row **rows, size_t at, size_t *kinds, size_t *known,
+                     struct change_row *out)
 {
-    size_t known = 0;
-    for (size_t i = 0; i < count; i++) {
-        size_t kind = 0;
-        while (kind < known && !same_kind(rows[kinds[kind]], rows[i]))
-            kind++;
-        if (kind == known)
-            kinds[known++] = i;
-        items[i] = (struct group_item){kind, rows[i]->policy, rows[i]->workload_name,
-                                       rows[i]->figure, rows[i]->change};
-    }
-}
-
-static void group_row(struct table *table, const struct group *group,
-                      const struct group_item *worst, const struct verdict_row *row)
-{
-    char of[800];
-    char old[40];
-    char new[40];
-    char text[400];
-    values(row, old, new);
-    remark(row, text);
-    table_cell(table, "%s", verdict_text(row));
-    table_cell(table, "%zu", group->count);
-    group_text(group, worst, of, sizeof of);
-    if (strcmp(old, "-") == 0 && strcmp(new, "-") == 0)
-        table_cell(table, "%s: %s%s%s%s", of, text, waiver_name(row), before_reason(row),
-                   waiver_reason(row));
-    else
-        table_cell(table, "%s: %s before, %s now%s%s%s%s%s", of, old, new, text[0] ? "; " : "",
-                   text, waiver_name(row), before_reason(row), waiver_reason(row));
-}
-
-static enum ar_status print_groups(const struct verdict_row **rows, size_t count, FILE *stream,
-                                   enum table_form form, struct ar_error *error)
-{
-    struct group_item *items = calloc(count, sizeof *items);
-    size_t *kinds = calloc(count, sizeof *kinds);
-    struct table *table = groups_table();
-    struct groups groups = {0};
-    enum ar_status status = AR_OK;
-    if (!items || !kinds || !table)
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a table");
-    if (!status) {
-        fill_items(rows, count, items, kinds);
-        status = groups_make(&groups, items, count, error);
-    }
-    for (size_t i = 0; i < groups.count; i++)
-        group_row(table, &groups.items[i], &items[groups.items[i].worst],
-                  rows[groups.items[i].worst]);
-    if (!status)
-        status = table_print(table, stream, form, error);
-    if (!status)
-        groups_note(groups.folded, stream);
-    groups_close(&groups);
-    table_close(table);
-    free(items);
-    free(kinds);
-    return status;
+    const struct verdict_row *row = rows[at];
+    size_t kind = 0;
+    while (kind < *known && !same_kind(rows[kinds[kind]], row))
+        kind++;
+    if (kind == *known)
+        kinds[(*known)++] = at;
+    *out = (struct change_row){
+        .item = {kind, row->policy, row->workload_name, row->figure, row->change},
+        .workload = row->workload,
+        .where = row->where,
+        .verdict = change_is_waived(row->waiver) ? "waived" : verdict_name(row->verdict),
+        .waiver = row->waiver,
+    };
+    values(row, out->old, out->new);
+    remark(row, out->remark);
 }
 
 static enum ar_status print_rows(const struct verdicts *verdicts, bool all, FILE *stream,
                                  enum table_form form, struct ar_error *error)
 {
-    size_t count = 0;
+    static const struct change_words words = {"old", "new", "now"};
+    size_t count = 0, known = 0;
     const struct verdict_row **rows = in_order(verdicts, &count);
-    if (!rows)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a table");
+    size_t *kinds = calloc(count + 1, sizeof *kinds);
+    struct change_row *shown = calloc(count + 1, sizeof *shown);
     enum ar_status status = AR_OK;
-    if (count)
-        status = all ? print_all(rows, count, stream, form, error)
-                     : print_groups(rows, count, stream, form, error);
-    if (count)
-        fputc('\n', stream);
+    if (rows && kinds && shown) {
+        for (size_t i = 0; i < count; i++)
+            fill_row(rows, i, kinds, &known, &shown[i]);
+        status = change_table_print(shown, count, all, &words, stream, form, error);
+    } else {
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a table");
+    }
     free(rows);
+    free(kinds);
+    free(shown);
     return status;
 }
 
@@ -294,7 +202,8 @@ void compare_junit(const struct verdicts *verdicts, FILE *stream)
     size_t failures = verdicts->figures[VERDICT_WORSE] - verdicts->waived;
     size_t skipped = 0;
     for (size_t i = 0; i < verdicts->count; i++)
-        skipped += verdicts->rows[i].verdict >= VERDICT_AMBIGUOUS || is_waived(&verdicts->rows[i]);
+        skipped += verdicts->rows[i].verdict >= VERDICT_AMBIGUOUS ||
+                   change_is_waived(verdicts->rows[i].waiver);
     fprintf(stream,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"compare\" "
             "tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\">\n"
@@ -318,13 +227,15 @@ void compare_junit(const struct verdicts *verdicts, FILE *stream)
         xml_text(stream, row->figure);
         fputs("\">\n", stream);
         if (row->verdict >= VERDICT_WORSE) {
-            bool fails = row->verdict == VERDICT_WORSE && !is_waived(row);
+            bool fails = row->verdict == VERDICT_WORSE && !change_is_waived(row->waiver);
             fprintf(stream, "      <%s", fails ? "failure type=\"regression\"" : "skipped");
             fputs(" message=\"", stream);
             xml_text(stream, message);
-            xml_text(stream, waiver_name(row));
-            xml_text(stream, before_reason(row));
-            xml_text(stream, waiver_reason(row));
+            if (row->waiver) {
+                xml_text(stream, row->waiver->name);
+                xml_text(stream, ": ");
+                xml_text(stream, row->waiver->reason);
+            }
             fputs("\"/>\n", stream);
         }
         fputs("    </testcase>\n", stream);
@@ -341,10 +252,11 @@ void compare_annotations(const struct verdicts *verdicts, FILE *stream)
         if (row->verdict != VERDICT_WORSE)
             continue;
         remark(row, why);
-        snprintf(text, sizeof text, "%s with policy %s: %s before, %s now; %s%s%s%s",
-                 row->workload_name, row->policy, row->old, row->new, why, waiver_name(row),
-                 before_reason(row), waiver_reason(row));
-        annotation_worse(stream, is_waived(row) ? "warning" : "error", row->figure, text);
+        snprintf(text, sizeof text, "%s with policy %s: %s before, %s now; %s" WAIVER_FORMAT,
+                 row->workload_name, row->policy, row->old, row->new, why,
+                 WAIVER_TEXTS(row->waiver));
+        annotation_worse(stream, change_is_waived(row->waiver) ? "warning" : "error", row->figure,
+                         text);
     }
 }
 

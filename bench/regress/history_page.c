@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/regress/change_table.h"
 #include "bench/regress/verdict.h"
 #include "bench/report/json_writer.h"
 #include "bench/report/csv.h"
@@ -18,27 +19,6 @@ static const struct history_series *series_of(const struct history_view *view,
     return &view->judged->series[change->series];
 }
 
-static bool is_waived(const struct history_change *change)
-{
-    return change->waiver && !change->waiver->expired;
-}
-
-static const char *waiver_name(const struct history_change *change)
-{
-    return change->waiver ? change->waiver->name : "";
-}
-
-/* A reason has no limit of length, so it is printed in addition to the remark. */
-static const char *waiver_reason(const struct history_change *change)
-{
-    return change->waiver ? change->waiver->reason : "";
-}
-
-static const char *before_reason(const struct history_change *change)
-{
-    return change->waiver ? ": " : "";
-}
-
 /* The size of the change, its p value, the reason why it does not count, and its waiver without
  * name and reason. */
 static void remark(const struct history_view *view, const struct history_change *change,
@@ -47,17 +27,14 @@ static void remark(const struct history_view *view, const struct history_change 
     const char *parts[6];
     char size[48] = "";
     char sure[32] = "";
-    char waiver[48] = "";
+    char waiver[48];
     size_t count = 0;
     if (change->change >= 0)
         snprintf(size, sizeof size, "%.3g %% %s", 100 * change->change,
                  change->after > change->before ? "more" : "less");
     if (series_of(view, change)->kind == CHANGE_TIMED)
         snprintf(sure, sizeof sure, "p %.2g", change->p);
-    if (change->waiver)
-        snprintf(waiver, sizeof waiver, "%s %s ",
-                 change->waiver->expired ? "its waiver expired on" : "waived until",
-                 change->waiver->until);
+    change_waiver_text(change->waiver, waiver);
     parts[count++] = size;
     parts[count++] = sure;
     parts[count++] = change->verdict == VERDICT_AMBIGUOUS ? "two measurements of one commit" : "";
@@ -86,117 +63,50 @@ static const struct history_line *line_before(const struct history_view *view,
     return &view->history->lines[before];
 }
 
-static const char *verdict_text(const struct history_change *change)
+/* The first change of its kind; changes stand in the order of commits. */
+static size_t kind_of(const struct history_judged *judged, const struct change_row *rows, size_t at)
 {
-    return is_waived(change) ? "waived" : verdict_name(change->verdict);
+    const struct history_change *change = &judged->changes[at];
+    for (size_t i = at; i > 0 && judged->changes[i - 1].line == change->line; i--)
+        if (same_kind(&judged->changes[i - 1], change))
+            return rows[i - 1].item.kind;
+    return at;
 }
 
-static void put_commit(const struct history_view *view, const struct history_change *change,
-                       struct table *table)
+static void fill_row(const struct history_view *view, struct change_row *rows, size_t at)
 {
-    const struct history_line *line = &view->history->lines[change->line];
-    table_heading(table, "commit %.*s of %.10s, after %.*s", COMMIT_SHOWN, line->commit, line->time,
-                  COMMIT_SHOWN, line_before(view, change)->commit);
-}
-
-/* Every figure, those of a run together. */
-static void put_all(const struct history_view *view, struct table *table)
-{
-    const struct history_judged *judged = view->judged;
-    const struct history_series *before = NULL;
-    for (size_t i = 0; i < judged->change_count; i++) {
-        const struct history_change *change = &judged->changes[i];
-        const struct history_series *series = series_of(view, change);
-        char text[400];
-        bool other_line = !before || change->line != change[-1].line;
-        if (other_line)
-            put_commit(view, change, table);
-        if (other_line || before->policy != series->policy ||
-            before->workload != series->workload || before->where != series->where)
-            table_heading(table, "%s with policy %s", series->workload_name, series->policy);
-        before = series;
-        remark(view, change, text);
-        table_cell(table, "%s", verdict_text(change));
-        table_cell(table, "%s", series->figure);
-        table_cell(table, "%s", history_value_text(series, change->before, (char[40]){0}));
-        table_cell(table, "%s", history_value_text(series, change->after, (char[40]){0}));
-        table_cell(table, "%s%s%s%s", text, waiver_name(change), before_reason(change),
-                   waiver_reason(change));
-    }
-}
-
-static void put_group(const struct history_view *view, const struct group *group,
-                      const struct group_item *worst, struct table *table)
-{
-    const struct history_change *change = &view->judged->changes[group->worst];
+    const struct history_change *change = &view->judged->changes[at];
     const struct history_series *series = series_of(view, change);
-    char of[800];
-    char text[400];
-    remark(view, change, text);
-    table_cell(table, "%s", verdict_text(change));
-    table_cell(table, "%zu", group->count);
-    table_cell(table, "%s: %s before, %s since%s%s%s%s%s", group_text(group, worst, of, sizeof of),
-               history_value_text(series, change->before, (char[40]){0}),
-               history_value_text(series, change->after, (char[40]){0}), text[0] ? "; " : "", text,
-               waiver_name(change), before_reason(change), waiver_reason(change));
-}
-
-/* What shares a policy or a figure is one row. */
-static enum ar_status put_groups(const struct history_view *view, struct table *table,
-                                 size_t *folded, struct ar_error *error)
-{
-    const struct history_judged *judged = view->judged;
-    struct group_item *items = calloc(judged->change_count, sizeof *items);
-    struct groups groups = {0};
-    if (!items)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a table");
-    for (size_t i = 0; i < judged->change_count; i++) {
-        const struct history_change *change = &judged->changes[i];
-        const struct history_series *series = series_of(view, change);
-        size_t kind = i; /* the first change of its kind; they stand in the order of commits */
-        for (size_t j = i; j > 0 && judged->changes[j - 1].line == change->line; j--)
-            if (same_kind(&judged->changes[j - 1], change)) {
-                kind = items[j - 1].kind;
-                break;
-            }
-        items[i] = (struct group_item){kind, series->policy, series->workload_name, series->figure,
-                                       change->change};
-    }
-    enum ar_status status = groups_make(&groups, items, judged->change_count, error);
-    for (size_t i = 0; i < groups.count; i++) {
-        const struct group *group = &groups.items[i];
-        const struct history_change *change = &judged->changes[group->worst];
-        if (i == 0 || change->line != judged->changes[groups.items[i - 1].worst].line)
-            put_commit(view, change, table);
-        put_group(view, group, &items[group->worst], table);
-    }
-    *folded = groups.folded;
-    groups_close(&groups);
-    free(items);
-    return status;
+    const struct history_line *line = &view->history->lines[change->line];
+    struct change_row *row = &rows[at];
+    *row = (struct change_row){
+        .item = {kind_of(view->judged, rows, at), series->policy, series->workload_name,
+                 series->figure, change->change},
+        .workload = series->workload,
+        .where = series->where,
+        .verdict = change_is_waived(change->waiver) ? "waived" : verdict_name(change->verdict),
+        .waiver = change->waiver,
+        .section = change->line,
+    };
+    snprintf(row->heading, sizeof row->heading, "commit %.*s of %.10s, after %.*s", COMMIT_SHOWN,
+             line->commit, line->time, COMMIT_SHOWN, line_before(view, change)->commit);
+    history_value_text(series, change->before, row->old);
+    history_value_text(series, change->after, row->new);
+    remark(view, change, row->remark);
 }
 
 static enum ar_status print_changes(const struct history_view *view, FILE *stream,
                                     enum table_form form, struct ar_error *error)
 {
-    static const struct table_column all[] = {{"verdict", "", true, 0},
-                                              {"figure", "", true, 0},
-                                              {"before", "", false, 0},
-                                              {"after", "", false, 0},
-                                              {"", "", true, 0}};
-    size_t folded = 0;
-    enum ar_status status = AR_OK;
-    if (view->judged->change_count == 0)
-        return AR_OK;
-    struct table *table = view->all ? table_of(all) : groups_table();
-    if (view->all)
-        put_all(view, table);
-    else
-        status = put_groups(view, table, &folded, error);
-    if (!status)
-        status = table_end(table, stream, form, error);
-    groups_note(folded, stream);
-    fputc('\n', stream);
+    static const struct change_words words = {"before", "after", "since"};
+    size_t count = view->judged->change_count;
+    struct change_row *rows = calloc(count + 1, sizeof *rows);
+    if (!rows)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a table");
+    for (size_t i = 0; i < count; i++)
+        fill_row(view, rows, i);
+    enum ar_status status = change_table_print(rows, count, view->all, &words, stream, form, error);
+    free(rows);
     return status;
 }
 
@@ -317,7 +227,7 @@ static void put_change(const struct history_view *view, const struct history_cha
     json_put_real(writer, "p", series->kind == CHANGE_TIMED ? change->p : (double)NAN);
     json_put_bool(writer, "stands", change->stands);
     json_put_bool(writer, "counts", history_counts(change));
-    json_put_text(writer, "waiver", is_waived(change) ? change->waiver->name : NULL);
+    json_put_text(writer, "waiver", change_is_waived(change->waiver) ? change->waiver->name : NULL);
     json_end_object(writer);
 }
 

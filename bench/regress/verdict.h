@@ -84,54 +84,6 @@ enum ar_status verdicts_make(struct verdicts *self, const struct result_set *old
                              struct waivers *waivers, struct ar_error *error) AR_STATUS_CHECKED;
 void verdicts_close(struct verdicts *self);
 
-/* Groups rows that probably have one cause: a policy that became worse does so in many figures and
- * workloads; a metric that is counted differently changes under many policies.
- *
- * 1. Rows of different kinds (verdict, waiver, commit) are never in one group.
- * 2. Of the remaining rows of a kind, the policy or the figure with the most rows is the next
- *    group. If two have equally many, a policy comes first, then the earlier one.
- * 3. Groups of at most GROUPS_LISTED rows stay single rows.
- * 4. The worst row of a group is the one with the largest change. A row without a size, such as an
- *    outcome, counts as the largest. */
-#define GROUPS_LISTED 3
-
-/* Texts are borrowed. */
-struct group_item {
-    size_t kind;
-    const char *policy, *workload, *figure;
-    double change; /* its size, as a fraction; below 0: it has none */
-};
-
-struct group {
-    enum { GROUP_ROW, GROUP_OF_POLICY, GROUP_OF_FIGURE } by;
-    size_t worst; /* index of an item */
-    size_t count;
-    size_t policies, workloads, figures; /* the number of different ones in its rows */
-};
-
-struct groups {
-    struct group *items;
-    size_t count;
-    size_t folded; /* rows that are in groups of several */
-};
-
-/* The groups are in the order of the first rows of their kinds. HOST_MEMORY. On success the caller
- * closes it. */
-enum ar_status groups_make(struct groups *self, const struct group_item *items, size_t count,
-                           struct ar_error *error) AR_STATUS_CHECKED;
-void groups_close(struct groups *self);
-
-/* Describes a group without the values of its worst row: "policy torch, 12 figures in 6 workloads;
- * largest: driver_time_ns of embedding". Returns `text`. */
-const char *group_text(const struct group *group, const struct group_item *worst, char *text,
-                       size_t room);
-
-/* The table of groups with the columns verdict, rows, what. The caller closes it. NULL: no host
- * memory. */
-struct table *groups_table(void);
-/* Prints how to see the folded rows, if there are any. */
-void groups_note(size_t folded, FILE *stream);
-
 /* ---- pages ----------------------------------------------------------------------------------- */
 
 /* Writes a comparison as a table, as JUnit XML, and as annotations of GitHub. */

@@ -1,5 +1,5 @@
 /* Rows of one cause become one: by policy, by figure; and which rows stay separate. */
-#include "bench/regress/verdict.h"
+#include "bench/regress/change_table.h"
 #include "tests/support/test.h"
 
 TEST(a_policy_and_a_figure_take_their_rows)
