@@ -44,6 +44,12 @@ AR_API enum ar_status ar_error_prefix(struct ar_error *error, enum ar_status sta
                                       const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Sets the error "no host memory left for WHAT" and returns HOST_MEMORY. */
+static inline enum ar_status ar_no_memory(struct ar_error *error, const char *what)
+{
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for %s", what);
+}
+
 AR_API const char *ar_status_name(enum ar_status status);    /* "NO_MEMORY" */
 AR_API const char *ar_status_meaning(enum ar_status status); /* "the policy cannot ..." */
 

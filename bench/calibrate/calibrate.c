@@ -171,7 +171,7 @@ enum ar_status calibrate(struct ar_device *device, const struct calibrate_option
                             "the device %s has no pages and no end: there is nothing to measure",
                             device->props.profile);
     if (!meter_open(&meter, device, out, options->cold))
-        return ar_error_set(error, AR_HOST_MEMORY, "no memory for calibrating");
+        return ar_no_memory(error, "calibrating");
     if (meter.free_bytes < FREE_LEAST) {
         meter_close(&meter);
         return ar_error_set(error, AR_INVALID,

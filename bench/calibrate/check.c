@@ -225,7 +225,7 @@ static enum ar_status device_go(struct ar_device *device, enum check_mode mode, 
                               .most_bytes = most_bytes,
                               .arena_bytes = ar_size_round_up(4 * most_bytes, AR_MIB * 64)};
     if (mode == CHECK_SPARSE && !cache_flush_open(&program.flush, device))
-        return ar_error_set(error, AR_HOST_MEMORY, "no memory for checking the profile");
+        return ar_no_memory(error, "checking the profile");
     ar_rng_seed(&program.rng, 1);
     calls->page_bytes = device->backing->page_bytes;
     enum ar_status status = device->props.has_pool ? pool_use_once(&program) : AR_OK;

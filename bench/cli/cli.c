@@ -359,7 +359,7 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, voi
     }
     cursor.named = calloc((size_t)argc, sizeof *cursor.named); /* a word has at most one value */
     if (!cursor.named)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the command line");
+        return ar_no_memory(error, "the command line");
     for (; cursor.at < argc && !status; cursor.at++) {
         const char *word = argv[cursor.at];
         if (!options_end && strcmp(word, "--") == 0)

@@ -149,7 +149,7 @@ static enum ar_status advise_one(void *argument, const struct workload_part *par
     if (!path) {
         trace_close(part->source);
         return at < PAGES_MOST
-                   ? ar_error_set(error, AR_HOST_MEMORY, "no host memory for the advice")
+                   ? ar_no_memory(error, "the advice")
                    : ar_error_set(error, AR_INVALID, "more than %d traces at once", PAGES_MOST);
     }
     const struct trace_info *info = &part->source->info;
@@ -231,7 +231,7 @@ static enum ar_status print_all(const struct arguments *self, const struct advic
     if (advice->count > 1) {
         FILE *stream = open_memstream(&together, &bytes);
         if (!stream)
-            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the page");
+            return ar_no_memory(error, "the page");
         status = print_together(self, advice, stream, error);
         fclose(stream);
     }
@@ -432,7 +432,7 @@ static enum ar_status advise(struct arguments *self, struct ar_error *error)
         return status;
     struct advice *advice = calloc(1, sizeof *advice);
     if (!advice)
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for the advice");
+        status = ar_no_memory(error, "the advice");
     else if (strcmp(device.links[0].name, "sim") != 0)
         status = ar_error_set(error, AR_INVALID, "advise needs a simulated device: -d sim:..");
     else if (self->what_if)

@@ -279,7 +279,7 @@ static enum ar_status print_replicates(const struct answer *answers, size_t coun
     struct statistic_place *places = calloc(count, sizeof *places);
     enum ar_status status = AR_OK;
     if (!table || !safe || !values || !each || !places)
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
+        status = ar_no_memory(error, "the table");
     for (size_t begin = 0; !status && begin < count;) {
         size_t rows = 0;
         for (size_t i = begin; i < count && answers[i].workload == answers[begin].workload &&
@@ -389,7 +389,7 @@ static enum ar_status find_curve(struct plan *plan, const struct answer *answers
     static const double ratios[] = {1.00, 1.02, 1.05, 1.1, 1.25, 1.5, 2};
     curve->records = calloc(plan->run_count + 1, sizeof *curve->records);
     if (!curve->records)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the slowdown curve");
+        return ar_no_memory(error, "the slowdown curve");
     suite->ratio_count = sizeof ratios / sizeof ratios[0];
     memcpy(suite->ratios, ratios, sizeof ratios);
     enum ar_status status = make_room(plan, answers, &curve->devices, error);
@@ -476,7 +476,7 @@ static enum ar_status find_all(struct arguments *self, struct plan *plan, struct
     struct answer *answers = calloc(plan->run_count, sizeof *answers);
     enum ar_status status = AR_OK;
     if (!answers)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the answers");
+        return ar_no_memory(error, "the answers");
     if (self->json)
         status = output_open(&json, self->json, error);
     progress_begin(&progress, plan->run_count);

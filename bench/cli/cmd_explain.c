@@ -74,7 +74,7 @@ static enum ar_status grow(struct window *self, struct ar_error *error)
     size_t room = self->room ? 2 * self->room : FIRST_BYTES;
     char *text = realloc(self->text, room);
     if (!text)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the message");
+        return ar_no_memory(error, "the message");
     self->text = text;
     self->room = room;
     return AR_OK;

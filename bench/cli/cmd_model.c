@@ -45,7 +45,7 @@ static enum ar_status read_one(const struct arguments *self, const char *folder,
 {
     char *path = NULL;
     if (asprintf(&path, "%s/%s/%s", folder, cell, name) < 0)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a name");
+        return ar_no_memory(error, "a name");
     const struct cli_file files[] = {{&options[0], self->output}, {&page.argument, path}};
     enum ar_status status = self->output ? cli_files_check(files, 2, error) : AR_OK;
     if (status)
@@ -104,7 +104,7 @@ static enum ar_status read_cell(const struct arguments *self, const char *name,
     struct measured *measured = calloc(1, sizeof *measured);
     struct call_list sim = {0};
     if (!measured)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the runs");
+        return ar_no_memory(error, "the runs");
     enum ar_status status = read_measured(self, name, measured, error);
     cell->card = measured->results[0];
     if (!status)
@@ -247,7 +247,7 @@ static enum ar_status run(const struct arguments *self, struct ar_error *error)
         return status;
     struct model_cell *cells = calloc(count ? (size_t)count : 1, sizeof *cells);
     if (!cells)
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the runs");
+        status = ar_no_memory(error, "the runs");
     else if (!count)
         status = ar_error_set(error, AR_INVALID, "%s: the folder has no folders of runs",
                               self->folders.at[0]);

@@ -43,7 +43,7 @@ enum ar_status cmd_sweep(int argc, char **argv, struct ar_error *error)
     if (!self.path)
         return ar_error_set(error, AR_INVALID, "sweep: no suite is given; write sweep SUITE.ini");
     if (!self.files.journal && asprintf(&journal, "%s.journal", self.path) < 0)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a name");
+        return ar_no_memory(error, "a name");
     if (journal)
         self.files.journal = journal;
     self.files.suite = self.path;

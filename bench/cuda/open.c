@@ -59,7 +59,7 @@ bool cuda_device_available(char *text, size_t text_bytes)
 static enum ar_status open_failed(const struct cuda_device *self, struct ar_error *error)
 {
     if (self->out_of_host_memory)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a device");
+        return ar_no_memory(error, "a device");
     return ar_error_set(error, AR_MISSING, "device cuda cannot be opened: %s", self->problem);
 }
 
@@ -266,7 +266,7 @@ enum ar_status cuda_device_open(const struct cuda_options *options, struct ar_de
 {
     struct cuda_device *self = calloc(1, sizeof *self);
     if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a device");
+        return ar_no_memory(error, "a device");
     self->opened_ns = latency_clock_ns();
     device_memory_open(&self->memory, self->problem, sizeof self->problem);
     enum ar_status status = cuda_api_open(&self->api, error);

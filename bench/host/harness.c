@@ -317,7 +317,7 @@ enum ar_status launches_end(struct launch_recorder *recorder, struct ar_device *
 {
     device->ops = recorder->device_ops;
     if (recorder->launches->lost)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the launches of a run");
+        return ar_no_memory(error, "the launches of a run");
     return AR_OK;
 }
 

@@ -29,11 +29,6 @@ struct planned {
     bool as_limit;
 };
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for an experiment");
-}
-
 /* ---- settings ------------------------------------------------------------------------------- */
 
 enum ar_status ar_experiment_open(const struct ar_library *library, struct ar_experiment **out,
@@ -41,7 +36,7 @@ enum ar_status ar_experiment_open(const struct ar_library *library, struct ar_ex
 {
     struct ar_experiment *self = calloc(1, sizeof *self);
     if (!self)
-        return no_memory(error);
+        return ar_no_memory(error, "an experiment");
     self->library = library;
     *out = self;
     return AR_OK;
@@ -207,11 +202,11 @@ enum ar_status ar_experiment_run(const struct ar_experiment *experiment, struct 
     struct ar_results *self = calloc(1, sizeof *self);
     error = error ? error : &ignored;
     if (!self)
-        return no_memory(error);
+        return ar_no_memory(error, "an experiment");
     enum ar_status status = make_plan(&self->planned, experiment, error);
     const size_t count = self->planned.plan.run_count;
     if (!status && !(self->records = calloc(count + 1, sizeof *self->records)))
-        status = no_memory(error);
+        status = ar_no_memory(error, "an experiment");
     for (size_t i = 0; i < count && !status; i++)
         status = run_row(self, experiment, &worker, i, error);
     trace_close(worker.source);
@@ -298,7 +293,7 @@ static enum ar_status finish_text(FILE *stream, char **text, char **out, struct 
     bool failed = ferror(stream) != 0;
     if (fclose(stream) != 0 || failed) {
         free(*text);
-        return no_memory(error);
+        return ar_no_memory(error, "an experiment");
     }
     *out = *text;
     return AR_OK;
@@ -314,7 +309,7 @@ enum ar_status ar_results_json(const struct ar_results *self, char **out, struct
     results.environment = &self->environment;
     results.suite = self->planned.suite.name;
     if (!status && !(stream = open_memstream(&text, &bytes)))
-        status = no_memory(error);
+        status = ar_no_memory(error, "an experiment");
     if (!status)
         results_json_write(stream, &results);
     results_close(&results);
@@ -343,11 +338,11 @@ enum ar_status ar_experiment_capacity(const struct ar_experiment *experiment,
     struct ar_capacities *self = calloc(1, sizeof *self);
     error = error ? error : &ignored;
     if (!self)
-        return no_memory(error);
+        return ar_no_memory(error, "an experiment");
     enum ar_status status = make_plan(&self->planned, experiment, error);
     const struct plan *plan = &self->planned.plan;
     if (!status && !(self->found = calloc(plan->run_count + 1, sizeof *self->found)))
-        status = no_memory(error);
+        status = ar_no_memory(error, "an experiment");
     for (size_t i = 0; i < plan->run_count && !status; i++)
         status = run_find_capacity(plan, &plan->runs[i], &self->found[i].result, self->found[i].why,
                                    sizeof self->found[i].why, error);
@@ -460,7 +455,7 @@ static enum ar_status advise_part(void *argument, const struct workload_part *pa
     enum ar_status status = AR_OK;
     if (!made.text ||
         !ar_array_make_room(&self->parts, self->part_count, &self->part_room, sizeof made))
-        status = no_memory(error);
+        status = ar_no_memory(error, "an experiment");
     if (!status)
         status = advise_run(&config, &made.result, error);
     if (status) {
@@ -494,7 +489,7 @@ enum ar_status ar_experiment_advise(const struct ar_experiment *experiment, stru
     struct ar_advice *self = calloc(1, sizeof *self);
     error = error ? error : &ignored;
     if (!self)
-        return no_memory(error);
+        return ar_no_memory(error, "an experiment");
     const struct suite *suite = &self->planned.suite;
     enum ar_status status = settle(&self->planned, experiment, error);
     if (!status && (suite->workloads.count != 1 || suite->devices.count > 1))
@@ -578,7 +573,7 @@ enum ar_status ar_advice_json(const struct ar_advice *self, char **out, struct a
     FILE *stream = pages ? open_memstream(&text, &bytes) : NULL;
     if (!stream) {
         free(pages);
-        return no_memory(error);
+        return ar_no_memory(error, "an experiment");
     }
     for (size_t i = 0; i < self->part_count; i++) {
         const struct advice_part *part = &self->parts[i];

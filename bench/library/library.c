@@ -30,7 +30,7 @@ enum ar_status ar_library_open(struct ar_library **out, struct ar_error *error)
     }
     if (!self || !self->policies || !self->devices) {
         ar_library_close(self);
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the library");
+        return ar_no_memory(error, "the library");
     }
     self->policies[0] = NULL;
     self->devices[0] = NULL;
@@ -159,7 +159,7 @@ enum ar_status ar_workload_open(const char *text, struct ar_workload **out, stru
 {
     struct ar_workload *self = calloc(1, sizeof *self);
     if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a workload");
+        return ar_no_memory(error, "a workload");
     enum ar_status status = workload_open(text, &self->source, error);
     if (status)
         free(self);
@@ -316,7 +316,7 @@ enum ar_status ar_session_open_on(const struct ar_library *library, const char *
     struct ar_spec spec;
     struct ar_session *self = calloc(1, sizeof *self);
     if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a session");
+        return ar_no_memory(error, "a session");
     self->context =
         (struct ar_policy_context){.backing = backing, .host = &self->host, .seed = seed};
     enum ar_status status = ar_spec_parse(policy, &spec, error);

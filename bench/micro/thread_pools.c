@@ -27,7 +27,7 @@ static enum ar_status member_open(struct thread_pools *pools, struct thread_pool
         return status;
     pools->count++;
     member->pool = locked_pool_open(member->rig.policy, &member->rig.host);
-    return member->pool ? AR_OK : ar_error_set(error, AR_HOST_MEMORY, "no host memory for a pool");
+    return member->pool ? AR_OK : ar_no_memory(error, "a pool");
 }
 
 enum ar_status thread_pools_open(struct thread_pools *pools, const struct ar_policy_ops *policy,
@@ -42,7 +42,7 @@ enum ar_status thread_pools_open(struct thread_pools *pools, const struct ar_pol
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %u pools", count);
     if (pthread_mutex_init(&pools->lock, NULL) != 0) {
         free(pools->members);
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a lock");
+        return ar_no_memory(error, "a lock");
     }
     for (unsigned i = 0; status == AR_OK && i < count; i++)
         status = member_open(pools, &pools->members[i], policy, error);

@@ -250,7 +250,7 @@ static enum ar_status print_groups(const struct change_row *rows, size_t count,
     struct group_item *items = calloc(count, sizeof *items);
     struct groups groups = {0};
     if (!items)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a table");
+        return ar_no_memory(error, "a table");
     for (size_t i = 0; i < count; i++)
         items[i] = rows[i].item;
     enum ar_status status = groups_make(&groups, items, count, error);

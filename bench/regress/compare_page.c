@@ -102,7 +102,7 @@ static enum ar_status print_rows(const struct verdicts *verdicts, bool all, FILE
             fill_row(rows, i, kinds, &known, &shown[i]);
         status = change_table_print(shown, count, all, &words, stream, form, error);
     } else {
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a table");
+        status = ar_no_memory(error, "a table");
     }
     free(rows);
     free(kinds);

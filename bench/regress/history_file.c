@@ -19,11 +19,6 @@
 
 #define BEGINNING "{\"schema\": \"" HISTORY_SCHEMA "\""
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the history");
-}
-
 static enum ar_status failed(const char *path, const char *what, struct ar_error *error)
 {
     return ar_error_set(error, AR_IO, "%s: cannot be %s: %s", path, what, strerror(errno));
@@ -101,7 +96,7 @@ static enum ar_status text_of(const struct parse *self, const json_t *object, co
     if (!found)
         return wrong(self, key, "a text");
     *text = keep(self->history, found);
-    return *text ? AR_OK : no_memory(self->error);
+    return *text ? AR_OK : ar_no_memory(self->error, "the history");
 }
 
 static enum ar_status whole_of(const struct parse *self, const json_t *object, const char *key,
@@ -234,7 +229,8 @@ static enum ar_status parse_lists(const struct parse *self, const json_t *root,
     line->count_count = json_array_size(counts);
     line->runs = calloc(line->run_count + 1, sizeof *line->runs);
     line->counts = calloc(line->count_count + 1, sizeof *line->counts);
-    enum ar_status status = line->runs && line->counts ? AR_OK : no_memory(self->error);
+    enum ar_status status =
+        line->runs && line->counts ? AR_OK : ar_no_memory(self->error, "the history");
     for (size_t i = 0; i < line->run_count && !status; i++) {
         status = parse_run(self, json_array_get(runs, i), &line->runs[i]);
         if (status)
@@ -466,7 +462,7 @@ static enum ar_status read_all(int file, const char *path, char **text, size_t *
     *bytes = 0;
     *text = malloc(size + 1);
     if (!*text)
-        return no_memory(error);
+        return ar_no_memory(error, "the history");
     while (*bytes < size) {
         ssize_t got = pread(file, *text + *bytes, size - *bytes, (off_t)*bytes);
         if (got < 0 && errno == EINTR)
@@ -495,7 +491,7 @@ static enum ar_status add_line(struct history *self, const char *text, size_t by
     struct history_line *lines = realloc(self->lines, (self->count + 1) * sizeof *lines);
     if (!lines) {
         drop_line(&line);
-        return no_memory(error);
+        return ar_no_memory(error, "the history");
     }
     self->lines = lines;
     line.number = number;
@@ -738,12 +734,12 @@ enum ar_status history_append(const char *path, const struct result_set *results
         return status;
     FILE *stream = open_memstream(&line, &bytes);
     if (!stream)
-        return no_memory(error);
+        return ar_no_memory(error, "the history");
     write_line_of(stream, results, &used);
     bool bad = ferror(stream);
     if (fclose(stream) != 0 || bad) {
         free(line);
-        return no_memory(error);
+        return ar_no_memory(error, "the history");
     }
     bool made = false;
     int file = open_locked(path, &made, error);

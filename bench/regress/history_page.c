@@ -102,7 +102,7 @@ static enum ar_status print_changes(const struct history_view *view, FILE *strea
     size_t count = view->judged->change_count;
     struct change_row *rows = calloc(count + 1, sizeof *rows);
     if (!rows)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a table");
+        return ar_no_memory(error, "a table");
     for (size_t i = 0; i < count; i++)
         fill_row(view, rows, i);
     enum ar_status status = change_table_print(rows, count, view->all, &words, stream, form, error);
@@ -398,7 +398,7 @@ enum ar_status history_figure(const struct history_view *view, size_t panels, FI
         for (size_t i = 0; i < count; i++)
             put_series(view, chosen[i], i + 1, stream);
     } else {
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a figure's data");
+        status = ar_no_memory(error, "a figure's data");
     }
     free(candidates);
     free(chosen);

@@ -26,11 +26,6 @@ struct making {
     struct ar_error *error;
 };
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the history");
-}
-
 /* A history has one copy of each text, so pointers can be compared. */
 static bool same_run(const struct history_run *a, const struct history_run *b)
 {
@@ -81,11 +76,11 @@ static enum ar_status add_point(struct making *self, struct history_series *seri
                                 double value, size_t epoch)
 {
     if (!series)
-        return no_memory(self->error);
+        return ar_no_memory(self->error, "the history");
     struct history_point *points =
         ar_array_grow(series->points, series->count, &series->room, sizeof *points);
     if (!points)
-        return no_memory(self->error);
+        return ar_no_memory(self->error, "the history");
     series->points = points;
     series->points[series->count] =
         (struct history_point){line, value, series->count == 0 || series->epoch != epoch, value};
@@ -168,7 +163,7 @@ static enum ar_status find_timed(struct making *self)
                 continue;
             size_t index = track(self, run, near);
             if (index == SIZE_MAX)
-                return no_memory(self->error);
+                return ar_no_memory(self->error, "the history");
             for (int m = 0; m < METRIC_COUNT; m++)
                 self->runs[index].timed[m] |= run->timed[m];
             near = index + 1;
@@ -219,7 +214,7 @@ static enum ar_status add_count(struct making *self, size_t line,
              strcmp(out->series[at].figure, like.figure) == 0))
         at++;
     if (at == out->count && !add_series(out, &like))
-        return no_memory(self->error);
+        return ar_no_memory(self->error, "the history");
     return add_point(self, &out->series[at], line, count->value, 0);
 }
 
@@ -293,7 +288,7 @@ static enum ar_status add_change(struct judge *self, size_t series_index, size_t
     struct history_change *changes =
         ar_array_grow(out->changes, out->change_count, &out->change_room, sizeof *changes);
     if (!changes)
-        return no_memory(self->error);
+        return ar_no_memory(self->error, "the history");
     out->changes = changes;
     out->changes[out->change_count++] = change;
     return AR_OK;
@@ -372,7 +367,7 @@ static enum ar_status judge_series(struct judge *self, size_t index)
     }
     double *values = calloc(series->count, sizeof *values);
     struct change_point *points = calloc(series->count, sizeof *points);
-    enum ar_status status = values && points ? AR_OK : no_memory(self->error);
+    enum ar_status status = values && points ? AR_OK : ar_no_memory(self->error, "the history");
     for (size_t from = 0, end; from < series->count && !status; from = end) {
         end = from + 1;
         while (end < series->count && !series->points[end].begins)

@@ -26,11 +26,6 @@ bool result_row_same(const struct result_row *a, const struct result_row *b)
            strcmp(a->host, b->host) == 0 && a->seed == b->seed;
 }
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the results");
-}
-
 static enum ar_status wrong(const char *what, const char *wanted, struct ar_error *error)
 {
     return ar_error_set(error, AR_FORMAT,
@@ -110,7 +105,7 @@ static enum ar_status add_run(struct result_row *row, const struct result_run *r
                               struct ar_error *error)
 {
     if (!AR_ARRAY_ADD(row->runs, row->run_count, row->run_room, *run))
-        return no_memory(error);
+        return ar_no_memory(error, "the results");
     return AR_OK;
 }
 
@@ -148,7 +143,7 @@ static enum ar_status take_run(struct result_set *self, const json_t *object, si
     like.on_card = strcmp(kind, "sim") != 0;
     struct result_row *row = row_of(self, &like);
     if (!row)
-        return no_memory(error);
+        return ar_no_memory(error, "the results");
     if (strcmp(row->sha256, like.sha256) != 0)
         return ar_error_set(
             error, AR_FORMAT,
@@ -206,7 +201,7 @@ static enum ar_status add_count(struct result_set *self, const struct instructio
     struct instruction_count *counts =
         ar_array_grow(self->counts, self->count_count, &self->count_room, sizeof *counts);
     if (!counts)
-        return no_memory(error);
+        return ar_no_memory(error, "the results");
     self->counts = counts;
     self->counts[self->count_count++] = *count;
     return AR_OK;
@@ -251,13 +246,13 @@ static enum ar_status add_file(struct result_set *self, json_t *root, const char
         ar_array_grow(self->files, self->file_count, &self->file_room, sizeof *files);
     if (!files) {
         json_decref(root);
-        return no_memory(error);
+        return ar_no_memory(error, "the results");
     }
     self->files = files;
     struct result_file *file = &self->files[self->file_count++];
     file->root = root;
     file->path = strdup(path);
-    return file->path ? AR_OK : no_memory(error);
+    return file->path ? AR_OK : ar_no_memory(error, "the results");
 }
 
 static enum ar_status read_file(struct result_set *self, const char *path, struct ar_error *error)
@@ -306,7 +301,7 @@ static enum ar_status read_folder(struct result_set *self, const char *folder,
     for (int i = 0; i < count; i++) {
         char *path = NULL;
         if (!status && asprintf(&path, "%s/%s", folder, names[i]->d_name) < 0)
-            status = no_memory(error);
+            status = ar_no_memory(error, "the results");
         if (!status)
             status = read_file(self, path, error);
         free(path);

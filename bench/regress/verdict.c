@@ -29,16 +29,11 @@ const char *verdict_name(enum verdict verdict)
     return names[verdict];
 }
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the comparison");
-}
-
 static enum ar_status add_row(struct work *work, const struct verdict_row *row)
 {
     struct verdicts *out = work->out;
     if (!AR_ARRAY_ADD(out->rows, out->count, out->room, *row))
-        return no_memory(work->error);
+        return ar_no_memory(work->error, "the comparison");
     return AR_OK;
 }
 
@@ -322,7 +317,7 @@ static enum ar_status judge_timed(struct work *work, const struct pair *pair, en
     size_t room = pair->old->run_count + pair->new->run_count;
     double *values = calloc(room, sizeof *values);
     if (!values)
-        return no_memory(work->error);
+        return ar_no_memory(work->error, "the comparison");
     bool any = gather(pair->old, metric, values) || gather(pair->new, metric, values);
     enum ar_status status = AR_OK;
     if (any && info->better != METRIC_NEITHER) {
@@ -372,7 +367,7 @@ static enum ar_status conclude_all(struct work *work)
     double *p = calloc(out->count ? out->count : 1, sizeof *p);
     size_t count = 0;
     if (!p)
-        return no_memory(work->error);
+        return ar_no_memory(work->error, "the comparison");
     for (size_t i = 0; i < out->count; i++)
         if (out->rows[i].timed)
             p[count++] = out->rows[i].test.p;

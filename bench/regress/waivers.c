@@ -19,11 +19,6 @@ bool waivers_is_date(const char *text)
     return text[10] == '\0' && month >= 1 && month <= 12 && day >= 1 && day <= days[month - 1];
 }
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the waivers");
-}
-
 /* The waiver of a section; the first line of the section adds it. */
 static struct waiver *waiver_of(struct waivers *self, const char *section)
 {
@@ -48,7 +43,7 @@ static enum ar_status set_text(char **place, const char *key, const char *value,
     if (!value[0])
         return ar_error_set(error, AR_INVALID, "the key \"%s\" is empty", key);
     *place = strdup(value);
-    return *place ? AR_OK : no_memory(error);
+    return *place ? AR_OK : ar_no_memory(error, "the waivers");
 }
 
 static enum ar_status set_most(struct waiver *waiver, const char *value, struct ar_error *error)
@@ -101,7 +96,7 @@ static enum ar_status read_entry(void *argument, const struct ini_line *line,
     if (status)
         return status;
     struct waiver *waiver = waiver_of(argument, line->section);
-    status = waiver ? set_key(waiver, key, value, error) : no_memory(error);
+    status = waiver ? set_key(waiver, key, value, error) : ar_no_memory(error, "the waivers");
     return status ? ar_error_prefix(error, status, "%s:%u", line->path, line->number) : AR_OK;
 }
 

@@ -31,11 +31,6 @@ void chrome_trace_close(struct chrome_trace *self)
     *self = (struct chrome_trace){0};
 }
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a timeline");
-}
-
 static enum ar_status add_point(struct chrome_trace *self, const struct observer_event *event,
                                 struct ar_error *error)
 {
@@ -54,7 +49,7 @@ static enum ar_status add_point(struct chrome_trace *self, const struct observer
         }
     }
     if (!AR_ARRAY_ADD(self->points, self->point_count, self->point_room, point))
-        return no_memory(error);
+        return ar_no_memory(error, "a timeline");
     return AR_OK;
 }
 
@@ -70,7 +65,7 @@ static enum ar_status add_slice(struct chrome_trace *self, const struct observer
         .refused = event->refused,
     };
     if (!AR_ARRAY_ADD(self->slices, self->slice_count, self->slice_room, slice))
-        return no_memory(error);
+        return ar_no_memory(error, "a timeline");
     self->at_ns += slice.length_ns;
     return AR_OK;
 }
@@ -90,7 +85,7 @@ static enum ar_status add_instant(struct chrome_trace *self, const struct observ
     if (status)
         return status;
     if (!AR_ARRAY_ADD(self->instants, self->instant_count, self->instant_room, instant))
-        return no_memory(error);
+        return ar_no_memory(error, "a timeline");
     return AR_OK;
 }
 
@@ -208,7 +203,7 @@ static enum ar_status write_slices(const struct chrome_trace *self, const struct
     uint64_t least_ns;
     size_t left;
     if (!choose(self, &least_ns, &left))
-        return no_memory(error);
+        return ar_no_memory(error, "a timeline");
     for (size_t i = 0; i < self->slice_count; i++) {
         const struct chrome_slice *slice = &self->slices[i];
         if (slice->length_ns < least_ns || (slice->length_ns == least_ns && !left))

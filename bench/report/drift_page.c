@@ -534,7 +534,7 @@ enum ar_status drift_answer_find(const struct learned_model *model, uint64_t ste
             (struct trend_interval){out->per_million.estimate * day, out->per_million.low * day,
                                     out->per_million.high * day};
     } else {
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for the results of long runs");
+        status = ar_no_memory(error, "the results of long runs");
     }
     free(half);
     free(slopes);

@@ -181,7 +181,7 @@ static enum ar_status pair(struct model_cell *cell, const struct driver_call *ca
         return AR_OK;
     struct model_large *more = realloc(cell->large, (cell->large_count + 1) * sizeof *cell->large);
     if (!more)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for driver calls");
+        return ar_no_memory(error, "driver calls");
     cell->large = more;
     cell->large[cell->large_count++] = (struct model_large){*card, *sim};
     return AR_OK;
@@ -290,7 +290,7 @@ static enum ar_status alike_find(struct alike *self, struct model_cell *cell,
     self->waited_ns = calloc(count, sizeof *self->waited_ns);
     cell->again = calloc(count, sizeof *cell->again);
     if (!self->runs || !self->ns || !self->waited_ns || !cell->again)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for runs");
+        return ar_no_memory(error, "runs");
     cell->runs = count;
     self->runs[self->count++] = &runs[0];
     for (size_t run = 1; run < count && !status; run++) {
@@ -377,7 +377,7 @@ enum ar_status model_repeat_results(struct model_result *runs, size_t count, str
 {
     double *values = calloc(count, sizeof *values);
     if (!values)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for runs");
+        return ar_no_memory(error, "runs");
     for (size_t i = 0; i < count; i++)
         values[i] = runs[i].slowdown;
     runs[0].slowdown = median_of_known(values, count);

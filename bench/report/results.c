@@ -215,8 +215,7 @@ enum ar_status results_open(struct results *self, const struct run_record *runs,
             end++;
         done = add_group(&grouping, begin, end);
     }
-    return done ? AR_OK
-                : ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the results");
+    return done ? AR_OK : ar_no_memory(error, "the results");
 }
 
 void results_close(struct results *self)

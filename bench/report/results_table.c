@@ -48,11 +48,6 @@ static const struct {
 };
 #define FIGURES (sizeof figures / sizeof figures[0])
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
-}
-
 /* A table of these figures. */
 struct figure_table {
     struct table *table; /* NULL: no host memory */
@@ -264,7 +259,8 @@ enum ar_status results_table_print(const struct results *results, FILE *stream,
     open_figure_table(&self, results, form, false, unit.name);
     for (size_t i = 0; i < results->group_count && rows && self.table; i++)
         add_group(&self, &results->groups[i], rows, unit);
-    enum ar_status status = rows ? table_print(self.table, stream, form, error) : no_memory(error);
+    enum ar_status status =
+        rows ? table_print(self.table, stream, form, error) : ar_no_memory(error, "the table");
     free(rows);
     table_close(self.table);
     return status;
@@ -452,7 +448,8 @@ enum ar_status spread_table_print(const struct results *results, FILE *stream, e
         for (size_t j = 0; j < rows.count; j++)
             spread_rows(&self, rows.items[j].policy, &rows.places[j], results->values);
     }
-    enum ar_status status = ready ? table_print(self.table, stream, form, error) : no_memory(error);
+    enum ar_status status =
+        ready ? table_print(self.table, stream, form, error) : ar_no_memory(error, "the table");
     table_close(self.table);
     placed_rows_close(&rows);
     return status;
@@ -647,7 +644,8 @@ enum ar_status repetitions_table_print(const struct results *results, FILE *stre
     bool ready = placed_rows_open(&rows, results);
     for (size_t i = 0; i < results->group_count && ready && table; i++)
         add_repeated_group(table, &rows, form, &results->groups[i], results->values);
-    enum ar_status status = ready ? table_print(table, stream, form, error) : no_memory(error);
+    enum ar_status status =
+        ready ? table_print(table, stream, form, error) : ar_no_memory(error, "the table");
     if (!status)
         explain_limits(stream, form, results);
     if (!status && steady)

@@ -206,10 +206,7 @@ enum ar_status calls_csv_read(const char *path, struct call_list *out, struct ar
     for (size_t number = 2; !status && fgets(line, sizeof line, file); number++) {
         struct driver_call row;
         if (read_row(line, &row))
-            status =
-                call_list_add(out, &row)
-                    ? AR_OK
-                    : ar_error_set(error, AR_HOST_MEMORY, "no host memory left for driver calls");
+            status = call_list_add(out, &row) ? AR_OK : ar_no_memory(error, "driver calls");
         else
             status = ar_error_set(error, AR_FORMAT, "%s:%zu: \"%.*s\" is no driver call", path,
                                   number, (int)strcspn(line, "\n"), line);

@@ -22,11 +22,6 @@ void run_snapshot_close(struct run_snapshot *self)
     *self = (struct run_snapshot){0};
 }
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a snapshot");
-}
-
 static bool action_of(enum observer_kind kind, enum snapshot_action *action)
 {
     switch (kind) {
@@ -68,13 +63,13 @@ static enum ar_status follow(struct run_snapshot *self, enum snapshot_action act
         size_t room = self->free_requested_room ? 2 * self->free_requested_room : 1024;
         bool *free_requested = realloc(self->free_requested, room * sizeof *free_requested);
         if (!free_requested)
-            return no_memory(error);
+            return ar_no_memory(error, "a snapshot");
         self->free_requested = free_requested;
         self->free_requested_room = room;
     }
     self->free_requested[entry] = false;
     if (action == SNAPSHOT_ALLOC)
-        return ar_map_put(&self->live, address, entry) ? no_memory(error) : AR_OK;
+        return ar_map_put(&self->live, address, entry) ? ar_no_memory(error, "a snapshot") : AR_OK;
     if (action == SNAPSHOT_FREE_REQUESTED && ar_map_get(&self->live, address, &request))
         self->free_requested[request] = true;
     if (action == SNAPSHOT_FREE_COMPLETED)

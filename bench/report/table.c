@@ -522,7 +522,7 @@ enum ar_status table_print(const struct table *self, FILE *stream, enum table_fo
                            struct ar_error *error)
 {
     if (!self || self->lost)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
+        return ar_no_memory(error, "the table");
     if (form == TABLE_MARKDOWN) {
         print_markdown(self, stream);
         return AR_OK;
@@ -533,7 +533,7 @@ enum ar_status table_print(const struct table *self, FILE *stream, enum table_fo
     }
     struct layout layout = {GAP, calloc(self->column_count, sizeof *layout.widths)};
     if (!layout.widths)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
+        return ar_no_memory(error, "the table");
     for (size_t j = 0; j < self->column_count; j++)
         layout.widths[j] = column_width(self, j, self->columns[j].most_wide);
     if (form == TABLE_TEXT)

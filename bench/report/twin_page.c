@@ -108,7 +108,7 @@ static enum ar_status print_peak(FILE *stream, const struct twin_page *page, str
     const struct twin_amounts amounts = peak.amounts;
     struct twin_share *shares = calloc(amounts.count + 1, sizeof *shares);
     if (!shares)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the table of the peak");
+        return ar_no_memory(error, "the table of the peak");
     for (size_t i = 0; i < amounts.count; i++) {
         const struct twin_amount *amount = &result->amounts[amounts.first + i];
         shares[i] = (struct twin_share){amount->bytes, result->owners[amount->owner].name};
@@ -552,7 +552,7 @@ static enum ar_status print_owners(FILE *stream, const struct twin_page *page,
         .columns = calloc(result->owner_count + 1, sizeof *self.columns),
     };
     if (!self.columns)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the table of owners");
+        return ar_no_memory(error, "the table of owners");
     find_columns(&self);
     find_others(&self);
     enum ar_status status = AR_OK;
@@ -738,7 +738,7 @@ static enum ar_status print_left(FILE *stream, const struct twin_page *page, str
         twin_card_at(result, phase, result->ranks[most].card)->amounts;
     struct twin_share *shares = calloc(amounts.count + 1, sizeof *shares);
     if (!shares)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the residue");
+        return ar_no_memory(error, "the residue");
     for (size_t i = 0; i < amounts.count; i++) {
         const struct twin_amount *amount = &result->amounts[amounts.first + i];
         const struct twin_owner *owner = &result->owners[amount->owner];
@@ -772,7 +772,7 @@ static enum ar_status print_pins(FILE *stream, const struct twin_page *page, str
     uint64_t kept = 0;
     uint32_t card = UINT32_MAX; /* the first with such blocks; others have their own */
     if (!groups)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the pinning blocks");
+        return ar_no_memory(error, "the pinning blocks");
     for (size_t i = 0; i < result->pin_count; i++)
         if (result->pins[i].phase == phase && result->pins[i].keeps_bytes) {
             const uint32_t its = result->ranks[result->pins[i].rank].card;

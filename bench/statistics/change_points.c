@@ -85,7 +85,7 @@ static enum ar_status median(const double *values, size_t count, double *out,
 {
     double *sorted = malloc(count * sizeof *sorted);
     if (!sorted)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a median");
+        return ar_no_memory(error, "a median");
     memcpy(sorted, values, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, compare_doubles);
     *out = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;

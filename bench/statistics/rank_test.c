@@ -119,11 +119,6 @@ static size_t quotients_left_out(size_t old_count, size_t new_count)
     return k;
 }
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a rank test");
-}
-
 static enum ar_status shift(const double *old, size_t old_count, const double *new_,
                             size_t new_count, struct rank_test *out, struct ar_error *error)
 {
@@ -132,7 +127,7 @@ static enum ar_status shift(const double *old, size_t old_count, const double *n
     double *quotients = malloc(count * sizeof *quotients);
     if (!quotients || left_out == SIZE_MAX) {
         free(quotients);
-        return no_memory(error);
+        return ar_no_memory(error, "a rank test");
     }
     double more = 0;
     for (size_t i = 0; i < old_count; i++) {
@@ -160,7 +155,7 @@ static enum ar_status test_ranks(const double *old, size_t old_count, const doub
     size_t count = old_count + new_count;
     double *sorted = malloc(count * sizeof *sorted);
     size_t *ranks = calloc(count, sizeof *ranks);
-    enum ar_status status = sorted && ranks ? AR_OK : no_memory(error);
+    enum ar_status status = sorted && ranks ? AR_OK : ar_no_memory(error, "a rank test");
     if (!status) {
         memcpy(sorted, old, old_count * sizeof *sorted);
         memcpy(sorted + old_count, new_, new_count * sizeof *sorted);
@@ -173,7 +168,7 @@ static enum ar_status test_ranks(const double *old, size_t old_count, const doub
         out->p = count <= RANK_TEST_EXACT ? exact_p(ranks, count, new_count, sum)
                                           : normal_p(sorted, count, new_count, sum);
         if (out->p < 0)
-            status = no_memory(error);
+            status = ar_no_memory(error, "a rank test");
     }
     free(sorted);
     free(ranks);
@@ -210,7 +205,7 @@ enum ar_status rank_test_holm(double *p, size_t count, struct ar_error *error)
 {
     struct place *order = calloc(count ? count : 1, sizeof *order);
     if (!order)
-        return no_memory(error);
+        return ar_no_memory(error, "a rank test");
     for (size_t i = 0; i < count; i++)
         order[i] = (struct place){p[i], i};
     qsort(order, count, sizeof *order, by_p);

@@ -125,7 +125,7 @@ static enum ar_status expand(struct text_list *out, const char *text, struct ar_
             return ar_error_set(error, AR_INVALID, "\"%.80s\": a value of a list is empty", text);
         if (asprintf(&one, "%.*s%.*s%s", (int)begin, text, (int)(next - at), text + at,
                      text + end) < 0)
-            return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a grid");
+            return ar_no_memory(error, "a grid");
         status = expand(out, one, error);
         free(one);
     }
@@ -158,11 +158,6 @@ static struct text_list *list_of(struct suite *suite, enum list which)
     return which == POLICIES    ? &suite->policies
            : which == WORKLOADS ? &suite->workloads
                                 : &suite->devices;
-}
-
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the grid of a suite");
 }
 
 static enum ar_status read_values(struct text_list *values, char *text, struct ar_error *error)
@@ -198,7 +193,7 @@ enum ar_status axes_add(struct suite *suite, const char *key, const char *values
     axis.key = strdup(colon ? colon + 1 : key);
     enum ar_status status = AR_OK;
     if (!axes || !copy || !axis.key || (colon && !axis.target))
-        status = no_memory(error);
+        status = ar_no_memory(error, "the grid of a suite");
     else if (!axis.key[0] || (colon && !axis.target[0]))
         status = ar_error_set(error, AR_INVALID,
                               "\"%.60s\" is no key of [grid]; write key or name:key", key);
@@ -486,7 +481,7 @@ static enum ar_status run_all(struct sweep *self, const struct sweep_files *file
     }
     self->records = calloc(count ? count : 1, sizeof *self->records);
     if (!self->records)
-        return no_memory(error);
+        return ar_no_memory(error, "the grid of a suite");
     enum ar_status status =
         matrix_run_journal(&self->plan, plan_jobs(&self->plan), true, files->journal,
                            &self->journal, &self->has_journal, self->records, error);

@@ -166,7 +166,7 @@ enum ar_status journal_add(struct journal *self, uint64_t run, const void *paylo
         memcpy(whole + sizeof head, payload, bytes);
         status = write_all(self, whole, sizeof head + bytes, error);
     } else {
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the journal");
+        status = ar_no_memory(error, "the journal");
     }
     free(whole);
     uint64_t now = latency_clock_ns();

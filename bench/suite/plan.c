@@ -11,11 +11,6 @@
 #include "sim/device.h"
 #include "workloads/workload.h"
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the plan of the runs");
-}
-
 /* ---- devices -------------------------------------------------------------------------------- */
 
 #define PROBE_LIMIT_S 120 /* a driver that hangs while it starts must not block the suite */
@@ -202,7 +197,7 @@ static enum ar_status choose_pinned(struct plan *self, struct plan_policy *polic
     if ((conf ? asprintf(&policy->pinned_text, "torch-pinned:conf=%c%s%c", quote, conf, quote)
               : asprintf(&policy->pinned_text, "%s", given ? given : "torch-pinned")) < 0) {
         policy->pinned_text = NULL;
-        return no_memory(error);
+        return ar_no_memory(error, "the plan of the runs");
     }
     enum ar_status status = ar_spec_parse(policy->pinned_text, &policy->pinned, error);
     if (!status) {
@@ -234,7 +229,7 @@ static enum ar_status look_up_policies(struct plan *self, struct ar_error *error
         return status;
     self->policies = calloc(list->count, sizeof *self->policies);
     if (!self->policies)
-        return no_memory(error);
+        return ar_no_memory(error, "the plan of the runs");
     for (size_t i = 0; i < list->count; i++) {
         struct plan_policy *policy = &self->policies[i];
         policy->text = list->items[i];
@@ -303,7 +298,7 @@ static enum ar_status add_workload(void *argument, const struct workload_part *p
     if (!workload.text ||
         !AR_ARRAY_ADD(self->workloads, self->workload_count, self->workload_room, workload)) {
         free(workload.text);
-        return no_memory(error);
+        return ar_no_memory(error, "the plan of the runs");
     }
     struct plan_workload *added = &self->workloads[self->workload_count - 1];
     for (size_t i = 0; i + 1 < self->workload_count; i++)
@@ -381,7 +376,7 @@ static enum ar_status look_at_device(struct plan *self, size_t device, struct ar
     if (self->suite->all_policies && self->policy_count) {
         why = calloc(self->policy_count, sizeof *why);
         if (!why)
-            return no_memory(error);
+            return ar_no_memory(error, "the plan of the runs");
     }
     enum ar_status status =
         probe_device(self, text, self->alone[device], &self->props[device], why, error);
@@ -427,7 +422,7 @@ static enum ar_status look_at_devices(struct plan *self, struct ar_error *error)
     self->alone = calloc(self->devices.count, sizeof *self->alone);
     self->props = calloc(self->devices.count, sizeof *self->props);
     if (!self->alone || !self->props)
-        return no_memory(error);
+        return ar_no_memory(error, "the plan of the runs");
     enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->devices.count && !status; i++) {
         status = look_at_device(self, i, error);
@@ -497,7 +492,7 @@ static enum ar_status write_runs(struct plan *self, struct ar_error *error)
             "1,000,000 runs; ask for fewer");
     self->runs = calloc(runs ? runs : 1, sizeof *self->runs);
     if (!self->runs)
-        return no_memory(error);
+        return ar_no_memory(error, "the plan of the runs");
     for (size_t i = 0; i < self->workload_count; i++)
         for (size_t j = 0; j < self->devices.count; j++)
             for (unsigned k = 0; k < self->workloads[i].frees_count; k++)

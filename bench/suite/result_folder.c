@@ -246,7 +246,7 @@ enum ar_status result_folder_commit(const struct result_folder *self, struct out
     char **paths = calloc(count ? count : 1, sizeof *paths);
     char earlier[1024] = "";
     if (!paths)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the results");
+        return ar_no_memory(error, "the results");
     if (self->path)
         tell_earlier(self->path, earlier, sizeof earlier);
     for (size_t i = 0; i < count; i++)

@@ -180,7 +180,7 @@ enum ar_status run_pack(const struct plan_run *run, const struct run_record *rec
     size_t more = series_bytes(run);
     struct run_message *result = calloc(1, sizeof *result + more);
     if (!result)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a result");
+        return ar_no_memory(error, "a result");
     *result = (struct run_message){
         .magic = RESULT_MAGIC,
         .policy = run->policy,
@@ -491,7 +491,7 @@ static enum ar_status run_together(struct matrix *self, unsigned jobs, struct ar
         jobs = self->count ? (unsigned)self->count : 1;
     pthread_t *threads = calloc(jobs, sizeof *threads);
     if (!threads)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the workers");
+        return ar_no_memory(error, "the workers");
     unsigned started = 0;
     while (started + 1 < jobs && pthread_create(&threads[started], NULL, work, self) == 0)
         started++;
@@ -553,7 +553,7 @@ static enum ar_status run_alone(struct matrix *self, unsigned jobs, struct ar_er
     if (crew.children && crew.jobs && crew.places)
         work_alone(self, &crew);
     else
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the processes");
+        status = ar_no_memory(error, "the processes");
     free(crew.children);
     free(crew.jobs);
     free(crew.places);
@@ -567,7 +567,7 @@ static enum ar_status run_all(struct matrix *self, size_t count, unsigned jobs,
     self->failed = SIZE_MAX;
     self->order = calloc(count ? count : 1, sizeof *self->order);
     if (!self->order)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the order of runs");
+        return ar_no_memory(error, "the order of runs");
     for (size_t i = 0; i < count; i++)
         left += !(self->done && self->done[i]);
     pthread_mutex_init(&self->lock, NULL);
@@ -606,7 +606,7 @@ enum ar_status matrix_run_journal(const struct plan *plan, unsigned jobs, bool l
     struct records taken = {plan, records, self.done};
     enum ar_status status =
         self.done ? journal_open(journal, path, key_of(plan), take_record, &taken, error)
-                  : ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the journal");
+                  : ar_no_memory(error, "the journal");
     *opened = !status;
     if (!status)
         status = run_all(&self, plan->run_count, jobs, error);

@@ -136,11 +136,6 @@ static enum ar_status check_histogram(const char *name, struct ar_error *error)
                         name);
 }
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a run's files");
-}
-
 /* The timeline of a run's run. */
 static void open_chrome(struct run_files *self, const struct suite_files *files,
                         const struct plan *plan, size_t index)
@@ -205,7 +200,7 @@ enum ar_status run_files_open(struct run_files *self, FILE *const *streams,
     self->chromes = calloc(self->count, sizeof *self->chromes);
     self->chrome_observers = calloc(self->count, sizeof *self->chrome_observers);
     if (!self->chromes || !self->chrome_observers)
-        return no_memory(error);
+        return ar_no_memory(error, "a run's files");
     for (size_t i = 0; i < self->count; i++)
         open_chrome(self, files, plan, i);
     return AR_OK;

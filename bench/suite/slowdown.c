@@ -156,7 +156,7 @@ static enum ar_status run_points(struct work *work, unsigned jobs, struct ar_err
     double *values = calloc(replicates, sizeof *values);
     enum ar_status status = AR_OK;
     if (!found || !values)
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the slowdown curve");
+        status = ar_no_memory(error, "the slowdown curve");
     else
         status = matrix_run(work->plan, work->runs, count, jobs, found, error);
     for (size_t i = 0; i < work->count && !status; i++)
@@ -178,7 +178,7 @@ enum ar_status slowdown_run(const struct plan *plan, const struct run_record *re
     work.runs = calloc(room, plan->suite->replicates * sizeof *work.runs);
     work.points = calloc(room, sizeof *work.points);
     if (!work.runs || !work.points)
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the slowdown curve");
+        status = ar_no_memory(error, "the slowdown curve");
     for (size_t i = 0; i < plan->workload_count && !status; i++)
         status = add_workload(&work, records, i, error);
     if (!status)

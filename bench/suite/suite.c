@@ -321,7 +321,7 @@ static enum ar_status note_key(struct reading *reading, const char *section, con
 {
     char *name = NULL;
     if (asprintf(&name, "%s/%s", section, key) < 0)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a key");
+        return ar_no_memory(error, "a key");
     enum ar_status status = AR_OK;
     for (size_t i = 0; i < reading->keys.count && !status; i++)
         if (strcmp(reading->keys.items[i], name) == 0)

@@ -110,11 +110,6 @@ static enum ar_status open_files(struct suite_work *self, struct ar_error *error
     return status;
 }
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the results");
-}
-
 /* Figures show each policy and workload once: on the first device, with the first way to free, the
  * first replicate and repetition. */
 static bool in_figures(const struct plan *plan, const struct plan_run *run)
@@ -142,7 +137,7 @@ static enum ar_status attach(struct suite_work *self, struct ar_error *error)
             !self->streams[SUITE_FILE_placements] && !self->streams[SUITE_FILE_series]) {
             self->series[i] = calloc(1, sizeof *self->series[i]);
             if (!self->series[i])
-                return no_memory(error);
+                return ar_no_memory(error, "the results");
             self->series_observers[i] = (struct observer){
                 .next = run->observer, .sample = thin_series_add, .argument = self->series[i]};
             run->observer = &self->series_observers[i];
@@ -161,7 +156,7 @@ static enum ar_status time_runs(struct suite_work *self, struct ar_error *error)
     struct plan_run *runs = calloc(most, sizeof *runs);
     struct run_record *timed = calloc(most, sizeof *timed);
     size_t *places = calloc(most, sizeof *places);
-    enum ar_status status = runs && timed && places ? AR_OK : no_memory(error);
+    enum ar_status status = runs && timed && places ? AR_OK : ar_no_memory(error, "the results");
     for (size_t i = 0; i < most && !status; i++) {
         const struct plan_run *run = &self->plan.runs[i];
         if (timed_at_once(self, run))
@@ -207,7 +202,7 @@ static enum ar_status run_all(struct suite_work *self, struct ar_error *error)
     self->series = calloc(self->plan.run_count, sizeof(*self->series));
     self->series_observers = calloc(self->plan.run_count, sizeof *self->series_observers);
     if (!self->records || !self->series || !self->series_observers)
-        return no_memory(error);
+        return ar_no_memory(error, "the results");
     enum ar_status status = attach(self, error);
     if (!status)
         status = do_runs(self, jobs, error);

@@ -27,11 +27,6 @@ static enum ar_status bad(const struct reading *self, const char *what)
                         self->line->number, self->key, self->value, what);
 }
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a suite");
-}
-
 static enum ar_status take_count(const struct reading *self, uint64_t *count)
 {
     return ar_count_parse(self->value, count, NULL) ? bad(self, "a number, from 0") : AR_OK;
@@ -138,12 +133,12 @@ static enum ar_status tenant_of(struct reading *self, struct tenant_setup **setu
     struct tenant_setup *longer =
         realloc(suite->setups, (suite->count + 1) * sizeof *suite->setups);
     if (!longer)
-        return no_memory(self->error);
+        return ar_no_memory(self->error, "a suite");
     suite->setups = longer;
     self->begun[suite->count] = self->line->section_number;
     *setup = &longer[suite->count++];
     **setup = (struct tenant_setup){.name = strdup(name)};
-    return (*setup)->name ? AR_OK : no_memory(self->error);
+    return (*setup)->name ? AR_OK : ar_no_memory(self->error, "a suite");
 }
 
 /* Adds a text to a list. */
@@ -154,7 +149,7 @@ static enum ar_status add_text(const struct reading *self, const char *const **t
         *texts = longer;
     char *text = longer ? strdup(self->value) : NULL;
     if (!text)
-        return no_memory(self->error);
+        return ar_no_memory(self->error, "a suite");
     longer[(*count)++] = text;
     return AR_OK;
 }
@@ -165,12 +160,12 @@ static enum ar_status add_setting(const struct reading *self, struct tenant_setu
     struct process_line *longer =
         realloc((void *)(uintptr_t)setup->lines, (count + 1) * sizeof *longer);
     if (!longer)
-        return no_memory(self->error);
+        return ar_no_memory(self->error, "a suite");
     setup->lines = longer;
     longer[count] =
         (struct process_line){strdup(self->key), strdup(self->value), self->line->number};
     setup->line_count++;
-    return longer[count].key && longer[count].value ? AR_OK : no_memory(self->error);
+    return longer[count].key && longer[count].value ? AR_OK : ar_no_memory(self->error, "a suite");
 }
 
 static enum ar_status take_placement(const struct reading *self, enum tenant_placement *placement)
@@ -207,7 +202,7 @@ static enum ar_status tenant_line(struct reading *self)
         if (pinned && !strcmp(self->value, "none"))
             return AR_OK;
         *place = strdup(self->value);
-        return *place ? AR_OK : no_memory(self->error);
+        return *place ? AR_OK : ar_no_memory(self->error, "a suite");
     }
     if (!strcmp(self->key, "card")) {
         status = take_count(self, &number);

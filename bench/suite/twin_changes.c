@@ -43,7 +43,7 @@ __attribute__((format(printf, 2, 3))) static struct twin_change *add(struct find
     if (AR_ARRAY_ADD(self->out->at, self->out->count, self->out->room, change))
         return &self->out->at[self->out->count - 1];
     scenario_close(&change.edited);
-    (void)ar_error_set(self->error, AR_HOST_MEMORY, "no host memory for what-ifs");
+    (void)ar_no_memory(self->error, "what-ifs");
     return NULL;
 }
 
@@ -140,9 +140,7 @@ static enum ar_status policy_change(struct finding *self, const struct twin_proc
     if (change && text)
         set(change, process->name, "policy", text);
     free(text);
-    return change && text
-               ? AR_OK
-               : ar_error_set(self->error, AR_HOST_MEMORY, "no host memory for what-ifs");
+    return change && text ? AR_OK : ar_no_memory(self->error, "what-ifs");
 }
 
 static enum ar_status policy_changes(struct finding *self, const struct twin_process_setup *process)

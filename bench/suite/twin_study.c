@@ -15,11 +15,6 @@
 
 #define COARSE 10 /* steps of the search at a time on the way down */
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the answers");
-}
-
 /* ---- the largest cache ---------------------------------------------------------------------- */
 
 struct search {
@@ -232,7 +227,7 @@ static enum ar_status try_changes(struct twin_study *self, const struct scenario
     size_t *places = calloc(count + 1, sizeof *places), runs = 0;
     self->whatifs = calloc(count + 1, sizeof *self->whatifs);
     if (!status && (!at || !places || !self->whatifs))
-        status = no_memory(error);
+        status = ar_no_memory(error, "the answers");
     /* The first one is the scenario itself. */
     if (!status)
         at[runs++] = (struct twin_trial){.text = text, .cache_part = SIZE_MAX};
@@ -289,7 +284,7 @@ enum ar_status twin_study_run(const struct scenario *text, bool again, const cha
     out->reported = calloc(text->reported_count + 1, sizeof *out->reported);
     out->caches = calloc(text->section_count + 1, sizeof *out->caches);
     if (!status && (!out->reported || !out->caches))
-        status = no_memory(error);
+        status = ar_no_memory(error, "the answers");
     if (!status) {
         status = twin_run(&out->setup.scenario, &out->result, error);
         status = twin_setup_error(text, &out->setup, SIZE_MAX, &out->result, status, error);

@@ -174,7 +174,7 @@ static enum ar_status keep(struct twin_trials *self, uint64_t run,
 {
     struct twin_done done = {run, *record};
     if (!AR_ARRAY_ADD(self->done, self->done_count, self->done_room, done))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for what-ifs");
+        return ar_no_memory(error, "what-ifs");
     return self->has_journal ? journal_add(&self->journal, run, record, sizeof *record, error)
                              : AR_OK;
 }
