@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/statistics/statistics.h"
 #include "sim/kernel_shape.h"
 
 enum { THREADS = 256, BLOCKS_PER_PROCESSOR = 8, TOUCH_BYTES = 4096 };
@@ -344,15 +345,9 @@ static enum ar_status period(struct kernels *self, const CUevent event[2], bool 
     return status;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median(double *values)
 {
-    qsort(values, ROUNDS, sizeof *values, by_value);
+    statistic_sort(values, ROUNDS);
     return values[ROUNDS / 2];
 }
 

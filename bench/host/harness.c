@@ -23,18 +23,12 @@ struct bout {
 
 /* ---- statistics ------------------------------------------------------------------------------ */
 
-static int by_size(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 double harness_median(double *values, size_t count)
 {
     if (!count)
         return 0;
-    qsort(values, count, sizeof *values, by_size);
-    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+    statistic_sort(values, count);
+    return statistic_middle(values, count);
 }
 
 void harness_interval(double *values, size_t count, double *least, double *most, double *confidence)

@@ -16,6 +16,7 @@
 #include "bench/regress/waivers.h"
 #include "bench/report/json_writer.h"
 #include "bench/statistics/statistics.h"
+#include "bench/suite/child.h"
 
 #define BEGINNING "{\"schema\": \"" HISTORY_SCHEMA "\""
 
@@ -618,16 +619,7 @@ static enum ar_status write_line(int file, const char *path, size_t whole, bool 
     if (ftruncate(file, (off_t)whole) != 0 || lseek(file, 0, SEEK_END) < 0 ||
         (!ends && write(file, "\n", 1) != 1))
         return failed(path, "written", error);
-    size_t done = 0;
-    while (done < bytes) {
-        ssize_t put = write(file, line + done, bytes - done);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            break;
-        done += (size_t)put;
-    }
-    if (done == bytes && fsync(file) == 0)
+    if (file_write_all(file, line, bytes) && fsync(file) == 0)
         return AR_OK;
     enum ar_status status = failed(path, "written", error);
     (void)!ftruncate(file, (off_t)whole);

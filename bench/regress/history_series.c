@@ -1,3 +1,4 @@
+#include "bench/statistics/statistics.h"
 #include "bench/regress/history.h"
 
 #include <fnmatch.h>
@@ -313,18 +314,6 @@ static void set_levels(struct judge *self, struct history_series *series, size_t
     }
 }
 
-static double middle(double *sorted, size_t count)
-{
-    return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
-}
-
-static int compare_doubles(const void *left, const void *right)
-{
-    double a = *(const double *)left;
-    double b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 /* Finds the changes of one stretch. `values` and `points` have room for it. */
 static enum ar_status judge_stretch(struct judge *self, size_t index, size_t from, size_t end,
                                     double *values, struct change_point *points)
@@ -341,9 +330,9 @@ static enum ar_status judge_stretch(struct judge *self, size_t index, size_t fro
     for (size_t i = 0; i < found && !status; i++)
         status = add_change(self, index, from, &points[i]);
     if (!status && found == 0 && series->kind == CHANGE_TIMED) {
-        qsort(values, end - from, sizeof *values, compare_doubles);
+        statistic_sort(values, end - from);
         for (size_t i = from; i < end; i++)
-            series->points[i].level = middle(values, end - from);
+            series->points[i].level = statistic_middle(values, end - from);
     }
     if (!status)
         set_levels(self, series, from, end, points, found);

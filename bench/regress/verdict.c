@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/statistics/statistics.h"
 #include "allocators/base/array.h"
 
 struct work {
@@ -354,13 +355,6 @@ static void conclude(struct work *work, struct verdict_row *row, double p)
              test->ratio, test->low, test->high, test->delta, p, 100 * test->sees);
 }
 
-static int compare_doubles(const void *left, const void *right)
-{
-    double a = *(const double *)left;
-    double b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 static enum ar_status conclude_all(struct work *work)
 {
     struct verdicts *out = work->out;
@@ -381,7 +375,7 @@ static enum ar_status conclude_all(struct work *work)
         if (out->rows[i].timed)
             p[count++] = out->rows[i].test.sees;
     if (count) {
-        qsort(p, count, sizeof *p, compare_doubles);
+        statistic_sort(p, count);
         out->sees_median = p[(count - 1) / 2];
         out->sees_most = p[count - 1];
     }

@@ -262,8 +262,8 @@ double model_rank_correlation(const double *a, const double *b, size_t count)
 
 double model_median(double *values, size_t count)
 {
-    /* The statistic takes the lower of two middle values; it sorts the values. */
-    return count ? (statistic_of(values, count).median + values[count / 2]) / 2 : (double)NAN;
+    statistic_sort(values, count);
+    return count ? statistic_middle(values, count) : (double)NAN;
 }
 
 /* The first run and those that made the same calls. */

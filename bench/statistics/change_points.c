@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/statistics/statistics.h"
 #include "bench/statistics/rank_test.h"
 
 _Static_assert(2 * CHANGE_WINDOW <= RANK_TEST_EXACT, "the test of a window is exact");
@@ -73,13 +74,6 @@ static enum ar_status search(const struct search *self, size_t from, size_t end)
     return status ? status : search(self, best, end);
 }
 
-static int compare_doubles(const void *left, const void *right)
-{
-    double a = *(const double *)left;
-    double b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 static enum ar_status median(const double *values, size_t count, double *out,
                              struct ar_error *error)
 {
@@ -87,7 +81,7 @@ static enum ar_status median(const double *values, size_t count, double *out,
     if (!sorted)
         return ar_no_memory(error, "a median");
     memcpy(sorted, values, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, compare_doubles);
+    statistic_sort(sorted, count);
     *out = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
     free(sorted);
     return AR_OK;

@@ -5,14 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEVEL 0.95
+#include "bench/statistics/statistics.h"
 
-static int compare_doubles(const void *left, const void *right)
-{
-    double a = *(const double *)left;
-    double b = *(const double *)right;
-    return (a > b) - (a < b);
-}
+#define LEVEL 0.95
 
 /* Twice the mean rank of `value`: an integer also with ties. */
 static size_t double_rank(const double *sorted, size_t count, double value)
@@ -136,7 +131,7 @@ static enum ar_status shift(const double *old, size_t old_count, const double *n
             more += (double)((new_[j] > old[i]) - (new_[j] < old[i]));
         }
     }
-    qsort(quotients, count, sizeof *quotients, compare_doubles);
+    statistic_sort(quotients, count);
     out->delta = more / (double)count;
     out->ratio = (quotients[(count - 1) / 2] + quotients[count / 2]) / 2;
     /* If none is left out, the interval is unbounded: too few values. */
@@ -159,7 +154,7 @@ static enum ar_status test_ranks(const double *old, size_t old_count, const doub
     if (!status) {
         memcpy(sorted, old, old_count * sizeof *sorted);
         memcpy(sorted + old_count, new_, new_count * sizeof *sorted);
-        qsort(sorted, count, sizeof *sorted, compare_doubles);
+        statistic_sort(sorted, count);
         size_t sum = 0;
         for (size_t i = 0; i < count; i++)
             ranks[i] = double_rank(sorted, count, sorted[i]);

@@ -11,6 +11,11 @@ static int compare_doubles(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+void statistic_sort(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare_doubles);
+}
+
 /* P(X = k), X binomial (n, 1/2); by logarithms, because 2^-n underflows for large n. */
 static double binomial(size_t n, size_t k)
 {
@@ -24,7 +29,7 @@ struct statistic statistic_of(double *values, size_t count)
     struct statistic statistic = {.count = count};
     if (!count)
         return statistic;
-    qsort(values, count, sizeof *values, compare_doubles);
+    statistic_sort(values, count);
     statistic.least = values[0];
     statistic.median = values[(count - 1) / 2];
     statistic.most = values[count - 1];

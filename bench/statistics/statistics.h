@@ -28,6 +28,14 @@ struct statistic {
     double level;     /* at which it holds */
 };
 
+/* In rising order. */
+void statistic_sort(double *values, size_t count);
+/* The mean of the two middle ones, or the middle one, of sorted values. */
+static inline double statistic_middle(const double *sorted, size_t count)
+{
+    return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+}
+
 /* Sorts the values. */
 struct statistic statistic_of(double *values, size_t count);
 

@@ -39,17 +39,17 @@ static uint64_t check_of(const void *text, size_t text_bytes, const void *payloa
     return fnv_add(fnv_add(FNV_SEED, text, text_bytes), payload, payload_bytes);
 }
 
-static bool send_all(int pipe, const void *bytes, size_t count)
+bool file_write_all(int file, const void *bytes, size_t count)
 {
     const char *at = bytes;
     while (count) {
-        ssize_t sent = write(pipe, at, count);
-        if (sent < 0 && errno == EINTR)
+        ssize_t put = write(file, at, count);
+        if (put < 0 && errno == EINTR)
             continue;
-        if (sent <= 0)
+        if (put <= 0)
             return false;
-        at += sent;
-        count -= (size_t)sent;
+        at += put;
+        count -= (size_t)put;
     }
     return true;
 }
@@ -75,8 +75,9 @@ static _Noreturn void live(int pipe, child_work *work, void *argument)
         .payload_bytes = bytes,
         .check = check_of(error.text, text_bytes, payload, bytes),
     };
-    bool sent = send_all(pipe, &head, sizeof head) && send_all(pipe, error.text, text_bytes) &&
-                send_all(pipe, payload, bytes);
+    bool sent = file_write_all(pipe, &head, sizeof head) &&
+                file_write_all(pipe, error.text, text_bytes) &&
+                file_write_all(pipe, payload, bytes);
     _exit(sent ? 0 : 1);
 }
 

@@ -66,4 +66,7 @@ enum ar_status child_run(struct child *self, child_work *work, void *argument, u
 #define FNV_SEED UINT64_C(0xcbf29ce484222325)
 uint64_t fnv_add(uint64_t hash, const void *bytes, size_t count);
 
+/* Writes all bytes. False: errno says why. */
+bool file_write_all(int file, const void *bytes, size_t count);
+
 #endif

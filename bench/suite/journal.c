@@ -65,18 +65,10 @@ static bool read_all(int file, void *bytes, size_t count)
 static enum ar_status write_all(const struct journal *self, const void *bytes, size_t count,
                                 struct ar_error *error)
 {
-    const char *at = bytes;
-    while (count) {
-        ssize_t put = write(self->file, at, count);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return ar_error_set(error, AR_IO, "%s: cannot be written: %s", self->path,
-                                strerror(errno));
-        at += put;
-        count -= (size_t)put;
-    }
-    return AR_OK;
+    return file_write_all(self->file, bytes, count)
+               ? AR_OK
+               : ar_error_set(error, AR_IO, "%s: cannot be written: %s", self->path,
+                              strerror(errno));
 }
 
 /* Reads one record. False: there is none, or it is not whole. */
