@@ -181,7 +181,7 @@ const char *group_text(const struct group *group, const struct group_item *worst
     return text;
 }
 
-/* ---- the table -------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------- */
 
 bool change_is_waived(const struct waiver *waiver)
 {
