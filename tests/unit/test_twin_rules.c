@@ -6,7 +6,6 @@
 #include "allocators/base/size.h"
 #include "sim/twin/rules/compatible.h"
 #include "sim/twin/rules/context.h"
-#include "sim/twin/rules/copies.h"
 #include "sim/twin/rules/graphs.h"
 #include "sim/twin/rules/nccl.h"
 #include "tests/support/test.h"
@@ -367,18 +366,6 @@ TEST(contexts)
     assert_int_equal(context_torch_bytes(step | CONTEXT_STREAMS), 96468992 + 77594624 + 73400320);
     assert_int_equal(context_cublas_workspace_bytes(80), 8519680);
     assert_int_equal(context_cublas_workspace_bytes(90), 33554432);
-}
-
-TEST(copies_of_segments)
-{
-    assert_int_equal(copies_bytes(COPIES_VLLM, 20 * AR_MIB), 32 * AR_MIB);
-    assert_int_equal(copies_bytes(COPIES_VLLM, 32 * AR_MIB), 32 * AR_MIB);
-    assert_int_equal(copies_bytes(COPIES_VLLM, 0), 0);
-    assert_int_equal(copies_bytes(COPIES_MEMORY_SAVER, 20 * AR_MIB), 20 * AR_MIB);
-    assert_true(copies_stay(COPIES_VLLM, 0, false));
-    assert_true(copies_stay(COPIES_MEMORY_SAVER, 9, false));
-    assert_false(copies_stay(COPIES_MEMORY_SAVER, 0, false));
-    assert_true(copies_stay(COPIES_MEMORY_SAVER, 0, true));
 }
 
 /* ---- settings that work together ------------------------------------------------------------- */
