@@ -65,9 +65,7 @@ enum ar_status heap_grow(struct heap *self, uint64_t bytes, uint32_t *piece)
                         self->segment_room + self->segment_room / 4 + 8, sizeof *self->segments))
         return AR_HOST_MEMORY;
     uint64_t address;
-    enum ar_status status = ar_backing_segment_alloc(self->backing, bytes, &address);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(ar_backing_segment_alloc(self->backing, bytes, &address));
     uint32_t made = ar_spans_new(&self->spans, address, bytes);
     self->spans.at[made].used = 1;
     uint32_t place = segment_place(self, address);

@@ -239,9 +239,7 @@ enum ar_status registry_lookup(const struct ar_spec *spec, const struct ar_polic
                                struct ar_error *error)
 {
     struct part *parts = NULL;
-    enum ar_status status = parts_open(spec, &parts, error);
-    if (status)
-        return status;
+    AR_TRY(parts_open(spec, &parts, error));
     *out = parts[spec->link_count - 1].policy;
     parts_close(parts, spec->link_count);
     return AR_OK;
@@ -305,10 +303,8 @@ enum ar_status registry_create(const struct ar_spec *spec, const struct ar_polic
                                struct ar_policy **out, struct ar_error *error)
 {
     struct part *parts = NULL;
-    enum ar_status status = parts_open(spec, &parts, error);
-    if (status)
-        return status;
-    status = build(parts, 0, context, out, error);
+    AR_TRY(parts_open(spec, &parts, error));
+    enum ar_status status = build(parts, 0, context, out, error);
     parts_close(parts, spec->link_count);
     return status;
 }

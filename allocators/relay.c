@@ -23,77 +23,59 @@ static enum ar_status end(struct ar_backing *base, enum relay_hook hook, uint64_
 
 static enum ar_status segment_alloc(struct ar_backing *base, uint64_t bytes, uint64_t *address)
 {
-    enum ar_status status = begin(base, RELAY_SEGMENT_ALLOC);
-    if (status)
-        return status;
-    status = ar_backing_segment_alloc(inside(base), bytes, address);
+    AR_TRY(begin(base, RELAY_SEGMENT_ALLOC));
+    enum ar_status status = ar_backing_segment_alloc(inside(base), bytes, address);
     return end(base, RELAY_SEGMENT_ALLOC, status ? 0 : *address, bytes, status);
 }
 
 static enum ar_status segment_free(struct ar_backing *base, uint64_t address)
 {
-    enum ar_status status = begin(base, RELAY_SEGMENT_FREE);
-    if (status)
-        return status;
-    status = ar_backing_segment_free(inside(base), address);
+    AR_TRY(begin(base, RELAY_SEGMENT_FREE));
+    enum ar_status status = ar_backing_segment_free(inside(base), address);
     return end(base, RELAY_SEGMENT_FREE, address, 0, status);
 }
 
 static enum ar_status reserve(struct ar_backing *base, uint64_t bytes, uint64_t *address)
 {
-    enum ar_status status = begin(base, RELAY_RESERVE);
-    if (status)
-        return status;
-    status = ar_backing_reserve(inside(base), bytes, address);
+    AR_TRY(begin(base, RELAY_RESERVE));
+    enum ar_status status = ar_backing_reserve(inside(base), bytes, address);
     return end(base, RELAY_RESERVE, status ? 0 : *address, bytes, status);
 }
 
 static enum ar_status release(struct ar_backing *base, uint64_t address)
 {
-    enum ar_status status = begin(base, RELAY_RELEASE);
-    if (status)
-        return status;
+    AR_TRY(begin(base, RELAY_RELEASE));
     return end(base, RELAY_RELEASE, address, 0, ar_backing_release(inside(base), address));
 }
 
 static enum ar_status create(struct ar_backing *base, uint64_t bytes, ar_backing_handle *handle)
 {
-    enum ar_status status = begin(base, RELAY_CREATE);
-    if (status)
-        return status;
+    AR_TRY(begin(base, RELAY_CREATE));
     return end(base, RELAY_CREATE, 0, bytes, ar_backing_create(inside(base), bytes, handle));
 }
 
 static enum ar_status destroy(struct ar_backing *base, ar_backing_handle handle)
 {
-    enum ar_status status = begin(base, RELAY_DESTROY);
-    if (status)
-        return status;
+    AR_TRY(begin(base, RELAY_DESTROY));
     return end(base, RELAY_DESTROY, 0, 0, ar_backing_destroy(inside(base), handle));
 }
 
 static enum ar_status map(struct ar_backing *base, uint64_t address, ar_backing_handle handle)
 {
-    enum ar_status status = begin(base, RELAY_MAP);
-    if (status)
-        return status;
+    AR_TRY(begin(base, RELAY_MAP));
     return end(base, RELAY_MAP, address, 0, ar_backing_map(inside(base), address, handle));
 }
 
 static enum ar_status access_run(struct ar_backing *base, uint64_t address, uint64_t bytes)
 {
-    enum ar_status status = begin(base, RELAY_ACCESS);
-    if (status)
-        return status;
-    status = ar_backing_access(inside(base), address, bytes);
+    AR_TRY(begin(base, RELAY_ACCESS));
+    enum ar_status status = ar_backing_access(inside(base), address, bytes);
     return end(base, RELAY_ACCESS, address, bytes, status);
 }
 
 static enum ar_status unmap(struct ar_backing *base, uint64_t address, uint64_t bytes)
 {
-    enum ar_status status = begin(base, RELAY_UNMAP);
-    if (status)
-        return status;
+    AR_TRY(begin(base, RELAY_UNMAP));
     return end(base, RELAY_UNMAP, address, bytes, ar_backing_unmap(inside(base), address, bytes));
 }
 
@@ -136,38 +118,30 @@ static void memory(struct ar_backing *base, uint64_t *free_bytes, uint64_t *tota
 
 static enum ar_status pool_open(struct ar_backing *base, const struct ar_backing_pool *settings)
 {
-    enum ar_status status = begin(base, RELAY_POOL_OPEN);
-    if (status)
-        return status;
-    status = inside(base)->ops->pool_open(inside(base), settings);
+    AR_TRY(begin(base, RELAY_POOL_OPEN));
+    enum ar_status status = inside(base)->ops->pool_open(inside(base), settings);
     return end(base, RELAY_POOL_OPEN, 0, 0, status);
 }
 
 static enum ar_status pool_alloc(struct ar_backing *base, uint64_t bytes, uint32_t stream,
                                  uint64_t *address)
 {
-    enum ar_status status = begin(base, RELAY_POOL_ALLOC);
-    if (status)
-        return status;
-    status = inside(base)->ops->pool_alloc(inside(base), bytes, stream, address);
+    AR_TRY(begin(base, RELAY_POOL_ALLOC));
+    enum ar_status status = inside(base)->ops->pool_alloc(inside(base), bytes, stream, address);
     return end(base, RELAY_POOL_ALLOC, status ? 0 : *address, bytes, status);
 }
 
 static enum ar_status pool_free(struct ar_backing *base, uint64_t address, uint32_t stream)
 {
-    enum ar_status status = begin(base, RELAY_POOL_FREE);
-    if (status)
-        return status;
-    status = inside(base)->ops->pool_free(inside(base), address, stream);
+    AR_TRY(begin(base, RELAY_POOL_FREE));
+    enum ar_status status = inside(base)->ops->pool_free(inside(base), address, stream);
     return end(base, RELAY_POOL_FREE, address, 0, status);
 }
 
 static enum ar_status pool_trim(struct ar_backing *base, uint64_t keep_bytes)
 {
-    enum ar_status status = begin(base, RELAY_POOL_TRIM);
-    if (status)
-        return status;
-    status = inside(base)->ops->pool_trim(inside(base), keep_bytes);
+    AR_TRY(begin(base, RELAY_POOL_TRIM));
+    enum ar_status status = inside(base)->ops->pool_trim(inside(base), keep_bytes);
     return end(base, RELAY_POOL_TRIM, 0, keep_bytes, status);
 }
 

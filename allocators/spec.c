@@ -112,9 +112,7 @@ static enum ar_status read_pairs(struct parser *p, bool bracket, struct ar_spec_
         p->at += sign != '\0';
     }
     while (sign == ',') {
-        enum ar_status status = read_pair(p, bracket, &sign);
-        if (status)
-            return status;
+        AR_TRY(read_pair(p, bracket, &sign));
         link->pair_count++;
     }
     if (bracket && sign != ')')
@@ -130,17 +128,13 @@ static enum ar_status read_link(struct parser *p, struct ar_spec_link *link, boo
     skip_blanks(p);
     size_t where = place(p, p->at);
     link->pairs = &p->pairs[p->pair_count];
-    enum ar_status status = token(p, ":+(", &link->name, &sign);
-    if (status)
-        return status;
+    AR_TRY(token(p, ":+(", &link->name, &sign));
     if (link->name[0] == '\0')
         return ar_error_set(p->error, AR_INVALID,
                             "a name is missing at character %zu; write NAME or NAME:key=value",
                             where);
     if (sign == '(') {
-        status = read_pairs(p, true, link);
-        if (status)
-            return status;
+        AR_TRY(read_pairs(p, true, link));
         skip_blanks(p);
         sign = *p->at;
         if (sign && sign != '+' && sign != ':')

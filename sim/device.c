@@ -74,10 +74,8 @@ enum ar_status ar_device_open(const struct ar_spec *spec, struct ar_device **out
 enum ar_status ar_device_open_text(const char *text, struct ar_device **out, struct ar_error *error)
 {
     struct ar_spec spec;
-    enum ar_status status = ar_spec_parse(text, &spec, error);
-    if (status != AR_OK)
-        return status;
-    status = ar_device_open(&spec, out, error);
+    AR_TRY(ar_spec_parse(text, &spec, error));
+    enum ar_status status = ar_device_open(&spec, out, error);
     ar_spec_close(&spec);
     return status;
 }

@@ -165,9 +165,7 @@ static enum ar_status open_gpu(const char *path, uint32_t gpu, bool recording,
                                struct trace_source **out, struct ar_error *error)
 {
     char mark[24];
-    enum ar_status status = trace_open_device(path, gpu, recording, out, error);
-    if (status)
-        return status;
+    AR_TRY(trace_open_device(path, gpu, recording, out, error));
     struct trace_info *info = &(*out)->info;
     int length = snprintf(mark, sizeof mark, " gpu%" PRIu32, gpu);
     size_t at = strnlen(info->name, sizeof info->name - (size_t)length - 1);

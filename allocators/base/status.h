@@ -59,6 +59,14 @@ AR_API int ar_status_exit(enum ar_status status);
 
 #define AR_STATUS_CHECKED __attribute__((warn_unused_result))
 
+/* Returns the status of the expression from the calling function, unless it is OK. */
+#define AR_TRY(expression)                                                                         \
+    do {                                                                                           \
+        enum ar_status ar_tried = (expression);                                                    \
+        if (ar_tried != AR_OK)                                                                     \
+            return ar_tried;                                                                       \
+    } while (0)
+
 AR_END_DECLS
 
 #endif

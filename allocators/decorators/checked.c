@@ -249,9 +249,7 @@ static enum ar_status record(struct checked *self, const struct ar_policy_reques
                              const struct ar_policy_block *block)
 {
     size_t at = place(self, block->address);
-    enum ar_status status = check_new(self, request, block, at);
-    if (status)
-        return status;
+    AR_TRY(check_new(self, request, block, at));
     memmove(&self->shadows[at + 1], &self->shadows[at], (self->count - at) * sizeof *self->shadows);
     self->shadows[at] = (struct shadow){.block = *block};
     self->count++;

@@ -827,9 +827,7 @@ static void close_in(struct exact *self)
 static enum ar_status prepare(struct exact *self, const struct packing *packing)
 {
     size_t bytes = ((size_t)packing->count + 1) * sizeof(struct keyed);
-    enum ar_status status = search_open(&self->search, packing);
-    if (status)
-        return status;
+    AR_TRY(search_open(&self->search, packing));
     ar_rng_seed(&self->rng, 1);
     self->keys = ar_host_alloc(packing->host, bytes);
     self->spare = ar_host_alloc(packing->host, bytes);

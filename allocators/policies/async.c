@@ -157,9 +157,7 @@ static enum ar_status async_free(struct ar_policy *base, const struct ar_policy_
     struct async *self = async_of(base);
     uint32_t index = (uint32_t)given->cookie;
     bool retired = self->blocks.nodes[index].next; /* then the free is completed now */
-    enum ar_status status = retired ? AR_OK : async_use(base, given, stream);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(retired ? AR_OK : async_use(base, given, stream));
     async_retire(base, given);
     if (retired)
         deferred_forget(&self->deferred, index);
@@ -283,9 +281,7 @@ static enum ar_status async_create(const struct ar_policy_context *context, cons
     const struct async_values *values = given;
     const struct ar_backing_ops *ops = context->backing->ops;
     struct ar_backing_pool settings;
-    enum ar_status status = read_settings(values, &settings, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(read_settings(values, &settings, error));
     if (!ops->pool_open || !ops->pool_alloc || !ops->pool_free || !ops->pool_trim ||
         !ops->pool_memory)
         return ar_error_set(error, AR_UNSUPPORTED,
@@ -294,7 +290,7 @@ static enum ar_status async_create(const struct ar_policy_context *context, cons
     struct async *self = ar_policy_new(context, &async_policy, sizeof *self, error);
     if (!self)
         return AR_HOST_MEMORY;
-    status = ops->pool_open(context->backing, &settings);
+    enum ar_status status = ops->pool_open(context->backing, &settings);
     if (status != AR_OK) {
         ar_host_free(context->host, self, sizeof *self);
         return ar_error_set(error, status, "policy async: the device cannot open a pool");

@@ -63,9 +63,7 @@ static enum ar_status free_all(struct cupy *self)
         uint64_t bytes = 0;
         uint64_t rank = 0;
         for (uint32_t piece; (piece = heap_next_whole(&self->heap, list, &bytes, &rank)) != 0;) {
-            enum ar_status status = heap_release(&self->heap, piece);
-            if (status != AR_OK)
-                return status;
+            AR_TRY(heap_release(&self->heap, piece));
         }
     }
     return AR_OK;

@@ -82,9 +82,7 @@ static enum ar_status direct_free(struct ar_policy *base, const struct ar_policy
     struct direct *self = (struct direct *)base;
     uint32_t index = (uint32_t)block->cookie;
     const struct ar_range_node *freed = &self->blocks.nodes[index];
-    enum ar_status status = ar_backing_segment_free(self->backing, freed->extra);
-    if (status)
-        return status;
+    AR_TRY(ar_backing_segment_free(self->backing, freed->extra));
     base->totals.reserved_bytes -= freed->bytes;
     ar_policy_ungrant(base, freed->bytes, freed->bytes);
     ar_range_tree_remove(&self->blocks, &self->by_address, AR_RANGE_BY_ADDRESS, index);

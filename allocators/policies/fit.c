@@ -105,10 +105,8 @@ static enum ar_status map_up_to(struct supply *self, uint64_t end)
     if (from + piece->bytes > self->range_address + self->range_bytes)
         return AR_REFUSED;
     piece->address = from;
-    enum ar_status status = ar_backing_create(backing, piece->bytes, &piece->handle);
-    if (status)
-        return status;
-    status = ar_backing_map(backing, from, piece->handle);
+    AR_TRY(ar_backing_create(backing, piece->bytes, &piece->handle));
+    enum ar_status status = ar_backing_map(backing, from, piece->handle);
     if (!status) {
         status = ar_backing_access(backing, from, piece->bytes);
         if (!status) {
@@ -125,9 +123,7 @@ static enum ar_status grow_segments(struct supply *self, uint64_t *top, uint64_t
                                     uint64_t apart, uint64_t most_apart)
 {
     struct supply_piece *piece = &self->pieces[self->count];
-    enum ar_status status = ar_backing_segment_alloc(self->backing, bytes, &piece->address);
-    if (status)
-        return status;
+    AR_TRY(ar_backing_segment_alloc(self->backing, bytes, &piece->address));
     piece->bytes = bytes;
     bool touches = self->count == 0 || piece->address == *top;
     if (!touches) {
@@ -135,9 +131,7 @@ static enum ar_status grow_segments(struct supply *self, uint64_t *top, uint64_t
             return AR_CORRUPT;
         if (apart > most_apart)
             return AR_REFUSED;
-        status = ar_backing_segment_alloc(self->backing, apart, &piece->address);
-        if (status)
-            return status;
+        AR_TRY(ar_backing_segment_alloc(self->backing, apart, &piece->address));
         piece->bytes = apart;
         if (piece->address < *top)
             return ar_backing_segment_free(self->backing, piece->address) ? AR_CORRUPT : AR_REFUSED;
@@ -158,9 +152,7 @@ static enum ar_status supply_grow(struct supply *self, uint64_t *top, uint64_t b
         return AR_HOST_MEMORY;
     if (!paged(self))
         return grow_segments(self, top, bytes, apart, most_apart);
-    enum ar_status status = reserve_range(self);
-    if (status)
-        return status;
+    AR_TRY(reserve_range(self));
     /* The arena is empty at the first call, and after a first call that was refused. */
     if (!self->count)
         *top = self->range_address;
@@ -404,9 +396,7 @@ static enum ar_status extend(struct fit *self, uint64_t bytes, uint64_t alignmen
     if (missing > room)
         return AR_REFUSED;
     uint64_t start = self->top;
-    enum ar_status status = supply_grow(&self->supply, &start, missing, apart, room);
-    if (status)
-        return status;
+    AR_TRY(supply_grow(&self->supply, &start, missing, apart, room));
     self->counted.count.segments_made += self->supply.backing->page_bytes == 0 || !self->first;
     if (self->first && start != self->top) {
         uint32_t gap = range_add(self, self->last, self->top, start - self->top);

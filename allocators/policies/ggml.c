@@ -247,9 +247,7 @@ static enum ar_status leg_alloc(struct ggml *self, const struct ar_policy_reques
     if (place < leg->count && key_bytes(leg->keys[place]) - request->bytes < MOST_SLACK) {
         buffer = take_buffer(self, leg, place);
     } else {
-        enum ar_status status = new_buffer(self, leg, request->stream, request->bytes, &buffer);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(new_buffer(self, leg, request->stream, request->bytes, &buffer));
     }
     struct ar_range_node *node = &self->buffers.nodes[buffer];
     node->extra = request->bytes;
@@ -335,10 +333,8 @@ static enum ar_status stack_map(struct ggml *self, struct stack *stack, uint64_t
                                 ar_backing_handle handle)
 {
     uint64_t end = stack->address + stack->mapped_bytes;
-    enum ar_status status = ar_backing_map(self->backing, end, handle);
-    if (status != AR_OK)
-        return status;
-    status = ar_backing_access(self->backing, end, bytes);
+    AR_TRY(ar_backing_map(self->backing, end, handle));
+    enum ar_status status = ar_backing_access(self->backing, end, bytes);
     if (status != AR_OK && ar_backing_unmap(self->backing, end, bytes) != AR_OK)
         return AR_CORRUPT;
     return status;
@@ -366,10 +362,8 @@ static enum ar_status stack_grow(struct ggml *self, struct stack *stack, uint64_
         !ar_host_extend(self->host, &stack->mappings, &stack->mapping_room,
                         stack->mapping_room * 2 + 8, sizeof *stack->mappings))
         return AR_HOST_MEMORY;
-    enum ar_status status = ar_backing_create(self->backing, grown, &handle);
-    if (status != AR_OK)
-        return status;
-    status = stack_reserve(self, stack);
+    AR_TRY(ar_backing_create(self->backing, grown, &handle));
+    enum ar_status status = stack_reserve(self, stack);
     if (status == AR_OK)
         status = stack_map(self, stack, grown, handle);
     if (status != AR_OK) {

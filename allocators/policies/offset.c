@@ -118,10 +118,8 @@ static enum ar_status open_region(struct offset *self, uint64_t least_bytes)
         return AR_HOST_MEMORY;
     if (self->unit_given && self->region.most_bytes >> self->unit_log2 > UINT32_MAX)
         self->region.most_bytes = (uint64_t)UINT32_MAX << self->unit_log2;
-    enum ar_status status = region_obtain(&self->region, &self->base, self->backing,
-                                          UINT64_C(1) << self->unit_log2, least_bytes);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(region_obtain(&self->region, &self->base, self->backing, UINT64_C(1) << self->unit_log2,
+                         least_bytes));
     choose_unit(self, self->region.bytes);
     self->first =
         ar_spans_new(&self->spans, self->region.address,
@@ -138,9 +136,7 @@ static __attribute__((noinline)) enum ar_status find_rarely(struct offset *self,
 {
     if (!ar_spans_reserve(&self->spans, self->host, 1))
         return AR_HOST_MEMORY;
-    enum ar_status status = self->region.bytes ? AR_OK : open_region(self, bytes);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(self->region.bytes ? AR_OK : open_region(self, bytes));
     uint64_t unit = UINT64_C(1) << self->unit_log2;
     uint64_t units = (bytes + unit - 1) >> self->unit_log2;
     if (self->block_count + 1 < self->most_blocks &&

@@ -102,9 +102,7 @@ static enum ar_status ort_create(const struct ar_policy_context *context, const 
         .collection = BFC_COLLECTION_OFF,
     };
     struct bfc *self;
-    enum ar_status status = bfc_new(&ort_policy, context, &shared, &self, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(bfc_new(&ort_policy, context, &shared, &self, error));
     self->limit_given = values->common.limit_bytes != 0;
     self->split_bytes = values->most_dead_bytes;
     self->general_alignment = UINT64_MAX; /* the arena aligns to 256 bytes only */

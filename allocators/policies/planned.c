@@ -178,9 +178,7 @@ static enum ar_status free_all(struct planned *self)
         uint64_t bytes = 0;
         uint64_t address = 0;
         for (uint32_t piece; (piece = heap_next_whole(&self->heap, list, &bytes, &address)) != 0;) {
-            enum ar_status status = heap_release(&self->heap, piece);
-            if (status != AR_OK)
-                return status;
+            AR_TRY(heap_release(&self->heap, piece));
             if (list == ARENA)
                 self->has_arena = false;
         }
@@ -202,9 +200,7 @@ static enum ar_status obtain(struct planned *self, uint64_t bytes, uint32_t *pie
             break;
         self->flushes++;
         self->retries++;
-        status = free_all(self);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(free_all(self));
     }
     return AR_NO_MEMORY;
 }
@@ -214,9 +210,7 @@ static enum ar_status need_arena(struct planned *self)
     uint32_t piece;
     if (self->has_arena)
         return AR_OK;
-    enum ar_status status = obtain(self, self->plan_bytes, &piece);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(obtain(self, self->plan_bytes, &piece));
     self->has_arena = true;
     self->arena_address = self->heap.spans.at[piece].address;
     heap_put(&self->heap, piece, ARENA);
@@ -256,9 +250,7 @@ static uint32_t cut_out(struct planned *self, uint32_t piece, uint64_t address, 
 static enum ar_status take_place(struct planned *self, const struct planned_place *place,
                                  uint64_t *cookie)
 {
-    enum ar_status status = need_arena(self);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(need_arena(self));
     uint64_t address = self->arena_address + place->offset;
     uint32_t piece = idle_piece(self, address, place->bytes);
     if (!piece) {
@@ -278,9 +270,7 @@ static enum ar_status take_place(struct planned *self, const struct planned_plac
 static enum ar_status fall_back(struct planned *self, uint64_t bytes, uint64_t *cookie)
 {
     uint32_t piece = heap_take_exactly(&self->heap, CACHE, bytes);
-    enum ar_status status = piece ? AR_OK : obtain(self, bytes, &piece);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(piece ? AR_OK : obtain(self, bytes, &piece));
     self->heap.spans.at[piece].owner = CACHE;
     *cookie = piece;
     return AR_OK;
@@ -299,14 +289,12 @@ static enum ar_status planned_alloc(struct ar_policy *base, const struct ar_poli
 {
     struct planned *self = planned_of(base);
     uint64_t bytes = ar_size_round_up(request->bytes, self->granule_bytes);
-    enum ar_status status = make_ready(self);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(make_ready(self));
     const struct planned_place *place =
         self->next < self->place_count ? &self->places[self->next] : NULL;
     self->next++;
     bool planned = place && place->bytes == bytes;
-    status = planned ? take_place(self, place, &out->cookie) : AR_NO_MEMORY;
+    enum ar_status status = planned ? take_place(self, place, &out->cookie) : AR_NO_MEMORY;
     if (status == AR_NO_MEMORY) {
         planned = false;
         status = fall_back(self, bytes, &out->cookie);

@@ -432,10 +432,7 @@ static enum ar_status arena_obtain(struct rmm_arena *self)
 {
     if (self->first)
         return AR_OK;
-    enum ar_status status =
-        ar_backing_segment_alloc(self->backing, self->arena_bytes, &self->address);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(ar_backing_segment_alloc(self->backing, self->arena_bytes, &self->address));
     uint32_t superblock = superblock_add(self, 0, self->address, self->arena_bytes);
     free_block_add(self, range_add(self, 0, self->address, self->arena_bytes, superblock));
     self->base.totals.reserved_bytes = self->arena_bytes;

@@ -298,11 +298,8 @@ static enum ar_status rmm_free(struct ar_policy *base, const struct ar_policy_bl
     const struct ar_span *span = &self->heap.spans.at[piece];
     /* A stream does not wait for itself: record events only if there are several streams. */
     if (stream || self->heap.list_room > 1) {
-        enum ar_status status = ready(self, 0, stream);
-        if (status == AR_OK)
-            status = note_free(self, stream);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(ready(self, 0, stream));
+        AR_TRY(note_free(self, stream));
     }
     ar_policy_ungrant(base, span->requested_bytes, span->bytes);
     heap_give(&self->heap, piece, stream);

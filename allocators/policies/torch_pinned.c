@@ -370,9 +370,7 @@ static enum ar_status open_reserve(struct pinned *self)
     uint64_t address;
     if (self->reserve_bytes > self->limit_bytes)
         return AR_REFUSED;
-    enum ar_status status = ar_backing_segment_alloc(self->backing, self->reserve_bytes, &address);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(ar_backing_segment_alloc(self->backing, self->reserve_bytes, &address));
     self->reserve_address = address;
     self->base.totals.reserved_bytes += self->reserve_bytes;
     self->tail = add_node(self, address, self->reserve_bytes, BLOCK_TAIL);
@@ -409,9 +407,7 @@ static uint32_t take_reserve(struct pinned *self, uint64_t bytes)
 static enum ar_status obtain(struct pinned *self, uint64_t bytes, uint32_t *out)
 {
     if (self->reserve_bytes && !self->reserve_address) {
-        enum ar_status status = open_reserve(self);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(open_reserve(self));
     }
     *out = take_reserve(self, bytes);
     if (!*out) {
@@ -419,9 +415,7 @@ static enum ar_status obtain(struct pinned *self, uint64_t bytes, uint32_t *out)
         uint64_t reserved = self->base.totals.reserved_bytes;
         if (reserved > self->limit_bytes || bytes > self->limit_bytes - reserved)
             return AR_REFUSED;
-        enum ar_status status = ar_backing_segment_alloc(self->backing, bytes, &address);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(ar_backing_segment_alloc(self->backing, bytes, &address));
         *out = add_node(self, address, bytes, BLOCK_CACHED);
         self->base.totals.reserved_bytes += bytes;
         self->counted.count.segments_made++;
@@ -794,9 +788,7 @@ static enum ar_status read_conf(struct pinned_values *values, const char *conf,
         conf += length;
         conf += strcspn(conf, ",");
         conf += *conf == ',';
-        enum ar_status status = read_pair(values, key, value, error);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(read_pair(values, key, value, error));
     }
     return AR_OK;
 }
@@ -811,9 +803,7 @@ static enum ar_status pinned_create(const struct ar_policy_context *context, con
 {
     extern const struct ar_policy_ops torch_pinned_policy;
     struct pinned_values values = *(const struct pinned_values *)given;
-    enum ar_status status = values.conf ? read_conf(&values, values.conf, error) : AR_OK;
-    if (status != AR_OK)
-        return status;
+    AR_TRY(values.conf ? read_conf(&values, values.conf, error) : AR_OK);
     struct pinned *self = ar_policy_new(context, &torch_pinned_policy, sizeof *self, error);
     if (!self)
         return AR_HOST_MEMORY;

@@ -405,10 +405,7 @@ static void leave_sequence(struct vma *self, uint32_t block)
 /* The region, as one free block. */
 static enum ar_status open_region(struct vma *self, uint64_t least_bytes)
 {
-    enum ar_status status =
-        region_obtain(&self->region, &self->base, self->backing, UNIT_BYTES, least_bytes);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(region_obtain(&self->region, &self->base, self->backing, UNIT_BYTES, least_bytes));
     self->first = ar_spans_new(&self->spans, self->region.address, self->region.bytes);
     put(self, self->first);
     return AR_OK;

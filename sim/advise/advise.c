@@ -82,12 +82,10 @@ static enum ar_status compare_recording(const struct advise_config *config,
         return AR_OK;
     }
     out->framework = info->recorder;
-    enum ar_status status = ar_spec_parse(text, &policy, error);
-    if (status)
-        return status;
+    AR_TRY(ar_spec_parse(text, &policy, error));
     const struct fidelity fidelity = {
         .policy = &policy, .source = config->source, .seed = config->seed};
-    status = fidelity_run(&fidelity, compared, &why);
+    enum ar_status status = fidelity_run(&fidelity, compared, &why);
     ar_spec_close(&policy);
     if (status == AR_HOST_MEMORY || status == AR_CORRUPT) {
         *error = why;
@@ -191,11 +189,8 @@ static enum ar_status name_device(struct advising *self, struct ar_error *error)
     struct session_device asked;
     struct ar_device_props props;
     struct advise_result *out = self->out;
-    enum ar_status status =
-        session_device_with(&asked, self->setup.device, out->capacity_bytes, error);
-    if (status)
-        return status;
-    status = describe_device(&asked.spec, &props, error);
+    AR_TRY(session_device_with(&asked, self->setup.device, out->capacity_bytes, error));
+    enum ar_status status = describe_device(&asked.spec, &props, error);
     session_device_end(&asked);
     if (!status) {
         memcpy(out->profile, props.profile, sizeof out->profile);
@@ -367,12 +362,9 @@ static enum ar_status search_again(const struct advising *self, struct advise_ro
         failed_bytes = self->out->capacity_bytes;
     if (!row->safe_bytes || (!is_cheap(self, row) && row->safe_bytes > failed_bytes))
         return AR_OK;
-    enum ar_status status =
-        capacity_grid_make(self->setup.live_peak_bytes, UINT64_MAX, &grid, error);
-    if (status)
-        return status;
-    status = trial_safe_on(&self->setup, trace, row->candidate.spec, grid.bytes, grid.count,
-                           failed_bytes, &row->safe_bytes, error);
+    AR_TRY(capacity_grid_make(self->setup.live_peak_bytes, UINT64_MAX, &grid, error));
+    enum ar_status status = trial_safe_on(&self->setup, trace, row->candidate.spec, grid.bytes,
+                                          grid.count, failed_bytes, &row->safe_bytes, error);
     capacity_grid_close(&grid);
     return status;
 }
@@ -656,9 +648,7 @@ static enum ar_status try_all(struct advising *self, struct ar_error *error)
     const struct advise_config *config = self->config;
     const char *given = out->given[0] ? out->given : "torch";
     const char *recorder = out->framework ? out->framework : "";
-    enum ar_status status = candidates_list(recorder, given, true, &candidates, error);
-    if (status)
-        return status;
+    AR_TRY(candidates_list(recorder, given, true, &candidates, error));
     if (!out->given[0]) /* no framework: all candidates are other policies */
         candidates.at[0].own = candidates.at[0].given = false;
     if (self->prepared.has_pools)
@@ -674,7 +664,8 @@ static enum ar_status try_all(struct advising *self, struct ar_error *error)
     if (!out->rows)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the settings");
     struct trace_source *trace = self->prepared.trace;
-    status = crew_each(trace, config->jobs, out->count, try_at, count_done, self, error);
+    enum ar_status status =
+        crew_each(trace, config->jobs, out->count, try_at, count_done, self, error);
     if (!status)
         status = check_all(self, error);
     for (size_t i = 0; i < out->count && !status; i++)
@@ -861,20 +852,16 @@ static enum ar_status read_outcome(const struct advise_config *config, struct tr
     struct ar_spec policy;
     struct prepared other;
     struct fidelity_result compared = {0};
-    enum ar_status status = ar_spec_parse(out->spec, &policy, error);
-    if (status)
-        return status;
+    AR_TRY(ar_spec_parse(out->spec, &policy, error));
     const struct fidelity fidelity = {.policy = &policy, .source = to, .seed = config->seed};
-    status = fidelity_run(&fidelity, &compared, error);
+    enum ar_status status = fidelity_run(&fidelity, &compared, error);
     ar_spec_close(&policy);
     out->has_peak = !status;
     out->recorded_peak_reserved_bytes = compared.recorded_peak_reserved_bytes;
     fidelity_result_close(&compared);
     if (status)
         return status;
-    status = prepare_trace(to, NULL, 0, &other, error);
-    if (status)
-        return status;
+    AR_TRY(prepare_trace(to, NULL, 0, &other, error));
     out->recorded_passed = to->info.complete && !other.has_failed_request;
     trace_close(other.trace);
     return AR_OK;
@@ -884,12 +871,8 @@ enum ar_status whatif_predict(const struct advise_config *config, struct trace_s
                               struct whatif *out, struct ar_error *error)
 {
     memset(out, 0, sizeof *out);
-    enum ar_status status = fidelity_default_spec(&to->info, out->spec, sizeof out->spec, error);
-    if (!status)
-        status = compare_requests(config->source, to, out, error);
-    if (!status)
-        status = read_outcome(config, to, out, error);
-    if (!status)
-        status = advise_predict(config, out->spec, 0, &out->predicted, error);
-    return status;
+    AR_TRY(fidelity_default_spec(&to->info, out->spec, sizeof out->spec, error));
+    AR_TRY(compare_requests(config->source, to, out, error));
+    AR_TRY(read_outcome(config, to, out, error));
+    return advise_predict(config, out->spec, 0, &out->predicted, error);
 }

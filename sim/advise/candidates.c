@@ -486,9 +486,7 @@ enum ar_status candidates_without_limit(const char *spec, char *text, size_t tex
                                         struct ar_error *error)
 {
     struct ar_spec parsed;
-    enum ar_status status = ar_spec_parse(spec, &parsed, error);
-    if (status)
-        return status;
+    AR_TRY(ar_spec_parse(spec, &parsed, error));
     const struct ar_spec_link *link = &parsed.links[parsed.link_count - 1];
     size_t used = (size_t)snprintf(text, text_bytes, "%s", link->name);
     for (size_t i = 0; i < link->pair_count && used < text_bytes; i++) {

@@ -42,9 +42,7 @@ static enum ar_status take(struct pass *pass, const struct trace_event *event,
         pass->step++;
     if (!trace_kind_has_block(event->kind) || event->kind == TRACE_USE)
         return AR_OK;
-    enum ar_status status = reach(pass, event->slot, error);
-    if (status)
-        return status;
+    AR_TRY(reach(pass, event->slot, error));
     struct live_block *block = &pass->slots[event->slot];
     if (event->kind == TRACE_FREE_REQUESTED && block->bytes > pass->late_bytes)
         pass->late_bytes = block->bytes;
@@ -244,9 +242,7 @@ static enum ar_status reach_slot(struct side *self, uint32_t slot, struct ar_err
 static enum ar_status count_event(struct side *self, const struct trace_event *event,
                                   struct ar_error *error)
 {
-    enum ar_status status = reach_slot(self, event->slot, error);
-    if (status)
-        return status;
+    AR_TRY(reach_slot(self, event->slot, error));
     self->live_bytes -= self->slots[event->slot];
     self->slots[event->slot] = 0;
     bool pinned =

@@ -230,11 +230,9 @@ static enum ar_status hold(struct trace_source *source, const char *text, uint64
     struct ar_spec policy;
     snprintf(limited, sizeof limited, "%s%slimit=%" PRIu64, text, strchr(text, ':') ? "," : ":",
              limit);
-    enum ar_status status = ar_spec_parse(limited, &policy, error);
-    if (status)
-        return status;
+    AR_TRY(ar_spec_parse(limited, &policy, error));
     const struct fidelity fidelity = {.policy = &policy, .source = source, .seed = seed};
-    status = fidelity_run(&fidelity, out, error);
+    enum ar_status status = fidelity_run(&fidelity, out, error);
     ar_spec_close(&policy);
     return status;
 }

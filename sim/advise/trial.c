@@ -66,9 +66,7 @@ static enum ar_status replay(const struct trial_setup *setup, struct trace_sourc
         .measure = manner->peaks ? REPLAY_METRICS_RESERVED : REPLAY_METRICS_NONE,
         .stop_on_failure = true,
     };
-    enum ar_status status = session_replay(session, trace, config, &result, error);
-    if (status)
-        return status;
+    AR_TRY(session_replay(session, trace, config, &result, error));
     if (setup->baseline && result.passed && !timeless)
         baseline_report(setup->baseline, &result);
     note_metrics(&result, out);
@@ -251,9 +249,7 @@ static enum ar_status walk_begin(struct walk *self, const struct trial_setup *se
     struct ar_spec spec;
     *self = (struct walk){
         .setup = setup, .trace = trace, .policy = policy, .certain_bytes = UINT64_MAX};
-    enum ar_status status = ar_spec_parse(policy, &spec, error);
-    if (status)
-        return status;
+    AR_TRY(ar_spec_parse(policy, &spec, error));
     if (is_blind(setup, &spec) && !ar_spec_value(setup->device, "others"))
         self->certain_bytes = certain_bytes(setup->timeless, &spec);
     ar_spec_close(&spec);
@@ -307,9 +303,7 @@ static enum ar_status bisect(struct walk *self, uint64_t low, uint64_t *high,
     while (*high - low > UNIT_BYTES) {
         uint64_t middle = low + ar_size_round_down((*high - low) / 2, UNIT_BYTES);
         bool there;
-        enum ar_status status = passes(self, middle, &there, error);
-        if (status)
-            return status;
+        AR_TRY(passes(self, middle, &there, error));
         *high = there ? middle : *high;
         low = there ? low : middle;
     }
@@ -333,9 +327,7 @@ enum ar_status trial_safe(const struct trial_setup *setup, struct trace_source *
     while (passed && high > least) { /* no capacity below the live peak passes */
         uint64_t step = step_at(setup, high);
         low = high - least > step ? high - step : least;
-        enum ar_status status = passes(&walk, low, &passed, error);
-        if (status)
-            return status;
+        AR_TRY(passes(&walk, low, &passed, error));
         high = passed ? low : high;
     }
     *safe_bytes = high;
@@ -533,9 +525,7 @@ static enum ar_status waiting_alloc(struct ar_policy *base, const struct ar_poli
                                     struct ar_policy_block *out)
 {
     struct waiting *self = of(base);
-    enum ar_status status = forward_alloc(base, request, out);
-    if (status)
-        return status;
+    AR_TRY(forward_alloc(base, request, out));
     uint32_t number = take_number(self);
     if (number == UINT32_MAX) {
         (void)forward_free(base, out, request->stream);

@@ -105,9 +105,7 @@ static enum ar_status add(struct reading *r, const struct trace_event *event, ui
     r->by_slot[event->slot] = NO_BLOCK;
     if (!is_wanted(r, event, keys))
         return AR_OK;
-    enum ar_status status = make_room(out, error);
-    if (status)
-        return status;
+    AR_TRY(make_room(out, error));
     struct bound_request *request = &out->requests[out->count];
     *request = (struct bound_request){.id = event->id, .bytes = event->value};
     request->foreign = find_number(keys->rest, "lower", &request->lower) &&

@@ -83,10 +83,8 @@ enum ar_status bound_online(const struct bound_blocks *blocks, const char *polic
 {
     struct ar_spec policy_spec, device_spec;
     struct session session;
-    enum ar_status status = ar_spec_parse(policy, &policy_spec, error);
-    if (status)
-        return status;
-    status = ar_spec_parse(ONLINE_DEVICE, &device_spec, error);
+    AR_TRY(ar_spec_parse(policy, &policy_spec, error));
+    enum ar_status status = ar_spec_parse(ONLINE_DEVICE, &device_spec, error);
     if (!status) {
         status = session_open(&session, &policy_spec, &device_spec, 0, NULL, error);
         if (!status) {

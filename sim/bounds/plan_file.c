@@ -105,9 +105,7 @@ static enum ar_status read_row(struct reading *r, char *line, struct ar_error *e
         if (comma)
             *comma = '\0';
         if (place < r->places) {
-            enum ar_status status = read_field(r, row, r->columns[place], word, error);
-            if (status)
-                return status;
+            AR_TRY(read_field(r, row, r->columns[place], word, error));
         }
         word = comma ? comma + 1 : NULL;
     }

@@ -119,9 +119,7 @@ enum ar_status memory_check_map(const struct device_memory *self, uint64_t addre
 enum ar_status memory_check_run(const struct device_memory *self, const char *what,
                                 uint64_t address, uint64_t bytes)
 {
-    enum ar_status status = memory_check_bytes(self, what, bytes);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(memory_check_bytes(self, what, bytes));
     if (bytes > UINT64_MAX - address)
         return misuse(self, "%s at %" PRIu64 " reaches beyond all addresses", what, address);
     for (uint64_t at = address; at < address + bytes;) {

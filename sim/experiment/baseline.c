@@ -188,10 +188,8 @@ enum ar_status baseline_run(const struct ar_spec *device, struct trace_source *s
 {
     struct timeline timeline = {.host = host, .source = source};
     *out = (struct baseline){.time_ns = 0};
-    enum ar_status status = ar_device_open(device, &timeline.device, error);
-    if (status != AR_OK)
-        return status;
-    status = get_arena(&timeline, error);
+    AR_TRY(ar_device_open(device, &timeline.device, error));
+    enum ar_status status = get_arena(&timeline, error);
     if (status == AR_OK)
         status = time_all(&timeline, out, error);
     bool failed = timeline.device->failed;
@@ -266,9 +264,7 @@ bool arena_wants(struct trace_source *source, const struct trace_event *event)
 static enum ar_status place_block(struct planning *plan, const struct trace_event *event,
                                   struct ar_error *error)
 {
-    enum ar_status status = grow(plan, event, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(grow(plan, event, error));
     struct arena *arena = plan->arena;
     struct ar_policy_block *block = &plan->blocks[event->slot];
     *block = (struct ar_policy_block){.granted_bytes = 0};
@@ -276,7 +272,7 @@ static enum ar_status place_block(struct planning *plan, const struct trace_even
     if (!arena_wants(plan->source, event))
         return AR_OK;
     const struct ar_policy_request request = {.bytes = event->value};
-    status = ar_policy_alloc(plan->session.policy, &request, block);
+    enum ar_status status = ar_policy_alloc(plan->session.policy, &request, block);
     if (status != AR_OK)
         return ar_error_set(error, status,
                             "%s: block %" PRIu64 " of %" PRIu64
@@ -325,10 +321,8 @@ enum ar_status arena_plan(struct arena *arena, struct trace_source *source, stru
     struct planning plan = {.arena = arena, .source = source};
     struct ar_spec policy, device;
     *arena = (struct arena){.offsets = NULL};
-    enum ar_status status = ar_spec_parse(POLICY, &policy, error);
-    if (status != AR_OK)
-        return status;
-    status = ar_spec_parse(DEVICE, &device, error);
+    AR_TRY(ar_spec_parse(POLICY, &policy, error));
+    enum ar_status status = ar_spec_parse(DEVICE, &device, error);
     if (status == AR_OK) {
         status = session_open(&plan.session, &policy, &device, 0, NULL, error);
         if (status == AR_OK) {

@@ -138,9 +138,7 @@ static enum ar_status clock_calls(const struct passes *passes, struct metric_val
 {
     struct replay_result timed;
     uint64_t unused_ns;
-    enum ar_status status = replay_once(passes, CLOCK_CALLS, &timed, &unused_ns, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(replay_once(passes, CLOCK_CALLS, &timed, &unused_ns, error));
     for (int i = METRIC_alloc_ns_p50; i <= METRIC_clock_ns; i++)
         metrics->at[i] = timed.metrics.at[i];
     replay_result_close(&timed);
@@ -155,9 +153,7 @@ static enum ar_status clock_all(const struct passes *passes, struct metric_value
     int most = on_card(passes->experiment) ? 1 : THROUGHPUT_MOST_RUNS;
     for (int run = 0; run < most && all_ns < THROUGHPUT_LEAST_NS; run++) {
         struct replay_result timed;
-        enum ar_status status = replay_once(passes, CLOCK_ALL, &timed, &took_ns, error);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(replay_once(passes, CLOCK_ALL, &timed, &took_ns, error));
         all_ns += took_ns;
         operations += metric_number(&timed.metrics, METRIC_allocs, 0) +
                       metric_number(&timed.metrics, METRIC_frees, 0);

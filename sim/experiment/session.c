@@ -144,12 +144,9 @@ enum ar_status session_plan(struct session *session, struct trace_source *trace,
         return AR_OK;
     struct ar_policy_lifetime *lifetimes;
     size_t count;
-    enum ar_status status =
-        session->profile ? profile_lifetimes(session->profile, frees, &lifetimes, &count, error)
-                         : survey_lifetimes(trace, frees, &lifetimes, &count, error);
-    if (status != AR_OK)
-        return status;
-    status = ops->plan(session->policy, lifetimes, count);
+    AR_TRY(session->profile ? profile_lifetimes(session->profile, frees, &lifetimes, &count, error)
+                            : survey_lifetimes(trace, frees, &lifetimes, &count, error));
+    enum ar_status status = ops->plan(session->policy, lifetimes, count);
     free(lifetimes);
     if (status != AR_OK)
         ar_error_set(error, status, "%s: policy %s could not plan its %zu requests: %s",
@@ -242,10 +239,8 @@ static enum ar_status play(const struct experiment *experiment, struct trace_sou
 {
     struct session session;
     struct replay_result result;
-    enum ar_status status = session_open(&session, experiment->policy, experiment->device,
-                                         experiment->seed, NULL, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(session_open(&session, experiment->policy, experiment->device, experiment->seed, NULL,
+                        error));
     const struct replay_config config = {
         .policy = session.policy,
         .device = session.device,
@@ -255,7 +250,7 @@ static enum ar_status play(const struct experiment *experiment, struct trace_sou
         .stop_on_failure = experiment->stop_on_failure,
         .limit_bytes = session.limit_bytes,
     };
-    status = replay_run(&config, &result, error);
+    enum ar_status status = replay_run(&config, &result, error);
     replay_result_close(&result);
     session_close(&session);
     return status;
@@ -269,13 +264,11 @@ enum ar_status session_write_down(const struct experiment *experiment, struct tr
     };
     struct trace_source *inner = experiment->source;
     struct writer writer = {.base = {.ops = &ops, .info = inner->info, .over = inner}};
-    enum ar_status status = trace_rewind(inner, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(trace_rewind(inner, error));
     writer.memory = trace_memory_create(&inner->info);
     if (!writer.memory)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace");
-    status = play(experiment, &writer.base, error);
+    enum ar_status status = play(experiment, &writer.base, error);
     if (status != AR_OK) {
         trace_memory_discard(writer.memory);
         return status;

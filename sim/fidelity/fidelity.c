@@ -139,13 +139,10 @@ static enum ar_status replay(struct attempt *self, struct ar_error *error)
         .frees = REPLAY_RECORDED,
         .observer = &observer,
     };
-    enum ar_status status = observer_begin(config->observer, error);
-    if (!status)
-        status = recorded_source_open(&self->source, config->source, self->recording, &self->device,
-                                      self->policy, self->result, error);
-    if (status)
-        return status;
-    status = replay_run(&replay_config, &replayed, error);
+    AR_TRY(observer_begin(config->observer, error));
+    AR_TRY(recorded_source_open(&self->source, config->source, self->recording, &self->device,
+                                self->policy, self->result, error));
+    enum ar_status status = replay_run(&replay_config, &replayed, error);
     replay_result_close(&replayed);
     recorded_source_finish(&self->source);
     if (!status)
@@ -198,9 +195,7 @@ static enum ar_status card_bytes(const struct trace_info *info, const struct rec
     if (*bytes)
         return AR_OK;
     recorded_card_spec(info, spec);
-    enum ar_status status = ar_device_open_text(spec, &device, error);
-    if (status)
-        return status;
+    AR_TRY(ar_device_open_text(spec, &device, error));
     *bytes = device->props.total_bytes;
     if (*bytes < recording->peak_bytes)
         *bytes = recording->peak_bytes;

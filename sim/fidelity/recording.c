@@ -111,9 +111,7 @@ static enum ar_status on_action(struct reading *reading, enum recorded_kind kind
     if (!recording_make_room(&out->actions, out->action_count, &out->action_room,
                              sizeof *out->actions, error))
         return AR_HOST_MEMORY;
-    enum ar_status status = is_gone(kind) ? join_group(reading, error) : AR_OK;
-    if (status)
-        return status;
+    AR_TRY(is_gone(kind) ? join_group(reading, error) : AR_OK);
     out->actions[out->action_count++] = (struct recorded_action){
         .event = reading->event, .address = address, .bytes = bytes, .kind = kind};
     out->has_pages |= kind == RECORDED_MAPPED;

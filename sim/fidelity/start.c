@@ -177,9 +177,7 @@ static enum ar_status fill(struct making *making, const struct recorded_area *ar
         if (block->request == RECORDED_NONE)
             add(making, block->address, block->bytes, AR_POLICY_RANGE_FREE);
         else {
-            enum ar_status status = add_used(making, block, error);
-            if (status)
-                return status;
+            AR_TRY(add_used(making, block, error));
         }
     }
     add(making, making->end, end - making->end, AR_POLICY_RANGE_FREE);

@@ -429,16 +429,12 @@ static enum ar_status begin(struct replay *run, const struct replay_config *conf
                      AR_POLICY_OVERLAPS), /* blocks without real memory */
     };
     exact_begin(&run->exact, config->policy, config->unit_bytes);
-    enum ar_status status = check_config(config, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(check_config(config, error));
     if (pauses_open(&run->pauses, config->device, config->host == REPLAY_HOST_OPEN) != AR_OK)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for histograms");
     if (info->slots) {
         const struct trace_event last = {.slot = info->slots - 1};
-        status = replay_slots_grow(run, &last, error);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(replay_slots_grow(run, &last, error));
     }
     run->steps = calloc(1, sizeof *run->steps);
     if (!run->steps)
@@ -446,9 +442,7 @@ static enum ar_status begin(struct replay *run, const struct replay_config *conf
     steps_begin(run->steps, config->device);
     if (config->measure_time && !(run->latency = latency_open(config->device)))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for histograms");
-    status = replay_memory_open(run, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(replay_memory_open(run, error));
     replay_observe_begin(run);
     run->follow_up = run->wants_calls || run->pauses.responses ||
                      (config->device->ops->requested && !config->timeless);

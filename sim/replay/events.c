@@ -58,9 +58,7 @@ enum ar_status replay_use_add(struct replay *run, struct replay_slot *slot, uint
         if (run->uses[i - 1].stream == stream)
             return AR_OK;
     if (!run->use_unused) {
-        enum ar_status status = grow_uses(run, error);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(grow_uses(run, error));
     }
     uint32_t node = run->use_unused;
     run->use_unused = run->uses[node - 1].next;

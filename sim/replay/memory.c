@@ -241,9 +241,7 @@ static enum ar_status launch(struct kernel_ops *kernel_ops, const struct trace_e
     const struct ar_device_ops *ops = kernel_ops->device->ops;
     struct ar_kernel_op kernel_op;
     uint64_t out_id;
-    enum ar_status status = whole_work(kernel_ops, event, entry, &kernel_op, &out_id, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(whole_work(kernel_ops, event, entry, &kernel_op, &out_id, error));
     if (!kernel_op.out.bytes)
         return AR_UNSUPPORTED;
     /* Numbers of rows must be spread; the pattern of the block is. */

@@ -119,9 +119,7 @@ enum ar_status replay_report(struct replay *run, struct replay_result *result,
         latency_report(run->latency, metrics);
     if (run->counts)
         pauses_report(&run->pauses, metrics);
-    enum ar_status status = steps_report(run->steps, run->device, run->counts, metrics, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(steps_report(run->steps, run->device, run->counts, metrics, error));
     card_report(&run->card, run->device, metrics);
     result->begun_ns = run->steps->begun_ns;
     result->steps = run->steps->count;

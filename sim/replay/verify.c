@@ -168,10 +168,8 @@ static enum ar_status report(const struct replay *run, const struct ar_device_wr
 enum ar_status verify_end(struct replay *run, struct ar_error *error)
 {
     struct ar_device_wrong wrong = {.count = 0};
-    enum ar_status status = read_left(run, error);
-    if (status != AR_OK)
-        return status;
-    status = run->device->ops->wrong(run->device, &wrong);
+    AR_TRY(read_left(run, error));
+    enum ar_status status = run->device->ops->wrong(run->device, &wrong);
     if (status != AR_OK)
         return ar_error_set(error, status, "%s: the device cannot tell whether bytes are wrong: %s",
                             run->config->source->info.name, run->device->ops->problem(run->device));

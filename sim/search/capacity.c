@@ -94,9 +94,7 @@ static enum ar_status do_task(void *argument, size_t number, struct trace_source
             task->low_bytes +
             ar_size_round_down((task->high_bytes - task->low_bytes) / 2, UNIT_BYTES);
         unsigned shows;
-        enum ar_status status = try_capacity(search, trace, middle_bytes, &shows, error);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(try_capacity(search, trace, middle_bytes, &shows, error));
         task->runs++;
         if ((shows & task->bit) == (task->low_shows ? task->bit : 0))
             task->low_bytes = middle_bytes;
@@ -148,12 +146,9 @@ static enum ar_status find_card(const struct search *search, struct capacity_res
     struct recorded_card *card = &result->card;
     struct session_device plain;
     struct ar_device *device;
-    enum ar_status status = recorded_card_find(search->trace, asked, card, error);
-    if (status == AR_OK)
-        status = session_device_as(&plain, asked, card->profile, card->capacity_bytes, error);
-    if (status != AR_OK)
-        return status;
-    status = ar_device_open(&plain.spec, &device, error);
+    AR_TRY(recorded_card_find(search->trace, asked, card, error));
+    AR_TRY(session_device_as(&plain, asked, card->profile, card->capacity_bytes, error));
+    enum ar_status status = ar_device_open(&plain.spec, &device, error);
     session_device_end(&plain);
     if (status != AR_OK)
         return status;
@@ -310,10 +305,8 @@ enum ar_status capacity_find(const struct experiment *experiment, unsigned jobs,
     struct search search = {.experiment = experiment, .jobs = jobs};
     struct trace_source *owned;
     memset(result, 0, sizeof *result);
-    enum ar_status status = session_trace(experiment, false, &search.trace, &owned, error);
-    if (status != AR_OK)
-        return status;
-    status = find(&search, result, error);
+    AR_TRY(session_trace(experiment, false, &search.trace, &owned, error));
+    enum ar_status status = find(&search, result, error);
     trace_close(owned);
     if (status != AR_OK)
         capacity_result_close(result);

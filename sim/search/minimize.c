@@ -409,10 +409,8 @@ enum ar_status minimize(const struct experiment *experiment, const struct condit
     struct trace_source *trace, *owned;
     *out = NULL;
     *result = (struct minimize_result){0};
-    enum ar_status status = session_trace(experiment, false, &trace, &owned, error);
-    if (status)
-        return status;
-    status = search(&s, trace, out, error);
+    AR_TRY(session_trace(experiment, false, &trace, &owned, error));
+    enum ar_status status = search(&s, trace, out, error);
     free(s.items);
     free(s.blocks);
     trace_close(owned);

@@ -174,11 +174,8 @@ static enum ar_status row_open(struct sim_pool *self)
     uint64_t capacity = device->ledger.capacity_bytes;
     uint64_t bytes = capacity < ROW_MOST / 4 ? 4 * capacity : ROW_MOST;
     self->row_bytes = ar_size_round_up(bytes > ROW_LEAST ? bytes : ROW_LEAST, POOL_PAGE_BYTES);
-    enum ar_status status =
-        sim_addresses_new(&device->addresses, self->row_bytes, &device->memory.segments,
-                          &device->small.pages, &self->row_address);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(sim_addresses_new(&device->addresses, self->row_bytes, &device->memory.segments,
+                             &device->small.pages, &self->row_address));
     struct memory_segment *segment = sim_segment_add(
         device, self->row_address, self->row_address + self->row_bytes, self->row_bytes, false);
     if (!segment)
@@ -191,7 +188,7 @@ static enum ar_status row_open(struct sim_pool *self)
     const struct ar_policy_context context = {.backing = &self->row, .host = &self->host};
     heap_open(&self->heap, &self->books, &context);
     uint32_t piece;
-    status = heap_reserve(&self->heap, 2, LIST_FREE);
+    enum ar_status status = heap_reserve(&self->heap, 2, LIST_FREE);
     if (status == AR_OK)
         status = heap_grow(&self->heap, self->row_bytes, &piece);
     if (status == AR_OK)

@@ -55,9 +55,7 @@ static enum ar_status make(struct sim_device *self, uint64_t bytes, uint64_t *ad
     if (bytes > pinned->most_bytes - counters->pinned_bytes)
         return sim_refuse(self, AR_DEVICE_CALL_pinned_alloc, SIM_COST_pinned_alloc);
     if (bytes < PAGE_BYTES) {
-        status = place_small(pinned, bytes, address, &shared);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(place_small(pinned, bytes, address, &shared));
     } else {
         *address = pinned->next_address;
         pinned->next_address += ar_size_round_up(bytes, PAGE_BYTES);

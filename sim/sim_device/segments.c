@@ -131,17 +131,13 @@ enum ar_status sim_segment_alloc(struct ar_backing *backing, uint64_t bytes, uin
     struct sim_device *self = sim_of_backing(backing);
     if (bytes == 0)
         return sim_misuse(self, "a driver allocation of no bytes");
-    enum ar_status status = sim_check_complete(self);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(sim_check_complete(self));
     struct place place = {.small = bytes < self->profile->page_bytes,
                           .charge_bytes = sim_ledger_units(&self->ledger, bytes)};
     bool recorded;
     if (place_has_no_row(self, bytes, &place))
         return sim_refuse(self, AR_DEVICE_CALL_alloc, SIM_COST_alloc);
-    status = place_recorded(self, bytes, &place, &recorded);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(place_recorded(self, bytes, &place, &recorded));
     if (!recorded && place.small &&
         (place.page = small_pages_room(&self->small, bytes, &place.address))) {
         place.charge_bytes = 0;
@@ -156,9 +152,7 @@ enum ar_status sim_segment_alloc(struct ar_backing *backing, uint64_t bytes, uin
         return sim_refuse(self, AR_DEVICE_CALL_alloc, SIM_COST_alloc);
     if (place.charge_bytes)
         sim_await_cleaning(self, place.charge_bytes, SIM_COST_alloc);
-    status = place_take(self, bytes, &place);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(place_take(self, bytes, &place));
     if (kind == SIM_COST_alloc)
         self->cached_bytes = 0;
     uint64_t cost_bytes = place.small ? bytes : place.charge_bytes;
@@ -172,9 +166,7 @@ enum ar_status sim_segment_free(struct ar_backing *backing, uint64_t address)
 {
     struct sim_device *self = sim_of_backing(backing);
     struct memory_segment *segment;
-    enum ar_status status = memory_check_free(&self->memory, address, &segment);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(memory_check_free(&self->memory, address, &segment));
     uint64_t bytes = segment->bytes;
     uint64_t back_bytes = segment->range.end - segment->range.start;
     uint64_t cost_bytes = back_bytes;

@@ -559,9 +559,7 @@ static enum ar_status ledger_open(struct sim_device *self, const struct sim_opti
     ledger->unit_bytes = unit_bytes;
     ledger->cleaning_bytes_per_us = profile->cleaning_bytes_per_us;
     if (given) {
-        enum ar_status status = capacity_check(profile, capacity_bytes, unit_bytes, error);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(capacity_check(profile, capacity_bytes, unit_bytes, error));
     }
     if (!given)
         capacity_bytes = profile->total_bytes ? profile->usable_bytes : UINT64_MAX;
@@ -679,15 +677,13 @@ static enum ar_status sim_open(const struct ar_spec_link *link, struct ar_device
                                struct ar_error *error)
 {
     struct sim_options options = {0};
-    enum ar_status status = ar_options_read(sim_options, link, "device sim", &options, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(ar_options_read(sim_options, link, "device sim", &options, error));
     struct sim_device *self = calloc(1, sizeof *self);
     if (!self)
         return ar_error_set(error, AR_HOST_MEMORY, "no memory for a simulated device");
     device_memory_open(&self->memory, self->problem, sizeof self->problem);
     sim_clock_open(&self->clock, (uint32_t)options.launch_queue);
-    status = profile_open(self, options.profile, error);
+    enum ar_status status = profile_open(self, options.profile, error);
     if (status == AR_OK)
         status =
             host_open(self, &options, ar_spec_link_value(link, "host_clock_ns") != NULL, error);

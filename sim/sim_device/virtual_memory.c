@@ -37,11 +37,9 @@ static enum ar_status reserve_place(struct sim_device *self, uint64_t bytes, uin
 enum ar_status sim_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
 {
     struct sim_device *self = sim_of_backing(backing);
-    enum ar_status status = memory_check_bytes(&self->memory, "a reservation", bytes);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(memory_check_bytes(&self->memory, "a reservation", bytes));
     uint64_t start;
-    status = reserve_place(self, bytes, &start);
+    enum ar_status status = reserve_place(self, bytes, &start);
     if (status == AR_INVALID)
         return status;
     if (status != AR_OK)
@@ -57,9 +55,7 @@ enum ar_status sim_release(struct ar_backing *backing, uint64_t address)
 {
     struct sim_device *self = sim_of_backing(backing);
     struct memory_segment *range;
-    enum ar_status status = memory_check_release(&self->memory, address, &range);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(memory_check_release(&self->memory, address, &range));
     uint64_t bytes = range->bytes;
     memory_segment_remove(&self->memory, range);
     sim_addresses_released(&self->addresses, address, bytes);
@@ -70,11 +66,8 @@ enum ar_status sim_release(struct ar_backing *backing, uint64_t address)
 enum ar_status sim_create(struct ar_backing *backing, uint64_t bytes, ar_backing_handle *handle)
 {
     struct sim_device *self = sim_of_backing(backing);
-    enum ar_status status = memory_check_bytes(&self->memory, "physical memory", bytes);
-    if (status == AR_OK)
-        status = sim_check_complete(self);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(memory_check_bytes(&self->memory, "physical memory", bytes));
+    AR_TRY(sim_check_complete(self));
     if (bytes > sim_ledger_free(&self->ledger))
         return sim_refuse(self, AR_DEVICE_CALL_create, SIM_COST_create);
     struct memory_physical *physical = calloc(1, sizeof *physical);
@@ -103,9 +96,7 @@ enum ar_status sim_destroy(struct ar_backing *backing, ar_backing_handle handle)
 {
     struct sim_device *self = sim_of_backing(backing);
     struct memory_physical *physical;
-    enum ar_status status = memory_check_destroy(&self->memory, handle, &physical);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(memory_check_destroy(&self->memory, handle, &physical));
     physical->destroyed = true;
     uint64_t bytes = physical->bytes;
     sim_charge(self, AR_DEVICE_CALL_destroy, SIM_COST_destroy, SIM_COST_destroy, bytes, bytes);
@@ -118,9 +109,7 @@ enum ar_status sim_map(struct ar_backing *backing, uint64_t address, ar_backing_
     struct sim_device *self = sim_of_backing(backing);
     struct memory_physical *physical;
     struct memory_segment *range;
-    enum ar_status status = memory_check_map(&self->memory, address, handle, &physical, &range);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(memory_check_map(&self->memory, address, handle, &physical, &range));
     struct memory_mapping *mapping = calloc(1, sizeof *mapping);
     if (!mapping)
         return AR_HOST_MEMORY;
@@ -142,9 +131,7 @@ enum ar_status sim_access(struct ar_backing *backing, uint64_t address, uint64_t
 {
     struct sim_device *self = sim_of_backing(backing);
     uint64_t cost_ns = 0;
-    enum ar_status status = memory_check_run(&self->memory, "an access", address, bytes);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(memory_check_run(&self->memory, "an access", address, bytes));
     for (uint64_t at = address; at < address + bytes;) {
         struct memory_mapping *mapping = memory_mapping_find(&self->memory, at);
         cost_ns = sim_time_plus(

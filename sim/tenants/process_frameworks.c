@@ -266,9 +266,7 @@ static enum ar_status add_pool(struct tensorflow *self, size_t card, uint64_t li
                                bool of_free, bool grows)
 {
     struct process_pool *pool;
-    enum ar_status status = process_add_pool(self->reading, (uint32_t)card, &pool);
-    if (status)
-        return status;
+    AR_TRY(process_add_pool(self->reading, (uint32_t)card, &pool));
     pool->limit_bytes = limit_bytes;
     pool->limit_of_free = of_free;
     choose_policy(self, pool, grows);
@@ -332,9 +330,7 @@ static enum ar_status check_options(struct tensorflow *self, bool *grows)
         return process_raise(self->reading, self->initialized_by, PROCESS_VALUE_ERROR,
                              "Memory growth cannot differ between GPU devices");
     if (logical || self->virtual_devices.gpu_count[VIRTUAL_LIMITS]) {
-        enum ar_status status = check_limits(self);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(check_limits(self));
     }
     if (logical && growth == GROWTH_ON)
         process_warn(self->reading, "memory growth is ignored because there are logical devices");
@@ -540,11 +536,9 @@ static enum ar_status check_settings(struct process_reading *self, const char *p
     struct torch_settings settings;
     struct ar_error why = {""};
     struct ar_spec spec;
-    enum ar_status status = ar_spec_parse(policy, &spec, self->error);
-    if (status != AR_OK)
-        return status;
-    status = ar_options_read(torch_options, &spec.links[spec.link_count - 1], "policy torch",
-                             &values, &why);
+    AR_TRY(ar_spec_parse(policy, &spec, self->error));
+    enum ar_status status = ar_options_read(torch_options, &spec.links[spec.link_count - 1],
+                                            "policy torch", &values, &why);
     if (status == AR_OK)
         status = torch_settings_read(&values, &settings, &why);
     ar_spec_close(&spec);
@@ -557,9 +551,7 @@ static enum ar_status add_torch_pool(struct process_reading *self, size_t card, 
 {
     const char *conf = configuration(self);
     struct process_pool *pool;
-    enum ar_status status = process_add_pool(self, (uint32_t)card, &pool);
-    if (status)
-        return status;
+    AR_TRY(process_add_pool(self, (uint32_t)card, &pool));
     if (conf && (strlen(conf) > 511 || strchr(conf, '\'')))
         return ar_error_set(self->error, AR_INVALID,
                             "PYTORCH_CUDA_ALLOC_CONF is longer than 511 bytes, or holds a quote");

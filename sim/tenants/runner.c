@@ -164,9 +164,7 @@ enum ar_status runner_report(struct runner *runner, struct tenant_result *result
     if (!replay)
         return AR_OK;
     runner->replay = NULL;
-    enum ar_status status = replay_end(replay, &replayed, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(replay_end(replay, &replayed, error));
     runner->failed = !replayed.passed;
     if (!replayed.passed)
         note_failure(runner, &replayed, result);

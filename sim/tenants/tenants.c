@@ -489,11 +489,8 @@ enum ar_status tenants_run(const struct tenants *tenants, struct tenant_result *
         tenants->card_count > PROCESS_CARDS)
         return ar_error_set(error, AR_INVALID, "1 to %d processes on 1 to %d cards", TENANTS_MOST,
                             PROCESS_CARDS);
-    enum ar_status status = measure_cards(&self, error);
-    if (status == AR_OK)
-        status = prepare_host(&self, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(measure_cards(&self, error));
+    AR_TRY(prepare_host(&self, error));
     self.items = calloc(tenants->count, sizeof *self.items);
     if (!self.items) {
         ar_spec_close(&self.host);
@@ -510,7 +507,7 @@ enum ar_status tenants_run(const struct tenants *tenants, struct tenant_result *
             .result = &results[i],
         };
     }
-    status = run_all(&self, error);
+    enum ar_status status = run_all(&self, error);
     for (size_t i = 0; i < tenants->count; i++) {
         leave(&self.items[i]);
         free(self.items[i].runners);

@@ -89,12 +89,10 @@ static enum ar_status open_any(const char *path, struct opening *opening, struct
                                struct ar_error *error)
 {
     struct trace_input *input;
-    enum ar_status status = trace_input_open(path, &input, error);
-    if (status)
-        return status;
+    AR_TRY(trace_input_open(path, &input, error));
     char bytes[FORMAT_HEAD_BYTES];
     size_t count = 0;
-    status = trace_input_head(input, bytes, sizeof bytes, &count, error);
+    enum ar_status status = trace_input_head(input, bytes, sizeof bytes, &count, error);
     if (status) {
         trace_input_close(input);
         return status;
@@ -189,10 +187,8 @@ enum ar_status format_write(const struct format_writer *writer, struct trace_sou
                             const char *path, bool compress, struct ar_error *error)
 {
     struct trace_output *output;
-    enum ar_status status = trace_output_open(path, compress, &output, error);
-    if (status)
-        return status;
-    status = writer->write(source, output, error);
+    AR_TRY(trace_output_open(path, compress, &output, error));
+    enum ar_status status = writer->write(source, output, error);
     if (!status)
         return trace_output_commit(output, error);
     trace_output_discard(output);
@@ -249,8 +245,7 @@ enum ar_status format_failure(struct format_reading *reading, struct trace_event
     request.kind = more_follow ? TRACE_PROBE : TRACE_ALLOC;
     reading->report->failures++;
     reading->report->ends_in_failure = !more_follow;
-    enum ar_status status = format_event(reading, request, keys, NULL, error);
-    if (!status)
-        status = format_event(reading, (struct trace_event){.kind = TRACE_NOTE}, NULL, note, error);
-    return status ? status : format_event(reading, end, NULL, NULL, error);
+    AR_TRY(format_event(reading, request, keys, NULL, error));
+    AR_TRY(format_event(reading, (struct trace_event){.kind = TRACE_NOTE}, NULL, note, error));
+    return format_event(reading, end, NULL, NULL, error);
 }

@@ -166,9 +166,7 @@ static enum ar_status append_block(struct conversion *c, const struct row *row, 
     if (status)
         return status;
     keys.rest = rest;
-    status = format_event(c->reading, event, &keys, NULL, error);
-    if (status)
-        return status;
+    AR_TRY(format_event(c->reading, event, &keys, NULL, error));
     c->blocks[id].below = below;
     if (ar_map_put(&c->addresses, row->address, id))
         return format_no_memory(error);
@@ -266,13 +264,11 @@ static enum ar_status convert(struct conversion *c, struct ar_error *error)
     const struct rows *rows = c->rows;
     size_t at = 0;
     bool first = true;
-    enum ar_status status = find_streams(c, error);
-    if (status)
-        return status;
+    AR_TRY(find_streams(c, error));
     for (size_t i = 0; i < rows->count; i++)
         if (rows->items[i].action == ROW_ALLOC || rows->items[i].action == ROW_FAILURE)
             c->last_request = i;
-    status = append_initial(c, &at, error);
+    enum ar_status status = append_initial(c, &at, error);
     for (at = status ? at : 0; at < rows->count && !status; at++) {
         const struct row *row = &rows->items[at];
         if (row->action == ROW_NOTHING)

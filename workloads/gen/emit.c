@@ -392,10 +392,8 @@ static enum ar_status chunk_make(struct emit *self, struct ar_error *error)
         start(self);
     if (state->event_count == 0 && !state->ending)
         self->ops->advance(self);
-    enum ar_status status = failure(self, error);
-    if (status != AR_OK)
-        return status;
-    status = chunk_check(self, error);
+    AR_TRY(failure(self, error));
+    enum ar_status status = chunk_check(self, error);
     if (status != AR_OK)
         return ar_error_prefix(error, status, "generator %s", self->ops->name);
     state->ended = state->event_count == 0;

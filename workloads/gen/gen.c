@@ -57,12 +57,11 @@ enum ar_status gen_open(const struct ar_spec *spec, struct trace_source **out,
     if (!ops)
         return unknown(link->name, error);
     struct emit *emit;
-    enum ar_status status = emit_create(ops, &emit, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(emit_create(ops, &emit, error));
     char owner[64];
     snprintf(owner, sizeof owner, "generator %s", ops->name);
-    status = ar_options_read(ops->options, link, owner, (char *)emit + ops->values_at, error);
+    enum ar_status status =
+        ar_options_read(ops->options, link, owner, (char *)emit + ops->values_at, error);
     if (status == AR_OK)
         status = emit_open(emit, error);
     if (status != AR_OK) {

@@ -137,9 +137,7 @@ static enum ar_status read_plain(struct trace_input *input, void *bytes, size_t 
                                  struct ar_error *error)
 {
     if (input->used == input->filled) {
-        enum ar_status status = fill(input, error);
-        if (status)
-            return status;
+        AR_TRY(fill(input, error));
     }
     *got = input->filled - input->used;
     *got = *got < room ? *got : room;
@@ -157,20 +155,15 @@ enum ar_status trace_input_read(struct trace_input *input, void *bytes, size_t r
         return read_plain(input, bytes, room, got, error);
     bool drained = false; /* the end of the file was found */
     while (!*got) {
-        enum ar_status status = AR_OK;
         size_t used;
         if (input->used == input->filled && !drained) {
-            status = fill(input, error);
-            if (status)
-                return status;
+            AR_TRY(fill(input, error));
             drained = !input->filled;
         }
         if (drained && !input->inside)
             return AR_OK;
-        status = input->packing == GZIP ? step_gzip(input, bytes, room, &used, got, error)
-                                        : step_zstd(input, bytes, room, &used, got, error);
-        if (status)
-            return status;
+        AR_TRY(input->packing == GZIP ? step_gzip(input, bytes, room, &used, got, error)
+                                      : step_zstd(input, bytes, room, &used, got, error));
         input->used += used;
         input->packed += used;
         input->unpacked += *got;

@@ -88,9 +88,7 @@ static enum ar_status refill(struct json_pull *pull, struct ar_error *error)
     pull->window[0] = '"';
     if (pull->ended)
         return AR_OK;
-    enum ar_status status = trace_input_read(pull->input, pull->window, JSON_WINDOW, &got, error);
-    if (status)
-        return status;
+    AR_TRY(trace_input_read(pull->input, pull->window, JSON_WINDOW, &got, error));
     pull->ended = !got;
     pull->end = pull->window + got;
     pull->window[got] = '"';
@@ -125,9 +123,7 @@ static enum ar_status skip_blanks(struct json_pull *pull, struct ar_error *error
         pull->at = at;
         if (at < pull->end || pull->ended)
             return AR_OK;
-        enum ar_status status = refill(pull, error);
-        if (status)
-            return status;
+        AR_TRY(refill(pull, error));
     }
 }
 
@@ -193,9 +189,7 @@ static enum ar_status read_unit(struct json_pull *pull, unsigned *unit, struct a
 {
     *unit = 0;
     for (int i = 0; i < 4; i++) {
-        enum ar_status status = need(pull, error);
-        if (status)
-            return status;
+        AR_TRY(need(pull, error));
         unsigned digit = field_hex_digit((char)*pull->at);
         if (digit == 16)
             return json_pull_refuse(pull, error, "\\u is not followed by four digits");
@@ -250,9 +244,7 @@ static enum ar_status read_code_point(struct json_pull *pull, struct ar_error *e
 
 static enum ar_status read_escape(struct json_pull *pull, struct ar_error *error)
 {
-    enum ar_status status = need(pull, error);
-    if (status)
-        return status;
+    AR_TRY(need(pull, error));
     if (*pull->at != 'u')
         return keep_short_escape(pull, error);
     pull->at++;
@@ -294,17 +286,13 @@ static enum ar_status skip_string(struct json_pull *pull, struct ar_error *error
             at++;
         pull->at = at;
         if (at == pull->end) {
-            enum ar_status status = need(pull, error);
-            if (status)
-                return status;
+            AR_TRY(need(pull, error));
             continue;
         }
         pull->at++;
         if (*at == '"')
             return AR_OK;
-        enum ar_status status = need(pull, error);
-        if (status)
-            return status;
+        AR_TRY(need(pull, error));
         pull->at++;
     }
 }
@@ -402,9 +390,7 @@ static enum ar_status read_run(struct json_pull *pull, struct ar_error *error)
         pull->at = at;
         if (at < pull->end || pull->ended)
             break;
-        enum ar_status status = refill(pull, error);
-        if (status)
-            return status;
+        AR_TRY(refill(pull, error));
         if (pull->text_length > JSON_NUMBER_LIMIT)
             break;
     }
@@ -415,9 +401,7 @@ static enum ar_status read_run(struct json_pull *pull, struct ar_error *error)
 static enum ar_status read_scalar(struct json_pull *pull, enum json_kind *kind,
                                   struct ar_error *error)
 {
-    enum ar_status status = read_run(pull, error);
-    if (status)
-        return status;
+    AR_TRY(read_run(pull, error));
     if (pull->at == pull->end && pull->depth)
         return cut_off(pull, error);
     if (pull->text_length > JSON_NUMBER_LIMIT)
@@ -466,13 +450,9 @@ static enum ar_status read_key(struct json_pull *pull, enum json_kind *kind, str
         return json_pull_refuse(pull, error, "a key in quotes is expected here");
     pull->at++;
     *kind = JSON_KEY;
-    enum ar_status status = read_string(pull, error);
-    if (!status)
-        status = skip_blanks(pull, error);
-    if (!status)
-        status = need(pull, error);
-    if (status)
-        return status;
+    AR_TRY(read_string(pull, error));
+    AR_TRY(skip_blanks(pull, error));
+    AR_TRY(need(pull, error));
     if (*pull->at != ':')
         return json_pull_refuse(pull, error, "a colon should follow the key \"%.40s\"", pull->text);
     pull->at++;
@@ -603,9 +583,7 @@ static enum ar_status skip_scalar(struct json_pull *pull, struct ar_error *error
         pull->at = at;
         if (at < pull->end)
             return AR_OK;
-        enum ar_status status = refill(pull, error);
-        if (status)
-            return status;
+        AR_TRY(refill(pull, error));
         if (pull->at == pull->end)
             return pull->depth ? cut_off(pull, error) : AR_OK;
     }

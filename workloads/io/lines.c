@@ -28,11 +28,8 @@ static enum ar_status fill(struct trace_lines *lines, struct ar_error *error)
     lines->begin = 0;
     while (!lines->ended && lines->end < TRACE_LINE_LIMIT) {
         size_t got;
-        enum ar_status status =
-            trace_input_read(lines->input, lines->buffer + lines->end,
-                             sizeof lines->buffer - 1 - lines->end, &got, error);
-        if (status)
-            return status;
+        AR_TRY(trace_input_read(lines->input, lines->buffer + lines->end,
+                                sizeof lines->buffer - 1 - lines->end, &got, error));
         lines->ended = !got;
         lines->end += got;
     }
@@ -46,10 +43,8 @@ static enum ar_status skip_rest(struct trace_lines *lines, struct ar_error *erro
     while (!stop && !lines->ended) {
         char *rest = lines->buffer + lines->kept_bytes;
         size_t got;
-        enum ar_status status = trace_input_read(
-            lines->input, rest, sizeof lines->buffer - 1 - lines->kept_bytes, &got, error);
-        if (status)
-            return status;
+        AR_TRY(trace_input_read(lines->input, rest, sizeof lines->buffer - 1 - lines->kept_bytes,
+                                &got, error));
         stop = memchr(rest, '\n', got);
         lines->ended = !got;
         lines->end = lines->kept_bytes + got;
@@ -71,9 +66,7 @@ enum ar_status trace_lines_next(struct trace_lines *lines, char **line, size_t *
     char *from = lines->buffer + lines->begin;
     char *stop = memchr(from, '\n', lines->end - lines->begin);
     if (!stop && !lines->ended) {
-        enum ar_status status = fill(lines, error);
-        if (status)
-            return status;
+        AR_TRY(fill(lines, error));
         if (!lines->number && lines->end >= 3 && !memcmp(lines->buffer, "\xef\xbb\xbf", 3))
             lines->begin = 3;
         from = lines->buffer + lines->begin;
@@ -89,9 +82,7 @@ enum ar_status trace_lines_next(struct trace_lines *lines, char **line, size_t *
     if (lines->kept_bytes && taken > lines->kept_bytes) {
         taken = lines->kept_bytes;
         from = memmove(lines->buffer, from, taken);
-        enum ar_status status = stop ? AR_OK : skip_rest(lines, error);
-        if (status)
-            return status;
+        AR_TRY(stop ? AR_OK : skip_rest(lines, error));
     } else if (taken >= TRACE_LINE_LIMIT) {
         return refuse(lines, "has more than 65536 bytes", error);
     }

@@ -262,9 +262,7 @@ static enum ar_status find_columns(struct sqlite_file *file, const char *table,
 {
     char query[128];
     snprintf(query, sizeof query, "SELECT * FROM \"%s\"", table);
-    enum ar_status status = refuse_computed(file, table, error);
-    if (status)
-        return status;
+    AR_TRY(refuse_computed(file, table, error));
     if (sqlite3_prepare_v2(file->database, query, -1, statement, NULL) != SQLITE_OK)
         return say(file, table, error);
     for (int i = 0; columns[i]; i++) {

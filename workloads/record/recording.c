@@ -263,10 +263,7 @@ static enum ar_status make_alloc(struct maker *m)
     const struct spool_record *record = m->record;
     struct keys keys = {.tag = record->flags & SPOOL_MANAGED ? "managed" : NULL,
                         .pinned = record->flags & SPOOL_PINNED};
-    enum ar_status status =
-        record->kind == SPOOL_ALLOC && record->other ? pool_of(m, &keys.pool) : AR_OK;
-    if (status)
-        return status;
+    AR_TRY(record->kind == SPOOL_ALLOC && record->other ? pool_of(m, &keys.pool) : AR_OK);
     if (record->result)
         return make_failure(m, &keys);
     m->counts->managed += (record->flags & SPOOL_MANAGED) != 0;
@@ -327,12 +324,10 @@ static enum ar_status make_mapping(struct maker *m)
         keys.rest = rest;
     }
     m->counts->mappings++;
-    enum ar_status status = make_block(m, &keys);
-    if (!status)
-        status = stream_of(m, &stream);
-    return status ? status
-                  : emit_note(m, "segment_map", 3,
-                              (const uint64_t[]){record->address, record->bytes, stream});
+    AR_TRY(make_block(m, &keys));
+    AR_TRY(stream_of(m, &stream));
+    return emit_note(m, "segment_map", 3,
+                     (const uint64_t[]){record->address, record->bytes, stream});
 }
 
 static enum ar_status make_unmapping(struct maker *m)

@@ -202,9 +202,7 @@ static enum ar_status order_records(struct spools *spools, struct ar_error *erro
 enum ar_status spools_open(const char *folder, struct spools *out, struct ar_error *error)
 {
     *out = (struct spools){0};
-    enum ar_status status = read_folder(out, folder, error);
-    if (status)
-        return status;
+    AR_TRY(read_folder(out, folder, error));
     number_files(out);
     return order_records(out, error);
 }

@@ -44,10 +44,7 @@ static enum ar_status read_whole(struct trace_input *input, void *bytes, size_t 
     *got = 0;
     while (*got < count) {
         size_t more;
-        enum ar_status status =
-            trace_input_read(input, (char *)bytes + *got, count - *got, &more, error);
-        if (status)
-            return status;
+        AR_TRY(trace_input_read(input, (char *)bytes + *got, count - *got, &more, error));
         if (!more)
             break;
         *got += more;
@@ -97,9 +94,7 @@ static enum ar_status read_header(struct binary_trace *trace, struct ar_error *e
 {
     struct binary_header *h = &trace->header;
     size_t got;
-    enum ar_status status = read_whole(trace->input, h, sizeof *h, &got, error);
-    if (status)
-        return status;
+    AR_TRY(read_whole(trace->input, h, sizeof *h, &got, error));
     if (got < 16 || (got < sizeof *h && h->version == BINARY_VERSION))
         return damaged(trace, "it ends inside its header", error);
     if (h->byte_order != BINARY_BYTE_ORDER)
@@ -132,9 +127,7 @@ static enum ar_status each_line(struct binary_trace *trace, char *table, uint64_
         if (!stop || memchr(at, 0, (size_t)(stop - at)))
             return ar_error_set(error, AR_FORMAT, "a line of a table has no end");
         *stop = 0;
-        enum ar_status status = take(trace, at, (size_t)(stop - at), error);
-        if (status)
-            return status;
+        AR_TRY(take(trace, at, (size_t)(stop - at), error));
         at = stop + 1;
     }
     return AR_OK;
@@ -188,15 +181,13 @@ static enum ar_status read_tables(struct binary_trace *trace, struct ar_error *e
         if (sizes[i] > UINT64_C(1) << 40)
             return damaged(trace, "its header has tables of an impossible size", error);
         char *table = NULL;
-        enum ar_status status = read_table(trace, sizes[i], &table, error);
-        if (status)
-            return status;
+        AR_TRY(read_table(trace, sizes[i], &table, error));
         at += sizes[i];
         if (i == 0 && binary_checksum(sum, table, (size_t)sizes[0]) != h->checksum) {
             free(table);
             return damaged(trace, "its header does not match its checksum", error);
         }
-        status = each_line(trace, table, sizes[i], takes[i], error);
+        enum ar_status status = each_line(trace, table, sizes[i], takes[i], error);
         free(table);
         if (status)
             return ar_error_prefix(error, AR_FORMAT, "%s: in its tables", path_of(trace));
@@ -268,9 +259,7 @@ static enum ar_status next_unpacked(struct binary_trace *trace, const struct tra
                                     size_t count, struct ar_error *error)
 {
     size_t got, bytes = count * sizeof **events;
-    enum ar_status status = read_whole(trace->input, trace->span, bytes, &got, error);
-    if (status)
-        return status;
+    AR_TRY(read_whole(trace->input, trace->span, bytes, &got, error));
     if (got < bytes)
         return ar_error_set(
             error, AR_FORMAT, "%s: it ends at event %" PRIu64 " of %" PRIu64 "; " REMEDY,

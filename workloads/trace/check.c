@@ -76,9 +76,7 @@ static enum ar_status take_slot(struct trace_check *check, struct trace_event *e
     }
     if (event->slot == check->block_count) {
         if (check->block_count == check->block_capacity) {
-            enum ar_status status = grow_blocks(check, error);
-            if (status)
-                return status;
+            AR_TRY(grow_blocks(check, error));
         }
         check->blocks[check->block_count++].state = BLOCK_FREE;
     }
@@ -127,9 +125,7 @@ static enum ar_status check_alloc(struct trace_check *check, struct trace_event 
                             (unsigned long long)event->value);
     if (counts->allocated_bytes + event->value >= BYTES_IN_ALL)
         return ar_error_set(error, AR_INVALID, "the requests come to 2^63 bytes or more in all");
-    enum ar_status status = take_slot(check, event, error);
-    if (status)
-        return status;
+    AR_TRY(take_slot(check, event, error));
     check->blocks[event->slot] = (struct trace_check_block){
         .id = event->id, .bytes = event->value, .stream = event->stream, .state = BLOCK_LIVE};
     if (!check->by_slot && ar_map_put(&check->slot_of_id, event->id, event->slot) != AR_OK)
@@ -188,9 +184,7 @@ static enum ar_status check_block_event(struct trace_check *check, struct trace_
                                         struct ar_error *error)
 {
     struct trace_check_block *block = NULL;
-    enum ar_status status = find_block(check, event, &block, error);
-    if (status)
-        return status;
+    AR_TRY(find_block(check, event, &block, error));
     check->block_stream = block->stream;
     if (event->kind != TRACE_FREE_COMPLETED && block->state != BLOCK_LIVE)
         return ar_error_set(error, AR_INVALID, "the free of block %llu was requested before this",
@@ -367,9 +361,7 @@ enum ar_status trace_check_span(struct trace_check *check, const struct trace_ev
 {
     for (*at = 0; *at < count; ++*at) {
         struct trace_event event = events[*at];
-        enum ar_status status = trace_check_event(check, &event, error);
-        if (status)
-            return status;
+        AR_TRY(trace_check_event(check, &event, error));
         if (memcmp(&event, &events[*at], sizeof event) != 0)
             return ar_error_set(error, AR_INVALID, "its flags, stream or unused fields are wrong");
     }

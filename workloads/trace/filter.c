@@ -367,9 +367,7 @@ static enum ar_status take_request(struct filter *filter, const struct trace_eve
 {
     filter->requests++;
     struct filter_block *block = NULL;
-    enum ar_status status = block_at(filter, event->slot, &block, error);
-    if (status)
-        return status;
+    AR_TRY(block_at(filter, event->slot, &block, error));
     *block = (struct filter_block){
         .id = event->id,
         .request = *event,
@@ -422,9 +420,7 @@ static enum ar_status take_note(struct filter *filter, const struct trace_event 
     struct filter_block *block = NULL;
     if (strncmp(text, verb, sizeof verb - 1) != 0)
         return state_note(&filter->recorded_state, text, error);
-    enum ar_status status = block_at(filter, filter->last_slot, &block, error);
-    if (status)
-        return status;
+    AR_TRY(block_at(filter, filter->last_slot, &block, error));
     block->address = strtoull(text + sizeof verb - 1, NULL, 10);
     block->placed = true;
     uint32_t attributes = block->request.attributes;
@@ -481,9 +477,7 @@ static enum ar_status take_other(struct filter *filter, const struct trace_event
     if (event.kind == TRACE_TIME)
         event.value = filter->time_ns = filter->time_base_ns + event.value - filter->origin_ns;
     if (keep && (event.kind == TRACE_RECORD || event.kind == TRACE_WAIT)) {
-        enum ar_status status = recorded_bit(filter, &event, &keep, error);
-        if (status)
-            return status;
+        AR_TRY(recorded_bit(filter, &event, &keep, error));
     }
     if (keep && event.kind == TRACE_KERNEL && event.attributes)
         return take_kernel(filter, event, error);

@@ -46,9 +46,7 @@ static enum ar_status look_ahead(struct part *part, struct ar_error *error)
             part->time_ns = part->events[part->at].value;
         }
         part->at = 0;
-        enum ar_status status = trace_next(part->source, &part->events, &part->count, error);
-        if (status)
-            return status;
+        AR_TRY(trace_next(part->source, &part->events, &part->count, error));
         part->ended = !part->count;
     }
     return AR_OK;
@@ -107,19 +105,13 @@ static enum ar_status emit_next(struct merge *merge, struct part *part, struct a
     part->given++;
     if (event.kind == TRACE_NOTE)
         return AR_OK;
-    enum ar_status status = emit_time(merge, part, error);
-    if (status)
-        return status;
+    AR_TRY(emit_time(merge, part, error));
     if (trace_kind_has_block(event.kind)) {
         uint64_t *id = NULL;
-        status = new_id(part, &event, &id, error);
-        if (status)
-            return status;
+        AR_TRY(new_id(part, &event, &id, error));
         if (event.kind == TRACE_ALLOC || event.kind == TRACE_PROBE)
             *id = merge->next_id++;
-        status = name_block(part, &event, *id, error);
-        if (status)
-            return status;
+        AR_TRY(name_block(part, &event, *id, error));
         event.id = *id;
     }
     if (event.kind <= TRACE_SYNC && event.stream != TRACE_NO_STREAM)
@@ -156,17 +148,13 @@ static enum ar_status merge_fill(struct trace_rewrite *self, struct ar_error *er
         struct part *next = NULL;
         for (size_t i = 0; i < merge->part_count; i++) {
             struct part *part = &merge->parts[i];
-            enum ar_status status = look_ahead(part, error);
-            if (status)
-                return status;
+            AR_TRY(look_ahead(part, error));
             if (!part->ended && (!next || !goes_first(merge, next, part)))
                 next = part;
         }
         if (!next)
             return emit_end(merge, error);
-        enum ar_status status = emit_next(merge, next, error);
-        if (status)
-            return status;
+        AR_TRY(emit_next(merge, next, error));
     }
     return AR_OK;
 }
@@ -181,9 +169,7 @@ static enum ar_status merge_restart(struct trace_rewrite *self, struct ar_error 
         part->ended = false;
         part->given = part->time_ns = part->requests = 0;
         ar_map_clear(&part->names);
-        enum ar_status status = trace_rewind(part->source, error);
-        if (status)
-            return status;
+        AR_TRY(trace_rewind(part->source, error));
     }
     return AR_OK;
 }

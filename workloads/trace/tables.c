@@ -139,9 +139,7 @@ static enum ar_status parse_keys(char *text, char *rest, struct trace_attributes
                (strlen(key_names[key]) != length || strncmp(key_names[key], item, length) != 0))
             key++;
         if (key < KEY_COUNT) {
-            enum ar_status status = take_known(out, (enum key)key, equals + 1, error);
-            if (status)
-                return status;
+            AR_TRY(take_known(out, (enum key)key, equals + 1, error));
             continue;
         }
         if (rest_used && has_key(rest, item, length))
@@ -227,10 +225,7 @@ static enum ar_status append(struct trace_tables *tables, const struct trace_att
     for (unsigned i = 0; i < 2; i++) {
         if (!from[i])
             continue;
-        enum ar_status status =
-            texts_intern(&tables->strings, from[i], strlen(from[i]), &at, error);
-        if (status)
-            return status;
+        AR_TRY(texts_intern(&tables->strings, from[i], strlen(from[i]), &at, error));
         *to[i] = tables->strings.items[at];
     }
     return AR_OK;
@@ -277,16 +272,14 @@ enum ar_status trace_tables_keys(struct trace_tables *tables, const char *text, 
         *index += 1;
         return AR_OK;
     }
-    enum ar_status status = check_text(text, length, "the set of keys", error);
-    if (status)
-        return status;
+    AR_TRY(check_text(text, length, "the set of keys", error));
     char *copy = malloc(2 * (length + 1));
     if (!copy)
         return no_memory(error);
     memcpy(copy, text, length);
     copy[length] = 0;
     struct trace_attributes parsed;
-    status = parse_keys(copy, copy + length + 1, &parsed, error);
+    enum ar_status status = parse_keys(copy, copy + length + 1, &parsed, error);
     if (!status)
         status = intern(tables, &parsed, index, error);
     free(copy);
@@ -336,11 +329,8 @@ enum ar_status trace_tables_add_text(struct trace_tables *tables, const char *te
 {
     uint32_t at;
     if (!texts_find(&tables->texts, text, length, &at)) {
-        enum ar_status status = check_text(text, length, "a label or note", error);
-        if (!status)
-            status = texts_intern(&tables->texts, text, length, &at, error);
-        if (status)
-            return status;
+        AR_TRY(check_text(text, length, "a label or note", error));
+        AR_TRY(texts_intern(&tables->texts, text, length, &at, error));
     }
     *index = at;
     return AR_OK;

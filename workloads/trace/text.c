@@ -78,9 +78,7 @@ static enum ar_status take_number(const char **at, const char *what, uint64_t *v
 static enum ar_status take_stream(const char **at, uint32_t *stream, struct ar_error *error)
 {
     uint64_t number;
-    enum ar_status status = take_number(at, "stream", &number, error);
-    if (status)
-        return status;
+    AR_TRY(take_number(at, "stream", &number, error));
     if (number >= TRACE_NO_STREAM)
         return ar_error_set(error, AR_INVALID,
                             "stream %llu: a trace counts its streams from 0, below 65536",
@@ -247,9 +245,7 @@ static enum ar_status first_line(struct text_trace *trace, struct ar_error *erro
     static const char stem[] = "# allocrig-trace ";
     char *line;
     size_t length;
-    enum ar_status status = trace_lines_next(&trace->lines, &line, &length, error);
-    if (status)
-        return status;
+    AR_TRY(trace_lines_next(&trace->lines, &line, &length, error));
     const char *path = trace_input_path(trace->input);
     if (!line)
         return ar_error_set(error, AR_FORMAT, "%s: the file is empty; it should be a trace", path);
@@ -321,14 +317,10 @@ static enum ar_status text_next(struct trace_source *self, const struct trace_ev
     *events = trace->span;
     for (*count = 0; *count < SPAN; ++*count) {
         char *line;
-        enum ar_status status = event_line(trace, &given, &line, error);
-        if (status)
-            return status;
+        AR_TRY(event_line(trace, &given, &line, error));
         if (!line)
             break;
-        status = take_line(trace, line, &trace->span[*count], error);
-        if (status)
-            return status;
+        AR_TRY(take_line(trace, line, &trace->span[*count], error));
     }
     return AR_OK;
 }

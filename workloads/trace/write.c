@@ -152,16 +152,11 @@ static enum ar_status write_binary_head(struct writer *writer, const char *head,
         binary_checksum(BINARY_CHECKSUM_START, &h, offsetof(struct binary_header, checksum)), head,
         head_bytes);
     uint64_t end = sizeof h + h.head_bytes + h.key_bytes + h.text_bytes;
-    enum ar_status status = trace_output_write(writer->output, &h, sizeof h, error);
-    if (!status)
-        status = trace_output_write(writer->output, head, head_bytes, error);
-    if (!status)
-        status = write_texts(writer, &writer->tables.keys, error);
-    if (!status)
-        status = write_texts(writer, &writer->tables.texts, error);
-    if (!status)
-        status = trace_output_write(writer->output, padding, (size_t)(h.records_at - end), error);
-    return status;
+    AR_TRY(trace_output_write(writer->output, &h, sizeof h, error));
+    AR_TRY(trace_output_write(writer->output, head, head_bytes, error));
+    AR_TRY(write_texts(writer, &writer->tables.keys, error));
+    AR_TRY(write_texts(writer, &writer->tables.texts, error));
+    return trace_output_write(writer->output, padding, (size_t)(h.records_at - end), error);
 }
 
 static enum ar_status write_head(struct writer *writer, struct ar_error *error)
@@ -183,10 +178,8 @@ static enum ar_status write_head(struct writer *writer, struct ar_error *error)
 static enum ar_status write_out(struct writer *writer, const char *path, bool compress,
                                 struct ar_error *error)
 {
-    enum ar_status status = trace_output_open(path, compress, &writer->output, error);
-    if (status)
-        return status;
-    status = write_head(writer, error);
+    AR_TRY(trace_output_open(path, compress, &writer->output, error));
+    enum ar_status status = write_head(writer, error);
     if (!status)
         status = trace_rewind(writer->source, error);
     if (!status)

@@ -62,10 +62,8 @@ alloc_slowly(struct bfc *self, const struct ar_policy_request *request, struct a
     if (status != AR_NO_MEMORY)
         return status;
     bool released;
-    status =
-        bfc_regions_collect(self, ar_size_round_up(request->bytes, BFC_ROUNDING_BYTES), &released);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(
+        bfc_regions_collect(self, ar_size_round_up(request->bytes, BFC_ROUNDING_BYTES), &released));
     status = AR_NO_MEMORY;
     if (released) {
         self->tally.count.retries++;
@@ -142,9 +140,7 @@ enum ar_status bfc_free(struct ar_policy *base, const struct ar_policy_block *bl
 enum ar_status bfc_new(const struct ar_policy_ops *ops, const struct ar_policy_context *context,
                        const struct bfc_values *values, struct bfc **out, struct ar_error *error)
 {
-    enum ar_status status = bfc_values_check(values, context->backing, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(bfc_values_check(values, context->backing, error));
     struct bfc *self = ar_policy_new(context, ops, sizeof *self, error);
     if (!self)
         return AR_HOST_MEMORY;

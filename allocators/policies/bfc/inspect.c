@@ -129,9 +129,7 @@ static enum ar_status check_region(const struct bfc *self, uint32_t number, stru
     uint64_t address = region->address;
     uint32_t previous = 0;
     for (uint32_t c = region->first; c; c = self->chunks.at[c].next) {
-        enum ar_status status = check_chunk(self, number, c, previous, address, error);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(check_chunk(self, number, c, previous, address, error));
         audit_chunk(&self->chunks.at[c], audit);
         address += self->chunks.at[c].bytes;
         previous = c;
@@ -155,9 +153,7 @@ static enum ar_status check_regions(const struct bfc *self, struct audit *audit,
         if (!regions->at[number].held || (i > 0 && regions->at[number].address < end))
             return BROKEN(error, "region %" PRIu32 " overlaps the one before it or is not held",
                           number);
-        enum ar_status status = check_region(self, number, audit, error);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(check_region(self, number, audit, error));
         end = regions->at[number].address + regions->at[number].bytes;
     }
     if (segment_bytes != audit->reserved_bytes)

@@ -161,10 +161,7 @@ enum ar_status bfc_regions_extend(struct bfc *self, uint64_t bytes)
         double_next(regions);
     uint64_t least = regions->least_retry_bytes;
     uint64_t address;
-    enum ar_status status =
-        obtain(regions->backing, bytes > least ? bytes : least, &region_bytes, &address);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(obtain(regions->backing, bytes > least ? bytes : least, &region_bytes, &address));
     if (enough && !regions->doubles_first)
         double_next(regions);
     self->base.totals.reserved_bytes += region_bytes;

@@ -183,11 +183,9 @@ static enum ar_status gmlake_alloc(struct ar_policy *base, const struct ar_polic
     deferred_poll(&self->deferred);
     if (!stream_exists(self, request->stream) || !gmlake_reserve_pieces(self, 2))
         return AR_HOST_MEMORY;
-    enum ar_status status = reserve_list(self, list);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(reserve_list(self, list));
     self->last_stream = request->stream;
-    status = find(self, list, bytes, &found);
+    enum ar_status status = find(self, list, bytes, &found);
     if (status == AR_OK && !gmlake_reserve_pieces(self, 2)) {
         if (found.view)
             view_unused(self, found.view);

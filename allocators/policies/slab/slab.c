@@ -65,10 +65,7 @@ static enum ar_status new_slab(struct slab_policy *self, unsigned index, struct 
     struct slab_class *class = self->classes[index];
     uint32_t blocks = blocks_wanted(class);
     uint32_t piece;
-    enum ar_status status =
-        slab_supply(self, SLAB_SMALL, class->bytes, blocks * class->bytes, &piece);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(slab_supply(self, SLAB_SMALL, class->bytes, blocks * class->bytes, &piece));
     struct ar_span *span = &self->heap.spans.at[piece];
     blocks = (uint32_t)(span->bytes / class->bytes);
     struct slab *slab = ar_host_alloc(self->heap.host, record_bytes(blocks));
@@ -129,9 +126,7 @@ slab_take(struct slab_policy *self, uint64_t requested_bytes, struct ar_policy_b
     if (__builtin_expect(class && class->partial, 1)) {
         slab = class->slabs[31u - (unsigned)__builtin_clz(class->partial)];
     } else {
-        enum ar_status status = renew(self, index, &slab);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(renew(self, index, &slab));
         class = self->classes[index];
     }
     if (slab->eighth == 0 && --class->empty_slabs == 0)

@@ -86,9 +86,7 @@ static enum ar_status take_page(struct slab_pages *self, uint32_t *out)
         return AR_OK;
     }
     ar_backing_handle handle;
-    enum ar_status status = ar_backing_create(self->below, self->below->page_bytes, &handle);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(ar_backing_create(self->below, self->below->page_bytes, &handle));
     *out = self->spare ? pop(self, &self->spare) : self->page_count++;
     self->pages[*out].handle = handle;
     return AR_OK;
@@ -144,11 +142,9 @@ static enum ar_status make_segment(struct ar_backing *base, uint64_t bytes, uint
         return AR_REFUSED;
     if (!reserve(self, (uint32_t)count))
         return AR_HOST_MEMORY;
-    enum ar_status status = ar_backing_reserve(self->below, count * page_bytes, address);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(ar_backing_reserve(self->below, count * page_bytes, address));
     uint32_t list;
-    status = map_run(self, *address, count, &list);
+    enum ar_status status = map_run(self, *address, count, &list);
     if (status != AR_OK) {
         (void)ar_backing_release(self->below, *address);
         slab_pages_drain(self);
@@ -345,9 +341,7 @@ enum ar_status slab_release(struct slab_policy *self, uint64_t bytes)
         uint64_t wanted = bytes - released < largest ? bytes - released : largest;
         uint32_t piece = heap_next(&self->heap, SLAB_EMPTY, wanted, 0);
         released += self->heap.spans.at[piece].bytes;
-        enum ar_status status = heap_release(&self->heap, piece);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(heap_release(&self->heap, piece));
     }
     return AR_OK;
 }
@@ -482,9 +476,7 @@ enum ar_status slab_take_large(struct slab_policy *self, uint64_t requested_byte
     if (piece) {
         note_used(self, SLAB_LARGE, bytes);
     } else {
-        enum ar_status status = slab_supply(self, SLAB_LARGE, bytes, bytes, &piece);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(slab_supply(self, SLAB_LARGE, bytes, bytes, &piece));
     }
     struct ar_span *span = &self->heap.spans.at[piece];
     span->requested_bytes = requested_bytes;

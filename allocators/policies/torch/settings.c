@@ -125,9 +125,7 @@ static enum ar_status read_divisions(struct torch_settings *settings, const char
             return bad_divisions(text, "an entry is too long", error);
         memcpy(entry, at, used);
         entry[used] = '\0';
-        enum ar_status status = read_division(settings, text, entry, &last, &first, error);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(read_division(settings, text, entry, &last, &first, error));
         at += used + 1;
     }
     settings->has_divisions = true;

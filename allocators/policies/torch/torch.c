@@ -243,9 +243,7 @@ static enum ar_status torch_alloc(struct ar_policy *base, const struct ar_policy
         return AR_HOST_MEMORY;
     uint32_t block = self->settings.expandable ? 0 : take(self, arena, rounded_bytes);
     if (!block) {
-        enum ar_status status = find_slowly(self, arena, rounded_bytes, &block);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(find_slowly(self, arena, rounded_bytes, &block));
     }
     hand_out(self, block, request, small ? TORCH_SMALL : TORCH_LARGE, out);
     return AR_OK;
@@ -549,9 +547,7 @@ static enum ar_status torch_create(const struct ar_policy_context *context, cons
     extern const struct ar_policy_ops torch_policy;
     const struct torch_values *values = given;
     struct torch_settings settings;
-    enum ar_status status = torch_settings_read(values, &settings, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(torch_settings_read(values, &settings, error));
     if (settings.expandable && !context->backing->page_bytes)
         return ar_error_set(error, AR_UNSUPPORTED,
                             "policy torch: expandable_segments needs virtual memory, which this "

@@ -478,14 +478,11 @@ static enum ar_status convert(struct conversion *c)
             c->rows.first_unusable);
     if (!c->memory_rows)
         return no_memory_events(c);
-    enum ar_status status = pair_frees(&c->rows, &c->pairs, c->error);
-    if (!status)
-        status = find_streams(c);
-    if (status)
-        return status;
+    AR_TRY(pair_frees(&c->rows, &c->pairs, c->error));
+    AR_TRY(find_streams(c));
     tell(c);
     c->reading->info.complete = !c->reading->report->ends_in_failure;
-    status = format_start(c->reading, c->error);
+    enum ar_status status = format_start(c->reading, c->error);
     return status ? status : append_all(c);
 }
 

@@ -432,10 +432,8 @@ enum ar_status kineto_rows_read(struct trace_input *input, struct kineto_rows *o
 {
     struct reading reading = {.rows = out, .info = info, .error = error};
     struct json_token token;
-    enum ar_status status = json_pull_open(input, &reading.pull, error);
-    if (status)
-        return status;
-    status = next(&reading, &token);
+    AR_TRY(json_pull_open(input, &reading.pull, error));
+    enum ar_status status = next(&reading, &token);
     if (!status && token.kind == JSON_OBJECT)
         status = read_object(&reading);
     else if (!status && token.kind == JSON_ARRAY)

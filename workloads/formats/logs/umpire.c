@@ -348,9 +348,7 @@ static enum ar_status add_allocator(struct reading *r, const struct umpire_line 
         return AR_OK; /* the intent */
     if (r->allocator_count >= 65536)
         return ar_error_set(error, AR_INVALID, "there are more than 65536 allocators");
-    enum ar_status status = intern_name(r, line->name, &new.text, error);
-    if (status)
-        return status;
+    AR_TRY(intern_name(r, line->name, &new.text, error));
     new.text++;
     if (ar_map_put(&r->refs, line->allocator, r->allocator_count) ||
         !AR_ARRAY_ADD(r->allocators, r->allocator_count, r->allocator_room, new))

@@ -182,9 +182,7 @@ static enum ar_status take_line(void *self, char *line, uint64_t number, struct 
                    ? AR_OK
                    : ar_error_set(error, AR_FORMAT,
                                   "the first line must name the columns id, lower, upper and size");
-    enum ar_status status = parse_row(r, line, &buffer, error);
-    if (status)
-        return status;
+    AR_TRY(parse_row(r, line, &buffer, error));
     return AR_ARRAY_ADD(r->buffers, r->count, r->capacity, buffer) ? AR_OK
                                                                    : format_no_memory(error);
 }

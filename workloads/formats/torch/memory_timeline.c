@@ -287,9 +287,7 @@ static enum ar_status append_all(struct conversion *c)
 
 static enum ar_status convert(struct conversion *c)
 {
-    enum ar_status status = pair_all(c);
-    if (status)
-        return status;
+    AR_TRY(pair_all(c));
     find_begin(c);
     c->reading->report->records = c->count;
     c->reading->report->begins_in_the_middle =
@@ -301,7 +299,7 @@ static enum ar_status convert(struct conversion *c)
     import_guess_count(c->reading->report, c->other_categories,
                        "writes and frees found only a tensor of their size in another category");
     import_guess(c->reading->report, "rows name no stream: all tensors are on stream 0");
-    status = format_start(c->reading, c->error);
+    enum ar_status status = format_start(c->reading, c->error);
     return status ? status : append_all(c);
 }
 

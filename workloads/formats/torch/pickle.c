@@ -224,18 +224,14 @@ static enum ar_status act_pop_mark(struct pickle *self, uint64_t operand, struct
 static enum ar_status act_dup(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
     (void)operand;
-    enum ar_status status = need(self, 1, error);
-    if (status)
-        return status;
+    AR_TRY(need(self, 1, error));
     self->made--;
     return push(self, self->stack[self->depth - 1], error);
 }
 
 static enum ar_status act_put(struct pickle *self, uint64_t index, struct ar_error *error)
 {
-    enum ar_status status = need(self, 1, error);
-    if (status)
-        return status;
+    AR_TRY(need(self, 1, error));
     if (index > self->memo_count + MEMO_AHEAD || index >= MEMO_MOST)
         return ar_error_set(error, AR_FORMAT,
                             "%s %" PRIu64 ": numbers of the memo come up one by one, up to %d",
@@ -511,9 +507,7 @@ static enum ar_status act_add(struct pickle *self, uint64_t operand, struct ar_e
     enum pickle_kind kind = self->opcode == 's' || self->opcode == 'u' ? PICKLE_DICT : PICKLE_LIST;
     size_t values = kind == PICKLE_DICT ? 2 : 1, first = 0;
     (void)operand;
-    enum ar_status status = one ? need(self, values + 1, error) : unmark(self, &first, error);
-    if (status)
-        return status;
+    AR_TRY(one ? need(self, values + 1, error) : unmark(self, &first, error));
     if (one)
         first = self->depth - values;
     if (first <= floor_of(self) || pickle_kind_of(self->stack[first - 1]) != kind)
@@ -526,10 +520,9 @@ static enum ar_status gather(struct pickle *self, size_t first, enum pickle_kind
                              struct ar_error *error)
 {
     uint64_t index = 0;
-    enum ar_status status = make(self->sink, kind, &index, error);
-    if (!status)
-        status = fill_from(self, first, kind, index, error);
-    return status ? status : push(self, pickle_make(kind, index), error);
+    AR_TRY(make(self->sink, kind, &index, error));
+    AR_TRY(fill_from(self, first, kind, index, error));
+    return push(self, pickle_make(kind, index), error);
 }
 
 /* LIST, FROZENSET and DICT. */
@@ -560,10 +553,7 @@ static enum ar_status act_tuple(struct pickle *self, uint64_t operand, struct ar
 {
     size_t count = self->opcode == ')' ? 0 : self->opcode - 0x84u, first = 0;
     (void)operand;
-    enum ar_status status =
-        self->opcode == 't' ? unmark(self, &first, error) : need(self, count, error);
-    if (status)
-        return status;
+    AR_TRY(self->opcode == 't' ? unmark(self, &first, error) : need(self, count, error));
     if (self->opcode != 't')
         first = self->depth - count;
     if (!pickle_pair_of(self->stack + first, self->depth - first, &self->stack[first]))
@@ -711,9 +701,7 @@ static enum ar_status run(struct pickle *self, struct ar_error *error)
                 return self->failed;
             operand = little_endian(bytes, opcode->operand_bytes);
         }
-        enum ar_status status = opcode->act(self, operand, error);
-        if (status)
-            return status;
+        AR_TRY(opcode->act(self, operand, error));
     }
     return AR_OK;
 }

@@ -65,16 +65,11 @@ static enum ar_status take_text(const json_t *root, const char *key, char *out, 
 static enum ar_status take_info(const json_t *root, struct trace_info *info, struct ar_error *error)
 {
     char version[sizeof info->recorder - sizeof "torch "] = "";
-    enum ar_status status = take_text(root, "torch", version, sizeof version, error);
-    if (status)
-        return status;
+    AR_TRY(take_text(root, "torch", version, sizeof version, error));
     (void)snprintf(info->recorder, sizeof info->recorder, "torch%s%s", *version ? " " : "",
                    version);
-    status = take_text(root, "conf", info->conf, sizeof info->conf, error);
-    if (!status)
-        status = take_text(root, "card", info->card, sizeof info->card, error);
-    if (status)
-        return status;
+    AR_TRY(take_text(root, "conf", info->conf, sizeof info->conf, error));
+    AR_TRY(take_text(root, "card", info->card, sizeof info->card, error));
     const json_t *limit = json_object_get(root, "limit");
     if (limit && (!json_is_integer(limit) || json_integer_value(limit) < 0))
         return wrong("limit", error);
@@ -177,10 +172,8 @@ static enum ar_status take_stats(const json_t *root, struct trace_stats *out,
     {
         if (!json_is_integer(value) || json_integer_value(value) < 0)
             continue; /* max_split_size is -1 if there is none */
-        enum ar_status status =
-            trace_stats_add(out, name, strlen(name), (uint64_t)json_integer_value(value), error);
-        if (status)
-            return status;
+        AR_TRY(
+            trace_stats_add(out, name, strlen(name), (uint64_t)json_integer_value(value), error));
     }
     return AR_OK;
 }

@@ -77,10 +77,8 @@ static enum ar_status take_segments(struct reading *reading, struct ar_error *er
             return ar_error_set(error, AR_INVALID,
                                 "segment %zu is of device %" PRIu64 "; up to %d can be read", i,
                                 device, DEVICES_MOST - 1);
-        enum ar_status status =
-            snapshot_world_segment(&reading->worlds[device], &reading->tree, segments[i], error);
-        if (status)
-            return status;
+        AR_TRY(
+            snapshot_world_segment(&reading->worlds[device], &reading->tree, segments[i], error));
     }
     return AR_OK;
 }

@@ -347,17 +347,14 @@ static enum ar_status tile_all(struct snapshot_image *self, struct ar_error *err
 
 enum ar_status snapshot_settle(struct snapshot_image *self, struct ar_error *error)
 {
-    enum ar_status status = collect_made(self, error);
-    if (!status)
-        status = collect_mapped(self, error);
-    if (status)
-        return status;
+    AR_TRY(collect_made(self, error));
+    AR_TRY(collect_mapped(self, error));
     sort_segments(self);
     if (self->block_count)
         qsort(self->blocks, self->block_count, sizeof *self->blocks, by_block_place);
     if (self->recorded)
         take_pools(self);
-    status = house_strays(self, error);
+    enum ar_status status = house_strays(self, error);
     return status ? status : tile_all(self, error);
 }
 

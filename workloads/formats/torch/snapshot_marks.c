@@ -73,12 +73,9 @@ static enum ar_status take_words(struct snapshot_mark *mark, struct snapshot_tre
     else if (is_step)
         label = "step_begins";
     bool ends_step = strcmp(label, "step") == 0;
-    enum ar_status status = keep(tree, label, &mark->label, error);
-    if (!status)
-        status = keep_key(tree, strcmp(label, name) != 0 ? name : "", &mark->name, error);
-    if (!status)
-        status = keep_key(tree, ends_step ? "" : stage, &mark->stage, error);
-    return status;
+    AR_TRY(keep(tree, label, &mark->label, error));
+    AR_TRY(keep_key(tree, strcmp(label, name) != 0 ? name : "", &mark->name, error));
+    return keep_key(tree, ends_step ? "" : stage, &mark->stage, error);
 }
 
 static int by_time(const void *left, const void *right)

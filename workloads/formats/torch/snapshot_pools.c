@@ -553,9 +553,7 @@ static enum ar_status colour(struct snapshot_passed *self, uint32_t at, size_t n
         }
     for (unsigned i = 0; i < NEW_POOLS; i++) {
         unsigned pool;
-        enum ar_status status = snapshot_new_pool(self->tree, i, &pool, error);
-        if (status)
-            return status;
+        AR_TRY(snapshot_new_pool(self->tree, i, &pool, error));
         if (taken[pool])
             continue;
         segment->pool = pool;

@@ -89,9 +89,7 @@ static enum ar_status close_one(struct reading *self, struct ar_error *error)
         pickle_pair_of(self->stack + open->first, self->count - open->first, &value)) {
         self->count = open->first;
     } else {
-        enum ar_status status = flush(self, error);
-        if (status)
-            return status;
+        AR_TRY(flush(self, error));
         value = pickle_make(open->is_object ? PICKLE_DICT : PICKLE_LIST, open->index);
     }
     self->depth--;

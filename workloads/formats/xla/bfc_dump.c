@@ -260,10 +260,9 @@ static enum ar_status convert(struct conversion *c)
             "bfc_allocator.cc (TF_CPP_MIN_LOG_LEVEL=0)");
     c->reading->info.limit_bytes = dump->limit_bytes;
     memcpy(c->reading->info.card, c->log.card, sizeof c->log.card);
-    enum ar_status status = format_start(c->reading, c->error);
-    if (!status)
-        status = dump->chunk_count ? append_dump(c) : append_buffers(c);
-    return status ? status : append_failure(c);
+    AR_TRY(format_start(c->reading, c->error));
+    AR_TRY(dump->chunk_count ? append_dump(c) : append_buffers(c));
+    return append_failure(c);
 }
 
 static enum ar_status read_dump(struct format_reading *reading, struct ar_error *error)

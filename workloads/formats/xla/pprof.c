@@ -166,10 +166,8 @@ static enum ar_status read_bytes(struct profile *p, struct ar_error *error)
             p->bytes = bytes;
             p->room = room;
         }
-        enum ar_status status = trace_input_read(p->reading->input, p->bytes + p->count,
-                                                 p->room - p->count, &got, error);
-        if (status)
-            return status;
+        AR_TRY(trace_input_read(p->reading->input, p->bytes + p->count, p->room - p->count, &got,
+                                error));
         p->count += got;
     }
     return AR_OK;
@@ -431,9 +429,7 @@ static enum ar_status append_blocks(struct profile *p, const struct sample *samp
 static enum ar_status append_sample(struct profile *p, struct part part, struct sample *sample,
                                     struct ar_error *error)
 {
-    enum ar_status status = parse_sample(p, part, sample, error);
-    if (status)
-        return status;
+    AR_TRY(parse_sample(p, part, sample, error));
     if (sample->value_count <= (size_t)p->allocations || sample->value_count <= (size_t)p->space)
         return damaged(p, part.at, error);
     uint64_t count = sample->values[p->allocations], bytes = sample->values[p->space];
