@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "allocators/decorators/forward.h"
 #include "sim/advise/lean.h"
@@ -415,10 +416,12 @@ struct waiting {
     const struct ar_backing_ops *below;
     struct ar_backing_ops ops; /* backing->ops points here */
     struct known_block *blocks;
-    uint32_t count, room, spare;
+    uint32_t count, spare;
+    size_t room;
     bool defers;
     struct pending *pending;
-    uint32_t pending_count, first_stream;
+    size_t pending_count;
+    uint32_t first_stream;
 };
 
 static struct waiting *of(struct ar_policy *base)
@@ -494,14 +497,8 @@ static uint32_t take_number(struct waiting *self)
         self->spare = self->blocks[number].spare;
         return number;
     }
-    if (self->count == self->room) {
-        uint32_t room = self->room ? 2 * self->room : 256;
-        struct known_block *blocks = realloc(self->blocks, room * sizeof *blocks);
-        if (!blocks)
-            return UINT32_MAX;
-        self->blocks = blocks;
-        self->room = room;
-    }
+    if (!ar_array_make_room(&self->blocks, self->count, &self->room, sizeof *self->blocks))
+        return UINT32_MAX;
     self->count++;
     return number;
 }
@@ -549,13 +546,8 @@ static uint32_t take_pending(struct waiting *self)
     uint32_t at = 0;
     while (at < self->pending_count && self->pending[at].used)
         at++;
-    if (at == self->pending_count) {
-        struct pending *grown = realloc(self->pending, (at + 1) * sizeof *grown);
-        if (!grown)
-            return 0;
-        self->pending = grown;
-        self->pending_count++;
-    }
+    if (!AR_ARRAY_REACH(self->pending, self->pending_count, at))
+        return 0;
     self->pending[at] = (struct pending){.used = true};
     return at + 1;
 }

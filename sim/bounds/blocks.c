@@ -10,15 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 
-#define NO_BLOCK UINT64_MAX
+#define NO_EVENT UINT64_MAX
 
 struct reading {
     struct bound_blocks *out;
     struct trace_source *source;
     const struct bound_options *options;
-    uint64_t *by_slot; /* index of the block in the slot, or NO_BLOCK */
+    uint64_t *by_slot; /* 1 + index of the block in the slot; 0: none */
     size_t slots;
     uint64_t live_bytes;
     bool to_completion;
@@ -28,23 +29,6 @@ struct reading {
 static enum ar_status no_memory(size_t blocks, struct ar_error *error)
 {
     return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu blocks", blocks);
-}
-
-static enum ar_status reach(struct reading *r, uint32_t slot, struct ar_error *error)
-{
-    if (slot < r->slots)
-        return AR_OK;
-    size_t slots = r->slots ? r->slots : 64;
-    while (slots <= slot)
-        slots *= 2;
-    uint64_t *by_slot = realloc(r->by_slot, slots * sizeof *by_slot);
-    if (!by_slot)
-        return no_memory(slots, error);
-    for (size_t i = r->slots; i < slots; i++)
-        by_slot[i] = NO_BLOCK;
-    r->by_slot = by_slot;
-    r->slots = slots;
-    return AR_OK;
 }
 
 static enum ar_status make_room(struct bound_blocks *out, struct ar_error *error)
@@ -102,7 +86,7 @@ static enum ar_status add(struct reading *r, const struct trace_event *event, ui
 {
     struct bound_blocks *out = r->out;
     const struct trace_attributes *keys = trace_attributes_of(r->source, event->attributes);
-    r->by_slot[event->slot] = NO_BLOCK;
+    r->by_slot[event->slot] = 0;
     if (!is_wanted(r, event, keys))
         return AR_OK;
     AR_TRY(make_room(out, error));
@@ -114,7 +98,7 @@ static enum ar_status add(struct reading *r, const struct trace_event *event, ui
     out->blocks[out->count] = (struct packing_block){
         .bytes = ar_size_round_up(event->value, out->granule_bytes),
         .born = moment_of(r, request, number),
-        .dies = NO_BLOCK,
+        .dies = NO_EVENT,
         .alignment = keys->align > out->granule_bytes ? keys->align : out->granule_bytes,
     };
     r->live_bytes += event->value;
@@ -122,7 +106,7 @@ static enum ar_status add(struct reading *r, const struct trace_event *event, ui
         out->live_peak_bytes = r->live_bytes;
         out->live_peak_event = number;
     }
-    r->by_slot[event->slot] = out->count++;
+    r->by_slot[event->slot] = ++out->count;
     r->ended = false;
     return AR_OK;
 }
@@ -132,17 +116,18 @@ static enum ar_status take(struct reading *r, const struct trace_event *event, u
 {
     if (!trace_kind_has_block(event->kind))
         return AR_OK;
-    enum ar_status status = reach(r, event->slot, error);
-    if (status || event->kind == TRACE_USE)
-        return status;
+    if (!AR_ARRAY_REACH(r->by_slot, r->slots, event->slot))
+        return no_memory(event->slot, error);
+    if (event->kind == TRACE_USE)
+        return AR_OK;
     if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE)
         return add(r, event, number, error);
     uint64_t block = r->by_slot[event->slot];
-    if (block != NO_BLOCK && (event->kind == TRACE_FREE_COMPLETED || !r->to_completion)) {
-        r->out->blocks[block].dies = number;
-        r->live_bytes -= r->out->requests[block].bytes;
+    if (block && (event->kind == TRACE_FREE_COMPLETED || !r->to_completion)) {
+        r->out->blocks[block - 1].dies = number;
+        r->live_bytes -= r->out->requests[block - 1].bytes;
         r->ended = true;
-        r->by_slot[event->slot] = NO_BLOCK;
+        r->by_slot[event->slot] = 0;
     }
     return AR_OK;
 }
@@ -161,7 +146,7 @@ static enum ar_status read_all(struct reading *r, uint64_t *events, struct ar_er
 static void end_lives(struct bound_blocks *out, uint64_t events)
 {
     for (size_t i = 0; i < out->count; i++) {
-        if (out->blocks[i].dies == NO_BLOCK)
+        if (out->blocks[i].dies == NO_EVENT)
             out->blocks[i].dies = events;
         if (out->requests[i].foreign)
             continue;

@@ -355,12 +355,9 @@ void recorded_give_back(struct recorded_device *self, uint64_t address, uint64_t
             return;
         }
     }
-    if (!ar_array_make_room(&self->given_back, self->given_back_count, &self->given_back_room,
-                            sizeof *self->given_back)) {
+    const struct recorded_span span = {address, bytes, 0};
+    if (!AR_ARRAY_ADD(self->given_back, self->given_back_count, self->given_back_room, span))
         self->out_of_host_memory = true;
-        return;
-    }
-    self->given_back[self->given_back_count++] = (struct recorded_span){address, bytes, 0};
 }
 
 static int by_address(const void *left, const void *right)
@@ -383,14 +380,9 @@ size_t recorded_run(const struct recorded_device *self)
 
 static bool expect(struct recorded_device *self, size_t count)
 {
-    if (count > self->expected_room) {
-        struct recorded_span *grown = realloc(self->expected, count * sizeof *grown);
-        if (!grown) {
-            self->out_of_host_memory = true;
-            return false;
-        }
-        self->expected = grown;
-        self->expected_room = count;
+    if (count && !AR_ARRAY_REACH(self->expected, self->expected_room, count - 1)) {
+        self->out_of_host_memory = true;
+        return false;
     }
     for (size_t i = 0; i < count; i++) {
         const struct recorded_action *action = &self->recording->actions[self->cursor + i];

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/decorators/forward.h"
 #include "allocators/policies/torch/conf_keys.h"
 #include "allocators/registry.h"
@@ -322,10 +323,8 @@ static enum ar_status take_segment(struct recorded_final *final, const char *tex
         return misread(text, error);
     area.stream = (uint32_t)stream;
     area.pool = (uint32_t)pool;
-    if (!recording_make_room(&final->areas, final->area_count, &final->area_room,
-                             sizeof *final->areas, error))
-        return AR_HOST_MEMORY;
-    final->areas[final->area_count++] = area;
+    if (!AR_ARRAY_ADD(final->areas, final->area_count, final->area_room, area))
+        return recording_no_memory(error);
     return AR_OK;
 }
 
@@ -352,10 +351,8 @@ static enum ar_status take_block(struct recorded_final *final, const char *text,
         return misread(text, error);
     block.state = states[which].state;
     final->has_pending |= block.state == AR_POLICY_RANGE_PENDING;
-    if (!recording_make_room(&final->blocks, final->block_count, &final->block_room,
-                             sizeof *final->blocks, error))
-        return AR_HOST_MEMORY;
-    final->blocks[final->block_count++] = block;
+    if (!AR_ARRAY_ADD(final->blocks, final->block_count, final->block_room, block))
+        return recording_no_memory(error);
     return AR_OK;
 }
 
@@ -407,10 +404,9 @@ static bool collect(void *argument, const struct ar_policy_range *range)
     struct ranges *self = argument;
     if (range->state == AR_POLICY_RANGE_UNMAPPED || !range->bytes)
         return true;
-    self->failed = !recording_make_room(&self->items, self->count, &self->room, sizeof *self->items,
-                                        self->error);
-    if (!self->failed)
-        self->items[self->count++] = *range;
+    self->failed = !AR_ARRAY_ADD(self->items, self->count, self->room, *range);
+    if (self->failed)
+        (void)recording_no_memory(self->error);
     return !self->failed;
 }
 

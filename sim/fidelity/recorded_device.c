@@ -317,14 +317,8 @@ bool recorded_pending_add(struct recorded_device *self, uint64_t address, uint32
     size_t at = 0;
     while (at < self->pending_count && self->pending[at].used)
         at++;
-    if (at == self->pending_count) {
-        struct recorded_pending *grown =
-            realloc(self->pending, (self->pending_count + 1) * sizeof *grown);
-        if (!grown)
-            return false;
-        self->pending = grown;
-        self->pending_count++;
-    }
+    if (!AR_ARRAY_REACH(self->pending, self->pending_count, at))
+        return false;
     self->pending[at] = (struct recorded_pending){.address = address, .used = true};
     *stream = self->first_stream + (uint32_t)at;
     return true;

@@ -35,13 +35,9 @@ struct reading {
     size_t initial_count, initial_room;
 };
 
-bool recording_make_room(void *array, size_t count, size_t *room, size_t bytes,
-                         struct ar_error *error)
+enum ar_status recording_no_memory(struct ar_error *error)
 {
-    if (ar_array_make_room(array, count, room, bytes))
-        return true;
-    ar_error_set(error, AR_HOST_MEMORY, "no host memory to read what was recorded");
-    return false;
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read what was recorded");
 }
 
 static bool is_gone(enum recorded_kind kind)
@@ -88,10 +84,7 @@ static enum ar_status join_group(struct reading *reading, struct ar_error *error
         out->groups[out->group_count - 1].count++;
         return AR_OK;
     }
-    if (!recording_make_room(&out->groups, out->group_count, &out->group_room, sizeof *out->groups,
-                             error))
-        return AR_HOST_MEMORY;
-    out->groups[out->group_count++] = (struct recorded_group){
+    const struct recorded_group group = {
         .first = out->action_count,
         .count = 1,
         .event = reading->event,
@@ -99,6 +92,8 @@ static enum ar_status join_group(struct reading *reading, struct ar_error *error
         .begun = reading->memory_made,
         .cause = reading->released ? CAUSE_GIVEN : CAUSE_UNDECIDED,
     };
+    if (!AR_ARRAY_ADD(out->groups, out->group_count, out->group_room, group))
+        return recording_no_memory(error);
     reading->joins = true;
     reading->released = false;
     return AR_OK;
@@ -108,12 +103,11 @@ static enum ar_status on_action(struct reading *reading, enum recorded_kind kind
                                 uint64_t bytes, struct ar_error *error)
 {
     struct recording *out = reading->out;
-    if (!recording_make_room(&out->actions, out->action_count, &out->action_room,
-                             sizeof *out->actions, error))
-        return AR_HOST_MEMORY;
-    AR_TRY(is_gone(kind) ? join_group(reading, error) : AR_OK);
-    out->actions[out->action_count++] = (struct recorded_action){
+    const struct recorded_action action = {
         .event = reading->event, .address = address, .bytes = bytes, .kind = kind};
+    AR_TRY(is_gone(kind) ? join_group(reading, error) : AR_OK);
+    if (!AR_ARRAY_ADD(out->actions, out->action_count, out->action_room, action))
+        return recording_no_memory(error);
     out->has_pages |= kind == RECORDED_MAPPED;
     if (address + bytes > out->highest_address)
         out->highest_address = address + bytes;
@@ -208,16 +202,10 @@ static enum ar_status on_request(struct reading *reading, const struct trace_eve
     size_t waited = made ? completion_count - reading->completions_before_made : 0;
     bool has_group = reading->open < out->group_count;
     settle(reading, out->request_count);
-    if (!recording_make_room(&out->requests, out->request_count, &out->request_room,
-                             sizeof *out->requests, error))
-        return AR_HOST_MEMORY;
-    if (is_initial(reading, event)) {
-        if (!recording_make_room(&reading->initial, reading->initial_count, &reading->initial_room,
-                                 sizeof *reading->initial, error))
-            return AR_HOST_MEMORY;
-        reading->initial[reading->initial_count++] = out->request_count;
-    }
-    out->requests[out->request_count++] = (struct recorded_request){
+    if (is_initial(reading, event) && !AR_ARRAY_ADD(reading->initial, reading->initial_count,
+                                                    reading->initial_room, out->request_count))
+        return recording_no_memory(error);
+    const struct recorded_request request = {
         .event = reading->event,
         .id = event->id,
         .missed = made,
@@ -235,7 +223,9 @@ static enum ar_status on_request(struct reading *reading, const struct trace_eve
                     .mempool = keys->mempool,
                     .may_fail = event->kind == TRACE_PROBE},
     };
-    return AR_OK;
+    return AR_ARRAY_ADD(out->requests, out->request_count, out->request_room, request)
+               ? AR_OK
+               : recording_no_memory(error);
 }
 
 /* Blocks of the start come first: their requests, notes, and frees that were requested before. */
@@ -248,10 +238,9 @@ static bool tells_of_start(const struct reading *reading, const struct trace_eve
 static enum ar_status on_completion(struct reading *reading, struct ar_error *error)
 {
     struct recording *out = reading->out;
-    if (!recording_make_room(&out->completions, out->completion_count, &out->completion_room,
-                             sizeof *out->completions, error))
-        return AR_HOST_MEMORY;
-    out->completions[out->completion_count++] = reading->event;
+    if (!AR_ARRAY_ADD(out->completions, out->completion_count, out->completion_room,
+                      reading->event))
+        return recording_no_memory(error);
     reading->joins = false;
     return AR_OK;
 }
@@ -310,10 +299,8 @@ static enum ar_status sort_initial(struct reading *reading, struct ar_error *err
                                 " existed before it, but the segments of that time are missing "
                                 "(!,segment lines before the first event, see FORMAT.md)",
                                 reading->source->info.name, request->id);
-        if (!recording_make_room(&out->unmade, out->unmade_count, &out->unmade_room,
-                                 sizeof *out->unmade, error))
-            return AR_HOST_MEMORY;
-        out->unmade[out->unmade_count++] = request->id;
+        if (!AR_ARRAY_ADD(out->unmade, out->unmade_count, out->unmade_room, request->id))
+            return recording_no_memory(error);
     }
     return AR_OK;
 }

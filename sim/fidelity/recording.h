@@ -136,9 +136,7 @@ uint64_t recorded_range_bytes(const struct recording *recording, uint64_t addres
 
 /* Private to the files that read. */
 
-/* ar_array_make_room, with a sentence if it fails. */
-bool recording_make_room(void *array, size_t count, size_t *room, size_t bytes,
-                         struct ar_error *error);
+enum ar_status recording_no_memory(struct ar_error *error);
 /* Whether a note is `verb` and a comma. */
 bool recording_is_verb(const char *text, const char *verb);
 /* Reads the next number after a comma and moves `*at` past it; false: there is none. */

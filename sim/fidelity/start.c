@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "allocators/decorators/forward.h"
 #include "sim/fidelity/recording.h"
@@ -40,10 +41,8 @@ static enum ar_status take_area(struct recorded_start *start, const char *text,
         return misread(text, error);
     area.stream = (uint32_t)stream;
     area.pool = (uint32_t)pool;
-    if (!recording_make_room(&start->areas, start->area_count, &start->area_room,
-                             sizeof *start->areas, error))
-        return AR_HOST_MEMORY;
-    start->areas[start->area_count++] = area;
+    if (!AR_ARRAY_ADD(start->areas, start->area_count, start->area_room, area))
+        return recording_no_memory(error);
     start->held_bytes += area.bytes;
     return AR_OK;
 }
@@ -62,10 +61,8 @@ static enum ar_status take_block(struct recorded_start *start, const char *text,
         at += strlen(at);
     if (*at || !block.bytes || block.bytes > UINT64_MAX - block.address)
         return misread(text, error);
-    if (!recording_make_room(&start->blocks, start->block_count, &start->block_room,
-                             sizeof *start->blocks, error))
-        return AR_HOST_MEMORY;
-    start->blocks[start->block_count++] = block;
+    if (!AR_ARRAY_ADD(start->blocks, start->block_count, start->block_room, block))
+        return recording_no_memory(error);
     return AR_OK;
 }
 

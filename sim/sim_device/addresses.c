@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 
 #define ADDRESS_END (UINT64_C(1) << 60) /* end of all addresses */
@@ -68,14 +69,8 @@ static enum ar_status list_line(struct sim_addresses *self, char *line, size_t n
     const char *wrong = row_check(self, &row, granule_bytes);
     if (wrong)
         return ar_error_set(error, AR_INVALID, "%s, line %zu: %s", self->path, number, wrong);
-    if (self->row_count == *room) {
-        *room = *room ? 2 * *room : 64;
-        struct sim_address_row *grown = realloc(self->rows, *room * sizeof *grown);
-        if (!grown)
-            return ar_error_set(error, AR_HOST_MEMORY, "no memory for %s", self->path);
-        self->rows = grown;
-    }
-    self->rows[self->row_count++] = row;
+    if (!AR_ARRAY_ADD(self->rows, self->row_count, *room, row))
+        return ar_error_set(error, AR_HOST_MEMORY, "no memory for %s", self->path);
     if (row.address + row.bytes > self->next)
         self->next = row.address + row.bytes;
     return AR_OK;

@@ -3,6 +3,7 @@
 
 #include "allocators/base/span.h"
 #include "allocators/base/most_tree.h"
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "allocators/heap.h"
 #include "sim/sim_device/state.h"
@@ -14,7 +15,7 @@
 struct pool_pages {
     uint64_t row_address;
     uint32_t *needed_bytes; /* by page: used or pending; the owner frees it */
-    uint64_t room;          /* pages in the array */
+    size_t room;            /* pages in the array */
     uint64_t needed;        /* pages with used or pending bytes */
 };
 
@@ -22,17 +23,7 @@ struct pool_pages {
 static bool pool_pages_reserve(struct pool_pages *self, uint64_t end)
 {
     uint64_t count = (end - self->row_address + POOL_PAGE_BYTES - 1) / POOL_PAGE_BYTES;
-    if (count <= self->room)
-        return true;
-    uint64_t more = count + count / 4 + 64;
-    uint32_t *grown = realloc(self->needed_bytes, more * sizeof *grown);
-    if (!grown)
-        return false;
-    for (uint64_t page = self->room; page < more; page++)
-        grown[page] = 0;
-    self->needed_bytes = grown;
-    self->room = more;
-    return true;
+    return !count || AR_ARRAY_REACH(self->needed_bytes, self->room, count - 1);
 }
 
 /* The part of a piece in the page at its `offset` in the row. */
@@ -137,7 +128,7 @@ struct sim_pool {
     struct heap heap;
     uint64_t row_address, row_bytes;
     struct pending *pending;
-    uint32_t pending_room;
+    size_t pending_room;
     struct queue *queues; /* by list */
     uint32_t queue_count;
     struct ar_most_tree largest; /* by list: its largest pending range; empty: few lists */
@@ -268,14 +259,9 @@ static bool reserve(struct sim_pool *self, uint32_t stream)
 {
     if (heap_reserve(&self->heap, 2, stream + 1) != AR_OK)
         return false;
-    if (self->heap.spans.count > self->pending_room) {
-        uint32_t room = self->heap.spans.count;
-        struct pending *grown = realloc(self->pending, room * sizeof *grown);
-        if (!grown)
-            return false;
-        self->pending = grown;
-        self->pending_room = room;
-    }
+    if (self->heap.spans.count &&
+        !AR_ARRAY_REACH(self->pending, self->pending_room, self->heap.spans.count - 1))
+        return false;
     return self->queue_count >= self->heap.list_room || lists_cover(self);
 }
 

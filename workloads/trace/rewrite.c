@@ -5,26 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "workloads/trace/kernel_op_keys.h"
 
 /* Appends an event whose keys and texts were added to the tables with result `status`. */
 static enum ar_status push(struct trace_rewrite *self, struct trace_event event,
                            enum ar_status status, struct ar_error *error)
 {
-    if (!status && self->count == self->capacity) {
-        size_t capacity = self->capacity ? self->capacity * 2 : 4096;
-        struct trace_event *span = realloc(self->span, capacity * sizeof *span);
-        if (!span)
-            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu events", capacity);
-        self->span = span;
-        self->capacity = capacity;
-    }
     if (!status)
         status = trace_check_event(&self->check, &event, error);
     if (status)
         return ar_error_prefix(error, status, "%s: event %llu", self->base.info.name,
                                (unsigned long long)self->check.counts.events);
-    self->span[self->count++] = event;
+    if (!AR_ARRAY_ADD(self->span, self->count, self->capacity, event))
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu events", self->count);
     return AR_OK;
 }
 

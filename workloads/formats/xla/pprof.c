@@ -158,14 +158,8 @@ static enum ar_status read_bytes(struct profile *p, struct ar_error *error)
 {
     size_t got = 1;
     while (got) {
-        if (p->count == p->room) {
-            size_t room = p->room ? 2 * p->room : 1 << 16;
-            unsigned char *bytes = realloc(p->bytes, room);
-            if (!bytes)
-                return format_no_memory(error);
-            p->bytes = bytes;
-            p->room = room;
-        }
+        if (!ar_array_make_room(&p->bytes, p->count, &p->room, sizeof *p->bytes))
+            return format_no_memory(error);
         AR_TRY(trace_input_read(p->reading->input, p->bytes + p->count, p->room - p->count, &got,
                                 error));
         p->count += got;
