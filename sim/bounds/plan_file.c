@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
-#include "workloads/io/lines.h"
+#include "workloads/io/fields.h"
 
 enum column { ID, LOWER, UPPER, SIZE, OFFSET, COLUMNS };
 

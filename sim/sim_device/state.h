@@ -134,7 +134,7 @@ enum ar_status sim_pool_free(struct ar_backing *backing, uint64_t address, uint3
 enum ar_status sim_pool_trim(struct ar_backing *backing, uint64_t keep_bytes);
 void sim_pool_memory(struct ar_backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes);
 
-/* Hooks of the device. uses.c */
+/* Hooks of the device. */
 void sim_used(struct ar_device *device, uint64_t address, uint64_t bytes, uint32_t stream,
               uint64_t event);
 uint64_t sim_handed_out(struct ar_device *device, uint64_t address, uint64_t bytes, uint32_t stream,

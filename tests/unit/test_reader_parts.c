@@ -9,7 +9,6 @@
 #include "workloads/formats/torch/snapshot_tree.h"
 #include "workloads/formats/xla/bfc_log.h"
 #include "workloads/io/fields.h"
-#include "workloads/io/lines.h"
 #include "workloads/trace/trace.h"
 
 #define DAY_NS (UINT64_C(86400) * 1000000000)

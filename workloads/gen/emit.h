@@ -24,7 +24,7 @@
 #include "workloads/gen/gen.h"
 #include "workloads/trace/kernel_op_keys.h"
 
-/* ---- samples.c ---- */
+/* ---- samples ---- */
 
 /* Numbers that vary from step to step: a list such as '2048;4096;8192' or '1-19;64'. An entry is a
  * number or a range. Entries are taken in turn, again from the first after the last, or one is

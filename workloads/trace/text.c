@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "workloads/io/fields.h"
-#include "workloads/io/lines.h"
 #include "workloads/trace/check.h"
 #include "workloads/trace/trace.h"
 

@@ -28,7 +28,6 @@
 #include "workloads/formats/torch/sidecar.h"
 #include "workloads/formats/torch/snapshot_world.h"
 #include "workloads/io/fields.h"
-#include "workloads/io/lines.h"
 
 #define STREAMS_MOST 4096u
 

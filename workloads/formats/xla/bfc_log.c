@@ -36,7 +36,6 @@
 #include "allocators/base/size.h"
 #include "workloads/formats/formats.h"
 #include "workloads/io/fields.h"
-#include "workloads/io/lines.h"
 
 /* ---- words and sizes --------------------------------------------------------------------- */
 
