@@ -707,7 +707,7 @@ void explain_json_message(FILE *stream, const struct message *message)
     json_put_text(&json, "schema", SCHEMA);
     json_begin_object(&json, "message");
     json_put_text(&json, "cause", message_cause_name(message->cause));
-    json_put_text(&json, "meaning", message_cause_meaning(message->cause));
+    json_put_text(&json, "meaning", message_page_meaning(message));
     json_put_text(&json, "confidence", message_confidence_name(message->confidence));
     json_put_text(&json, "framework", message_framework_name(message->framework));
     json_put_text(&json, "device", message->device[0] ? message->device : NULL);

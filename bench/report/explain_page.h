@@ -32,6 +32,9 @@ void explain_json_end(struct json_writer *json);
 
 /* What a message says and why the request failed. `more`: the text continues past what was read. */
 void message_page_print(FILE *stream, const struct message *message, bool more);
+
+/* What the cause means for this message. */
+const char *message_page_meaning(const struct message *message);
 void explain_json_message(FILE *stream, const struct message *message);
 
 /* Writes into `line` what to try, by cause, framework and platform: sentences. Returns `line`. */

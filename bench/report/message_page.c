@@ -88,9 +88,9 @@ static void print_missing(FILE *stream, const struct message *message)
     };
     char line[512] = "The message does not say";
     bool any = false;
-    if (message->host || message->on_chip || message->one_pool || message->printed ||
-        message->cause == MESSAGE_UNKNOWN || message->cause == MESSAGE_IMPOSSIBLE ||
-        message->figures[MESSAGE_FIGURE_START].known)
+    if (message->host || message->on_chip || message->block_limit || message->one_pool ||
+        message->printed || message->cause == MESSAGE_UNKNOWN ||
+        message->cause == MESSAGE_IMPOSSIBLE || message->figures[MESSAGE_FIGURE_START].known)
         return;
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         if (!message_missing(message, needed[i].name))
@@ -324,15 +324,21 @@ static void print_counters(FILE *stream, const struct message *message)
 /* A message without a request, or without figures to judge it by. */
 static void print_unknown(FILE *stream, const struct message *message)
 {
-    char asked[32];
-    bool known = message->figures[MESSAGE_FIGURE_ASKED].known;
-    sentence_format(
-        stream, 2,
-        "%s%s Whether the program needs too much, other processes have the memory, or it is "
-        "fragmented cannot be told from this message.",
-        known ? size_of(message, MESSAGE_FIGURE_ASKED, asked, sizeof asked)
-              : "Memory ran out, and the message does not say how much was requested.",
-        known ? " were requested." : "");
+    char line[320] = "Memory ran out, and the message does not say how much was requested.";
+    char asked[32], left[32];
+    if (message->figures[MESSAGE_FIGURE_ASKED].known) {
+        bool known = message->figures[MESSAGE_FIGURE_FREE].known;
+        snprintf(line, sizeof line, "%s were requested%s%s%s.",
+                 size_of(message, MESSAGE_FIGURE_ASKED, asked, sizeof asked), known ? ", and " : "",
+                 known ? size_of(message, MESSAGE_FIGURE_FREE, left, sizeof left) : "",
+                 known ? " were free" : "");
+    }
+    if (!message->elsewhere)
+        strncat(line,
+                " Whether the program needs too much, other processes have the memory, or it is "
+                "fragmented cannot be told from this message.",
+                sizeof line - strlen(line) - 1);
+    sentence_print(stream, line);
 }
 
 /* The figures that decide, as one sentence. */
@@ -428,17 +434,25 @@ static void print_reason(FILE *stream, const struct message *message)
     sentence_print(stream, line);
 }
 
+const char *message_page_meaning(const struct message *message)
+{
+    if (message->on_chip)
+        return "a program needs more memory on the chip than there is";
+    if (message->elsewhere && message->cause == MESSAGE_UNKNOWN)
+        return "it is not the memory of the card that ran out";
+    if (message->block_limit)
+        return "the request is larger than the device gives to one request";
+    if (message->cause == MESSAGE_NOT_THE_ALLOCATOR && !message->card_told)
+        return "the limit leaves the requested bytes, so the driver refused them";
+    return message_cause_meaning(message->cause);
+}
+
 void message_page_print(FILE *stream, const struct message *message, bool more)
 {
     char advice[1024];
     bool named = message->allocator[0] || message->device[0];
-    bool limit = message->cause == MESSAGE_NOT_THE_ALLOCATOR && !message->card_told;
     sentence_format(stream, 2, "%s: %s", message_cause_name(message->cause),
-                    message->on_chip ? "a program needs more memory on the chip than there is"
-                    : message->block_limit
-                        ? "the request is larger than the device gives to one request"
-                    : limit ? "the limit leaves the requested bytes, so the driver refused them"
-                            : message_cause_meaning(message->cause));
+                    message_page_meaning(message));
     print_reason(stream, message);
     print_confidence(stream, message);
     fprintf(stream, "\n  from %s%s%s%s%s\n", message_framework_name(message->framework),
@@ -577,9 +591,13 @@ static const char *find_out(const struct message *message)
     if (is_on(message, "MPS"))
         return "Print torch.mps.current_allocated_memory() and torch.mps.driver_allocated_memory() "
                "at the failure; torch.mps.empty_cache() releases what is unused.";
-    return text ? text
-                : "The message has no figure of the free memory. Find out: {tool} for what is free "
-                  "and for other processes, just before the request.";
+    if (text)
+        return text;
+    return message->figures[MESSAGE_FIGURE_FREE].known
+               ? "The message does not say who has the rest. Find out: {tool} for other processes, "
+                 "and what the program had allocated itself, just before the request."
+               : "The message has no figure of the free memory. Find out: {tool} for what is free "
+                 "and for other processes, just before the request.";
 }
 
 #define TRY_TORCH(variable)                                                                        \
@@ -705,6 +723,11 @@ static const char *not_the_allocator(const struct message *message)
     if (message->block_limit && message->framework == MESSAGE_GGML)
         return "The device limits the bytes of one allocation: split buffers with "
                "GGML_VK_FORCE_MAX_ALLOCATION_SIZE, or use a smaller -ub.";
+    if (is_on(message, "WebGPU"))
+        return "WebGPU gives 256 MiB to one buffer, and 128 MiB to one binding, unless the page "
+               "asks requestDevice for more (requiredLimits: maxBufferSize, "
+               "maxStorageBufferBindingSize; webgpureport.org shows the most). Or split the "
+               "buffer.";
     if (message->block_limit)
         return "The device limits the bytes of one request: use several smaller tensors.";
     if (is_on(message, "XPU"))

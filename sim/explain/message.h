@@ -38,7 +38,7 @@
     X(CAPACITY, "capacity", "no memory that the message names would be enough")                    \
     X(HOST, "host-memory", "the memory of the host ran out, not that of a GPU")                    \
     X(CACHE, "cached", "no request failed; the pool keeps memory that the program has freed")      \
-    X(UNKNOWN, "cannot-be-told", "the message has no figures to tell a cause by")
+    X(UNKNOWN, "cannot-be-told", "the message has too few figures to tell a cause by")
 
 enum message_cause {
 #define X(name, word, meaning) MESSAGE_##name,
@@ -185,6 +185,7 @@ struct message {
     bool process_guessed;  /* one of the listed processes is assumed to be this one */
     bool host;             /* host memory ran out */
     bool indirect;         /* the words have other causes too */
+    bool elsewhere;        /* not the card is full, but a part that the program made, or none */
     bool on_chip;          /* memory on the chip (vmem, shared memory) is too small for a program */
     bool block_limit;      /* the device has a limit on one request, and this one is above it */
     bool one_pool;         /* all memory of the device is one pool, whose unused bytes are known */

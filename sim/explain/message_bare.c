@@ -63,6 +63,17 @@ static const char how_slots[] =
     "SGLang's own pool of requests or tokens is used up, not the card. Lower "
     "--max-running-requests or --max-total-tokens, or raise --mem-fraction-static if the card is "
     "otherwise empty; a smaller --chunked-prefill-size if it happens in prefill.";
+static const char how_exllama[] =
+    "The loader plans the weights and the cache before it loads them, and they do not fit into "
+    "what is free. A smaller max_seq_len or cache_size, a quantized cache (cache_mode Q8 or Q4), "
+    "fewer bits for each weight, or another gpu_split. Find out: {tool} for other processes.";
+static const char how_nvml[] =
+    "PyTorch was out of memory, and NVML then failed to give it the figures for its message (on "
+    "a Jetson, in a container or after an update of the driver). Find out: {statistics} and "
+    "{torch}.mem_get_info() just before the request.";
+static const char how_workspace[] =
+    "It is a workspace of fixed size, made beforehand, not the card: make it larger (FlashInfer: "
+    "the buffer that is given to the wrapper), update the server, or use a smaller batch.";
 static const char how_nvenc[] =
     "NVENC also reports this if too many sessions are open: consumer cards allow 3 to 12 of them "
     "(nvidia-smi encodersessions lists them). Find out: nvidia-smi for the free memory. Close "
@@ -91,18 +102,21 @@ static const struct bare {
     const char *words;
     enum message_framework framework;
     const char *device, *how;
-    enum { CARD, HOST, HOST_LIKELY, CHIP } memory;
+    enum { CARD, HOST, HOST_LIKELY, CHIP, ELSEWHERE } memory;
 } bares[] = {
     {"openencodesessionexfailed:outofmemory", MESSAGE_LIBRARY, "CUDA", how_nvenc, CARD},
     {"createbitstreambufferfailed:outofmemory", MESSAGE_LIBRARY, "CUDA", how_nvenc, CARD},
+    {"outofworkspacememory", MESSAGE_LIBRARY, "CUDA", how_workspace, ELSEWHERE},
+    {"nvml_success==rinternalassertfailed", MESSAGE_PYTORCH, "CUDA", how_nvml, CARD},
+    {"llvmerror:outofmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"notenoughmemorytohandle", MESSAGE_TGI, "", how_tgi, CARD},
     {"cpuretryoom", MESSAGE_SPARK, "", how_spark_host, HOST},
     {"cpusplitandretryoom", MESSAGE_SPARK, "", how_spark_host, HOST},
     {"noavailablememoryforthecacheblocks", MESSAGE_VLLM, "", how_vllm, CARD},
     {"thanthemaximumnumberoftokensthatcanbestoredinkvcache", MESSAGE_VLLM, "", how_kv, CARD},
-    {"alloc_req_slotsrunsoutofmemory", MESSAGE_SGLANG, "", how_slots, CARD},
-    {"prefilloutofmemory", MESSAGE_SGLANG, "", how_slots, CARD},
-    {"decodeoutofmemory", MESSAGE_SGLANG, "", how_slots, CARD},
+    {"alloc_req_slotsrunsoutofmemory", MESSAGE_SGLANG, "", how_slots, ELSEWHERE},
+    {"prefilloutofmemory", MESSAGE_SGLANG, "", how_slots, ELSEWHERE},
+    {"decodeoutofmemory", MESSAGE_SGLANG, "", how_slots, ELSEWHERE},
     {"increase--mem-fraction-static", MESSAGE_SGLANG, "", how_sglang, CARD},
     {"increasemem_fraction_static", MESSAGE_SGLANG, "", how_sglang, CARD},
     {"cublas_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
@@ -139,7 +153,10 @@ static const struct bare {
     {"out_of_host_memory", MESSAGE_HOST_PROGRAM, "", how_handles, HOST_LIKELY},
     {"errno12]cannotallocatememory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"failedtoallocatepinnedsystemmemory", MESSAGE_TRITON_SERVER, "", NULL, HOST},
+    {"failedtoallocatepinnedmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"mem_object_allocation_failure", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
+    {"memoryobjectallocationfailure", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
+    {"opencl_alloc_device_buffer", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
     {"ur_result_error_out_of_device_memory", MESSAGE_DRIVER, "XPU", how_driver, CARD},
     {"ze_result_error_out_of_device_memory", MESSAGE_DRIVER, "XPU", how_driver, CARD},
     {"error_out_of_device_memory", MESSAGE_DRIVER, "Vulkan", how_driver, CARD},
@@ -189,6 +206,8 @@ static const struct bare {
     {"cl_out_of_resources", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
     {"8007000enotenoughmemory", MESSAGE_DIRECTML, "DirectML", NULL, CARD},
     {"pt_devmemallocationfailed", MESSAGE_DRIVER, "HPU", how_driver, CARD},
+    {"insufficientvraminsplitformodel", MESSAGE_LIBRARY, "", how_exllama, CARD},
+    {"insufficientvramformodel", MESSAGE_LIBRARY, "", how_exllama, CARD},
     {"insufficientvram", MESSAGE_DRIVER, "", how_ollama, CARD},
     {"outofmemoryerror", MESSAGE_DRIVER, "", how_driver, CARD},
     {"outofmemory", MESSAGE_DRIVER, "", how_driver, CARD},
@@ -198,6 +217,7 @@ static const struct bare {
     {"insufficientgpumemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
     {"notenoughmemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
     {"notenoughdevicememory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"notenoughallocatabledevicememory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
     {"notenoughgpumemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
     {"noenoughgpumemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
     {"notenoughvram", MESSAGE_DRIVER, "", message_how_unknown, CARD},
@@ -265,6 +285,7 @@ bool message_read_bare(const struct message_text *text, struct message *self)
         self->host = bares[i].memory == HOST || bares[i].memory == HOST_LIKELY;
         self->indirect = bares[i].memory == HOST_LIKELY;
         self->on_chip = bares[i].memory == CHIP;
+        self->elsewhere = bares[i].memory == ELSEWHERE;
         if (self->how == how_driver && !message_text_has(text, "torch"))
             self->how = how_driver_of_others;
         if (self->framework == MESSAGE_DRIVER && is_rmm(text)) {

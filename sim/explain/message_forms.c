@@ -61,6 +61,7 @@ static bool read_at(const struct message_text *text, const struct message_form *
     self->may_fail = form->flags & FORM_SPARE;
     self->card_told = form->flags & FORM_CARD;
     self->on_chip = form->flags & FORM_ON_CHIP;
+    self->elsewhere = form->flags & FORM_ELSEWHERE;
     self->block_limit = form->flags & FORM_BLOCK;
     self->one_pool = form->flags & FORM_ONE_POOL;
     self->how = form->how;

@@ -11,14 +11,15 @@ struct message_field {
 };
 
 enum message_form_flag {
-    FORM_HOST = 1,      /* the memory is the host's */
-    FORM_SPARE = 2,     /* the program continues without it */
-    FORM_CARD = 4,      /* total and free are those of the card */
-    FORM_LAST = 8,      /* the last message counts: the earlier ones were retried */
-    FORM_ON_CHIP = 16,  /* the memory is on the chip */
-    FORM_BLOCK = 32,    /* the device limits the bytes of one request */
-    FORM_ONE_POOL = 64, /* the free bytes are the unused ones of the only pool */
-    FORM_MIB = 128      /* a number without a unit is one of MiB */
+    FORM_HOST = 1,       /* the memory is the host's */
+    FORM_SPARE = 2,      /* the program continues without it */
+    FORM_CARD = 4,       /* total and free are those of the card */
+    FORM_LAST = 8,       /* the last message counts: the earlier ones were retried */
+    FORM_ON_CHIP = 16,   /* the memory is on the chip */
+    FORM_BLOCK = 32,     /* the device limits the bytes of one request */
+    FORM_ONE_POOL = 64,  /* the free bytes are the unused ones of the only pool */
+    FORM_MIB = 128,      /* a number without a unit is one of MiB */
+    FORM_ELSEWHERE = 256 /* it is not the card that is full */
 };
 
 /* All words are lower case, without white space. */
@@ -37,6 +38,7 @@ struct message_form {
 extern const struct message_form message_forms[];
 extern const size_t message_form_count;
 extern const char message_how_vulkan[];
+extern const char message_how_earlier[];
 
 /* Reads the figure of a field in [from, to). A request below zero counts as 2^60 bytes. A number
  * without a unit counts 2^shift bytes. */

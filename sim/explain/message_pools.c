@@ -13,7 +13,7 @@
  * no figures of the card. They do not say what of the pool is unused. */
 #include <string.h>
 
-#include "sim/explain/message_text.h"
+#include "sim/explain/message_forms.h"
 
 /* Reads the size right after the words in [from, to). */
 static size_t size_after(const struct message_text *text, const char *words, size_t from, size_t to,
@@ -134,7 +134,7 @@ static bool speaks_rmm(const struct message_text *text)
     return false;
 }
 
-static const char how_earlier[] =
+const char message_how_earlier[] =
     "It is no lack of memory: the driver reports here that an earlier kernel has failed (an "
     "illegal "
     "memory access). Find out: compute-sanitizer, or CUDA_LAUNCH_BLOCKING=1.";
@@ -157,7 +157,8 @@ static bool read_rmm(const struct message_text *text, struct message *self)
             read_room(text, at, self);
             bool other =
                 message_text_find(text, "illegalmemoryaccess", at, at + 400) != MESSAGE_NOWHERE;
-            self->how = other ? how_earlier : NULL;
+            self->how = other ? message_how_earlier : NULL;
+            self->elsewhere = other;
         }
     }
     size_t at = size_after(text, log, 0, text->count, &size);

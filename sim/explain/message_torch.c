@@ -68,7 +68,7 @@ static void read_pool(const struct window *window)
     if (!figure_after(window, "oftheallocatedmemory", "isallocatedbypytorch", allocated) &&
         !figure_before(window, "alreadyallocated", allocated))
         (void)figure_before(window, "isallocatedbypytorch", allocated);
-    if (!figure_before(window, "isreservedbypytorchbutunallocated", unallocated) &&
+    if (!figure_before(window, "isreserve", unallocated) && /* also at the end of a cut text */
         figure_before(window, "cached)", unallocated))
         window->self->torch = MESSAGE_TORCH_TO_1_3;
     if (figure_before(window, "reservedintotalbypytorch", &figures[MESSAGE_FIGURE_RESERVED]))
@@ -89,16 +89,16 @@ static void read_card(const struct window *window)
     (void)figure_before(window, "allowed;", &figures[MESSAGE_FIGURE_ALLOWED]);
 }
 
-/* The reserved bytes of the pool. False: not in the message. */
+/* The reserved bytes of the pool, or at least the allocated ones. False: neither is in the message.
+ */
 static bool pool_bytes(const struct message *self, uint64_t *bytes)
 {
     const struct message_figure *figures = self->figures;
     const struct message_figure *allocated = &figures[MESSAGE_FIGURE_ALLOCATED];
     const struct message_figure *unallocated = &figures[MESSAGE_FIGURE_UNALLOCATED];
-    bool known = allocated->known && unallocated->known;
-    *bytes = known ? allocated->bytes + unallocated->bytes : 0;
+    *bytes = allocated->bytes + unallocated->bytes;
     if (!figures[MESSAGE_FIGURE_RESERVED].known)
-        return known;
+        return allocated->known;
     *bytes = figures[MESSAGE_FIGURE_RESERVED].bytes;
     return true;
 }

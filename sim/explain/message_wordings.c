@@ -98,6 +98,11 @@ static const char how_tactic[] =
     "(\"Could not find any implementation\"), free memory of the card (on a Jetson that of the "
     "host, too), or lower the workspace (memory_pool_limit, --memPoolSize=workspace:N).";
 
+static const char how_physx[] =
+    "PhysX asks the driver for the buffers of its scene, beside the pool of the framework. Find "
+    "out: {tool} for other processes and for what is free; fewer environments, or smaller buffers "
+    "of the scene (gpu_max_rigid_contact_count, gpu_found_lost_pairs_capacity and the like).";
+
 const struct message_form message_forms[] = {
     FORM(ONNX, NULL, "issmallerthanrequestedbytesof", "availablememoryof", 60, 80, 0, how_onnx,
          ASKED("issmallerthanrequestedbytesof", NULL),
@@ -116,7 +121,7 @@ const struct message_form message_forms[] = {
          message_how_vulkan, ASKED("allocationofsize", NULL)),
     FORM(GGML, NULL, "cudamallocfailed", "allocating", 60, 40, 0, how_ggml,
          ASKED("allocating", "ondevice")),
-    FORM(GGML, NULL, "notenoughspaceinthebuffer", NULL, 0, 200, 0, how_ggml_plan,
+    FORM(GGML, NULL, "notenoughspaceinthebuffer", NULL, 0, 200, FORM_ELSEWHERE, how_ggml_plan,
          ASKED("needed", NULL), FIELD(LARGEST, "available", NULL)),
     FORM(GGML, "OpenCL", "opencl_buffer_type_alloc_buffer:failedtoallocate", NULL, 0, 60, 0,
          how_ggml, ASKED("failedtoallocate", NULL)),
@@ -159,7 +164,8 @@ const struct message_form message_forms[] = {
          how_tactic, ASKED("requestedsizeof", NULL)),
     FORM(TENSORRT, "CUDA", "insuficientmemoryonrequestedsizeof", NULL, 0, 40, FORM_SPARE | FORM_MIB,
          how_tactic, ASKED("requestedsizeof", NULL)),
-    FORM(TRITON_SERVER, NULL, "failedtoallocatecudamemorywithbytesize", NULL, 0, 120, FORM_SPARE,
+    FORM(TRITON_SERVER, NULL, "failedtoallocatecudamemorywithbytesize", NULL, 0, 120,
+         FORM_SPARE | FORM_ELSEWHERE,
          "The pool of the server, not the card, is used up; its size is set by "
          "--cuda-memory-pool-byte-size=GPU:BYTES. The server then uses pinned memory of the host.",
          ASKED("bytesize", "ongpu")),
@@ -219,11 +225,24 @@ const struct message_form message_forms[] = {
          ASKED("unabletoallocate", NULL)),
     FORM(DRIVER, "HPU", "pt_devmemallocationfailed", NULL, 0, 60, 0, message_how_unknown,
          ASKED("forsize::", NULL)),
+    FORM(DRIVER, "HPU", "workspaceallocationofsize::", NULL, 0, 60, 0, message_how_unknown,
+         ASKED("ofsize::", NULL)),
+    /* MIOpen, PhysX */
+    FORM(LIBRARY, "HIP", "memorynotavailabletoallocatebuffer:", NULL, 0, 60, 0, message_how_unknown,
+         ASKED("buffer:", NULL)),
+    FORM(LIBRARY, "CUDA", "failtoallocatememory", NULL, 0, 60, 0, how_physx, ASKED("memory", NULL)),
+    FORM(LIBRARY, "CUDA", "unabletoallocatememoryofsize", "illegalmemoryaccess", 400, 60,
+         FORM_ELSEWHERE, message_how_earlier, ASKED("ofsize", NULL)),
+    FORM(LIBRARY, "CUDA", "unabletoallocatememoryofsize", NULL, 0, 60, 0, how_physx,
+         ASKED("ofsize", NULL)),
     /* OpenVINO */
     FORM(LIBRARY, NULL, "exceededmaxsizeofmemoryobjectallocation", NULL, 0, 160, FORM_BLOCK, NULL,
          ASKED("requested", NULL), FIELD(LARGEST, "supportedbydeviceis", NULL)),
     FORM(LIBRARY, "WebGPU", "exceedsthemaxbuffersizelimit", "buffersize(", 60, 40, FORM_BLOCK, NULL,
          ASKED("buffersize(", NULL), FIELD(LARGEST, "sizelimit(", NULL)),
+    FORM(LIBRARY, "WebGPU", "islargerthanthemaximumbindingsize(", "bindingsize(", 120, 60,
+         FORM_BLOCK, NULL, ASKED("bindingsize(", NULL),
+         FIELD(LARGEST, "maximumbindingsize(", NULL)),
     FORM(PYTORCH, "MPS", "invalidbuffersize:", NULL, 0, 40, FORM_BLOCK, NULL,
          ASKED("buffersize:", NULL)),
     FORM(HOST_PROGRAM, NULL, "modelrequesttoolargeforsystem", NULL, 0, 160, FORM_HOST, NULL,

@@ -183,6 +183,35 @@ static const struct row {
     {"['python', 'train.py', '--local_rank=3'] exits with return code = -9", MESSAGE_HOST,
      MESSAGE_LIKELY, 0, 0},
     {"llama runner terminated: signal: killed", MESSAGE_HOST, MESSAGE_LIKELY, 0, 0},
+    {"LLVM ERROR: out of memory", MESSAGE_HOST, MESSAGE_SURE, 0, 0},
+    {"warning: Failed to allocate pinned memory.", MESSAGE_HOST, MESSAGE_SURE, 0, 0},
+    /* A text that is cut off in the pool's figures: the only process listed is this one. */
+    {"CUDA out of memory. Tried to allocate 64.00 MiB. GPU 0 has a total capacity of 16.00 GiB of "
+     "which 32.00 MiB is free. Process 7 has 15.95 GiB memory in use. Of the allocated memory "
+     "15.00 GiB is allocated by PyTorch, and 500.00 MiB is reserve",
+     MESSAGE_FRAGMENTATION, MESSAGE_LIKELY, MIB(64), MIB(32)},
+    {"CUDA out of memory. Tried to allocate 64.00 MiB. GPU 0 has a total capacity of 16.00 GiB of "
+     "which 32.00 MiB is free. Process 7 has 15.95 GiB memory in use. Of the allocated memory "
+     "15.00 GiB is allocated by PyTorch, and",
+     MESSAGE_CAPACITY, MESSAGE_LIKELY, MIB(64), MIB(32)},
+    {"RuntimeError: NVML_SUCCESS == r INTERNAL ASSERT FAILED at \"CUDACachingAllocator.cpp\":1",
+     MESSAGE_UNKNOWN, MESSAGE_OPEN, 0, 0},
+    /* Bounds of WebGPU; Gaudi, MIOpen, PhysX, OpenCL; workspaces and plans of servers. */
+    {"Buffer size (300) exceeds the max buffer size limit (256)", MESSAGE_NOT_THE_ALLOCATOR,
+     MESSAGE_SURE, 300, 0},
+    {"Binding size (300) of [Buffer \"a\"] is larger than the maximum binding size (256).",
+     MESSAGE_NOT_THE_ALLOCATOR, MESSAGE_SURE, 300, 0},
+    {"MODULE:SYNHELPER workspace Allocation of size ::4096 failed!", MESSAGE_UNKNOWN, MESSAGE_OPEN,
+     4096, 0},
+    {"Memory not available to allocate buffer: 4096", MESSAGE_UNKNOWN, MESSAGE_OPEN, 4096, 0},
+    {"fail to allocate memory 4096 bytes!! Result = 2", MESSAGE_UNKNOWN, MESSAGE_OPEN, 4096, 0},
+    {"Unable to allocate memory of size 4096 for view", MESSAGE_UNKNOWN, MESSAGE_OPEN, 4096, 0},
+    {"what(): Memory Object Allocation Failure", MESSAGE_UNKNOWN, MESSAGE_OPEN, 0, 0},
+    {"dt_opencl_alloc_device_buffer: could not allocate buffer", MESSAGE_UNKNOWN, MESSAGE_OPEN, 0,
+     0},
+    {"Not enough allocatable device memory", MESSAGE_UNKNOWN, MESSAGE_OPEN, 0, 0},
+    {"Out of workspace memory in the allocator", MESSAGE_UNKNOWN, MESSAGE_OPEN, 0, 0},
+    {"Insufficient VRAM for model and cache", MESSAGE_UNKNOWN, MESSAGE_OPEN, 0, 0},
 };
 
 /* Errors that are no lack of memory. */
@@ -221,6 +250,27 @@ TEST(listings_of_cards)
         assert_int_equal(message.listing.cards, listings[i].cards);
         assert_int_equal(message.listing.used, listings[i].used);
         assert_int_equal(message.listing.total, listings[i].total);
+    }
+}
+
+/* Where it is not the card that is full. */
+TEST(other_memory_than_the_card)
+{
+    static const struct {
+        const char *text;
+        bool elsewhere;
+    } texts[] = {
+        {"Out of workspace memory", true},
+        {"Prefill out of memory. Try to lower your batch size.", true},
+        {"an illegal memory access was encountered\nUnable to allocate memory of size 12", true},
+        {"Unable to allocate memory of size 12", false},
+        {"CUDA error: out of memory", false},
+    };
+    struct message message;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *text = texts[i].text;
+        assert_int_equal(message_read(text, strlen(text), &message, NULL), AR_OK);
+        assert_int_equal(message.elsewhere, texts[i].elsewhere);
     }
 }
 
