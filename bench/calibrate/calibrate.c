@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "bench/calibrate/parts.h"
+#include "bench/calibrate/meter.h"
 
 /* The first address of the simulated device; any address works. */
 #define FIRST_ADDRESS (UINT64_C(1) << 40)

@@ -20,7 +20,7 @@
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
-#include "bench/calibrate/parts.h"
+#include "bench/calibrate/meter.h"
 #include "sim/kernel_shape.h"
 #include "sim/replay.h"
 #include "sim/sim_device/kernel_limits.h"

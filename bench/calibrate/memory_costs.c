@@ -1,7 +1,7 @@
 /* Driver allocations: repeated pairs, many live at once, and small ones that share a page. The
  * device's physical bytes show whether a small one took or released a page. And virtual memory. */
 #include "allocators/base/size.h"
-#include "bench/calibrate/parts.h"
+#include "bench/calibrate/meter.h"
 
 #define BLOCKS_MOST 40u
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "bench/calibrate/parts.h"
+#include "bench/calibrate/meter.h"
 
 #define SERIES      8u
 #define HOT_FROM    3u

@@ -13,7 +13,7 @@
  *    one. */
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
-#include "bench/calibrate/parts.h"
+#include "bench/calibrate/meter.h"
 
 #define LAUNCH_NS     UINT64_C(5000)
 #define POOL_SPARE    (256 * AR_MIB)

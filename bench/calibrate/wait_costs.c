@@ -11,7 +11,7 @@
  *    20 and 50 of them to be clean, or, if one of them is so large that it waits for all, for 60 or
  *    75: the ratio of the two times, 2.5, 1.25 or 3.75, shows which. */
 #include "allocators/base/size.h"
-#include "bench/calibrate/parts.h"
+#include "bench/calibrate/meter.h"
 
 #define WORK_NS UINT64_C(20000000)
 #define TRIES   3

@@ -1,6 +1,6 @@
 /* cuBLAS at run time. Its functions and constants are declared here, because its header may be
  * missing. They are the same from version 11 to 13. */
-#include "bench/cuda/blas.h"
+#include "bench/cuda/kernels.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -80,7 +80,8 @@ static const struct {
 /* Calls a function if the library has it; true if it succeeded. */
 #define ASK(self, field, ...) ((self)->field && (self)->field(__VA_ARGS__) == 0)
 
-struct nvml *nvml_open_on(nvml_find *find, void *argument)
+/* The same with other functions, for tests. */
+static struct nvml *nvml_open_on(nvml_find *find, void *argument)
 {
     struct nvml *self = calloc(1, sizeof *self);
     if (!self)

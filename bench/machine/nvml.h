@@ -44,8 +44,6 @@ typedef void *nvml_find(void *argument, const char *name);
 
 /* The library of this machine; the caller closes it. NULL: there is none, or it does not start. */
 struct nvml *nvml_open(void);
-/* The same with other functions, for tests. */
-struct nvml *nvml_open_on(nvml_find *find, void *argument);
 void nvml_close(struct nvml *self);
 
 /* Reads all of a card except `after`. `ordinal` counts the cards that CUDA shows to the process;

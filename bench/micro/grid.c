@@ -9,7 +9,8 @@
 #include "allocators/registry.h"
 #include "sim/replay/latency.h"
 
-struct grid *grid_make(const char *title, const char *corner, const char *counter)
+/* On the heap; the caller frees it. NULL: no host memory. */
+static struct grid *grid_make(const char *title, const char *corner, const char *counter)
 {
     struct grid *grid = calloc(1, sizeof *grid);
     if (!grid)
@@ -47,7 +48,8 @@ const char *grid_name(struct grid *grid, size_t row, size_t column, const char *
     return name;
 }
 
-double micro_report_value(const struct micro_report *report, const char *name)
+/* A value of a report, 0 if it has none with that name. */
+static double micro_report_value(const struct micro_report *report, const char *name)
 {
     for (size_t i = 0; i < report->value_count; i++)
         if (strcmp(report->values[i].name, name) == 0)

@@ -28,9 +28,6 @@ struct grid {
     } cell[GRID_ROWS][GRID_COLUMNS];
 };
 
-/* On the heap; the caller frees it. NULL: no host memory. */
-struct grid *grid_make(const char *title, const char *corner, const char *counter);
-
 /* Adds a row or a column and returns its index; GRID_ROWS or
  * GRID_COLUMNS: the grid is full, and no cell may be named there. */
 size_t grid_row(struct grid *grid, const char *name);
@@ -45,9 +42,6 @@ bool grid_take(struct grid *grid, const struct micro_report *report);
 
 /* Prints the grid to standard output, or nothing if none of its benchmarks ran. */
 void grid_print(const struct grid *grid);
-
-/* A value of a report, 0 if it has none with that name. */
-double micro_report_value(const struct micro_report *report, const char *name);
 
 /* Times of single calls, for benchmarks that measure themselves: as many samples as fit into a
  * budget of wall time, with median and tail. Google Benchmark gets the median of one repetition as

@@ -27,7 +27,7 @@
 #include "allocators/base/hist.h"
 #include "allocators/policy.h"
 #include "allocators/spec.h"
-#include "bench/host/address_map.h"
+#include "bench/host/locked_pool.h"
 #include "bench/plugin/driver_memory.h"
 #include "bench/plugin/recording.h"
 

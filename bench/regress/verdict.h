@@ -31,7 +31,7 @@
 #include "bench/regress/result_set.h"
 #include "bench/regress/waivers.h"
 #include "bench/report/table.h"
-#include "bench/statistics/rank_test.h"
+#include "bench/statistics/statistics.h"
 
 #define VERDICT_INSTRUCTIONS 0.01
 

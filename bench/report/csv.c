@@ -50,12 +50,6 @@ void csv_put_integer(struct csv_writer *self, uint64_t integer)
     fprintf(self->stream, "%" PRIu64, integer);
 }
 
-void csv_put_signed(struct csv_writer *self, int64_t integer)
-{
-    csv_put_empty(self);
-    fprintf(self->stream, "%" PRId64, integer);
-}
-
 void csv_put_real(struct csv_writer *self, double real)
 {
     char text[REAL_TEXT_BYTES];

@@ -22,7 +22,6 @@ struct csv_writer {
 
 void csv_put_text(struct csv_writer *self, const char *text);
 void csv_put_integer(struct csv_writer *self, uint64_t integer);
-void csv_put_signed(struct csv_writer *self, int64_t integer);
 void csv_put_real(struct csv_writer *self, double real);
 void csv_put_empty(struct csv_writer *self);
 void csv_put_metric(struct csv_writer *self, const struct metric_value *value);

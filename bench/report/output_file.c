@@ -138,7 +138,8 @@ static void remove_part(const struct output_file *self)
         unlink(self->part_path);
 }
 
-enum ar_status output_finish(struct output_file *self, struct ar_error *error)
+/* Checks that all bytes were written and closes the stream; the file is not in its place yet. */
+static enum ar_status output_finish(struct output_file *self, struct ar_error *error)
 {
     if (!self->stream)
         return AR_OK;

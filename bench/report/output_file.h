@@ -21,9 +21,6 @@ struct output_file {
 enum ar_status output_open(struct output_file *self, const char *path,
                            struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Checks that all bytes were written and closes the stream; the file is not in its place yet. */
-enum ar_status output_finish(struct output_file *self, struct ar_error *error) AR_STATUS_CHECKED;
-
 /* Finishes it if necessary, and puts it in its place. After a failure nothing is left. In both
  * cases `self` is no longer in use. */
 enum ar_status output_commit(struct output_file *self, struct ar_error *error) AR_STATUS_CHECKED;

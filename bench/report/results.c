@@ -20,7 +20,8 @@ const char *run_record_cause(const struct run_record *record)
     return record->end == RUN_PLAYED ? replay_cause_name(record->cause) : names[record->end];
 }
 
-bool run_record_same_group(const struct run_record *a, const struct run_record *b)
+/* True if both records belong to one group. */
+static bool run_record_same_group(const struct run_record *a, const struct run_record *b)
 {
     return strcmp(a->workload_spec, b->workload_spec) == 0 &&
            strcmp(a->device_spec, b->device_spec) == 0 && a->frees == b->frees &&

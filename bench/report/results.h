@@ -63,9 +63,6 @@ struct run_record {
 /* Why a run did not finish: the cause of its first failure, or how it ended. NULL if it passed. */
 const char *run_record_cause(const struct run_record *record);
 
-/* True if both records belong to one group. */
-bool run_record_same_group(const struct run_record *a, const struct run_record *b);
-
 /* Orders the runs of one group: ranked runs that passed by peak physical bytes, then ranked runs
  * that did not finish, then the unranked. */
 int run_record_rank_order(const struct run_record *a, const struct run_record *b);

@@ -11,7 +11,8 @@
 
 #define OUTCOME_ROOM 4096
 
-const char *tenant_outcome_name(enum tenant_outcome outcome)
+/* "passed", "failed", "no room", "refused". */
+static const char *tenant_outcome_name(enum tenant_outcome outcome)
 {
     static const char *const names[] = {
         [TENANT_PASSED] = "passed",   [TENANT_REFUSED_SETTINGS] = "refused",

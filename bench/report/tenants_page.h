@@ -26,9 +26,6 @@ enum ar_status tenants_page_print(FILE *stream, const struct tenants_page *page,
 void tenants_csv_head(FILE *stream);
 void tenants_csv_replicate(FILE *stream, const struct tenants_page *page, size_t replicate);
 
-/* "passed", "failed", "no room", "refused". */
-const char *tenant_outcome_name(enum tenant_outcome outcome);
-
 /* The outcomes of all in one replicate: "A passed; B failed at step 3: tenant". */
 void tenants_outcome_text(const struct tenants_page *page, size_t replicate, char *text,
                           size_t room);

@@ -159,7 +159,8 @@ const char *twin_answer_place(const struct twin_result *result, size_t phase, ch
     return text;
 }
 
-const char *twin_cause_text(enum replay_cause cause)
+/* Why a request fails, for a sentence: "the card is full". */
+static const char *twin_cause_text(enum replay_cause cause)
 {
     static const char *const texts[] = {
         [REPLAY_CAUSE_NONE] = "the allocator refuses it",

@@ -72,8 +72,6 @@ struct twin_summary {
 };
 void twin_answer_summary(const struct twin_scenario *scenario, const struct twin_result *result,
                          struct twin_summary *out);
-/* Why a request fails, for a sentence: "the card is full". */
-const char *twin_cause_text(enum replay_cause cause);
 /* A sentence about a run that did not pass: "a request of 2 GiB for actor/grads fails
  * (capacity)". */
 void twin_answer_failure(const struct twin_scenario *scenario, const struct twin_result *result,

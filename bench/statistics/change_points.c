@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "bench/statistics/statistics.h"
-#include "bench/statistics/rank_test.h"
 
 _Static_assert(2 * CHANGE_WINDOW <= RANK_TEST_EXACT, "the test of a window is exact");
 

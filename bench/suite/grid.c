@@ -9,7 +9,7 @@
 #include "allocators/registry.h"
 #include "bench/report/output_file.h"
 #include "bench/report/result_writers.h"
-#include "bench/suite/result_folder.h"
+#include "bench/suite/run_files.h"
 #include "bench/suite/run.h"
 #include "bench/suite/suite_run.h"
 #include "sim/device.h"

@@ -3,10 +3,15 @@
  * one file, needs runs in this process. */
 #include "bench/suite/run_files.h"
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "allocators/base/utf8.h"
+#include "bench/report/sentence.h"
 #include "sim/replay/latency.h"
 
 static const struct {
@@ -242,4 +247,285 @@ void run_files_headers(FILE *const *streams)
         series_csv_header(streams[SUITE_FILE_series]);
     if (streams[SUITE_FILE_calls])
         calls_csv_header(streams[SUITE_FILE_calls]);
+}
+
+/* ---- the folder of results ----------------------------------------------------------------- */
+
+/* The names of the folder's own files, in addition to the series. */
+static const char *const in_folder[] = {"results.json", "results.csv", "summary.md"};
+static const char *const in_data[] = {"fragmentation.csv", "slowdown.csv", "latency.csv",
+                                      "pareto.csv", "pairs.csv"};
+
+/* Whether the file of that name is in `folder`, by any path. */
+static bool lies_in(const char *file, const char *name, const char *folder)
+{
+    struct stat here, there;
+    char *above = name == file ? strdup(".") : strndup(file, (size_t)(name - file));
+    bool same = above && stat(above, &here) == 0 && stat(folder, &there) == 0 &&
+                here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+    free(above);
+    return same;
+}
+
+/* Whether a file of the folder would replace `file`. */
+static bool replaces(const char *folder, const char *data, const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    const char *name = slash ? slash + 1 : file;
+    bool own = false;
+    bool own_data = strncmp(name, "series-", 7) == 0;
+    for (size_t i = 0; i < sizeof in_folder / sizeof *in_folder; i++)
+        own = own || strcmp(name, in_folder[i]) == 0;
+    for (size_t i = 0; i < sizeof in_data / sizeof *in_data; i++)
+        own_data = own_data || strcmp(name, in_data[i]) == 0;
+    return (own && lies_in(file, name, folder)) || (own_data && lies_in(file, name, data));
+}
+
+enum ar_status result_folder_check(const char *path, const struct output_set *outputs,
+                                   const char *journal, struct ar_error *error)
+{
+    char *data = NULL;
+    enum ar_status status = output_folder_check(path, error);
+    if (status)
+        return status;
+    if (asprintf(&data, "%s/data", path) < 0)
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to look at it", path);
+    const char *taken = journal && replaces(path, data, journal) ? journal : NULL;
+    for (size_t i = 0; i < outputs->count && !taken; i++)
+        if (replaces(path, data, outputs->files[i].path))
+            taken = outputs->files[i].path;
+    if (taken)
+        status = ar_error_set(
+            error, AR_INVALID,
+            "\"%s\" is one of the files of the results in %s; give it another place", taken, path);
+    free(data);
+    return status;
+}
+
+static FILE *open_in(struct result_folder *self, const char *name, struct ar_error *error)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", self->path, name) < 0) {
+        (void)ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to open it", name);
+        return NULL;
+    }
+    FILE *stream = output_set_open(self->outputs, path, error);
+    free(path);
+    return stream;
+}
+
+enum ar_status result_folder_open(struct result_folder *self, const char *path,
+                                  struct output_set *outputs, struct ar_error *error)
+{
+    char *data = NULL;
+    *self = (struct result_folder){.path = strdup(path), .outputs = outputs};
+    if (!self->path || asprintf(&data, "%s/data", path) < 0)
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to open it", path);
+    self->made = access(path, F_OK) != 0;
+    self->made_data = access(data, F_OK) != 0;
+    enum ar_status status = output_folder(data, error);
+    free(data);
+    if (status)
+        return status;
+    self->json = open_in(self, "results.json", error);
+    self->csv = self->json ? open_in(self, "results.csv", error) : NULL;
+    self->summary = self->csv ? open_in(self, "summary.md", error) : NULL;
+    return self->summary ? AR_OK : AR_IO;
+}
+
+void result_folder_summary(struct result_folder *self, const struct results *results)
+{
+    const struct environment *environment = results->environment;
+    fprintf(self->summary, "# Results of the suite %s\n\n",
+            results->suite ? results->suite : "(no name)");
+    fprintf(self->summary, "allocrig %s, commit %.12s%s, %s; %s, %u processors; seed %llu.\n\n",
+            environment->build->version, environment->build->commit,
+            environment->build->dirty ? " with changes" : "", environment->time, environment->cpu,
+            environment->cpus, (unsigned long long)environment->seed);
+    fputs("Times of kernels and of driver calls are modelled if the device is `sim`. "
+          "`results.json` holds every figure, `results.csv` the same as a table.\n\n",
+          self->summary);
+}
+
+static bool is_among(const char *name, char *const *paths, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *slash = paths[i] ? strrchr(paths[i], '/') : NULL;
+        if (slash && strcmp(slash + 1, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Removes series and pairs that are not among the `count` files of `paths`. */
+static void tidy(const struct result_folder *self, char *const *paths, size_t count)
+{
+    char *folder = NULL;
+    if (asprintf(&folder, "%s/data", self->path) < 0)
+        return;
+    DIR *entries = opendir(folder);
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        size_t length = strlen(entry->d_name);
+        bool series = strncmp(entry->d_name, "series-", 7) == 0 && length > 4 &&
+                      strcmp(entry->d_name + length - 4, ".csv") == 0;
+        if ((series || strcmp(entry->d_name, "pairs.csv") == 0) &&
+            !is_among(entry->d_name, paths, count))
+            unlinkat(dirfd(entries), entry->d_name, 0);
+    }
+    if (entries)
+        closedir(entries);
+    free(folder);
+}
+
+/* Describes the results in the folder by the first and the third line of its summary; "" if it has
+ * none. */
+static void tell_earlier(const char *path, char *text, size_t room)
+{
+    static const char title[] = "# Results of the suite ";
+    char *file = NULL;
+    char line[3][256] = {"", "", ""};
+    text[0] = '\0';
+    if (asprintf(&file, "%s/summary.md", path) < 0)
+        return;
+    FILE *stream = fopen(file, "re");
+    for (int i = 0; stream && i < 3; i++)
+        if (!fgets(line[i], sizeof line[i], stream))
+            break;
+    const char *commit = strstr(line[2], "commit ");
+    if (strncmp(line[0], title, sizeof title - 1) == 0 && commit) {
+        char words[800];
+        line[0][strcspn(line[0], "\n")] = '\0';
+        snprintf(words, sizeof words, "suite %s, %.*s", line[0] + sizeof title - 1,
+                 (int)strcspn(commit, ";\n"), commit);
+        ar_utf8_escape(words, text, room);
+    }
+    if (stream)
+        fclose(stream);
+    free(file);
+}
+
+/* The number of other workloads before a group whose series have the same file name. */
+static unsigned namesakes(const struct results *results, size_t group)
+{
+    const struct run_record *mine = results->groups[group].runs;
+    char name[128], other[128];
+    const char *before = "";
+    unsigned count = 0;
+    figure_file_name(mine->workload.name, name, sizeof name);
+    for (size_t i = 0; i < group; i++) {
+        const struct run_record *theirs = results->groups[i].runs;
+        if (strcmp(theirs->workload_spec, before) != 0 &&
+            strcmp(theirs->workload_spec, mine->workload_spec) != 0)
+            count +=
+                strcmp(figure_file_name(theirs->workload.name, other, sizeof other), name) == 0;
+        before = theirs->workload_spec;
+    }
+    return count;
+}
+
+/* The series of one workload, all policies; nothing if no run of the group has one. */
+static enum ar_status write_series(struct result_folder *self, const struct results *results,
+                                   const struct thin_series *const *series, size_t at,
+                                   struct ar_error *error)
+{
+    const struct result_group *group = &results->groups[at];
+    const size_t first = (size_t)(group->runs - results->runs);
+    const unsigned before = namesakes(results, at);
+    char name[128], file[160];
+    FILE *stream = NULL;
+    figure_file_name(group->runs->workload.name, name, sizeof name);
+    if (before)
+        snprintf(file, sizeof file, "data/series-%s-%u.csv", name, before + 1);
+    else
+        snprintf(file, sizeof file, "data/series-%s.csv", name);
+    for (size_t i = first; i < first + group->run_count; i++) {
+        if (!series[i])
+            continue;
+        if (!stream) {
+            stream = open_in(self, file, error);
+            if (!stream)
+                return AR_IO;
+            figure_series_header(stream, group->policies->replicate_count);
+        }
+        figure_series_rows(stream, results->runs[i].policy_spec, group->policies->replicate_count,
+                           series[i]);
+    }
+    return AR_OK;
+}
+
+enum ar_status result_folder_write(struct result_folder *self, const struct results *results,
+                                   const struct thin_series *const *series, struct ar_error *error)
+{
+    static const char *const files[FIGURE_FILES] = {
+        [FIGURE_FRAGMENTATION] = "data/fragmentation.csv",
+        [FIGURE_SLOWDOWN] = "data/slowdown.csv",
+        [FIGURE_LATENCY] = "data/latency.csv",
+        [FIGURE_PARETO] = "data/pareto.csv",
+    };
+    FILE *stream = self->json;
+    results_json_write(self->json, results);
+    results_csv_write(self->csv, results);
+    for (int file = 0; file < FIGURE_FILES && stream; file++) {
+        stream = open_in(self, files[file], error);
+        if (stream)
+            figure_write(stream, results, (enum figure_file)file);
+    }
+    if (stream && results_have_pairs(results)) {
+        stream = open_in(self, "data/pairs.csv", error);
+        if (stream)
+            pairs_csv_write(stream, results);
+    }
+    enum ar_status status = stream ? AR_OK : AR_IO;
+    for (size_t i = 0; i < results->group_count && !status && series; i++)
+        status = write_series(self, results, series, i, error);
+    return status;
+}
+
+enum ar_status result_folder_commit(const struct result_folder *self, struct output_set *outputs,
+                                    FILE *stream, struct ar_error *error)
+{
+    size_t count = outputs->count;
+    char **paths = calloc(count ? count : 1, sizeof *paths);
+    char earlier[1024] = "";
+    if (!paths)
+        return ar_no_memory(error, "the results");
+    if (self->path)
+        tell_earlier(self->path, earlier, sizeof earlier);
+    for (size_t i = 0; i < count; i++)
+        paths[i] = strdup(outputs->files[i].path);
+    enum ar_status status = output_set_commit(outputs, error);
+    if (!status && self->path)
+        tidy(self, paths, count);
+    if (stream) /* else the line could end up within another one if both go to one file */
+        fflush(stream);
+    if (!status && earlier[0])
+        sentence_say(stderr, "replaced the results in %s: %s; --output FOLDER keeps both",
+                     self->path, earlier);
+    if (!status && count && stream)
+        fputc('\n', stream);
+    for (size_t i = 0; i < count; i++) {
+        if (!status && stream && paths[i])
+            fprintf(stream, "wrote %s\n", paths[i]);
+        free(paths[i]);
+    }
+    free(paths);
+    return status;
+}
+
+void result_folder_take_away(const struct result_folder *self)
+{
+    char *data = NULL;
+    if (!self->path || asprintf(&data, "%s/data", self->path) < 0)
+        return;
+    if (self->made_data)
+        (void)rmdir(data);
+    if (self->made)
+        (void)rmdir(self->path);
+    free(data);
+}
+
+void result_folder_close(struct result_folder *self)
+{
+    free(self->path);
+    *self = (struct result_folder){0};
 }

@@ -11,7 +11,6 @@
 #include "bench/report/result_writers.h"
 #include "bench/report/sentence.h"
 #include "bench/suite/run.h"
-#include "bench/suite/result_folder.h"
 #include "bench/suite/run_files.h"
 #include "bench/suite/slowdown.h"
 #include "workloads/workload.h"

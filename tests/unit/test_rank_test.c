@@ -1,7 +1,7 @@
 /* The rank test against known values: without ties those of the published tables, and by hand. */
 #include <math.h>
 
-#include "bench/statistics/rank_test.h"
+#include "bench/statistics/statistics.h"
 #include "tests/support/test.h"
 
 static struct rank_test of(const double *old, size_t old_count, const double *new_,

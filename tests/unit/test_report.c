@@ -112,7 +112,7 @@ TEST(csv_rows_read_back)
     csv_put_real(&csv, 0.1);
     csv_put_metric(&csv, &(struct metric_value){.kind = METRIC_NULL});
     csv_end_row(&csv);
-    csv_put_signed(&csv, -1);
+    csv_put_real(&csv, -1);
     csv_end_row(&csv);
     fclose(capture.stream);
     assert_string_equal(capture.text, "\"a,\"\"b\"\"\",18446744073709551615,,0.1,\n-1\n");
