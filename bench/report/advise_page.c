@@ -60,8 +60,7 @@ static void print_peak(FILE *stream, const struct holders *peak, const char *beg
     snprintf(line, sizeof line, "%s %s, %sat event %" PRIu64 ", held by ", begin,
              ar_size_print(peak->bytes, text, sizeof text), step, peak->event);
     add_holders(line, sizeof line, peak);
-    size_t used = strlen(line);
-    snprintf(line + used, sizeof line - used, ".");
+    text_add(line, sizeof line, ".");
     sentence_print(stream, line);
 }
 
@@ -444,7 +443,7 @@ static void print_same(FILE *stream, const struct advise_result *result,
     if (!line[0])
         return;
     fputc('\n', stream);
-    strncat(line, ".", sizeof line - strlen(line) - 1);
+    text_add(line, sizeof line, ".");
     sentence_print(stream, line);
 }
 
@@ -580,12 +579,11 @@ static void print_left_out(FILE *stream, const struct advise_result *result)
              result->release.minor, result->left_out_count == 1 ? "it" : "them");
     for (size_t i = 0; i < result->left_out_count; i++) {
         const struct torch_conf_key *key = result->left_out[i];
-        size_t used = strlen(line);
-        snprintf(line + used, sizeof line - used, "%s%s%s%s%s (needs PyTorch %u.%u)", i ? ", " : "",
-                 key->name, key->value ? ":" : "", key->value ? key->value : "",
+        text_add(line, sizeof line, "%s%s%s%s%s (needs PyTorch %u.%u)", i ? ", " : "", key->name,
+                 key->value ? ":" : "", key->value ? key->value : "",
                  key->value && *key->value == '[' ? "..]" : "", key->first.major, key->first.minor);
     }
-    strncat(line, ".", sizeof line - strlen(line) - 1);
+    text_add(line, sizeof line, ".");
     sentence_print(stream, line);
 }
 

@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "allocators/base/size.h"
@@ -188,11 +187,10 @@ static void print_free_blocks(FILE *stream, const struct explain_result *result)
              indices->external,
              result->ladder.obtainable_bytes ? ", the free memory of the device included" : "",
              indices->unusable);
-    size_t used = strlen(line);
     if (indices->fragmentation < 0)
-        snprintf(line + used, sizeof line - used, "; one of the ranges is large enough.");
+        text_add(line, sizeof line, "; one of the ranges is large enough.");
     else
-        snprintf(line + used, sizeof line - used,
+        text_add(line, sizeof line,
                  ", the fragmentation index %.3f (0: lack of memory, 1: fragmentation).",
                  indices->fragmentation);
     sentence_print(stream, line);
@@ -265,18 +263,6 @@ static const struct cache_calls *cache_calls_of(const char *framework)
     return &calls[i];
 }
 
-static void add(char *text, size_t room, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void add(char *text, size_t room, const char *format, ...)
-{
-    size_t used = strlen(text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text + used, room - used, format, arguments);
-    va_end(arguments);
-}
-
 static void add_limit(char *text, size_t room, const struct explain_result *result,
                       const struct cache_calls *calls)
 {
@@ -291,9 +277,11 @@ static void add_limit(char *text, size_t room, const struct explain_result *resu
     snprintf(limit, sizeof limit, "%.*s%.*f%s", (int)(at - calls->limit), calls->limit,
              calls->in_bytes ? 0 : 3, value, at + 4);
     if (result->pool_limit_passes)
-        add(text, room, " Or limit the pool to %s: `%s` passes with this capacity.", bytes, limit);
+        text_add(text, room, " Or limit the pool to %s: `%s` passes with this capacity.", bytes,
+                 limit);
     else
-        add(text, room,
+        text_add(
+            text, room,
             " A limit of the pool of %s (`%s`) leaves room for it, but the pool needs more than "
             "that at this capacity.",
             bytes, limit);
@@ -305,7 +293,8 @@ void explain_page_advice(const struct explain_result *result, char *text, size_t
     char bytes[32];
     text[0] = '\0';
     if (result->cause == REPLAY_CAUSE_RETURNED)
-        add(text, room,
+        text_add(
+            text, room,
             "Catch the error and make the same request again: it is served from a block that is "
             "free now. Or wait for the other streams before the request.%s",
             strcmp(result->framework, "torch") == 0
@@ -317,19 +306,20 @@ void explain_page_advice(const struct explain_result *result, char *text, size_t
     uint64_t releasable_bytes = result->ladder.cached_bytes - result->device_free_bytes;
     ar_size_print(releasable_bytes, bytes, sizeof bytes);
     if (result->can_trim && result->ladder.cached_bytes >= result->bytes)
-        add(text, room, "Release the cache before it%s%s%s: that gives %s to the device.",
-            calls->release ? " (`" : "", calls->release ? calls->release : "",
-            calls->release ? "`)" : "", bytes);
+        text_add(text, room, "Release the cache before it%s%s%s: that gives %s to the device.",
+                 calls->release ? " (`" : "", calls->release ? calls->release : "",
+                 calls->release ? "`)" : "", bytes);
     else if (result->can_trim)
-        add(text, room,
+        text_add(
+            text, room,
             "A release of the cache gives only %s to the device: the rest is free between live "
             "blocks.",
             bytes);
     else
-        add(text, room, "This policy does not release its cache.");
+        text_add(text, room, "This policy does not release its cache.");
     if (result->pool_limit_bytes)
         add_limit(text, room, result, calls);
-    add(text, room, " Or leave room for it: a larger capacity, or a smaller pool.");
+    text_add(text, room, " Or leave room for it: a larger capacity, or a smaller pool.");
 }
 
 static enum ar_status print_pins(FILE *stream, const struct explain_result *result,
@@ -437,8 +427,7 @@ static void print_helpers(FILE *stream, const struct explain_result *result)
                  ar_size_print(capacity_grid_end(result->live_peak_bytes), text, sizeof text));
     else
         snprintf(line, sizeof line, "Larger capacities were not tried");
-    size_t used = strlen(line);
-    snprintf(line + used, sizeof line - used, "; the live peak of the whole trace is %s.",
+    text_add(line, sizeof line, "; the live peak of the whole trace is %s.",
              ar_size_print(result->live_peak_bytes, text, sizeof text));
     sentence_print(stream, line);
 }

@@ -96,10 +96,10 @@ static void print_missing(FILE *stream, const struct message *message)
         if (!message_missing(message, needed[i].name))
             continue;
         strncat(line, any ? "; " : " ", sizeof line - strlen(line) - 1);
-        strncat(line, needed[i].text, sizeof line - strlen(line) - 1);
+        text_add(line, sizeof line, "%s", needed[i].text);
         any = true;
     }
-    strncat(line, ". Rules that need it were skipped.", sizeof line - strlen(line) - 1);
+    text_add(line, sizeof line, ". Rules that need it were skipped.");
     if (any)
         sentence_print(stream, line);
 }
@@ -211,7 +211,7 @@ static void print_causes(FILE *stream, const struct message *message)
                  message_cause_name((enum message_cause)i), message->causes[i]);
         kinds++;
     }
-    strncat(line, ".", sizeof line - strlen(line) - 1);
+    text_add(line, sizeof line, ".");
     if (kinds > 1)
         sentence_print(stream, line);
 }
@@ -247,10 +247,10 @@ static void print_confidence(FILE *stream, const struct message *message)
         if (!(message->reasons & (1u << i)))
             continue;
         strncat(line, any ? "; " : "", sizeof line - strlen(line) - 1);
-        strncat(line, message_reason_text(i), sizeof line - strlen(line) - 1);
+        text_add(line, sizeof line, "%s", message_reason_text(i));
         any = true;
     }
-    strncat(line, ".", sizeof line - strlen(line) - 1);
+    text_add(line, sizeof line, ".");
     sentence_print(stream, line);
     for (enum message_contradiction i = 0; i < MESSAGE_CONTRADICTION_COUNT; i++) {
         if (!(message->contradictions & (1u << i)))

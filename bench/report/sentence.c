@@ -124,3 +124,12 @@ void sentence_say(FILE *stream, const char *format, ...)
     va_end(again);
     va_end(arguments);
 }
+
+void text_add(char *text, size_t room, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, room - used, format, arguments);
+    va_end(arguments);
+}

@@ -24,6 +24,10 @@ void sentence_format(FILE *stream, int indent, const char *format, ...)
  * each. */
 void sentence_copied(FILE *stream, const char *label, const char *text);
 
+/* Appends to a text that has so many bytes of room; what does not fit is cut off. */
+void text_add(char *text, size_t room, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* A message of the program, an error or what it did, for standard error. On a terminal it is broken
  * to fit; in a file or a pipe it is one line, because logs are searched and filtered by lines. */
 void sentence_say(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -12,6 +12,7 @@
 #include "allocators/base/size.h"
 #include "allocators/options.h"
 #include "allocators/registry.h"
+#include "bench/report/sentence.h"
 #include "bench/suite/grid.h"
 #include "bench/suite/ini.h"
 #include "workloads/workload.h"
@@ -273,7 +274,7 @@ static enum ar_status set_choice(void *place, const struct suite_key *key, const
                 : choice[1].name       ? ", "
                                        : " or ",
                 sizeof all - strlen(all) - 1);
-        strncat(all, choice->name, sizeof all - strlen(all) - 1);
+        text_add(all, sizeof all, "%s", choice->name);
     }
     return ar_error_set(error, AR_INVALID, "%s \"%.60s\" is not known; it is %s", key->name, value,
                         all);
