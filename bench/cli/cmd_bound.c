@@ -159,10 +159,7 @@ static enum ar_status print_table(const struct bound_blocks *blocks, const struc
 
 static void put_bytes(struct json_writer *json, const char *key, uint64_t bytes)
 {
-    if (bytes == PACKING_NOWHERE)
-        json_put_null(json, key);
-    else
-        json_put_integer(json, key, bytes);
+    json_put_known(json, key, bytes != PACKING_NOWHERE, bytes);
 }
 
 static void write_exact(struct json_writer *json, const struct packing_exact *exact)

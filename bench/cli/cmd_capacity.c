@@ -314,14 +314,6 @@ static enum ar_status print_replicates(const struct answer *answers, size_t coun
     return status;
 }
 
-static void put_capacity(struct json_writer *json, const char *name, uint64_t bytes)
-{
-    if (bytes)
-        json_put_integer(json, name, bytes);
-    else
-        json_put_null(json, name);
-}
-
 static void write_answer(struct json_writer *json, const struct answer *answer)
 {
     json_begin_object(json, NULL);
@@ -333,12 +325,12 @@ static void write_answer(struct json_writer *json, const struct answer *answer)
         json_put_text(json, "detail", answer->why);
     if (!answer->why[0])
         json_put_text(json, "card_from", card_source_name(answer->result.card.source));
-    put_capacity(json, "card_bytes", answer->result.card_bytes);
+    json_put_some(json, "card_bytes", answer->result.card_bytes);
     json_put_integer(json, "live_peak_bytes", answer->result.live_peak_bytes);
-    put_capacity(json, "first_pass_bytes", answer->result.first_pass_bytes);
-    put_capacity(json, "safe_bytes", answer->result.safe_bytes);
-    put_capacity(json, "no_flush_bytes", answer->result.no_flush_bytes);
-    put_capacity(json, "no_retry_bytes", answer->result.no_retry_bytes);
+    json_put_some(json, "first_pass_bytes", answer->result.first_pass_bytes);
+    json_put_some(json, "safe_bytes", answer->result.safe_bytes);
+    json_put_some(json, "no_flush_bytes", answer->result.no_flush_bytes);
+    json_put_some(json, "no_retry_bytes", answer->result.no_retry_bytes);
     json_put_integer(json, "runs", answer->result.runs);
     json_begin_array(json, "gaps");
     for (size_t i = 0; i < answer->result.gap_count; i++) {
@@ -421,10 +413,8 @@ static void write_curve(struct json_writer *json, const struct slowdown_curve *c
         json_put_text(json, "policy", point->policy_spec);
         json_put_real(json, "capacity_ratio", point->capacity_ratio);
         json_put_integer(json, "capacity_bytes", point->capacity_bytes);
-        if (point->passed && point->slowdown.kind == METRIC_REAL)
-            json_put_real(json, "slowdown", point->slowdown.real);
-        else
-            json_put_null(json, "slowdown");
+        json_put_known_real(json, "slowdown", point->passed && point->slowdown.kind == METRIC_REAL,
+                            point->slowdown.real);
         json_end_object(json);
     }
     json_end_array(json);

@@ -367,10 +367,7 @@ static void put_run(struct json_writer *writer, const struct result_row *row,
     json_put_text(writer, "host", row->host);
     json_put_integer(writer, "seed", row->seed);
     json_put_bool(writer, "passed", run->passed);
-    if (run->played)
-        json_put_integer(writer, "first_failed_event", run->first_failed_event);
-    else
-        json_put_null(writer, "first_failed_event");
+    json_put_known(writer, "first_failed_event", run->played, run->first_failed_event);
     json_put_text(writer, "cause", run->cause);
     put_values(writer, "exact", row, columns->exact, false);
     put_values(writer, "timed", row, columns->timed, true);

@@ -650,10 +650,7 @@ enum ar_status advise_page_print(FILE *stream, const struct advise_page *page,
 
 static void put_ratio(struct json_writer *json, const char *name, double ratio)
 {
-    if (ratio > 0)
-        json_put_real(json, name, ratio);
-    else
-        json_put_null(json, name);
+    json_put_known_real(json, name, ratio > 0, ratio);
 }
 
 static void put_trial(struct json_writer *json, const char *name, const struct trial *trial)

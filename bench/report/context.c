@@ -15,10 +15,7 @@ static const char *or_null(const char *text)
 
 static void put_known(struct json_writer *json, const char *key, int64_t number)
 {
-    if (number < 0)
-        json_put_null(json, key);
-    else
-        json_put_integer(json, key, (uint64_t)number);
+    json_put_known(json, key, number >= 0, (uint64_t)number);
 }
 
 static void put_mode(struct json_writer *json, const char *key, int mode)

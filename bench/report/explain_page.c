@@ -522,10 +522,7 @@ static void put_ladder(struct json_writer *json, const struct cause_ladder *ladd
 static void put_index(struct json_writer *json, const char *name,
                       const struct explain_result *result, double index)
 {
-    if (result->kind == EXPLAIN_REQUEST)
-        json_put_real(json, name, index);
-    else
-        json_put_null(json, name);
+    json_put_known_real(json, name, result->kind == EXPLAIN_REQUEST, index);
 }
 
 static void put_pins(struct json_writer *json, const struct explain_result *result)
@@ -587,10 +584,7 @@ static void put_helpers(struct json_writer *json, const struct explain_result *r
         json_put_integer(json, "peak_physical_bytes", trial->peak_physical_bytes);
         json_put_integer(json, "retries", trial->retries);
         json_put_integer(json, "flushes", trial->flushes);
-        if (trial->slowdown > 0)
-            json_put_real(json, "slowdown", trial->slowdown);
-        else
-            json_put_null(json, "slowdown");
+        json_put_known_real(json, "slowdown", trial->slowdown > 0, trial->slowdown);
         json_end_object(json);
     }
     json_end_array(json);

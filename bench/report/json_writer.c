@@ -141,18 +141,25 @@ void json_put_null(struct json_writer *self, const char *key)
     fputs("null", self->stream);
 }
 
-void json_put_some(struct json_writer *self, const char *key, uint64_t integer)
+void json_put_known(struct json_writer *self, const char *key, bool known, uint64_t integer)
 {
-    if (integer)
+    if (known)
         json_put_integer(self, key, integer);
     else
         json_put_null(self, key);
 }
 
+void json_put_known_real(struct json_writer *self, const char *key, bool known, double real)
+{
+    json_put_real(self, key, known ? real : (double)NAN);
+}
+
+void json_put_some(struct json_writer *self, const char *key, uint64_t integer)
+{
+    json_put_known(self, key, integer != 0, integer);
+}
+
 void json_put_bounded(struct json_writer *self, const char *key, uint64_t integer)
 {
-    if (integer < UINT64_MAX)
-        json_put_integer(self, key, integer);
-    else
-        json_put_null(self, key);
+    json_put_known(self, key, integer < UINT64_MAX, integer);
 }

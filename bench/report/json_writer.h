@@ -30,6 +30,9 @@ void json_put_integer(struct json_writer *self, const char *key, uint64_t intege
 void json_put_real(struct json_writer *self, const char *key, double real); /* not finite: null */
 void json_put_bool(struct json_writer *self, const char *key, bool value);
 void json_put_null(struct json_writer *self, const char *key);
+/* null if it is not known. */
+void json_put_known(struct json_writer *self, const char *key, bool known, uint64_t integer);
+void json_put_known_real(struct json_writer *self, const char *key, bool known, double real);
 /* null if the integer means "none": 0; if it means "no limit": UINT64_MAX. */
 void json_put_some(struct json_writer *self, const char *key, uint64_t integer);
 void json_put_bounded(struct json_writer *self, const char *key, uint64_t integer);

@@ -54,10 +54,8 @@ static void write_run(struct json_writer *json, const struct run_record *record)
     json_put_integer(json, "seed", record->seed);
     json_begin_object(json, "outcome");
     json_put_bool(json, "passed", record->passed);
-    if (record->passed || record->end != RUN_PLAYED)
-        json_put_null(json, "first_failed_event");
-    else
-        json_put_integer(json, "first_failed_event", record->first_failed_event);
+    json_put_known(json, "first_failed_event", !(record->passed || record->end != RUN_PLAYED),
+                   record->first_failed_event);
     json_put_text(json, "cause", run_record_cause(record));
     if (record->detail[0])
         json_put_text(json, "detail", record->detail);

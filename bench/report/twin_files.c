@@ -104,10 +104,7 @@ static void write_pins(struct json_writer *json, const struct twin_result *resul
         json_put_integer(json, "segment_bytes", pin->segment_bytes);
         json_put_text(json, "owner", result->owners[pin->owner].name);
         json_put_text(json, "tag", pin->tag);
-        if (pin->born_phase < result->phase_count)
-            json_put_integer(json, "born_phase", pin->born_phase);
-        else
-            json_put_null(json, "born_phase");
+        json_put_known(json, "born_phase", pin->born_phase < result->phase_count, pin->born_phase);
         json_end_object(json);
     }
     json_end_array(json);
@@ -170,10 +167,7 @@ static void write_reported(struct json_writer *json, const struct twin_page *pag
         json_put_text(json, "figure", one->text);
         json_put_text(json, "given", one->given);
         json_put_real(json, "value", one->value);
-        if (one->known)
-            json_put_real(json, "twin", one->our_value);
-        else
-            json_put_null(json, "twin");
+        json_put_known_real(json, "twin", one->known, one->our_value);
         json_put_bool(json, "agrees", one->known && one->agrees);
         json_end_object(json);
     }
@@ -191,10 +185,7 @@ static void write_whatifs(struct json_writer *json, const struct twin_page *page
         json_put_bool(json, "passes", one->passes);
         json_put_bool(json, "now_fits", one->now_fits);
         json_put_real(json, "peak_saved_bytes", one->peak_saved);
-        if (one->has_residue)
-            json_put_real(json, "residue_saved_bytes", one->residue_saved);
-        else
-            json_put_null(json, "residue_saved_bytes");
+        json_put_known_real(json, "residue_saved_bytes", one->has_residue, one->residue_saved);
         json_put_text(json, "why", one->why[0] ? one->why : NULL);
         json_end_object(json);
     }
@@ -214,10 +205,8 @@ static void write_outcome(struct json_writer *json, const struct twin_page *page
     twin_answer_failure(page->scenario, result, why, sizeof why);
     json_begin_object(json, "failure");
     json_put_text(json, "why", why);
-    if (result->failure.phase < result->phase_count)
-        json_put_integer(json, "phase", result->failure.phase);
-    else
-        json_put_null(json, "phase");
+    json_put_known(json, "phase", result->failure.phase < result->phase_count,
+                   result->failure.phase);
     json_put_text(json, "action", result->failure.action);
     json_put_integer(json, "bytes", result->failure.bytes);
     json_put_text(json, "cause", replay_cause_name(result->failure.cause));
