@@ -306,10 +306,8 @@ static void print_row(struct table *table, const char *name, const struct check_
     table_cell(table, "%.0f", calls);
     table_cell(table, "%.2f", (double)row->measured_ns / calls / 1000);
     table_cell(table, "%.2f", (double)row->modelled_ns / calls / 1000);
-    if (row->measured_ns)
-        table_cell(table, "%.2f", (double)row->modelled_ns / (double)row->measured_ns);
-    else
-        table_cell(table, "-");
+    table_known(table, row->measured_ns, "%.2f",
+                (double)row->modelled_ns / (double)row->measured_ns);
     table_cell(table, "%.0f", 100 * (double)row->within / calls);
 }
 

@@ -87,14 +87,9 @@ static void add_row(struct table *table, const struct bounds *bounds, const char
                     uint64_t bytes, const char *note)
 {
     table_cell(table, "%s", name);
-    if (bytes == PACKING_NOWHERE)
-        table_cell(table, "-");
-    else
-        table_cell(table, "%" PRIu64, bytes);
-    if (bytes == PACKING_NOWHERE || bounds->live_peak_bytes == 0)
-        table_cell(table, "-");
-    else
-        table_cell(table, "%.4f", (double)bytes / (double)bounds->live_peak_bytes);
+    table_known(table, bytes != PACKING_NOWHERE, "%" PRIu64, bytes);
+    table_known(table, !(bytes == PACKING_NOWHERE || bounds->live_peak_bytes == 0), "%.4f",
+                (double)bytes / (double)bounds->live_peak_bytes);
     table_cell(table, "%s", note);
 }
 

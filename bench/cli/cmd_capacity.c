@@ -142,10 +142,7 @@ static void gaps_cell(struct table *table, const struct capacity_result *result)
 static void add_row(struct table *table, const struct answer *answer, size_t rank)
 {
     double live = (double)answer->result.live_peak_bytes;
-    if (answer_place(answer) == 0)
-        table_cell(table, "%zu", rank);
-    else
-        table_cell(table, "-");
+    table_known(table, answer_place(answer) == 0, "%zu", rank);
     table_cell(table, "%s", answer->policy->text);
     if (answer->why[0]) {
         table_rest(table, "%s", answer->why);
@@ -153,10 +150,8 @@ static void add_row(struct table *table, const struct answer *answer, size_t ran
     }
     capacity_cell(table, answer->result.first_pass_bytes);
     capacity_cell(table, answer->result.safe_bytes);
-    if (answer->result.safe_bytes && live > 0)
-        table_cell(table, "%.3f", (double)answer->result.safe_bytes / live);
-    else
-        table_cell(table, "-");
+    table_known(table, answer->result.safe_bytes && live > 0, "%.3f",
+                (double)answer->result.safe_bytes / live);
     capacity_cell(table, answer->result.no_flush_bytes);
     capacity_cell(table, answer->result.no_retry_bytes);
     table_cell(table, "%" PRIu64, answer->result.runs);
@@ -291,17 +286,12 @@ static enum ar_status print_replicates(const struct answer *answers, size_t coun
                       replay_frees_name(answers[begin].frees));
         for (size_t i = 0; i < rows; i++) {
             const double shown[] = {safe[i].least, safe[i].median, safe[i].most};
-            if (places[i].place)
-                table_cell(table, "%zu%s", places[i].place, places[i].shared ? "=" : "");
-            else
-                table_cell(table, "-");
+            table_known(table, places[i].place, "%zu%s", places[i].place,
+                        places[i].shared ? "=" : "");
             table_cell(table, "%s", answers[begin + i * replicates].policy->text);
             table_cell(table, "%zu of %zu", safe[i].count, replicates);
             for (int j = 0; j < 3; j++)
-                if (safe[i].count)
-                    table_cell(table, "%.1f", shown[j]);
-                else
-                    table_cell(table, "-");
+                table_known(table, safe[i].count, "%.1f", shown[j]);
         }
         begin += rows * replicates;
     }

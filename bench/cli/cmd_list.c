@@ -141,11 +141,9 @@ static void range_cell(struct table *table, const struct ar_option *option)
 {
     char least[32];
     char most[32];
-    if (option->least == 0 && option->most == 0)
-        table_cell(table, "-");
-    else
-        table_cell(table, "%s..%s", bound_text(option, option->least, least, sizeof least),
-                   bound_text(option, option->most, most, sizeof most));
+    table_known(table, !(option->least == 0 && option->most == 0), "%s..%s",
+                bound_text(option, option->least, least, sizeof least),
+                bound_text(option, option->most, most, sizeof most));
 }
 
 static enum ar_status print_options(const struct ar_option *list, struct ar_error *error)

@@ -337,18 +337,12 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
 
 static void ratio_cell(struct table *table, double ratio)
 {
-    if (ratio > 0)
-        table_cell(table, "%.3f", ratio);
-    else
-        table_cell(table, "-");
+    table_known(table, ratio > 0, "%.3f", ratio);
 }
 
 static void count_cell(struct table *table, bool known, uint64_t count)
 {
-    if (known)
-        table_cell(table, "%" PRIu64, count);
-    else
-        table_cell(table, "-");
+    table_known(table, known, "%" PRIu64, count);
 }
 
 void advise_page_name(const struct advise_row *row, char *out, size_t room)

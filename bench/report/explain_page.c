@@ -350,10 +350,7 @@ static enum ar_status print_pins(FILE *stream, const struct explain_result *resu
         table_cell(table, "%" PRIu64, pin->event);
         table_cell(table, "%" PRIu64, pin->age_events);
         table_cell(table, "%.1f", (double)pin->age_bytes / (double)AR_MIB);
-        if (result->steps)
-            table_cell(table, "%" PRIu64, pin->step);
-        else
-            table_cell(table, "-");
+        table_known(table, result->steps, "%" PRIu64, pin->step);
         table_cell(table, "%" PRIu32, pin->stream);
         table_cell(table, "%s", pin->in_stretch ? "yes" : "no");
     }

@@ -359,10 +359,7 @@ static void place_row(struct placed_rows *self, struct placed_row row)
 
 static void place_cell(struct table *table, const struct statistic_place *place)
 {
-    if (place->place)
-        table_cell(table, "%zu%s", place->place, place->shared ? "=" : "");
-    else
-        table_cell(table, "-");
+    table_known(table, place->place, "%zu%s", place->place, place->shared ? "=" : "");
 }
 
 /* ---- replicates ----------------------------------------------------------------------------- */

@@ -137,12 +137,20 @@ void table_cell(struct table *self, const char *format, ...)
     va_end(arguments);
 }
 
-void table_number(struct table *self, bool known, int decimals, double value)
+void table_known(struct table *self, bool known, const char *format, ...)
 {
+    va_list arguments;
+    va_start(arguments, format);
     if (known)
-        table_cell(self, "%.*f", decimals, value);
+        add_text(self, TABLE_ROW_CELLS, false, format, arguments);
     else
         table_cell(self, "-");
+    va_end(arguments);
+}
+
+void table_number(struct table *self, bool known, int decimals, double value)
+{
+    table_known(self, known, "%.*f", decimals, value);
 }
 
 void table_rest(struct table *self, const char *format, ...)

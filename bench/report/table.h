@@ -58,6 +58,10 @@ void table_heading(struct table *self, const char *format, ...)
 /* The next cell; a row is complete with its last column. */
 void table_cell(struct table *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The next cell, or "-" if it is not known. */
+void table_known(struct table *self, bool known, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* A number, or "-" if it is not known. */
 void table_number(struct table *self, bool known, int decimals, double value);
 

@@ -68,10 +68,9 @@ static void slowdown(struct table *table, const struct tenants_page *page, size_
                      const struct tenant_result *result)
 {
     uint64_t ns = alone_ns(page, i);
-    if (ns && result->outcome == TENANT_PASSED && result->steps == page->alone[i].steps)
-        table_cell(table, "%.3f", (double)result->own_ns / (double)ns);
-    else
-        table_cell(table, "-");
+    table_known(table,
+                ns && result->outcome == TENANT_PASSED && result->steps == page->alone[i].steps,
+                "%.3f", (double)result->own_ns / (double)ns);
 }
 
 /* What a row does not show: settings that were refused, and the process with the memory. */

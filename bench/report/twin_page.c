@@ -274,10 +274,7 @@ static enum ar_status print_reported(FILE *stream, const struct twin_page *page,
         const struct twin_page_reported *one = &page->reported[i];
         table_cell(table, "%s", one->given);
         table_cell(table, "%s", one->known ? one->ours : "-");
-        if (one->has_part && fabs(one->part) < 10)
-            table_cell(table, "%+.1f", 100 * one->part);
-        else
-            table_cell(table, "-");
+        table_known(table, one->has_part && fabs(one->part) < 10, "%+.1f", 100 * one->part);
         table_cell(table, "%s", !one->known ? "unknown" : one->agrees ? "ok" : "off");
         table_cell(table, "%s", one->text);
         agree += one->known && one->agrees;
