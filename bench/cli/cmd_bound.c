@@ -152,11 +152,6 @@ static enum ar_status print_table(const struct bound_blocks *blocks, const struc
     return table_end(table, stdout, TABLE_TEXT, error);
 }
 
-static void put_bytes(struct json_writer *json, const char *key, uint64_t bytes)
-{
-    json_put_known(json, key, bytes != PACKING_NOWHERE, bytes);
-}
-
 static void write_exact(struct json_writer *json, const struct packing_exact *exact)
 {
     static const char *const ends[] = {"meets-bound", "exhausted", "cut", "too-large"};
@@ -188,7 +183,9 @@ static void write_json(FILE *stream, const struct bound_blocks *blocks, const st
     json_put_integer(&json, "first_fit_bytes", bounds->first_fit_bytes);
     json_begin_object(&json, "orders");
     for (enum packing_order order = 0; order < PACKING_ORDER_COUNT; order++)
-        put_bytes(&json, packing_order_name(order), bounds->orders.tops_bytes[order]);
+        json_put_known(&json, packing_order_name(order),
+                       bounds->orders.tops_bytes[order] != PACKING_NOWHERE,
+                       bounds->orders.tops_bytes[order]);
     json_end_object(&json);
     json_put_text(&json, "best_order", packing_order_name(bounds->orders.order));
     json_put_integer(&json, "best_order_bytes", bounds->orders.top_bytes);

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "allocators/registry.h"
 #include "bench/cuda/cuda_device.h"
+#include "bench/report/output_file.h"
 #include "sim/device.h"
 
 #define AR_MIB         1048576.0
@@ -169,46 +169,21 @@ static void put_all(FILE *file, const struct report *report)
     fprintf(file, "  ]\n}\n");
 }
 
-/* Writes to a temporary file and renames it, so that a full disk leaves the old file. Pipes and
- * terminals are written directly. */
-static bool write_stats(const struct report *report)
-{
-    char part[4096 + 32];
-    struct stat about;
-    const char *path = report->stats_path;
-    bool in_place = stat(path, &about) == 0 && !S_ISREG(about.st_mode);
-    int length = snprintf(part, sizeof part, "%s.part-%ld", path, (long)getpid());
-    if (!in_place && (length < 0 || (size_t)length >= sizeof part)) {
-        errno = ENAMETOOLONG;
-        return false;
-    }
-    FILE *file = fopen(in_place ? path : part, "we");
-    if (!file)
-        return false;
-    put_all(file, report);
-    bool written = fflush(file) == 0 && !ferror(file);
-    int why = errno;
-    if (fclose(file) != 0 && written) {
-        written = false;
-        why = errno;
-    }
-    if (written && !in_place && rename(part, path) != 0) {
-        written = false;
-        why = errno;
-    }
-    if (!written && !in_place)
-        (void)unlink(part);
-    errno = why;
-    return written;
-}
-
 static void write_file(const struct report *report)
 {
-    if (strcmp(report->stats_path, "-") == 0)
+    struct output_file file = {0};
+    struct ar_error error;
+    if (strcmp(report->stats_path, "-") == 0) {
         put_all(stderr, report);
-    else if (!write_stats(report))
-        fprintf(stderr, "allocrig: %s (ALLOCRIG_STATS) cannot be written: %s\n", report->stats_path,
-                strerror(errno));
+        return;
+    }
+    enum ar_status status = output_open(&file, report->stats_path, &error);
+    if (!status) {
+        put_all(file.stream, report);
+        status = output_commit(&file, &error);
+    }
+    if (status)
+        fprintf(stderr, "allocrig: ALLOCRIG_STATS: %s\n", error.text);
 }
 
 static void say_card(const struct report *report, struct card *card)

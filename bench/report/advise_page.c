@@ -335,16 +335,6 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
         print_peak(stream, &result->peak, "The live peak is");
 }
 
-static void ratio_cell(struct table *table, double ratio)
-{
-    table_known(table, ratio > 0, "%.3f", ratio);
-}
-
-static void count_cell(struct table *table, bool known, uint64_t count)
-{
-    table_known(table, known, "%" PRIu64, count);
-}
-
 void advise_page_name(const struct advise_row *row, char *out, size_t room)
 {
     const char *from = row->candidate.spec;
@@ -384,7 +374,7 @@ static void add_row(struct table *table, const struct advise_result *result,
     else
         table_cell(table, row->alone.begun ? "none" : "-");
     if (result->timed)
-        ratio_cell(table, row->safe_slowdown);
+        table_known(table, row->safe_slowdown > 0, "%.3f", row->safe_slowdown);
     if (row->at.sensitivity == TRIAL_UNTIMED)
         table_cell(table, "?");
     else if (row->alone.begun)
@@ -393,10 +383,10 @@ static void add_row(struct table *table, const struct advise_result *result,
         table_cell(table, "-");
     table_cell(table, "%s", advise_page_fit(advise_fits(row)));
     if (result->timed)
-        ratio_cell(table, fits ? row->at.slowdown : 0);
-    count_cell(table, fits, row->at.flushes);
+        table_known(table, fits && row->at.slowdown > 0, "%.3f", row->at.slowdown);
+    table_known(table, fits, "%" PRIu64, row->at.flushes);
     if (!result->timed)
-        count_cell(table, fits, row->at.retries);
+        table_known(table, fits, "%" PRIu64, row->at.retries);
     if (row->alone.begun)
         table_cell(table, "%s", name);
     else

@@ -532,7 +532,7 @@ TEST(a_file_that_cannot_be_written_stops_nobody)
     assert_non_null(
         strstr(plugin_rig_text(errors), "/nowhere/x (ALLOCRIG_TRACE) cannot be written"));
     assert_non_null(
-        strstr(plugin_rig_text(errors), "/nowhere/y (ALLOCRIG_STATS) cannot be written"));
+        strstr(plugin_rig_text(errors), "ALLOCRIG_STATS: /nowhere/y: cannot be written"));
 }
 
 #else
