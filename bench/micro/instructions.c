@@ -149,6 +149,7 @@ static enum ar_status replay_twice(struct rig *rig, struct trace_source *source,
         return status;
     replay_result_close(&result);
     status = trace_rewind(source, error);
+    CALLGRIND_START_INSTRUMENTATION; /* what comes before takes most of the time */
     if (status == AR_OK)
         status = measured_replay(&config, &result, error);
     if (status != AR_OK)
@@ -218,6 +219,7 @@ static enum ar_status pairs(const char *spec, uint64_t free_blocks, struct ar_er
         return status;
     struct ar_policy_block *blocks = calloc(2 * free_blocks, sizeof *blocks);
     status = blocks ? make_free_blocks(rig.policy, blocks, free_blocks) : AR_HOST_MEMORY;
+    CALLGRIND_START_INSTRUMENTATION;
     if (status == AR_OK)
         status = measured_pairs(rig.policy);
     if (status != AR_OK)
@@ -273,6 +275,7 @@ static enum ar_status by_turns(const char *spec, uint32_t streams, struct ar_err
         return status;
     struct ar_policy_block *blocks = calloc((size_t)streams + 1, sizeof *blocks);
     status = blocks ? fill_streams(rig.policy, blocks, streams) : AR_HOST_MEMORY;
+    CALLGRIND_START_INSTRUMENTATION;
     if (status == AR_OK)
         status = measured_streams(rig.policy, streams);
     if (status != AR_OK)
@@ -364,7 +367,7 @@ static enum ar_status size(const char *spec, const char *kind, uint64_t count,
         return status;
     struct ar_policy_block *blocks = calloc(count, sizeof *blocks);
     status = blocks ? crowd_make(rig.policy, &of->crowd, blocks, count) : AR_HOST_MEMORY;
-    CALLGRIND_START_INSTRUMENTATION; /* making the blocks takes most of the time */
+    CALLGRIND_START_INSTRUMENTATION;
     if (status == AR_OK)
         status = measured_size(rig.policy, &of->crowd, blocks, count);
     if (status != AR_OK)
