@@ -146,8 +146,9 @@ $(B)/%.o: %.c $(B)/flags
 # The code of most tests runs for milliseconds: compiling it is what takes time.
 $(B)/tests/unit/%.o $(B)/tests/golden/%.o: SPEED := -O0 -g1
 $(B)/tests/unit/test_change_points.o: SPEED := -O2 -g1
-# So it is, with sanitizers, for what reads options and prints tables.
-.build/san/bench/%.o: SPEED := -O0
+# So it is, with sanitizers, for what reads options, prints tables and plans what others compute.
+.build/san/bench/%.o $(addprefix .build/san/sim/,twin/%.o explain/%.o advise/%.o drift/%.o search/%.o experiment/%.o): SPEED := -O0
+.build/san/bench/statistics/%.o .build/san/bench/calibrate/%.o .build/san/bench/suite/child.o: SPEED := -O1
 $(TESTS:%=%.o): private MAIN = -Dmain=$(notdir $*)_main
 $(TESTS:%=%.o): tests/support/programs.sh
 $(B)/%.o: %.cc $(B)/flags
@@ -239,7 +240,7 @@ $(PROGRAMS)/main.c: tests/support/programs.sh FORCE
 $(PROGRAMS)/main.o: $(PROGRAMS)/main.c $(B)/flags
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
 $(PROGRAMS)/all: $(PROGRAMS)/main.o $(TESTS:%=%.o) $(call obj,$(wildcard tests/support/*.c)) $(LIB)
-	$(LINK_TEST) -Wl,--wrap=_cmocka_run_group_tests -lcmocka $(LIBS)
+	$(LINK_TEST) -no-pie -Wl,--wrap=_cmocka_run_group_tests -lcmocka $(LIBS)
 $(TESTS): $(PROGRAMS)/all
 	@ln -sfn ../programs/all $@
 $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(if $(filter fuzz,$(VARIANT)),,$(B)/tests/fuzz/replay.o) $(LIB)

@@ -8,8 +8,9 @@
 #  1. A program's cases are counted from cmocka's output; a script's from its lines `ok NAME`,
 #     `not ok NAME` and `skip NAME: reason`.
 #  2. One that crashes, hangs or shows no case at all counts as failed.
-#  3. TEST_JOBS (2) run at a time, each in a session of its own, with an empty folder in TEST_TMP and
-#     the program under test in ALLOCRIG. TEST_VARIANT names the build.
+#  3. TEST_JOBS run at a time (one more than there are processors, because some tests wait), each in a
+#     session of its own, with an empty folder in TEST_TMP and the program under test in ALLOCRIG.
+#     TEST_VARIANT names the build.
 #  4. tests/weights has the processor seconds of the long tests. The longest start first, and a C
 #     program with a number of parts there runs as so many tests, each with a share of the cases.
 #     The order changes no result: a test that is missing from the file has the weight 1.
@@ -23,7 +24,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
-jobs=${TEST_JOBS:-2}
+jobs=${TEST_JOBS:-$(($(nproc 2>/dev/null || echo 2) + 1))}
 poll=${TEST_POLL:-5}
 idle_limit=${TEST_IDLE:-60}
 cpu_limit=${TEST_CPU:-3600}

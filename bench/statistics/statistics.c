@@ -109,17 +109,21 @@ static size_t double_rank(const double *sorted, size_t count, double value)
     return 2 * below + equal + 1;
 }
 
-/* ways[k * (most + 1) + s]: the number of ways in which k of the ranks have the sum s. */
+/* ways[k * (most + 1) + s]: the number of ways in which k of the ranks have the sum s, for k ==
+ * `chosen` (fewer only as far as they lead there). `most` is the sum of all ranks. */
 static double *count_ways(const size_t *ranks, size_t count, size_t chosen, size_t most)
 {
     double *ways = calloc((chosen + 1) * (most + 1), sizeof *ways);
     if (!ways)
         return NULL;
     ways[0] = 1;
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = chosen < i + 1 ? chosen : i + 1; k > 0; k--)
-            for (size_t s = most; s >= ranks[i]; s--)
+    for (size_t i = 0, reach = 0; i < count; i++) {
+        size_t least = chosen + i + 1 > count ? chosen + i + 1 - count : 1;
+        reach += ranks[i];
+        for (size_t k = chosen < i + 1 ? chosen : i + 1; k >= least; k--)
+            for (size_t s = reach; s >= ranks[i]; s--)
                 ways[k * (most + 1) + s] += ways[(k - 1) * (most + 1) + s - ranks[i]];
+    }
     return ways;
 }
 
