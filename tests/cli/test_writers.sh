@@ -10,7 +10,7 @@ tape=$data/tape_small.default.csv.gz
 
 # -- more driver calls than are kept before they are written (2^20): none is missing
 if [ "${TEST_VARIANT:-release}" = release ]; then
-    "$ALLOCRIG" run -d sim -p direct -w random:events=1060000,min=1KiB,max=64KiB --metrics none --calls "$tmp/calls.csv" >/dev/null
+    "$ALLOCRIG" run -d sim -p direct -w random:events=1060000,min=1KiB,max=64KiB,target=1MiB --metrics none --calls "$tmp/calls.csv" >/dev/null
     check each_driver_call_has_a_row [ "$(tail -n 1 "$tmp/calls.csv" | cut -d, -f1),$(wc -l <"$tmp/calls.csv")" = 1059999,1060001 ]
     rm "$tmp/calls.csv"
 fi
