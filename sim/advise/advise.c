@@ -28,7 +28,8 @@ struct advising {
         unreleased; /* without releases by the program; trace NULL: the releases are certain */
     struct tries tries;
     struct lean timed, timeless; /* the prepared trace in fewer events */
-    size_t done;                 /* trials of all rounds */
+    size_t *same;     /* of each row: the first single setting that makes the same decisions */
+    size_t done;      /* trials of all rounds */
     bool single_fits; /* a single setting of the framework fits at the capacity in question */
 };
 
@@ -369,22 +370,28 @@ static enum ar_status search_again(const struct advising *self, struct advise_ro
     return status;
 }
 
-/* An earlier single setting that makes the same decisions; NULL: none. */
-static const struct advise_row *same_as(const struct advising *self, const struct advise_row *row)
+/* Notes of each single setting the first one that makes the same decisions. */
+static enum ar_status find_same(struct advising *self, struct ar_error *error)
 {
-    char own[CANDIDATE_SPEC_ROOM], other[CANDIDATE_SPEC_ROOM];
-    uint64_t largest_bytes = self->timeless.largest_bytes;
-    if (is_pair(&row->candidate) || self->setup.as_limit || !self->timeless.events)
-        return NULL;
-    candidate_effect(row->candidate.spec, largest_bytes, own, sizeof own);
-    for (const struct advise_row *at = self->out->rows; at < row; at++) {
-        if (is_pair(&at->candidate))
-            continue;
-        candidate_effect(at->candidate.spec, largest_bytes, other, sizeof other);
-        if (strcmp(own, other) == 0)
-            return at;
+    char(*effects)[CANDIDATE_SPEC_ROOM] = calloc(self->out->count, sizeof *effects);
+    self->same = calloc(self->out->count, sizeof *self->same);
+    if (!effects || !self->same) {
+        free(effects);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the settings");
     }
-    return NULL;
+    for (size_t i = 0; i < self->out->count; i++) {
+        const struct candidate *candidate = &self->out->rows[i].candidate;
+        self->same[i] = i;
+        if (is_pair(candidate) || self->setup.as_limit || !self->timeless.events)
+            continue;
+        candidate_effect(candidate->spec, self->timeless.largest_bytes, effects[i],
+                         sizeof effects[i]);
+        for (size_t j = 0; j < i && self->same[i] == i; j++)
+            if (strcmp(effects[j], effects[i]) == 0)
+                self->same[i] = j;
+    }
+    free(effects);
+    return AR_OK;
 }
 
 /* Copies what was found for the same decisions. */
@@ -392,8 +399,8 @@ static void search_same(struct advising *self)
 {
     for (size_t i = 0; i < self->out->count; i++) {
         struct advise_row *row = &self->out->rows[i];
-        const struct advise_row *same = same_as(self, row);
-        if (!same)
+        const struct advise_row *same = &self->out->rows[self->same[i]];
+        if (same == row)
             continue;
         row->listed = same->listed;
         row->safe_bytes = same->safe_bytes;
@@ -406,7 +413,7 @@ static enum ar_status search_single(void *argument, size_t number, struct trace_
 {
     struct advising *self = argument;
     struct advise_row *row = &self->out->rows[number];
-    if (is_pair(&row->candidate) || same_as(self, row))
+    if (is_pair(&row->candidate) || self->same[number] != number)
         return AR_OK;
     enum ar_status status = AR_OK;
     if (row->alone.begun && row->alone.passed)
@@ -664,8 +671,9 @@ static enum ar_status try_all(struct advising *self, struct ar_error *error)
     if (!out->rows)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the settings");
     struct trace_source *trace = self->prepared.trace;
-    enum ar_status status =
-        crew_each(trace, config->jobs, out->count, try_at, count_done, self, error);
+    enum ar_status status = find_same(self, error);
+    if (!status)
+        status = crew_each(trace, config->jobs, out->count, try_at, count_done, self, error);
     if (!status)
         status = check_all(self, error);
     for (size_t i = 0; i < out->count && !status; i++)
@@ -695,6 +703,7 @@ static void finish(struct advising *self)
     tries_close(&self->tries);
     lean_close(&self->timed);
     lean_close(&self->timeless);
+    free(self->same);
     session_device_end(&self->card);
 }
 

@@ -243,13 +243,18 @@ struct walk {
     uint64_t certain_bytes;             /* from here on trials pass for certain */
 };
 
+/* `alone`: a trial with all of the card; NULL: none was run. */
 static enum ar_status walk_begin(struct walk *self, const struct trial_setup *setup,
                                  struct trace_source *trace, const char *policy,
-                                 struct ar_error *error)
+                                 const struct trial *alone, struct ar_error *error)
 {
     struct ar_spec spec;
-    *self = (struct walk){
-        .setup = setup, .trace = trace, .policy = policy, .certain_bytes = UINT64_MAX};
+    *self = (struct walk){.setup = setup,
+                          .trace = trace,
+                          .policy = policy,
+                          .enough_bytes = alone ? alone->enough_bytes : 0,
+                          .tried_bytes = alone ? alone->capacity_bytes : 0,
+                          .certain_bytes = UINT64_MAX};
     AR_TRY(ar_spec_parse(policy, &spec, error));
     if (is_blind(setup, &spec) && !ar_spec_value(setup->device, "others"))
         self->certain_bytes = certain_bytes(setup->timeless, &spec);
@@ -297,6 +302,17 @@ static uint64_t step_at(const struct trial_setup *setup, uint64_t bytes)
     return step > UNIT_BYTES ? ar_size_round_up(step, UNIT_BYTES) : UNIT_BYTES;
 }
 
+/* The number of coarse steps that a search goes down at once: as many as are that share of the
+ * capacity, and at most those to the first fine step. */
+static uint64_t steps_at_once(const struct trial_setup *setup, uint64_t bytes, uint64_t step)
+{
+    uint64_t many = bytes / 100 * COARSE_PER_CENT / step;
+    if (bytes / 2 <= setup->live_peak_bytes || many < 2)
+        return 1;
+    uint64_t left = (bytes - 2 * setup->live_peak_bytes + step - 1) / step;
+    return many < left ? many : left;
+}
+
 /* Finds the edge between `low`, which fails, and *high, which passes, to 2 MiB. */
 static enum ar_status bisect(struct walk *self, uint64_t low, uint64_t *high,
                              struct ar_error *error)
@@ -311,28 +327,38 @@ static enum ar_status bisect(struct walk *self, uint64_t low, uint64_t *high,
     return AR_OK;
 }
 
-enum ar_status trial_safe(const struct trial_setup *setup, struct trace_source *trace,
-                          const char *policy, uint64_t from_bytes, uint64_t *safe_bytes,
-                          struct ar_error *error)
+static enum ar_status walk_down(const struct trial_setup *setup, struct trace_source *trace,
+                                const char *policy, const struct trial *alone, uint64_t from_bytes,
+                                uint64_t *safe_bytes, struct ar_error *error)
 {
     uint64_t least = ar_size_round_up(setup->live_peak_bytes, UNIT_BYTES);
     uint64_t high = ar_size_round_up(from_bytes, UNIT_BYTES), low = high;
     struct walk walk;
-    bool passed = false;
+    bool passed = false, careful = false;
     *safe_bytes = 0;
-    enum ar_status begun = walk_begin(&walk, setup, trace, policy, error);
+    enum ar_status begun = walk_begin(&walk, setup, trace, policy, alone, error);
     if (!begun)
         begun = passes(&walk, high, &passed, error);
     if (begun || !passed)
         return begun;
     while (passed && high > least) { /* no capacity below the live peak passes */
         uint64_t step = step_at(setup, high);
-        low = high - least > step ? high - step : least;
+        uint64_t many = careful ? 1 : steps_at_once(setup, high, step);
+        low = high - least > many * step ? high - many * step : least;
         AR_TRY(passes(&walk, low, &passed, error));
         high = passed ? low : high;
+        careful |= !passed; /* from here on one by one */
+        passed |= many > 1;
     }
     *safe_bytes = high;
     return passed ? AR_OK : bisect(&walk, low, safe_bytes, error);
+}
+
+enum ar_status trial_safe(const struct trial_setup *setup, struct trace_source *trace,
+                          const char *policy, uint64_t from_bytes, uint64_t *safe_bytes,
+                          struct ar_error *error)
+{
+    return walk_down(setup, trace, policy, NULL, from_bytes, safe_bytes, error);
 }
 
 enum ar_status trial_safe_on(const struct trial_setup *setup, struct trace_source *trace,
@@ -343,7 +369,7 @@ enum ar_status trial_safe_on(const struct trial_setup *setup, struct trace_sourc
     uint64_t above_bytes = 0; /* the lowest point above `failed_bytes` */
     bool passed = true, below = false;
     *safe_bytes = 0;
-    enum ar_status status = walk_begin(&walk, setup, trace, policy, error);
+    enum ar_status status = walk_begin(&walk, setup, trace, policy, NULL, error);
     if (status)
         return status;
     while (count && passed && !below) {
@@ -374,11 +400,11 @@ enum ar_status trial_search(const struct trial_setup *setup, struct trace_source
     if (card > alone->capacity_bytes)
         card = ar_size_round_down(alone->capacity_bytes, UNIT_BYTES);
     from = from < card ? from : card;
-    enum ar_status status = trial_safe(setup, trace, policy, from, safe_bytes, error);
+    enum ar_status status = walk_down(setup, trace, policy, alone, from, safe_bytes, error);
     if (!status && !*safe_bytes && from < card) /* the policy leaves a part of the card unused */
-        status = trial_safe(setup, trace, policy, card, safe_bytes, error);
+        status = walk_down(setup, trace, policy, alone, card, safe_bytes, error);
     if (!status && !*safe_bytes && card < most)
-        status = trial_safe(setup, trace, policy, most, safe_bytes, error);
+        status = walk_down(setup, trace, policy, alone, most, safe_bytes, error);
     return status;
 }
 

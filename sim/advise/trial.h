@@ -67,11 +67,12 @@ enum ar_status trial_alone(const struct trial_setup *setup, struct trace_source 
                            struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Finds the lowest capacity above which all tried capacities pass. The search begins at the peak of
- * `alone` (trial_alone), but at most at the end of the grid. It goes down in steps of 5 % of
- * the live peak (2 % below twice that peak, at least 2 MiB) to the first failure, and then bisects
- * to 2 MiB. A policy that leaves a part of the card unused may fail at the beginning; then the
- * search begins at the capacity of `alone`, and at last at the end of the grid. 0: the policy
- * fails there too. */
+ * `alone` (trial_alone), but at most at the end of the grid. It goes down in steps of 5 % of the
+ * live peak (2 % below twice that peak, at least 2 MiB) to the first failure, and then bisects to
+ * 2 MiB. Above twice the peak it takes as many steps at once as are 5 % of the capacity, and after
+ * a failure there one by one. A policy that leaves a part of the card unused may fail at the
+ * beginning; then the search begins at the capacity of `alone`, and at last at the end of the grid.
+ * 0: the policy fails there too. */
 enum ar_status trial_search(const struct trial_setup *setup, struct trace_source *trace,
                             const char *policy, const struct trial *alone, uint64_t *safe_bytes,
                             struct ar_error *error) AR_STATUS_CHECKED;

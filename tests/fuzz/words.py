@@ -43,6 +43,7 @@ def words(target):
 
 
 def main():
+    print(f"# {sys.argv[1]}")  # an empty file is refused
     for word in words(sys.argv[1]):
         print(f'"{word}"')
 

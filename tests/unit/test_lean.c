@@ -153,6 +153,61 @@ TEST(every_trial_from_the_certain_capacity_on_passes)
     ar_spec_close(&device);
 }
 
+/* Whether a trial passes at the capacity. */
+static bool passes_at(const struct trial_setup *setup, struct trace_source *trace,
+                      const char *policy, uint64_t bytes)
+{
+    struct trial trial;
+    struct ar_error error;
+    assert_int_equal(trial_run(setup, trace, policy, bytes, false, &trial, &error), AR_OK);
+    return trial.begun && trial.passed;
+}
+
+/* The search in its smallest steps. */
+static uint64_t step_by_step(const struct trial_setup *setup, struct trace_source *trace,
+                             const char *policy, uint64_t from_bytes)
+{
+    const uint64_t unit = 2 * AR_MIB, live = setup->live_peak_bytes;
+    uint64_t least = ar_size_round_up(live, unit), high = from_bytes, low = high;
+    while (high > least && low == high) {
+        uint64_t step = ar_size_round_up(live / 100 * (high / 2 > live ? 5 : 2), unit);
+        low = high - least > step ? high - step : least;
+        high = passes_at(setup, trace, policy, low) ? low : high;
+    }
+    while (low < high && high - low > unit) {
+        uint64_t middle = low + ar_size_round_down((high - low) / 2, unit);
+        *(passes_at(setup, trace, policy, middle) ? &high : &low) = middle;
+    }
+    return high;
+}
+
+/* Far above the live peak a search takes many steps at once, and finds the same. */
+TEST(a_search_from_far_above_finds_the_same)
+{
+    static const char *const policies[] = {"torch:max_split_size_mb=20", "torch", "tlsf", "cupy"};
+    struct ar_rng rng;
+    struct ar_spec device;
+    struct ar_error error = {""};
+    ar_rng_seed(&rng, 7);
+    assert_int_equal(ar_spec_parse("sim", &device, &error), AR_OK);
+    for (int round = 0; round < 12; round++) {
+        char text[16384];
+        random_events(&rng, text, sizeof text);
+        struct trace_source *trace = tiny_trace(text);
+        const struct trial_setup setup = {.device = &device,
+                                          .seed = 1,
+                                          .live_peak_bytes = trace->info.peak_live_bytes,
+                                          .card_bytes = 80 * AR_GIB};
+        uint64_t safe,
+            from = ar_size_round_up(setup.live_peak_bytes * (uint64_t)(3 + round), 2 * AR_MIB);
+        assert_int_equal(trial_safe(&setup, trace, policies[round % 4], from, &safe, &error),
+                         AR_OK);
+        assert_int_equal(safe, step_by_step(&setup, trace, policies[round % 4], from));
+        trace_close(trace);
+    }
+    ar_spec_close(&device);
+}
+
 TEST(ordered_streams_have_no_such_form)
 {
     struct trace_source *trace = tiny_trace("a,0,100,0 a,1,100,1 f,0 f,1");
