@@ -60,6 +60,8 @@ check listed says 'workloads/learned/learned.md'
 
 refuses no_recording 2 'drift: no recording is given; write drift TRACE' drift
 refuses no_trace 2 'which recording. Write learned:trace=FILE' run -p torch -w learned:steps=5 -d sim
+refuses no_such_pool 2 "the device has no 214748364800 bytes" drift phases:cycles=10,leak=2,layers=6 --steps 10 --seeds 1 \
+    -p rmm-pool:initial_pool_size=200GiB
 refuses too_few_steps 2 'steps were found.*at least 4 are needed' drift order_flip
 refuses adaptive 2 'its requests depend on the allocator; write it to a file' drift robson:m=64,n=8
 # Several GPUs: a page for each, or one.

@@ -71,9 +71,10 @@ def run_part(setting, log):
         print("memcheck: skipped, since there is no compute-sanitizer or no card", file=sys.stderr)
         return
     left = [at for at in pieces(setting, log) if not log.of(at[0])]
-    setting.each([at for at in left if at[0][:5] != "torch"], lambda at: check(setting, log, *at))
+    inside = [at for at in left if at[0].startswith(("cupy", "torch"))]
+    setting.each([at for at in left if at not in inside], lambda at: check(setting, log, *at))
     setting.jobs = 1  # several policies take most of the card at their first request
-    setting.each([at for at in left if at[0][:5] == "torch"], lambda at: check(setting, log, *at))
+    setting.each(inside, lambda at: check(setting, log, *at))
 
 
 def rows(setting, log):

@@ -7,7 +7,9 @@ HEADS = {
                    "walk and its\nvalidate() are compared after each call with few live blocks, and after every thousandth.",
                    ("policy", "operations", "wanted", "processor s", "refused requests")),
     "fuzz": ("Readers under clang's fuzzer, with ASan and UBSan",
-             "Processor seconds of each reader. The corpus in `tests/fuzz/corpus` has what added coverage.",
+             "Processor seconds of each reader, of the 10 hours wanted. The corpus in `tests/fuzz/corpus` has what added "
+             "coverage.\nUntil 2026-11-29 `nsys` and `nsys_rows` ended before their reader, so only later runs of these two "
+             "count.",
              ("reader", "processor s", "wanted", "processor s", "executions, coverage, corpus")),
     "kills": ("SIGKILL at random moments",
               "A killed journal is continued until its command ends: the results are the bytes of a command without kills. "
@@ -23,7 +25,8 @@ HEADS = {
                  ("command", "cases", "", "", "ends")),
     "memcheck": ("compute-sanitizer (memcheck) on a card",
                  "The kernels, each policy on the rig's own device with every byte checked, and each policy inside PyTorch "
-                 "and CuPy.\nChecks of the programs fail if the card has no memory left for them; four ran side by side.",
+                 "and CuPy.\nChecks of the programs fail if the card has no memory left for them, as that of `mosaic` inside\nCuPy; "
+                 "those inside PyTorch ran one at a time.",
                  ("run", "processes", "", "processor s", "memory errors")),
 }
 
@@ -42,13 +45,13 @@ def table(rows, heads):
 
 
 def text(rows, revision):
-    out = ["# Soak", "", "What ran for long, and what it found. Written by `make soak` ([how](../tests/soak/soak.py)) at "
-           f"commit {revision};", "`soak.csv` has the rows.", ""]
+    out = ["# Soak", "", "What ran for long, and what it found. Written by `make soak` ([how](../tests/soak/soak.py)) at commit",
+           f"{revision}; `soak.csv` has the rows.", ""]
     for part, (title, what, heads) in HEADS.items():
         mine = [row for row in rows if row["part"] == part]
         if not mine:
             continue
-        out += [f"## {title}", "", what, "", *table(mine, heads), "", f"On {mine[0]['where']}."]
+        out += [f"## {title}", "", what, "", *table(mine, heads), "", "On " + ";\n".join(dict.fromkeys(row["where"] for row in mine)) + "."]
         found = [f"- {row['name']}: {row['findings']}" for row in mine if row["findings"]]
         out += ["", *(["Found:", "", *found] if found else ["Nothing is open."]), ""]
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "found.md")) as file:

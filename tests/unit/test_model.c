@@ -237,6 +237,14 @@ TEST(calls_are_read_as_they_were_written)
     assert_int_equal(calls_csv_read(made.path, &list, &error), AR_FORMAT);
     assert_non_null(strstr(error.text, ":3: \"8,fly,1,2,3,0\" is no driver call"));
     call_list_close(&list);
+    file = fopen(made.path, "w");
+    assert_non_null(file);
+    fputs("event,call\n", file);
+    calls_csv_row(file, &wanted);
+    fclose(file);
+    assert_int_equal(calls_csv_read(made.path, &list, &error), AR_FORMAT);
+    assert_non_null(strstr(error.text, ":1: is not a file of --calls"));
+    call_list_close(&list);
     remove(made.path);
 }
 

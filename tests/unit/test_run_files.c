@@ -204,6 +204,7 @@ TEST(every_policy_gives_a_snapshot_that_can_be_undone)
         assert_memory_equal(run.bytes, "\x80\x04", 2);
         assert_int_equal(run.bytes[run.count - 1], '.');
         undo(&run.snapshot.image);
+        assert_string_equal(run.snapshot.image.conf, i == 1 ? "expandable_segments:True" : "");
         experiment_rig_close(&rig);
         run_snapshot_close(&run.snapshot);
         free(run.bytes);

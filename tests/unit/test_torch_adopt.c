@@ -120,6 +120,24 @@ static void expect_same(const struct ranges *left, const struct ranges *right)
     }
 }
 
+/* The present values of torch.cuda.memory_stats(); peaks and sums begin with the adoption. */
+static void expect_same_figures(const struct ar_policy *left, const struct ar_policy *right)
+{
+    char name[2][64];
+    uint64_t value[2];
+    size_t compared = 0;
+    for (size_t i = 0; ar_policy_report(left, i, name[0], sizeof name[0], &value[0]); i++) {
+        assert_true(ar_policy_report(right, i, name[1], sizeof name[1], &value[1]));
+        assert_string_equal(name[0], name[1]);
+        if (strstr(name[0], ".current") || strcmp(name[0], "oversize_allocations") == 0) {
+            compared++;
+            if (value[0] != value[1])
+                fail_msg("%s: %" PRIu64 " and %" PRIu64, name[0], value[0], value[1]);
+        }
+    }
+    assert_true(compared > 10);
+}
+
 /* `forgets`: only the requested bytes of used blocks are known. */
 static void check(const char *spec, uint64_t seed, bool forgets)
 {
@@ -152,6 +170,7 @@ static void check(const char *spec, uint64_t seed, bool forgets)
         fail_msg("%s", error.text);
     ar_policy_walk(second.policy, collect, after);
     expect_same(before, after);
+    expect_same_figures(first.policy, second.policy);
     assert_memory_equal(&first.policy->totals, &second.policy->totals, sizeof first.policy->totals);
     for (size_t i = 0; i < known->used; i++)
         assert_int_equal(policy_rig_free(&second, &blocks[i]), AR_OK);
@@ -175,6 +194,28 @@ TEST(test_same_state)
         check("torch:max_split_size_mb=40", seed, false);
         check("torch:roundup_power2_divisions=4", seed, false);
     }
+}
+
+/* Merged blocks leave their records to later ones. */
+TEST(growing_segments_need_no_more_records)
+{
+    struct ar_device *device = sim_test_open("sim");
+    struct policy_rig rig;
+    struct ar_policy_block a, b;
+    uint64_t early_bytes = 0;
+    assert_int_equal(policy_rig_open(&rig, "torch:expandable_segments=true", device->backing, 0),
+                     AR_OK);
+    for (int i = 0; i < 2000; i++) {
+        assert_int_equal(policy_rig_alloc(&rig, 30 * AR_MIB, &a), AR_OK);
+        assert_int_equal(policy_rig_alloc(&rig, 3 * AR_MIB, &b), AR_OK);
+        assert_int_equal(policy_rig_free(&rig, &a), AR_OK);
+        assert_int_equal(policy_rig_free(&rig, &b), AR_OK);
+        if (i == 100)
+            early_bytes = rig.host.now_bytes;
+    }
+    assert_int_equal(rig.host.now_bytes, early_bytes);
+    assert_int_equal(policy_rig_close(&rig), 0);
+    ar_device_close(device);
 }
 
 /* States that `torch` cannot reach. */

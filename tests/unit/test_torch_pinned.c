@@ -341,6 +341,21 @@ TEST(peaks_of_sizes)
     close_rig(&rig);
 }
 
+TEST(peaks_begin_anew_at_what_is_live)
+{
+    struct rig rig;
+    open_rig(&rig, "torch", "sim");
+    struct ar_policy_block kept = alloc(&rig, 3000), freed = alloc(&rig, 5000);
+    release(&rig, freed);
+    assert_int_equal(figure(&rig, "active_bytes.all.peak"), 3072 + 5120);
+    ar_policy_reset_peaks(rig.policy.policy);
+    assert_int_equal(figure(&rig, "active_bytes.all.peak"), 3072);
+    assert_int_equal(figure(&rig, "allocated_bytes.small_pool.peak"), 3072);
+    assert_int_equal(figure(&rig, "requested_bytes.all.peak"), 3000);
+    release(&rig, kept);
+    close_rig(&rig);
+}
+
 TEST(wrong_settings)
 {
     static const char *const specs[][2] = {

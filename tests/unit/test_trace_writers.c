@@ -1,4 +1,6 @@
 /* Traces written as files of other programs, compared as whole texts. */
+#include <unistd.h>
+
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
@@ -81,6 +83,24 @@ TEST(an_oracle_trace_has_requests_and_completions)
 }
 
 /* All names and endings are different. */
+TEST(a_trace_without_requests_is_refused)
+{
+    struct trace_rig rig;
+    struct trace_source *source;
+    struct ar_error error;
+    trace_rig_open(&rig);
+    assert_int_equal(
+        trace_rig_text(&rig, "# allocrig-trace 1\nm,step\n!,oom,100\n", &source, &error), AR_OK);
+    for (size_t i = 0; format_writer_at(i); i++) {
+        assert_int_equal(format_write(format_writer_at(i), source, rig.path[1], false, &error),
+                         AR_INVALID);
+        assert_non_null(strstr(error.text, "it has no requests"));
+        assert_int_not_equal(access(rig.path[1], F_OK), 0);
+    }
+    trace_close(source);
+    trace_rig_close(&rig);
+}
+
 TEST(writers_are_different)
 {
     const struct format_writer *writer, *other;

@@ -187,6 +187,11 @@ enum ar_status format_write(const struct format_writer *writer, struct trace_sou
                             const char *path, bool compress, struct ar_error *error)
 {
     struct trace_output *output;
+    const struct trace_info *info = &source->info;
+    if (info->counted && !info->gpus && !info->has_far_gpu) /* readers refuse such a file */
+        return ar_error_set(error, AR_INVALID,
+                            "%s: it has no requests: only a trace of allocrig can be without any",
+                            info->name);
     AR_TRY(trace_output_open(path, compress, &output, error));
     enum ar_status status = writer->write(source, output, error);
     if (!status)

@@ -185,7 +185,7 @@ struct plan {
 static uint32_t find_gap(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes)
 {
     struct ar_span_place place;
-    for (int tries = 0; tries < 2; tries++) {
+    for (int tries = 0;; tries++) {
         for (uint32_t number = self->streams[stream].first[kind]; number;) {
             struct vmm_range *range = self->ranges[number - 1];
             if (ar_span_index_find(&range->gaps, self->spans.at, bytes, 0, &place)) {
@@ -210,7 +210,6 @@ static uint32_t find_gap(struct vmm *self, uint32_t stream, enum vmm_kind kind, 
                            bytes > 2 * self->device_bytes ? bytes : 2 * self->device_bytes))
             return 0;
     }
-    return 0;
 }
 
 /* Makes a used gap of exactly that size a block. 0: a call failed, and the gap is free. */

@@ -149,8 +149,9 @@ static enum ar_status take_buffer_line(struct xla_buffers *buffers, const char *
     }
     if (!buffers->listing)
         return AR_OK;
-    if ((at = text_after(line, "Buffer ")) && *at >= '0' && *at <= '9' &&
-        !strcmp(at + strspn(at, "0123456789"), ":")) {
+    at = text_after(line, "Buffer ");
+    size_t digits = at ? strspn(at, "0123456789") : 0;
+    if (digits && !strcmp(at + digits, ":")) {
         buffers->inside = true;
         const struct xla_buffer begun = {.line = number};
         if (buffers->count < XLA_BUFFER_LIMIT &&

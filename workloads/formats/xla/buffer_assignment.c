@@ -232,11 +232,10 @@ static enum ar_status read_ranges(struct reading *r, struct ar_error *error)
 {
     const char *path = trace_input_path(r->reading->input);
     struct trace_input *input;
-    size_t length = strlen(path), ending = strlen(ENDING);
     char *beside;
-    if (length <= ending || strcmp(path + length - ending, ENDING) != 0)
+    if (!field_ends_with(path, ENDING))
         return AR_OK;
-    if (asprintf(&beside, "%.*s%s", (int)(length - ending), path, RANGES_ENDING) < 0)
+    if (asprintf(&beside, "%.*s%s", (int)(strlen(path) - strlen(ENDING)), path, RANGES_ENDING) < 0)
         return format_no_memory(error);
     enum ar_status status = AR_OK;
     if (access(beside, F_OK) == 0) {
