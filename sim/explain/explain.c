@@ -125,9 +125,7 @@ static enum ar_status look(const struct experiment *experiment, struct session *
         .stop_on_failure = true,
         .observer = &observer,
     };
-    enum ar_status status = session_replay(session, experiment->source, config, &result, error);
-    if (status)
-        return status;
+    AR_TRY(session_replay(session, experiment->source, config, &result, error));
     out->passed = result.passed;
     out->event = result.first_failed_event;
     out->bytes = result.first_failed_bytes;
@@ -138,9 +136,7 @@ static enum ar_status look(const struct experiment *experiment, struct session *
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks' origins");
     if (out->passed)
         return AR_OK;
-    status = find_failed(experiment->source, out, error);
-    if (status)
-        return status;
+    AR_TRY(find_failed(experiment->source, out, error));
     note_state(session, tracking, out);
     return pinning_blocks_find(session->policy, &tracking->births, tracking->asked_bytes, out,
                                error);
@@ -314,10 +310,9 @@ static enum ar_status time_free(const struct experiment *experiment, struct tria
     struct session_device plain;
     if (!experiment->source->info.kernels && experiment->host == REPLAY_HOST_NONE)
         return AR_OK;
-    enum ar_status status = session_device_with(&plain, experiment->device, 0, error);
-    if (status)
-        return status;
-    status = baseline_run(&plain.spec, experiment->source, experiment->host, baseline, error);
+    AR_TRY(session_device_with(&plain, experiment->device, 0, error));
+    enum ar_status status =
+        baseline_run(&plain.spec, experiment->source, experiment->host, baseline, error);
     session_device_end(&plain);
     setup->baseline = baseline;
     return status;
@@ -330,16 +325,14 @@ enum ar_status explain_failure(const struct experiment *experiment, struct expla
     struct tracking tracking = {0};
     memset(result, 0, sizeof *result);
     result->framework = recorder_of(experiment->policy);
-    enum ar_status status = session_open(&session, experiment->policy, experiment->device,
-                                         experiment->seed, NULL, error);
-    if (status)
-        return status;
+    AR_TRY(session_open(&session, experiment->policy, experiment->device, experiment->seed, NULL,
+                        error));
     const struct ar_device_props *props = &session.device->props;
     uint64_t card_bytes = props->total_bytes;
     result->most_bytes = props->most_bytes ? props->most_bytes : props->capacity_bytes;
     memcpy(result->profile, session.device->props.profile, sizeof result->profile);
     memcpy(result->costs_of, session.device->props.costs_of, sizeof result->costs_of);
-    status = look(experiment, &session, &tracking, result, error);
+    enum ar_status status = look(experiment, &session, &tracking, result, error);
     session_close(&session);
     births_close(&tracking.births);
     if (!status)

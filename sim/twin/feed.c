@@ -93,10 +93,7 @@ enum ar_status feed_keys_index(struct feed *self, const struct feed_keys *keys, 
         .space = keys->pinned ? TRACE_SPACE_PINNED : TRACE_SPACE_DEVICE,
     };
     struct feed_keys added = *keys;
-    enum ar_status status =
-        trace_tables_attributes(&self->tables, &attributes, &added.index, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(trace_tables_attributes(&self->tables, &attributes, &added.index, error));
     if (!AR_ARRAY_ADD(self->keys, self->key_count, self->key_room, added))
         return no_memory(error);
     *index = added.index;
@@ -120,11 +117,8 @@ enum ar_status feed_request(struct feed *self, const struct feed_block *block,
                             uint32_t *slot, struct ar_error *error)
 {
     uint32_t index;
-    enum ar_status status = feed_keys_index(self, keys, &index, error);
-    if (status == AR_OK)
-        status = take_slot(self, slot, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(feed_keys_index(self, keys, &index, error));
+    AR_TRY(take_slot(self, slot, error));
     self->blocks[*slot] = *block;
     self->blocks[*slot].state = FEED_ASKED;
     struct trace_event *event = feed_add(self, may_fail ? TRACE_PROBE : TRACE_ALLOC);

@@ -307,20 +307,15 @@ static enum ar_status list_ranks(struct twin_run *run, struct ar_error *error)
 enum ar_status twin_run_open(struct twin_run *run, struct ar_error *error)
 {
     const struct twin_scenario *scenario = run->scenario;
-    enum ar_status status = twin_check(scenario, NULL, error);
-    if (status == AR_OK)
-        status = schedule_read(scenario, &run->schedule, error);
-    if (status == AR_OK)
-        status = open_device(run, error);
-    if (status == AR_OK)
-        status = measure_card(run, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(twin_check(scenario, NULL, error));
+    AR_TRY(schedule_read(scenario, &run->schedule, error));
+    AR_TRY(open_device(run, error));
+    AR_TRY(measure_card(run, error));
     run->processes =
         calloc(scenario->process_count * twin_card_count(scenario), sizeof *run->processes);
     run->cards = calloc(twin_card_count(scenario), sizeof *run->cards);
     if (!run->processes || !run->cards)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a twin");
-    status = open_cards(run, error);
+    enum ar_status status = open_cards(run, error);
     return status == AR_OK ? list_ranks(run, error) : status;
 }

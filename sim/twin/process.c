@@ -185,10 +185,7 @@ static enum ar_status open_replay(struct twin_process *self, struct ar_error *er
 {
     char name[96];
     snprintf(name, sizeof name, "process %s, card %u", self->setup->name, self->card);
-    enum ar_status status =
-        feed_open(&self->feed, name, self->streams, !self->several_block_streams, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(feed_open(&self->feed, name, self->streams, !self->several_block_streams, error));
     self->config.policy = self->policy;
     self->config.pinned = self->pinned;
     self->config.device = self->device;
@@ -200,9 +197,7 @@ static enum ar_status open_replay(struct twin_process *self, struct ar_error *er
 
 static enum ar_status open_all(struct twin_process *self, struct ar_error *error)
 {
-    enum ar_status status = ar_device_open(&self->run->device.spec, &self->device, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(ar_device_open(&self->run->device.spec, &self->device, error));
     if (!self->device->ops->others)
         return ar_error_set(error, AR_INVALID,
                             "a twin runs on the simulated device; write card = sim:profile=NAME");
@@ -214,10 +209,9 @@ static enum ar_status open_all(struct twin_process *self, struct ar_error *error
     self->watch.regions = &self->regions;
     self->watch.higher = higher;
     self->watch.argument = self;
-    status = open_policy(self, error);
-    if (status == AR_OK)
-        status = open_pinned(self, error);
-    return status == AR_OK ? open_replay(self, error) : status;
+    AR_TRY(open_policy(self, error));
+    AR_TRY(open_pinned(self, error));
+    return open_replay(self, error);
 }
 
 void twin_process_tell(struct twin_process *self)

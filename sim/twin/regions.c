@@ -16,10 +16,8 @@ static struct regions *of(struct ar_backing *base)
 static enum ar_status fill(struct ar_backing *inner, uint64_t address, uint64_t bytes,
                            ar_backing_handle *handle)
 {
-    enum ar_status status = ar_backing_create(inner, bytes, handle);
-    if (status != AR_OK)
-        return status;
-    status = ar_backing_map(inner, address, *handle);
+    AR_TRY(ar_backing_create(inner, bytes, handle));
+    enum ar_status status = ar_backing_map(inner, address, *handle);
     if (status == AR_OK) {
         status = ar_backing_access(inner, address, bytes);
         if (status != AR_OK && ar_backing_unmap(inner, address, bytes) != AR_OK)
@@ -62,10 +60,8 @@ static enum ar_status segment_alloc(struct ar_backing *base, uint64_t bytes, uin
         return AR_HOST_MEMORY;
     struct regions_segment segment = {.bytes = ar_size_round_up(bytes, inner->page_bytes),
                                       .region = self->target - 1};
-    enum ar_status status = ar_backing_reserve(inner, segment.bytes, &segment.address);
-    if (status != AR_OK)
-        return status;
-    status = fill(inner, segment.address, segment.bytes, &segment.handle);
+    AR_TRY(ar_backing_reserve(inner, segment.bytes, &segment.address));
+    enum ar_status status = fill(inner, segment.address, segment.bytes, &segment.handle);
     if (status != AR_OK)
         return ar_backing_release(inner, segment.address) == AR_OK ? status : AR_CORRUPT;
     insert(self, &segment);
@@ -169,9 +165,7 @@ struct regions_segment *regions_find(const struct regions *self, uint64_t addres
 enum ar_status regions_sleep(struct regions *self, struct regions_segment *segment,
                              enum regions_state state)
 {
-    enum ar_status status = empty(self->relay.inner, segment);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(empty(self->relay.inner, segment));
     segment->state = state;
     self->asleep_bytes += segment->bytes;
     return AR_OK;
@@ -179,10 +173,7 @@ enum ar_status regions_sleep(struct regions *self, struct regions_segment *segme
 
 enum ar_status regions_wake(struct regions *self, struct regions_segment *segment)
 {
-    enum ar_status status =
-        fill(self->relay.inner, segment->address, segment->bytes, &segment->handle);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(fill(self->relay.inner, segment->address, segment->bytes, &segment->handle));
     segment->state = REGIONS_AWAKE;
     self->asleep_bytes -= segment->bytes;
     return AR_OK;

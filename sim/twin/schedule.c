@@ -137,9 +137,7 @@ static enum ar_status read_call(const struct reading *self, char *text, struct s
     memcpy(owner, words[0], length);
     owner[length] = '\0';
     const struct twin_action *actions = NULL;
-    enum ar_status status = find_owner(self, owner, out, &actions);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(find_owner(self, owner, out, &actions));
     out->text = words[0];
     unsigned at = 0;
     while (actions[at].name && strcmp(actions[at].name, dot + 1) != 0)

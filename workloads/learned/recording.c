@@ -21,9 +21,7 @@ static enum ar_status keep(struct learned_recording *self, struct trace_source *
         return AR_OK;
     if (given->kind == TRACE_KERNEL)
         kept.event.attributes = 0;
-    enum ar_status status = trace_tables_take(&self->tables, source, &kept.event, NULL, error);
-    if (status)
-        return status;
+    AR_TRY(trace_tables_take(&self->tables, source, &kept.event, NULL, error));
     if (given->kind == TRACE_ALLOC || given->kind == TRACE_PROBE) {
         const struct learned_block block = {.bytes = given->value,
                                             .attributes = kept.event.attributes,

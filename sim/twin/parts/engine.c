@@ -365,13 +365,11 @@ static enum ar_status engine_sleep(struct engine *self, const struct twin_call *
         keep = two ? NULL : keep;
         from = 1;
     }
-    enum ar_status status = check_tags(call, from, error);
-    if (status)
-        return status;
+    AR_TRY(check_tags(call, from, error));
     if (!engine_values(self)->enable_sleep_mode)
         return twin_refuse(&self->base, error, "%s cannot sleep: enable_sleep_mode is off",
                            self->base.name);
-    status = need_loaded(self, error);
+    enum ar_status status = need_loaded(self, error);
     if (!status && !vllm)
         status = check_states(self, call, from, false, error);
     if (status)
@@ -441,9 +439,7 @@ static enum ar_status engine_receive(struct twin_part *base, uint64_t bytes, boo
                                      bool last, struct ar_error *error)
 {
     struct engine *self = (struct engine *)base;
-    enum ar_status status = need_weights(self, error);
-    if (status)
-        return status;
+    AR_TRY(need_weights(self, error));
     uint64_t bucket = engine_values(self)->update_bucket;
     bucket = bucket ? bucket : bytes;
     if (!same_process && self->bucket.bytes != bucket) {
@@ -469,12 +465,10 @@ static uint64_t engine_weights_bytes(struct twin_part *base)
 
 static enum ar_status engine_start(struct engine *self, struct ar_error *error)
 {
-    enum ar_status status = engine_load(self, error);
-    if (status == AR_OK)
-        status = engine_profile(self, error);
-    if (status == AR_OK)
-        status = engine_allocate(self, error);
-    return status == AR_OK ? engine_capture(self, error) : status;
+    AR_TRY(engine_load(self, error));
+    AR_TRY(engine_profile(self, error));
+    AR_TRY(engine_allocate(self, error));
+    return engine_capture(self, error);
 }
 
 static enum ar_status engine_act(struct twin_part *base, const struct twin_call *call, bool *more,

@@ -255,9 +255,7 @@ enum ar_status engine_load(struct engine *self, struct ar_error *error)
                            GIB(total_bytes) * utilization);
     make_inputs(self);
     start = twin_pool_state(&self->base);
-    enum ar_status status = begin(self, "weights", &open, error);
-    if (status)
-        return status;
+    AR_TRY(begin(self, "weights", &open, error));
     load_weights(self);
     load_draft(self);
     end(self, open);
@@ -542,12 +540,8 @@ enum ar_status engine_allocate(struct engine *self, struct ar_error *error)
                             self->base.name);
     if (self->allocated)
         return ar_error_set(error, AR_INVALID, "%s has its cache already", self->base.name);
-    enum ar_status status =
-        engine_is_vllm(self) ? size_vllm(self, error) : size_sglang(self, error);
-    if (status == AR_OK)
-        status = begin(self, "kv_cache", &open, error);
-    if (status)
-        return status;
+    AR_TRY(engine_is_vllm(self) ? size_vllm(self, error) : size_sglang(self, error));
+    AR_TRY(begin(self, "kv_cache", &open, error));
     make_cache(self);
     end(self, open);
     self->allocated = true;
@@ -597,9 +591,7 @@ enum ar_status engine_capture(struct engine *self, struct ar_error *error)
         uint64_t tokens = self->sizes.at[i];
         engine_forward(self, &(struct engine_pass){.tokens = tokens}); /* warms up */
         if (engine_values(self)->graphs_sleep && i + 1 == self->sizes.count) {
-            enum ar_status status = begin(self, "cuda_graph", &open, error);
-            if (status)
-                return status;
+            AR_TRY(begin(self, "cuda_graph", &open, error));
         }
         engine_forward(self, &(struct engine_pass){.tokens = tokens, .pool = self->graph_pool});
         if (i + 1 < self->sizes.count)

@@ -91,9 +91,7 @@ enum ar_status engine_generate(struct engine *self, uint64_t requests, bool *mor
 {
     struct paged_step step;
     if (!self->serving) {
-        enum ar_status status = start(self, requests, error);
-        if (status)
-            return status;
+        AR_TRY(start(self, requests, error));
     }
     for (unsigned i = 0; i < PIECE_STEPS; i++) {
         if (!twin_over(&self->base) && paged_step(&self->paged, &step)) {

@@ -188,11 +188,8 @@ static enum ar_status graphs_create(struct twin_part *base, struct ar_error *err
     if (values->driver && !self->cuda)
         return ar_error_set(error, AR_INVALID, "driver = %.40s: write a CUDA version, such as 12.2",
                             values->driver);
-    enum ar_status status = read_sizes(self, values, error);
-    if (status == AR_OK)
-        status = read_requests(self, values, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(read_sizes(self, values, error));
+    AR_TRY(read_requests(self, values, error));
     self->stream = twin_stream(base);
     self->pools = calloc(self->sizes.count, sizeof *self->pools);
     if (!self->pools)
@@ -343,9 +340,7 @@ static enum ar_status graphs_act(struct twin_part *base, const struct twin_call 
         release_graphs(self);
         return AR_OK;
     }
-    enum ar_status status = twin_repeats(call, &steps, error);
-    if (status)
-        return status;
+    AR_TRY(twin_repeats(call, &steps, error));
     twin_step(base);
     *more = call->turn + 1 < steps;
     return AR_OK;

@@ -242,9 +242,7 @@ static enum ar_status use(struct nccl *self, const struct twin_call *call, struc
                                 call->arguments[0]);
     }
     if (call->argument_count > 1) {
-        enum ar_status status = ar_size_parse(call->arguments[1], &bytes, error);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(ar_size_parse(call->arguments[1], &bytes, error));
     }
     start(self);
     bool several = false;

@@ -36,11 +36,8 @@ enum ar_status player_open(struct player *self, struct twin_part *part, struct t
 {
     *self =
         (struct player){.part = part, .source = source, .repeat = repeat, .one_stream = one_stream};
-    enum ar_status status = purposes_find(self, error);
-    if (status == AR_OK)
-        status = trace_rewind(source, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(purposes_find(self, error));
+    AR_TRY(trace_rewind(source, error));
     for (unsigned i = 0; i < PLAYER_PURPOSES; i++)
         self->owners[i] = twin_owner(part, player_purpose_names[i]);
     self->outside_owner = twin_owner(part, "outside");
@@ -236,9 +233,7 @@ static enum ar_status next_event(struct player *self, const struct trace_event *
 {
     *event = NULL;
     if (!self->count) {
-        enum ar_status status = trace_next(self->source, &self->events, &self->count, error);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(trace_next(self->source, &self->events, &self->count, error));
     }
     self->ended = !self->count;
     if (self->ended)

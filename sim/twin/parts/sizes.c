@@ -45,11 +45,8 @@ static enum ar_status by_model(const struct sizes *sizes, uint32_t ranks, struct
     struct llm model;
     struct training_division division = {.tensor_parallel = sizes->tensor_parallel,
                                          .zero = (unsigned)sizes->zero};
-    enum ar_status status = llm_option_read(sizes->model, &model, error);
-    if (status == AR_OK)
-        status = read_bytes(sizes->bytes_per_parameter, &division, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(llm_option_read(sizes->model, &model, error));
+    AR_TRY(read_bytes(sizes->bytes_per_parameter, &division, error));
     uint64_t others = ranks / sizes->tensor_parallel;
     division.parameters = llm_parameters(&model);
     division.data_parallel = sizes->data_parallel ? sizes->data_parallel : others ? others : 1;
@@ -86,9 +83,7 @@ enum ar_status sizes_plan(const struct sizes *sizes, uint32_t ranks, struct plan
     *out = sizes->plan;
     *shards = 1;
     if (sizes->model) {
-        enum ar_status status = by_model(sizes, ranks, out, shards, error);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(by_model(sizes, ranks, out, shards, error));
     }
     set_default(&out->layers, 32);
     return AR_OK;
