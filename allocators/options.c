@@ -5,6 +5,7 @@
 #include "allocators/options.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,35 +69,32 @@ const struct ar_option *ar_options_find(const struct ar_option *table, const cha
     return NULL;
 }
 
+enum ar_status ar_name_unknown(const char *has_no, const char *name, const char *const *names,
+                               size_t count, const char *else_do, struct ar_error *error)
+{
+    char list[400] = "";
+    size_t used = 0;
+    const char *near = ar_nearest_name(name, names, count);
+    if (near)
+        return ar_error_set(error, AR_INVALID, "%s \"%.60s\"; did you mean \"%s\"?", has_no, name,
+                            near);
+    for (size_t i = 0; i < count && used + strlen(names[i]) + 3 <= sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+    return ar_error_set(error, AR_INVALID, "%s \"%.60s\"; %s%s", has_no, name,
+                        else_do ? else_do : "there are: ", else_do ? "" : list);
+}
+
 static enum ar_status unknown(const struct ar_option *table, const char *owner, const char *name,
                               struct ar_error *error)
 {
     const char *names[64] = {NULL};
+    char has_no[160];
     size_t count = 0;
     for (; table && table->name && count < 64; table++)
         names[count++] = table->name;
-    const char *near = ar_nearest_name(name, names, count);
-    if (near)
-        return ar_error_set(error, AR_INVALID, "%s has no option \"%.60s\"; did you mean \"%s\"?",
-                            owner, name, near);
-    if (count == 0)
-        return ar_error_set(error, AR_INVALID,
-                            "%s has no option \"%.60s\"; it has none: leave it out", owner, name);
-    char list[400] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < count; i++) {
-        size_t length = strlen(names[i]);
-        if (used + length + 3 > sizeof list)
-            break;
-        if (used) {
-            memcpy(list + used, ", ", 2);
-            used += 2;
-        }
-        memcpy(list + used, names[i], length + 1);
-        used += length;
-    }
-    return ar_error_set(error, AR_INVALID, "%s has no option \"%.60s\"; there are: %s", owner, name,
-                        list);
+    snprintf(has_no, sizeof has_no, "%s has no option", owner);
+    return ar_name_unknown(has_no, name, names, count, count ? NULL : "it has none: leave it out",
+                           error);
 }
 
 static enum ar_status read_fraction(const char *text, double *out, struct ar_error *error)

@@ -45,6 +45,11 @@ AR_API const struct ar_option *ar_options_find(const struct ar_option *table, co
 /* The name that is nearest to `name` by edits, or NULL if none is near. */
 AR_API const char *ar_nearest_name(const char *name, const char *const *names, size_t count);
 
+/* INVALID, as in "policy growth has no option "limti"; did you mean "limit"?". If no name is near,
+ * the sentence ends with `else_do`, or with the list of names if that is NULL. */
+enum ar_status ar_name_unknown(const char *has_no, const char *name, const char *const *names,
+                               size_t count, const char *else_do, struct ar_error *error);
+
 AR_END_DECLS
 
 #endif

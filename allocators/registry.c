@@ -91,15 +91,10 @@ static enum ar_status unknown_policy(const char *name, struct ar_error *error)
     const char *names[POLICY_COUNT];
     for (size_t i = 0; i < POLICY_COUNT; i++)
         names[i] = policies[i]->name;
-    const char *near = ar_nearest_name(name, names, POLICY_COUNT);
-    if (near)
-        return ar_error_set(error, AR_INVALID, "there is no policy \"%.60s\"; did you mean \"%s\"?",
-                            name, near);
-    return ar_error_set(
-        error, AR_INVALID,
-        "there is no policy \"%.60s\"; \"allocrig list policies\" lists them, and a "
-        "shared object needs a slash or .so in its name",
-        name);
+    return ar_name_unknown("there is no policy", name, names, POLICY_COUNT,
+                           "\"allocrig list policies\" lists them, and a shared object needs a "
+                           "slash or .so in its name",
+                           error);
 }
 
 static enum ar_status unknown_decorator(const char *name, struct ar_error *error)

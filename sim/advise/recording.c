@@ -97,7 +97,6 @@ static enum ar_status copy_one(struct copying *self, const struct trace_event *r
     if (self->number == self->killer)
         changed.kind = TRACE_ALLOC;
     const struct trace_event release = {.kind = TRACE_TRIM};
-    const struct trace_attributes *keys = NULL;
     const char *text = NULL;
     enum ar_status status = AR_OK;
     while (self->next < self->count && self->releases[self->next] <= self->number && !status) {
@@ -107,16 +106,14 @@ static enum ar_status copy_one(struct copying *self, const struct trace_event *r
     }
     if (status)
         return status;
-    if (event->attributes)
-        keys = trace_attributes_of(self->source, event->attributes);
-    self->out->has_pools |= keys && keys->pool;
+    self->out->has_pools |= trace_attributes_of(self->source, event->attributes)->pool != 0;
     self->out->has_outside |= event->kind == TRACE_OUTSIDE;
     if (event->kind == TRACE_MARK || event->kind == TRACE_NOTE)
         text = trace_text_of(self->source, event->value);
     look(self, event, text);
     self->number++;
     self->written++;
-    return trace_memory_append(self->memory, event, keys, text, error);
+    return trace_memory_take(self->memory, self->source, event, error);
 }
 
 enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releases, size_t count,
@@ -389,15 +386,6 @@ static enum ar_status find(struct trace_source *trace, struct finding *self, str
     return status;
 }
 
-static enum ar_status copy_without_tries(struct trace_source *trace, struct trace_memory *memory,
-                                         struct trace_event event, struct ar_error *error)
-{
-    const struct trace_attributes *keys = trace_attributes_of(trace, event.attributes);
-    bool has_text = event.kind == TRACE_MARK || event.kind == TRACE_NOTE;
-    const char *text = has_text ? trace_text_of(trace, event.value) : NULL;
-    return trace_memory_append(memory, &event, keys, text, error);
-}
-
 /* Writes the trace with the tries as probes. */
 static enum ar_status copy(struct trace_source *trace, const struct found *found,
                            struct trace_source **out, struct ar_error *error)
@@ -415,7 +403,7 @@ static enum ar_status copy(struct trace_source *trace, const struct found *found
             event.kind = TRACE_PROBE;
             next++;
         }
-        status = copy_without_tries(trace, memory, event, error);
+        status = trace_memory_take(memory, trace, &event, error);
     }
     if (!status)
         return trace_memory_open(memory, out, error);

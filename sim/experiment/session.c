@@ -212,25 +212,13 @@ struct writer {
     struct trace_memory *memory;
 };
 
-static enum ar_status keep(struct writer *self, const struct trace_event *event,
-                           struct ar_error *error)
-{
-    const struct trace_attributes *keys = NULL;
-    const char *text = NULL;
-    if (event->attributes)
-        keys = trace_attributes_of(self->base.over, event->attributes);
-    if (event->kind == TRACE_MARK || event->kind == TRACE_NOTE)
-        text = trace_text_of(self->base.over, event->value);
-    return trace_memory_append(self->memory, event, keys, text, error);
-}
-
 static enum ar_status writer_next(struct trace_source *base, const struct trace_event **events,
                                   size_t *count, struct ar_error *error)
 {
     struct writer *self = (struct writer *)base;
     enum ar_status status = trace_next(self->base.over, events, count, error);
     for (size_t i = 0; status == AR_OK && i < *count; i++)
-        status = keep(self, &(*events)[i], error);
+        status = trace_memory_take(self->memory, base->over, &(*events)[i], error);
     return status;
 }
 

@@ -1,6 +1,7 @@
 #include "sim/twin/run.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "allocators/base/array.h"
@@ -51,32 +52,20 @@ static enum ar_status no_part(const struct reading *self, const char *name)
         names[count++] = scenario->parts[i].name;
     for (size_t i = 0; i < scenario->process_count && count < 128; i++)
         names[count++] = scenario->processes[i].name;
-    const char *near = ar_nearest_name(name, names, count);
-    if (near)
-        return ar_error_set(self->error, AR_INVALID,
-                            "there is no part or process \"%.60s\"; did you mean \"%s\"?", name,
-                            near);
-    return ar_error_set(self->error, AR_INVALID,
-                        "there is no part or process \"%.60s\"; add a section for it", name);
+    return ar_name_unknown("there is no part or process", name, names, count,
+                           "add a section for it", self->error);
 }
 
 static enum ar_status no_action(const struct reading *self, const char *owner,
                                 const struct twin_action *actions, const char *name)
 {
     const char *names[32] = {NULL};
-    char list[256] = "";
+    char has_no[96];
     size_t count = 0;
-    for (; actions->name && count < 32; actions++) {
+    for (; actions->name && count < 32; actions++)
         names[count++] = actions->name;
-        strncat(list, *list ? ", " : "", sizeof list - strlen(list) - 1);
-        strncat(list, actions->name, sizeof list - strlen(list) - 1);
-    }
-    const char *near = ar_nearest_name(name, names, count);
-    if (near)
-        return ar_error_set(self->error, AR_INVALID,
-                            "%s has no action \"%.60s\"; did you mean \"%s\"?", owner, name, near);
-    return ar_error_set(self->error, AR_INVALID, "%s has no action \"%.60s\"; there are: %s", owner,
-                        name, list);
+    snprintf(has_no, sizeof has_no, "%s has no action", owner);
+    return ar_name_unknown(has_no, name, names, count, NULL, self->error);
 }
 
 /* Finds what the action is of: sets `part` or `process`, and its actions. */

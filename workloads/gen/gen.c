@@ -37,12 +37,8 @@ static enum ar_status unknown(const char *name, struct ar_error *error)
     const char *names[GENERATOR_COUNT];
     for (size_t i = 0; i < GENERATOR_COUNT; i++)
         names[i] = generators[i]->name;
-    const char *near = ar_nearest_name(name, names, GENERATOR_COUNT);
-    if (near)
-        return ar_error_set(error, AR_INVALID, "there is no generator \"%s\"; did you mean \"%s\"?",
-                            name, near);
-    return ar_error_set(error, AR_INVALID,
-                        "there is no generator \"%s\"; `list workloads` names all of them", name);
+    return ar_name_unknown("there is no generator", name, names, GENERATOR_COUNT,
+                           "`list workloads` names all of them", error);
 }
 
 enum ar_status gen_open(const struct ar_spec *spec, struct trace_source **out,

@@ -117,6 +117,13 @@ enum ar_status trace_memory_append(struct trace_memory *memory, const struct tra
     return status ? ar_error_prefix(error, status, "event %zu", --memory->count) : AR_OK;
 }
 
+enum ar_status trace_memory_take(struct trace_memory *memory, struct trace_source *source,
+                                 const struct trace_event *event, struct ar_error *error)
+{
+    struct trace_event *copy = append(memory, event, error);
+    return copy ? trace_tables_take(&memory->tables, source, copy, NULL, error) : AR_HOST_MEMORY;
+}
+
 enum ar_status trace_memory_line(struct trace_memory *memory, uint64_t line, struct ar_error *error)
 {
     if (memory->line_count && memory->lines[memory->line_count - 1].first == memory->count)
@@ -175,11 +182,8 @@ enum ar_status trace_memory_copy(struct trace_source *source, struct trace_sourc
     struct trace_cursor cursor = {.source = source};
     const struct trace_event *event;
     enum ar_status status = AR_OK;
-    while ((event = trace_read(&cursor, &status, error)) != NULL) {
-        struct trace_event *copy = append(memory, event, error);
-        status =
-            copy ? trace_tables_take(&memory->tables, source, copy, NULL, error) : AR_HOST_MEMORY;
-    }
+    while ((event = trace_read(&cursor, &status, error)) != NULL)
+        status = trace_memory_take(memory, source, event, error);
     if (status) {
         trace_memory_discard(memory);
         return status;

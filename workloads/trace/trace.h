@@ -33,6 +33,10 @@ struct trace_memory *trace_memory_create(const struct trace_info *info); /* NULL
 enum ar_status trace_memory_append(struct trace_memory *memory, const struct trace_event *event,
                                    const struct trace_attributes *attributes, /* NULL: none */
                                    const char *text, struct ar_error *error) AR_STATUS_CHECKED;
+/* Appends an event of a source, with its keys and text. */
+enum ar_status trace_memory_take(struct trace_memory *memory, struct trace_source *source,
+                                 const struct trace_event *event,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
 /* The next events appended come from that line of a file. HOST_MEMORY. */
 enum ar_status trace_memory_line(struct trace_memory *memory, uint64_t line,
                                  struct ar_error *error) AR_STATUS_CHECKED;
