@@ -303,11 +303,10 @@ static enum ar_status arrive(struct tenant *tenant, uint64_t time_ns, struct ar_
 
 static enum ar_status arrivals(struct schedule *self, uint64_t time_ns, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < self->tenants->count && !status; i++)
+    for (size_t i = 0; i < self->tenants->count; i++)
         if (self->items[i].presence == TO_COME && self->items[i].setup->arrives <= self->round)
-            status = arrive(&self->items[i], time_ns, error);
-    return status;
+            AR_TRY(arrive(&self->items[i], time_ns, error));
+    return AR_OK;
 }
 
 static enum ar_status departures(struct schedule *self, struct ar_error *error)

@@ -608,10 +608,9 @@ static enum ar_status fill_record(struct snapshot_tree *tree, uint64_t object,
                                   const uint64_t *pairs, size_t count, struct ar_error *error)
 {
     struct snapshot_record *record = snapshot_record_at(tree, index_of(tree, object));
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < count && !status; i++)
-        status = take_field(tree, record, pairs[2 * i], pairs[2 * i + 1], error);
-    return status;
+    for (size_t i = 0; i < count; i++)
+        AR_TRY(take_field(tree, record, pairs[2 * i], pairs[2 * i + 1], error));
+    return AR_OK;
 }
 
 /* A dictionary is found to be an entry of the history. */

@@ -411,13 +411,12 @@ static enum ar_status append_blocks(struct profile *p, const struct sample *samp
     if (count > BLOCKS_MOST - p->blocks)
         return ar_error_set(error, AR_INVALID, "%s: the profile has more than %" PRIu64 " buffers",
                             trace_input_path(p->reading->input), BLOCKS_MOST);
-    enum ar_status status = AR_OK;
-    for (uint64_t i = 0; i < count && !status; i++)
-        status = format_event(
+    for (uint64_t i = 0; i < count; i++)
+        AR_TRY(format_event(
             p->reading,
             (struct trace_event){.kind = TRACE_ALLOC, .id = p->blocks++, .value = bytes}, &keys,
-            NULL, error);
-    return status;
+            NULL, error));
+    return AR_OK;
 }
 
 static enum ar_status append_sample(struct profile *p, struct part part, struct sample *sample,
