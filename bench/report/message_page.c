@@ -715,7 +715,8 @@ static const char *not_the_allocator(const struct message *message)
     if (message_passes_limit(message))
         return "Raise that limit, or keep the program within it: `allocrig advise "
                "--limit` names the settings that do.";
-    if (message->framework == MESSAGE_MLC)
+    if (message->framework == MESSAGE_MLC ||
+        (message->framework == MESSAGE_LIBRARY && message->how))
         return find_out(message);
     if (message->block_limit && is_on(message, "Metal"))
         return "Metal limits the bytes of one buffer (maxBufferLength): use a smaller tensor or "
@@ -728,6 +729,10 @@ static const char *not_the_allocator(const struct message *message)
                "asks requestDevice for more (requiredLimits: maxBufferSize, "
                "maxStorageBufferBindingSize; webgpureport.org shows the most). Or split the "
                "buffer.";
+    if (message->block_limit && is_on(message, "OpenCL"))
+        return "OpenCL's devices limit the bytes of one buffer (CL_DEVICE_MAX_MEM_ALLOC_SIZE of "
+               "clinfo, often a quarter of the memory; AMD: GPU_MAX_ALLOC_PERCENT=100, "
+               "GPU_SINGLE_ALLOC_PERCENT=100): use smaller buffers.";
     if (message->block_limit)
         return "The device limits the bytes of one request: use several smaller tensors.";
     if (is_on(message, "XPU"))

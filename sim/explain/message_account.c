@@ -377,6 +377,8 @@ static enum message_cause judge(struct message *self)
                !knows(self, MESSAGE_FIGURE_PEAK) && !knows(self, MESSAGE_FIGURE_UNRELEASABLE));
         return MESSAGE_CACHE;
     }
+    if (!asked->known && self->block_limit)
+        return MESSAGE_NOT_THE_ALLOCATOR;
     if (!asked->known)
         return judge_unasked(self);
     if (asked->bytes >= ANY_CARD_BYTES)

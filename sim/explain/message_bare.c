@@ -27,7 +27,7 @@ static const char how_driver[] =
     "run the program with the statistics of its framework ({statistics}, or a recorded "
     "snapshot).";
 static const char how_driver_of_others[] =
-    "The driver does not print sizes. Find out: {tool} for other processes and for what is free "
+    "The message has no sizes. Find out: {tool} for other processes and for what is free "
     "just before the request, and the statistics of the program's own allocator, if it has one.";
 static const char how_metal[] =
     "Metal does not print sizes. Find out: the log says at its beginning the recommended working "
@@ -102,7 +102,7 @@ static const struct bare {
     const char *words;
     enum message_framework framework;
     const char *device, *how;
-    enum { CARD, HOST, HOST_LIKELY, CHIP, ELSEWHERE } memory;
+    enum { CARD, HOST, HOST_LIKELY, CHIP, ELSEWHERE, BLOCK, NEAR } memory;
 } bares[] = {
     {"openencodesessionexfailed:outofmemory", MESSAGE_LIBRARY, "CUDA", how_nvenc, CARD},
     {"createbitstreambufferfailed:outofmemory", MESSAGE_LIBRARY, "CUDA", how_nvenc, CARD},
@@ -154,6 +154,9 @@ static const struct bare {
     {"errno12]cannotallocatememory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"failedtoallocatepinnedsystemmemory", MESSAGE_TRITON_SERVER, "", NULL, HOST},
     {"failedtoallocatepinnedmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"failedtoregisterpinnedmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"cl_invalid_buffer_size", MESSAGE_DRIVER, "OpenCL", NULL, BLOCK},
+    {"clcreatebuffer(-61)", MESSAGE_DRIVER, "OpenCL", NULL, BLOCK},
     {"mem_object_allocation_failure", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
     {"memoryobjectallocationfailure", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
     {"opencl_alloc_device_buffer", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
@@ -231,6 +234,15 @@ static const struct bare {
     {"badallocation", MESSAGE_HOST_PROGRAM, "", NULL, HOST_LIKELY}, /* Windows' std::bad_alloc */
     {"bfcarena::allocaterawinternal", MESSAGE_ONNX, "", message_how_unknown, CARD},
     {"bytesfromdevice[", MESSAGE_LIBRARY, "", message_how_unknown, CARD},
+    {"freeingmemorycacheandretrying", MESSAGE_LIBRARY, "", message_how_unknown, CARD},
+    {"regionfailed:freeingsomememory", MESSAGE_LIBRARY, "CUDA", message_how_unknown, CARD},
+    {"allocatingstorage", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
+    {"failedtoallocate", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
+    {"failtoallocate", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
+    {"cannotallocate", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
+    {"can'tallocate", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
+    {"couldnotallocate", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
+    {"unabletoallocate", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
     {"returncode=-9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
     {"exitcode:-9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
     {"exitcode-9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
@@ -250,8 +262,8 @@ static bool is_rmm(const struct message_text *text)
 static void read_size(const struct message_text *text, struct message *self)
 {
     static const char *const words[] = {
-        "allocate", "allocating", "allocationof", "ofsize",     "requested",
-        "required", "need",       "size:",        "requesting", "oflength"};
+        "allocate", "allocating", "allocationof", "ofsize",     "requested", "required",
+        "need",     "size:",      "size=",        "requesting", "oflength"};
     struct message_figure *asked = &self->figures[MESSAGE_FIGURE_ASKED];
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         for (size_t at = 0;
@@ -268,11 +280,25 @@ static void read_size(const struct message_text *text, struct message *self)
     *asked = (struct message_figure){0};
 }
 
+#define NEAR_CHARACTERS 100
+
+/* Whether words of a card stand near; a failure to allocate may be one of anything else. */
+static bool names_card(const struct message_text *text, size_t at)
+{
+    static const char *const words[] = {"gpu",    "cuda", "hip",   "device", "vram",
+                                        "vulkan", "sycl", "metal", "opencl"};
+    size_t from = at > NEAR_CHARACTERS ? at - NEAR_CHARACTERS : 0;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (message_text_find(text, words[i], from, at + NEAR_CHARACTERS) != MESSAGE_NOWHERE)
+            return true;
+    return false;
+}
+
 bool message_read_bare(const struct message_text *text, struct message *self)
 {
     for (size_t i = 0; i < sizeof bares / sizeof *bares; i++) {
         size_t at = message_text_find(text, bares[i].words, 0, text->count);
-        if (at == MESSAGE_NOWHERE)
+        if (at == MESSAGE_NOWHERE || (bares[i].memory == NEAR && !names_card(text, at)))
             continue;
         self->framework = bares[i].framework;
         self->how = bares[i].how;
@@ -286,6 +312,7 @@ bool message_read_bare(const struct message_text *text, struct message *self)
         self->indirect = bares[i].memory == HOST_LIKELY;
         self->on_chip = bares[i].memory == CHIP;
         self->elsewhere = bares[i].memory == ELSEWHERE;
+        self->block_limit = bares[i].memory == BLOCK;
         if (self->how == how_driver && !message_text_has(text, "torch"))
             self->how = how_driver_of_others;
         if (self->framework == MESSAGE_DRIVER && is_rmm(text)) {
@@ -294,6 +321,9 @@ bool message_read_bare(const struct message_text *text, struct message *self)
         }
         if (self->framework == MESSAGE_DRIVER)
             read_size(text, self);
+        if (self->how == how_driver_of_others || self->how == message_how_unknown)
+            self->how = self->figures[MESSAGE_FIGURE_ASKED].known ? message_how_unknown
+                                                                  : how_driver_of_others;
         return true;
     }
     return false;

@@ -103,6 +103,19 @@ static const char how_physx[] =
     "out: {tool} for other processes and for what is free; fewer environments, or smaller buffers "
     "of the scene (gpu_max_rigid_contact_count, gpu_found_lost_pairs_capacity and the like).";
 
+static const char how_kaldi[] =
+    "Kaldi asks for half of what is free, again and again, so processes that share the card fail: "
+    "give each a card of its own (nvidia-smi -c 3 and --use-gpu=wait), or lower "
+    "--cuda-memory-proportion.";
+static const char how_dxvk[] =
+    "DXVK asks the driver for chunks of up to 256 MiB. If a heap of the table after it is near its "
+    "budget, the card is full: lower the settings of the game. If none is, a 32-bit game has no "
+    "addresses left (WINE_LARGE_ADDRESS_AWARE=1, PROTON_FORCE_LARGE_ADDRESS_AWARE=1).";
+static const char how_tvm[] =
+    "TVM plans its buffers when it compiles a model, and this request is larger than the plan: it "
+    "is not the card that is full. Compile with larger bounds (context_window_size, "
+    "prefill_chunk_size), or give a smaller input.";
+
 const struct message_form message_forms[] = {
     FORM(ONNX, NULL, "issmallerthanrequestedbytesof", "availablememoryof", 60, 80, 0, how_onnx,
          ASKED("issmallerthanrequestedbytesof", NULL),
@@ -227,6 +240,17 @@ const struct message_form message_forms[] = {
          ASKED("forsize::", NULL)),
     FORM(DRIVER, "HPU", "workspaceallocationofsize::", NULL, 0, 60, 0, message_how_unknown,
          ASKED("ofsize::", NULL)),
+    FORM(LIBRARY, "CUDA", "failedtoallocateamemoryregionof", NULL, 0, 500, FORM_CARD, how_kaldi,
+         ASKED("regionof", NULL), FIELD(FREE, "memoryinfo:free:", NULL),
+         FIELD(TOTAL, ",total:", NULL)),
+    FORM(LIBRARY, "Vulkan", "dxvkmemoryallocator:memoryallocationfailed", NULL, 0, 80, 0, how_dxvk,
+         ASKED("size:", NULL)),
+    FORM(LIBRARY, NULL, "storageallocationfailure,attemptedtoallocate", NULL, 0, 120,
+         FORM_ELSEWHERE, how_tvm, ASKED("attemptedtoallocate", "atoffset"),
+         FIELD(LARGEST, "regionthatis", NULL)),
+    /* CubeCL */
+    FORM(LIBRARY, NULL, "nopoolhandlesallocationofsize", NULL, 0, 60, FORM_BLOCK, NULL,
+         ASKED("ofsize", NULL)),
     /* MIOpen, PhysX */
     FORM(LIBRARY, "HIP", "memorynotavailabletoallocatebuffer:", NULL, 0, 60, 0, message_how_unknown,
          ASKED("buffer:", NULL)),

@@ -212,6 +212,23 @@ static const struct row {
     {"Not enough allocatable device memory", MESSAGE_UNKNOWN, MESSAGE_OPEN, 0, 0},
     {"Out of workspace memory in the allocator", MESSAGE_UNKNOWN, MESSAGE_OPEN, 0, 0},
     {"Insufficient VRAM for model and cache", MESSAGE_UNKNOWN, MESSAGE_OPEN, 0, 0},
+    {"dxvkMemoryAllocator: Memory allocation failed\n  Size: 4096\n  Alignment: 256",
+     MESSAGE_UNKNOWN, MESSAGE_OPEN, 4096, 0},
+    {"storage allocation failure, attempted to allocate 4096 at offset 0 in region that is "
+     "1024bytes",
+     MESSAGE_UNKNOWN, MESSAGE_OPEN, 4096, 0},
+    {"Failed to allocate a memory region of 4096 bytes. Memory info: free:200M, used:600M, "
+     "total:800M, free/total:0.25",
+     MESSAGE_NOT_THE_ALLOCATOR, MESSAGE_SURE, 4096, MIB(200)},
+    {"Failed to allocate a memory region of 4194304 bytes. Memory info: free:2M, used:6M, total:8M",
+     MESSAGE_UNKNOWN, MESSAGE_OPEN, MIB(4), MIB(2)},
+    {"No pool handles allocation of size 4096", MESSAGE_NOT_THE_ALLOCATOR, MESSAGE_SURE, 4096, 0},
+    {"clCreateBuffer(-61)", MESSAGE_NOT_THE_ALLOCATOR, MESSAGE_SURE, 0, 0},
+    {"ERROR: Failed to register pinned memory", MESSAGE_HOST, MESSAGE_SURE, 0, 0},
+    /* Words of any program, beside those of a card. */
+    {"my_solver: could not allocate device array, size = 4096 bytes", MESSAGE_UNKNOWN, MESSAGE_OPEN,
+     4096, 0},
+    {"CUDA error - cannot allocate a big buffer", MESSAGE_UNKNOWN, MESSAGE_OPEN, 0, 0},
 };
 
 /* Errors that are no lack of memory. */
@@ -220,7 +237,8 @@ TEST(others_are_refused)
     static const char *const texts[] = {
         "[719] Call to cuMemAlloc results in CUDA_ERROR_LAUNCH_FAILED",
         "onnx runtime error 2: not enough space: expected 318080, got 314240",
-        "the program exits with return code = 1", "98MiB / 1999MiB |  0%  Default |"};
+        "the program exits with return code = 1", "98MiB / 1999MiB |  0%  Default |",
+        "could not allocate a port for the server"};
     struct message message;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         assert_int_equal(message_read(texts[i], strlen(texts[i]), &message, NULL), AR_INVALID);
