@@ -244,10 +244,10 @@ static enum ar_status find(const struct arguments *self, const struct bound_bloc
 {
     struct output_set files = {0};
     struct bounds bounds;
-    FILE *plan = self->plan ? output_set_open(&files, self->plan, error) : NULL;
-    FILE *json =
-        self->json && (plan || !self->plan) ? output_set_open(&files, self->json, error) : NULL;
-    enum ar_status status = (self->plan && !plan) || (self->json && !json) ? AR_IO : AR_OK;
+    FILE *plan, *json = NULL;
+    enum ar_status status = output_set_add(&files, self->plan, &plan, error);
+    if (!status)
+        status = output_set_add(&files, self->json, &json, error);
     if (!status)
         status = bounds_find(blocks, &bounds, error);
     if (!status) {

@@ -47,13 +47,10 @@ static enum ar_status write_files(const struct arguments *self, const struct ver
                                   const struct waivers *waivers, struct ar_error *error)
 {
     struct output_set outputs = {0};
-    enum ar_status status = AR_OK;
-    FILE *markdown = NULL;
-    FILE *junit = NULL;
-    if (self->markdown && !(markdown = output_set_open(&outputs, self->markdown, error)))
-        status = AR_IO;
-    if (!status && self->junit && !(junit = output_set_open(&outputs, self->junit, error)))
-        status = AR_IO;
+    FILE *markdown, *junit = NULL;
+    enum ar_status status = output_set_add(&outputs, self->markdown, &markdown, error);
+    if (!status)
+        status = output_set_add(&outputs, self->junit, &junit, error);
     if (!status && markdown)
         status = compare_page(verdicts, waivers, self->all, markdown, TABLE_MARKDOWN, error);
     if (!status && junit)

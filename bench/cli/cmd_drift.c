@@ -133,17 +133,6 @@ struct outputs {
     FILE *json, *series;
 };
 
-static enum ar_status open_outputs(const struct arguments *self, struct outputs *out,
-                                   struct ar_error *error)
-{
-    *out = (struct outputs){.json = NULL};
-    if (self->json && !(out->json = output_set_open(&out->files, self->json, error)))
-        return AR_IO;
-    if (self->series && !(out->series = output_set_open(&out->files, self->series, error)))
-        return AR_IO;
-    return AR_OK;
-}
-
 static enum ar_status report(const struct arguments *self, const struct drift_page *answer,
                              struct outputs *outputs, struct ar_error *error)
 {
@@ -193,7 +182,7 @@ static enum ar_status answer(const struct arguments *self, const struct trace_in
                              const struct learned_model *model, struct ar_error *error)
 {
     struct runs runs = {0};
-    struct outputs outputs;
+    struct outputs outputs = {.json = NULL};
     struct ar_spec base;
     struct session_device device = {0};
     struct drift_page out = {.info = info,
@@ -204,7 +193,9 @@ static enum ar_status answer(const struct arguments *self, const struct trace_in
     enum ar_status status = find_device(self, info, &base, &device, &out.capacity_bytes, error);
     if (status)
         return status;
-    status = open_outputs(self, &outputs, error);
+    status = output_set_add(&outputs.files, self->json, &outputs.json, error);
+    if (!status)
+        status = output_set_add(&outputs.files, self->series, &outputs.series, error);
     if (!status)
         status = set_up(self, model, &device.spec, &runs, error);
     if (!status)

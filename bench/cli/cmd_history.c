@@ -77,16 +77,12 @@ static enum ar_status write_files(const struct arguments *self, const struct his
                                   struct ar_error *error)
 {
     struct output_set outputs = {0};
-    enum ar_status status = AR_OK;
-    FILE *markdown = NULL;
-    FILE *json = NULL;
-    FILE *csv = NULL;
-    if (self->markdown && !(markdown = output_set_open(&outputs, self->markdown, error)))
-        status = AR_IO;
-    if (!status && self->json && !(json = output_set_open(&outputs, self->json, error)))
-        status = AR_IO;
-    if (!status && self->csv && !(csv = output_set_open(&outputs, self->csv, error)))
-        status = AR_IO;
+    FILE *markdown, *json = NULL, *csv = NULL;
+    enum ar_status status = output_set_add(&outputs, self->markdown, &markdown, error);
+    if (!status)
+        status = output_set_add(&outputs, self->json, &json, error);
+    if (!status)
+        status = output_set_add(&outputs, self->csv, &csv, error);
     if (!status && markdown)
         status = history_page(view, markdown, TABLE_MARKDOWN, error);
     if (!status && json)

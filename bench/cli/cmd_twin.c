@@ -165,13 +165,12 @@ static enum ar_status run(const struct arguments *self, const struct scenario *t
 {
     struct output_set files = {0};
     struct twin_study study;
-    FILE *json = NULL, *series = NULL;
-    if ((self->json && !(json = output_set_open(&files, self->json, error))) ||
-        (self->series && !(series = output_set_open(&files, self->series, error)))) {
-        output_set_abandon(&files);
-        return AR_IO;
-    }
-    enum ar_status status = twin_study_run(text, self->again, self->journal, &study, error);
+    FILE *json, *series = NULL;
+    enum ar_status status = output_set_add(&files, self->json, &json, error);
+    if (!status)
+        status = output_set_add(&files, self->series, &series, error);
+    if (!status)
+        status = twin_study_run(text, self->again, self->journal, &study, error);
     if (!status) {
         status = write_files(self, &study.page, &files, json, series, error);
         bool finished = !status;

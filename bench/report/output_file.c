@@ -192,6 +192,13 @@ FILE *output_set_open(struct output_set *self, const char *path, struct ar_error
     return self->files[self->count++].stream;
 }
 
+enum ar_status output_set_add(struct output_set *self, const char *path, FILE **stream,
+                              struct ar_error *error)
+{
+    *stream = path ? output_set_open(self, path, error) : NULL;
+    return path && !*stream ? AR_IO : AR_OK;
+}
+
 enum ar_status output_set_commit(struct output_set *self, struct ar_error *error)
 {
     enum ar_status status = AR_OK;

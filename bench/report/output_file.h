@@ -36,6 +36,9 @@ struct output_set {
 
 /* The stream of a new file of the set; NULL with an error. */
 FILE *output_set_open(struct output_set *self, const char *path, struct ar_error *error);
+/* The same if there is a path; else `*stream` is NULL. */
+enum ar_status output_set_add(struct output_set *self, const char *path, FILE **stream,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 enum ar_status output_set_commit(struct output_set *self, struct ar_error *error) AR_STATUS_CHECKED;
 void output_set_abandon(struct output_set *self);
 
