@@ -1,5 +1,6 @@
 #include "bench/cli/cli.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,11 +114,13 @@ static enum ar_status take_text(const char **place, const struct cli_option *opt
 static enum ar_status take_count(uint64_t *place, const struct cli_option *option,
                                  const char *value, struct ar_error *error)
 {
-    if (ar_count_parse(value, place, NULL) || (double)*place < option->least ||
-        (double)*place > option->most)
+    const uint64_t least = (uint64_t)option->least;
+    const uint64_t most = option->most < CLI_NO_LIMIT ? (uint64_t)option->most : UINT64_MAX;
+    if (ar_count_parse(value, place, NULL) || *place < least || *place > most)
         return ar_error_set(error, AR_INVALID,
-                            "--%s is \"%.40s\"; it must be a whole number from %.0f to %.0f",
-                            option->name, value, option->least, option->most);
+                            "--%s is \"%.40s\"; it must be a whole number from %" PRIu64
+                            " to %" PRIu64,
+                            option->name, value, least, most);
     return AR_OK;
 }
 

@@ -103,7 +103,7 @@ struct cli_option {
 };
 
 /* The rest of a row, for the fields of `struct arguments`, which each command has. */
-#define CLI_NO_LIMIT      2e19
+#define CLI_NO_LIMIT      0x1p64 /* of a count */
 #define CLI_AT(field)     .at = offsetof(struct arguments, field)
 #define CLI_TEXT(field)   .kind = CLI_KIND_TEXT, CLI_AT(field)
 #define CLI_FILE(field)   .kind = CLI_KIND_TEXT, .writes = true, CLI_AT(field)
