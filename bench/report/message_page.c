@@ -80,26 +80,29 @@ static void print_missing(FILE *stream, const struct message *message)
         enum message_figure_name name;
         const char *text;
     } needed[] = {
-        {MESSAGE_FIGURE_TOTAL, "how much there is in all"},
+        {MESSAGE_FIGURE_TOTAL, "how much there is in total"},
         {MESSAGE_FIGURE_FREE, "how much was free"},
         {MESSAGE_FIGURE_UNALLOCATED, "how much of the pool was unused"},
-        {MESSAGE_FIGURE_OTHERS, "the memory of other processes"},
-        {MESSAGE_FIGURE_OUTSIDE_POOL, "the memory of this process outside of the pool"},
+        {MESSAGE_FIGURE_OTHERS, "what other processes had"},
+        {MESSAGE_FIGURE_OUTSIDE_POOL, "what this process had outside of the pool"},
     };
     char line[512] = "The message does not say";
+    /* The figure of the rest, with its sentence, stands for the last two. */
+    size_t count =
+        sizeof needed / sizeof *needed - (message->figures[MESSAGE_FIGURE_REMAINDER].known ? 2 : 0);
     bool any = false;
     if (message->host || message->on_chip || message->block_limit || message->one_pool ||
         message->printed || message->cause == MESSAGE_UNKNOWN ||
         message->cause == MESSAGE_IMPOSSIBLE || message->figures[MESSAGE_FIGURE_START].known)
         return;
-    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (!message_missing(message, needed[i].name))
             continue;
-        strncat(line, any ? "; " : " ", sizeof line - strlen(line) - 1);
+        strncat(line, any ? ", nor " : " ", sizeof line - strlen(line) - 1);
         text_add(line, sizeof line, "%s", needed[i].text);
         any = true;
     }
-    text_add(line, sizeof line, ". Rules that need it were skipped.");
+    text_add(line, sizeof line, ".");
     if (any)
         sentence_print(stream, line);
 }
