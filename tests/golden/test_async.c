@@ -80,19 +80,16 @@ static void check_recording(void **state)
     struct recording *r = calloc(1, sizeof *r);
     struct ar_host host = {0};
     struct ar_spec spec;
-    struct ar_error error = {""};
     char path[512];
     assert_non_null(r);
     snprintf(path, sizeof path, FOLDER "/%s", name);
     r->file = gzopen(path, "rb");
     assert_true(r->file && read_line(r) && r->line[0] == '#');
-    assert_int_equal(ar_device_open_text("sim:profile=h100", &r->device, &error), AR_OK);
-    assert_int_equal(ar_spec_parse(strstr(name, "-max") ? "async:release_threshold=max" : "async",
-                                   &spec, &error),
-                     AR_OK);
+    assert_ok(ar_device_open_text("sim:profile=h100", &r->device, &test_error));
+    assert_ok(ar_spec_parse(strstr(name, "-max") ? "async:release_threshold=max" : "async", &spec,
+                            &test_error));
     struct ar_policy_context context = {.backing = r->device->backing, .host = &host};
-    if (registry_create(&spec, &context, &r->policy, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(registry_create(&spec, &context, &r->policy, &test_error));
     while (read_line(r))
         do_line(r);
     print_message("%-24s %5" PRIu64 " events, %5" PRIu64 " differ, most by %5.2f %%", name,

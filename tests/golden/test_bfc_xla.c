@@ -55,7 +55,6 @@ struct replay {
 static void check_row(const struct replay *r, uint64_t in_use, uint64_t largest)
 {
     struct ar_policy_stats stats;
-    struct ar_error error = {{0}};
     ar_policy_stats(r->policy, &stats);
     if (stats.totals.granted_bytes != in_use || stats.largest_free_block_bytes != largest ||
         stats.totals.reserved_bytes != r->pool_bytes || r->backing.bytes != 0)
@@ -64,8 +63,8 @@ static void check_row(const struct replay *r, uint64_t in_use, uint64_t largest)
                  r->path, r->rows, stats.totals.granted_bytes, in_use,
                  stats.largest_free_block_bytes, largest, stats.totals.reserved_bytes,
                  r->pool_bytes);
-    if (ar_policy_validate(r->policy, &error) != AR_OK)
-        fail_msg("%s, row %" PRIu64 ": %s", r->path, r->rows, error.text);
+    if (ar_policy_validate(r->policy, &test_error) != AR_OK)
+        fail_msg("%s, row %" PRIu64 ": %s", r->path, r->rows, test_error.text);
 }
 
 static void replay_alloc(struct replay *r, uint64_t id, uint64_t bytes, int64_t address)
@@ -122,9 +121,8 @@ static void replay_file(const char *path, const char *policy, uint64_t rows, uin
     assert_int_equal(sscanf(line, "limit,%" SCNu64, &limit), 1);
     snprintf(spec, sizeof spec, "%s:framework=jax,limit=%" PRIu64, policy, limit);
     struct ar_policy_context context = {.backing = &r->backing.base, .host = &r->host};
-    struct ar_error error = {{0}};
-    if (bfc_rig_make(spec, &context, &r->policy, &error) != AR_OK)
-        fail_msg("%s: %s", spec, error.text);
+    if (bfc_rig_make(spec, &context, &r->policy, &test_error) != AR_OK)
+        fail_msg("%s: %s", spec, test_error.text);
     while (fgets(line, sizeof line, file))
         replay_line(r, line);
     fclose(file);

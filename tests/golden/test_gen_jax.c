@@ -114,15 +114,14 @@ static void read_story(struct trace_source *source, uint64_t begin, struct story
     struct reading reading = {
         .source = source, .story = story, .begin = begin, .inside = begin == ALL, .room = 1 << 16};
     const struct trace_event *events;
-    struct ar_error error;
     size_t count = 1;
     memset(story, 0, sizeof *story);
     reading.number = calloc(reading.room, sizeof *reading.number);
     reading.pages = calloc(reading.room, sizeof *reading.pages);
     assert_true(reading.number && reading.pages);
     while (count) {
-        if (trace_next(source, &events, &count, &error))
-            fail_msg("%s", error.text);
+        if (trace_next(source, &events, &count, &test_error))
+            fail_msg("%s", test_error.text);
         for (size_t i = 0; i < count; i++) {
             if (events[i].kind == TRACE_ALLOC)
                 ask(&reading, &events[i]);
@@ -172,9 +171,8 @@ static void hold(const struct program *program)
 {
     struct story made, recorded;
     struct trace_source *source;
-    struct ar_error error;
-    if (trace_open(program->recording, &source, &error))
-        fail_msg("%s", error.text);
+    if (trace_open(program->recording, &source, &test_error))
+        fail_msg("%s", test_error.text);
     read_story(source, program->begin, &recorded);
     read_story(gen_rig_open(program->spec), ALL, &made);
     double peak = (double)made.peak_pages / (double)recorded.peak_pages - 1;
@@ -211,9 +209,8 @@ TEST(scores_can_fail)
 {
     struct story made, recorded;
     struct trace_source *source;
-    struct ar_error error;
-    if (trace_open(products_program.recording, &source, &error))
-        fail_msg("%s", error.text);
+    if (trace_open(products_program.recording, &source, &test_error))
+        fail_msg("%s", test_error.text);
     read_story(source, products_program.begin, &recorded);
     read_story(gen_rig_open("matmul_cache:shapes='100;1000;4000;100;333',repeat=5,probes=0,"
                             "kept=0,module=0"),

@@ -134,13 +134,11 @@ static void read_story(struct trace_source *source, uint64_t first, uint64_t las
                        struct story *story)
 {
     struct reading reading = {.first = first, .last = last, .step = 1, .story = story};
-    struct ar_error error = {""};
     memset(story, 0, sizeof *story);
     for (;;) {
         const struct trace_event *events;
         size_t count;
-        if (trace_next(source, &events, &count, &error) != AR_OK)
-            fail_msg("%s", error.text);
+        assert_ok(trace_next(source, &events, &count, &test_error));
         if (count == 0)
             break;
         for (size_t i = 0; i < count; i++)
@@ -156,9 +154,7 @@ static void read_story(struct trace_source *source, uint64_t first, uint64_t las
 static struct trace_source *recording(const char *path)
 {
     struct trace_source *source = NULL;
-    struct ar_error error = {""};
-    if (trace_open(path, &source, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(trace_open(path, &source, &test_error));
     return source;
 }
 

@@ -26,9 +26,7 @@ static void close_rig(struct rig *rig)
 
 static void check(struct rig *rig)
 {
-    struct ar_error error = {""};
-    if (ar_policy_validate(rig->policy.policy, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(ar_policy_validate(rig->policy.policy, &test_error));
     assert_int_equal(rig->device->counters.physical_bytes,
                      rig->policy.policy->totals.reserved_bytes);
 }

@@ -18,9 +18,7 @@ static bool guessed(const struct trace_source *source, const char *words)
 TEST(test_counts)
 {
     struct trace_source *source;
-    struct ar_error error;
-    if (trace_open(path, &source, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(trace_open(path, &source, &test_error));
     const struct trace_info *info = &source->info;
     assert_int_equal(info->allocs, 77 + 1); /* what was there before is one */
     assert_int_equal(info->frees, 70);
@@ -42,13 +40,12 @@ TEST(test_counts)
 TEST(test_live_bytes)
 {
     struct trace_source *source;
-    struct ar_error error;
     const struct trace_event *events;
     static uint64_t bytes_of[78];
     uint64_t live = 0, places = 0, time_ns = 0;
     size_t count;
-    assert_int_equal(trace_open(path, &source, &error), AR_OK);
-    while (trace_next(source, &events, &count, &error) == AR_OK && count)
+    assert_ok(trace_open(path, &source, &test_error));
+    while (trace_next(source, &events, &count, &test_error) == AR_OK && count)
         for (size_t i = 0; i < count; i++) {
             if (events[i].kind == TRACE_ALLOC) {
                 bytes_of[events[i].id] = events[i].value;

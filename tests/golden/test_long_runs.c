@@ -20,24 +20,24 @@ static struct outcome run_on(const char *workload, uint64_t steps, size_t seeds,
     struct trace_source *source = NULL;
     struct learned_model *model = NULL;
     struct ar_spec policy_spec, device;
-    struct ar_error error = {""};
     struct drift_answer answer = {.policy = policy, .runs = runs, .run_count = seeds};
-    if (workload_open(workload, &source, &error) || learned_model_make(source, &model, &error))
-        fail_msg("%s: %s", workload, error.text);
-    assert_int_equal(ar_spec_parse(policy, &policy_spec, &error), AR_OK);
-    assert_int_equal(ar_spec_parse("sim", &device, &error), AR_OK);
+    if (workload_open(workload, &source, &test_error) ||
+        learned_model_make(source, &model, &test_error))
+        fail_msg("%s: %s", workload, test_error.text);
+    assert_ok(ar_spec_parse(policy, &policy_spec, &test_error));
+    assert_ok(ar_spec_parse("sim", &device, &test_error));
     for (size_t i = 0; i < seeds; i++) {
         const struct drift_setup setup = {.model = model,
                                           .policy = &policy_spec,
                                           .device = &device,
                                           .steps = steps,
                                           .seed = 1 + i};
-        if (drift_run(&setup, &runs[i], &error) != AR_OK)
-            fail_msg("%s: %s", workload, error.text);
+        if (drift_run(&setup, &runs[i], &test_error) != AR_OK)
+            fail_msg("%s: %s", workload, test_error.text);
         assert_int_equal(runs[i].failed_step, 0);
     }
-    if (drift_answer_find(model, steps, &answer, &error) != AR_OK)
-        fail_msg("%s: %s", workload, error.text);
+    if (drift_answer_find(model, steps, &answer, &test_error) != AR_OK)
+        fail_msg("%s: %s", workload, test_error.text);
     const struct drift_level *last = &answer.levels[answer.level_count - 1];
     assert_int_equal(last->step, steps);
     ar_spec_close(&policy_spec);

@@ -62,9 +62,8 @@ static bool is_one_of(const char *list, const char *word)
 static void check(const struct row *row, const char *form, const char *text)
 {
     struct message message;
-    struct ar_error error = {""};
-    if (message_read(text, strlen(text), &message, &error))
-        fail_msg("%s, %s: %s", row->file, form, error.text);
+    if (message_read(text, strlen(text), &message, &test_error))
+        fail_msg("%s, %s: %s", row->file, form, test_error.text);
     const char *cause = message_cause_name(message.cause);
     const char *confidence = message_confidence_name(message.confidence);
     const struct message_figure *asked = &message.figures[MESSAGE_FIGURE_ASKED];

@@ -108,7 +108,6 @@ static enum ar_status compare(void *argument, const struct replay_row *row, stru
 static void check_in(const char *folder, const char *name)
 {
     struct oracle oracle;
-    struct ar_error error = {""};
     struct ar_spec policy;
     struct ar_spec device;
     struct trace_source *source;
@@ -119,18 +118,18 @@ static void check_in(const char *folder, const char *name)
     snprintf(path, sizeof path, "%s/%s", folder, name);
     open_oracle(&oracle, path);
     snprintf(text, sizeof text, "sim:profile=h100,addresses=%s", oracle.addresses);
-    assert_int_equal(ar_spec_parse(oracle.spec, &policy, &error), AR_OK);
-    assert_int_equal(ar_spec_parse(text, &device, &error), AR_OK);
-    assert_int_equal(trace_open(oracle.trace, &source, &error), AR_OK);
+    assert_ok(ar_spec_parse(oracle.spec, &policy, &test_error));
+    assert_ok(ar_spec_parse(text, &device, &test_error));
+    assert_ok(trace_open(oracle.trace, &source, &test_error));
     const struct observer observer = {.row = compare, .argument = &oracle};
     struct experiment experiment = {.policy = &policy,
                                     .device = &device,
                                     .source = source,
                                     .frees = REPLAY_ORDERED,
                                     .observer = &observer};
-    enum ar_status status = experiment_run(&experiment, &result, &props, &error);
+    enum ar_status status = experiment_run(&experiment, &result, &props, &test_error);
     if (status != AR_OK)
-        fail_msg("%s", error.text);
+        fail_msg("%s", test_error.text);
     assert_string_equal(oracle.line, ""); /* all rows were met */
     replay_result_close(&result);
     trace_close(source);

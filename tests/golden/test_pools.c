@@ -101,7 +101,6 @@ static void do_free(struct recording *r)
 
 static void replay(struct recording *r)
 {
-    struct ar_error error;
     do {
         if (read_segment(r))
             continue;
@@ -111,8 +110,8 @@ static void replay(struct recording *r)
             do_free(r);
         else
             assert_int_equal(ar_policy_trim(r->policy, 0), AR_OK);
-        if (r->number % 16 == 0 && ar_policy_validate(r->policy, &error) != AR_OK)
-            fail_msg("line %" PRIu64 ": %s", r->number, error.text);
+        if (r->number % 16 == 0 && ar_policy_validate(r->policy, &test_error) != AR_OK)
+            fail_msg("line %" PRIu64 ": %s", r->number, test_error.text);
     } while (read_line(r));
 }
 
@@ -121,7 +120,6 @@ static void check_recording(const char *folder, const char *name)
     struct recording *r = calloc(1, sizeof *r);
     struct ar_host host = {0};
     struct ar_spec spec;
-    struct ar_error error = {""};
     char path[512];
     uint64_t page_bytes;
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -132,7 +130,7 @@ static void check_recording(const char *folder, const char *name)
     fake_backing_open(r->backing, UINT64_MAX);
     assert_true(read_line(r) && r->line[0] == '#');
     assert_true(read_line(r) && strncmp(r->line, "spec ", 5) == 0);
-    assert_int_equal(ar_spec_parse(r->line + 5, &spec, &error), AR_OK);
+    assert_ok(ar_spec_parse(r->line + 5, &spec, &test_error));
     assert_true(read_line(r));
     if (sscanf(r->line, "cap,%" SCNu64, &r->backing->cap_bytes) == 1)
         assert_true(read_line(r));
@@ -143,8 +141,7 @@ static void check_recording(const char *folder, const char *name)
     if (read_segment(r)) /* before the first operation: the policy may take it when it is made */
         assert_true(read_line(r));
     struct ar_policy_context context = {.backing = &r->backing->base, .host = &host};
-    if (registry_create(&spec, &context, &r->policy, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(registry_create(&spec, &context, &r->policy, &test_error));
     replay(r);
     print_message("%s: %" PRIu64 " served, %" PRIu64 " failed, %" PRIu64 " bytes given back\n",
                   name, r->served, r->failed, r->given_back_bytes);

@@ -262,11 +262,9 @@ static void watch(const struct experiment_rig *rig, struct series *series,
                   struct replay_result *result)
 {
     const struct experiment *experiment = &rig->experiment;
-    struct ar_error error;
     series->unit_bytes = plain_median(rig->source);
-    assert_int_equal(session_open(&series->session, experiment->policy, experiment->device,
-                                  experiment->seed, NULL, &error),
-                     AR_OK);
+    assert_ok(session_open(&series->session, experiment->policy, experiment->device,
+                           experiment->seed, NULL, &test_error));
     const struct observer observer = {.sample = keep, .argument = series};
     const struct replay_config config = {
         .policy = series->session.policy,
@@ -278,9 +276,9 @@ static void watch(const struct experiment_rig *rig, struct series *series,
         .policy_host = &series->session.host,
         .observer = &observer,
     };
-    assert_int_equal(trace_rewind(rig->source, &error), AR_OK);
-    if (replay_run(&config, result, &error))
-        fail_msg("%s", error.text);
+    assert_ok(trace_rewind(rig->source, &test_error));
+    if (replay_run(&config, result, &test_error))
+        fail_msg("%s", test_error.text);
 }
 
 static void recompute(const char *policy, const char *device, const char *workload,

@@ -114,20 +114,18 @@ static void check_row(void **state)
     struct fake_backing *backing = malloc(sizeof *backing);
     struct ar_host host = {0};
     struct ar_spec spec;
-    struct ar_error error;
     struct stream s = {.x = 12345, .hash = UINT64_C(0xcbf29ce484222325)};
     assert_non_null(backing);
     fake_backing_open(backing, row->cap_bytes);
     if (strstr(row->spec, "expandable"))
         fake_backing_virtual(backing, 2 * AR_MIB, 80 * AR_GIB);
     struct ar_policy_context context = {.backing = &backing->base, .host = &host};
-    assert_int_equal(ar_spec_parse(row->spec, &spec, &error), AR_OK);
-    if (registry_create(&spec, &context, &s.policy, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(ar_spec_parse(row->spec, &spec, &test_error));
+    assert_ok(registry_create(&spec, &context, &s.policy, &test_error));
     for (unsigned i = 0; i < STEPS; i++) {
         step(&s);
-        if (i % 50 == 0 && ar_policy_validate(s.policy, &error) != AR_OK)
-            fail_msg("step %u: %s", i, error.text);
+        if (i % 50 == 0 && ar_policy_validate(s.policy, &test_error) != AR_OK)
+            fail_msg("step %u: %s", i, test_error.text);
     }
     assert_int_equal(s.fails, row->fails);
     assert_int_equal(s.count, row->live);

@@ -16,14 +16,12 @@ static struct rig open_rig(const char *text, uint64_t cap_bytes)
 {
     struct rig rig = {.backing = malloc(sizeof *rig.backing)};
     struct ar_spec spec;
-    struct ar_error error;
     assert_non_null(rig.backing);
     fake_backing_open(rig.backing, cap_bytes);
     struct ar_host *host = calloc(1, sizeof *host);
     struct ar_policy_context context = {.backing = &rig.backing->base, .host = host};
-    assert_int_equal(ar_spec_parse(text, &spec, &error), AR_OK);
-    if (registry_create(&spec, &context, &rig.policy, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(ar_spec_parse(text, &spec, &test_error));
+    assert_ok(registry_create(&spec, &context, &rig.policy, &test_error));
     ar_spec_close(&spec);
     return rig;
 }
@@ -43,10 +41,8 @@ static struct ar_policy_block request(struct rig *rig, uint64_t bytes)
 {
     struct ar_policy_block block;
     struct ar_policy_request asked = {.bytes = bytes};
-    struct ar_error error;
     assert_int_equal(ar_policy_alloc(rig->policy, &asked, &block), AR_OK);
-    if (ar_policy_validate(rig->policy, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(ar_policy_validate(rig->policy, &test_error));
     return block;
 }
 
@@ -66,10 +62,8 @@ static void expect_failure(struct rig *rig, uint64_t bytes)
 
 static void release(struct rig *rig, struct ar_policy_block block)
 {
-    struct ar_error error;
     assert_int_equal(ar_policy_free(rig->policy, &block, 0), AR_OK);
-    if (ar_policy_validate(rig->policy, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(ar_policy_validate(rig->policy, &test_error));
 }
 
 static uint64_t reserved(const struct rig *rig)
@@ -223,19 +217,15 @@ static struct ar_policy_block request_in(struct rig *rig, uint32_t pool, uint64_
 {
     struct ar_policy_block block = {0};
     const struct ar_policy_request asked = {.bytes = bytes, .pool = pool, .mempool = mempool};
-    struct ar_error error;
     assert_int_equal(ar_policy_alloc(rig->policy, &asked, &block), AR_OK);
-    if (ar_policy_validate(rig->policy, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(ar_policy_validate(rig->policy, &test_error));
     return block;
 }
 
 static void delete_pool(struct rig *rig, uint32_t pool)
 {
-    struct ar_error error;
     assert_int_equal(ar_policy_delete_pool(rig->policy, pool), AR_OK);
-    if (ar_policy_validate(rig->policy, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(ar_policy_validate(rig->policy, &test_error));
 }
 
 /* A live pool keeps its memory; its deletion releases that, and nothing of the others. */

@@ -232,7 +232,6 @@ static void do_request(struct run *run, const char **at)
 static void do_word(struct run *run, const char **at)
 {
     struct ar_policy_stats stats;
-    struct ar_error error;
     char word = *(*at)++;
     if (word == '+') {
         do_request(run, at);
@@ -251,8 +250,7 @@ static void do_word(struct run *run, const char **at)
                          want);
         assert_non_null(strchr("=~^", word));
     }
-    if (ar_policy_validate(run->policy, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(ar_policy_validate(run->policy, &test_error));
 }
 
 static void check_example(void **state)
@@ -261,16 +259,14 @@ static void check_example(void **state)
     struct fake_backing *backing = malloc(sizeof *backing);
     struct ar_host host = {0};
     struct ar_spec spec;
-    struct ar_error error;
     struct run run = {.count = 0};
     assert_non_null(backing);
     fake_backing_open(backing, example->cap_bytes);
     if (strstr(example->spec, "expandable") || strstr(example->spec, "pool=vmm"))
         fake_backing_virtual(backing, 2 * AR_MIB, example->cap_bytes);
     struct ar_policy_context context = {.backing = &backing->base, .host = &host};
-    assert_int_equal(ar_spec_parse(example->spec, &spec, &error), AR_OK);
-    if (registry_create(&spec, &context, &run.policy, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(ar_spec_parse(example->spec, &spec, &test_error));
+    assert_ok(registry_create(&spec, &context, &run.policy, &test_error));
     for (const char *at = example->script; *at;) {
         do_word(&run, &at);
         at += strspn(at, " ");

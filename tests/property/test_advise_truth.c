@@ -107,18 +107,17 @@ static struct outcome run(const char *program, const char *setting, uint64_t cap
 static struct trial predict(const char *path, const char *setting, uint64_t capacity_bytes)
 {
     struct trial trial;
-    struct ar_error error = {""};
     struct ar_spec device;
     struct trace_source *source;
     enum replay_frees frees[2];
-    assert_int_equal(ar_spec_parse("sim", &device, &error), AR_OK);
-    if (trace_open_recording(path, &source, &error))
-        fail_msg("%s", error.text);
+    assert_ok(ar_spec_parse("sim", &device, &test_error));
+    if (trace_open_recording(path, &source, &test_error))
+        fail_msg("%s", test_error.text);
     unsigned ways = replay_frees_choices(&source->info, REPLAY_ORDERED, frees);
     const struct advise_config config = {
         .source = source, .device = &device, .frees = frees[ways - 1], .seed = 1};
-    if (advise_predict(&config, setting, capacity_bytes, &trial, &error))
-        fail_msg("%s", error.text);
+    if (advise_predict(&config, setting, capacity_bytes, &trial, &test_error))
+        fail_msg("%s", test_error.text);
     trace_close(source);
     ar_spec_close(&device);
     return trial;

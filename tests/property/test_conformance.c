@@ -101,9 +101,8 @@ static void books(struct bench *b)
     const struct ar_policy *policy = b->rig.policy;
     const struct ar_policy_totals *totals = &policy->totals;
     struct ar_policy_stats stats;
-    struct ar_error error = {""};
-    if (ar_policy_validate(policy, &error))
-        fail_msg("%s on %s: %s", b->name, b->memory.name, error.text);
+    if (ar_policy_validate(policy, &test_error))
+        fail_msg("%s on %s: %s", b->name, b->memory.name, test_error.text);
     ar_policy_stats(policy, &stats);
     assert_memory_equal(&stats.totals, totals, sizeof *totals);
     assert_true(totals->live_bytes <= totals->granted_bytes);
@@ -382,9 +381,8 @@ static void after_fault(struct bench *b, const struct op_script *script, enum ar
     if (result.status != AR_OK && result.status != allowed)
         fail_msg("%s on %s: %s at operation %zu: %s", b->name, b->memory.name,
                  ar_status_name(result.status), result.at, ar_policy_problem(b->rig.policy));
-    struct ar_error error = {""};
-    if (ar_policy_validate(b->rig.policy, &error))
-        fail_msg("%s on %s, after a fault: %s", b->name, b->memory.name, error.text);
+    if (ar_policy_validate(b->rig.policy, &test_error))
+        fail_msg("%s on %s, after a fault: %s", b->name, b->memory.name, test_error.text);
 }
 
 static void host_faults(void **state)

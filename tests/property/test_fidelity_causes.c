@@ -31,17 +31,16 @@ static bool check(const struct recorder_program *program, enum expected expected
 {
     struct recorder_result recorded;
     struct fidelity_result result;
-    struct ar_error error = {""};
     struct ar_spec spec;
     recorder_run(program, &recorded);
-    assert_int_equal(ar_spec_parse(program->policy, &spec, &error), AR_OK);
+    assert_ok(ar_spec_parse(program->policy, &spec, &test_error));
     const struct fidelity config = {.policy = &spec,
                                     .source = recorded.trace,
                                     .stats = recorded.stats,
                                     .stat_count = recorded.stat_count,
                                     .seed = 1};
-    if (fidelity_run(&config, &result, &error))
-        fail_msg("%s seed %" PRIu64 ": %s", program->policy, program->seed, error.text);
+    if (fidelity_run(&config, &result, &test_error))
+        fail_msg("%s seed %" PRIu64 ": %s", program->policy, program->seed, test_error.text);
     if (result.difference.found)
         fail_msg("%s seed %" PRIu64 ", %u streams: event %" PRIu64
                  ": the policy %s, the recording %s",

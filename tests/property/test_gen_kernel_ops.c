@@ -81,13 +81,12 @@ static void check_kernel_op(const struct follow *f, const struct trace_kernel_op
 static void check_kernel(struct follow *f, const struct trace_event *event)
 {
     struct trace_kernel_op kernel_op;
-    struct ar_error error;
     f->kernels++;
     if (!event->attributes)
         return;
     if (trace_kernel_op_parse(trace_attributes_of(f->source, event->attributes)->rest, &kernel_op,
-                              &error) != AR_OK)
-        fail_msg("%s: event %" PRIu64 ": %s", f->name, f->event, error.text);
+                              &test_error) != AR_OK)
+        fail_msg("%s: event %" PRIu64 ": %s", f->name, f->event, test_error.text);
     check_kernel_op(f, &kernel_op);
     f->kernel_ops++;
     f->products += strcmp(kernel_op.op, "matmul") == 0;
@@ -96,11 +95,10 @@ static void check_kernel(struct follow *f, const struct trace_event *event)
 static void follow(const char *name, struct follow *f)
 {
     const struct trace_event *events;
-    struct ar_error error;
     size_t count;
     *f = (struct follow){.name = name, .source = gen_rig_open(name)};
     do {
-        assert_int_equal(trace_next(f->source, &events, &count, &error), AR_OK);
+        assert_ok(trace_next(f->source, &events, &count, &test_error));
         for (size_t i = 0; i < count; i++, f->event++) {
             const struct trace_event *event = &events[i];
             if (event->attributes > f->most_keys)

@@ -31,9 +31,8 @@ static const char *const recordings[] = {
 static struct trace_source *open_workload(const char *text)
 {
     struct trace_source *source = NULL;
-    struct ar_error error = {""};
-    if (workload_open(text, &source, &error) != AR_OK)
-        fail_msg("%s: %s", text, error.text);
+    if (workload_open(text, &source, &test_error) != AR_OK)
+        fail_msg("%s: %s", text, test_error.text);
     return source;
 }
 
@@ -48,9 +47,8 @@ static struct learned_model *learn(const char *recording)
 {
     struct trace_source *source = open_workload(recording);
     struct learned_model *model = NULL;
-    struct ar_error error = {""};
-    if (learned_model_make(source, &model, &error) != AR_OK)
-        fail_msg("%s: %s", recording, error.text);
+    if (learned_model_make(source, &model, &test_error) != AR_OK)
+        fail_msg("%s: %s", recording, test_error.text);
     trace_close(source);
     return model;
 }
@@ -147,10 +145,9 @@ TEST(stays_in_the_recorded_range)
 static void hash_of(struct trace_source *source, uint8_t hash[32])
 {
     const struct trace_event *events;
-    struct ar_error error = {""};
     size_t count;
     do
-        assert_int_equal(trace_next(source, &events, &count, &error), AR_OK);
+        assert_ok(trace_next(source, &events, &count, &test_error));
     while (count);
     memcpy(hash, source->info.sha256, 32);
 }
@@ -158,7 +155,6 @@ static void hash_of(struct trace_source *source, uint8_t hash[32])
 TEST(same_seed_same_bytes)
 {
     uint8_t first[32], again[32], other[32];
-    struct ar_error error = {""};
     for (size_t i = 0; i < RECORDINGS; i++) {
         struct learned_model *model = learn(recordings[i]);
         unsigned steps = 3 * (unsigned)model->step_count;
@@ -166,9 +162,9 @@ TEST(same_seed_same_bytes)
         learned_model_close(model);
         struct trace_source *source = open_learned(recordings[i], steps, 7);
         hash_of(source, first);
-        assert_int_equal(trace_rewind(source, &error), AR_OK);
+        assert_ok(trace_rewind(source, &test_error));
         source->info.counted = false; /* count and hash the second pass too */
-        assert_int_equal(trace_rewind(source, &error), AR_OK);
+        assert_ok(trace_rewind(source, &test_error));
         hash_of(source, again);
         trace_close(source);
         assert_memory_equal(first, again, 32);
@@ -187,11 +183,10 @@ TEST(skipped_steps_change_nothing)
 {
     static struct drift_run skipped, replayed;
     struct ar_spec policies[2], device;
-    struct ar_error error = {""};
     uint64_t saved = 0;
-    assert_int_equal(ar_spec_parse("torch", &policies[0], &error), AR_OK);
-    assert_int_equal(ar_spec_parse("torch:expandable_segments=true", &policies[1], &error), AR_OK);
-    assert_int_equal(ar_spec_parse("sim", &device, &error), AR_OK);
+    assert_ok(ar_spec_parse("torch", &policies[0], &test_error));
+    assert_ok(ar_spec_parse("torch:expandable_segments=true", &policies[1], &test_error));
+    assert_ok(ar_spec_parse("sim", &device, &test_error));
     for (size_t i = 0; i < RECORDINGS; i++) {
         struct learned_model *model = learn(recordings[i]);
         for (int policy = 0; policy < 2; policy++) {
@@ -200,10 +195,10 @@ TEST(skipped_steps_change_nothing)
                                         .device = &device,
                                         .steps = 3 * model->step_count + 40,
                                         .seed = 5};
-            if (drift_run(&setup, &skipped, &error) != AR_OK)
-                fail_msg("%s: %s", recordings[i], error.text);
+            if (drift_run(&setup, &skipped, &test_error) != AR_OK)
+                fail_msg("%s: %s", recordings[i], test_error.text);
             setup.every_step = true;
-            assert_int_equal(drift_run(&setup, &replayed, &error), AR_OK);
+            assert_ok(drift_run(&setup, &replayed, &test_error));
             assert_int_equal(skipped.sample_count, replayed.sample_count);
             assert_memory_equal(skipped.samples, replayed.samples, sizeof skipped.samples);
             assert_int_equal(skipped.least_live_bytes, replayed.least_live_bytes);

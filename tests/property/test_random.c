@@ -22,10 +22,9 @@
 static uint64_t number(const char *name, uint64_t otherwise)
 {
     const char *text = getenv(name);
-    struct ar_error error;
     uint64_t value = otherwise;
-    if (text && ar_count_parse(text, &value, &error))
-        fail_msg("%s: %s", name, error.text);
+    if (text && ar_count_parse(text, &value, &test_error))
+        fail_msg("%s: %s", name, test_error.text);
     return value;
 }
 

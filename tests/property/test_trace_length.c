@@ -78,16 +78,14 @@ static void check_resident(uint64_t now_mib, uint64_t before_mib)
 static void pull_in_bounded_memory(const char *path, uint64_t events, uint64_t before_mib)
 {
     struct trace_source *source;
-    struct ar_error error;
-    if (trace_open(path, &source, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(trace_open(path, &source, &test_error));
     assert_int_equal(source->info.events, events);
     assert_int_equal(source->info.slots, LIVE + 1);
     check_resident(resident_mib(), before_mib);
     const struct trace_event *span;
     uint64_t pulled = 0, bytes = 0, most_mib = 0;
     size_t count;
-    while (trace_next(source, &span, &count, &error) == AR_OK && count) {
+    while (trace_next(source, &span, &count, &test_error) == AR_OK && count) {
         for (size_t i = 0; i < count; i++)
             bytes += span[i].kind == TRACE_ALLOC ? span[i].value : 0;
         pulled += count;
@@ -108,11 +106,9 @@ static void length_costs_no_memory(enum trace_format format, bool compress, uint
     struct trace_rig rig;
     struct ring ring = {.base = {.ops = &ring_ops}, .events = events};
     const struct trace_write_options options = {.format = format, .compress = compress};
-    struct ar_error error;
     trace_rig_open(&rig);
     uint64_t before_mib = resident_mib();
-    if (trace_write(&ring.base, rig.path[0], &options, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(trace_write(&ring.base, rig.path[0], &options, &test_error));
     check_resident(resident_mib(), before_mib);
     pull_in_bounded_memory(rig.path[0], events, before_mib);
     trace_rig_close(&rig);

@@ -47,14 +47,12 @@ static bool run(const char *policy, struct trace_source *source, enum replay_fre
 {
     struct session session = {.device = late_device_open(DEVICE, seed)};
     struct ar_spec spec;
-    struct ar_error error;
     session.context = (struct ar_policy_context){
         .backing = session.device->backing, .host = &session.host, .seed = seed};
-    if (ar_spec_parse(policy, &spec, &error) != AR_OK)
-        fail_msg("%s", error.text);
-    enum ar_status status = registry_create(&spec, &session.context, &session.policy, &error);
+    assert_ok(ar_spec_parse(policy, &spec, &test_error));
+    enum ar_status status = registry_create(&spec, &session.context, &session.policy, &test_error);
     if (status != AR_OK && status != AR_UNSUPPORTED)
-        fail_msg("%s: %s", policy, error.text);
+        fail_msg("%s: %s", policy, test_error.text);
     if (status == AR_OK)
         replay(&session, source, frees, verify, out);
     session_close(&session);
@@ -65,9 +63,8 @@ static bool run(const char *policy, struct trace_source *source, enum replay_fre
 static struct trace_source *open(const char *workload)
 {
     struct trace_source *source;
-    struct ar_error error;
-    if (workload_open(workload, &source, &error) != AR_OK)
-        fail_msg("%s: %s", workload, error.text);
+    if (workload_open(workload, &source, &test_error) != AR_OK)
+        fail_msg("%s: %s", workload, test_error.text);
     return source;
 }
 

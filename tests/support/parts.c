@@ -3,6 +3,8 @@
  * by side. The linker puts this function in place of cmocka's (-Wl,--wrap). */
 #include "tests/support/test.h"
 
+struct ar_error test_error;
+
 #define CMOCKA_GROUP                                                                               \
     (const char *name, const struct CMUnitTest *const tests, const size_t count,                   \
      CMFixtureFunction setup, CMFixtureFunction teardown)

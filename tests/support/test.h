@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "allocators/base/status.h"
+
 /* TEST(name) { ... } is a case of its file's program, which runs the cases in the order of the
  * file. TEST_WITH runs it between a set-up and a tear-down. A file without a main() needs nothing
  * else; the main() of one that takes arguments returns test_run(__FILE__). */
@@ -30,6 +32,24 @@ struct test_case {
         __attribute__((used, section("test_cases"))) =                                             \
             &(const struct test_case){__FILE__, __LINE__, {#name, name, setup, teardown, NULL}};   \
     static void name(void **state)
+
+/* For calls that take a place for their error: assert_ok(trace_open(path, &out, &test_error)). */
+extern struct ar_error test_error;
+
+#define assert_ok(call)                                                                            \
+    do {                                                                                           \
+        if ((call) != AR_OK)                                                                       \
+            fail_msg("%s: %s", #call, test_error.text);                                            \
+    } while (0)
+
+/* The call returns this status, and its sentence holds `part`. */
+#define assert_says(call, status, part)                                                            \
+    do {                                                                                           \
+        test_error.text[0] = '\0';                                                                 \
+        assert_int_equal(call, status);                                                            \
+        if (!strstr(test_error.text, part))                                                        \
+            fail_msg("%s: \"%s\" does not say \"%s\"", #call, test_error.text, part);              \
+    } while (0)
 
 /* Runs the cases of a source file. Returns the number of those that failed. */
 int test_run(const char *file);

@@ -22,25 +22,23 @@ struct rig {
 
 static void advise_over(struct rig *rig, struct trace_source *source, uint64_t capacity_bytes)
 {
-    struct ar_error error = {""};
     rig->source = source;
-    assert_int_equal(ar_spec_parse("sim", &rig->device, &error), AR_OK);
+    assert_ok(ar_spec_parse("sim", &rig->device, &test_error));
     const struct advise_config config = {.source = source,
                                          .device = &rig->device,
                                          .capacity_bytes = capacity_bytes,
                                          .frees = REPLAY_ORDERED,
                                          .seed = 1,
                                          .jobs = 2};
-    if (advise_run(&config, &rig->result, &error))
-        fail_msg("%s", error.text);
+    if (advise_run(&config, &rig->result, &test_error))
+        fail_msg("%s", test_error.text);
 }
 
 static void advise_file(struct rig *rig, const char *path, uint64_t capacity_bytes)
 {
     struct trace_source *source;
-    struct ar_error error = {""};
-    if (trace_open_recording(path, &source, &error))
-        fail_msg("%s", error.text);
+    if (trace_open_recording(path, &source, &test_error))
+        fail_msg("%s", test_error.text);
     advise_over(rig, source, capacity_bytes);
 }
 
@@ -89,15 +87,14 @@ static const struct advise_row *row_of(const struct rig *rig, const char *spec)
 
 static void predict(const char *path, const char *policy, struct trial *out)
 {
-    struct ar_error error = {""};
     struct rig rig = {0};
-    assert_int_equal(ar_spec_parse("sim", &rig.device, &error), AR_OK);
-    if (trace_open_recording(path, &rig.source, &error))
-        fail_msg("%s", error.text);
+    assert_ok(ar_spec_parse("sim", &rig.device, &test_error));
+    if (trace_open_recording(path, &rig.source, &test_error))
+        fail_msg("%s", test_error.text);
     const struct advise_config config = {
         .source = rig.source, .device = &rig.device, .frees = REPLAY_ORDERED, .seed = 1};
-    if (advise_predict(&config, policy, 0, out, &error))
-        fail_msg("%s", error.text);
+    if (advise_predict(&config, policy, 0, out, &test_error))
+        fail_msg("%s", test_error.text);
     done(&rig);
 }
 
@@ -340,16 +337,15 @@ TEST(a_failure_near_the_end_was_the_end)
 TEST(pending_frees_are_waited_for)
 {
     struct rig rig = {0};
-    struct ar_error error = {""};
     rig.source = tiny_trace("a,0,62914560 r,0 a,1,62914560 f,0 a,2,1048576 r,1 f,2 f,1");
-    assert_int_equal(ar_spec_parse("sim", &rig.device, &error), AR_OK);
+    assert_ok(ar_spec_parse("sim", &rig.device, &test_error));
     const struct advise_config config = {.source = rig.source,
                                          .device = &rig.device,
                                          .capacity_bytes = 100 * AR_MIB,
                                          .frees = REPLAY_RECORDED,
                                          .jobs = 1};
-    if (advise_run(&config, &rig.result, &error))
-        fail_msg("%s", error.text);
+    if (advise_run(&config, &rig.result, &test_error))
+        fail_msg("%s", test_error.text);
     assert_true(row_of(&rig, "torch")->at.passed);
     assert_int_equal(row_of(&rig, "torch")->at.flushes, 1);
     assert_true(row_of(&rig, "vmm")->at.passed);
@@ -375,8 +371,7 @@ TEST(what_is_left_to_the_system_is_needed_too)
 TEST(settings_pair_across_options_only)
 {
     struct candidates list;
-    struct ar_error error;
-    assert_int_equal(candidates_list("torch 2.11.0", "torch", false, &list, &error), AR_OK);
+    assert_ok(candidates_list("torch 2.11.0", "torch", false, &list, &test_error));
     size_t pairs = 0;
     for (size_t i = 0; i < list.count; i++) {
         const char *spec = list.at[i].spec;
@@ -456,12 +451,10 @@ TEST(what_takes_twice_the_time_comes_last)
 TEST(a_spec_that_is_none_has_no_limit_to_remove)
 {
     char text[64];
-    struct ar_error error = {""};
-    assert_int_equal(candidates_without_limit("torch:=1", text, sizeof text, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "torch:=1"));
-    assert_int_equal(candidates_without_limit("torch:limit=1GiB,expandable_segments=true", text,
-                                              sizeof text, &error),
-                     AR_OK);
+    assert_says(candidates_without_limit("torch:=1", text, sizeof text, &test_error), AR_INVALID,
+                "torch:=1");
+    assert_ok(candidates_without_limit("torch:limit=1GiB,expandable_segments=true", text,
+                                       sizeof text, &test_error));
     assert_string_equal(text, "torch:expandable_segments=true");
 }
 
@@ -539,16 +532,15 @@ TEST(requests_are_compared_by_size)
 {
     struct trace_source *from = tiny_trace("a,0,4194304 a,1,4096 a,2,5000 a,3,4194304 a,4,4096");
     struct trace_source *to;
-    struct ar_error error = {""};
     struct ar_spec device;
     struct whatif whatif;
     (void)state;
-    assert_int_equal(ar_spec_parse("sim", &device, &error), AR_OK);
-    assert_int_equal(trace_open_recording(DATA "graphs.default.csv.gz", &to, &error), AR_OK);
+    assert_ok(ar_spec_parse("sim", &device, &test_error));
+    assert_ok(trace_open_recording(DATA "graphs.default.csv.gz", &to, &test_error));
     strcpy(from->info.recorder, "torch 2.11.0");
     const struct advise_config config = {
         .source = from, .device = &device, .frees = REPLAY_ORDERED, .seed = 1};
-    assert_int_equal(whatif_predict(&config, to, &whatif, &error), AR_OK);
+    assert_ok(whatif_predict(&config, to, &whatif, &test_error));
     assert_int_equal(whatif.requests_from, 5);
     assert_int_equal(whatif.only_from, 1);
     assert_int_equal(whatif.only_to, whatif.requests_to - 4);
@@ -562,13 +554,12 @@ TEST(requests_are_compared_by_size)
 TEST(a_spec_that_is_too_long)
 {
     char spec[CANDIDATE_SPEC_ROOM + 64], text[CANDIDATE_SPEC_ROOM];
-    struct ar_error error = {""};
     (void)state;
     memset(spec, 'x', sizeof spec);
     memcpy(spec, "torch:conf='", 12);
     memcpy(spec + sizeof spec - 2, "'", 2);
-    assert_int_equal(candidates_without_limit(spec, text, sizeof text, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "has more than"));
-    assert_int_equal(candidates_without_limit("torch:limit=1GiB", text, 4, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "the policy \"torch:limit=1GiB..\" has more than 3 bytes"));
+    assert_says(candidates_without_limit(spec, text, sizeof text, &test_error), AR_INVALID,
+                "has more than");
+    assert_says(candidates_without_limit("torch:limit=1GiB", text, 4, &test_error), AR_INVALID,
+                "the policy \"torch:limit=1GiB..\" has more than 3 bytes");
 }

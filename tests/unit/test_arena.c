@@ -8,11 +8,9 @@
 TEST(known_places)
 {
     struct arena arena;
-    struct ar_error error;
     struct trace_source *source = tiny_trace("a,0,512 a,1,1000 a,2,0 a,3,9,space=pinned f,0 "
                                              "p,4,100 f,1 a,5,1536 k,0,1 r,4");
-    if (arena_plan(&arena, source, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(arena_plan(&arena, source, &test_error));
     static const uint64_t wanted[] = {0, 512, ARENA_NOWHERE, ARENA_NOWHERE, 0, 512};
     assert_int_equal(arena.count, 6);
     assert_memory_equal(arena.offsets, wanted, sizeof wanted);
@@ -25,9 +23,8 @@ TEST(known_places)
 TEST(work_needs_the_arena)
 {
     struct arena arena;
-    struct ar_error error;
     struct trace_source *source = tiny_trace("a,0,512 k,0,1,op=set,out=0");
-    assert_int_equal(arena_plan(&arena, source, &error), AR_OK);
+    assert_ok(arena_plan(&arena, source, &test_error));
     assert_true(arena.needed);
     arena_close(&arena);
     trace_close(source);

@@ -100,10 +100,9 @@ static void check_refused(const char *spec, bool adjacent, const char *part)
     struct ar_host host = {0};
     struct ar_policy_context context = {.backing = &backing->base, .host = &host};
     struct ar_policy *policy = NULL;
-    struct ar_error error = {{0}};
-    assert_int_equal(bfc_rig_make(spec, &context, &policy, &error), AR_INVALID);
+    assert_int_equal(bfc_rig_make(spec, &context, &policy, &test_error), AR_INVALID);
     assert_null(policy);
-    assert_non_null(strstr(error.text, part));
+    assert_non_null(strstr(test_error.text, part));
     assert_int_equal(host.now_bytes, 0);
     free(backing);
 }

@@ -13,21 +13,13 @@
 
 static void load(const char *path, struct sim_profile *out)
 {
-    struct ar_error error = {""};
-    enum ar_status status = sim_profile_load(path, out, &error);
-    if (status != AR_OK)
-        print_error("%s\n", error.text);
-    assert_int_equal(status, AR_OK);
+    assert_ok(sim_profile_load(path, out, &test_error));
 }
 
 static void measure(const char *spec, struct sim_profile *out)
 {
-    struct ar_error error = {""};
     struct ar_device *device = sim_test_open(spec);
-    enum ar_status status = calibrate(device, &(struct calibrate_options){0}, out, &error);
-    if (status != AR_OK)
-        print_error("%s\n", error.text);
-    assert_int_equal(status, AR_OK);
+    assert_ok(calibrate(device, &(struct calibrate_options){0}, out, &test_error));
     assert_int_equal(device->counters.physical_bytes, 0);
     ar_device_close(device);
 }
@@ -335,16 +327,13 @@ TEST(a_small_card_leaves_large_sizes_out)
 TEST(what_has_no_pages_is_refused)
 {
     struct sim_profile out;
-    struct ar_error error = {""};
     struct ar_device *device = sim_test_open("sim:profile=bump,capacity=1GiB");
-    assert_int_equal(calibrate(device, &(struct calibrate_options){.cold = true}, &out, &error),
-                     AR_INVALID);
-    assert_non_null(strstr(error.text, "nothing to measure"));
+    assert_says(calibrate(device, &(struct calibrate_options){.cold = true}, &out, &test_error),
+                AR_INVALID, "nothing to measure");
     ar_device_close(device);
     device = sim_test_open("sim:capacity=255MiB");
-    assert_int_equal(calibrate(device, &(struct calibrate_options){.cold = true}, &out, &error),
-                     AR_INVALID);
-    assert_non_null(strstr(error.text, "calibrating needs 256 MiB"));
+    assert_says(calibrate(device, &(struct calibrate_options){.cold = true}, &out, &test_error),
+                AR_INVALID, "calibrating needs 256 MiB");
     assert_null(device->observer.call);
     ar_device_close(device);
 }
@@ -353,13 +342,12 @@ TEST(what_has_no_pages_is_refused)
 TEST(a_wrong_profile_shows)
 {
     struct check check;
-    struct ar_error error = {""};
     char path[32], spec[64];
     card_with("busy_percent: create 1000\nbusy_percent: map 250\n", path);
     snprintf(spec, sizeof spec, "sim:profile=%s", path);
     struct ar_device *card = sim_test_open("sim"), *model = sim_test_open(spec);
     unlink(path);
-    assert_int_equal(check_devices(card, model, &check, &error), AR_OK);
+    assert_ok(check_devices(card, model, &check, &test_error));
     for (int mode = 0; mode < CHECK_MODES; mode++)
         for (int line = 0; line < CHECK_LINES; line++) {
             const struct check_row *row = &check.rows[mode][line];
@@ -383,7 +371,6 @@ TEST(a_wrong_profile_shows)
 TEST(the_first_use_of_the_pool_is_not_compared)
 {
     struct check check;
-    struct ar_error error = {""};
     char path[32], spec[64];
     uint64_t address;
     card_with("cost: pool_first 1 9000000\n", path);
@@ -392,7 +379,7 @@ TEST(the_first_use_of_the_pool_is_not_compared)
     unlink(path);
     assert_int_equal(card->backing->ops->pool_alloc(card->backing, 512, 0, &address), AR_OK);
     assert_int_equal(card->backing->ops->pool_free(card->backing, address, 0), AR_OK);
-    assert_int_equal(check_devices(card, model, &check, &error), AR_OK);
+    assert_ok(check_devices(card, model, &check, &test_error));
     const struct check_row *row = &check.rows[CHECK_IDLE][AR_DEVICE_CALL_pool_alloc];
     assert_true(row->calls > 100);
     assert_int_equal(row->measured_ns, row->modelled_ns);
@@ -410,11 +397,10 @@ static void count_step(void *argument, const char *label)
 TEST(as_many_steps_as_it_says)
 {
     struct sim_profile out;
-    struct ar_error error;
     size_t steps = 0;
     const struct calibrate_options counting = {.step = count_step, .argument = &steps};
     struct ar_device *device = sim_test_open("sim");
-    assert_int_equal(calibrate(device, &counting, &out, &error), AR_OK);
+    assert_ok(calibrate(device, &counting, &out, &test_error));
     assert_int_equal(steps, calibrate_steps());
     /* On the virtual clock too: it has to be done in two minutes. */
     assert_true(device->ops->now(device) < UINT64_C(100000000000));

@@ -188,8 +188,7 @@ static void check_all(const struct sim_profile *measured)
 TEST(each_work_stays_in_its_place)
 {
     struct sim_profile measured;
-    struct ar_error error = {""};
-    assert_int_equal(measure("sim", 0, 3000, &measured, &error), AR_OK);
+    assert_ok(measure("sim", 0, 3000, &measured, &test_error));
     for (int kind = 0; kind < AR_KERNEL_OP_COUNT; kind++)
         assert_true(card.seen[kind] > 0);
     check_all(&measured);
@@ -201,9 +200,8 @@ TEST(clocks_apart_are_no_matter)
     static const int64_t ahead_ns[] = {-6000000, 6000000, -900000};
     static const uint64_t host_ns[] = {3000, 3000, 40000};
     struct sim_profile measured;
-    struct ar_error error = {""};
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(measure("sim", ahead_ns[i], host_ns[i], &measured, &error), AR_OK);
+        assert_ok(measure("sim", ahead_ns[i], host_ns[i], &measured, &test_error));
         check_all(&measured);
     }
 }
@@ -212,8 +210,7 @@ TEST(clocks_apart_are_no_matter)
 TEST(on_a_small_card)
 {
     struct sim_profile measured;
-    struct ar_error error = {""};
-    assert_int_equal(measure("sim:capacity=300MiB", 0, 3000, &measured, &error), AR_OK);
+    assert_ok(measure("sim:capacity=300MiB", 0, 3000, &measured, &test_error));
     assert_int_equal(check_curve(&measured, SIM_KERNEL_OP_set, 1), 8);
     assert_int_equal(check_curve(&measured, SIM_KERNEL_OP_elementwise, 1), 7);
     assert_in_range(check_curve(&measured, SIM_KERNEL_OP_gather_rows, 2 * 16), 7, 8);
@@ -224,14 +221,13 @@ TEST(on_a_small_card)
 TEST(kernel_ops_that_fail)
 {
     struct sim_profile measured;
-    struct ar_error error = {""};
     card.fails_from = 2000;
     card.fails_with = AR_REFUSED;
-    assert_int_equal(measure("sim", 0, 3000, &measured, &error), AR_OK);
+    assert_ok(measure("sim", 0, 3000, &measured, &test_error));
     assert_int_equal(check_curve(&measured, SIM_KERNEL_OP_elementwise, 1), 9);
     assert_int_equal(measured.kernel_ops[SIM_KERNEL_OP_matmul_f32].count, 0);
     card.fails_with = AR_INVALID;
-    assert_int_equal(measure("sim", 0, 3000, &measured, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "calibrating: a work failed"));
+    assert_says(measure("sim", 0, 3000, &measured, &test_error), AR_INVALID,
+                "calibrating: a work failed");
     card.fails_from = 0;
 }

@@ -13,12 +13,11 @@ static struct calibration given(const char *path, const char *const *lines)
                            "total_bytes: 100000",  "usable_bytes: 100", FORM};
     size_t count = 7;
     struct calibration out = {.path = path};
-    struct ar_error error = {""};
     for (; *lines; lines++)
         all[count++] = *lines;
-    enum ar_status status = sim_profile_read(all, path, &out.profile, &error);
+    enum ar_status status = sim_profile_read(all, path, &out.profile, &test_error);
     if (status)
-        print_error("%s\n", error.text);
+        print_error("%s\n", test_error.text);
     assert_int_equal(status, AR_OK);
     return out;
 }
@@ -28,10 +27,9 @@ static struct calibration given(const char *path, const char *const *lines)
 static struct median made(const struct calibration *from, size_t count)
 {
     struct median out;
-    struct ar_error error = {""};
-    enum ar_status status = median_of(from, count, "new", "1.2.3", &out, &error);
+    enum ar_status status = median_of(from, count, "new", "1.2.3", &out, &test_error);
     if (status)
-        print_error("%s\n", error.text);
+        print_error("%s\n", test_error.text);
     assert_int_equal(status, AR_OK);
     return out;
 }
@@ -144,10 +142,9 @@ TEST(a_ladder_that_lost_a_step_is_left_out)
 TEST(one_twice_is_itself)
 {
     struct calibration *from;
-    struct ar_error error = {""};
     const char *const paths[] = {"sim/profiles/h100-rested.profile",
                                  "sim/profiles/h100-rested.profile"};
-    assert_int_equal(median_load(paths, 2, &from, &error), AR_OK);
+    assert_ok(median_load(paths, 2, &from, &test_error));
     struct median out = made(from, 2);
     struct sim_profile expected = from[0].profile;
     memcpy(expected.name, out.profile.name, sizeof expected.name);
@@ -159,7 +156,6 @@ TEST(one_twice_is_itself)
 /* Two machines, one of which takes twice as long for everything: the same card. */
 TEST(all_are_brought_to_one_host)
 {
-    struct ar_error error = {""};
     struct calibration from[] = {
         GIVEN("a", "host_clock_ps: 30000", "cost: create 64 100", "busy_cost: create 64 110",
               "rest_cost: create 10 0", "rest_cost: create 20 50", "kernel_least_ns: 1800",
@@ -168,7 +164,7 @@ TEST(all_are_brought_to_one_host)
               "rest_cost: create 10 0", "rest_cost: create 20 100", "kernel_least_ns: 1900",
               "cost: request 1 200", "cost: pool_first 1 1000", "cost: product_first 1 7000"),
     };
-    assert_int_equal(median_one_host(from, 2, 0, &error), AR_OK);
+    assert_ok(median_one_host(from, 2, 0, &test_error));
     struct median out = made(from, 2);
     assert_int_equal(out.profile.host_clock_ps, 45000);
     assert_curve(&out.profile.costs[SIM_COST_create], 1, (const uint64_t[][2]){{64, 150}});
@@ -179,7 +175,7 @@ TEST(all_are_brought_to_one_host)
     assert_int_equal(out.profile.kernel_least_ns, 1850); /* the card's */
     assert_curve(&out.profile.costs[SIM_COST_pool_first], 1, (const uint64_t[][2]){{1, 1000}});
     assert_curve(&out.profile.costs[SIM_COST_product_first], 1, (const uint64_t[][2]){{1, 7000}});
-    assert_int_equal(median_one_host(from, 2, 90000, &error), AR_OK);
+    assert_ok(median_one_host(from, 2, 90000, &test_error));
     out = made(from, 2);
     assert_int_equal(out.profile.host_clock_ps, 90000);
     assert_curve(&out.profile.costs[SIM_COST_create], 1, (const uint64_t[][2]){{64, 300}});
@@ -190,13 +186,12 @@ TEST(all_are_brought_to_one_host)
  * card's. */
 TEST(kernel_ops_are_the_cards)
 {
-    struct ar_error error = {""};
     struct calibration from[] = {
         GIVEN("a", "host_clock_ps: 30000", "work: set 64 100", "work: set 4096 900"),
         GIVEN("b", "host_clock_ps: 60000", "work: set 64 200", "work: matmul_f32 1000 7"),
         GIVEN("c", "host_clock_ps: 90000", "work: set 64 130", "work: set 4096 800"),
     };
-    assert_int_equal(median_one_host(from, 3, 0, &error), AR_OK);
+    assert_ok(median_one_host(from, 3, 0, &test_error));
     struct median out = made(from, 3);
     assert_curve(&out.profile.kernel_ops[SIM_KERNEL_OP_set], 2,
                  (const uint64_t[][2]){{64, 130}, {4096, 850}});
@@ -207,17 +202,16 @@ TEST(kernel_ops_are_the_cards)
 
 TEST(a_host_that_is_not_known_moves_nothing)
 {
-    struct ar_error error = {""};
     struct calibration from[] = {
         GIVEN("a", "host_clock_ps: 30000", "cost: create 64 100"),
         GIVEN("b", "cost: create 64 200"),
     };
-    assert_int_equal(median_one_host(from, 2, 0, &error), AR_OK);
+    assert_ok(median_one_host(from, 2, 0, &test_error));
     struct median out = made(from, 2);
     assert_int_equal(out.profile.host_clock_ps, 0);
     assert_curve(&out.profile.costs[SIM_COST_create], 1, (const uint64_t[][2]){{64, 150}});
-    assert_int_equal(median_one_host(from, 2, 40000, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "b has no line host_clock_ps"));
+    assert_says(median_one_host(from, 2, 40000, &test_error), AR_INVALID,
+                "b has no line host_clock_ps");
 }
 
 TEST(the_header_says_where_it_is_from)
@@ -260,11 +254,10 @@ TEST(what_is_written_reads_as_the_same)
         GIVEN("b", "rest_cost: map 10 0", "cost: map 128 2", "source: of b"),
     };
     struct median out = made(from, 2);
-    struct ar_error error = {""};
     char *text = NULL;
     size_t length = 0;
     FILE *stream = open_memstream(&text, &length);
-    assert_int_equal(median_write(&out, from, 2, stream, &error), AR_OK);
+    assert_ok(median_write(&out, from, 2, stream, &test_error));
     fclose(stream);
     assert_non_null(strstr(text,
                            "#   a: says no source\n#   b: of b\n"
@@ -276,7 +269,7 @@ TEST(what_is_written_reads_as_the_same)
         lines[count++] = line;
     lines[count] = NULL;
     struct sim_profile again;
-    assert_int_equal(sim_profile_read(lines, "again", &again, &error), AR_OK);
+    assert_ok(sim_profile_read(lines, "again", &again, &test_error));
     assert_memory_equal(&again, &out.profile, sizeof again);
     free(text);
 }

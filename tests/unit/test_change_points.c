@@ -15,8 +15,7 @@ static size_t find(const double *values, size_t count, enum change_kind kind,
                    const struct change_rules *rules, struct change_point *points)
 {
     size_t found = 0;
-    struct ar_error error;
-    assert_int_equal(change_points_find(values, count, kind, rules, points, &found, &error), AR_OK);
+    assert_ok(change_points_find(values, count, kind, rules, points, &found, &test_error));
     return found;
 }
 
@@ -186,7 +185,7 @@ TEST(times_that_are_none_are_refused)
     const double values[] = {1, 0, 1};
     struct change_point points[3];
     size_t found = 0;
-    struct ar_error error;
-    assert_int_equal(change_points_find(values, 3, CHANGE_TIMED, &RULES, points, &found, &error),
-                     AR_INVALID);
+    assert_int_equal(
+        change_points_find(values, 3, CHANGE_TIMED, &RULES, points, &found, &test_error),
+        AR_INVALID);
 }

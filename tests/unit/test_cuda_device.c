@@ -50,10 +50,8 @@ static struct stand_in *library(void)
 static struct ar_device *open_card(const char *spec)
 {
     struct ar_device *device;
-    struct ar_error error;
     (void)library();
-    if (ar_device_open_text(spec, &device, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(ar_device_open_text(spec, &device, &test_error));
     return device;
 }
 
@@ -388,14 +386,13 @@ static void record_path(char *path, size_t path_bytes, char *spec, size_t spec_b
 TEST(addresses_are_written_behind_the_run)
 {
     char path[256], spec[320];
-    struct ar_error error;
     record_path(path, sizeof path, spec, sizeof spec);
     struct ar_device *device = open_card(spec);
     assert_int_not_equal(access(path, F_OK), 0);
     (void)alloc(device, 4096);
     uint64_t second = alloc(device, 2 * AR_MIB);
     assert_int_equal(rows_of(path).count, 0);
-    assert_int_equal(device->ops->flush(device, &error), AR_OK);
+    assert_ok(device->ops->flush(device, &test_error));
     assert_int_equal(rows_of(path).count, 2);
     assert_int_equal(rows_of(path).last, second);
     uint64_t third = alloc(device, 4096);

@@ -37,8 +37,7 @@ TEST(looks_like_the_inner)
     assert_int_equal(!ops->trim, !inner->trim);
     assert_null(ops->retire);
     assert_null(ops->plan);
-    struct ar_error error = {""};
-    assert_int_equal(ar_policy_check(ops, &error), AR_OK);
+    assert_ok(ar_policy_check(ops, &test_error));
 
     struct ar_policy_free_watch watch = {.unit_bytes = 1};
     struct ar_policy_block a;

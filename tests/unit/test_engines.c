@@ -124,7 +124,6 @@ TEST(stack_refuses_other_orders)
 {
     struct policy_rig rig;
     struct ar_policy_block first, second;
-    struct ar_error error = {""};
     struct ar_device *device = sim_test_open("sim:profile=h100,capacity=128MiB");
     (void)state;
     open_rig(&rig, "ggml:pool=vmm", device->backing);
@@ -137,7 +136,7 @@ TEST(stack_refuses_other_orders)
                         "demands, and 1 later block of stream 0 is live: use pool=leg for this "
                         "program");
     assert_int_equal(rig.policy->totals.live_blocks, 2);
-    assert_int_equal(ar_policy_validate(rig.policy, &error), AR_OK);
+    assert_ok(ar_policy_validate(rig.policy, &test_error));
     assert_int_equal(policy_rig_free(&rig, &second), AR_OK);
     assert_int_equal(policy_rig_free(&rig, &first), AR_OK);
     assert_int_equal(policy_rig_close(&rig), 0);

@@ -30,9 +30,8 @@ static void free_requested(struct policy_rig *rig, struct ar_policy_block block)
 
 static void close_rig(struct policy_rig *rig)
 {
-    struct ar_error error = {""};
-    if (ar_policy_validate(rig->policy, &error))
-        fail_msg("%s", error.text);
+    if (ar_policy_validate(rig->policy, &test_error))
+        fail_msg("%s", test_error.text);
     assert_int_equal(policy_rig_close(rig), 0);
     assert_int_equal(backing.held_bytes, 0);
 }

@@ -9,10 +9,9 @@
 
 static void notes_of(const char *events, struct fits_notes *out)
 {
-    struct ar_error error = {""};
     struct trace_source *source = tiny_trace(events);
-    if (fits_notes_read(source, out, &error))
-        fail_msg("%s", error.text);
+    if (fits_notes_read(source, out, &test_error))
+        fail_msg("%s", test_error.text);
     trace_close(source);
 }
 
@@ -75,12 +74,11 @@ TEST(another_release_was_measured)
 TEST(versions_name_the_recorder)
 {
     struct fits_notes notes;
-    struct ar_error error = {""};
     for (int named = 0; named < 2; named++) {
         struct trace_source *source = tiny_trace("a,0,512 !,traced,versions,torch-2.11.0");
         if (named)
             strcpy(source->info.recorder, "torch 2.8.0");
-        assert_int_equal(fits_notes_read(source, &notes, &error), AR_OK);
+        assert_ok(fits_notes_read(source, &notes, &test_error));
         assert_string_equal(source->info.recorder, named ? "torch 2.8.0" : "torch-2.11.0");
         fits_notes_close(&notes);
         trace_close(source);
@@ -90,13 +88,12 @@ TEST(versions_name_the_recorder)
 TEST(layers_are_one_group)
 {
     struct holders peak;
-    struct ar_error error = {""};
     struct trace_source *source =
         tiny_trace("a,0,100,0,tag=h.0.mlp:mm,at=m.py:7 a,1,200,0,tag=h.11.mlp:mm,at=m.py:7 "
                    "a,2,50,0,tag=h.2.mlp:mm,at=m.py:8 a,3,40,0,tag=3:mm,at=m.py:7 "
                    "a,4,30,0,tag=4:mm,x=1,at=m.py:7 a,5,20,0,tag=fc1:mm,at=m.py:7 "
                    "a,6,10,0,tag=h.1.mlp:mm a,7,5,0,tag=h.2.mlp:mm");
-    assert_int_equal(holders_find(source, UINT64_MAX, &peak, &error), AR_OK);
+    assert_ok(holders_find(source, UINT64_MAX, &peak, &test_error));
     assert_int_equal(peak.count, HOLDERS_MOST);
     assert_string_equal(peak.at[0].tag, "h.*.mlp:mm");
     assert_string_equal(peak.at[0].at, "m.py:7");
@@ -114,14 +111,13 @@ TEST(long_names_are_cut)
 {
     char events[3000], tag[700];
     struct holders peak;
-    struct ar_error error = {""};
     for (size_t i = 0; i + 1 < sizeof tag; i++)
         tag[i] = i % 3 == 2 ? '.' : '7';
     tag[sizeof tag - 1] = '\0';
     snprintf(events, sizeof events, "a,0,100,0,tag=%s,at=%s a,1,100,0,tag=%s,at=%s", tag, tag, tag,
              tag);
     struct trace_source *source = tiny_trace(events);
-    assert_int_equal(holders_find(source, UINT64_MAX, &peak, &error), AR_OK);
+    assert_ok(holders_find(source, UINT64_MAX, &peak, &test_error));
     assert_int_equal(peak.count, 1);
     assert_int_equal(peak.at[0].blocks, 2);
     assert_true(strlen(peak.at[0].tag) < sizeof peak.at[0].tag);

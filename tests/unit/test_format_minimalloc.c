@@ -57,9 +57,7 @@ TRACE_TEST(hints_are_left_out_and_said)
 TRACE_TEST(a_published_problem_has_its_peak)
 {
     struct trace_source *source;
-    struct ar_error error;
-    if (trace_open("tests/golden/data/minimalloc/A.1048576.csv", &source, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(trace_open("tests/golden/data/minimalloc/A.1048576.csv", &source, &test_error));
     assert_string_equal(source->info.format, "minimalloc");
     assert_string_equal(source->info.name, "A.1048576");
     assert_int_equal(source->info.allocs, 154);

@@ -147,9 +147,8 @@ TRACE_TEST(umpire_writes_databases_too)
              &report);
     assert_int_equal(report.records, 3);
     struct trace_source *source;
-    struct ar_error error;
     struct trace_rig *rig = *state;
-    assert_int_equal(trace_open(rig->path[0], &source, &error), AR_OK);
+    assert_ok(trace_open(rig->path[0], &source, &test_error));
     assert_string_equal(source->info.format, "umpire");
     trace_close(source);
 }
@@ -219,7 +218,6 @@ TRACE_TEST(other_files_are_not_touched)
     struct trace_rig *rig = *state;
     char journal[128];
     struct trace_source *source;
-    struct ar_error error;
     static const char *const statements[] = {nsys_export_2024, "PRAGMA journal_mode = wal",
                                              MEMORY("1", PID, "0", "4096", "8", "2", "0", "0"),
                                              NULL};
@@ -227,8 +225,7 @@ TRACE_TEST(other_files_are_not_touched)
     (void)snprintf(journal, sizeof journal, "%s-journal", rig->path[0]);
     trace_rig_write(journal, "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7 hot", 12);
     size_t files = trace_rig_files(rig);
-    if (trace_open(rig->path[0], &source, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(trace_open(rig->path[0], &source, &test_error));
     assert_int_equal(source->info.allocs, 1);
     trace_close(source);
     assert_int_equal(trace_rig_files(rig), files);

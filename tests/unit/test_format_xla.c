@@ -83,7 +83,6 @@ TRACE_TEST(assignment_with_live_ranges)
     struct trace_rig *rig = *state;
     char path[2][160];
     struct trace_source *source;
-    struct ar_error error = {""};
     static const char assignment[] = HEAD "allocation 0: size 64, preallocated-temp:\n"
                                           " value: <5 dot.4 @0> (size=32,offset=0): f32[8]{0}\n"
                                           " value: <6 t{1} @0> (size=32,offset=32): f32[8]{0}\n"
@@ -96,8 +95,8 @@ TRACE_TEST(assignment_with_live_ranges)
     snprintf(path[1], sizeof path[1], "%s/m-live-range.txt", rig->folder);
     trace_rig_write(path[0], assignment, sizeof assignment - 1);
     trace_rig_write(path[1], ranges, sizeof ranges - 1);
-    if (trace_open(path[0], &source, &error))
-        fail_msg("%s", error.text);
+    if (trace_open(path[0], &source, &test_error))
+        fail_msg("%s", test_error.text);
     char *printed = trace_rig_print(rig, source);
     assert_non_null(strstr(printed, "!,value,0,0,32,dot.4,1,2\n!,value,0,32,32,t{1},2,9\n"
                                     "!,value,0,32,4,no\n"));

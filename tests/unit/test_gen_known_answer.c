@@ -23,15 +23,13 @@ static struct played play(const char *workload, const char *policy, uint64_t cap
     static bool given[SLOTS];
     struct policy_rig rig;
     struct played played = {0};
-    struct ar_error error = {""};
     struct trace_source *source = gen_rig_open(workload);
     fake_backing_open(&backing, cap_bytes);
     assert_int_equal(policy_rig_open(&rig, policy, &backing.base, 0), AR_OK);
     for (;;) {
         const struct trace_event *event;
         size_t count;
-        if (trace_next(source, &event, &count, &error) != AR_OK)
-            fail_msg("%s", error.text);
+        assert_ok(trace_next(source, &event, &count, &test_error));
         if (count == 0)
             break;
         for (const struct trace_event *end = event + count; event < end; event++) {
@@ -161,7 +159,6 @@ TEST(all_are_listed)
 /* A second pass gives the same events; another seed gives others. */
 TEST(same_again)
 {
-    struct ar_error error = {""};
     for (size_t i = 0; gen_at(i); i++) {
         struct trace_source *source = gen_rig_open(gen_at(i)->name);
         struct trace_source *fresh = gen_rig_open(gen_at(i)->name);
@@ -173,12 +170,12 @@ TEST(same_again)
         size_t count;
         trace_close(fresh);
         fresh = gen_rig_open(gen_at(i)->name);
-        assert_int_equal(trace_next(fresh, &events, &count, &error), AR_OK);
-        assert_int_equal(trace_rewind(fresh, &error), AR_OK);
+        assert_ok(trace_next(fresh, &events, &count, &test_error));
+        assert_ok(trace_rewind(fresh, &test_error));
         gen_rig_pull(fresh, &sums);
         assert_memory_equal(source->info.sha256, fresh->info.sha256, 32);
         uint64_t events_before = sums.events;
-        assert_int_equal(trace_rewind(fresh, &error), AR_OK);
+        assert_ok(trace_rewind(fresh, &test_error));
         gen_rig_pull(fresh, &sums);
         assert_int_equal(sums.events, events_before);
         trace_close(source);

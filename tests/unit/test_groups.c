@@ -14,9 +14,8 @@ TEST(a_policy_and_a_figure_take_their_rows)
         {0, "tlsf", "a", "slowdown", 0.1},  {0, "bfc", "a", "calls", 0.1},
         {0, "tlsf", "b", "peak", 0.1},      {7, "torch", "a", "frees", 0.1}};
     struct groups groups;
-    struct ar_error error;
     char text[800];
-    assert_int_equal(groups_make(&groups, items, sizeof items / sizeof *items, &error), AR_OK);
+    assert_ok(groups_make(&groups, items, sizeof items / sizeof *items, &test_error));
     assert_int_equal(groups.count, 5);
     assert_int_equal(groups.folded, 9);
     assert_int_equal(groups.items[0].by, GROUP_OF_POLICY);
@@ -43,8 +42,7 @@ TEST(what_has_no_size_is_the_worst)
                                               {0, "torch", "a", "outcome", -1},
                                               {0, "torch", "c", "calls", 9}};
     struct groups groups;
-    struct ar_error error;
-    assert_int_equal(groups_make(&groups, items, 4, &error), AR_OK);
+    assert_ok(groups_make(&groups, items, 4, &test_error));
     assert_int_equal(groups.count, 1);
     assert_int_equal(groups.items[0].worst, 1);
     groups_close(&groups);
@@ -56,12 +54,11 @@ TEST(few_rows_and_none_stay_what_they_are)
                                               {0, "torch", "b", "calls", 0.4},
                                               {0, "torch", "c", "calls", 0.4}};
     struct groups groups;
-    struct ar_error error;
-    assert_int_equal(groups_make(&groups, items, 3, &error), AR_OK);
+    assert_ok(groups_make(&groups, items, 3, &test_error));
     assert_int_equal(groups.count, 3);
     assert_int_equal(groups.folded, 0);
     groups_close(&groups);
-    assert_int_equal(groups_make(&groups, items, 0, &error), AR_OK);
+    assert_ok(groups_make(&groups, items, 0, &test_error));
     assert_int_equal(groups.count, 0);
     groups_close(&groups);
 }

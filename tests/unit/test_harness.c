@@ -72,22 +72,21 @@ TEST(kernel_ops_are_launched_again_on_memory_of_their_own)
     struct logging *logging = malloc(sizeof *logging);
     struct launch_recorder recorder;
     struct launches launches = {0};
-    struct ar_error error;
     uint64_t mark_ns[2];
     struct ar_device *device = logging_open(logging, UINT64_MAX);
     launches_record(&recorder, &launches, device);
     launch_some(device);
-    assert_int_equal(launches_end(&recorder, device, &error), AR_OK);
+    assert_ok(launches_end(&recorder, device, &test_error));
     assert_ptr_equal(device->ops, &logging->ops);
     assert_int_equal(launches.kernel_op_count, 3);
     assert_int_equal(launches.marks, 2);
     assert_int_equal(launches.kernels, 1);
 
-    assert_int_equal(launches_fix(&launches, device, &error), AR_OK);
+    assert_ok(launches_fix(&launches, device, &test_error));
     assert_int_equal(launches.extent_count, 2);
     assert_int_equal(logging->count, 3);
     uint64_t records = logging->device->records, waits = logging->device->waits;
-    assert_int_equal(launches_run(&launches, device, mark_ns, &error), AR_OK);
+    assert_ok(launches_run(&launches, device, mark_ns, &test_error));
     assert_int_equal(logging->count, 6);
     assert_int_equal(logging->device->records - records, 3);
     assert_int_equal(logging->device->waits - waits, 3);
@@ -124,7 +123,6 @@ TEST(what_is_refused_ends_with_a_sentence)
     struct logging *logging = malloc(sizeof *logging);
     struct launch_recorder recorder;
     struct launches launches = {0};
-    struct ar_error error;
     uint64_t mark_ns[2];
     struct ar_device *device = logging_open(logging, 5 * AR_MIB);
     launches_record(&recorder, &launches, device);
@@ -133,13 +131,12 @@ TEST(what_is_refused_ends_with_a_sentence)
     struct ar_kernel_op refused = work_on(0, 4096);
     assert_int_equal(device->ops->kernel_op(device, &refused), AR_REFUSED);
     logging->refused_from = 0;
-    assert_int_equal(launches_end(&recorder, device, &error), AR_OK);
+    assert_ok(launches_end(&recorder, device, &test_error));
     assert_int_equal(launches.kernel_op_count, 3);
     /* Memory for one of two extents: it is released. */
-    assert_int_equal(launches_fix(&launches, device, &error), AR_NO_MEMORY);
-    assert_non_null(strstr(error.text, "hand-written loop"));
+    assert_says(launches_fix(&launches, device, &test_error), AR_NO_MEMORY, "hand-written loop");
     logging->refused_from = logging->count + 2;
-    assert_int_equal(launches_run(&launches, device, mark_ns, &error), AR_REFUSED);
+    assert_int_equal(launches_run(&launches, device, mark_ns, &test_error), AR_REFUSED);
     launches_close(&launches, device);
     assert_int_equal(logging->device->memory.held_bytes, 0);
     fake_device_close(logging->device);
@@ -175,10 +172,8 @@ TEST(a_policy_that_makes_no_calls_adds_nothing)
 {
     static const char *const policies[] = {"growth", "torch", "vmm"};
     struct harness_result result;
-    struct ar_error error;
     for (size_t i = 0; i < 3; i++) {
-        if (measure(policies[i], tape, &result, &error) != AR_OK)
-            fail_msg("%s", error.text);
+        assert_ok(measure(policies[i], tape, &result, &test_error));
         assert_int_equal(result.steps, 6);
         assert_int_equal(result.block_count, 6);
         assert_true(result.kernel_ops + result.kernels > 6 * 20);
@@ -196,13 +191,11 @@ TEST(the_loop_launches_what_the_engine_launched)
     struct logging *logging = malloc(sizeof *logging);
     struct ar_device *device = logging_open(logging, 8 * AR_GIB);
     struct harness_result result;
-    struct ar_error error;
     struct ar_spec spec;
-    assert_int_equal(ar_spec_parse("growth", &spec, &error), AR_OK);
+    assert_ok(ar_spec_parse("growth", &spec, &test_error));
     struct harness_config config = {
         .policy = &spec, .workload = tape, .device = device, .blocks = 6};
-    if (harness_measure(&config, &result, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(harness_measure(&config, &result, &test_error));
     assert_true(result.kernel_ops > 6 * 3 * 3);
     assert_true(result.fixed_bytes > 0);
     /* One run is recorded, one of each warms up, and each block has two of each. */
@@ -219,9 +212,7 @@ TEST(the_loop_launches_what_the_engine_launched)
 TEST(a_policy_that_asks_the_driver_adds_its_calls)
 {
     struct harness_result result;
-    struct ar_error error;
-    if (measure("direct", tape, &result, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(measure("direct", tape, &result, &test_error));
     assert_true(result.least > 0.03);
     assert_true(result.engine_ns > 1.03 * result.loop_ns);
     harness_close(&result);
@@ -230,12 +221,10 @@ TEST(a_policy_that_asks_the_driver_adds_its_calls)
 TEST(what_cannot_be_measured_is_said)
 {
     struct harness_result result;
-    struct ar_error error;
-    assert_int_equal(measure("growth:limit=1MiB", tape, &result, &error), AR_NEGATIVE);
-    assert_int_equal(measure("growth", "gradient_tape:steps=1,layers=1,width=64", &result, &error),
-                     AR_INVALID);
-    assert_non_null(strstr(error.text, "two steps"));
-    assert_int_equal(measure("growth", "no_such_thing", &result, &error), AR_INVALID);
+    assert_int_equal(measure("growth:limit=1MiB", tape, &result, &test_error), AR_NEGATIVE);
+    assert_says(measure("growth", "gradient_tape:steps=1,layers=1,width=64", &result, &test_error),
+                AR_INVALID, "two steps");
+    assert_int_equal(measure("growth", "no_such_thing", &result, &test_error), AR_INVALID);
 }
 
 /* Known: the sign interval of 10 values is the 2nd and the 9th, at 1 - 2 * 11 / 1024; of 5 all. */

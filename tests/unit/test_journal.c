@@ -42,11 +42,9 @@ static enum ar_status open_journal(struct journal *journal, const char *path, st
 
 static void add_from(struct journal *journal, size_t first)
 {
-    struct ar_error error;
     for (size_t i = first; i < RECORDS; i++)
-        assert_int_equal(journal_add(journal, written[i].run, written[i].payload,
-                                     strlen(written[i].payload), &error),
-                         AR_OK);
+        assert_ok(journal_add(journal, written[i].run, written[i].payload,
+                              strlen(written[i].payload), &test_error));
 }
 
 static size_t read_file(const char *path, char *bytes)
@@ -71,8 +69,7 @@ static size_t make(const char *path, char *bytes)
 {
     struct journal journal;
     struct taken taken;
-    struct ar_error error;
-    assert_int_equal(open_journal(&journal, path, &taken, &error), AR_OK);
+    assert_ok(open_journal(&journal, path, &taken, &test_error));
     add_from(&journal, 0);
     journal_close(&journal, false);
     return read_file(path, bytes);
@@ -86,12 +83,11 @@ static size_t go_on(const char *path, const char *damaged, size_t count, const c
     char after[MOST];
     struct journal journal;
     struct taken taken;
-    struct ar_error error = {""};
     write_file(path, damaged, count);
-    enum ar_status status = open_journal(&journal, path, &taken, &error);
+    enum ar_status status = open_journal(&journal, path, &taken, &test_error);
     if (status) {
         assert_int_equal(status, AR_INVALID);
-        assert_non_null(strstr(error.text, "is the journal of another sweep or suite"));
+        assert_non_null(strstr(test_error.text, "is the journal of another sweep or suite"));
         assert_int_equal(read_file(path, after), count);
         assert_memory_equal(after, damaged, count);
         return RECORDS + 1;

@@ -110,15 +110,12 @@ TEST(a_filter_gives_blocks_their_new_names)
 TEST(a_merge_gives_blocks_their_new_names)
 {
     struct trace_rig rig;
-    struct ar_error error;
     struct trace_source *sources[2] = {NULL, NULL}, *merged = NULL;
     trace_rig_open(&rig);
     for (int i = 0; i < 2; i++)
-        if (trace_rig_text(&rig, HEAD "a,0,8\na,1,8\nk,0,5,op=copy,out=0,in=~1\n", &sources[i],
-                           &error) != AR_OK)
-            fail_msg("%s", error.text);
-    if (trace_merge(sources, 2, &merged, &error) != AR_OK)
-        fail_msg("%s", error.text);
+        assert_ok(trace_rig_text(&rig, HEAD "a,0,8\na,1,8\nk,0,5,op=copy,out=0,in=~1\n",
+                                 &sources[i], &test_error));
+    assert_ok(trace_merge(sources, 2, &merged, &test_error));
     char *got = trace_rig_print(&rig, merged);
     /* Requests alternate: 0 2 of the first trace, 1 3 of the second. */
     assert_non_null(strstr(got, "k,0,5,tenant=0,op=copy,out=0,in=~"));

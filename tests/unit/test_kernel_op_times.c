@@ -162,9 +162,7 @@ static const char trace_text[] = "# allocrig-trace 1\na,0,40000\na,1,40000\na,2,
 static struct trace_source *source_of(struct trace_rig *files, const char *text)
 {
     struct trace_source *source;
-    struct ar_error error = {""};
-    if (trace_rig_text(files, text, &source, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(trace_rig_text(files, text, &source, &test_error));
     return source;
 }
 

@@ -29,9 +29,7 @@ static bool guessed(const struct trace_source *source, const char *words)
 /* The events of the trace of a file, without its header lines; the source is the caller's. */
 static char *events_of(struct trace_rig *rig, const char *json, struct trace_source **source)
 {
-    struct ar_error error = {""};
-    if (trace_rig_text(rig, json, source, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(trace_rig_text(rig, json, source, &test_error));
     assert_string_equal((*source)->info.format, "kineto");
     char *text = trace_rig_print(rig, *source);
     char *at = text;
@@ -198,7 +196,6 @@ TEST(test_totals)
 {
     struct trace_rig rig;
     struct trace_source *source;
-    struct ar_error error = {""};
     trace_rig_open(&rig);
     char *text = events_of(&rig,
                            "[" TOTAL("512", "612", "1") TOTAL("-512", "100", "2")
@@ -219,8 +216,7 @@ TEST(test_totals)
     for (size_t i = 0; i < 16; i++)
         memcpy(many + 1 + i * (sizeof huge - 1), huge, sizeof huge);
     memcpy(many + 1 + 16 * (sizeof huge - 1), LAST "]", sizeof LAST "]");
-    assert_int_equal(trace_rig_text(&rig, many, &source, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "2^63 bytes"));
+    assert_says(trace_rig_text(&rig, many, &source, &test_error), AR_INVALID, "2^63 bytes");
     free(many);
     trace_rig_close(&rig);
 }
@@ -257,15 +253,13 @@ static void check_made(const struct kineto_making *making)
 {
     struct trace_rig rig;
     struct trace_source *source;
-    struct ar_error error = {""};
     struct kineto_made made;
     trace_rig_open(&rig);
     FILE *file = fopen(rig.path[0], "w");
     assert_non_null(file);
     kineto_make(file, making, &made);
     assert_int_equal(fclose(file), 0);
-    if (trace_open(rig.path[0], &source, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(trace_open(rig.path[0], &source, &test_error));
     assert_int_equal(source->info.allocs, made.allocs);
     assert_int_equal(source->info.frees, made.frees);
     assert_int_equal(source->info.kernels, made.kernels);

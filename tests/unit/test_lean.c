@@ -29,9 +29,8 @@ static struct trace_source *open_copy(const char *path)
 static void make(struct trace_source *trace, enum replay_frees frees, enum replay_host host,
                  bool timeless, struct lean *out)
 {
-    struct ar_error error = {""};
-    if (lean_make(trace, frees, host, timeless, out, &error))
-        fail_msg("%s", error.text);
+    if (lean_make(trace, frees, host, timeless, out, &test_error))
+        fail_msg("%s", test_error.text);
 }
 
 /* The kinds of the events, as letters. */
@@ -75,9 +74,8 @@ static uint64_t certain_of(struct trace_source *trace, const char *policy)
 {
     struct lean lean;
     struct ar_spec spec;
-    struct ar_error error = {""};
     make(trace, REPLAY_ORDERED, REPLAY_HOST_NONE, true, &lean);
-    assert_int_equal(ar_spec_parse(policy, &spec, &error), AR_OK);
+    assert_ok(ar_spec_parse(policy, &spec, &test_error));
     uint64_t bytes = certain_bytes(&lean, &spec);
     ar_spec_close(&spec);
     lean_close(&lean);
@@ -132,9 +130,8 @@ TEST(every_trial_from_the_certain_capacity_on_passes)
     char text[16384];
     struct ar_rng rng;
     struct ar_spec device;
-    struct ar_error error = {""};
     ar_rng_seed(&rng, 7);
-    assert_int_equal(ar_spec_parse("sim", &device, &error), AR_OK);
+    assert_ok(ar_spec_parse("sim", &device, &test_error));
     const struct trial_setup setup = {.device = &device, .card_bytes = 80 * AR_GIB};
     for (int round = 0; round < 40; round++) {
         random_events(&rng, text, sizeof text);
@@ -144,8 +141,7 @@ TEST(every_trial_from_the_certain_capacity_on_passes)
         assert_true(bytes < 20 * AR_GIB);
         for (uint64_t more = 0; more <= bytes; more += bytes / 8) {
             struct trial trial;
-            assert_int_equal(trial_run(&setup, trace, policy, bytes + more, false, &trial, &error),
-                             AR_OK);
+            assert_ok(trial_run(&setup, trace, policy, bytes + more, false, &trial, &test_error));
             assert_true(trial.begun && trial.passed);
         }
         trace_close(trace);
@@ -158,8 +154,7 @@ static bool passes_at(const struct trial_setup *setup, struct trace_source *trac
                       const char *policy, uint64_t bytes)
 {
     struct trial trial;
-    struct ar_error error;
-    assert_int_equal(trial_run(setup, trace, policy, bytes, false, &trial, &error), AR_OK);
+    assert_ok(trial_run(setup, trace, policy, bytes, false, &trial, &test_error));
     return trial.begun && trial.passed;
 }
 
@@ -187,9 +182,8 @@ TEST(a_search_from_far_above_finds_the_same)
     static const char *const policies[] = {"torch:max_split_size_mb=20", "torch", "tlsf", "cupy"};
     struct ar_rng rng;
     struct ar_spec device;
-    struct ar_error error = {""};
     ar_rng_seed(&rng, 7);
-    assert_int_equal(ar_spec_parse("sim", &device, &error), AR_OK);
+    assert_ok(ar_spec_parse("sim", &device, &test_error));
     for (int round = 0; round < 12; round++) {
         char text[16384];
         random_events(&rng, text, sizeof text);
@@ -200,8 +194,7 @@ TEST(a_search_from_far_above_finds_the_same)
                                           .card_bytes = 80 * AR_GIB};
         uint64_t safe,
             from = ar_size_round_up(setup.live_peak_bytes * (uint64_t)(3 + round), 2 * AR_MIB);
-        assert_int_equal(trial_safe(&setup, trace, policies[round % 4], from, &safe, &error),
-                         AR_OK);
+        assert_ok(trial_safe(&setup, trace, policies[round % 4], from, &safe, &test_error));
         assert_int_equal(safe, step_by_step(&setup, trace, policies[round % 4], from));
         trace_close(trace);
     }
@@ -226,9 +219,8 @@ TEST(answers_are_those_of_the_whole_trace)
 {
     struct trace_source *trace = open_copy(TAPE);
     struct ar_spec device;
-    struct ar_error error = {""};
     struct lean timed, timeless;
-    assert_int_equal(ar_spec_parse("sim", &device, &error), AR_OK);
+    assert_ok(ar_spec_parse("sim", &device, &test_error));
     make(trace, REPLAY_ORDERED, REPLAY_HOST_NONE, false, &timed);
     make(trace, REPLAY_ORDERED, REPLAY_HOST_NONE, true, &timeless);
     assert_true(timeless.count < timed.count && timed.count < trace->info.events);
@@ -244,15 +236,15 @@ TEST(answers_are_those_of_the_whole_trace)
         uint64_t from = whole.live_peak_bytes * 5 / 4, safe[2] = {0}, at[3] = {from, 0, 0};
         if (ops->capabilities & (AR_POLICY_UNRANKED | AR_POLICY_OFFLINE))
             continue;
-        assert_int_equal(trial_safe(&whole, trace, ops->name, from, &safe[0], &error), AR_OK);
-        assert_int_equal(trial_safe(&lean, trace, ops->name, from, &safe[1], &error), AR_OK);
+        assert_ok(trial_safe(&whole, trace, ops->name, from, &safe[0], &test_error));
+        assert_ok(trial_safe(&lean, trace, ops->name, from, &safe[1], &test_error));
         assert_int_equal(safe[0], safe[1]);
         at[1] = safe[0] ? safe[0] : from / 2;
         at[2] = whole.live_peak_bytes / 2;
         for (int k = 0; k < 3; k++) {
             struct trial a, b;
-            assert_int_equal(trial_run(&whole, trace, ops->name, at[k], true, &a, &error), AR_OK);
-            assert_int_equal(trial_run(&lean, trace, ops->name, at[k], true, &b, &error), AR_OK);
+            assert_ok(trial_run(&whole, trace, ops->name, at[k], true, &a, &test_error));
+            assert_ok(trial_run(&lean, trace, ops->name, at[k], true, &b, &test_error));
             assert_int_equal(a.passed, b.passed);
             assert_int_equal(a.event, b.event); /* that of the whole trace */
             assert_int_equal(a.bytes, b.bytes);
@@ -313,9 +305,8 @@ TEST(a_page_may_exceed_the_limit)
         {"a,0,12582912 f,0", 10 << 20, false},
     };
     struct ar_spec device;
-    struct ar_error error = {""};
     (void)state;
-    assert_int_equal(ar_spec_parse("sim", &device, &error), AR_OK);
+    assert_ok(ar_spec_parse("sim", &device, &test_error));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct trace_source *trace = tiny_trace(cases[i].events);
         const struct trial_setup setup = {.device = &device,
@@ -325,9 +316,8 @@ TEST(a_page_may_exceed_the_limit)
                                           .card_bytes = UINT64_C(80) << 30};
         for (int peaks = 0; peaks < 2; peaks++) {
             struct trial trial;
-            assert_int_equal(trial_run(&setup, trace, "torch:expandable_segments=true",
-                                       cases[i].limit_bytes, peaks, &trial, &error),
-                             AR_OK);
+            assert_ok(trial_run(&setup, trace, "torch:expandable_segments=true",
+                                cases[i].limit_bytes, peaks, &trial, &test_error));
             assert_int_equal(trial.passed, cases[i].passes);
         }
         trace_close(trace);

@@ -16,9 +16,7 @@ struct program {
 
 static void append(struct program *self, struct trace_event event, const char *text)
 {
-    struct ar_error error = {""};
-    if (trace_memory_append(self->memory, &event, NULL, text, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(trace_memory_append(self->memory, &event, NULL, text, &test_error));
 }
 
 static uint64_t request(struct program *self, uint64_t bytes)
@@ -65,9 +63,7 @@ static enum ar_status try_learn(struct program *self, struct learned_model **mod
 static struct learned_model *learn(struct program *self)
 {
     struct learned_model *model = NULL;
-    struct ar_error error = {""};
-    if (try_learn(self, &model, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(try_learn(self, &model, &test_error));
     return model;
 }
 
@@ -82,15 +78,14 @@ static void run_on(const struct learned_model *model, unsigned steps, uint64_t s
                    struct run *out)
 {
     struct trace_source *source = NULL;
-    struct ar_error error = {""};
     const struct trace_event *events;
     uint64_t live = 0, of_slot[1024];
     size_t count;
     memset(out, 0, sizeof *out);
-    assert_int_equal(learned_open_lean(model, steps, seed, &source, &error), AR_OK);
+    assert_ok(learned_open_lean(model, steps, seed, &source, &test_error));
     for (unsigned step = 0; step < steps; step++) {
         size_t requests = 0;
-        assert_int_equal(trace_next(source, &events, &count, &error), AR_OK);
+        assert_ok(trace_next(source, &events, &count, &test_error));
         for (size_t i = 0; i < count; i++)
             if (events[i].kind == TRACE_ALLOC) {
                 assert_true(events[i].slot < 1024);
@@ -105,7 +100,7 @@ static void run_on(const struct learned_model *model, unsigned steps, uint64_t s
                 live -= of_slot[events[i].slot];
             }
         out->live[step] = live;
-        assert_int_equal(trace_next(source, &events, &count, &error), AR_OK);
+        assert_ok(trace_next(source, &events, &count, &test_error));
         assert_int_equal(count, 0); /* the end comes after each step */
     }
     out->misfits = learned_misfits(source);
@@ -353,13 +348,12 @@ TEST(too_few_steps_are_refused)
 {
     struct program program = begin();
     struct learned_model *model = NULL;
-    struct ar_error error = {""};
     for (int step = 0; step < 3; step++) {
         brief(&program, 1000);
         end_step(&program);
     }
-    assert_int_equal(try_learn(&program, &model, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "3 steps were found, and at least 4 are needed"));
+    assert_says(try_learn(&program, &model, &test_error), AR_INVALID,
+                "3 steps were found, and at least 4 are needed");
     (void)state;
 }
 

@@ -21,24 +21,21 @@ static struct ar_library *opened(void)
 static struct ar_experiment *experiment_of(struct ar_library *library, const char *policy,
                                            const char *workload, const char *device)
 {
-    struct ar_error error;
     struct ar_experiment *experiment = NULL;
-    assert_int_equal(ar_experiment_open(library, &experiment, &error), AR_OK);
+    assert_ok(ar_experiment_open(library, &experiment, &test_error));
     if (policy)
-        assert_int_equal(ar_experiment_set(experiment, "policy", policy, &error), AR_OK);
-    assert_int_equal(ar_experiment_set(experiment, "workload", workload, &error), AR_OK);
-    assert_int_equal(ar_experiment_set(experiment, "device", device, &error), AR_OK);
+        assert_ok(ar_experiment_set(experiment, "policy", policy, &test_error));
+    assert_ok(ar_experiment_set(experiment, "workload", workload, &test_error));
+    assert_ok(ar_experiment_set(experiment, "device", device, &test_error));
     return experiment;
 }
 
 static struct ar_results *run(struct ar_library *library, const char *policy, const char *workload,
                               const char *device)
 {
-    struct ar_error error;
     struct ar_results *results = NULL;
     struct ar_experiment *experiment = experiment_of(library, policy, workload, device);
-    if (ar_experiment_run(experiment, &results, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(ar_experiment_run(experiment, &results, &test_error));
     ar_experiment_close(experiment);
     return results;
 }
@@ -53,7 +50,6 @@ static uint64_t metric(const struct ar_results *results, size_t row, const char 
 
 TEST(every_metric_is_that_of_the_engine)
 {
-    struct ar_error error;
     struct ar_spec policy, device;
     struct ar_device_props props;
     struct replay_result expected;
@@ -61,19 +57,19 @@ TEST(every_metric_is_that_of_the_engine)
     struct ar_metric described;
     struct ar_library *library = opened();
     struct ar_results *results = run(library, "growth", WORKLOAD, DEVICE);
-    assert_int_equal(ar_spec_parse("growth", &policy, &error), AR_OK);
-    assert_int_equal(ar_spec_parse(DEVICE, &device, &error), AR_OK);
-    assert_int_equal(workload_open(WORKLOAD, &source, &error), AR_OK);
+    assert_ok(ar_spec_parse("growth", &policy, &test_error));
+    assert_ok(ar_spec_parse(DEVICE, &device, &test_error));
+    assert_ok(workload_open(WORKLOAD, &source, &test_error));
     const struct experiment same = {.policy = &policy,
                                     .device = &device,
                                     .source = source,
                                     .measure = REPLAY_METRICS_EXACT,
                                     .seed = 1};
-    assert_int_equal(experiment_run(&same, &expected, &props, &error), AR_OK);
+    assert_ok(experiment_run(&same, &expected, &props, &test_error));
     size_t count = 0;
     for (; ar_metric_at(count, &described, sizeof described); count++) {
         struct ar_value value;
-        assert_int_equal(ar_results_metric(results, 0, described.name, &value, &error), AR_OK);
+        assert_ok(ar_results_metric(results, 0, described.name, &value, &test_error));
         const struct metric_value *wanted = &expected.metrics.at[count];
         assert_int_equal((int)value.kind, (int)wanted->kind);
         if (value.kind == AR_VALUE_INTEGER)
@@ -140,13 +136,12 @@ static enum ar_status count(void *argument, const struct ar_run_event *event,
 TEST(an_observer_is_told_of_each_event)
 {
     struct counted counted = {.stop_at = 0};
-    struct ar_error error;
     struct ar_results *results = NULL;
     struct ar_library *library = opened();
     struct ar_results *unobserved = run(library, "growth", WORKLOAD, DEVICE);
     struct ar_experiment *experiment = experiment_of(library, "growth", WORKLOAD, DEVICE);
     ar_experiment_observe(experiment, count, &counted);
-    assert_int_equal(ar_experiment_run(experiment, &results, &error), AR_OK);
+    assert_ok(ar_experiment_run(experiment, &results, &test_error));
     assert_int_equal(counted.kinds[AR_RUN_ALLOC], metric(results, 0, "allocs"));
     assert_int_equal(counted.kinds[AR_RUN_FREE_REQUESTED], metric(results, 0, "frees"));
     assert_int_equal(counted.peak_live_bytes, metric(results, 0, "peak_live_bytes"));
@@ -155,8 +150,7 @@ TEST(an_observer_is_told_of_each_event)
     ar_results_close(results);
     ar_results_close(unobserved);
     counted = (struct counted){.stop_at = 10};
-    assert_int_equal(ar_experiment_run(experiment, &results, &error), AR_NEGATIVE);
-    assert_non_null(strstr(error.text, "seen enough"));
+    assert_says(ar_experiment_run(experiment, &results, &test_error), AR_NEGATIVE, "seen enough");
     ar_experiment_close(experiment);
     ar_library_close(library);
 }
@@ -192,20 +186,18 @@ TEST(advice_is_ranked_settings)
 {
     struct ar_setting setting;
     struct ar_advice *advice = NULL;
-    struct ar_error error;
     char *text = NULL;
     struct ar_library *library = opened();
     struct ar_experiment *experiment =
         experiment_of(library, NULL, "tests/golden/data/snapshots/tape_small.pickle.gz", "sim");
-    assert_int_equal(ar_experiment_set(experiment, "capacity", "1700MiB", &error), AR_OK);
-    if (ar_experiment_advise(experiment, &advice, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(ar_experiment_set(experiment, "capacity", "1700MiB", &test_error));
+    assert_ok(ar_experiment_advise(experiment, &advice, &test_error));
     assert_true(ar_advice_count(advice) > 2);
-    assert_int_equal(ar_advice_row(advice, 0, &setting, sizeof setting, &error), AR_OK);
+    assert_ok(ar_advice_row(advice, 0, &setting, sizeof setting, &test_error));
     assert_int_equal(setting.rank, 1);
     assert_true(setting.own);
     assert_memory_equal(setting.policy, "torch", 5);
-    assert_int_equal(ar_advice_json(advice, &text, &error), AR_OK);
+    assert_ok(ar_advice_json(advice, &text, &test_error));
     assert_non_null(strstr(text, "allocrig.advise/1"));
     ar_free(text);
     ar_advice_close(advice);
@@ -262,31 +254,31 @@ TEST(gpus_of_a_workload_are_apart)
     struct ar_row row;
     struct ar_value value;
     struct ar_setting setting;
-    struct ar_error error;
     struct ar_library *library = opened();
     struct ar_experiment *experiment = experiment_of(library, "direct", TWO_GPUS, "sim");
-    assert_int_equal(ar_experiment_run(experiment, &results, &error), AR_OK);
+    assert_ok(ar_experiment_run(experiment, &results, &test_error));
     assert_int_equal(ar_results_count(results), 2);
     for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(ar_results_row(results, i, &row, sizeof row, &error), AR_OK);
+        assert_ok(ar_results_row(results, i, &row, sizeof row, &test_error));
         assert_string_equal(row.workload, names[i]);
         assert_string_equal(row.workload_name, i ? "two_gpus gpu1" : "two_gpus gpu0");
-        assert_int_equal(ar_results_metric(results, i, "peak_live_bytes", &value, &error), AR_OK);
+        assert_ok(ar_results_metric(results, i, "peak_live_bytes", &value, &test_error));
         assert_int_equal(value.integer, peaks[i]);
     }
     ar_results_close(results);
-    assert_int_equal(ar_experiment_set(experiment, "capacity", "64MiB", &error), AR_OK);
-    assert_int_equal(ar_experiment_advise(experiment, &advice, &error), AR_OK);
+    assert_ok(ar_experiment_set(experiment, "capacity", "64MiB", &test_error));
+    assert_ok(ar_experiment_advise(experiment, &advice, &test_error));
     size_t count = ar_advice_count(advice);
-    assert_int_equal(ar_advice_row(advice, 0, &setting, sizeof setting, &error), AR_OK);
+    assert_ok(ar_advice_row(advice, 0, &setting, sizeof setting, &test_error));
     assert_string_equal(setting.workload, names[0]);
-    assert_int_equal(ar_advice_row(advice, count - 1, &setting, sizeof setting, &error), AR_OK);
+    assert_ok(ar_advice_row(advice, count - 1, &setting, sizeof setting, &test_error));
     assert_string_equal(setting.workload, names[1]);
-    assert_int_equal(ar_advice_row(advice, count, &setting, sizeof setting, &error), AR_INVALID);
+    assert_int_equal(ar_advice_row(advice, count, &setting, sizeof setting, &test_error),
+                     AR_INVALID);
     ar_advice_close(advice);
     ar_experiment_close(experiment);
     experiment = experiment_of(library, "direct", TWO_GPUS, "1");
-    assert_int_equal(ar_experiment_run(experiment, &results, &error), AR_OK);
+    assert_ok(ar_experiment_run(experiment, &results, &test_error));
     assert_int_equal(ar_results_count(results), 1);
     ar_results_close(results);
     ar_experiment_close(experiment);
@@ -328,14 +320,13 @@ static const struct ar_policy_ops *policy_named(const struct ar_library *library
 
 TEST(what_is_registered_is_named_in_specs)
 {
-    struct ar_error error;
     struct ar_library *library = opened(), *other = opened();
     struct ar_policy_ops mine = *policy_named(library, "growth");
     struct ar_device_kind card = *ar_device_kind_at(library, 0);
     mine.name = "mine";
     card.name = "card";
-    assert_int_equal(ar_register_policy(library, &mine, &error), AR_OK);
-    assert_int_equal(ar_register_device(library, &card, &error), AR_OK);
+    assert_ok(ar_register_policy(library, &mine, &test_error));
+    assert_ok(ar_register_device(library, &card, &test_error));
     assert_ptr_equal(policy_named(library, "mine"), &mine);
     assert_null(policy_named(other, "mine"));
     struct ar_results *built_in = run(library, "growth:limit=4GiB", WORKLOAD, DEVICE);
@@ -348,28 +339,27 @@ TEST(what_is_registered_is_named_in_specs)
 
     struct ar_results *results = NULL;
     struct ar_experiment *experiment = experiment_of(other, "mine", WORKLOAD, DEVICE);
-    assert_int_equal(ar_experiment_run(experiment, &results, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "there is no policy \"mine\""));
+    assert_says(ar_experiment_run(experiment, &results, &test_error), AR_INVALID,
+                "there is no policy \"mine\"");
     ar_experiment_close(experiment);
 
-    assert_int_equal(ar_register_policy(library, &mine, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "already"));
+    assert_says(ar_register_policy(library, &mine, &test_error), AR_INVALID, "already");
     mine.name = "a+b";
-    assert_int_equal(ar_register_policy(library, &mine, &error), AR_INVALID);
+    assert_int_equal(ar_register_policy(library, &mine, &test_error), AR_INVALID);
     mine.name = "checked";
-    assert_int_equal(ar_register_policy(library, &mine, &error), AR_INVALID);
+    assert_int_equal(ar_register_policy(library, &mine, &test_error), AR_INVALID);
     mine.name = "lacking";
     mine.alloc = NULL;
-    assert_int_equal(ar_register_policy(library, &mine, &error), AR_INVALID);
+    assert_int_equal(ar_register_policy(library, &mine, &test_error), AR_INVALID);
     card.name = "sim";
-    assert_int_equal(ar_register_device(library, &card, &error), AR_INVALID);
+    assert_int_equal(ar_register_device(library, &card, &test_error), AR_INVALID);
     for (int i = 0; i < 40; i++) { /* the lists grow */
         static char names[40][24];
         static struct ar_device_kind kinds[40];
         snprintf(names[i], sizeof names[i], "card-%d", i);
         kinds[i] = card;
         kinds[i].name = names[i];
-        assert_int_equal(ar_register_device(library, &kinds[i], &error), AR_OK);
+        assert_ok(ar_register_device(library, &kinds[i], &test_error));
     }
     ar_library_close(library);
     ar_library_close(other);
@@ -377,40 +367,36 @@ TEST(what_is_registered_is_named_in_specs)
 
 TEST(a_session_is_a_policy_by_hand)
 {
-    struct ar_error error;
     struct ar_session *session = NULL, *second = NULL;
     struct ar_policy_block block;
     struct ar_policy_stats stats;
     struct ar_device *device = NULL;
     const struct ar_policy_request request = {.bytes = 3 * AR_MIB};
     struct ar_library *library = opened();
-    assert_int_equal(ar_session_open(library, "growth", "sim:capacity=1GiB", 1, &session, &error),
-                     AR_OK);
-    assert_int_equal(ar_session_alloc(session, &request, &block, &error), AR_OK);
+    assert_ok(ar_session_open(library, "growth", "sim:capacity=1GiB", 1, &session, &test_error));
+    assert_ok(ar_session_alloc(session, &request, &block, &test_error));
     assert_true(block.granted_bytes >= request.bytes);
     ar_session_stats(session, &stats);
     assert_int_equal(stats.totals.live_bytes, request.bytes);
     assert_true(ar_session_device(session)->counters.physical_bytes >= request.bytes);
     const struct ar_policy_request large = {.bytes = 2 * AR_GIB};
-    assert_int_equal(ar_session_alloc(session, &large, &block, &error), AR_NO_MEMORY);
-    assert_non_null(strstr(error.text, "growth"));
-    assert_int_equal(ar_session_alloc(session, &(struct ar_policy_request){0}, &block, &error),
+    assert_says(ar_session_alloc(session, &large, &block, &test_error), AR_NO_MEMORY, "growth");
+    assert_int_equal(ar_session_alloc(session, &(struct ar_policy_request){0}, &block, &test_error),
                      AR_INVALID);
-    assert_int_equal(ar_session_free(session, &block, 0, &error), AR_OK);
+    assert_ok(ar_session_free(session, &block, 0, &test_error));
     ar_session_stats(session, &stats);
     assert_int_equal(stats.totals.live_bytes, 0);
     ar_session_close(session);
 
-    assert_int_equal(ar_library_device(library, "sim:capacity=1GiB", &device, &error), AR_OK);
-    assert_int_equal(ar_session_open_on(library, "vmm", device->backing, 1, &second, &error),
-                     AR_OK);
+    assert_ok(ar_library_device(library, "sim:capacity=1GiB", &device, &test_error));
+    assert_ok(ar_session_open_on(library, "vmm", device->backing, 1, &second, &test_error));
     assert_null(ar_session_device(second));
     assert_int_equal(ar_policy_alloc(ar_session_policy(second), &request, &block), AR_OK);
     assert_int_equal(ar_policy_free(ar_session_policy(second), &block, 0), AR_OK);
     ar_session_close(second);
     ar_device_close(device);
-    assert_int_equal(ar_session_open(library, "growht", "sim", 1, &session, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "growth"));
+    assert_says(ar_session_open(library, "growht", "sim", 1, &session, &test_error), AR_INVALID,
+                "growth");
     ar_library_close(library);
 }
 
@@ -441,28 +427,26 @@ TEST(settings_are_checked_when_they_are_set)
         {"seed", "x", "seed"},
         {"capacity", "0", "0 bytes"},
     };
-    struct ar_error error;
     struct ar_results *results = NULL;
     struct ar_experiment *experiment = NULL;
     struct ar_library *library = opened();
-    assert_int_equal(ar_experiment_open(library, &experiment, &error), AR_OK);
+    assert_ok(ar_experiment_open(library, &experiment, &test_error));
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_int_equal(ar_experiment_set(experiment, wrong[i].key, wrong[i].value, &error),
+        assert_int_equal(ar_experiment_set(experiment, wrong[i].key, wrong[i].value, &test_error),
                          AR_INVALID);
-        if (!strstr(error.text, wrong[i].says))
-            fail_msg("%s=%s: %s", wrong[i].key, wrong[i].value, error.text);
+        if (!strstr(test_error.text, wrong[i].says))
+            fail_msg("%s=%s: %s", wrong[i].key, wrong[i].value, test_error.text);
     }
-    assert_int_equal(ar_experiment_run(experiment, &results, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "no workload"));
-    assert_int_equal(ar_experiment_set(experiment, "workload", WORKLOAD, &error), AR_OK);
+    assert_says(ar_experiment_run(experiment, &results, &test_error), AR_INVALID, "no workload");
+    assert_ok(ar_experiment_set(experiment, "workload", WORKLOAD, &test_error));
     assert_int_equal(ar_experiment_run(experiment, &results, NULL), AR_INVALID);
-    assert_int_equal(ar_experiment_set(experiment, "policy", "growth", &error), AR_OK);
-    assert_int_equal(ar_experiment_set(experiment, "replicates", "3", &error), AR_OK);
-    assert_int_equal(ar_experiment_run(experiment, &results, &error), AR_OK);
+    assert_ok(ar_experiment_set(experiment, "policy", "growth", &test_error));
+    assert_ok(ar_experiment_set(experiment, "replicates", "3", &test_error));
+    assert_ok(ar_experiment_run(experiment, &results, &test_error));
     assert_int_equal(ar_results_count(results), 3);
     struct ar_value value;
-    assert_int_equal(ar_results_metric(results, 0, "slowdwn", &value, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "slowdown"));
+    assert_says(ar_results_metric(results, 0, "slowdwn", &value, &test_error), AR_INVALID,
+                "slowdown");
     ar_results_close(results);
     ar_experiment_close(experiment);
     ar_library_close(library);

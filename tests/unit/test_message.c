@@ -139,9 +139,8 @@ static void write_jax(struct writing *writing, const struct reported *report)
 
 static void read_text(const char *text, struct message *message)
 {
-    struct ar_error error = {""};
-    if (message_read(text, strlen(text), message, &error))
-        fail_msg("%s: %s", text, error.text);
+    if (message_read(text, strlen(text), message, &test_error))
+        fail_msg("%s: %s", text, test_error.text);
 }
 
 static void check_all(void (*write)(struct writing *, const struct reported *),
@@ -626,12 +625,11 @@ TEST(logs_of_rmm)
 TEST(host_memory_is_told)
 {
     struct message message;
-    struct ar_error error;
     static const char text[] =
         "W tensorflow/core/framework/op_kernel.cc:1763] OP_REQUIRES failed at cast_op.cc:109 : "
         "Resource exhausted: OOM when allocating tensor with shape[1,559,512,3] and type float on "
         "/job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu\n\t [[{{node Cast}}]]";
-    assert_int_equal(message_read(text, strlen(text), &message, &error), AR_OK);
+    assert_ok(message_read(text, strlen(text), &message, &test_error));
     assert_true(message.host);
     assert_string_equal(message.allocator, "cpu");
     assert_int_equal(message.figures[MESSAGE_FIGURE_ASKED].bytes, 559 * 512 * 3 * 4);

@@ -450,10 +450,9 @@ static void check(const char *text, size_t bytes, const struct wording *wording,
                   const struct figures *figures)
 {
     struct message message;
-    struct ar_error error = {""};
     enum message_cause cause = expected(figures, wording->told);
-    if (message_read(text, bytes, &message, &error))
-        fail_msg("%s, %s: %s, of: %s", wording->name, figures->name, error.text, text);
+    if (message_read(text, bytes, &message, &test_error))
+        fail_msg("%s, %s: %s, of: %s", wording->name, figures->name, test_error.text, text);
     if (message.cause != cause)
         fail_msg("%s, %s: %s, not %s, of: %s", wording->name, figures->name,
                  message_cause_name(message.cause), message_cause_name(cause), text);
@@ -537,11 +536,10 @@ TEST(the_message_in_full_is_taken)
 {
     struct writing whole = {""}, log = {""};
     struct message message;
-    struct ar_error error;
     torch_2_6(&whole, &classes[3]);
     writing_add(&log, "WARNING request failed: %.120s...\nTraceback (most recent call last):\n%s\n",
                 whole.text, whole.text);
-    assert_int_equal(message_read(log.text, strlen(log.text), &message, &error), AR_OK);
+    assert_ok(message_read(log.text, strlen(log.text), &message, &test_error));
     assert_int_equal(message.count, 2);
     assert_int_equal(message.taken, 2);
     assert_int_equal(message.cause, MESSAGE_TENANT);
@@ -549,7 +547,7 @@ TEST(the_message_in_full_is_taken)
     log.text[0] = '\0';
     torch_2_6(&log, &classes[6]);
     writing_add(&log, "\n%s", whole.text);
-    assert_int_equal(message_read(log.text, strlen(log.text), &message, &error), AR_OK);
+    assert_ok(message_read(log.text, strlen(log.text), &message, &test_error));
     assert_int_equal(message.count, 2);
     assert_int_equal(message.taken, 1);
     assert_int_equal(message.cause, MESSAGE_CAPACITY);
@@ -559,10 +557,9 @@ TEST(the_message_in_full_is_taken)
 TEST(a_cut_message_says_what_is_missing)
 {
     struct message message;
-    struct ar_error error;
     static const char cut[] = "CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total "
                               "capacity of 24.00 GiB of which 512...";
-    assert_int_equal(message_read(cut, strlen(cut), &message, &error), AR_OK);
+    assert_ok(message_read(cut, strlen(cut), &message, &test_error));
     assert_int_equal(message.cause, MESSAGE_UNKNOWN);
     assert_false(message_missing(&message, MESSAGE_FIGURE_TOTAL));
     assert_true(message_missing(&message, MESSAGE_FIGURE_FREE));
@@ -573,7 +570,7 @@ TEST(a_cut_message_says_what_is_missing)
         "CUDA "
         "out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity of 24.00 GiB of "
         "which 6.00 GiB is free.";
-    assert_int_equal(message_read(words, strlen(words), &message, &error), AR_OK);
+    assert_ok(message_read(words, strlen(words), &message, &test_error));
     assert_int_equal(message.cause, MESSAGE_NOT_THE_ALLOCATOR);
     assert_int_equal(message.count, 1);
 }

@@ -36,12 +36,11 @@ static void unset(struct setting *self)
 static bool shows(const struct setting *self, struct trace_source *source)
 {
     struct experiment experiment = self->experiment;
-    struct ar_error error;
     uint64_t runs = 0;
     bool holds = false;
     experiment.source = source;
-    if (condition_holds(&self->condition, &experiment, &runs, &holds, &error))
-        fail_msg("%s", error.text);
+    if (condition_holds(&self->condition, &experiment, &runs, &holds, &test_error))
+        fail_msg("%s", test_error.text);
     return holds;
 }
 
@@ -50,12 +49,9 @@ static char *smallest(void *rig, struct setting *setting, const char *text,
                       struct minimize_result *result)
 {
     struct trace_source *source, *least;
-    struct ar_error error;
-    if (trace_rig_text(rig, text, &source, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(trace_rig_text(rig, text, &source, &test_error));
     setting->experiment.source = source;
-    if (minimize(&setting->experiment, &setting->condition, &least, result, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(minimize(&setting->experiment, &setting->condition, &least, result, &test_error));
     assert_true(result->shown);
     assert_true(shows(setting, least));
     char *printed = trace_rig_print(rig, least);
@@ -147,12 +143,10 @@ TRACE_TEST(what_is_not_shown_is_not_minimized)
     struct setting setting;
     struct minimize_result result;
     struct trace_source *source, *least;
-    struct ar_error error;
     set(&setting, "fails", "first-fit", SMALL_CARD);
-    assert_int_equal(trace_rig_text(*state, HEAD "a,0,8\n", &source, &error), AR_OK);
+    assert_ok(trace_rig_text(*state, HEAD "a,0,8\n", &source, &test_error));
     setting.experiment.source = source;
-    assert_int_equal(minimize(&setting.experiment, &setting.condition, &least, &result, &error),
-                     AR_OK);
+    assert_ok(minimize(&setting.experiment, &setting.condition, &least, &result, &test_error));
     assert_false(result.shown);
     assert_null(least);
     assert_int_equal(result.runs, 1);
@@ -166,11 +160,10 @@ static struct trace_source *copy_without(struct trace_source *source, size_t lef
     struct trace_memory *memory = trace_memory_create(&source->info);
     struct trace_source *out;
     const struct trace_event *events;
-    struct ar_error error;
     uint64_t gone = UINT64_MAX;
     size_t count;
-    assert_int_equal(trace_rewind(source, &error), AR_OK);
-    assert_int_equal(trace_next(source, &events, &count, &error), AR_OK);
+    assert_ok(trace_rewind(source, &test_error));
+    assert_ok(trace_next(source, &events, &count, &test_error));
     if (events[left_out].kind <= TRACE_PROBE)
         gone = events[left_out].id;
     for (size_t i = 0; i < count; i++) {
@@ -180,9 +173,9 @@ static struct trace_source *copy_without(struct trace_source *source, size_t lef
             continue;
         event.id -= block && gone != UINT64_MAX && event.id > gone;
         event.attributes = 0;
-        assert_int_equal(trace_memory_append(memory, &event, NULL, NULL, &error), AR_OK);
+        assert_ok(trace_memory_append(memory, &event, NULL, NULL, &test_error));
     }
-    assert_int_equal(trace_memory_open(memory, &out, &error), AR_OK);
+    assert_ok(trace_memory_open(memory, &out, &test_error));
     return out;
 }
 
@@ -242,21 +235,19 @@ TRACE_TEST(no_block_and_no_event_can_be_missed)
 TRACE_TEST(conditions_are_read)
 {
     struct condition condition;
-    struct ar_error error;
-    assert_int_equal(condition_parse("cause=pending", &condition, &error), AR_OK);
+    assert_ok(condition_parse("cause=pending", &condition, &test_error));
     assert_int_equal(condition.kind, CONDITION_CAUSE);
     assert_int_equal(condition.cause, REPLAY_CAUSE_PENDING);
-    assert_int_equal(condition_parse("driver_calls >= 12", &condition, &error), AR_OK);
+    assert_ok(condition_parse("driver_calls >= 12", &condition, &test_error));
     assert_int_equal(condition.metric, METRIC_driver_calls);
     assert_int_equal(condition.order, CONDITION_FROM);
     assert_true(condition.value == 12);
-    assert_int_equal(condition_parse("peak_live_bytes<1.5GiB", &condition, &error), AR_OK);
+    assert_ok(condition_parse("peak_live_bytes<1.5GiB", &condition, &test_error));
     assert_int_equal(condition.order, CONDITION_BELOW);
     assert_true(condition.value == 1610612736.0);
     /* commas belong to the specs */
-    assert_int_equal(
-        condition_parse("differs(growth:limit=2GiB,checked+torch:limit=1GiB)", &condition, &error),
-        AR_OK);
+    assert_ok(condition_parse("differs(growth:limit=2GiB,checked+torch:limit=1GiB)", &condition,
+                              &test_error));
     assert_string_equal(condition.policies[0].text, "growth:limit=2GiB");
     assert_string_equal(condition.policies[1].text, "checked+torch:limit=1GiB");
     condition_close(&condition);

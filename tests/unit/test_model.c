@@ -27,8 +27,7 @@ TEST(calls_are_paired_and_counted)
     struct call_list left = {card, 5, 5};
     struct call_list right = {sim, 5, 5};
     struct model_cell cell = {.large = NULL};
-    struct ar_error error;
-    assert_int_equal(model_compare(&cell, &left, &right, &error), AR_OK);
+    assert_ok(model_compare(&cell, &left, &right, &test_error));
     assert_true(cell.same_calls);
     const struct model_kind *alloc = &cell.kinds[AR_DEVICE_CALL_alloc];
     assert_int_equal(alloc->count, 4);
@@ -41,11 +40,11 @@ TEST(calls_are_paired_and_counted)
     assert_int_equal(cell.large[0].card.ns, 9000);
     model_cell_close(&cell);
     sim[2].bytes = 101;
-    assert_int_equal(model_compare(&cell, &left, &right, &error), AR_OK);
+    assert_ok(model_compare(&cell, &left, &right, &test_error));
     assert_false(cell.same_calls);
     model_cell_close(&cell);
     right.count = 1; /* what has no partner is left over */
-    assert_int_equal(model_compare(&cell, &left, &right, &error), AR_OK);
+    assert_ok(model_compare(&cell, &left, &right, &test_error));
     assert_false(cell.same_calls);
     assert_int_equal(cell.all.count, 1);
     model_cell_close(&cell);
@@ -73,8 +72,7 @@ TEST(repetitions_become_one)
     struct call_list runs[] = {{one, 3, 3}, {two, 3, 3}, {other, 3, 3}, {three, 3, 3}};
     struct call_list modelled = {sim, 3, 3};
     struct model_cell cell = {.large = NULL};
-    struct ar_error error;
-    assert_int_equal(model_repeat_compare(&cell, runs, 4, &modelled, &error), AR_OK);
+    assert_ok(model_repeat_compare(&cell, runs, 4, &modelled, &test_error));
     assert_true(one[0].ns == 1200 && one[1].ns == 1500 && one[2].ns == 60);
     assert_true(one[0].waited_ns == 120);
     assert_true(cell.kinds[AR_DEVICE_CALL_alloc].card_ns == 2700 && cell.all.met == 3);
@@ -93,15 +91,14 @@ TEST(of_an_even_number_the_middle_counts)
     static const uint64_t ns[] = {400, 103, 200, 100};
     struct call_list runs[4], modelled = {sim, 1, 1};
     struct model_cell cell = {.large = NULL};
-    struct ar_error error;
     for (size_t i = 0; i < 4; i++) {
         calls[i][0] = call(AR_DEVICE_CALL_alloc, 100, ns[i]);
         runs[i] = (struct call_list){calls[i], 1, 1};
     }
-    assert_int_equal(model_repeat_compare(&cell, runs, 4, &modelled, &error), AR_OK);
+    assert_ok(model_repeat_compare(&cell, runs, 4, &modelled, &test_error));
     assert_true(calls[0][0].ns == 152 && cell.all.card_ns == 151.5);
     model_cell_close(&cell);
-    assert_int_equal(model_repeat_compare(&cell, &runs[2], 1, &modelled, &error), AR_OK);
+    assert_ok(model_repeat_compare(&cell, &runs[2], 1, &modelled, &test_error));
     assert_true(cell.runs == 1 && cell.again_count == 0 && cell.all.card_ns == 200);
     model_cell_close(&cell);
     double three[] = {7, 1, 5};
@@ -119,24 +116,22 @@ TEST(one_run_is_as_it_was_read)
     struct driver_call sim[] = {card[0], card[1]};
     struct call_list runs[] = {{card, 2, 2}, {again, 2, 2}}, modelled = {sim, 2, 2};
     struct model_cell cell = {.large = NULL};
-    struct ar_error error;
-    assert_int_equal(model_repeat_compare(&cell, runs, 1, &modelled, &error), AR_OK);
+    assert_ok(model_repeat_compare(&cell, runs, 1, &modelled, &test_error));
     assert_true(card[0].ns == odd && card[1].ns == UINT64_MAX);
     assert_true(cell.all.card_ns == cell.all.sim_ns && cell.all.count == 2 && cell.runs == 1);
     model_cell_close(&cell);
-    assert_int_equal(model_repeat_compare(&cell, runs, 2, &modelled, &error), AR_OK);
+    assert_ok(model_repeat_compare(&cell, runs, 2, &modelled, &test_error));
     assert_true(card[1].ns == UINT64_MAX && cell.all.met == 2);
     model_cell_close(&cell);
 }
 
 TEST(figures_of_repetitions_are_medians)
 {
-    struct ar_error error;
     struct model_result results[] = {
         {.passed = true, .slowdown = 3, .step_ns = (double)NAN, .device_time_ns = 10},
         {.passed = false, .slowdown = 1, .step_ns = 5, .device_time_ns = 30},
         {.passed = true, .slowdown = 2, .step_ns = 7, .device_time_ns = 20}};
-    assert_int_equal(model_repeat_results(results, 3, &error), AR_OK);
+    assert_ok(model_repeat_results(results, 3, &test_error));
     assert_true(results[0].slowdown == 2 && results[0].step_ns == 6);
     assert_true(results[0].device_time_ns == 20 && !results[0].passed);
 }
@@ -219,13 +214,12 @@ TEST(calls_are_read_as_they_were_written)
     static const struct driver_call wanted = {7, AR_DEVICE_CALL_pool_trim, 1, UINT64_MAX, 3, true};
     const struct temporary_file made = temporary_file("");
     struct call_list list;
-    struct ar_error error;
     FILE *file = fopen(made.path, "w");
     assert_non_null(file);
     calls_csv_header(file);
     calls_csv_row(file, &wanted);
     fclose(file);
-    assert_int_equal(calls_csv_read(made.path, &list, &error), AR_OK);
+    assert_ok(calls_csv_read(made.path, &list, &test_error));
     assert_int_equal(list.count, 1);
     assert_int_equal(list.items[0].call, AR_DEVICE_CALL_pool_trim);
     assert_true(list.items[0].ns == UINT64_MAX && list.items[0].refused);
@@ -234,16 +228,16 @@ TEST(calls_are_read_as_they_were_written)
     assert_non_null(file);
     fputs("8,fly,1,2,3,0\n", file);
     fclose(file);
-    assert_int_equal(calls_csv_read(made.path, &list, &error), AR_FORMAT);
-    assert_non_null(strstr(error.text, ":3: \"8,fly,1,2,3,0\" is no driver call"));
+    assert_says(calls_csv_read(made.path, &list, &test_error), AR_FORMAT,
+                ":3: \"8,fly,1,2,3,0\" is no driver call");
     call_list_close(&list);
     file = fopen(made.path, "w");
     assert_non_null(file);
     fputs("event,call\n", file);
     calls_csv_row(file, &wanted);
     fclose(file);
-    assert_int_equal(calls_csv_read(made.path, &list, &error), AR_FORMAT);
-    assert_non_null(strstr(error.text, ":1: is not a file of --calls"));
+    assert_says(calls_csv_read(made.path, &list, &test_error), AR_FORMAT,
+                ":1: is not a file of --calls");
     call_list_close(&list);
     remove(made.path);
 }

@@ -32,12 +32,11 @@ TEST(rules_compute)
         {"a?b:1", -3},
     };
     const int64_t values[] = {7, -3};
-    struct ar_error error;
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct rule rule;
-        if (rule_parse(cases[i].text, names, "rule x", &rule, &error))
-            fail_msg("%s", error.text);
+        if (rule_parse(cases[i].text, names, "rule x", &rule, &test_error))
+            fail_msg("%s", test_error.text);
         if (rule_value(&rule, values) != cases[i].value)
             fail_msg("%s is %lld", cases[i].text, (long long)rule_value(&rule, values));
     }
@@ -96,10 +95,9 @@ static void open_rig(struct glue_rig *rig, const char *device, const char *polic
 
 static void check(struct glue_rig *rig)
 {
-    struct ar_error error;
     struct policy_walk_sums sums = policy_walk_sum(rig->policy.policy);
-    if (ar_policy_validate(rig->policy.policy, &error))
-        fail_msg("event %llu: %s", (unsigned long long)rig->event, error.text);
+    if (ar_policy_validate(rig->policy.policy, &test_error))
+        fail_msg("event %llu: %s", (unsigned long long)rig->event, test_error.text);
     assert_string_equal(rig->device->ops->problem(rig->device), "");
     assert_string_equal(rig->device->ops->race_text(rig->device), "");
     assert_int_equal(rig->policy.policy->totals.reserved_bytes,

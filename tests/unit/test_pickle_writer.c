@@ -251,12 +251,10 @@ TEST(a_small_snapshot_is_just_this)
 {
     struct trace_rig rig;
     struct trace_source *source;
-    struct ar_error error;
     size_t count;
     trace_rig_open(&rig);
-    assert_int_equal(trace_rig_text(&rig, recording, &source, &error), AR_OK);
-    assert_int_equal(format_write(&format_writer_snapshot, source, rig.path[1], false, &error),
-                     AR_OK);
+    assert_ok(trace_rig_text(&rig, recording, &source, &test_error));
+    assert_ok(format_write(&format_writer_snapshot, source, rig.path[1], false, &test_error));
     trace_close(source);
     char *bytes = trace_rig_read(rig.path[1], &count);
     only_known_opcodes(bytes, count);
@@ -294,7 +292,6 @@ TEST(settings_are_read_as_pytorch_reads_them)
 TEST(segments_at_the_end_follow_from_the_entries)
 {
     struct snapshot_image image = {0};
-    struct ar_error error;
     static const struct snapshot_entry entries[] = {
         {.action = SNAPSHOT_SEGMENT_ALLOC, .address = 1000, .bytes = 100},
         {.action = SNAPSHOT_SEGMENT_FREE, .address = 1000, .bytes = 100},
@@ -309,10 +306,10 @@ TEST(segments_at_the_end_follow_from_the_entries)
         {.address = 9000, .bytes = 7, .requested_bytes = 7, .state = SNAPSHOT_ACTIVE},
     };
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
-        assert_int_equal(snapshot_add_entry(&image, &entries[i], &error), AR_OK);
+        assert_ok(snapshot_add_entry(&image, &entries[i], &test_error));
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
-        assert_int_equal(snapshot_add_block(&image, &blocks[i], &error), AR_OK);
-    assert_int_equal(snapshot_settle(&image, &error), AR_OK);
+        assert_ok(snapshot_add_block(&image, &blocks[i], &test_error));
+    assert_ok(snapshot_settle(&image, &test_error));
     static const struct {
         uint64_t address, bytes;
         size_t blocks;
@@ -338,13 +335,10 @@ TEST(a_trace_without_addresses_is_no_recording)
 {
     struct trace_rig rig;
     struct trace_source *source;
-    struct ar_error error;
     trace_rig_open(&rig);
-    assert_int_equal(trace_rig_text(&rig, "# allocrig-trace 1\na,0,100\nf,0\n", &source, &error),
-                     AR_OK);
-    assert_int_equal(format_write(&format_writer_snapshot, source, rig.path[1], false, &error),
-                     AR_INVALID);
-    assert_non_null(strstr(error.text, "holds no addresses"));
+    assert_ok(trace_rig_text(&rig, "# allocrig-trace 1\na,0,100\nf,0\n", &source, &test_error));
+    assert_says(format_write(&format_writer_snapshot, source, rig.path[1], false, &test_error),
+                AR_INVALID, "holds no addresses");
     assert_int_equal(trace_rig_files(&rig), 1);
     trace_close(source);
     trace_rig_close(&rig);

@@ -432,13 +432,11 @@ static void check_recording(const char *path)
 {
     char lines[1 << 14];
     struct trace_source *source;
-    struct ar_error error;
     lines_of(path, lines);
     assert_string_equal(lines,
                         "a,0,1000 a,1,3145728,1 u,1,0 u,1,0 r,1 p,2,1125899906842624 r,2 m,step "
                         "r,0,1 c a,3,77,1 ");
-    if (trace_open(path, &source, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(trace_open(path, &source, &test_error));
     assert_int_equal(source->info.allocs, 3);
     assert_int_equal(source->info.probes, 1);
     assert_int_equal(source->info.streams, 2);

@@ -93,9 +93,8 @@ static void told_by_the_model(const struct program *program, struct text *text)
 {
     static struct process process;
     struct process_line lines[LINES_MOST];
-    struct ar_error error = {""};
     enum ar_status status =
-        process_configure(cards, 2, lines, write_lines(program, lines), &process, &error);
+        process_configure(cards, 2, lines, write_lines(program, lines), &process, &test_error);
     assert_true(status == AR_OK || status == AR_NEGATIVE);
     if (status == AR_NEGATIVE)
         put(text, "%s", process_exception_name(process.exception));

@@ -322,11 +322,7 @@ TEST(the_program_takes_the_hosts_time)
 
 static void load(const char *path, struct sim_profile *out)
 {
-    struct ar_error error = {""};
-    enum ar_status status = sim_profile_load(path, out, &error);
-    if (status != AR_OK)
-        print_error("%s\n", error.text);
-    assert_int_equal(status, AR_OK);
+    assert_ok(sim_profile_load(path, out, &test_error));
 }
 
 TEST(a_written_profile_is_the_same)
@@ -480,12 +476,10 @@ TEST(built_in_profiles_are_whole)
     static struct sim_profile profile, base;
     const char *names[SIM_PROFILES_MOST];
     size_t count = sim_profile_names(names, SIM_PROFILES_MOST), others = 0;
-    struct ar_error error;
     assert_true(count >= 14 && count < SIM_PROFILES_MOST);
-    assert_int_equal(sim_profile_read(sim_profile_builtin("h100"), "h100", &base, &error), AR_OK);
+    assert_ok(sim_profile_read(sim_profile_builtin("h100"), "h100", &base, &test_error));
     for (size_t i = 0; i < count; i++) {
-        assert_int_equal(
-            sim_profile_read(sim_profile_builtin(names[i]), names[i], &profile, &error), AR_OK);
+        assert_ok(sim_profile_read(sim_profile_builtin(names[i]), names[i], &profile, &test_error));
         assert_string_equal(profile.name, names[i]);
         if (!profile.costs_of[0])
             continue;

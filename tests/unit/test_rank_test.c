@@ -8,8 +8,7 @@ static struct rank_test of(const double *old, size_t old_count, const double *ne
                            size_t new_count)
 {
     struct rank_test test = {0};
-    struct ar_error error;
-    assert_int_equal(rank_test(old, old_count, new_, new_count, &test, &error), AR_OK);
+    assert_ok(rank_test(old, old_count, new_, new_count, &test, &test_error));
     return test;
 }
 
@@ -86,9 +85,8 @@ TEST(the_interval_is_that_of_the_tables)
 
 TEST(many_are_corrected)
 {
-    struct ar_error error;
     double p[] = {0.01, 0.04, 0.03, 0.005};
-    assert_int_equal(rank_test_holm(p, 4, &error), AR_OK);
+    assert_ok(rank_test_holm(p, 4, &test_error));
     assert_true(fabs(p[3] - 0.02) < 1e-12 && fabs(p[0] - 0.03) < 1e-12);
     assert_true(fabs(p[2] - 0.06) < 1e-12 && fabs(p[1] - 0.06) < 1e-12);
 }
@@ -96,8 +94,7 @@ TEST(many_are_corrected)
 TEST(what_is_no_factor_is_refused)
 {
     struct rank_test test;
-    struct ar_error error;
     const double values[] = {0, 1};
-    assert_int_equal(rank_test(values, 2, values, 2, &test, &error), AR_INVALID);
-    assert_int_equal(rank_test(values, 0, values + 1, 1, &test, &error), AR_INVALID);
+    assert_int_equal(rank_test(values, 2, values, 2, &test, &test_error), AR_INVALID);
+    assert_int_equal(rank_test(values, 0, values + 1, 1, &test, &test_error), AR_INVALID);
 }

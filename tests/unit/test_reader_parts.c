@@ -41,19 +41,18 @@ static void lines_are(struct trace_rig *rig, const char *text, size_t bytes, siz
                       const char *const *wanted)
 {
     struct trace_input *input;
-    struct ar_error error;
     struct trace_lines *lines = malloc(sizeof *lines);
     char *line;
     size_t length;
     assert_non_null(lines);
     trace_rig_write(rig->path[0], text, bytes);
-    assert_int_equal(trace_input_open(rig->path[0], &input, &error), AR_OK);
+    assert_ok(trace_input_open(rig->path[0], &input, &test_error));
     if (kept_bytes)
         trace_lines_start_log(lines, input, kept_bytes);
     else
         trace_lines_start(lines, input);
     for (size_t i = 0;; i++) {
-        assert_int_equal(trace_lines_next(lines, &line, &length, &error), AR_OK);
+        assert_ok(trace_lines_next(lines, &line, &length, &test_error));
         if (!line) {
             assert_null(wanted[i]);
             break;
@@ -129,13 +128,11 @@ TRACE_TEST(blocks_never_freed_are_counted_by_size)
 {
     struct trace_source *source;
     struct import_counts counts;
-    struct ar_error error;
-    assert_int_equal(trace_rig_text(*state,
-                                    "# allocrig-trace 1\na,0,300\na,1,100\na,2,200\na,3,100\n"
-                                    "a,4,100\na,5,100\na,6,50\nf,6\n",
-                                    &source, &error),
-                     AR_OK);
-    assert_int_equal(import_count(source, &counts, &error), AR_OK);
+    assert_ok(trace_rig_text(*state,
+                             "# allocrig-trace 1\na,0,300\na,1,100\na,2,200\na,3,100\n"
+                             "a,4,100\na,5,100\na,6,50\nf,6\n",
+                             &source, &test_error));
+    assert_ok(import_count(source, &counts, &test_error));
     assert_int_equal(counts.end_blocks, 6);
     assert_int_equal(counts.end_bytes, 900);
     assert_int_equal(counts.size_count, 3);
@@ -154,13 +151,10 @@ TRACE_TEST(blocks_never_freed_are_counted_by_size)
 TEST(addresses_between_areas_are_in_none)
 {
     struct snapshot_areas areas = {0};
-    struct ar_error error;
     (void)state;
     for (uint64_t address = 1000; address < 4000; address += 1000)
-        assert_int_equal(
-            snapshot_areas_add(&areas, &(struct snapshot_area){.address = address, .bytes = 100},
-                               &error),
-            AR_OK);
+        assert_ok(snapshot_areas_add(
+            &areas, &(struct snapshot_area){.address = address, .bytes = 100}, &test_error));
     static const struct {
         uint64_t address, area; /* its address; 0: none */
     } cases[] = {{0, 0},       {999, 0},  {1000, 1000}, {1099, 1000}, {1100, 0},      {1999, 0},
@@ -169,7 +163,7 @@ TEST(addresses_between_areas_are_in_none)
         const struct snapshot_area *area = snapshot_areas_at(&areas, cases[i].address);
         assert_int_equal(area ? area->address : 0, cases[i].area);
     }
-    assert_int_equal(snapshot_areas_cut(&areas, 1050, 2000, &error), AR_OK);
+    assert_ok(snapshot_areas_cut(&areas, 1050, 2000, &test_error));
     assert_int_equal(areas.count, 2);
     assert_int_equal(areas.items[0].bytes, 50);
     assert_int_equal(areas.items[1].address, 3050);
@@ -254,21 +248,20 @@ static enum ar_status one_entry(struct trace_rig *rig, const char *action, unsig
 TRACE_TEST(entries_of_a_snapshot)
 {
     struct trace_source *source = NULL;
-    struct ar_error error = {""};
-    if (one_entry(*state, "alloc", 5, 1, &source, &error))
-        fail_msg("%s", error.text);
+    if (one_entry(*state, "alloc", 5, 1, &source, &test_error))
+        fail_msg("%s", test_error.text);
     assert_int_equal(source->info.allocs, 1);
     trace_close(source);
-    if (one_entry(*state, "alloc\0x", 7, 1, &source, &error))
-        fail_msg("%s", error.text);
+    if (one_entry(*state, "alloc\0x", 7, 1, &source, &test_error))
+        fail_msg("%s", test_error.text);
     assert_int_equal(source->info.allocs, 1);
     trace_close(source);
-    if (one_entry(*state, "alloc\1x", 7, 1, &source, &error))
-        fail_msg("%s", error.text);
+    if (one_entry(*state, "alloc\1x", 7, 1, &source, &test_error))
+        fail_msg("%s", test_error.text);
     assert_int_equal(source->info.allocs, 0);
     trace_close(source);
-    assert_int_equal(one_entry(*state, "alloc", 5, 2, &source, &error), AR_FORMAT);
-    assert_non_null(strstr(error.text, "is in the history twice"));
+    assert_says(one_entry(*state, "alloc", 5, 2, &source, &test_error), AR_FORMAT,
+                "is in the history twice");
 }
 
 /* What is no dictionary has no pairs. */

@@ -15,10 +15,9 @@ static struct recorded_card find(const char *text, const char *device)
     struct trace_source *source;
     struct recorded_card card;
     struct ar_spec spec;
-    struct ar_error error;
-    assert_int_equal(workload_open(file.path, &source, &error), AR_OK);
-    assert_int_equal(ar_spec_parse(device, &spec, &error), AR_OK);
-    assert_int_equal(recorded_card_find(source, &spec, &card, &error), AR_OK);
+    assert_ok(workload_open(file.path, &source, &test_error));
+    assert_ok(ar_spec_parse(device, &spec, &test_error));
+    assert_ok(recorded_card_find(source, &spec, &card, &test_error));
     ar_spec_close(&spec);
     trace_close(source);
     unlink(file.path);

@@ -96,14 +96,13 @@ TEST(wrong_specs)
 TEST(looks_up_without_making)
 {
     struct ar_spec spec;
-    struct ar_error error = {""};
     const struct ar_policy_ops *ops = NULL;
-    assert_int_equal(ar_spec_parse("checked+fault(n=1)+direct:limit=1GiB", &spec, &error), AR_OK);
-    assert_int_equal(registry_lookup(&spec, &ops, &error), AR_OK);
+    assert_ok(ar_spec_parse("checked+fault(n=1)+direct:limit=1GiB", &spec, &test_error));
+    assert_ok(registry_lookup(&spec, &ops, &test_error));
     assert_ptr_equal(ops, registry_find("direct"));
     ar_spec_close(&spec);
-    assert_int_equal(ar_spec_parse("direct:limit=lots", &spec, &error), AR_OK);
-    assert_int_equal(registry_lookup(&spec, &ops, &error), AR_INVALID);
+    assert_ok(ar_spec_parse("direct:limit=lots", &spec, &test_error));
+    assert_int_equal(registry_lookup(&spec, &ops, &test_error), AR_INVALID);
     ar_spec_close(&spec);
 }
 

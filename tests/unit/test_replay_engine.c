@@ -391,13 +391,12 @@ static enum ar_status fail_outside(struct ar_device *device, uint64_t bytes)
 /* Too little memory is an outcome; another failure of the driver ends the run with its sentence. */
 TEST(memory_outside_of_the_pool_may_fail)
 {
-    struct ar_error error = {""};
     rig_open(&rig, "direct", 100, "a,0,60 o,40 o,50 a,1,1");
     struct ar_device_ops ops = *rig.device->base.ops;
     ops.outside = fail_outside;
     rig.device->base.ops = &ops;
-    assert_int_equal(replay_run(&rig.config, &rig.result, &error), AR_IO);
-    assert_non_null(strstr(error.text, "event 2: policy direct: memory outside of the pool"));
+    assert_says(replay_run(&rig.config, &rig.result, &test_error), AR_IO,
+                "event 2: policy direct: memory outside of the pool");
     rig_close(&rig);
 }
 

@@ -32,13 +32,11 @@ struct run {
 static void open_run(struct run *run, const char *text, const char *pinned, const char *device)
 {
     struct trace_source *source;
-    struct ar_error error;
     trace_rig_open(&run->files);
-    if (trace_rig_text(&run->files, text, &source, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(trace_rig_text(&run->files, text, &source, &test_error));
     experiment_rig_over(&run->rig, "torch", device, source);
     if (pinned) {
-        assert_int_equal(ar_spec_parse(pinned, &run->pinned, &error), AR_OK);
+        assert_ok(ar_spec_parse(pinned, &run->pinned, &test_error));
         run->rig.experiment.pinned = &run->pinned;
     }
 }

@@ -187,7 +187,6 @@ static json_t *load(const char *path)
 static json_t *run_suite(struct suite *suite)
 {
     char path[] = "/tmp/allocrig-schema-XXXXXX";
-    struct ar_error error = {{0}};
     struct environment environment;
     FILE *table = tmpfile();
     int file = mkstemp(path);
@@ -195,8 +194,8 @@ static json_t *run_suite(struct suite *suite)
     assert_true(file >= 0);
     environment_capture(&environment, 0, NULL, suite->seed);
     const struct suite_files files = {.path[SUITE_FILE_json] = path};
-    if (suite_run(suite, &files, &environment, table, &error))
-        fail_msg("%s", error.text);
+    if (suite_run(suite, &files, &environment, table, &test_error))
+        fail_msg("%s", test_error.text);
     suite_close(suite);
     fclose(table);
     close(file);
@@ -210,19 +209,17 @@ static json_t *make_result(void)
 {
     static const char *const settings[][2] = {
         {"name", "schema test"}, {"time", "yes"}, {"reps", "2"}};
-    struct ar_error error = {{0}};
     struct suite suite;
     suite_init(&suite);
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
-        assert_int_equal(suite_set(&suite, settings[i][0], settings[i][1], &error), AR_OK);
-    assert_int_equal(suite_add_policy(&suite, "best-fit", &error), AR_OK);
-    assert_int_equal(suite_add_policy(&suite, "growth", &error), AR_OK);
-    assert_int_equal(text_list_add(&suite.workloads, "order_flip", &error), AR_OK);
-    assert_int_equal(
-        text_list_add(&suite.workloads, "workloads/data/side_streams.default.csv.gz", &error),
-        AR_OK);
-    assert_int_equal(text_list_add(&suite.devices, "sim:capacity=300MiB", &error), AR_OK);
-    assert_int_equal(text_list_add(&suite.devices, "sim", &error), AR_OK);
+        assert_ok(suite_set(&suite, settings[i][0], settings[i][1], &test_error));
+    assert_ok(suite_add_policy(&suite, "best-fit", &test_error));
+    assert_ok(suite_add_policy(&suite, "growth", &test_error));
+    assert_ok(text_list_add(&suite.workloads, "order_flip", &test_error));
+    assert_ok(
+        text_list_add(&suite.workloads, "workloads/data/side_streams.default.csv.gz", &test_error));
+    assert_ok(text_list_add(&suite.devices, "sim:capacity=300MiB", &test_error));
+    assert_ok(text_list_add(&suite.devices, "sim", &test_error));
     suite.ratios[suite.ratio_count++] = 2;
     return run_suite(&suite);
 }
@@ -257,15 +254,14 @@ TEST(a_result_is_valid)
 /* A result of six replicates of two policies. */
 static json_t *make_drawn_result(void)
 {
-    struct ar_error error = {{0}};
     struct suite suite;
     suite_init(&suite);
-    assert_int_equal(suite_set(&suite, "name", "draws", &error), AR_OK);
+    assert_ok(suite_set(&suite, "name", "draws", &test_error));
     suite.replicates = 6;
-    assert_int_equal(suite_add_policy(&suite, "best-fit", &error), AR_OK);
-    assert_int_equal(suite_add_policy(&suite, "growth", &error), AR_OK);
-    assert_int_equal(text_list_add(&suite.workloads, "random:events=500,seed=7", &error), AR_OK);
-    assert_int_equal(text_list_add(&suite.devices, "sim", &error), AR_OK);
+    assert_ok(suite_add_policy(&suite, "best-fit", &test_error));
+    assert_ok(suite_add_policy(&suite, "growth", &test_error));
+    assert_ok(text_list_add(&suite.workloads, "random:events=500,seed=7", &test_error));
+    assert_ok(text_list_add(&suite.devices, "sim", &test_error));
     return run_suite(&suite);
 }
 

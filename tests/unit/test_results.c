@@ -22,8 +22,7 @@ static struct run_record run_of(const char *policy, uint64_t seed, uint64_t rese
 static struct results grouped(const struct run_record *runs, size_t count)
 {
     struct results results;
-    struct ar_error error;
-    assert_int_equal(results_open(&results, runs, count, &error), AR_OK);
+    assert_ok(results_open(&results, runs, count, &test_error));
     return results;
 }
 
@@ -228,12 +227,11 @@ static void places_are(result_table *print, const struct run_record *runs, size_
                        const char *const *wanted, size_t wanted_count)
 {
     struct results results = grouped(runs, count);
-    struct ar_error error;
     char *text = NULL, *rest = NULL, place[8], policy[8];
     size_t length = 0, row = 0;
     FILE *stream = open_memstream(&text, &length);
     assert_non_null(stream);
-    assert_int_equal(print(&results, stream, TABLE_TEXT, &error), AR_OK);
+    assert_ok(print(&results, stream, TABLE_TEXT, &test_error));
     fclose(stream);
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char shown[20];

@@ -384,11 +384,10 @@ TEST(calls_beyond_those_kept_are_written)
     const struct suite_files files = {.path = {NULL}};
     const struct plan plan = {0};
     struct run_files self;
-    struct ar_error error;
     (void)state;
     streams[SUITE_FILE_calls] = open_memstream(&text, &bytes);
     assert_non_null(streams[SUITE_FILE_calls]);
-    assert_int_equal(run_files_open(&self, streams, &files, &plan, &error), AR_OK);
+    assert_ok(run_files_open(&self, streams, &files, &plan, &test_error));
     assert_true(self.calls_most >= 1000000);
     self.calls_most = 2;
     const struct observer *observer = run_files_observer(&self, 0);
@@ -396,7 +395,7 @@ TEST(calls_beyond_those_kept_are_written)
         const struct observer_driver_call made = {.event = event, .bytes = 10 * event};
         observer->driver_call(observer->argument, &made);
     }
-    assert_int_equal(self.end.finished(self.end.argument, NULL, &error), AR_OK);
+    assert_ok(self.end.finished(self.end.argument, NULL, &test_error));
     run_files_close(&self);
     fclose(streams[SUITE_FILE_calls]);
     unsigned rows = 0;

@@ -7,8 +7,7 @@ static void write_records(void (*write)(FILE *stream, const struct results *resu
                           const struct run_record *records, size_t count)
 {
     struct results results;
-    struct ar_error error;
-    assert_int_equal(results_open(&results, records, count, &error), AR_OK);
+    assert_ok(results_open(&results, records, count, &test_error));
     write(stream, &results);
     results_close(&results);
 }
@@ -50,7 +49,6 @@ TEST(a_table_for_latex_has_a_caption_and_rules)
         {"policy", "", true, 0}, {"held", "MiB", false, 0}, {"100%", "", false, 0}};
     struct table *table = table_create(columns, 3);
     struct capture capture;
-    struct ar_error error;
     assert_non_null(table);
     table_label(table, "held");
     for (int group = 1; group <= 2; group++) {
@@ -64,7 +62,7 @@ TEST(a_table_for_latex_has_a_caption_and_rules)
         table_cell(table, "vmm");
         table_rest(table, "DNF @ %d", group);
     }
-    assert_int_equal(table_print(table, capture_begin(&capture), TABLE_LATEX, &error), AR_OK);
+    assert_ok(table_print(table, capture_begin(&capture), TABLE_LATEX, &test_error));
 #define GROUP(n)                                                                                   \
     "\\begin{table}\n\\centering\n\\caption{work\\_" n "}\n\\label{tab:held-work-" n "}\n"         \
     "\\footnotesize\\setlength{\\tabcolsep}{3pt}\n\\begin{tabular}{lrr}\n\\toprule\n"              \

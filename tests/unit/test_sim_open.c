@@ -78,12 +78,10 @@ TEST(good_options)
 TEST(a_profile_from_a_file)
 {
     struct ar_device *device;
-    struct ar_error error;
-    assert_int_equal(open_with("profile",
-                               PROFILE_HEAD "cost: alloc_held 16 1000\ncost: alloc_held 64 4000\n"
-                                            "cost: alloc_shared 16 7\nbusy_percent: alloc_held 300",
-                               &device, &error),
-                     AR_OK);
+    assert_ok(open_with("profile",
+                        PROFILE_HEAD "cost: alloc_held 16 1000\ncost: alloc_held 64 4000\n"
+                                     "cost: alloc_shared 16 7\nbusy_percent: alloc_held 300",
+                        &device, &test_error));
     assert_string_equal(device->props.profile, "mine");
     assert_int_equal(device->props.capacity_bytes, 900);
     assert_int_equal(sim_test_alloc(device, 32), 640);
@@ -141,13 +139,11 @@ TEST(a_bad_profile_names_the_line)
 TEST(recorded_addresses)
 {
     struct ar_device *device;
-    struct ar_error error;
     uint64_t address, range;
-    assert_int_equal(open_with("addresses",
-                               LIST_HEAD "0,3000000,139865515622400\n1,512,2097664\n"
-                                         "2,2097152,139865515622400\n3,100,2099200\n",
-                               &device, &error),
-                     AR_OK);
+    assert_ok(open_with("addresses",
+                        LIST_HEAD "0,3000000,139865515622400\n1,512,2097664\n"
+                                  "2,2097152,139865515622400\n3,100,2099200\n",
+                        &device, &test_error));
     assert_int_equal(sim_test_alloc(device, 3000000), UINT64_C(139865515622400));
     sim_test_misuse(device, ar_backing_segment_alloc(device->backing, 513, &address),
                     "segment 1 of 513 bytes was asked for, but /tmp/allocrig-test-");
@@ -208,12 +204,10 @@ TEST(refused_small_segments_take_no_row)
 TEST(recorded_ranges)
 {
     struct ar_device *device;
-    struct ar_error error;
     uint64_t address;
-    assert_int_equal(
-        open_with("ranges", LIST_HEAD "0,4194304,6291456\n1,2097152,2097152\n2,2097152,6291456\n",
-                  &device, &error),
-        AR_OK);
+    assert_ok(open_with("ranges",
+                        LIST_HEAD "0,4194304,6291456\n1,2097152,2097152\n2,2097152,6291456\n",
+                        &device, &test_error));
     assert_int_equal(ar_backing_reserve(device->backing, 4 * AR_MIB, &address), AR_OK);
     assert_int_equal(address, 6 * AR_MIB);
     assert_true(sim_test_alloc(device, 2 * AR_MIB) > 16 * AR_MIB); /* not of the list */

@@ -58,12 +58,11 @@ TEST(refuses)
 TEST(counts)
 {
     uint64_t count;
-    struct ar_error error;
-    assert_int_equal(ar_count_parse("18446744073709551615", &count, &error), AR_OK);
+    assert_ok(ar_count_parse("18446744073709551615", &count, &test_error));
     assert_true(count == UINT64_MAX);
     static const char *const bad[] = {"", "-1", "1.0", "1K", " 1", "18446744073709551616", "a"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_int_equal(ar_count_parse(bad[i], &count, &error), AR_INVALID);
+        assert_int_equal(ar_count_parse(bad[i], &count, &test_error), AR_INVALID);
 }
 
 TEST(prints)

@@ -18,9 +18,7 @@ static void open_rig(struct policy_rig *rig, const char *spec, uint64_t cap_byte
 
 static void check(struct policy_rig *rig)
 {
-    struct ar_error error = {""};
-    if (ar_policy_validate(rig->policy, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(ar_policy_validate(rig->policy, &test_error));
 }
 
 static struct ar_policy_block take(struct policy_rig *rig, uint64_t bytes)

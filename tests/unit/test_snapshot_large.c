@@ -16,14 +16,13 @@
 static struct trace_source *open_made(const struct snapshot_maker_options *options, char path[64])
 {
     struct trace_source *source;
-    struct ar_error error;
     strcpy(path, "/tmp/allocrig-snapshot-XXXXXX");
     int file = mkstemp(path);
     assert_true(file >= 0);
     close(file);
     snapshot_maker_write(path, options);
-    if (trace_open(path, &source, &error))
-        fail_msg("%s", error.text);
+    if (trace_open(path, &source, &test_error))
+        fail_msg("%s", test_error.text);
     (void)unlink(path);
     return source;
 }
@@ -32,8 +31,7 @@ static struct trace_source *open_made(const struct snapshot_maker_options *optio
 static int read_file(const char *path)
 {
     struct trace_source *source;
-    struct ar_error error;
-    if (trace_open(path, &source, &error))
+    if (trace_open(path, &source, &test_error))
         return 1;
     bool all = source->report->records > 0;
     trace_close(source);
@@ -77,9 +75,8 @@ TEST(test_frames_become_tags)
     const struct snapshot_maker_options options = {.seed = 2, .events = 5000, .frames = 40};
     struct trace_source *source = open_made(&options, path);
     const struct trace_event *events;
-    struct ar_error error;
     size_t count, tagged = 0;
-    while (trace_next(source, &events, &count, &error) == AR_OK && count)
+    while (trace_next(source, &events, &count, &test_error) == AR_OK && count)
         for (size_t i = 0; i < count; i++) {
             const struct trace_attributes *keys = trace_attributes_of(source, events[i].attributes);
             if (events[i].kind != TRACE_ALLOC || !keys->tag)

@@ -65,18 +65,17 @@ TEST(private_pools_are_met)
 /* The second device repeats the events of the first, at the same addresses. */
 static void double_image(struct snapshot_image *image)
 {
-    struct ar_error error;
     const size_t entries = image->entry_count, blocks = image->block_count;
     const size_t segments = image->segment_count;
     for (size_t i = 0; i < entries; i++) {
         struct snapshot_entry entry = image->entries[i];
         entry.device = 1;
-        assert_int_equal(snapshot_add_entry(image, &entry, &error), AR_OK);
+        assert_ok(snapshot_add_entry(image, &entry, &test_error));
     }
     for (size_t i = 0; i < blocks; i++) {
         struct snapshot_block block = image->blocks[i];
         block.device = 1;
-        assert_int_equal(snapshot_add_block(image, &block, &error), AR_OK);
+        assert_ok(snapshot_add_block(image, &block, &test_error));
     }
     image->segments = realloc(image->segments, 2 * segments * sizeof *image->segments);
     assert_non_null(image->segments);
@@ -142,11 +141,10 @@ TEST(marks_come_back)
         "!,annotate,2097152,packed\nm,last\n";
     struct trace_rig rig;
     struct trace_source *source;
-    struct ar_error error;
     trace_rig_open(&rig);
-    assert_int_equal(trace_rig_text(&rig, text, &source, &error), AR_OK);
-    if (format_write(&format_writer_snapshot, source, rig.path[1], false, &error))
-        fail_msg("%s", error.text);
+    assert_ok(trace_rig_text(&rig, text, &source, &test_error));
+    if (format_write(&format_writer_snapshot, source, rig.path[1], false, &test_error))
+        fail_msg("%s", test_error.text);
     char *wanted = print_events(&rig, source);
     trace_close(source);
     source = snapshot_open(rig.path[1], NULL, "marks");

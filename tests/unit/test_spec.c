@@ -6,9 +6,8 @@
 static const char *flat(const char *text, char *out, size_t out_bytes)
 {
     struct ar_spec spec;
-    struct ar_error error = {""};
-    if (ar_spec_parse(text, &spec, &error))
-        fail_msg("%s: %s", text, error.text);
+    if (ar_spec_parse(text, &spec, &test_error))
+        fail_msg("%s: %s", text, test_error.text);
     assert_string_equal(spec.text, text);
     size_t used = 0;
     for (size_t i = 0; i < spec.link_count; i++) {

@@ -59,7 +59,6 @@ TEST(the_second_greedy_one_finds_too_little)
     const char *workloads[] = {path};
     struct tenant_setup setups[2];
     struct tenant_result results[2];
-    struct ar_error error;
     for (int i = 0; i < 2; i++)
         setups[i] = (struct tenant_setup){
             .name = i ? "second" : "first",
@@ -71,7 +70,7 @@ TEST(the_second_greedy_one_finds_too_little)
             .arrives = (uint64_t)i,
         };
     struct tenants tenants = {.setups = setups, .count = 2};
-    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=8GiB", results, &error), AR_OK);
+    assert_ok(run(&tenants, "sim:profile=h100,capacity=8GiB", results, &test_error));
     assert_int_equal(results[0].outcome, TENANT_PASSED);
     assert_int_equal(results[0].steps, 3);
     /* 8 GiB - 100 MiB of context - 1800 MiB for the system */
@@ -106,9 +105,8 @@ TEST(all_of_little_is_tried)
     };
     struct tenants tenants = {.setups = setups, .count = 2};
     struct tenant_result results[2];
-    struct ar_error error;
     /* 8000 MiB and 190 MiB in whole pages of 2 MiB */
-    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=8190MiB", results, &error), AR_OK);
+    assert_ok(run(&tenants, "sim:profile=h100,capacity=8190MiB", results, &test_error));
     assert_int_equal(results[0].outcome, TENANT_PASSED);
     assert_int_equal(results[1].outcome, TENANT_PASSED);
     assert_int_equal(results[1].peak_reserved_bytes, 190 * AR_MIB);
@@ -122,7 +120,6 @@ TEST(growth_lets_two_in)
     const char *workloads[] = {path};
     struct tenant_setup setups[2];
     struct tenant_result results[2];
-    struct ar_error error;
     for (int i = 0; i < 2; i++)
         setups[i] = (struct tenant_setup){.name = i ? "second" : "first",
                                           .lines = growth_lines,
@@ -131,7 +128,7 @@ TEST(growth_lets_two_in)
                                           .workload_count = 1,
                                           .arrives = (uint64_t)i};
     struct tenants tenants = {.setups = setups, .count = 2};
-    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=8GiB", results, &error), AR_OK);
+    assert_ok(run(&tenants, "sim:profile=h100,capacity=8GiB", results, &test_error));
     assert_int_equal(results[0].outcome, TENANT_PASSED);
     assert_int_equal(results[1].outcome, TENANT_PASSED);
     forget(path);
@@ -145,7 +142,6 @@ TEST(a_request_waits_for_memory)
         write_trace("a,0,1073741824\nk,0,1000000000\nm,step\nk,0,1000000000\nm,step\nf,0\n");
     char *asker = write_trace("k,0,1000\na,0,1073741824\nm,step\n");
     const char *holds[] = {holder}, *asks[] = {asker};
-    struct ar_error error;
     for (int waits = 0; waits < 2; waits++) {
         const struct tenant_setup setups[] = {
             {.name = "holder", .policy = "direct", .workloads = holds, .workload_count = 1},
@@ -162,7 +158,7 @@ TEST(a_request_waits_for_memory)
         struct tenants_card machine = card_of("sim:profile=h100,capacity=1536MiB");
         tenants.cards = &machine;
         tenants.card_count = 1;
-        assert_int_equal(tenants_run(&tenants, results, &error), AR_OK);
+        assert_ok(tenants_run(&tenants, results, &test_error));
         ar_spec_close(&machine.device);
         assert_int_equal(results[0].outcome, TENANT_PASSED);
         if (waits) {
@@ -205,8 +201,7 @@ TEST(settings_that_are_refused_keep_a_process_away)
     };
     struct tenants tenants = {.setups = setups, .count = 4};
     struct tenant_result results[4];
-    struct ar_error error;
-    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=8GiB", results, &error), AR_OK);
+    assert_ok(run(&tenants, "sim:profile=h100,capacity=8GiB", results, &test_error));
     assert_int_equal(results[0].outcome, TENANT_REFUSED_SETTINGS);
     assert_non_null(strstr(results[0].why, "RuntimeError"));
     assert_int_equal(results[1].outcome, TENANT_NO_ROOM);
@@ -240,8 +235,7 @@ TEST(what_stays_is_held_until_it_leaves)
     };
     struct tenants tenants = {.setups = setups, .count = 3};
     struct tenant_result results[3];
-    struct ar_error error;
-    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=2GiB", results, &error), AR_OK);
+    assert_ok(run(&tenants, "sim:profile=h100,capacity=2GiB", results, &test_error));
     assert_int_equal(results[0].outcome, TENANT_PASSED);
     assert_int_equal(results[0].end_physical_bytes, 1536 * AR_MIB);
     assert_int_equal(results[1].outcome, TENANT_FAILED);
@@ -267,11 +261,9 @@ TEST(runs_repeat)
         {.name = "other", .policy = "vmm", .workloads = workloads, .workload_count = 1},
     };
     struct tenant_result results[2][2];
-    struct ar_error error;
     for (int i = 0; i < 2; i++) {
         struct tenants tenants = {.setups = setups, .count = 2, .free = true, .seed = 7};
-        assert_int_equal(run(&tenants, "sim:profile=h100,capacity=8GiB", results[i], &error),
-                         AR_OK);
+        assert_ok(run(&tenants, "sim:profile=h100,capacity=8GiB", results[i], &test_error));
     }
     assert_memory_equal(results[0], results[1], sizeof results[0]);
     assert_int_equal(results[0][0].peak_reserved_bytes, 3072 * AR_MIB);

@@ -145,7 +145,6 @@ static void check(const char *spec, uint64_t seed, bool forgets)
     struct held held = hold(device->props.total_bytes);
     struct policy_rig first, second;
     struct ar_rng rng;
-    struct ar_error error;
     struct ranges *before = calloc(1, sizeof *before), *after = calloc(1, sizeof *after);
     assert_true(before && after);
     ar_rng_seed(&rng, seed);
@@ -166,8 +165,8 @@ static void check(const char *spec, uint64_t seed, bool forgets)
         }
     assert_int_equal(second.policy->ops->adopt(second.policy, known->at, known->count, blocks),
                      AR_OK);
-    if (ar_policy_validate(second.policy, &error))
-        fail_msg("%s", error.text);
+    if (ar_policy_validate(second.policy, &test_error))
+        fail_msg("%s", test_error.text);
     ar_policy_walk(second.policy, collect, after);
     expect_same(before, after);
     expect_same_figures(first.policy, second.policy);

@@ -14,9 +14,8 @@ static enum ar_status alloc(struct torch_rig *rig, uint32_t pool, uint8_t mempoo
 {
     const struct ar_policy_request request = {.bytes = bytes, .pool = pool, .mempool = mempool};
     enum ar_status status = ar_policy_alloc(rig->policy.policy, &request, out);
-    struct ar_error error;
-    if (ar_policy_validate(rig->policy.policy, &error))
-        fail_msg("%s", error.text);
+    if (ar_policy_validate(rig->policy.policy, &test_error))
+        fail_msg("%s", test_error.text);
     return status;
 }
 

@@ -34,9 +34,8 @@ static uint64_t calls(const struct pages_rig *rig, enum ar_device_call call)
 
 static void check(struct pages_rig *rig, uint64_t reserved_bytes)
 {
-    struct ar_error error;
-    if (ar_policy_validate(rig->policy.policy, &error))
-        fail_msg("%s", error.text);
+    if (ar_policy_validate(rig->policy.policy, &test_error))
+        fail_msg("%s", test_error.text);
     assert_int_equal(rig->policy.policy->totals.reserved_bytes, reserved_bytes);
     assert_int_equal(rig->device->counters.physical_bytes, reserved_bytes);
 }

@@ -27,9 +27,7 @@ static void open_rig(struct rig *rig, const char *spec, const char *device)
 
 static void check(struct rig *rig)
 {
-    struct ar_error error;
-    if (ar_policy_validate(rig->policy.policy, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(ar_policy_validate(rig->policy.policy, &test_error));
 }
 
 static void close_rig(struct rig *rig)

@@ -25,9 +25,7 @@ static const char *const recordings[] = {
 static struct trace_source *opened(const char *path)
 {
     struct trace_source *source = NULL;
-    struct ar_error error = {""};
-    if (trace_open(path, &source, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(trace_open(path, &source, &test_error));
     return source;
 }
 
@@ -35,9 +33,7 @@ static void written(struct trace_source *source, const char *path, enum trace_fo
                     bool compress)
 {
     const struct trace_write_options options = {.format = format, .compress = compress};
-    struct ar_error error;
-    if (trace_write(source, path, &options, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(trace_write(source, path, &options, &test_error));
 }
 
 static void assert_same_file(const char *left, const char *right)
@@ -90,19 +86,18 @@ TRACE_TEST(events_are_the_same_in_each_form)
 {
     struct trace_rig *rig = *state;
     struct trace_source *text, *packed, *plain;
-    struct ar_error error;
-    assert_int_equal(trace_rig_text(rig, small, &text, &error), AR_OK);
+    assert_ok(trace_rig_text(rig, small, &text, &test_error));
     written(text, rig->path[1], TRACE_FORMAT_BINARY, false);
     written(text, rig->path[2], TRACE_FORMAT_BINARY, true);
-    assert_int_equal(trace_rewind(text, &error), AR_OK);
+    assert_ok(trace_rewind(text, &test_error));
     plain = opened(rig->path[1]);
     packed = opened(rig->path[2]);
     for (int round = 0; round < 2; round++) {
         const struct trace_event *a, *b, *c;
         size_t counts[3];
-        assert_int_equal(trace_next(text, &a, &counts[0], &error), AR_OK);
-        assert_int_equal(trace_next(plain, &b, &counts[1], &error), AR_OK);
-        assert_int_equal(trace_next(packed, &c, &counts[2], &error), AR_OK);
+        assert_ok(trace_next(text, &a, &counts[0], &test_error));
+        assert_ok(trace_next(plain, &b, &counts[1], &test_error));
+        assert_ok(trace_next(packed, &c, &counts[2], &test_error));
         assert_int_equal(counts[0], 15);
         assert_int_equal(counts[1], 15);
         assert_int_equal(counts[2], 15);
@@ -110,9 +105,9 @@ TRACE_TEST(events_are_the_same_in_each_form)
         assert_memory_equal(a, c, 15 * sizeof *a);
         assert_string_equal(trace_text_of(plain, b[0].value), "segment,0,4096,0");
         assert_int_equal(trace_attributes_of(plain, b[1].attributes)->pool, 3);
-        assert_int_equal(trace_rewind(text, &error), AR_OK);
-        assert_int_equal(trace_rewind(plain, &error), AR_OK);
-        assert_int_equal(trace_rewind(packed, &error), AR_OK);
+        assert_ok(trace_rewind(text, &test_error));
+        assert_ok(trace_rewind(plain, &test_error));
+        assert_ok(trace_rewind(packed, &test_error));
     }
     trace_close(text);
     trace_close(plain);
@@ -123,8 +118,7 @@ TRACE_TEST(events_are_the_same_in_each_form)
 static char *small_binary(struct trace_rig *rig, size_t *count)
 {
     struct trace_source *source;
-    struct ar_error error;
-    assert_int_equal(trace_rig_text(rig, small, &source, &error), AR_OK);
+    assert_ok(trace_rig_text(rig, small, &source, &test_error));
     written(source, rig->path[1], TRACE_FORMAT_BINARY, false);
     trace_close(source);
     return trace_rig_read(rig->path[1], count);
@@ -158,12 +152,11 @@ TRACE_TEST(damage_is_named)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
-    struct ar_error error;
     size_t count;
     char *bytes = small_binary(rig, &count);
     trace_rig_write(rig->path[2], bytes, count - 33);
-    assert_int_equal(trace_open(rig->path[2], &source, &error), AR_FORMAT);
-    assert_non_null(strstr(error.text, "it ends at event 13 of 15; the file is cut off"));
+    assert_says(trace_open(rig->path[2], &source, &test_error), AR_FORMAT,
+                "it ends at event 13 of 15; the file is cut off");
     const uint64_t checksum_at = offsetof(struct binary_header, checksum);
     struct binary_header header;
     memcpy(&header, bytes, sizeof header);
@@ -176,19 +169,18 @@ TRACE_TEST(damage_is_named)
     memcpy(changed, &header, sizeof header);
     trace_rig_write(rig->path[2], changed, count);
     free(changed);
-    assert_int_equal(trace_open(rig->path[2], &source, &error), AR_FORMAT);
-    assert_non_null(strstr(error.text, "its header has other bytes where version 1 has zeros"));
+    assert_says(trace_open(rig->path[2], &source, &test_error), AR_FORMAT,
+                "its header has other bytes where version 1 has zeros");
     /* the first line of the keys, which has no checksum of its own */
     char *key = bytes + sizeof header + header.head_bytes, first = *key;
     *key = '?';
     trace_rig_write(rig->path[2], bytes, count);
     *key = first;
-    assert_int_equal(trace_open(rig->path[2], &source, &error), AR_FORMAT);
-    assert_non_null(strstr(error.text, ": in its tables: "));
+    assert_says(trace_open(rig->path[2], &source, &test_error), AR_FORMAT, ": in its tables: ");
     bytes[count - 3 * 32] = 77;
     trace_rig_write(rig->path[2], bytes, count);
-    assert_int_equal(trace_open(rig->path[2], &source, &error), AR_FORMAT);
-    assert_non_null(strstr(error.text, "event 12: there is no event of kind 77; the file is"));
+    assert_says(trace_open(rig->path[2], &source, &test_error), AR_FORMAT,
+                "event 12: there is no event of kind 77; the file is");
     free(bytes);
 }
 
@@ -196,7 +188,6 @@ TRACE_TEST(files_are_complete_or_absent)
 {
     struct trace_rig *rig = *state;
     const struct trace_write_options options = {.format = TRACE_FORMAT_TEXT};
-    struct ar_error error;
     struct trace_source *source = opened(recordings[0]);
     struct rlimit old, low;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
@@ -206,19 +197,18 @@ TRACE_TEST(files_are_complete_or_absent)
     trace_rig_close(rig);
     trace_rig_open(rig);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
-    enum ar_status status = trace_write(source, rig->path[1], &options, &error);
+    enum ar_status status = trace_write(source, rig->path[1], &options, &test_error);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     (void)signal(SIGXFSZ, handler);
     assert_int_equal(status, AR_IO);
-    assert_non_null(strstr(error.text, "nothing was written"));
+    assert_non_null(strstr(test_error.text, "nothing was written"));
     assert_int_equal(trace_rig_files(rig), 0);
-    assert_int_equal(trace_write(source, "/dev/full", &options, &error), AR_IO);
-    assert_non_null(strstr(error.text, "No space left"));
-    assert_int_equal(trace_write(source, rig->folder, &options, &error), AR_INVALID);
-    assert_int_equal(trace_write(source, "/nowhere/at/all", &options, &error), AR_IO);
+    assert_says(trace_write(source, "/dev/full", &options, &test_error), AR_IO, "No space left");
+    assert_int_equal(trace_write(source, rig->folder, &options, &test_error), AR_INVALID);
+    assert_int_equal(trace_write(source, "/nowhere/at/all", &options, &test_error), AR_IO);
     /* An existing file is unchanged until the new one is complete. */
     trace_rig_write(rig->path[1], "old", 3);
-    assert_int_equal(trace_write(source, rig->path[1], &options, &error), AR_OK);
+    assert_ok(trace_write(source, rig->path[1], &options, &test_error));
     assert_int_equal(trace_rig_files(rig), 1);
     trace_close(source);
 }

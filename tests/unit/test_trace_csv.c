@@ -40,9 +40,8 @@ static struct tally tally_of(struct trace_source *source)
 {
     struct tally tally = {0};
     const struct trace_event *events;
-    struct ar_error error;
     size_t count;
-    while (trace_next(source, &events, &count, &error) == AR_OK && count)
+    while (trace_next(source, &events, &count, &test_error) == AR_OK && count)
         for (size_t i = 0; i < count; i++) {
             const struct trace_event *event = &events[i];
             const char *text = event->kind == TRACE_NOTE ? trace_text_of(source, event->value) : "";
@@ -62,15 +61,13 @@ static struct tally tally_of(struct trace_source *source)
 static void check_recording(const char *name)
 {
     char path[128];
-    struct ar_error error;
     struct trace_source *source;
     (void)snprintf(path, sizeof path, "workloads/data/%s.json", name);
     json_t *json = json_load_file(path, 0, NULL);
     assert_non_null(json);
     const json_t *stats = json_object_get(json, "stats");
     (void)snprintf(path, sizeof path, "workloads/data/%s.csv.gz", name);
-    if (trace_open(path, &source, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(trace_open(path, &source, &test_error));
     const struct trace_info *info = &source->info;
     struct tally tally = tally_of(source);
     assert_int_equal(info->allocs, number(stats, "allocation.all.allocated"));
@@ -105,12 +102,10 @@ TRACE_TEST(recordings_agree_with_their_statistics)
 TRACE_TEST(names_come_from_files)
 {
     struct trace_source *source;
-    struct ar_error error;
-    assert_int_equal(trace_open("workloads/data/graphs.default.csv.gz", &source, &error), AR_OK);
+    assert_ok(trace_open("workloads/data/graphs.default.csv.gz", &source, &test_error));
     assert_string_equal(source->info.name, "graphs");
     trace_close(source);
-    assert_int_equal(trace_open("workloads/data/tape_small.expandable.csv.gz", &source, &error),
-                     AR_OK);
+    assert_ok(trace_open("workloads/data/tape_small.expandable.csv.gz", &source, &test_error));
     assert_string_equal(source->info.name, "tape_small.expandable");
     trace_close(source);
 }
@@ -118,8 +113,7 @@ TRACE_TEST(names_come_from_files)
 static uint32_t streams_of(const char *path)
 {
     struct trace_source *source;
-    struct ar_error error;
-    assert_int_equal(trace_open(path, &source, &error), AR_OK);
+    assert_ok(trace_open(path, &source, &test_error));
     uint32_t streams = source->info.streams;
     trace_close(source);
     return streams;
@@ -138,10 +132,9 @@ TRACE_TEST(kernel_streams_are_mapped)
 static uint64_t requests_in_pool(struct trace_source *source, uint32_t pool)
 {
     const struct trace_event *events;
-    struct ar_error error;
     size_t count;
     uint64_t found = 0;
-    while (trace_next(source, &events, &count, &error) == AR_OK && count)
+    while (trace_next(source, &events, &count, &test_error) == AR_OK && count)
         for (size_t i = 0; i < count; i++)
             found += events[i].kind == TRACE_ALLOC &&
                      trace_attributes_of(source, events[i].attributes)->pool == pool;
@@ -153,10 +146,9 @@ static uint64_t requests_in_pool(struct trace_source *source, uint32_t pool)
 static void check_private_pools(const char *path, uint64_t requests)
 {
     struct trace_source *source;
-    struct ar_error error;
-    assert_int_equal(trace_open(path, &source, &error), AR_OK);
+    assert_ok(trace_open(path, &source, &test_error));
     uint64_t in_pool = requests_in_pool(source, 1);
-    assert_int_equal(trace_rewind(source, &error), AR_OK);
+    assert_ok(trace_rewind(source, &test_error));
     assert_int_equal(in_pool + requests_in_pool(source, 0), source->info.allocs);
     assert_int_equal(in_pool, requests);
     trace_close(source);
@@ -175,10 +167,8 @@ static void converts_to(struct trace_rig *rig, const char *rows, const char *wan
 {
     char text[1024], full[1024];
     struct trace_source *source;
-    struct ar_error error;
     (void)snprintf(text, sizeof text, HEAD "%s", rows);
-    if (trace_rig_text(rig, text, &source, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(trace_rig_text(rig, text, &source, &test_error));
     char *got = trace_rig_print(rig, source);
     (void)snprintf(full, sizeof full, "# allocrig-trace 1\n# name: 0\n# recorder: torch\n%s",
                    wanted);
@@ -260,13 +250,12 @@ TRACE_TEST(sidecars_are_checked)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
-    struct ar_error error;
     char csv[128], json[128];
     (void)snprintf(csv, sizeof csv, "%s/x.csv", rig->folder);
     (void)snprintf(json, sizeof json, "%s/x.json", rig->folder);
     trace_rig_write(csv, HEAD "alloc,1,1,0,1\n", strlen(HEAD) + 14);
     trace_rig_write(json, "{\"torch\": \"9\", \"failed\": \"why\", \"limit\": 5}", 43);
-    assert_int_equal(trace_open(csv, &source, &error), AR_OK);
+    assert_ok(trace_open(csv, &source, &test_error));
     assert_string_equal(source->info.recorder, "torch 9");
     assert_string_equal(source->info.name, "x");
     assert_int_equal(source->info.limit_bytes, 5);
@@ -274,14 +263,13 @@ TRACE_TEST(sidecars_are_checked)
     trace_close(source);
     /* Of a key that is there twice the last counts. */
     trace_rig_write(json, "{\"limit\": 5, \"limit\": 7}", 24);
-    assert_int_equal(trace_open(csv, &source, &error), AR_OK);
+    assert_ok(trace_open(csv, &source, &test_error));
     assert_int_equal(source->info.limit_bytes, 7);
     trace_close(source);
     static const char *const bad[] = {"", "[]", "{\"limit\": -1}", "{\"conf\": 3}",
                                       "{\"kernel_stream_of_stream\": {\"x\": 1}}"};
     for (size_t i = 0; i < COUNT(bad); i++) {
         trace_rig_write(json, bad[i], strlen(bad[i]));
-        assert_int_equal(trace_open(csv, &source, &error), AR_FORMAT);
-        assert_non_null(strstr(error.text, "x.json (beside "));
+        assert_says(trace_open(csv, &source, &test_error), AR_FORMAT, "x.json (beside ");
     }
 }

@@ -69,12 +69,10 @@ TRACE_TEST(streams_sizes_and_kinds)
         HEAD "t,10\nk,0,5\nk,1,6\na,0,300\nt,20\nm,step\na,1,400,1\nt,35\nf,0\nu,1,0\nr,1\n"
              "f,1\nm,step\nt,50\nc\n");
     struct trace_filter_options options = {0};
-    struct ar_error error;
-    assert_int_equal(trace_filter_kinds("a,f", &options.kinds, &error), AR_OK);
+    assert_ok(trace_filter_kinds("a,f", &options.kinds, &test_error));
     trace_rig_filtered(*state, steps, &options,
                        HEAD "a,0,100,tag=w\na,1,200,1\na,2,300\nf,1\na,3,400,1\nf,2\nf,3\n");
-    assert_int_equal(trace_filter_kinds("a,z", &options.kinds, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "\"z\""));
+    assert_says(trace_filter_kinds("a,z", &options.kinds, &test_error), AR_INVALID, "\"z\"");
 }
 
 /* Times and marks are of no device: each device's part has them. */
@@ -94,15 +92,14 @@ TRACE_TEST(a_merge_has_the_card_of_the_first)
 {
     struct trace_rig *rig = *state;
     struct trace_source *sources[2] = {NULL, NULL}, *merge = NULL;
-    struct ar_error error;
     static const char *const texts[] = {HEAD "# card: Some card\n# capacity: 1000000\na,0,1\nf,0\n",
                                         HEAD
                                         "# card: Another card\n# capacity: 2000000\na,0,1\nf,0\n"};
     for (size_t i = 0; i < 2; i++) {
         trace_rig_write(rig->path[i], texts[i], strlen(texts[i]));
-        assert_int_equal(trace_open(rig->path[i], &sources[i], &error), AR_OK);
+        assert_ok(trace_open(rig->path[i], &sources[i], &test_error));
     }
-    assert_int_equal(trace_merge(sources, 2, &merge, &error), AR_OK);
+    assert_ok(trace_merge(sources, 2, &merge, &test_error));
     assert_string_equal(merge->info.card, "Some card");
     assert_int_equal(merge->info.capacity_bytes, 1000000);
     trace_close(merge);
@@ -111,8 +108,7 @@ TRACE_TEST(a_merge_has_the_card_of_the_first)
 TRACE_TEST(frees_at_once)
 {
     struct trace_filter_options options = {.at_once = true};
-    struct ar_error error;
-    assert_int_equal(trace_filter_kinds("af", &options.kinds, &error), AR_OK);
+    assert_ok(trace_filter_kinds("af", &options.kinds, &test_error));
     trace_rig_filtered(*state, steps, &options,
                        HEAD "a,0,100,tag=w\na,1,200,1\nf,1\na,2,300\na,3,400,1\nf,2\nf,3\n");
 }
@@ -154,13 +150,11 @@ TRACE_TEST(steps_as_written)
 TRACE_TEST(a_filter_that_leaves_nothing_is_refused)
 {
     struct trace_source *source = NULL, *filter = NULL;
-    struct ar_error error;
-    assert_int_equal(trace_rig_text(*state, steps, &source, &error), AR_OK);
-    assert_int_equal(trace_filter(source,
-                                  &(struct trace_filter_options){.first_step = 9, .last_step = 9},
-                                  &filter, &error),
-                     AR_INVALID);
-    assert_non_null(strstr(error.text, "x: the filter leaves no events: the trace has 2 steps"));
+    assert_ok(trace_rig_text(*state, steps, &source, &test_error));
+    assert_says(trace_filter(source,
+                             &(struct trace_filter_options){.first_step = 9, .last_step = 9},
+                             &filter, &test_error),
+                AR_INVALID, "x: the filter leaves no events: the trace has 2 steps");
 }
 
 static void merged_to(struct trace_rig *rig, const char *left, const char *right,
@@ -195,21 +189,19 @@ TRACE_TEST(merges_go_by_time_or_share)
 TRACE_TEST(a_recording_in_parts_and_twice)
 {
     struct trace_source *sources[2] = {NULL, NULL}, *merge = NULL;
-    struct ar_error error;
     static const char path[] = "workloads/data/side_streams.default.csv.gz";
-    assert_int_equal(trace_open(path, &sources[0], &error), AR_OK);
-    assert_int_equal(trace_open(path, &sources[1], &error), AR_OK);
+    assert_ok(trace_open(path, &sources[0], &test_error));
+    assert_ok(trace_open(path, &sources[1], &test_error));
     struct trace_info one = sources[0]->info;
-    assert_int_equal(trace_merge(sources, 2, &merge, &error), AR_OK);
+    assert_ok(trace_merge(sources, 2, &merge, &test_error));
     assert_int_equal(merge->info.allocs, 2 * one.allocs);
     assert_int_equal(merge->info.peak_live_bytes, 2 * one.peak_live_bytes);
     assert_int_equal(merge->info.streams, 2 * one.streams);
     assert_true(merge->info.slots <= 2 * one.slots);
     struct trace_source *part;
-    assert_int_equal(
-        trace_filter(merge, &(struct trace_filter_options){.first_step = 101, .last_step = 200},
-                     &part, &error),
-        AR_OK);
+    assert_ok(trace_filter(merge,
+                           &(struct trace_filter_options){.first_step = 101, .last_step = 200},
+                           &part, &test_error));
     assert_int_equal(part->info.steps, 100);
     trace_close(part);
 }
@@ -218,9 +210,8 @@ TRACE_TEST(statistics_of_a_trace)
 {
     struct trace_source *source;
     struct inspect inspect;
-    struct ar_error error;
-    assert_int_equal(trace_rig_text(*state, steps, &source, &error), AR_OK);
-    assert_int_equal(inspect_trace(source, &inspect, &error), AR_OK);
+    assert_ok(trace_rig_text(*state, steps, &source, &test_error));
+    assert_ok(inspect_trace(source, &inspect, &test_error));
     assert_int_equal(inspect.by_kind[TRACE_ALLOC], 4);
     assert_int_equal(inspect.by_kind[TRACE_FREE_REQUESTED], 2);
     assert_int_equal(inspect.sizes[7].blocks, 1);  /* 100 */

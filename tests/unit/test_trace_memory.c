@@ -43,11 +43,10 @@ TEST(slots_are_used_again)
                                         MARK("step"), FREE(2),      FREE(1), ALLOC(3, 0)};
     static const uint32_t slots[] = {0, 1, 0, 0, 0, 0, 1, 1};
     struct trace_source *source;
-    struct ar_error error;
-    assert_int_equal(open_steps(steps, COUNT(steps), &source, &error), AR_OK);
+    assert_ok(open_steps(steps, COUNT(steps), &source, &test_error));
     const struct trace_event *events;
     size_t count;
-    assert_int_equal(trace_next(source, &events, &count, &error), AR_OK);
+    assert_ok(trace_next(source, &events, &count, &test_error));
     assert_int_equal(count, COUNT(steps));
     for (size_t i = 0; i < count; i++)
         assert_int_equal(events[i].slot, slots[i]);
@@ -62,10 +61,10 @@ TEST(slots_are_used_again)
     assert_int_equal(info->steps, 1);
     assert_int_equal(info->peak_live_bytes, 30);
     assert_int_equal(info->allocated_bytes, 35);
-    assert_int_equal(trace_next(source, &events, &count, &error), AR_OK);
+    assert_ok(trace_next(source, &events, &count, &test_error));
     assert_int_equal(count, 0);
-    assert_int_equal(trace_rewind(source, &error), AR_OK);
-    assert_int_equal(trace_next(source, &events, &count, &error), AR_OK);
+    assert_ok(trace_rewind(source, &test_error));
+    assert_ok(trace_next(source, &events, &count, &test_error));
     assert_int_equal(count, COUNT(steps));
     trace_close(source);
 }
@@ -78,12 +77,11 @@ TEST(free_requested_and_slots)
     static const struct step split[] = {ALLOC(0, 1), FREE_REQUESTED(0), ALLOC(1, 1), FREE(0),
                                         FREE_REQUESTED(1)};
     struct trace_source *source;
-    struct ar_error error;
-    assert_int_equal(open_steps(final, COUNT(final), &source, &error), AR_OK);
+    assert_ok(open_steps(final, COUNT(final), &source, &test_error));
     assert_int_equal(source->info.slots, 1);
     assert_false(source->info.has_split_frees);
     trace_close(source);
-    assert_int_equal(open_steps(split, COUNT(split), &source, &error), AR_OK);
+    assert_ok(open_steps(split, COUNT(split), &source, &test_error));
     assert_int_equal(source->info.slots, 2);
     assert_true(source->info.has_split_frees);
     trace_close(source);
@@ -140,18 +138,17 @@ TEST(invalid_events_are_refused)
 TEST(keys_are_kept_once_and_in_order)
 {
     struct trace_memory *memory = trace_memory_create(NULL);
-    struct ar_error error;
     struct trace_attributes keys = {.tag = "w", .pool = 3, .rest = "x=1"};
     struct trace_event event = {.kind = TRACE_ALLOC, .value = 8};
     for (event.id = 0; event.id < 600; event.id++) {
         keys.pool = 1 + (uint32_t)event.id % 300;
-        assert_int_equal(trace_memory_append(memory, &event, &keys, NULL, &error), AR_OK);
+        assert_ok(trace_memory_append(memory, &event, &keys, NULL, &test_error));
     }
     struct trace_source *source;
-    assert_int_equal(trace_memory_open(memory, &source, &error), AR_OK);
+    assert_ok(trace_memory_open(memory, &source, &test_error));
     const struct trace_event *events;
     size_t count;
-    assert_int_equal(trace_next(source, &events, &count, &error), AR_OK);
+    assert_ok(trace_next(source, &events, &count, &test_error));
     assert_int_equal(events[599].attributes, 300);
     const struct trace_attributes *kept = trace_attributes_of(source, events[299].attributes);
     assert_string_equal(kept->tag, "w");
@@ -180,9 +177,8 @@ TEST(a_copy_is_the_same_trace)
     static const struct step steps[] = {ALLOC(0, 10), MARK("warm"), FREE_REQUESTED(0),
                                         ALLOC(1, 5),  FREE(0),      MARK("step")};
     struct trace_source *first, *second;
-    struct ar_error error;
-    assert_int_equal(open_steps(steps, COUNT(steps), &first, &error), AR_OK);
-    assert_int_equal(trace_memory_copy(first, &second, &error), AR_OK);
+    assert_ok(open_steps(steps, COUNT(steps), &first, &test_error));
+    assert_ok(trace_memory_copy(first, &second, &test_error));
     assert_memory_equal(first->info.sha256, second->info.sha256, 32);
     assert_int_equal(second->info.events, COUNT(steps));
     trace_close(first);

@@ -56,20 +56,19 @@ TEST(names_of_files_lose_their_endings)
 TEST(long_specs_stay_different)
 {
     char names[4][ROOM];
-    struct ar_error error;
     for (int i = 0; i < 4; i++) {
         char spec[300];
         struct trace_source *source, *parts[2], *merged;
         snprintf(spec, sizeof spec, "random:events=%0150d,seed=%d", 20, i % 2 + 1);
         if (i < 2) {
-            assert_int_equal(workload_open(spec, &source, &error), AR_OK);
+            assert_ok(workload_open(spec, &source, &test_error));
             memcpy(names[i], source->info.name, ROOM);
             trace_close(source);
             continue;
         }
-        assert_int_equal(workload_open("random:events=20", &parts[0], &error), AR_OK);
-        assert_int_equal(workload_open(spec, &parts[1], &error), AR_OK);
-        assert_int_equal(trace_merge(parts, 2, &merged, &error), AR_OK);
+        assert_ok(workload_open("random:events=20", &parts[0], &test_error));
+        assert_ok(workload_open(spec, &parts[1], &test_error));
+        assert_ok(trace_merge(parts, 2, &merged, &test_error));
         memcpy(names[i], merged->info.name, ROOM);
         assert_memory_equal(names[i], "random:events=20+random:events=0", 32);
         trace_close(merged);

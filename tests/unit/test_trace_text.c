@@ -87,12 +87,10 @@ TRACE_TEST(text_is_made_canonical)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
-    struct ar_error error;
-    assert_int_equal(trace_rig_text(rig,
-                                    "# allocrig-trace 1\r\n# made by hand\n# name:x\n# limit: 2K\n"
-                                    "a,0,007,0,end=lower,z=9,pool=1\r\n\nr,0,0\na,1,8,2\nr,1",
-                                    &source, &error),
-                     AR_OK);
+    assert_ok(trace_rig_text(rig,
+                             "# allocrig-trace 1\r\n# made by hand\n# name:x\n# limit: 2K\n"
+                             "a,0,007,0,end=lower,z=9,pool=1\r\n\nr,0,0\na,1,8,2\nr,1",
+                             &source, &test_error));
     char *again = trace_rig_print(rig, source);
     assert_string_equal(again, "# allocrig-trace 1\n# name: x\n# limit: 2048\n# let-go: final\n"
                                "a,0,7,pool=1,end=lower,z=9\nr,0\na,1,8,2\nr,1\n");
@@ -105,14 +103,13 @@ TRACE_TEST(oracle_traces_are_read)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
-    struct ar_error error;
-    assert_int_equal(trace_rig_text(rig, "a,0,1,0\nf,0\na,1,2,0\n", &source, &error), AR_OK);
+    assert_ok(trace_rig_text(rig, "a,0,1,0\nf,0\na,1,2,0\n", &source, &test_error));
     assert_string_equal(source->info.format, "oracle");
     assert_string_equal(source->info.name, "0");
     assert_int_equal(source->info.events, 3);
     trace_close(source);
-    assert_int_equal(trace_rig_text(rig, "a,0,1,0\nm,step\n", &source, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, ":2: a file without the line"));
+    assert_says(trace_rig_text(rig, "a,0,1,0\nm,step\n", &source, &test_error), AR_INVALID,
+                ":2: a file without the line");
 }
 
 struct refusal {
@@ -181,43 +178,37 @@ TRACE_TEST(no_traces_are_refused)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
-    struct ar_error error;
-    assert_int_equal(trace_open(rig->path[1], &source, &error), AR_IO);
-    assert_non_null(strstr(error.text, "No such file"));
-    assert_int_equal(trace_open(rig->folder, &source, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "is a directory"));
-    assert_int_equal(trace_rig_text(rig, "", &source, &error), AR_FORMAT);
-    assert_non_null(strstr(error.text, "the file is empty"));
-    assert_int_equal(trace_rig_text(rig, "hello\n", &source, &error), AR_FORMAT);
-    assert_non_null(strstr(error.text, "no trace"));
-    assert_int_equal(trace_rig_text(rig, "# allocrig-trace 2\n", &source, &error), AR_FORMAT);
-    assert_non_null(strstr(error.text, "version \"2\""));
+    assert_says(trace_open(rig->path[1], &source, &test_error), AR_IO, "No such file");
+    assert_says(trace_open(rig->folder, &source, &test_error), AR_INVALID, "is a directory");
+    assert_says(trace_rig_text(rig, "", &source, &test_error), AR_FORMAT, "the file is empty");
+    assert_says(trace_rig_text(rig, "hello\n", &source, &test_error), AR_FORMAT, "no trace");
+    assert_says(trace_rig_text(rig, "# allocrig-trace 2\n", &source, &test_error), AR_FORMAT,
+                "version \"2\"");
     trace_rig_write(rig->path[0], "# allocrig-trace 1\nc\n\0", 22);
-    assert_int_equal(trace_open(rig->path[0], &source, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, ":3: the line holds a NUL byte"));
+    assert_says(trace_open(rig->path[0], &source, &test_error), AR_INVALID,
+                ":3: the line holds a NUL byte");
 }
 
 TRACE_TEST(long_lines_are_read_or_refused)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
-    struct ar_error error;
     enum { LONGEST = 65535 };
     char *text = malloc(LONGEST + 64);
     assert_non_null(text);
     int used = snprintf(text, 64, "# allocrig-trace 1\nc,tag=");
     memset(text + used, 'x', TRACE_TEXT_LIMIT - 4);
     strcpy(text + used + TRACE_TEXT_LIMIT - 4, "\nc\n");
-    assert_int_equal(trace_rig_text(rig, text, &source, &error), AR_OK);
+    assert_ok(trace_rig_text(rig, text, &source, &test_error));
     assert_int_equal(source->info.events, 2);
     trace_close(source);
     memset(text + used, 'x', TRACE_TEXT_LIMIT - 3);
     strcpy(text + used + TRACE_TEXT_LIMIT - 3, "\nc\n");
-    assert_int_equal(trace_rig_text(rig, text, &source, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, ":2: the set of keys has more than 65000 bytes"));
+    assert_says(trace_rig_text(rig, text, &source, &test_error), AR_INVALID,
+                ":2: the set of keys has more than 65000 bytes");
     memset(text + used, 'x', LONGEST - 5);
     strcpy(text + used + LONGEST - 5, "\nc\n");
-    assert_int_equal(trace_rig_text(rig, text, &source, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, ":2: the line has more than"));
+    assert_says(trace_rig_text(rig, text, &source, &test_error), AR_INVALID,
+                ":2: the line has more than");
     free(text);
 }

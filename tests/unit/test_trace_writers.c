@@ -87,14 +87,12 @@ TEST(a_trace_without_requests_is_refused)
 {
     struct trace_rig rig;
     struct trace_source *source;
-    struct ar_error error;
     trace_rig_open(&rig);
-    assert_int_equal(
-        trace_rig_text(&rig, "# allocrig-trace 1\nm,step\n!,oom,100\n", &source, &error), AR_OK);
+    assert_ok(
+        trace_rig_text(&rig, "# allocrig-trace 1\nm,step\n!,oom,100\n", &source, &test_error));
     for (size_t i = 0; format_writer_at(i); i++) {
-        assert_int_equal(format_write(format_writer_at(i), source, rig.path[1], false, &error),
-                         AR_INVALID);
-        assert_non_null(strstr(error.text, "it has no requests"));
+        assert_says(format_write(format_writer_at(i), source, rig.path[1], false, &test_error),
+                    AR_INVALID, "it has no requests");
         assert_int_not_equal(access(rig.path[1], F_OK), 0);
     }
     trace_close(source);

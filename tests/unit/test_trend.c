@@ -60,15 +60,14 @@ TEST(one_series)
 {
     double x[200], steady[200], noisy[200];
     struct trend_interval interval;
-    struct ar_error error;
     for (int i = 0; i < 200; i++) {
         x[i] = i;
         steady[i] = 10 + 3 * i;
         noisy[i] = 10 + 3 * i + (i * 7919 % 13);
     }
-    assert_int_equal(trend_of_series(x, steady, 200, &interval, &error), AR_OK);
+    assert_ok(trend_of_series(x, steady, 200, &interval, &test_error));
     assert_true(is_near(interval.low, 3, 1e-9) && is_near(interval.high, 3, 1e-9));
-    assert_int_equal(trend_of_series(x, noisy, 200, &interval, &error), AR_OK);
+    assert_ok(trend_of_series(x, noisy, 200, &interval, &test_error));
     assert_true(interval.low < 3 && interval.high > 3 && is_near(interval.estimate, 3, 0.01));
     (void)state;
 }

@@ -37,9 +37,7 @@ static enum ar_status try(const struct twin_scenario *given, const struct part_t
 static void run(const struct twin_scenario *scenario, const struct part_text *text,
                 struct twin_result *result)
 {
-    struct ar_error error = {""};
-    if (try(scenario, text, result, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(try(scenario, text, result, &test_error));
     assert_int_equal(result->outcome, TWIN_PASSED);
 }
 
@@ -264,9 +262,7 @@ static void check_trim(const char *policy, double mib)
                                      .part_count = 1,
                                      .start = "t.go"};
     struct twin_result result;
-    struct ar_error error = {""};
-    if (twin_run(&scenario, &result, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(twin_run(&scenario, &result, &test_error));
     assert_int_equal(figure(&result, "reserved"), mib);
     twin_result_close(&result);
 }

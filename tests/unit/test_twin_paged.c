@@ -8,16 +8,14 @@
 static struct paged scheduler(const struct paged_setup *setup)
 {
     struct paged out;
-    struct ar_error error;
-    if (paged_open(&out, setup, &error))
-        fail_msg("%s", error.text);
+    if (paged_open(&out, setup, &test_error))
+        fail_msg("%s", test_error.text);
     return out;
 }
 
 static void add(struct paged *self, uint64_t prompt, uint64_t answer)
 {
-    struct ar_error error;
-    assert_int_equal(paged_add(self, prompt, answer, &error), AR_OK);
+    assert_ok(paged_add(self, prompt, answer, &test_error));
 }
 
 static struct paged_step step(struct paged *self)
@@ -284,7 +282,6 @@ TEST(drafts_are_accepted)
 
 TEST(bad_setups_are_refused)
 {
-    struct ar_error error;
     struct paged self;
     struct paged_setup small = {.style = PAGED_V1,
                                 .blocks = 4,
@@ -292,8 +289,8 @@ TEST(bad_setups_are_refused)
                                 .max_requests = 1,
                                 .step_tokens = 64,
                                 .length = 65};
-    assert_int_equal(paged_open(&self, &small, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "4 blocks cannot hold a request of 65 tokens"));
+    assert_says(paged_open(&self, &small, &test_error), AR_INVALID,
+                "4 blocks cannot hold a request of 65 tokens");
     paged_close(&self);
     struct paged_setup narrow = {.style = PAGED_V0,
                                  .blocks = 40,
@@ -301,8 +298,7 @@ TEST(bad_setups_are_refused)
                                  .max_requests = 1,
                                  .step_tokens = 64,
                                  .length = 65};
-    assert_int_equal(paged_open(&self, &narrow, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "without chunked prefill"));
+    assert_says(paged_open(&self, &narrow, &test_error), AR_INVALID, "without chunked prefill");
     paged_close(&self);
 }
 

@@ -251,8 +251,7 @@ TEST(sizes_of_engines)
 TEST(sizes_as_text)
 {
     struct graphs_sizes sizes;
-    struct ar_error error;
-    assert_int_equal(graphs_sizes_parse("sizes", "1 2,4, 8-32/8 33-35", &sizes, &error), AR_OK);
+    assert_ok(graphs_sizes_parse("sizes", "1 2,4, 8-32/8 33-35", &sizes, &test_error));
     static const uint32_t expected[] = {1, 2, 4, 8, 16, 24, 32, 33, 34, 35};
     assert_int_equal(sizes.count, 10);
     assert_memory_equal(sizes.at, expected, sizeof expected);
@@ -273,7 +272,7 @@ TEST(sizes_as_text)
                                         "99999999999999999999",
                                         "1-8/99999999999999999999"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        if (graphs_sizes_parse("sizes", wrong[i], &sizes, &error) != AR_INVALID)
+        if (graphs_sizes_parse("sizes", wrong[i], &sizes, &test_error) != AR_INVALID)
             fail_msg("\"%s\" was read", wrong[i]);
 }
 

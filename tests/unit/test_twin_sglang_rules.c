@@ -17,9 +17,8 @@
 static struct sglang_version sglang(const char *text)
 {
     struct sglang_version version;
-    struct ar_error error;
-    if (sglang_version_read(text, &version, &error))
-        fail_msg("%s", error.text);
+    if (sglang_version_read(text, &version, &test_error))
+        fail_msg("%s", test_error.text);
     return version;
 }
 
@@ -207,7 +206,6 @@ TEST(reserves_at_their_bounds)
 TEST(versions)
 {
     struct sglang_version version;
-    struct ar_error error;
-    assert_int_equal(sglang_version_read("0.5.4post", &version, &error), AR_INVALID);
-    assert_int_equal(sglang_version_read("5", &version, &error), AR_INVALID);
+    assert_int_equal(sglang_version_read("0.5.4post", &version, &test_error), AR_INVALID);
+    assert_int_equal(sglang_version_read("5", &version, &test_error), AR_INVALID);
 }

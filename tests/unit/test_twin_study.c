@@ -15,9 +15,8 @@ static struct scenario read_scenario(const char *path)
 {
     const char *kinds[TWIN_KINDS_MOST];
     struct scenario text;
-    struct ar_error error = {""};
-    if (scenario_read(path, kinds, twin_setup_kinds(kinds, TWIN_KINDS_MOST), &text, &error))
-        fail_msg("%s", error.text);
+    if (scenario_read(path, kinds, twin_setup_kinds(kinds, TWIN_KINDS_MOST), &text, &test_error))
+        fail_msg("%s", test_error.text);
     return text;
 }
 
@@ -51,15 +50,14 @@ TEST(trials_are_taken_from_the_journal)
 {
     struct temporary_file journal = temporary_file("");
     struct scenario text = read_scenario(SMALL), bad, other;
-    struct ar_error error;
     struct twin_trials trials;
     struct stat before, after;
     (void)state;
-    assert_int_equal(scenario_copy(&text, &bad, &error), AR_OK);
-    assert_int_equal(scenario_set(&bad, "kv", "where", "there", &error), AR_OK);
+    assert_ok(scenario_copy(&text, &bad, &test_error));
+    assert_ok(scenario_set(&bad, "kv", "where", "there", &test_error));
     struct twin_trial at[] = {trial_of(&text), trial_of(&bad), trial_of(&text)};
-    assert_int_equal(twin_trials_open(&trials, &text, journal.path, &error), AR_OK);
-    assert_int_equal(twin_trials_run(&trials, at, 3, &error), AR_OK);
+    assert_ok(twin_trials_open(&trials, &text, journal.path, &test_error));
+    assert_ok(twin_trials_run(&trials, at, 3, &test_error));
     assert_int_equal(at[0].summary.peak_bytes, 13088 * AR_MIB);
     assert_true(at[0].summary.has_residue);
     assert_int_equal(at[0].summary.residue_bytes, 12557 * AR_MIB);
@@ -70,18 +68,18 @@ TEST(trials_are_taken_from_the_journal)
     assert_int_equal(stat(journal.path, &before), 0);
 
     struct twin_trial again[] = {trial_of(&text), trial_of(&bad)};
-    assert_int_equal(twin_trials_open(&trials, &text, journal.path, &error), AR_OK);
+    assert_ok(twin_trials_open(&trials, &text, journal.path, &test_error));
     assert_true(trials.done_count >= 2);
-    assert_int_equal(twin_trials_run(&trials, again, 2, &error), AR_OK);
+    assert_ok(twin_trials_run(&trials, again, 2, &test_error));
     assert_memory_equal(&again[0].summary, &at[0].summary, sizeof at[0].summary);
     assert_string_equal(again[1].why, at[1].why);
     twin_trials_close(&trials, false);
     assert_int_equal(stat(journal.path, &after), 0);
     assert_true(after.st_size == before.st_size); /* nothing ran again */
 
-    assert_int_equal(scenario_copy(&text, &other, &error), AR_OK);
+    assert_ok(scenario_copy(&text, &other, &test_error));
     other.cycles = 2;
-    assert_int_equal(twin_trials_open(&trials, &other, journal.path, &error), AR_INVALID);
+    assert_int_equal(twin_trials_open(&trials, &other, journal.path, &test_error), AR_INVALID);
     scenario_close(&other);
     scenario_close(&bad);
     scenario_close(&text);
@@ -91,10 +89,9 @@ TEST(trials_are_taken_from_the_journal)
 TEST(changes_come_from_what_is_there)
 {
     struct scenario text = read_scenario(SMALL);
-    struct ar_error error;
     struct twin_study study;
     (void)state;
-    assert_int_equal(twin_study_run(&text, true, NULL, &study, &error), AR_OK);
+    assert_ok(twin_study_run(&text, true, NULL, &study, &test_error));
     const struct twin_page *page = &study.page;
     assert_int_equal(page->cache_count, 0);
     assert_string_equal(page->whatifs[0].text, "rl.empty_cache before kv.load");
@@ -107,8 +104,8 @@ TEST(changes_come_from_what_is_there)
     twin_study_close(&study, false);
 
     /* A policy without these options offers none of them. */
-    assert_int_equal(scenario_set(&text, "rl", "policy", "greedy", &error), AR_OK);
-    assert_int_equal(twin_study_run(&text, true, NULL, &study, &error), AR_OK);
+    assert_ok(scenario_set(&text, "rl", "policy", "greedy", &test_error));
+    assert_ok(twin_study_run(&text, true, NULL, &study, &test_error));
     for (size_t i = 0; i < study.page.whatif_count; i++)
         assert_null(strstr(study.page.whatifs[i].text, "policy"));
     twin_study_close(&study, false);
@@ -118,11 +115,10 @@ TEST(changes_come_from_what_is_there)
 TEST(reported_figures_are_compared)
 {
     struct scenario text = read_scenario(SMALL);
-    struct ar_error error;
     struct twin_study study;
     (void)state;
-    assert_int_equal(scenario_set(&text, "kv", "bytes", "5.5GiB", &error), AR_OK);
-    assert_int_equal(twin_study_run(&text, false, NULL, &study, &error), AR_OK);
+    assert_ok(scenario_set(&text, "kv", "bytes", "5.5GiB", &test_error));
+    assert_ok(twin_study_run(&text, false, NULL, &study, &test_error));
     assert_false(study.page.has_whatifs);
     const struct twin_page_reported *at = study.page.reported;
     assert_true(at[0].agrees);
@@ -132,13 +128,13 @@ TEST(reported_figures_are_compared)
     twin_study_close(&study, false);
 
     text.tolerance = 0.01;
-    assert_int_equal(twin_study_run(&text, false, NULL, &study, &error), AR_OK);
+    assert_ok(twin_study_run(&text, false, NULL, &study, &test_error));
     assert_true(study.page.reported[1].known && !study.page.reported[1].agrees);
     twin_study_close(&study, false);
 
     /* Figures of a step that fails are those at the failure; of later ones there are none. */
-    assert_int_equal(scenario_set(&text, "kv", "bytes", "14GiB", &error), AR_OK);
-    assert_int_equal(twin_study_run(&text, false, NULL, &study, &error), AR_OK);
+    assert_ok(scenario_set(&text, "kv", "bytes", "14GiB", &test_error));
+    assert_ok(twin_study_run(&text, false, NULL, &study, &test_error));
     assert_true(study.page.reported[1].known && !study.page.reported[1].agrees);
     assert_false(study.page.reported[2].known);
     assert_string_equal(study.page.reported[7].ours, "out of memory");
@@ -161,11 +157,10 @@ static bool has_change(const struct twin_page *page, const char *words, double *
 static void study_text(const char *text, struct scenario *scenario, struct twin_study *study)
 {
     struct temporary_file file = temporary_file(text);
-    struct ar_error error = {""};
     *scenario = read_scenario(file.path);
     unlink(file.path);
-    if (twin_study_run(scenario, true, NULL, study, &error))
-        fail_msg("%s", error.text);
+    if (twin_study_run(scenario, true, NULL, study, &test_error))
+        fail_msg("%s", test_error.text);
 }
 
 TEST(orders_are_changed)
@@ -214,14 +209,12 @@ TEST(streams_are_merged)
 static enum twin_outcome outcome_with(const struct scenario *text, double fraction)
 {
     struct scenario edited;
-    struct ar_error error;
     struct twin_study study;
     char value[16];
     snprintf(value, sizeof value, "%.2f", fraction);
-    assert_int_equal(scenario_copy(text, &edited, &error), AR_OK);
-    assert_int_equal(scenario_set(&edited, "rollout", "gpu_memory_utilization", value, &error),
-                     AR_OK);
-    assert_int_equal(twin_study_run(&edited, false, NULL, &study, &error), AR_OK);
+    assert_ok(scenario_copy(text, &edited, &test_error));
+    assert_ok(scenario_set(&edited, "rollout", "gpu_memory_utilization", value, &test_error));
+    assert_ok(twin_study_run(&edited, false, NULL, &study, &test_error));
     enum twin_outcome outcome = study.result.outcome;
     twin_study_close(&study, false);
     scenario_close(&edited);
@@ -234,14 +227,12 @@ TEST(the_largest_cache_is_found)
 {
     static const char *const begins[] = {"0.6", "0.99"};
     struct scenario text = read_scenario("workloads/scenarios/colocated.ini");
-    struct ar_error error;
     double safe[2];
     (void)state;
     for (int i = 0; i < 2; i++) {
         struct twin_study study;
-        assert_int_equal(
-            scenario_set(&text, "rollout", "gpu_memory_utilization", begins[i], &error), AR_OK);
-        assert_int_equal(twin_study_run(&text, true, NULL, &study, &error), AR_OK);
+        assert_ok(scenario_set(&text, "rollout", "gpu_memory_utilization", begins[i], &test_error));
+        assert_ok(twin_study_run(&text, true, NULL, &study, &test_error));
         assert_int_equal(study.page.cache_count, 1);
         const struct twin_page_cache *cache = &study.page.caches[0];
         assert_string_equal(cache->option, "gpu_memory_utilization");
@@ -257,8 +248,8 @@ TEST(the_largest_cache_is_found)
 
     /* By bytes. */
     struct twin_study study;
-    assert_int_equal(scenario_set(&text, "rollout", "kv_cache_memory", "10GiB", &error), AR_OK);
-    assert_int_equal(twin_study_run(&text, true, NULL, &study, &error), AR_OK);
+    assert_ok(scenario_set(&text, "rollout", "kv_cache_memory", "10GiB", &test_error));
+    assert_ok(twin_study_run(&text, true, NULL, &study, &test_error));
     assert_string_equal(study.page.caches[0].option, "kv_cache_memory");
     assert_true(study.page.caches[0].is_bytes);
     assert_true(study.page.caches[0].safe > 60 * (double)AR_GIB);
@@ -271,7 +262,6 @@ TEST(the_largest_cache_is_found)
 static uint64_t key_after(const char *workload, const char *content)
 {
     char text[400];
-    struct ar_error error;
     struct twin_trials trials;
     FILE *file = fopen(workload, "w");
     fputs(content, file);
@@ -283,7 +273,7 @@ static uint64_t key_after(const char *workload, const char *content)
     struct temporary_file path = temporary_file(text), journal = temporary_file("");
     struct scenario scenario = read_scenario(path.path);
     uint64_t head[2] = {0, 0};
-    assert_int_equal(twin_trials_open(&trials, &scenario, journal.path, &error), AR_OK);
+    assert_ok(twin_trials_open(&trials, &scenario, journal.path, &test_error));
     twin_trials_close(&trials, false);
     file = fopen(journal.path, "r");
     assert_int_equal(fread(head, sizeof head, 1, file), 1);

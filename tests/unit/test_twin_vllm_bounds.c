@@ -9,9 +9,8 @@
 static struct vllm_version vllm(const char *text)
 {
     struct vllm_version version;
-    struct ar_error error;
-    if (vllm_version_read(text, &version, &error))
-        fail_msg("%s", error.text);
+    if (vllm_version_read(text, &version, &test_error))
+        fail_msg("%s", test_error.text);
     return version;
 }
 
@@ -61,7 +60,6 @@ TEST(groups_at_their_bounds)
 
 TEST(blocks_at_their_bounds)
 {
-    struct ar_error error;
     struct llm_rank rank = rank_of(1);
     struct llm two = layers_of(2, 0);
     struct vllm_cache cache = vllm_cache_of(vllm("0.11"), &two, &rank, 16, 2);
@@ -76,12 +74,13 @@ TEST(blocks_at_their_bounds)
     assert_int_equal(vllm_longest(&cache, block - 1, 20, 0), 0);
     for (unsigned v1 = 0; v1 < 2; v1++) {
         struct vllm_version version = vllm(v1 ? "0.10.2" : "0.10.2-v0");
-        assert_int_equal(vllm_cache_check(version, &cache, 2 * block, 32, 0, &error), AR_OK);
-        assert_int_equal(vllm_cache_check(version, &cache, 2 * block, 33, 0, &error), AR_NEGATIVE);
-        assert_int_equal(vllm_cache_check(version, &cache, 0, 1, 0, &error), AR_NEGATIVE);
-        assert_non_null(strstr(error.text, "no memory is left"));
-        assert_int_equal(vllm_cache_check(version, &cache, 1, 1, 0, &error), AR_NEGATIVE);
-        assert_int_equal(strstr(error.text, "no memory is left") == NULL, v1);
+        assert_ok(vllm_cache_check(version, &cache, 2 * block, 32, 0, &test_error));
+        assert_int_equal(vllm_cache_check(version, &cache, 2 * block, 33, 0, &test_error),
+                         AR_NEGATIVE);
+        assert_says(vllm_cache_check(version, &cache, 0, 1, 0, &test_error), AR_NEGATIVE,
+                    "no memory is left");
+        assert_int_equal(vllm_cache_check(version, &cache, 1, 1, 0, &test_error), AR_NEGATIVE);
+        assert_int_equal(strstr(test_error.text, "no memory is left") == NULL, v1);
     }
     /* 33 tokens are 3 blocks of 16 */
     const char *whole[] = {"0.9.1", "0.10.0"}, *parts[] = {"0.9.0", "0.10.0-v0", "0.7.3"};
@@ -138,21 +137,19 @@ TEST(rules_change_at_their_release)
     assert_true(vllm("0.7.0-v1").v1);
     assert_false(vllm("0.10.9-v0").v1);
     struct vllm_version version;
-    struct ar_error error;
-    assert_int_equal(vllm_version_read("0.11.0-v0", &version, &error), AR_INVALID);
-    assert_int_equal(vllm_version_read("0.6.9-v1", &version, &error), AR_INVALID);
+    assert_int_equal(vllm_version_read("0.11.0-v0", &version, &test_error), AR_INVALID);
+    assert_int_equal(vllm_version_read("0.6.9-v1", &version, &test_error), AR_INVALID);
 }
 
 TEST(versions)
 {
     struct vllm_version version;
-    struct ar_error error;
     assert_true(vllm("0.8").v1);
     assert_false(vllm("0.7.3").v1);
     assert_false(vllm("0.9.2-v0").v1);
     assert_int_equal(vllm("0.9").patch, 99);
     const char *wrong[] = {"", "nine", "0", "0.9.", "0.9.2x", "0.11-v0", "0.6-v1"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        if (vllm_version_read(wrong[i], &version, &error) != AR_INVALID)
+        if (vllm_version_read(wrong[i], &version, &test_error) != AR_INVALID)
             fail_msg("\"%s\" is a version", wrong[i]);
 }

@@ -17,9 +17,8 @@
 static struct vllm_version vllm(const char *text)
 {
     struct vllm_version version;
-    struct ar_error error;
-    if (vllm_version_read(text, &version, &error))
-        fail_msg("%s", error.text);
+    if (vllm_version_read(text, &version, &test_error))
+        fail_msg("%s", test_error.text);
     return version;
 }
 
@@ -92,12 +91,11 @@ TEST(weights_are_those_that_were_loaded)
 TEST(ranks_divide_the_model)
 {
     const struct llm *large = model("llama-3.1-70b");
-    struct ar_error error;
     uint64_t sum = 0;
     for (uint64_t stage = 0; stage < 3; stage++) {
         struct llm_rank rank = {
             .tensor_parallel = 8, .pipeline_parallel = 3, .stage = stage, .value_bytes = 2};
-        assert_int_equal(llm_check(large, &rank, &error), AR_OK);
+        assert_ok(llm_check(large, &rank, &test_error));
         assert_int_equal(llm_stage_layers(large, &rank), stage == 2 ? 26 : 27);
         sum += llm_weights_bytes(large, &rank);
     }
@@ -106,12 +104,11 @@ TEST(ranks_divide_the_model)
     uint64_t norms = 161 * 8192 * 2;
     assert_int_equal(sum * 8, llm_weights_bytes(large, &whole) + 7 * norms);
     struct llm_rank odd = rank_of(3);
-    assert_int_equal(llm_check(large, &odd, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "64 heads cannot be divided"));
+    assert_says(llm_check(large, &odd, &test_error), AR_INVALID, "64 heads cannot be divided");
     struct llm_rank many = {.tensor_parallel = 1, .pipeline_parallel = 100, .value_bytes = 2};
-    assert_int_equal(llm_check(large, &many, &error), AR_INVALID);
+    assert_int_equal(llm_check(large, &many, &test_error), AR_INVALID);
     many.pipeline_parallel = 80;
-    assert_int_equal(llm_check(large, &many, &error), AR_OK);
+    assert_ok(llm_check(large, &many, &test_error));
     /* experts: divided by width, or whole ones */
     struct llm_rank wide = rank_of(8), expert = rank_of(8);
     expert.expert_parallel = true;
@@ -399,14 +396,13 @@ TEST(concurrency_is_that_of_the_logs)
 
 TEST(caches_that_are_too_small_are_refused)
 {
-    struct ar_error error;
     struct llm_rank one = rank_of(1), two = rank_of(2);
     /* vllm#10517: 1478 blocks hold 23648 tokens, 29000 are refused; so 23648 pass */
     struct vllm_cache llama = vllm_cache_of(vllm("0.6.4"), model("llama-3.1-8b"), &one, 16, 2);
     double bytes = 1478 * 2.0 * (double)AR_MIB;
-    assert_int_equal(vllm_cache_check(vllm("0.6.4"), &llama, bytes, 29000, 0, &error), AR_NEGATIVE);
-    assert_non_null(strstr(error.text, "at most 23648 tokens fit"));
-    assert_int_equal(vllm_cache_check(vllm("0.6.4"), &llama, bytes, 23648, 0, &error), AR_OK);
+    assert_says(vllm_cache_check(vllm("0.6.4"), &llama, bytes, 29000, 0, &test_error), AR_NEGATIVE,
+                "at most 23648 tokens fit");
+    assert_ok(vllm_cache_check(vllm("0.6.4"), &llama, bytes, 23648, 0, &test_error));
     /* vllm#2418: 229 blocks hold 3664 tokens; OpenRLHF#336: 378 blocks hold 6048 */
     struct vllm_cache old = vllm_cache_of(vllm("0.2.7"), model("llama-2-7b"), &one, 16, 2);
     assert_int_equal(vllm_tokens(&old, 229), 3664);
@@ -414,12 +410,11 @@ TEST(caches_that_are_too_small_are_refused)
     assert_int_equal(vllm_tokens(&large, 378), 6048);
     /* vllm#25350: 221000 tokens need 10.12 GiB, 5.59 are available, 122080 fit */
     struct vllm_cache moe = vllm_cache_of(vllm("0.10.2"), model("qwen3-30b-a3b"), &one, 16, 1);
-    assert_int_equal(vllm_cache_check(vllm("0.10.2"), &moe, 5.5884 * GIB, 221000, 8192, &error),
-                     AR_NEGATIVE);
-    assert_non_null(strstr(error.text, "needs 10.12 GiB of key-value cache, and 5.59 GiB"));
-    assert_non_null(strstr(error.text, "at most 122080 tokens fit"));
-    assert_int_equal(vllm_cache_check(vllm("0.10.2"), &moe, -1, 16, 8192, &error), AR_NEGATIVE);
-    assert_non_null(strstr(error.text, "no memory is left"));
+    assert_says(vllm_cache_check(vllm("0.10.2"), &moe, 5.5884 * GIB, 221000, 8192, &test_error),
+                AR_NEGATIVE, "needs 10.12 GiB of key-value cache, and 5.59 GiB");
+    assert_non_null(strstr(test_error.text, "at most 122080 tokens fit"));
+    assert_says(vllm_cache_check(vllm("0.10.2"), &moe, -1, 16, 8192, &test_error), AR_NEGATIVE,
+                "no memory is left");
 }
 
 TEST(windows_make_groups)

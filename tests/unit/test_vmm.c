@@ -37,9 +37,8 @@ static void open_rig(struct vmm_rig *rig, const char *device)
  * device. */
 static void check(struct vmm_rig *rig)
 {
-    struct ar_error error;
-    if (ar_policy_validate(rig->policy.policy, &error))
-        fail_msg("event %llu: %s", (unsigned long long)rig->event, error.text);
+    if (ar_policy_validate(rig->policy.policy, &test_error))
+        fail_msg("event %llu: %s", (unsigned long long)rig->event, test_error.text);
     assert_string_equal(rig->device->ops->problem(rig->device), "");
     assert_string_equal(rig->device->ops->race_text(rig->device), "");
     assert_int_equal(rig->policy.policy->totals.reserved_bytes,

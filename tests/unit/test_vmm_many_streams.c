@@ -80,9 +80,8 @@ static enum ar_status turn(struct crowded *self)
 
 static void check(const struct crowded *self)
 {
-    struct ar_error error;
-    if (ar_policy_validate(self->rig.policy, &error))
-        fail_msg("event %llu: %s", (unsigned long long)self->event, error.text);
+    if (ar_policy_validate(self->rig.policy, &test_error))
+        fail_msg("event %llu: %s", (unsigned long long)self->event, test_error.text);
     assert_string_equal(self->device->ops->problem(self->device), "");
     assert_string_equal(self->device->ops->race_text(self->device), "");
 }

@@ -5,11 +5,10 @@
 TEST(paths_and_specs)
 {
     struct trace_source *source;
-    struct ar_error error;
-    assert_int_equal(workload_open("workloads/data/graphs.default.csv.gz", &source, &error), AR_OK);
+    assert_ok(workload_open("workloads/data/graphs.default.csv.gz", &source, &test_error));
     assert_string_equal(source->info.name, "graphs");
     trace_close(source);
-    assert_int_equal(workload_open("random:seed=3", &source, &error), AR_OK);
+    assert_ok(workload_open("random:seed=3", &source, &test_error));
     assert_string_equal(source->info.name, "random:seed=3");
     assert_string_equal(source->info.format, "generator");
     trace_close(source);
@@ -41,10 +40,9 @@ TEST(gpus_are_workloads)
 {
     struct trace_source *source;
     struct kept kept = {0};
-    struct ar_error error = {""};
     const uint32_t second = 1;
     struct workload_choice choice = {0};
-    assert_int_equal(workload_each(TWO_GPUS, &choice, keep, &kept, &error), AR_OK);
+    assert_ok(workload_each(TWO_GPUS, &choice, keep, &kept, &test_error));
     assert_int_equal(kept.count, 2);
     assert_true(kept.several);
     assert_string_equal(kept.texts[1], TWO_GPUS ":device=1");
@@ -53,19 +51,18 @@ TEST(gpus_are_workloads)
     assert_int_equal(kept.peaks[1], 7340032);
     choice.gpu = &second;
     kept = (struct kept){0};
-    assert_int_equal(workload_each(TWO_GPUS, &choice, keep, &kept, &error), AR_OK);
+    assert_ok(workload_each(TWO_GPUS, &choice, keep, &kept, &test_error));
     assert_int_equal(kept.count, 1);
     assert_false(kept.several);
     assert_string_equal(kept.names[0], "two_gpus gpu1");
-    assert_int_equal(workload_each(TWO_GPUS ":device=1", &choice, keep, &kept, &error), AR_OK);
+    assert_ok(workload_each(TWO_GPUS ":device=1", &choice, keep, &kept, &test_error));
     choice.gpu = NULL;
     kept = (struct kept){0};
-    assert_int_equal(workload_each("order_flip", &choice, keep, &kept, &error), AR_OK);
+    assert_ok(workload_each("order_flip", &choice, keep, &kept, &test_error));
     assert_int_equal(kept.count, 1);
     assert_string_equal(kept.texts[0], "order_flip");
-    assert_int_equal(workload_open_single(TWO_GPUS, &source, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "several GPUs"));
-    assert_int_equal(workload_open_single(TWO_GPUS ":device=0", &source, &error), AR_OK);
+    assert_says(workload_open_single(TWO_GPUS, &source, &test_error), AR_INVALID, "several GPUs");
+    assert_ok(workload_open_single(TWO_GPUS ":device=0", &source, &test_error));
     trace_close(source);
 }
 
