@@ -119,6 +119,7 @@ engine='[engine e]'
 model='model = llama-3.1-8b'
 sleep='enable_sleep_mode = yes'
 bad a_model '6: .*is no preset' "$engine" 'model = llama-99' "${any[@]}"
+bad a_unit '7: .*option weights: 16 are bytes; write its unit, such as 16GiB' "$engine" "$model" 'weights = 16' "${any[@]}"
 bad a_version '7: .*"banana" is not a version' "$engine" "$model" 'version = banana' "${any[@]}"
 bad a_range '7: .*"100-50" is no list' "$engine" "$model" 'prompts = 100-50' "${any[@]}"
 bad a_prompt '8: .*may have 100 tokens .*cannot have 500' "$engine" "$model" 'max_model_len = 100' 'prompts = 500' "${any[@]}"

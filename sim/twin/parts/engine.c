@@ -230,6 +230,24 @@ static enum ar_status read_drafts(struct engine *self, struct ar_error *error)
     return status ? ar_error_prefix(error, status, "option draft_model") : AR_OK;
 }
 
+/* A number without a unit counts bytes: 16 for 16 GiB is a mistake. */
+static enum ar_status check_sizes(const struct engine_values *values, struct ar_error *error)
+{
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } sizes[] = {{"weights", values->weights},
+                 {"kv_cache_memory", values->kv_cache_memory},
+                 {"activation", values->activation}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        if (sizes[i].bytes && sizes[i].bytes < 4096)
+            return ar_error_set(error, AR_INVALID,
+                                "option %s: %" PRIu64 " are bytes; write its unit, such as %" PRIu64
+                                "GiB",
+                                sizes[i].name, sizes[i].bytes, sizes[i].bytes);
+    return AR_OK;
+}
+
 /* Requests with a prompt of max_model_len tokens or more are refused by both engines. */
 static enum ar_status check_prompts(const struct engine *self, struct ar_error *error)
 {
@@ -249,6 +267,8 @@ static enum ar_status engine_create(struct twin_part *base, struct ar_error *err
     struct engine *self = (struct engine *)base;
     const struct engine_values *values = engine_values(self);
     enum ar_status status = check_rules(self, error);
+    if (status == AR_OK)
+        status = check_sizes(values, error);
     if (status == AR_OK)
         status = read_version(self, error);
     if (status == AR_OK)
