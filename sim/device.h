@@ -152,6 +152,10 @@ struct ar_device_ops {
      * free. */
     enum ar_status (*others)(struct ar_device *self, uint64_t bytes);
 
+    /* Whether a run that passed used the whole input of the device, an address list for example.
+     * INVALID with a sentence if not. May be NULL. */
+    enum ar_status (*used_up)(const struct ar_device *self, struct ar_error *error);
+
     /* Host time passes: a recorded gap between events. */
     void (*advance)(struct ar_device *self, uint64_t nanoseconds);
     /* Nanoseconds since open: on the host; and when all queued work is done. */

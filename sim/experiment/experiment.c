@@ -112,6 +112,8 @@ static enum ar_status replay_once(const struct passes *passes, enum purpose purp
         if (status == AR_OK)
             status = observer_finished(observer, session.policy, error);
     }
+    if (status == AR_OK && result->passed && session.device->ops->used_up)
+        status = session.device->ops->used_up(session.device, error);
     if (status == AR_OK)
         status = session_end(&session, error);
     session_close(&session);

@@ -194,6 +194,16 @@ enum ar_status sim_addresses_recorded(const struct sim_addresses *self, uint64_t
     return AR_OK;
 }
 
+enum ar_status sim_addresses_used_up(const struct sim_addresses *self, struct ar_error *error)
+{
+    if (self->row_next == self->row_count)
+        return AR_OK;
+    return ar_error_set(error, AR_INVALID,
+                        "%s lists %zu segments, but only %zu were asked for; give the list of a "
+                        "recording of the same policy and workload, or none",
+                        self->path, self->row_count, self->row_next);
+}
+
 /* ---- as a driver places them ---- */
 
 #define TAKE_NODES 2 /* that a take adds; a give adds one, which the take makes room for */

@@ -92,6 +92,10 @@ enum ar_status sim_addresses_new(struct sim_addresses *self, uint64_t bytes,
 /* The segment or range of `bytes` at that address, which _new returned, is released. */
 void sim_addresses_released(struct sim_addresses *self, uint64_t address, uint64_t bytes);
 
+/* INVALID if the list has rows that no driver allocation has used. */
+enum ar_status sim_addresses_used_up(const struct sim_addresses *self,
+                                     struct ar_error *error) AR_STATUS_CHECKED;
+
 /* The recorded address of the next driver allocation, of `bytes`. INVALID with a sentence in
  * `problem` if the list has another size. Does not advance in the list. */
 enum ar_status sim_addresses_recorded(const struct sim_addresses *self, uint64_t bytes,

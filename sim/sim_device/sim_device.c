@@ -421,8 +421,16 @@ static const char *sim_backing_problem(struct ar_backing *backing)
     return sim_problem(&sim_of_backing(backing)->base);
 }
 
+static enum ar_status sim_used_up(const struct ar_device *device, struct ar_error *error)
+{
+    const struct sim_device *self = (const struct sim_device *)device;
+    AR_TRY(sim_addresses_used_up(&self->addresses, error));
+    return sim_addresses_used_up(&self->ranges, error);
+}
+
 static const struct ar_device_ops sim_ops = {
     .close = sim_close,
+    .used_up = sim_used_up,
     .outside = sim_outside,
     .others = sim_others,
     .advance = sim_advance,

@@ -71,6 +71,10 @@ refuses no_policy 2 'no policy given' run -d sim -w order_flip
 refuses no_workload 2 'no workload given' run -d sim -p growth
 refuses policy_twice 2 'policy "growth" is given twice' run -d sim -p growth -p growth -w order_flip
 refuses verify_without_a_card 2 '--verify' run -d sim -p growth -w order_flip --verify
+printf '# allocrig-trace 1\na,0,3145728\n' >"$tmp/one.trace"
+printf 'ordinal,bytes,address\n0,20971520,1099511627776\n1,2097152,1099532599296\n' >"$tmp/two.csv"
+refuses address_row_unused 2 'two.csv lists 2 segments, but only 1 were asked for' run -p torch -w "$tmp/one.trace" \
+    -d "sim:addresses=$tmp/two.csv"
 refuses address_file_missing 2 'no_such' run -p growth -w order_flip -d "sim:addresses=$tmp/no_such.csv"
 
 # -- results that cannot be written
