@@ -315,14 +315,10 @@ static enum ar_status take_segment(struct recorded_final *final, const char *tex
                                    struct ar_error *error)
 {
     struct recorded_area area = {0};
-    uint64_t stream, pool = 0;
     const char *at = text + strcspn(text, ",");
-    bool read = recording_number(&at, &area.address) && recording_number(&at, &area.bytes) &&
-                recording_number(&at, &stream) && (!*at || recording_number(&at, &pool));
-    if (!read || *at || stream > UINT32_MAX || pool > UINT32_MAX)
+    if (!recording_number(&at, &area.address) || !recording_number(&at, &area.bytes) ||
+        !recording_owner(at, &area))
         return misread(text, error);
-    area.stream = (uint32_t)stream;
-    area.pool = (uint32_t)pool;
     if (!AR_ARRAY_ADD(final->areas, final->area_count, final->area_room, area))
         return recording_no_memory(error);
     return AR_OK;

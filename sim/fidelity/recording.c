@@ -55,6 +55,17 @@ bool recording_number(const char **at, uint64_t *number)
     return true;
 }
 
+bool recording_owner(const char *at, struct recorded_area *area)
+{
+    uint64_t stream, pool = 0;
+    if (!recording_number(&at, &stream) || (*at && !recording_number(&at, &pool)) || *at ||
+        stream > UINT32_MAX || pool > UINT32_MAX)
+        return false;
+    area->stream = (uint32_t)stream;
+    area->pool = (uint32_t)pool;
+    return true;
+}
+
 bool recording_is_verb(const char *text, const char *verb)
 {
     size_t length = strlen(verb);

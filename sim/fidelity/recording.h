@@ -141,6 +141,8 @@ enum ar_status recording_no_memory(struct ar_error *error);
 bool recording_is_verb(const char *text, const char *verb);
 /* Reads the next number after a comma and moves `*at` past it; false: there is none. */
 bool recording_number(const char **at, uint64_t *number);
+/* Reads STREAM[,POOL] of an area, to the end of the note. */
+bool recording_owner(const char *at, struct recorded_area *area);
 
 /* start.c: reads a note before the first event; `*known` false: it does not describe the state. */
 enum ar_status recorded_start_note(struct recorded_start *start, const char *text, bool *known,

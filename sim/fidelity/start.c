@@ -30,17 +30,11 @@ static enum ar_status take_area(struct recorded_start *start, const char *text,
     struct recorded_area area = {.pages = recording_is_verb(text, "pages")};
     bool is_range = recording_is_verb(text, "range");
     const char *at = text + strcspn(text, ",");
-    uint64_t stream = 0, pool = 0;
-    bool read = recording_number(&at, &area.address) &&
-                (is_range || (recording_number(&at, &area.bytes) && area.bytes)) &&
-                (area.pages || recording_number(&at, &stream));
-    if (read && !area.pages && *at)
-        read = recording_number(&at, &pool);
-    if (!read || *at || stream > UINT32_MAX || pool > UINT32_MAX ||
+    if (!recording_number(&at, &area.address) ||
+        (!is_range && (!recording_number(&at, &area.bytes) || !area.bytes)) ||
+        (area.pages ? *at != '\0' : !recording_owner(at, &area)) ||
         area.bytes > UINT64_MAX - area.address)
         return misread(text, error);
-    area.stream = (uint32_t)stream;
-    area.pool = (uint32_t)pool;
     if (!AR_ARRAY_ADD(start->areas, start->area_count, start->area_room, area))
         return recording_no_memory(error);
     start->held_bytes += area.bytes;

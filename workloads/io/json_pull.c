@@ -251,39 +251,15 @@ static enum ar_status read_escape(struct json_pull *pull, struct ar_error *error
     return read_code_point(pull, error);
 }
 
-/* Reads a string after its opening quote, to after the closing one. */
-static enum ar_status read_string(struct json_pull *pull, struct ar_error *error)
-{
-    pull->text_length = 0;
-    pull->text_cut = false;
-    for (;;) {
-        const unsigned char *at = pull->at;
-        while (!inside[*at])
-            at++;
-        keep(pull, pull->at, (size_t)(at - pull->at));
-        pull->at = at;
-        enum ar_status status = AR_OK;
-        if (at == pull->end) {
-            status = need(pull, error);
-        } else {
-            pull->at++;
-            if (*at == '"')
-                break;
-            status = read_escape(pull, error);
-        }
-        if (status)
-            return status;
-    }
-    pull->text[pull->text_length] = 0;
-    return AR_OK;
-}
-
-static enum ar_status skip_string(struct json_pull *pull, struct ar_error *error)
+/* Passes a string after its opening quote, to after the closing one; `kept`: with its text. */
+static inline enum ar_status pass_string(struct json_pull *pull, bool kept, struct ar_error *error)
 {
     for (;;) {
         const unsigned char *at = pull->at;
         while (!inside[*at])
             at++;
+        if (kept)
+            keep(pull, pull->at, (size_t)(at - pull->at));
         pull->at = at;
         if (at == pull->end) {
             AR_TRY(need(pull, error));
@@ -292,9 +268,22 @@ static enum ar_status skip_string(struct json_pull *pull, struct ar_error *error
         pull->at++;
         if (*at == '"')
             return AR_OK;
-        AR_TRY(need(pull, error));
-        pull->at++;
+        if (kept) {
+            AR_TRY(read_escape(pull, error));
+        } else {
+            AR_TRY(need(pull, error));
+            pull->at++;
+        }
     }
+}
+
+static enum ar_status read_string(struct json_pull *pull, struct ar_error *error)
+{
+    pull->text_length = 0;
+    pull->text_cut = false;
+    AR_TRY(pass_string(pull, true, error));
+    pull->text[pull->text_length] = 0;
+    return AR_OK;
 }
 
 /* Bytes at which skipping stops. */
@@ -552,7 +541,7 @@ static enum ar_status leave_to(struct json_pull *pull, unsigned depth, struct ar
             break;
         pull->at++;
         if (class == CLASS_QUOTE)
-            status = skip_string(pull, error);
+            status = pass_string(pull, false, error);
     }
     value_ended(pull);
     return status;
@@ -604,7 +593,7 @@ enum ar_status json_pull_skip(struct json_pull *pull, struct ar_error *error)
     }
     if (c == '"') {
         pull->at++;
-        status = skip_string(pull, error);
+        status = pass_string(pull, false, error);
     } else if (is_scalar_byte(c)) {
         status = skip_scalar(pull, error);
     } else {

@@ -532,52 +532,62 @@ void torch_release_pool(struct torch *self, uint32_t id)
     }
 }
 
-/* The sum of ages and the number of undivided blocks in the common large pool. */
-static uint64_t ages(const struct torch *self, uint64_t *count)
+/* Steps through the undivided free blocks of the common large pool, of any stream. */
+struct aging {
+    uint32_t arena;
+    uint64_t bytes, address; /* of the block */
+};
+
+static uint32_t next_aging(const struct torch *self, struct aging *at)
 {
-    uint64_t total = 0;
-    for (uint32_t i = 0; i < self->arena_count; i++) {
-        struct torch_arena *arena = self->arenas[i];
+    for (; at->arena < self->arena_count; *at = (struct aging){.arena = at->arena + 1}) {
+        struct torch_arena *arena = self->arenas[at->arena];
+        uint32_t block = 0;
         if (arena->small || self->pools[arena->pool].id != 0)
             continue;
-        uint64_t bytes = 0;
-        uint64_t address = 0;
-        for (uint32_t block; (block = next_free(self, arena, &bytes, &address)) != 0;) {
-            if (undivided(self, block)) {
-                total += self->pools[arena->pool].calls[0] - self->blocks[block].collected_at;
-                (*count)++;
-            }
-        }
+        do {
+            block = next_free(self, arena, &at->bytes, &at->address);
+        } while (block && !undivided(self, block));
+        if (block)
+            return block;
     }
+    return 0;
+}
+
+static uint64_t age_of(const struct torch *self, const struct aging *at, uint32_t block)
+{
+    return self->pools[self->arenas[at->arena]->pool].calls[0] - self->blocks[block].collected_at;
+}
+
+/* The sum of ages, and the number of blocks. */
+static uint64_t ages(const struct torch *self, uint64_t *count)
+{
+    struct aging at = {0};
+    uint64_t total = 0;
+    for (uint32_t block; (block = next_aging(self, &at)) != 0; ++*count)
+        total += age_of(self, &at, block);
     return total;
 }
 
-/* Whether the free block is released if the average age is total / count. */
-static bool is_old(const struct torch *self, const struct torch_arena *arena, uint32_t block,
-                   uint64_t total, uint64_t count)
+/* Whether the block is released if the average age is total / count. */
+static bool is_old(const struct torch *self, const struct aging *at, uint32_t block, uint64_t total,
+                   uint64_t count)
 {
-    uint64_t age = self->pools[arena->pool].calls[0] - self->blocks[block].collected_at;
-    return !torch_is_expandable(self, block) && undivided(self, block) &&
-           (double)age >= (double)total / (double)count;
+    return !torch_is_expandable(self, block) &&
+           (double)age_of(self, at, block) >= (double)total / (double)count;
 }
 
 /* One pass: releases every undivided block that is at least as old as the average. */
 static uint64_t collect_pass(struct torch *self, uint64_t total, uint64_t count, bool *freed)
 {
+    struct aging at = {0};
     uint64_t reclaimed = 0;
-    for (uint32_t i = 0; i < self->arena_count; i++) {
-        struct torch_arena *arena = self->arenas[i];
-        if (arena->small || self->pools[arena->pool].id != 0)
+    for (uint32_t block; (block = next_aging(self, &at)) != 0;) {
+        if (!is_old(self, &at, block, total, count))
             continue;
-        uint64_t bytes = 0;
-        uint64_t address = 0;
-        for (uint32_t block; (block = next_free(self, arena, &bytes, &address)) != 0;) {
-            if (!is_old(self, arena, block, total, count))
-                continue;
-            reclaimed += bytes;
-            release_segment(self, block);
-            *freed = true;
-        }
+        reclaimed += at.bytes;
+        release_segment(self, block);
+        *freed = true;
     }
     return reclaimed;
 }
@@ -596,16 +606,10 @@ bool torch_would_collect(const struct torch *self)
         return false;
     uint64_t count = 0;
     uint64_t total = ages(self, &count);
-    for (uint32_t i = 0; count && i < self->arena_count; i++) {
-        struct torch_arena *arena = self->arenas[i];
-        if (arena->small || self->pools[arena->pool].id != 0)
-            continue;
-        uint64_t bytes = 0;
-        uint64_t address = 0;
-        for (uint32_t block; (block = next_free(self, arena, &bytes, &address)) != 0;)
-            if (is_old(self, arena, block, total, count))
-                return true;
-    }
+    struct aging at = {0};
+    for (uint32_t block; count && (block = next_aging(self, &at)) != 0;)
+        if (is_old(self, &at, block, total, count))
+            return true;
     return false;
 }
 
