@@ -47,6 +47,8 @@ AR_API void *ar_array_reach(void *items, size_t *count, size_t index, size_t ite
 /* The same for the array that the pointer at `array` points to. False: no host memory. */
 static inline bool ar_array_has(void *array, size_t *count, size_t index, size_t item_bytes)
 {
+    if (index < *count)
+        return true;
     void *items;
     memcpy(&items, array, sizeof items);
     items = ar_array_reach(items, count, index, item_bytes);
