@@ -4,6 +4,7 @@
 #include <regex.h>
 #include <unistd.h>
 
+#include "bench/report/result_writers.h"
 #include "bench/suite/suite_run.h"
 #include "tests/support/test.h"
 
@@ -371,4 +372,29 @@ TEST(the_schema_has_every_metric)
         assert_non_null(json_object_get(known, name));
     }
     json_decref(schema);
+}
+
+/* What the driver does not say is null; a clock or a temperature of 0 is none of that. */
+TEST(a_card_has_zeros_and_unknown_figures)
+{
+    const struct environment environment = {
+        .build = build_info(),
+        .card = {.present = true, .numa_node = -1, .before = {.temperature_c = 0, .power_mw = -1}}};
+    char *text;
+    size_t length;
+    FILE *stream = open_memstream(&text, &length);
+    assert_non_null(stream);
+    struct json_writer writer = {.stream = stream};
+    json_begin_object(&writer, NULL);
+    context_json_write(&writer, &environment);
+    json_end_object(&writer);
+    assert_int_equal(fclose(stream), 0);
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *card = json_object_get(json_object_get(root, "context"), "card");
+    const json_t *before = json_object_get(card, "before");
+    assert_true(json_is_null(json_object_get(card, "numa_node")));
+    assert_true(json_is_null(json_object_get(before, "power_mw")));
+    assert_true(json_is_integer(json_object_get(before, "temperature_c")));
+    json_decref(root);
+    free(text);
 }
