@@ -18,6 +18,7 @@ import re
 import runpy
 import sys
 import time
+import weakref
 
 options = argparse.ArgumentParser()
 options.add_argument("out")
@@ -46,8 +47,8 @@ marks, first = [], []
 
 def stepped(optimizer, args, kwargs):
     """A step ends when the first of the program's optimizers has stepped, as in a trace."""
-    first[:] = first or [optimizer]
-    if optimizer is first[0]:
+    first[:] = first or [weakref.ref(optimizer)]
+    if optimizer is first[0]():
         marks.append(time.time_ns() // 1000)
 
 
