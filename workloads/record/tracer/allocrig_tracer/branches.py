@@ -11,7 +11,7 @@ import sys
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from . import after_import, attention, autocast, cudnn_meta, kernels_cudnn, values
+from . import after_import, attention, autocast, cudnn_meta, fast_path, kernels_cudnn, values
 
 aten = torch.ops.aten
 TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
@@ -41,12 +41,14 @@ def install(current):
     functional.scaled_dot_product_attention = attention.function(attend, current)
     torch._C._nn.scaled_dot_product_attention = functional.scaled_dot_product_attention
     functional.linear = torch._C._nn.linear = _linear(torch._C._nn.linear)
+    functional.one_hot = torch._C._nn.one_hot = _one_hot(functional.one_hot)
     for name in ("lstm_cell", "gru_cell"):
         setattr(torch._VF, name, _cell(name, getattr(torch._VF, name)))
     torch.ctc_loss = _ctc_loss(torch.ctc_loss, current)
     _script(current)
     _checks(current)
-    torch.backends.mha.set_fastpath_enabled(False)
+    values.SPECIAL.update(fast_path.COMPOSED)
+    fast_path.install(current)
     torch._use_cudnn_rnn_flatten_weight = lambda: True
     torch._cudnn_rnn_flatten_weight = _flatten_weight(current)
     after_import("torchvision.models.detection._utils", lambda: _detection(current))
@@ -84,6 +86,19 @@ def _checks(current):
     for name in ("__init__", "_validate_sample"):
         setattr(distribution, name, _assume(current, getattr(distribution, name), **passes))
     torch.istft = torch.functional.istft = torch.Tensor.istft = _assume(current, torch.istft, lt=False)
+
+
+def _one_hot(plain):
+    """native/Onehot.cpp: zeros and a scatter; for tensors with a Python class it compares with a range."""
+
+    @functools.wraps(plain)
+    def one_hot(tensor, num_classes=-1):
+        if not on_card(tensor) or tensor.numel() == 0:
+            return plain(tensor, num_classes)
+        count = int(tensor.max()) + 1 if num_classes == -1 else num_classes
+        return torch.zeros((*tensor.shape, count), dtype=tensor.dtype, device=tensor.device).scatter_(-1, tensor.unsqueeze(-1), 1)
+
+    return one_hot
 
 
 def _detection(current):

@@ -10,6 +10,7 @@ import functools
 import os
 import sys
 import threading
+import weakref
 
 import torch
 import torch._dynamo  # noqa: F401  PyTorch imports it on first use; inside the mode that import would fail
@@ -272,6 +273,7 @@ class CardMode(TorchDispatchMode):
         self.context = Context(session)
         self.nodes = {}  # autograd sequence number -> (module, stream, place) of the forward operator
         self.unique = (2, 4)  # references to a gradient that only autograd holds: learn_references counts them
+        self.replayed = set()  # sequence numbers of views that C++ made again after a change in place
         self.outside = {}  # operator -> [count, bytes of outputs] of kernels that kernels.py does not know
 
     @classmethod
@@ -334,6 +336,9 @@ class CardMode(TorchDispatchMode):
                 elements *= n
             cpu = kwargs.get("device") is None or kwargs["device"].type == "cpu"
             if dtype.is_floating_point and elements >= HOLLOW_ELEMENTS and cpu:
+                sample = values.host_sample(self, func, args, kwargs, elements)
+                if sample is not None:
+                    return sample
                 host_random.skip(self.session, func, size, dtype, kwargs.get("generator"))
                 if "generator" in kwargs:
                     kwargs["generator"] = None
@@ -343,6 +348,10 @@ class CardMode(TorchDispatchMode):
 
     def on_card(self, func, args, kwargs, tensors, fakes):
         """An operator on CUDA tensors, or one that makes them."""
+        view = values.is_view(func)
+        if view and self.replayed and self.session.in_backward() and self.by_strides():
+            return self.gradient_by_strides(func, args, kwargs)
+        self.follow_change(func, args, view)
         if sparse.applies(func, fakes) or sparse.leaves_host(func, args, kwargs):
             out = sparse.run(self, func, args, kwargs)
             if out is not None:
@@ -378,6 +387,36 @@ class CardMode(TorchDispatchMode):
             return out
         if outs[0].fake_device.type == "cpu" and any(t.fake_device.type == "cuda" for t in fakes):
             return tree_map_only(FakeTensor, lambda t: values.to_real(self, func, t, fakes), out)
+        return out
+
+    def follow_change(self, func, args, view):
+        """Remembers a change in place of a view, until C++ has made the view's gradient function again.
+
+        Of a tensor without a Python class it is AsStridedBackward (VariableHooks::grad_fn in csrc/autograd/variable.cpp);
+        here C++ replays the view, and its gradient is that view's.
+        """
+        local = self.session.local
+        base, local.changed_base = getattr(local, "changed_base", None), None
+        if not torch.is_grad_enabled() or not args or not isinstance(args[0], FakeTensor):
+            return
+        if view:
+            if base is not None and base() is args[0]:
+                self.replayed.add(torch.autograd._get_sequence_nr() - 1)
+        elif values.changes_input(func) and args[0]._base is not None:
+            local.changed_base = weakref.ref(args[0]._base)
+
+    def by_strides(self):
+        """Whether the gradient function that runs now is AsStridedBackward on a card: its result is new (FunctionsManual.cpp)."""
+        node = torch._C._current_autograd_node()
+        return node is not None and node._sequence_nr() in self.replayed
+
+    def gradient_by_strides(self, func, args, kwargs):
+        """A new tensor of the base's size. C++ takes it for a view of the old gradient, which a card frees here."""
+        with self.fake:
+            shape = func(*args, **kwargs).shape
+        out = self.__torch_dispatch__(aten.new_zeros.default, (), (args[0], list(shape)))
+        if self.unique is not None and references(args[0])[0] <= self.unique[0]:
+            self.ledger.destroyed(args[0].untyped_storage()._cdata)
         return out
 
     def record(self, func, args, kwargs, fakes, outs):

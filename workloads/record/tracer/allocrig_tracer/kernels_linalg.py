@@ -116,16 +116,16 @@ def qr(args, kwargs, outs, ctx):
         steps.spend(count * 8, count * 8)
     else:
         status = steps.take(4)
-        space = 3145856 * (1 if item == 4 else 2)
-        if rows > 256:
-            space += 4 * rows * max(0, columns - 241)
-            steps.unsure(0, 2 * space)
+        space = (2097280 + 4096 * max(256, columns)) * (1 if item == 4 else 2)  # large.tsv
+        steps.unsure(0, 2 * space)
         for _ in range(count):
             steps.give(steps.take(space))
         steps.give(status)
     if mode != "r":
         status = steps.take(4)
         space = 132096 + 64 * small * item // 2 + (0 if small < 64 else 4 * small * small // 2)
+        if small >= 128:
+            space = 66560 + 384 * small * item  # large.tsv
         steps.unsure(0, 4 * space)
         for _ in range(count):
             steps.give(steps.take(space))
@@ -152,6 +152,16 @@ def inverse(args, kwargs, outs, ctx):
         steps.give(*reversed(more))
     steps.unsure(0, 1024)
     return steps.give(*reversed(made))
+
+
+def solve(args, kwargs, outs, ctx):
+    """LU factors, then two triangular systems on a copy of the right side."""
+    count, _, size = matrices(args[0])
+    if count != 1 or not numel(args[1]):
+        return library(lambda b, m, n, i: 16 * b * n + getrf(n))(args, kwargs, outs, ctx)
+    steps = Steps().out(0).out(1).out(2).out(3).spend(getrf(size))
+    sizes = (8 * size,) * 3 + (bytes_of(args[1]),) if size > 64 else (4,)
+    return steps.spend(*sizes).unsure(0, 2 * sum(sizes))
 
 
 def cholesky_with(second):
@@ -201,7 +211,9 @@ def svd_space(count, size, item):
 def eigh_space(count, size, item):
     if size <= 32:
         return count * 340000
-    return size * (size * item + 160) if size <= 512 else 19 * size * size * item // 4
+    if size <= 512:
+        return size * (size * item + 160)
+    return 4 * size * size * item + 127 * size * item + 131980 + 375 * item * max(0, 768 - size)  # large.tsv
 
 
 RULES = {
@@ -215,7 +227,7 @@ RULES = {
     "aten._linalg_det.default": library(lambda b, m, n, i: b * n * 9 + getrf(n)),
     "aten._linalg_slogdet.default": library(lambda b, m, n, i: b * n * 9 + getrf(n)),
     "aten.linalg_lu_factor_ex.default": library(lambda b, m, n, i: getrf(n) if b == 1 else 16 * b),
-    "aten._linalg_solve_ex.default": library(lambda b, m, n, i: 16 * b * n + getrf(n)),
+    "aten._linalg_solve_ex.default": solve,
     "aten._linalg_svd.default": decomposition((0, 2, 1), True, svd_space),
     "aten._linalg_eigh.default": decomposition((1, 0), False, eigh_space),
 }

@@ -185,10 +185,12 @@ def foreach_max(args, kwargs, outs, ctx):
 
 
 def roll(args, kwargs, outs, ctx):
-    """Several dimensions are rolled one after another."""
+    """Several dimensions are rolled one after another; an input that does not lie in order is copied first."""
     dims = argument(args, kwargs, 2, "dims", [])
     steps = Steps()
-    made = [steps.take(bytes_of(args[0])) for _ in range(max(0, len(dims) - 1))]
+    made = [] if contiguous(args[0]) else [steps.take(bytes_of(args[0]))]
+    for _ in range(len(dims) - 1):
+        made.append(steps.take(bytes_of(args[0])))
     return steps.out(0).give(*reversed(made))
 
 

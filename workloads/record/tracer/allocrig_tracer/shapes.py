@@ -80,6 +80,7 @@ SHAPES = {
     "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams": two_like(torch.bool),
     "aten::fake_quantize_per_channel_affine_cachemask": two_like(torch.bool),
     "aten::geqrf": geqrf,
+    "aten::roll": like(),  # TensorTransformations.cu: in the order of the dimensions, whatever the input's
     "aten::mm.dtype": product(False),
     "aten::bmm.dtype": product(False),
     "aten::addmm.dtype": product(True),

@@ -9,6 +9,7 @@ are counted where a size or the program's own control flow uses them.
 """
 
 import math
+import weakref
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -16,6 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 aten = torch.ops.aten
 MAX_INTEGERS, MAX_FLOATS = 1 << 23, 4096  # elements of a tensor whose value is kept
 MAX_SAMPLE = 1 << 21  # elements of a tensor of any type that is random, or computed from such tensors alone
+MAX_HOST_SAMPLES = 1 << 28  # bytes of the values of random tensors on the CPU that have no data otherwise
 GATE_COLUMNS, GATE_ELEMENTS = 256, 1 << 18  # a product of matrices that may be a gate: its value is drawn
 MAX_REAL_COPY = 1 << 22  # elements of a tensor that becomes real when it is copied to the CPU
 ORDINARY = object()  # what a special case returns if the operator is an ordinary one after all
@@ -148,6 +150,26 @@ def follow(mode, func, args, kwargs, tensors, outs):
             value = draw(mode, func, args, fake)
             if value is not None:
                 set_value(fake, value, True)
+
+
+host_samples = [0]  # bytes of the values of large random tensors of the host
+
+
+def host_sample(mode, func, args, kwargs, elements):
+    """A random tensor of the host with its real numbers, of which the program may take sizes; None if that is too much."""
+    if elements > MAX_SAMPLE or not random(func) or host_samples[0] + 8 * elements > MAX_HOST_SAMPLES:
+        return None
+    real = func(*args, **kwargs)
+    out = mode.hollow(real)
+    set_value(out, real)
+    size = real.nbytes
+    host_samples[0] += size
+
+    def freed():
+        host_samples[0] -= size
+
+    weakref.finalize(real, freed)
+    return out
 
 
 def random(func):
