@@ -96,6 +96,84 @@ def check_jagged():
     traced(program)
 
 
+def check_view_changed_in_place():
+    """The gradient of a view that was changed in place is a new tensor of its base's size; the old gradient ends."""
+
+    def program():
+        model = nn.Sequential(nn.Conv2d(4, 8, 3), nn.InstanceNorm2d(8), nn.LeakyReLU(0.1, True), nn.Conv2d(8, 16, 3)).cuda()
+        model(torch.randn(2, 4, 34, 34, device="cuda")).sum().backward()
+        w = torch.randn(8, 8, device="cuda", requires_grad=True)
+        ((w * 2).view(64) * 3).sum().backward()
+
+    out = traced(program)
+    equal(out.sizes("new_zeros"), [65536])
+    events = [line.split(",")[:2] for line in out.lines if line[:2] in ("a,", "r,")]
+    made = next(n for n, (_, keys, _) in out.requests.items() if "new_zeros" in keys["tag"])
+    after = events[events.index(["a", str(made)]) + 1]
+    assert after[0] == "r" and out.requests[int(after[1])][0] == 65536, after
+
+
+def check_fast_path_of_attention():
+    """Inference with nn.MultiheadAttention and nn.TransformerEncoder runs PyTorch's fused operators."""
+
+    def program():
+        attend = nn.MultiheadAttention(64, 4, batch_first=True).cuda().eval()
+        layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, norm_first=True).cuda().eval()
+        x = torch.randn(2, 10, 64, device="cuda")
+        with torch.no_grad():
+            equal(attend(x, x, x)[1].shape, (2, 10, 10))
+            attend(x, x, x, need_weights=False)
+            mask = torch.zeros(2, 10, dtype=torch.bool, device="cuda")
+            equal(layer(x).shape, layer(x, src_key_padding_mask=mask).shape)
+
+    out = traced(program)
+    equal(out.sizes(":new_empty"), [15360, 15360])
+    equal(out.sizes("_scaled_dot_product_efficient_attention"), [5120, 5120])
+
+
+def check_checks_of_values():
+    """Distributions, istft and averaged weights go on with values that are not known; random numbers of the host are real."""
+
+    def program():
+        logits = torch.randn(4096, 6, device="cuda") @ torch.randn(6, 6, device="cuda")
+        choice = torch.distributions.Categorical(logits=logits)
+        for _ in range(4):
+            choice.log_prob(logits.sum(1))
+        window, wave = torch.hann_window(400, device="cuda"), torch.randn(2, 16000, device="cuda")
+        for _ in range(4):
+            torch.istft(torch.stft(wave, 400, 100, window=window, return_complex=True), 400, 100, window=window)
+        model = nn.Linear(4, 4).cuda()
+        mean = torch.optim.swa_utils.AveragedModel(model)
+        mean.update_parameters(model)
+        mean.update_parameters(model)
+        torch.manual_seed(3)
+        kept = torch.rand(400000) < 0.8
+        assert 0.79 < kept.sum().item() / 400000 < 0.81
+        pairs = torch.sparse_coo_tensor(torch.randint(0, 400, (2, 90000)), torch.ones(90000), (400, 400)).coalesce()
+        assert 60000 < pairs._nnz() < 80000
+        moved = (pairs * 2).cuda()
+        equal((moved._nnz(), moved.is_coalesced(), torch.sparse.sum(moved, 1).to_dense().shape), (pairs._nnz(), True, (400,)))
+
+    traced(program)
+
+
+def check_operators_by_device():
+    """What C++ decides by `is_cuda`: rolls lie in order, one_hot scatters, softmax widens float16 without a copy."""
+
+    def program():
+        x = torch.rand(2, 3, 8, 8, device="cuda").to(memory_format=torch.channels_last)
+        assert x.roll(1, 0).is_contiguous()
+        equal(F.one_hot(torch.arange(5, device="cuda"), 9).shape, (5, 9))
+        half = torch.randn(4, 100, device="cuda", dtype=torch.half)
+        with torch.autocast("cuda", torch.float16):
+            equal(F.log_softmax(half, -1).dtype, torch.float32)
+        F.softmax(half, dim=-1, dtype=torch.float32)
+
+    out = traced(program)
+    equal((out.sizes("roll"), out.sizes("zeros"), out.sizes("softmax")), ([1536, 1536], [360], [1600, 1600]))
+    equal(out.sizes("_to_copy"), [1536])  # of the layout
+
+
 def check_in_place_on_a_card():
     """Sums and biases that C++ makes in place, unless a graph of the gradient is kept."""
 

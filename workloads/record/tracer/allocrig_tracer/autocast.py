@@ -95,6 +95,12 @@ def full(op):
     return run
 
 
+WIDENS = {  # operators that read float16 and write float32 on a card, without a copy (native/SoftMax.cpp)
+    torch.ops.aten.softmax.int: torch.ops.aten._softmax.default,
+    torch.ops.aten.log_softmax.int: torch.ops.aten._log_softmax.default,
+}
+
+
 def full_result(op):
     names = [a.name for a in op._schema.arguments if not a.kwarg_only]
     at = names.index("dtype") if "dtype" in names else len(names)
@@ -102,6 +108,8 @@ def full_result(op):
     def run(*args, **kwargs):
         with torch._C._ExcludeDispatchKeyGuard(KEY):
             given = args[at] if len(args) > at else kwargs.get("dtype")
+            if given is None and op in WIDENS and args[0].is_cuda and args[0].dtype == torch.float16:
+                return WIDENS[op](args[0], args[1], True)
             if castable(args[0]) and given is None:
                 args, kwargs["dtype"] = args[:at], torch.float32
             return op(*args, **kwargs)

@@ -41,6 +41,9 @@ def install(current):
     functional.scaled_dot_product_attention = attention.function(attend, current)
     torch._C._nn.scaled_dot_product_attention = functional.scaled_dot_product_attention
     functional.linear = torch._C._nn.linear = _linear(torch._C._nn.linear)
+    for name, widens in (("softmax", aten._softmax.default), ("log_softmax", aten._log_softmax.default)):
+        for module in (torch, torch.Tensor):
+            setattr(module, name, _softmax(getattr(module, name), widens))
     functional.one_hot = torch._C._nn.one_hot = _one_hot(functional.one_hot)
     for name in ("lstm_cell", "gru_cell"):
         setattr(torch._VF, name, _cell(name, getattr(torch._VF, name)))
@@ -86,6 +89,18 @@ def _checks(current):
     for name in ("__init__", "_validate_sample"):
         setattr(distribution, name, _assume(current, getattr(distribution, name), **passes))
     torch.istft = torch.functional.istft = torch.Tensor.istft = _assume(current, torch.istft, lt=False)
+
+
+def _softmax(plain, widens):
+    """native/SoftMax.cpp: from float16 to float32 without a copy."""
+
+    @functools.wraps(plain)
+    def softmax(input, dim, dtype=None, **rest):
+        if dtype == torch.float32 and not rest and on_card(input) and input.dtype == torch.float16 and isinstance(dim, int):
+            return widens(input, dim, True)
+        return plain(input, dim, dtype=dtype, **rest) if dtype is not None else plain(input, dim, **rest)
+
+    return softmax
 
 
 def _one_hot(plain):

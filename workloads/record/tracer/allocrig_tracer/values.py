@@ -133,6 +133,9 @@ def follow(mode, func, args, kwargs, tensors, outs):
             return
         real = real_call(mode, func, args, kwargs)
         if real is not None:
+            assumed = getattr(mode.session.local, "assumed", {}) if drawn else {}
+            if func._schema.name.split("::")[1] in assumed and real.dtype == torch.bool:
+                real = torch.full_like(real, assumed[func._schema.name.split("::")[1]])
             drawn = drawn or random(func)
             for fake, value in zip(outs, flat(real)):
                 if holds(fake) and fake.shape == value.shape:
