@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"
+#include "bench/machine/environment.h"
 #include "bench/report/advise_page.h"
 #include "bench/report/output_file.h"
 #include "bench/suite/progress.h"
@@ -106,14 +106,6 @@ struct advice {
     size_t count;
 };
 
-static unsigned jobs_of(const struct suite *suite)
-{
-    if (suite->jobs)
-        return (unsigned)suite->jobs;
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return processors > 0 ? (unsigned)processors : 1;
-}
-
 /* The progress line of a trace. */
 struct trace_progress {
     struct progress *line;
@@ -165,7 +157,7 @@ static enum ar_status advise_one(void *argument, const struct workload_part *par
         .frees = frees[ways - 1],
         .host = self->suite.host,
         .seed = self->suite.seed,
-        .jobs = jobs_of(&self->suite),
+        .jobs = environment_jobs(self->suite.jobs),
         .tried = show_tried,
         .tried_argument = &shown,
     };

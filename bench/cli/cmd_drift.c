@@ -2,10 +2,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"
+#include "bench/machine/environment.h"
 #include "bench/report/drift_page.h"
 #include "bench/report/output_file.h"
 #include "bench/suite/progress.h"
@@ -101,8 +101,7 @@ static void show_progress(void *argument)
 static enum ar_status run_all(const struct arguments *self, struct runs *runs,
                               const struct learned_model *model, struct ar_error *error)
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned jobs = self->jobs ? (unsigned)self->jobs : processors > 0 ? (unsigned)processors : 1;
+    unsigned jobs = environment_jobs(self->jobs);
     size_t count = self->policies.count * self->seeds;
     struct progress progress;
     const struct drift_watch watch = {show_progress, &progress};

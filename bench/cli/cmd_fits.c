@@ -8,6 +8,7 @@
 
 #include "allocators/base/size.h"
 #include "bench/cli/cmd_trace.h"
+#include "bench/machine/environment.h"
 #include "bench/report/fits_page.h"
 #include "bench/report/json_writer.h"
 #include "bench/report/output_file.h"
@@ -153,7 +154,6 @@ static enum ar_status open_part(const struct arguments *self, struct trace_sourc
     snprintf(spec + strlen(spec), sizeof ADDRESSES + 1, "%c%s", strchr(spec, ':') ? ',' : ':',
              ADDRESSES);
     unsigned ways = replay_frees_choices(info, REPLAY_ORDERED, frees);
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
     out->config = (struct advise_config){
         .source = source,
         .device = &out->device,
@@ -162,7 +162,7 @@ static enum ar_status open_part(const struct arguments *self, struct trace_sourc
         .frees = frees[ways - 1],
         .host = REPLAY_HOST_RECORDED, /* decides when blocks of other streams come back */
         .seed = 1,
-        .jobs = processors > 0 ? (unsigned)processors : 1,
+        .jobs = environment_jobs(0),
     };
     return ar_spec_parse(spec, &out->device, error);
 }

@@ -132,3 +132,11 @@ void environment_capture(struct environment *self, int argc, char *const *argv, 
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     self->cpus = cpus > 0 ? (unsigned)cpus : 0;
 }
+
+unsigned environment_jobs(uint64_t wanted)
+{
+    if (wanted)
+        return (unsigned)wanted;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return processors > 0 ? (unsigned)processors : 1;
+}

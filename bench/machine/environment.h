@@ -40,4 +40,7 @@ bool environment_is_allocator_variable(const char *variable);
 /* The first line of a file, without the line end; "" if it cannot be read. */
 void environment_line(const char *path, char *text, size_t text_bytes);
 
+/* The number of workers: `wanted`, or with 0 one for each processor. */
+unsigned environment_jobs(uint64_t wanted);
+
 #endif

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "allocators/base/array.h"
+#include "bench/machine/environment.h"
 #include "bench/suite/child.h"
 #include "bench/suite/grid.h"
 #include "sim/device.h"
@@ -538,10 +538,7 @@ void plan_close(struct plan *self)
 
 unsigned plan_jobs(const struct plan *self)
 {
-    if (self->suite->jobs)
-        return (unsigned)self->suite->jobs;
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return processors > 0 ? (unsigned)processors : 1;
+    return environment_jobs(self->suite->jobs);
 }
 
 unsigned plan_jobs_alone(const struct plan *self)

@@ -11,16 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
+#include "bench/machine/environment.h"
 #include "bench/report/twin_answers.h"
 #include "bench/suite/child.h"
 #include "bench/suite/progress.h"
 #include "bench/suite/twin_setup.h"
 #include "bench/suite/twin_study.h"
+#include "sim/experiment/crew.h"
 
 #define CACHED_LEAST  (2 * AR_MIB) /* what is worth an empty_cache: a segment of PyTorch */
 #define CACHED_PLACES 4            /* phases of a process before which it is tried */
@@ -568,13 +569,10 @@ static enum ar_status run_trial(const struct twin_trial *trial, struct twin_outc
 
 /* ---- workers -------------------------------------------------------------------------------- */
 
-struct crew {
+struct batch {
     struct twin_trials *trials;
     struct twin_trial *at;
-    size_t count, next;
-    pthread_mutex_t lock;
-    enum ar_status status;
-    struct ar_error error;
+    pthread_mutex_t lock; /* for `trials` */
     struct progress progress;
 };
 
@@ -610,57 +608,47 @@ static enum ar_status keep(struct twin_trials *self, uint64_t run,
                              : AR_OK;
 }
 
-static void *work(void *argument)
+static enum ar_status do_trial(void *argument, size_t number, struct trace_source *trace,
+                               struct ar_error *error)
 {
-    struct crew *crew = argument;
-    pthread_mutex_lock(&crew->lock);
-    while (!crew->status && crew->next < crew->count) {
-        struct twin_trial *trial = &crew->at[crew->next++];
-        const uint64_t run = run_of(trial);
-        const struct twin_outcome_record *known = find_done(crew->trials, run);
-        struct twin_outcome_record record;
-        struct ar_error error = {{0}};
-        enum ar_status status = AR_OK;
-        if (known)
-            record = *known;
-        pthread_mutex_unlock(&crew->lock);
-        if (!known)
-            status = run_trial(trial, &record, &error);
-        pthread_mutex_lock(&crew->lock);
-        if (!known && !status)
-            status = keep(crew->trials, run, &record, &error);
+    struct batch *self = argument;
+    struct twin_trial *trial = &self->at[number];
+    const uint64_t run = run_of(trial);
+    struct twin_outcome_record record;
+    enum ar_status status = AR_OK;
+    (void)trace;
+    pthread_mutex_lock(&self->lock);
+    const struct twin_outcome_record *known = find_done(self->trials, run);
+    if (known)
+        record = *known;
+    pthread_mutex_unlock(&self->lock);
+    if (!known) {
+        status = run_trial(trial, &record, error);
+        pthread_mutex_lock(&self->lock);
         if (!status)
-            answer(trial, &record);
-        else if (!crew->status)
-            crew->status = status, crew->error = error;
-        progress_step(&crew->progress, "what-ifs");
+            status = keep(self->trials, run, &record, error);
+        pthread_mutex_unlock(&self->lock);
     }
-    pthread_mutex_unlock(&crew->lock);
-    return NULL;
+    if (!status)
+        answer(trial, &record);
+    return status;
 }
 
-#define THREADS_MOST 64
+static void count_trial(void *argument)
+{
+    struct batch *self = argument;
+    progress_step(&self->progress, "what-ifs");
+}
 
 enum ar_status twin_trials_run(struct twin_trials *self, struct twin_trial *trials, size_t count,
                                struct ar_error *error)
 {
-    struct crew crew = {.trials = self, .at = trials, .count = count};
-    pthread_t threads[THREADS_MOST];
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t most = processors > 1 ? (size_t)processors : 1, started = 0;
-    if (most > count)
-        most = count;
-    pthread_mutex_init(&crew.lock, NULL);
-    progress_begin(&crew.progress, count);
-    while (started + 1 < most && started < THREADS_MOST &&
-           pthread_create(&threads[started], NULL, work, &crew) == 0)
-        started++;
-    work(&crew); /* this thread is a worker too */
-    for (size_t i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
-    progress_end(&crew.progress);
-    pthread_mutex_destroy(&crew.lock);
-    if (crew.status && error)
-        *error = crew.error;
-    return crew.status;
+    struct batch batch = {.trials = self, .at = trials};
+    pthread_mutex_init(&batch.lock, NULL);
+    progress_begin(&batch.progress, count);
+    enum ar_status status =
+        crew_each(NULL, environment_jobs(0), count, do_trial, count_trial, &batch, error);
+    progress_end(&batch.progress);
+    pthread_mutex_destroy(&batch.lock);
+    return status;
 }
