@@ -9,9 +9,9 @@
 #include "bench/calibrate/check.h"
 #include "bench/calibrate/median.h"
 #include "bench/cli/cli.h"
-#include "bench/report/result_writers.h"
-#include "bench/report/output_file.h"
 #include "bench/machine/build_info.h"
+#include "bench/report/output_file.h"
+#include "bench/report/result_writers.h"
 #include "bench/suite/progress.h"
 
 struct arguments {

@@ -7,8 +7,8 @@
 
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"
-#include "bench/report/output_file.h"
 #include "bench/report/csv.h"
+#include "bench/report/output_file.h"
 #include "bench/report/tenants_page.h"
 #include "bench/suite/tenants_suite.h"
 

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "bench/cli/cli.h"
-#include "bench/report/sentence.h"
 #include "bench/machine/build_info.h"
 #include "bench/machine/crash.h"
+#include "bench/report/sentence.h"
 
 const struct cli_command cli_commands[] = {
     {"run", "replay workloads under policies: tables and result files", cmd_run},

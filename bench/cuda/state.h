@@ -9,8 +9,8 @@
 
 #include "bench/cuda/api.h"
 #include "bench/cuda/kernels.h"
-#include "bench/cuda/streams.h"
 #include "bench/cuda/schedule.h"
+#include "bench/cuda/streams.h"
 #include "sim/device.h"
 #include "sim/device_memory/device_memory.h"
 #include "sim/replay/latency.h"

@@ -1,5 +1,5 @@
-#include "bench/statistics/statistics.h"
 #include "bench/regress/history.h"
+#include "bench/statistics/statistics.h"
 
 #include <fnmatch.h>
 #include <math.h>

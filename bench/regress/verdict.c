@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/statistics/statistics.h"
 #include "allocators/base/array.h"
+#include "bench/statistics/statistics.h"
 
 struct work {
     struct verdicts *out;
