@@ -181,13 +181,25 @@ class Journal:
                 file.write(json.dumps(entry) + "\n")
 
 
+def known_kills(path):
+    """{file: {test: times}} of the last whole run: these tests come first."""
+    kills = {}
+    if path.exists():
+        with open(path, encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                if row["killed_by"]:
+                    tests = kills.setdefault(row["file"], {})
+                    tests[row["killed_by"]] = tests.get(row["killed_by"], 0) + 1
+    return kills
+
+
 class Run:
     def __init__(self, root, work, tree, options, mutants, numbers):
         self.root, self.work, self.tree = root, work, tree
         self.options, self.mutants, self.numbers = options, mutants, numbers
         self.journal = Journal(work / "journal")
         self.tests = {}
-        self.kills = {}  # file: {test: times}
+        self.kills = known_kills(root / "results" / "mutants.csv")
         self.left_out = []
         self.files = {mutant.file: digest((root / mutant.file).read_bytes()) for mutant in mutants}
         self.end = time.monotonic() + options.seconds if options.seconds else None
