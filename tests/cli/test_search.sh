@@ -22,7 +22,7 @@ baseline = torch:expandable_segments=true
 rungs = 1, 0
 [options]
 handle = min(needed, {n})
-share = yes | -
+glue = yes | -
 [grammar]
 n = 2 | 4 | 8
 [start]

@@ -121,14 +121,22 @@ void vmm_unmap_aliases_of(struct vmm *self, ar_backing_handle handle)
             unmap_alias(self, i);
 }
 
-/* Unmaps the aliases that no block uses and whose work is done. */
+/* Whether an alias that no block uses has work that may run. */
+static bool is_busy(const struct vmm *self, const struct vmm_alias *alias)
+{
+    const struct ar_span *span = &self->spans.at[alias->piece];
+    const struct vmm_range *range = self->ranges[span->owner];
+    uint32_t page = vmm_page_at(self, range, span->address);
+    return range->pages[page].fence > self->streams[range->stream].done;
+}
+
+/* Unmaps the aliases that no block uses, after their work. */
 static void unmap_idle_aliases(struct vmm *self)
 {
     for (uint32_t i = self->alias_count; i-- > 0;) {
-        const struct ar_span *span = &self->spans.at[self->aliases[i].piece];
-        const struct vmm_range *range = self->ranges[span->owner];
-        uint32_t page = vmm_page_at(self, range, span->address);
-        if (!self->aliases[i].lent && range->pages[page].fence <= self->streams[range->stream].done)
+        while (!self->aliases[i].lent && is_busy(self, &self->aliases[i]) && vmm_wait_some(self))
+            continue;
+        if (!self->aliases[i].lent && !is_busy(self, &self->aliases[i]))
             unmap_alias(self, i);
     }
 }
@@ -314,6 +322,8 @@ uint32_t vmm_glue(struct vmm *self, const struct ar_policy_request *request, enu
         !ar_host_extend(self->host, &self->aliases, &self->alias_room, 2 * self->alias_room + 8,
                         sizeof *self->aliases))
         goto end;
+    if (!self->tight)
+        vmm_watch_streams(self);
     unmap_idle_aliases(self);
     if (!vmm_spares(self, VMM_SPARES) || !make_plan(self, request->stream, bytes, &plan))
         goto end;

@@ -3,13 +3,16 @@
  *
  * What differs from vmm.h
  *
- * 1. Blocks above 256 KiB are large ones. A request that finds no mapped free block in the ranges
- *    of its kind takes a free block of the other kind that holds no handle wholly: that memory
- *    could not be moved anyway.
- * 2. Where a range grows at its end, a handle has 9 pages (1 for small blocks), or fewer if less
- *    than 320 times that is left, but at least the whole pages that the block still has, up to 10.
- *    Blocks there follow each other in time, and mostly live and die together. Between other
- *    blocks a handle has the pages that the block needs, at most 8: neighbours get nothing of it.
+ * 1. A block in a free block goes to its end if it takes no whole handle there, but one at the
+ *    start: what cannot be moved is used first.
+ * 2. Driver calls have a budget. Expandable segments of PyTorch have a handle for each 20 MiB of
+ *    large blocks, and a handle takes as long to make and map if it is larger. The policy is behind
+ *    as long as its handles have less than 22 MiB on average and memory was not short since the
+ *    start or the last trim. Then it makes handles of up to 28 MiB beyond the end of a block, 40 MiB
+ *    or more inside (less as the device fills), and at most 1/8 of what is left. If it is not
+ *    behind, or memory is short, a handle ends with the whole pages of its block and has at most
+ *    16 MiB, and the page that blocks share is a handle of its own, so that all memory of a free
+ *    block but its ends can move.
  * 3. A request that would fail is glued (glue.c). A handle that is partly used cannot be moved, but
  *    it can be mapped at a second address. The block begins in the free end of one such handle,
  *    goes on in handles that are moved, and ends in the free start of another one. When it is
@@ -18,30 +21,23 @@
  *    free. vmm asks at each mapping and after each fence, more often than it makes all other
  *    driver calls, and cuMemGetInfo takes longer than most of them. If the device refuses memory
  *    that was known to be free, it is asked again.
- *
- * With empty rules, small=0, share=no and glue=no the placements are those of vmm, unless others
- * take memory from the device. */
+ * 5. Fences are recorded only once memory is unmapped for the first time, and after a trim memory
+ *    counts as plentiful again. */
 #include "allocators/policies/vmm/vmm.h"
 
 #include <string.h>
 
 struct mosaic_values {
     struct ar_policy_common common;
-    uint64_t small_bytes, huge_bytes, candidates;
-    bool share, glue;
+    uint64_t candidates;
+    bool glue;
     const char *fit, *place, *handle, *unmap;
 };
 
 static const struct ar_option mosaic_options[] = {
     AR_POLICY_COMMON_OPTIONS,
-    {"small", AR_OPTION_BYTES, offsetof(struct mosaic_values, small_bytes), "256KiB", 0, 0, NULL,
-     "largest block of the ranges for small blocks; 0: half a page"},
-    {"huge", AR_OPTION_BYTES, offsetof(struct mosaic_values, huge_bytes), "0", 0, 0, NULL,
-     "smallest block of the ranges for huge blocks; 0: none"},
     {"candidates", AR_OPTION_COUNT, offsetof(struct mosaic_values, candidates), "8", 1, 1000, NULL,
      "number of places that a rule compares"},
-    {"share", AR_OPTION_BOOL, offsetof(struct mosaic_values, share), "yes", 0, 0, NULL,
-     "use pieces between blocks of another kind"},
     {"glue", AR_OPTION_BOOL, offsetof(struct mosaic_values, glue), "yes", 0, 0, NULL,
      "serve a request that would fail from what is left at the ends of blocks"},
     {"fit", AR_OPTION_TEXT, offsetof(struct mosaic_values, fit), "", 0, 0, NULL,
@@ -55,15 +51,18 @@ static const struct ar_option mosaic_options[] = {
     {0},
 };
 
-/* Rule 2 above. */
-#define FOUND_HANDLE "tail ? max(min(left, 10), min(kind ? 9 : 1, room / 320)) : min(needed, 8)"
+/* Rule 2 above. The first 60 MiB come in handles of 20 MiB: the device waits for them. */
+#define FOUND_HANDLE                                                                               \
+    "max(left ? min(left, behind ? max(16, 20 * room / device) : 8)"                               \
+    " : kind * (block < 5) ? min(10, room / 128) : 1,"                                             \
+    " behind * kind ? (reserved < 30 ? 10 : min(max(11, 14 * room / device), room / 8)) : 1)"
 
 static const char *const fit_names[] = {"bytes", "size",  "movable", "loss", "start",
                                         "tail",  "tight", "kind",    NULL};
 static const char *const place_names[] = {"bytes",  "missing", "before", "after", "start",
                                           "pieces", "tail",    "tight",  "kind",  NULL};
 static const char *const handle_names[] = {"left",  "block", "needed", "room", "reserved", "device",
-                                           "tight", "kind",  "freed",  "tail", "ends",     NULL};
+                                           "tight", "kind",  "tail",   "ends", "behind",   NULL};
 static const char *const unmap_names[] = {"wanted", "size", "idle", "start",
                                           "tail",   "kind", "own",  NULL};
 
@@ -73,10 +72,7 @@ static enum ar_status mosaic_create(const struct ar_policy_context *context, con
     extern const struct ar_policy_ops mosaic_policy;
     const struct mosaic_values *values = given;
     struct vmm_tuning tuning = {
-        .small_bytes = values->small_bytes,
-        .huge_bytes = values->huge_bytes,
         .candidates = values->candidates,
-        .share = values->share,
         .glue = values->glue,
     };
     const struct {

@@ -9,6 +9,8 @@
 #define WHOLE_PAGES  8u  /* minimum of a handle that one block fills, */
 #define GIANT_SHARE  64  /* or 1/GIANT_SHARE of the block */
 
+#define BUDGET_PAGES 11u /* mean of the handles for large blocks, see rule 2 of mosaic.c */
+
 #define TIGHT_SHARE                                                                                \
     128 /* no handle has more than 1/TIGHT_SHARE of the device when memory may be short */
 
@@ -226,6 +228,10 @@ static enum ar_status map_handle(struct vmm *self, struct vmm_range *range, uint
         range->pages[page + i] = (struct vmm_page){
             .handle = handle + 1, .index = (uint16_t)i, .count = (uint16_t)*count};
     self->base.totals.reserved_bytes += *count * self->page_bytes;
+    if (range->kind != VMM_SMALL) {
+        self->large_handles++;
+        self->large_pages += *count;
+    }
     return AR_OK;
 }
 
@@ -280,13 +286,14 @@ static uint32_t handle_by_rule(const struct vmm *self, const struct stretch *str
         (int64_t)(self->device_bytes / self->page_bytes),
         self->tight,
         stretch->kind,
-        (int64_t)(self->freed_bytes / self->page_bytes),
         stretch->tail,
         stretch->end > stretch->end_whole,
+        self->large_pages <= BUDGET_PAGES * self->large_handles && !self->tight,
     };
     int64_t pages = rule_value(&self->tuning->handle, values);
     uint64_t most = at_most(stretch->gap_end - stretch->page, UINT16_MAX);
-    return pages < 2 ? 1 : (uint32_t)at_most((uint64_t)pages, most);
+    most = at_most(most, stretch->room / self->page_bytes);
+    return pages < 2 || most < 2 ? 1 : (uint32_t)at_most((uint64_t)pages, most);
 }
 
 /* Pages of the next handle: rule 5 of vmm.h. */
@@ -436,7 +443,8 @@ static void shape_block(struct vmm *self, uint32_t first, uint32_t last, uint64_
 static enum ar_status find_run(struct vmm *self, uint32_t stream, enum vmm_kind kind,
                                uint64_t bytes, struct run *run)
 {
-    uint64_t range_bytes = kind == VMM_SMALL ? self->device_bytes / 8 : 2 * self->device_bytes;
+    uint64_t range_bytes =
+        kind == VMM_SMALL && !self->tuning ? self->device_bytes / 8 : 2 * self->device_bytes;
     run->first = 0;
     for (uint32_t number = self->streams[stream].first[kind]; number;) {
         struct vmm_range *range = self->ranges[number - 1];
@@ -539,7 +547,8 @@ static uint64_t lacking(struct vmm *self, const struct ar_policy_request *reques
                         const struct run *run, uint64_t room)
 {
     uint64_t missing = run->missing_pages * self->page_bytes;
-    if (!self->tight && room < self->base.totals.reserved_bytes + 2 * missing)
+    uint64_t enough = self->tuning ? missing : self->base.totals.reserved_bytes + 2 * missing;
+    if (!self->tight && room < enough)
         vmm_watch_streams(self);
     if (request->may_fail)
         missing += self->outside_growth;

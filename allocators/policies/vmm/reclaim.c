@@ -179,6 +179,8 @@ void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, 
             self->kept[self->kept_count++] =
                 (struct vmm_kept){.handle = first->handle - 1, .count = first->count};
             self->kept_bytes += first->count * self->page_bytes;
+            self->large_handles -= range->kind != VMM_SMALL;
+            self->large_pages -= range->kind != VMM_SMALL ? first->count : 0;
         }
         *first = (struct vmm_page){0};
     }
@@ -317,7 +319,7 @@ void vmm_drain(struct vmm *self)
 {
     for (uint32_t i = 0; i < self->stream_room; i++) {
         struct vmm_stream *record = &self->streams[i];
-        if (!record->first[VMM_SMALL] && !record->first[VMM_LARGE] && !record->first[VMM_HUGE])
+        if (!record->first[VMM_SMALL] && !record->first[VMM_LARGE])
             continue;
         bool all_known = record->fences && record->done == record->fences && !record->freed_bytes;
         record_fence(self, i);
@@ -332,6 +334,13 @@ void vmm_forget_fences(struct vmm *self)
 {
     for (uint32_t i = 0; i < self->stream_room; i++)
         self->streams[i].fences = self->streams[i].done = 0;
+    for (uint32_t i = 0; self->tuning && i < self->range_count; i++) {
+        struct vmm_range *range = self->ranges[i];
+        for (uint32_t page = 0; page < range->page_room; page++)
+            range->pages[page].fence = 0;
+        if (self->idle_index)
+            vmm_stale(self->idle_index, range, i);
+    }
 }
 
 /* Waits for the oldest fence that is not known to be done; if there is none, for the work of all

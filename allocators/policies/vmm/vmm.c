@@ -187,22 +187,38 @@ enum ar_status vmm_open_range(struct vmm *self, uint32_t stream, enum vmm_kind k
     return AR_OK;
 }
 
-/* Uses the first `bytes` of a free block that was removed from its index. */
-static uint32_t cut_free_block(struct vmm *self, uint32_t piece, uint64_t bytes)
-{
-    took_free_block(self, piece);
-    if (self->spans.at[piece].bytes > bytes)
-        vmm_insert(self, vmm_cut(self, piece, bytes));
-    return piece;
-}
-
-/* The bytes of whole handles in a free block, after its first `from` bytes. */
-static int64_t movable_in(const struct vmm *self, const struct ar_span *free_block, uint64_t from)
+/* The bytes of whole handles in a free block, after its first `from` bytes and without its last
+ * `less` bytes. */
+static int64_t movable_in(const struct vmm *self, const struct ar_span *free_block, uint64_t from,
+                          uint64_t less)
 {
     struct ar_span rest = *free_block;
     rest.address += from;
-    rest.bytes -= from;
+    rest.bytes -= from + less;
     return rest.bytes < self->page_bytes ? 0 : (int64_t)vmm_releasable(self, &rest, NULL);
+}
+
+/* Whether a block at the end of a free block takes no whole handle, but one at its start does. */
+static bool end_is_better(const struct vmm *self, const struct ar_span *free_block, uint64_t bytes)
+{
+    if (free_block->bytes < bytes + self->page_bytes)
+        return false;
+    int64_t left = movable_in(self, free_block, 0, bytes);
+    return left > movable_in(self, free_block, bytes, 0) &&
+           left == movable_in(self, free_block, 0, 0);
+}
+
+/* Uses `bytes` of a free block that was removed from its index: the first ones, or with tuning the
+ * last ones if that keeps more handles whole. */
+static uint32_t cut_free_block(struct vmm *self, uint32_t piece, uint64_t bytes, bool any_end)
+{
+    bool from_end = any_end && self->tuning && end_is_better(self, &self->spans.at[piece], bytes);
+    took_free_block(self, piece);
+    if (self->spans.at[piece].bytes == bytes)
+        return piece;
+    uint32_t rest = vmm_cut(self, piece, from_end ? self->spans.at[piece].bytes - bytes : bytes);
+    vmm_insert(self, from_end ? piece : rest);
+    return from_end ? rest : piece;
 }
 
 /* Among the smallest free blocks of a range that are large enough, that with the least result of
@@ -229,8 +245,8 @@ static uint32_t best_by_rule(struct vmm *self, struct vmm_range *range, uint64_t
         const int64_t values[] = {
             (int64_t)bytes,
             (int64_t)span->bytes,
-            movable_in(self, span, 0),
-            movable_in(self, span, 0) - movable_in(self, span, bytes),
+            movable_in(self, span, 0, 0),
+            movable_in(self, span, 0, 0) - movable_in(self, span, bytes, 0),
             (int64_t)(span->address - range->address),
             piece == tail,
             self->tight,
@@ -243,27 +259,6 @@ static uint32_t best_by_rule(struct vmm *self, struct vmm_range *range, uint64_t
         }
     }
     return best;
-}
-
-/* A free block of the other kinds of the stream that holds no handle wholly, so that it could not
- * be moved. */
-static uint32_t find_shared(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes)
-{
-    for (unsigned other = 0; other < VMM_KINDS; other++)
-        for (uint32_t number = self->streams[stream].first[other]; number && other != kind;) {
-            struct vmm_range *range = self->ranges[number - 1];
-            struct ar_span_place place;
-            number = range->more;
-            if (!ar_span_index_find(&range->free_blocks, self->spans.at, bytes, 0, &place))
-                continue;
-            uint32_t piece = *place.link;
-            const struct ar_span *span = &self->spans.at[piece];
-            if (span->bytes >= self->page_bytes && vmm_releasable(self, span, NULL))
-                continue;
-            ar_span_index_unlink(&range->free_blocks, self->spans.at, &place);
-            return cut_free_block(self, piece, bytes);
-        }
-    return 0;
 }
 
 /* As vmm_find_free_block(), by the rule `fit`. */
@@ -297,7 +292,7 @@ uint32_t vmm_find_free_block(struct vmm *self, uint32_t stream, enum vmm_kind ki
         if (ar_span_index_find(&range->free_blocks, self->spans.at, bytes, 0, &place)) {
             uint32_t piece = *place.link;
             ar_span_index_unlink(&range->free_blocks, self->spans.at, &place);
-            return cut_free_block(self, piece, bytes);
+            return cut_free_block(self, piece, bytes, true);
         }
     }
     for (uint32_t number = first; number; number = range->more) {
@@ -305,18 +300,15 @@ uint32_t vmm_find_free_block(struct vmm *self, uint32_t stream, enum vmm_kind ki
         uint32_t piece = range->tail;
         if (piece && self->spans.at[piece].bytes >= bytes) {
             range->tail = 0;
-            return cut_free_block(self, piece, bytes);
+            return cut_free_block(self, piece, bytes, false);
         }
     }
-    return self->tuning && self->tuning->share ? find_shared(self, stream, kind, bytes) : 0;
+    return 0;
 }
 
 static enum vmm_kind kind_of(const struct vmm *self, uint64_t bytes)
 {
-    const struct vmm_tuning *tuning = self->tuning;
-    uint64_t small = tuning && tuning->small_bytes ? tuning->small_bytes : self->page_bytes / 2;
-    uint64_t huge = tuning && tuning->huge_bytes ? tuning->huge_bytes : UINT64_MAX;
-    return bytes <= small ? VMM_SMALL : bytes < huge ? VMM_LARGE : VMM_HUGE;
+    return bytes <= self->page_bytes / 2 ? VMM_SMALL : VMM_LARGE;
 }
 
 enum ar_status vmm_alloc(struct ar_policy *base, const struct ar_policy_request *request,
@@ -362,7 +354,6 @@ static void complete(void *argument, uint32_t piece)
     struct vmm *self = argument;
     struct ar_span *span = &self->spans.at[piece];
     self->base.totals.pending_bytes -= span->bytes;
-    self->freed_bytes += span->bytes;
     span->mark = VMM_MAPPED;
     if (self->promised)
         piece = vmm_unglue(self, piece);
@@ -409,6 +400,8 @@ enum ar_status vmm_trim(struct ar_policy *base, uint64_t keep_bytes)
         if (free_bytes <= keep_bytes || !vmm_release_idle(self, free_bytes - keep_bytes))
             break;
     }
+    if (self->tuning && !self->promised) /* memory is plentiful again */
+        self->tight = false;
     if (!self->tight)
         vmm_forget_fences(self);
     vmm_destroy_kept(self, 0);

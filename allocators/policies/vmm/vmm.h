@@ -89,7 +89,7 @@
 #include "allocators/policy.h"
 
 #define VMM_ROUND_BYTES UINT64_C(512)
-#define VMM_KINDS       3u
+#define VMM_KINDS       2u
 #define VMM_FENCES      32u /* remembered of a stream */
 #define VMM_KEPT        64u /* handles that are unmapped and not mapped elsewhere yet */
 #define VMM_SPARES      8u  /* span records that one request may use */
@@ -98,7 +98,6 @@
 enum vmm_kind {
     VMM_SMALL, /* at most half a page */
     VMM_LARGE,
-    VMM_HUGE, /* with tuning only */
 };
 
 enum vmm_mark {
@@ -165,11 +164,8 @@ struct vmm_idle_index {
 
 /* What `mosaic` varies. Rules with 0 steps: as `vmm`. */
 struct vmm_tuning {
-    uint64_t small_bytes,
-        huge_bytes; /* the largest SMALL block; the smallest HUGE block, 0: none */
     uint64_t candidates;
-    bool glue;  /* a request that would fail takes what is left at the ends of blocks */
-    bool share; /* blocks of all kinds use pieces that cannot move */
+    bool glue; /* a request that would fail takes what is left at the ends of blocks */
     struct rule fit, place, handle, unmap;
 };
 
@@ -202,13 +198,14 @@ struct vmm {
     uint64_t kept_bytes; /* not in reserved_bytes */
     struct vmm_alias *aliases;
     uint32_t alias_count, alias_room;
-    uint32_t promised;           /* spare records, for frees of glued blocks */
-    uint64_t glued, freed_bytes; /* of all blocks so far */
-    uint64_t free_bytes;         /* of the device when it was asked, less what was created since */
+    uint32_t promised;   /* spare records, for frees of glued blocks */
+    uint64_t glued;      /* blocks so far */
+    uint64_t free_bytes; /* of the device when it was asked, less what was created since */
     bool free_known;
     struct vmm_idle_index *idle_index;      /* NULL: few ranges and streams, or no host memory */
     uint64_t fence_order;                   /* of the last fence */
     uint64_t outside_bytes, outside_growth; /* of other users; its last growth */
+    uint64_t large_handles, large_pages;    /* mapped in the ranges for large blocks */
     bool tight;                             /* less is left than is reserved: fences are recorded */
     bool outside_seen, look;                /* look: rule 8 is due */
     enum ar_status fault;                   /* of the backing, other than REFUSED */
