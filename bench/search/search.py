@@ -28,7 +28,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, f"{ROOT}/bench/leaderboard")
 sys.dont_write_bytecode = True
-from submit import DEVICE, KNOWN, RATIO, WORST, allocrig  # noqa: E402 - a search judges by the rules of the benchmark
+from submit import DEVICE, KNOWN, RATIO, WORST, allocrig, needed_bytes  # noqa: E402 - a search judges by the rules of the benchmark
 
 PROPERTY = os.environ.get("ALLOCRIG_PROPERTY", f"{ROOT}/.build/release/tests/property/test_random")
 TABLE = f"{ROOT}/workloads/dataset/v1.tsv"
@@ -166,7 +166,7 @@ def measure_baseline(policy, path):
     if error:
         fail(error)
     answer = json.loads(text)["answers"][0]
-    peak = answer["live_peak_bytes"]
+    peak = needed_bytes(path, answer["live_peak_bytes"])
     passed, slowdown = once(policy, path, math.ceil(peak * RATIO / PAGE) * PAGE)
     return {"peak": peak, "safe": answer["safe_bytes"] or int(WORST * peak), "slow": slowdown if passed else None}
 
@@ -313,7 +313,7 @@ def report(folders, output):
     lines += [f"| {w['score']:.5f} | {math.exp(w['gain']):.4f} | {w['losses']} | {w['slower']} | `{w['spec']}` |" for w in ranked]
     if ranked:
         best = ranked[0]["values"]
-        lines += ["", "Safe capacity as a multiple of the live peak, and slowdown at 1.05 of it, of the baseline and of the first:", "",
+        lines += ["", "Safe capacity as a multiple of the needed bytes, and slowdown at 1.05 of them, of the baseline and of the first:", "",
                   "| workload | baseline | first | slowdown | first |", "| --- | ---: | ---: | ---: | ---: |"]  # fmt: skip
         slow = lambda v: f"{v:.4f}" if v else "-"  # noqa: E731
         lines += [f"| {k} | {base[k]['safe'] / base[k]['peak']:.4f} | {v['safe'] / base[k]['peak']:.4f} | {slow(base[k]['slow'])} | {slow(v['slow'])} |"

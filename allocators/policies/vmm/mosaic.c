@@ -55,7 +55,7 @@ static const struct ar_option mosaic_options[] = {
 #define FOUND_HANDLE                                                                               \
     "max(left ? min(left, behind ? max(16, 20 * room / device) : 8)"                               \
     " : kind * (block < 5) ? min(10, room / 128) : 1,"                                             \
-    " behind * kind ? (reserved < 30 ? 10 : min(max(11, 14 * room / device), room / 8)) : 1)"
+    " behind * kind ? min(reserved < 30 ? 10 : max(11, 14 * room / device), room / 8) : 1)"
 
 static const char *const fit_names[] = {"bytes", "size",  "movable", "loss", "start",
                                         "tail",  "tight", "kind",    NULL};
