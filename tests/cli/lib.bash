@@ -46,10 +46,10 @@ long() {
     return 1
 }
 
-# release_only NAME: ends a script that is about texts, over code that other tests run under sanitizers
+# release_only NAME [REASON]: ends a script that is about texts, over code that other tests run under sanitizers
 release_only() {
     if [ "${TEST_VARIANT:-release}" != release ] && [ "${TEST_SOAK:-0}" != 1 ]; then
-        echo "skip $1: about texts of commands that other tests run in this build; make soak does it"
+        echo "skip $1: ${2:-about texts of commands that other tests run in this build}; make soak does it"
         exit 0
     fi
 }

@@ -4,6 +4,7 @@
 set -u
 # shellcheck source=tests/cli/lib.bash
 . tests/cli/lib.bash
+release_only claims
 export ALLOCRIG
 folder=$TEST_TMP/claims
 

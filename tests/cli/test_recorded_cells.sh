@@ -3,6 +3,7 @@
 set -u
 # shellcheck source=tests/cli/lib.bash
 . "$(dirname "$0")/lib.bash"
+release_only recorded_cells 'starts no program of this build'
 # shellcheck source=tests/cli/cells.bash
 . "$(dirname "$0")/cells.bash"
 tmp=$TEST_TMP script=bench/suite/recorded_cells.sh

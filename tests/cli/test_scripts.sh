@@ -3,6 +3,7 @@
 set -u
 # shellcheck source=tests/cli/lib.bash
 . "$(dirname "$0")/lib.bash"
+release_only scripts 'starts no program of this build'
 for script in bench/suite/*.sh plots/*.sh bench/micro/run.sh bench/regress/regress.sh; do
     for option in --help -h; do
         bash "$script" $option >"$out" 2>"$err" </dev/null

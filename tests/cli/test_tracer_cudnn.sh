@@ -4,6 +4,7 @@
 set -u
 # shellcheck source=tests/cli/lib.bash
 . "$(dirname "$0")/lib.bash"
+release_only tracer_cudnn 'starts no program of this build'
 python=$(command -v python3)
 [ -n "$python" ] || { echo "skip tracer_cudnn: python3 is not installed" && exit 0; }
 export PYTHONDONTWRITEBYTECODE=1
