@@ -7,6 +7,8 @@
  * 2. There is one processor, so that grids stay small. Memory is the host's, streams and events
  *    are none: what needs real time or streams side by side is left to a card.
  * 3. Functions that have nothing to do here answer success. */
+#undef _FORTIFY_SOURCE /* its longjmp does not go to another stack */
+#include <csetjmp>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -171,11 +173,14 @@ static const std::map<std::string, kernel> &kernels()
 
 enum { STACK_BYTES = 1 << 16 };
 
-/* The block that runs now. */
+/* The block that runs now. A thread begins as a context; after that _setjmp and _longjmp, which
+ * make no system call, switch between it and the runner. */
 static struct {
-    ucontext_t runner;
-    std::vector<ucontext_t> threads;
-    std::vector<bool> ended;
+    struct place_in_code {
+        jmp_buf at;
+        bool begun, ended;
+    } runner;
+    std::vector<place_in_code> threads;
     std::vector<std::vector<char>> stacks;
     size_t current;
     bool any, any_before; /* of __syncthreads_or: being collected, and of the last barrier */
@@ -186,43 +191,49 @@ static struct {
 static int __syncthreads_or(int value)
 {
     block.any = block.any || value;
-    swapcontext(&block.threads[block.current], &block.runner);
+    if (_setjmp(block.threads[block.current].at) == 0)
+        _longjmp(block.runner.at, 1);
     return block.any_before;
 }
 
 static void run_thread()
 {
     (*block.work)(block.arguments);
-    block.ended[block.current] = true;
+    block.threads[block.current].ended = true;
+    _longjmp(block.runner.at, 1);
 }
 
-static void start_thread(size_t i)
+/* Runs the current thread from where it is; the runner goes on at its _setjmp. */
+[[noreturn]] static void go_on()
 {
-    ucontext_t &thread = block.threads[i];
-    getcontext(&thread);
-    thread.uc_stack.ss_sp = block.stacks[i].data();
-    thread.uc_stack.ss_size = STACK_BYTES;
-    thread.uc_link = &block.runner;
-    makecontext(&thread, run_thread, 0);
+    auto &thread = block.threads[block.current];
+    if (thread.begun)
+        _longjmp(thread.at, 1);
+    thread.begun = true;
+    static ucontext_t start;
+    getcontext(&start);
+    start.uc_stack.ss_sp = block.stacks[block.current].data();
+    start.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&start, run_thread, 0);
+    setcontext(&start);
+    abort();
 }
 
 static void run_block(size_t threads)
 {
-    block.threads.resize(threads);
-    block.ended.assign(threads, false);
+    block.threads.assign(threads, {});
     while (block.stacks.size() < threads)
         block.stacks.emplace_back(STACK_BYTES);
-    for (size_t i = 0; i < threads; i++)
-        start_thread(i);
     for (bool more = true; more;) {
         more = false;
         for (size_t i = 0; i < threads; i++) {
-            if (block.ended[i])
+            if (block.threads[i].ended)
                 continue;
             block.current = i;
             threadIdx = {static_cast<unsigned>(i % blockDim.x),
                          static_cast<unsigned>(i / blockDim.x)};
-            swapcontext(&block.runner, &block.threads[i]);
+            if (_setjmp(block.runner.at) == 0)
+                go_on();
             more = true;
         }
         block.any_before = block.any;
