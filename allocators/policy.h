@@ -122,6 +122,7 @@ struct ar_policy_range {
     uint64_t segment_address; /* the start of its segment */
     uint32_t stream;
     uint32_t pool;
+    uint32_t part; /* blocks of one part do not depend on other parts' while memory suffices */
     enum ar_policy_range_state state;
 };
 

@@ -8,9 +8,23 @@
 #include "allocators/base/map.h"
 #include "sim/experiment/crew.h"
 
-#define STATES_MOST 65536 /* known at once */
+#define STATES_MOST (UINT32_C(1) << 20) /* known at once */
+#define PARTS_MOST  64
 
 struct work;
+
+/* What the walk finds of one part of the policy. */
+struct drift_part {
+    uint64_t hash, live_bytes;
+};
+
+/* What is known of a policy, for all its runs. */
+struct known {
+    struct ar_map state_of_hash, ends; /* ends: the end of a step by its state and number */
+    uint64_t *live;                    /* bytes in each state */
+    size_t state_count, state_room;
+    pthread_mutex_t lock;
+};
 
 /* One run. */
 struct drifter {
@@ -21,12 +35,13 @@ struct drifter {
     struct replay *replay;
     uint64_t grid, decade; /* steps between samples; the next power of ten */
     /* Rule 3. */
-    bool skips, knows_state;           /* knows_state: `state` is the present one */
-    struct ar_map state_of_hash, ends; /* ends: the end of a step by its state and number */
-    struct drift_sample *states;       /* what is read in each state; `step` is not used */
-    size_t state_count, state_room, state;
-    struct work *work; /* is told of the steps; NULL: the run has no caller that watches */
-    uint64_t told;     /* hundredths of the steps */
+    struct known *known;
+    bool skips, knows_state; /* knows_state: `parts` are the present states */
+    struct ar_map carried;   /* 1 + the place in the list, by address */
+    uint32_t parts[PARTS_MOST], counted[PARTS_MOST]; /* of the replayed step; of the counted one */
+    size_t part_count, ahead; /* ahead: planned steps that are counted and not replayed */
+    struct work *work;        /* is told of the steps; NULL: the run has no caller that watches */
+    uint64_t told;            /* hundredths of the steps */
 };
 
 /* Reports the steps up to that hundredth. */
@@ -47,29 +62,67 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash ^ hash >> 29;
 }
 
+struct hashing {
+    struct drifter *drifter;
+    struct drift_part *parts;
+    size_t count;
+};
+
+/* One hash for each part of the policy. A carried block counts by its place in the list. */
 static bool add_range(void *argument, const struct ar_policy_range *range)
 {
-    uint64_t *hash = argument;
-    *hash = mix(mix(*hash, range->address), range->bytes);
-    *hash = mix(mix(*hash, range->requested_bytes), range->segment_address);
-    *hash = mix(mix(*hash, (uint64_t)range->stream << 32 | range->pool), (uint64_t)range->state);
+    struct hashing *self = argument;
+    struct drifter *drifter = self->drifter;
+    if (range->part >= PARTS_MOST) {
+        drifter->skips = false;
+        return false;
+    }
+    while (self->count <= range->part)
+        self->parts[self->count++] = (struct drift_part){.hash = self->count + 1};
+    struct drift_part *part = &self->parts[range->part];
+    uint64_t place = 0;
+    bool used = range->state == AR_POLICY_RANGE_USED || range->state == AR_POLICY_RANGE_PENDING;
+    if (used)
+        (void)ar_map_get(&drifter->carried, range->address, &place);
+    part->hash = mix(mix(part->hash, range->address), range->bytes);
+    part->hash = mix(mix(part->hash, range->requested_bytes), range->segment_address);
+    part->hash = mix(mix(part->hash, (uint64_t)range->stream << 32 | range->pool), place);
+    part->hash = mix(part->hash, (uint64_t)range->state);
+    part->live_bytes += range->state == AR_POLICY_RANGE_USED ? range->requested_bytes : 0;
     return true;
 }
 
-static uint64_t hash_state(const struct drifter *self)
+/* The present state, part by part. The list's roles are of each part. */
+static enum ar_status read_parts(struct drifter *self, struct drift_part *parts, size_t *count,
+                                 struct ar_error *error)
+{
+    struct hashing hashing = {.drifter = self, .parts = parts};
+    const uint32_t *slots;
+    uint64_t roles = 1, live = 0;
+    size_t carried = learned_carried(self->source, &slots, &roles);
+    ar_map_clear(&self->carried);
+    for (size_t i = 0; i < carried; i++) {
+        const struct ar_policy_block *block = replay_block(self->replay, slots[i]);
+        if (block && ar_map_put(&self->carried, block->address, i + 1))
+            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a long run");
+    }
+    ar_policy_walk(self->session.policy, add_range, &hashing);
+    for (size_t i = 0; i < hashing.count; i++) {
+        parts[i].hash = mix(parts[i].hash, roles);
+        live += parts[i].live_bytes;
+    }
+    *count = hashing.count;
+    self->skips = self->skips && live == self->session.policy->totals.live_bytes;
+    return AR_OK;
+}
+
+/* Counts by which a step shows that it needed more than the memory of its part. */
+static uint64_t count_calls(const struct drifter *self)
 {
     struct ar_policy_stats stats;
-    const uint32_t *slots;
-    uint64_t hash = 1;
-    ar_policy_walk(self->session.policy, add_range, &hash);
-    size_t count = learned_carried(self->source, &slots, &hash);
-    for (size_t i = 0; i < count; i++) {
-        const struct ar_policy_block *block = replay_block(self->replay, slots[i]);
-        hash = mix(hash, block ? block->address : 1);
-    }
     ar_policy_stats(self->session.policy, &stats);
-    hash = mix(mix(hash, stats.count.segments_made), stats.count.segments_freed);
-    return mix(mix(hash, stats.count.flushes), stats.count.retries);
+    return stats.count.segments_made + stats.count.segments_freed + stats.count.flushes +
+           stats.count.retries;
 }
 
 /* ---- the run ---- */
@@ -110,50 +163,128 @@ static void take_sample(struct drifter *self, const struct drift_sample *now)
 
 /* ---- skipped steps ---- */
 
-/* Known steps from the present state on: counts those that lead back to it, as often as they do. */
-static void skip(struct drifter *self)
+static bool same_parts(const struct drifter *self, const uint32_t *a, const uint32_t *b)
 {
-    struct drift_run *out = self->out;
-    size_t passed[LEARNED_AHEAD], ahead = 0;
-    uint64_t state = self->state, left = self->setup->steps - out->steps;
-    while (ahead < LEARNED_AHEAD && ahead < left) {
-        size_t step = learned_peek(self->source, ahead);
-        if (step == LEARNED_NEW_SIZES || !ar_map_get(&self->ends, state << 32 | step, &state))
-            return;
-        passed[ahead++] = state;
-        if (state != self->state)
+    return memcmp(a, b, self->part_count * sizeof *a) == 0;
+}
+
+/* Where a step leads from the states of all parts. False: it is not known for each of them. */
+static bool lead(const struct drifter *self, uint32_t *parts, size_t step, uint64_t *live_bytes)
+{
+    uint32_t next[PARTS_MOST];
+    bool leads = true;
+    pthread_mutex_lock(&self->known->lock);
+    *live_bytes = 0;
+    for (size_t i = 0; i < self->part_count && leads; i++) {
+        uint64_t end = 0;
+        leads = ar_map_get(&self->known->ends, (uint64_t)parts[i] << 32 | step, &end);
+        next[i] = (uint32_t)end;
+        *live_bytes += leads ? self->known->live[end] : 0;
+    }
+    pthread_mutex_unlock(&self->known->lock);
+    if (leads)
+        memcpy(parts, next, self->part_count * sizeof *parts);
+    return leads;
+}
+
+/* Policies forget: few of the steps ahead that are counted already may lead from the replayed state
+ * to the counted one. Leaves out those before. */
+static void shorten(struct drifter *self)
+{
+    uint32_t parts[PARTS_MOST];
+    uint64_t live_bytes;
+    for (size_t few = 1; few < self->ahead; few++) {
+        size_t from = self->ahead - few, at = from;
+        memcpy(parts, self->parts, sizeof parts);
+        while (at < self->ahead && lead(self, parts, learned_peek(self->source, at), &live_bytes))
+            at++;
+        if (at < self->ahead || !same_parts(self, parts, self->counted))
             continue;
-        for (size_t i = 0; i < ahead; i++) {
-            out->steps++;
-            take_sample(self, &self->states[passed[i]]);
-        }
-        learned_skip(self->source, ahead);
-        left -= ahead;
-        ahead = 0;
+        learned_skip(self->source, from);
+        self->ahead = few;
     }
 }
 
-/* After `step`: which state is it, and where does the step lead? */
-static enum ar_status follow_state(struct drifter *self, size_t step, struct ar_error *error)
+/* Counts steps as long as it is known where they lead. */
+static void skip(struct drifter *self)
 {
-    const struct drift_sample now = read_state(self);
-    uint64_t hash = hash_state(self), state = self->state_count, before = self->state;
-    bool knew = self->knows_state;
-    self->knows_state = true;
-    if (!ar_map_get(&self->state_of_hash, hash, &state)) {
-        if (self->state_count == STATES_MOST) {
-            ar_map_clear(&self->state_of_hash);
-            ar_map_clear(&self->ends);
-            self->state_count = state = 0;
-            knew = false;
+    struct drift_run *out = self->out;
+    while (out->steps < self->setup->steps) {
+        if (self->ahead == LEARNED_AHEAD - 1)
+            shorten(self);
+        if (self->ahead == LEARNED_AHEAD - 1)
+            return;
+        size_t step = learned_peek(self->source, self->ahead);
+        struct drift_sample now = read_state(self);
+        if (step == LEARNED_NEW_SIZES || !lead(self, self->counted, step, &now.live_bytes))
+            return;
+        self->ahead++;
+        out->steps++;
+        take_sample(self, &now);
+        if (same_parts(self, self->parts, self->counted)) {
+            learned_skip(self->source, self->ahead);
+            self->ahead = 0;
         }
-        if (ar_map_put(&self->state_of_hash, hash, state) ||
-            !AR_ARRAY_ADD(self->states, self->state_count, self->state_room, now))
-            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a long run");
     }
-    self->state = state;
-    if (knew && step != LEARNED_NEW_SIZES && ar_map_put(&self->ends, before << 32 | step, state))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a long run");
+}
+
+static enum ar_status replay_step(struct drifter *self, struct ar_error *error)
+{
+    enum ar_status status = replay_go(self->replay, error);
+    if (!status) {
+        self->out->events += learned_span(self->source);
+        self->out->replayed_steps++;
+    }
+    return status;
+}
+
+/* Replays what was counted and is needed to be in that state. */
+static enum ar_status catch_up(struct drifter *self, struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    shorten(self);
+    for (; !status && self->ahead; self->ahead--)
+        status = replay_step(self, error);
+    memcpy(self->parts, self->counted, sizeof self->parts);
+    return status;
+}
+
+/* Adds the present states, and where `step` led from those before if `led`. */
+static bool learn_states(struct drifter *self, const struct drift_part *parts, size_t count,
+                         size_t step, bool led)
+{
+    struct known *known = self->known;
+    bool done = true;
+    pthread_mutex_lock(&known->lock);
+    for (size_t i = 0; i < count && done; i++) {
+        uint64_t state = known->state_count;
+        if (!ar_map_get(&known->state_of_hash, parts[i].hash, &state))
+            done = known->state_count < STATES_MOST &&
+                   ar_map_put(&known->state_of_hash, parts[i].hash, state) == AR_OK &&
+                   AR_ARRAY_ADD(known->live, known->state_count, known->state_room,
+                                parts[i].live_bytes);
+        if (done && led)
+            done = ar_map_put(&known->ends, (uint64_t)self->parts[i] << 32 | step, state) == AR_OK;
+        self->parts[i] = (uint32_t)state;
+    }
+    pthread_mutex_unlock(&known->lock);
+    return done;
+}
+
+/* After `step`, which began with `calls`: which states are these, and where did it lead? Too many
+ * states are not known any more. */
+static enum ar_status follow_state(struct drifter *self, size_t step, uint64_t calls,
+                                   struct ar_error *error)
+{
+    struct drift_part parts[PARTS_MOST];
+    size_t count = 0;
+    enum ar_status status = read_parts(self, parts, &count, error);
+    if (status || !self->skips)
+        return status;
+    bool led = self->knows_state && count == self->part_count && count_calls(self) == calls;
+    self->knows_state = learn_states(self, parts, count, step, led);
+    self->part_count = count;
+    memcpy(self->counted, self->parts, sizeof self->counted);
     return AR_OK;
 }
 
@@ -163,18 +294,19 @@ static enum ar_status go(struct drifter *self, struct ar_error *error)
     enum ar_status status = AR_OK;
     while (!status && out->steps < self->setup->steps) {
         size_t step = LEARNED_NEW_SIZES;
-        if (self->skips && self->knows_state)
+        if (self->skips && self->knows_state) {
             skip(self);
-        if (out->steps == self->setup->steps)
+            status = catch_up(self, error);
+        }
+        if (status || out->steps == self->setup->steps)
             break;
         if (self->skips)
             step = learned_peek(self->source, 0);
-        status = replay_go(self->replay, error);
+        uint64_t calls = count_calls(self);
+        status = replay_step(self, error);
         if (status)
             break;
-        out->events += learned_span(self->source);
         out->steps++;
-        out->replayed_steps++;
         if (replay_has_failed(self->replay)) {
             out->failed_step = out->steps;
             break;
@@ -185,7 +317,7 @@ static enum ar_status go(struct drifter *self, struct ar_error *error)
         if (step == LEARNED_NEW_SIZES)
             self->knows_state = false;
         else
-            status = follow_state(self, step, error);
+            status = follow_state(self, step, calls, error);
     }
     return status;
 }
@@ -240,10 +372,10 @@ static enum ar_status begin(struct drifter *self, struct replay_config *config,
     return replay_open(config, &self->replay, error);
 }
 
-static enum ar_status run(const struct drift_setup *setup, struct work *work, struct drift_run *out,
-                          struct ar_error *error)
+static enum ar_status run(const struct drift_setup *setup, struct known *known, struct work *work,
+                          struct drift_run *out, struct ar_error *error)
 {
-    struct drifter self = {.setup = setup, .out = out, .work = work};
+    struct drifter self = {.setup = setup, .known = known, .out = out, .work = work};
     struct replay_config config;
     *out = (struct drift_run){.seed = setup->seed};
     enum ar_status status = begin(&self, &config, error);
@@ -255,23 +387,33 @@ static enum ar_status run(const struct drift_setup *setup, struct work *work, st
     if (self.session.policy)
         session_close(&self.session);
     trace_close(self.source);
-    ar_map_close(&self.state_of_hash);
-    ar_map_close(&self.ends);
-    free(self.states);
+    ar_map_close(&self.carried);
     tell(&self, DRIFT_WATCHED);
     return status;
+}
+
+static void close_known(struct known *known)
+{
+    ar_map_close(&known->state_of_hash);
+    ar_map_close(&known->ends);
+    free(known->live);
+    pthread_mutex_destroy(&known->lock);
 }
 
 enum ar_status drift_run(const struct drift_setup *setup, struct drift_run *out,
                          struct ar_error *error)
 {
-    return run(setup, NULL, out, error);
+    struct known known = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    enum ar_status status = run(setup, &known, NULL, out, error);
+    close_known(&known);
+    return status;
 }
 
 /* ---- workers ---- */
 
 struct work {
     const struct drift_setup *setups;
+    struct known *known; /* of each setup's policy: the first one with it */
     struct drift_run *out;
     const struct drift_watch *watch;
     pthread_mutex_t lock; /* of the watch */
@@ -288,20 +430,41 @@ static void tell(struct drifter *self, uint64_t hundredths)
     pthread_mutex_unlock(&work->lock);
 }
 
+/* Runs of a policy share what is known of it, whatever their seeds. */
+static size_t first_like(const struct drift_setup *setups, size_t at)
+{
+    size_t i = 0;
+    while (setups[i].model != setups[at].model || setups[i].policy != setups[at].policy ||
+           setups[i].device != setups[at].device)
+        i++;
+    return i;
+}
+
 static enum ar_status work_on(void *argument, size_t number, struct trace_source *none,
                               struct ar_error *error)
 {
     struct work *work = argument;
     (void)none;
-    return run(&work->setups[number], work, &work->out[number], error);
+    return run(&work->setups[number], &work->known[first_like(work->setups, number)], work,
+               &work->out[number], error);
 }
 
 enum ar_status drift_run_all(const struct drift_setup *setups, struct drift_run *out, size_t count,
                              unsigned jobs, const struct drift_watch *watch, struct ar_error *error)
 {
-    struct work work = {.setups = setups, .out = out, .watch = watch};
+    struct work work = {.setups = setups,
+                        .known = calloc(count + 1, sizeof *work.known),
+                        .out = out,
+                        .watch = watch};
+    if (!work.known)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for long runs");
+    for (size_t i = 0; i < count; i++)
+        pthread_mutex_init(&work.known[i].lock, NULL);
     pthread_mutex_init(&work.lock, NULL);
     enum ar_status status = crew_each(NULL, jobs, count, work_on, NULL, &work, error);
     pthread_mutex_destroy(&work.lock);
+    for (size_t i = 0; i < count; i++)
+        close_known(&work.known[i]);
+    free(work.known);
     return status;
 }

@@ -3,11 +3,15 @@
  * 1. Each seed is a run of its own: a new device, a new policy, and the steps that the seed draws
  *    (workloads/learned). It ends at the first request that fails.
  * 2. The state is read after steps: at a grid of DRIFT_SAMPLES, and after 1, 10, 100, ... steps.
- * 3. A recorded step that begins in a known state of the policy ends in a known one. If the next
- *    steps lead back to the present state in this way, they are counted and not replayed. The state
- *    is what the policy's walk shows, the addresses of the blocks carried to the next step, and
- *    what the policy counts. This holds for the policies of `drift_can_skip`, whose decisions
- *    depend on nothing else. */
+ * 3. A recorded step that begins in a known state of the policy ends in a known one. Such steps are
+ *    counted. Before one that is not known, as many of the last of them are replayed as lead from
+ *    the replayed state to the counted one, which are few, because a policy forgets. A state is
+ *    what the policy's walk shows, and the addresses of the blocks carried to the next step. Each
+ *    part of the policy (ar_policy_range) has states of its own. A step that makes or frees a
+ *    segment, flushes or tries again is never known. This holds for the policies of
+ *    `drift_can_skip`, whose decisions depend on nothing else. Runs of one policy share what they
+ *    know, so the number of replayed steps depends on which of them came first.
+ */
 #ifndef SIM_DRIFT_DRIFT_H
 #define SIM_DRIFT_DRIFT_H
 

@@ -145,6 +145,10 @@ static int compare_groups(const void *a, const void *b)
                            *other = &((const struct group *)b)->pin;
     return one->free_bytes != other->free_bytes
                ? (one->free_bytes < other->free_bytes) - (one->free_bytes > other->free_bytes)
+           : one->first_step != other->first_step
+               ? (one->first_step > other->first_step) - (one->first_step < other->first_step)
+           : one->block_bytes != other->block_bytes
+               ? (one->block_bytes < other->block_bytes) - (one->block_bytes > other->block_bytes)
                : strcmp(one->tag, other->tag);
 }
 

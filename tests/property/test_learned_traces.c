@@ -182,6 +182,7 @@ TEST(same_seed_same_bytes)
 TEST(skipped_steps_change_nothing)
 {
     static struct drift_run skipped, replayed;
+    static struct drift_run both[2];
     struct ar_spec policies[2], device;
     uint64_t saved = 0;
     assert_ok(ar_spec_parse("torch", &policies[0], &test_error));
@@ -205,6 +206,12 @@ TEST(skipped_steps_change_nothing)
             assert_int_equal(skipped.most_live_bytes, replayed.most_live_bytes);
             assert_int_equal(replayed.replayed_steps, setup.steps);
             saved += replayed.replayed_steps - skipped.replayed_steps;
+            /* Two runs that share what they know. */
+            struct drift_setup pair[2] = {setup, setup};
+            pair[0].seed = 6;
+            pair[0].every_step = pair[1].every_step = false;
+            assert_ok(drift_run_all(pair, both, 2, 2, NULL, &test_error));
+            assert_memory_equal(both[1].samples, replayed.samples, sizeof replayed.samples);
         }
         learned_model_close(model);
     }

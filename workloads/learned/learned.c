@@ -50,6 +50,7 @@ struct learned {
     size_t count, room;
     uint64_t step; /* the next one to generate */
     size_t last;   /* the recorded step that was generated last */
+    size_t before; /* the same, or skipped */
     uint64_t next_id, begun_ns, now_ns, misfits;
     struct slot *slots;
     size_t slot_count, slot_room;
@@ -165,7 +166,6 @@ static void fit_list(struct learned *self, const struct learned_step *step)
     size_t count = 0, i = 0;
     if (!self->step || now->state == then->state)
         return;
-    self->misfits++;
     for (size_t j = 0; j < then->count || i < self->list_count;) {
         int order = j == then->count        ? -1
                     : i == self->list_count ? 1
@@ -249,9 +249,19 @@ static void mark_step(struct learned *self)
     emit(self, mark);
 }
 
-static void make_step(struct learned *self)
+static struct learned_planned take_step(struct learned *self)
 {
     const struct learned_planned planned = learned_plan_take(&self->plan);
+    const struct learned_step *steps = self->model->steps;
+    self->misfits +=
+        self->step && steps[self->before].after->state != steps[planned.step].before->state;
+    self->before = planned.step;
+    return planned;
+}
+
+static void make_step(struct learned *self)
+{
+    const struct learned_planned planned = take_step(self);
     const struct learned_step *step = &self->model->steps[planned.step];
     fit_list(self, step);
     const uint64_t *bytes = planned.new_sizes ? self->plan.bytes : step->bytes;
@@ -306,7 +316,7 @@ static void restart(struct learned *self)
 {
     const struct learned_model *model = self->model;
     self->step = self->next_id = self->begun_ns = self->now_ns = self->misfits = 0;
-    self->last = self->slot_count = self->free_count = self->list_count = 0;
+    self->before = self->last = self->slot_count = self->free_count = self->list_count = 0;
     self->given = false;
     learned_plan_restart(&self->plan);
     if (self->lean || self->source.info.counted)
@@ -508,7 +518,7 @@ void learned_skip(struct trace_source *source, size_t count)
 {
     struct learned *self = learned_of(source);
     for (; count; count--, self->step++)
-        self->last = learned_plan_take(&self->plan).step;
+        (void)take_step(self);
 }
 
 size_t learned_carried(struct trace_source *source, const uint32_t **slots, uint64_t *hash)

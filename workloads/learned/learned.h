@@ -48,7 +48,8 @@ size_t learned_span(const struct trace_source *source);
 #define LEARNED_AHEAD     64
 #define LEARNED_NEW_SIZES SIZE_MAX
 size_t learned_peek(struct trace_source *source, size_t ahead);
-/* Counts the next steps, which were peeked at and together change nothing, without their events. */
+/* Counts the next steps, which were peeked at, without their events. The steps after them must find
+ * the state in which these would have left it. */
 void learned_skip(struct trace_source *source, size_t count);
 /* The slots of the blocks carried to the next step, in their order, valid until then; their roles
  * are mixed into `*hash`. */

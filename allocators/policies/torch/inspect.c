@@ -210,6 +210,7 @@ void torch_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argu
                 .segment_address = segment->address,
                 .stream = arena->stream,
                 .pool = self->pools[arena->pool].id,
+                .part = segment->arena,
                 .state = !extra->mapped   ? AR_POLICY_RANGE_UNMAPPED
                          : !span->used    ? AR_POLICY_RANGE_FREE
                          : extra->retired ? AR_POLICY_RANGE_PENDING
