@@ -1,6 +1,6 @@
 /* A policy behind the interface of a program with threads: any thread may call, and a free names
  * only the address. Like the caching allocators of the frameworks, it has one lock around the
- * policy and a map from addresses to blocks (address_map.h).
+ * policy and a map from addresses to blocks.
  *
  * One thread at a time calls the policy and, through it, the device. No other code may call either
  * while the pool is open. */

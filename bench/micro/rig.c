@@ -76,7 +76,7 @@ void rig_close(struct rig *rig)
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-/* Traces as arrays of operations; see ops.h. */
+/* Traces as arrays of operations (rig.h). */
 
 struct reading {
     struct micro_ops *ops;

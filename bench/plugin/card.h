@@ -1,7 +1,7 @@
 /* One card of a program that runs on a policy: the policy, its memory and the program's blocks.
  *
  * 1. One lock covers the card. Two cards share nothing.
- * 2. A free names only an address, so a map (bench/host/address_map.h) leads from the address to
+ * 2. A free names only an address, so a map (bench/host/locked_pool.h) leads from the address to
  *    the block.
  * 3. The program's streams get ordinals in the order in which they appear; the default stream is
  *    0.

@@ -9,7 +9,7 @@
  * 1. Every place with at least CHANGE_LEAST values on both sides is tested, in a window of at most
  *    CHANGE_WINDOW values to each side. The candidate is the place with the greatest standardised
  *    rank sum (Mann, Whitney) between the two sides.
- * 2. Its exact p-value (rank_test.h), multiplied by the number of places, must be at most `alpha`:
+ * 2. Its exact p-value (statistics.h), multiplied by the number of places, must be at most `alpha`:
  *    the chance that any of n places has a p-value of a is at most n a, however the candidate is
  *    chosen. The only assumption on the noise is that values of one level may come in any order.
  * 3. If it holds, both parts are searched in the same way (binary segmentation).
