@@ -187,14 +187,12 @@ enum ar_status vmm_open_range(struct vmm *self, uint32_t stream, enum vmm_kind k
     return AR_OK;
 }
 
-/* The bytes of whole handles in a free block, after its first `from` bytes and without its last
- * `less` bytes. */
-static int64_t movable_in(const struct vmm *self, const struct ar_span *free_block, uint64_t from,
-                          uint64_t less)
+/* The bytes of whole handles in a free block, after its first `from` bytes. */
+static int64_t movable_in(const struct vmm *self, const struct ar_span *free_block, uint64_t from)
 {
     struct ar_span rest = *free_block;
     rest.address += from;
-    rest.bytes -= from + less;
+    rest.bytes -= from;
     return rest.bytes < self->page_bytes ? 0 : (int64_t)vmm_releasable(self, &rest, NULL);
 }
 
@@ -203,9 +201,14 @@ static bool end_is_better(const struct vmm *self, const struct ar_span *free_blo
 {
     if (free_block->bytes < bytes + self->page_bytes)
         return false;
-    int64_t left = movable_in(self, free_block, 0, bytes);
-    return left > movable_in(self, free_block, bytes, 0) &&
-           left == movable_in(self, free_block, 0, 0);
+    const struct vmm_range *range = self->ranges[free_block->owner];
+    uint64_t end = ar_span_end(free_block) - range->address;
+    uint64_t last = (end - 1) / self->page_bytes;
+    const struct vmm_page *page = &range->pages[last];
+    uint64_t first = last - page->index;
+    return (first + page->count) * self->page_bytes > end &&
+           end - first * self->page_bytes >= bytes &&
+           movable_in(self, free_block, 0) > movable_in(self, free_block, bytes);
 }
 
 /* Uses `bytes` of a free block that was removed from its index: the first ones, or with tuning the
@@ -245,8 +248,8 @@ static uint32_t best_by_rule(struct vmm *self, struct vmm_range *range, uint64_t
         const int64_t values[] = {
             (int64_t)bytes,
             (int64_t)span->bytes,
-            movable_in(self, span, 0, 0),
-            movable_in(self, span, 0, 0) - movable_in(self, span, bytes, 0),
+            movable_in(self, span, 0),
+            movable_in(self, span, 0) - movable_in(self, span, bytes),
             (int64_t)(span->address - range->address),
             piece == tail,
             self->tight,
