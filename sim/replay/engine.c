@@ -5,8 +5,8 @@
  *    times, and kernels that are only launched. One comparison of eight bytes recognises them. The
  *    shortcuts are compiled once for each of `measured`. All other events, and every event of a
  *    watched run, go through events.c. A run is watched if it has observers, latencies,
- *    verification or an adaptive workload, if streams must be ordered, or if the device charges the
- *    host's own time (`watched` in run.h).
+ *    verification or an adaptive workload, with host time `open`, if streams must be ordered, or if
+ *    the device charges the host's own time (`watched` in run.h).
  * 2. Requests. Zero bytes are served without the policy. Pinned host memory has a policy of its own
  *    (pinned.c), or is served like zero bytes. A request that fails is counted, and the run goes on
  *    without the block.

@@ -7,7 +7,7 @@ set -u
 release_only manual
 manual=$PWD/bench/cli/MANUAL.md
 # Commands that need a card, a name of the reader's own, or minutes.
-skipped='^(make|bench|plots)|cuda|record|trace -|fits -|calibrate|mine\.profile|SUITE\.ini|GRID\.ini|SCENARIO\.ini|OLD\.json|-p all -w \$T'
+skipped='^(make|bench|plots)|cuda|record|trace -|fits -|calibrate|mine\.profile|SUITE\.ini|GRID\.ini|SCENARIO\.ini|OLD\.json|oom\.log|FOLDER|-p all -w \$T'
 mkdir "$TEST_TMP/tree"
 for name in workloads tests results plots bench; do ln -s "$PWD/$name" "$TEST_TMP/tree/$name"; done
 ln -s "$(realpath "$ALLOCRIG")" "$TEST_TMP/tree/allocrig"
