@@ -281,8 +281,6 @@ static void write_runs(struct json_writer *json, const struct drift_answer *answ
         json_begin_object(json, NULL);
         json_put_integer(json, "seed", run->seed);
         json_put_integer(json, "steps", run->steps);
-        json_put_integer(json, "replayed_steps", run->replayed_steps);
-        json_put_integer(json, "events", run->events);
         json_put_some(json, "failed_step", run->failed_step);
         json_put_text(json, "cause", run->failed_step ? replay_cause_name(run->cause) : NULL);
         json_put_integer(json, "retries", run->retries);
@@ -293,6 +291,22 @@ static void write_runs(struct json_writer *json, const struct drift_answer *answ
         json_end_object(json);
     }
     json_end_array(json);
+}
+
+/* Which run meets a state first depends on the workers, so these numbers may differ between two
+ * commands. All others are the same. */
+static void write_context(struct json_writer *json, const struct drift_answer *answer)
+{
+    uint64_t steps = 0;
+    uint64_t events = 0;
+    for (size_t i = 0; i < answer->run_count; i++) {
+        steps += answer->runs[i].replayed_steps;
+        events += answer->runs[i].events;
+    }
+    json_begin_object(json, "context");
+    json_put_integer(json, "replayed_steps", steps);
+    json_put_integer(json, "replayed_events", events);
+    json_end_object(json);
 }
 
 static void write_answer(struct json_writer *json, const struct drift_page *page,
@@ -321,6 +335,7 @@ static void write_answer(struct json_writer *json, const struct drift_page *page
         json_put_null(json, "levels_off");
     write_interval(json, "out_of_memory", &answer->failed);
     json_put_integer(json, "retries", answer->retries);
+    write_context(json, answer);
     write_runs(json, answer);
     write_pins(json, answer->runs);
     json_end_object(json);

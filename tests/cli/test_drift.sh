@@ -28,6 +28,14 @@ check series_last [ "$(tail -n 1 "$tmp/series.csv" | cut -d, -f 1-3)" = torch:ex
 "$ALLOCRIG" drift $tape --steps 40 --seeds 1 -p torch --series "$tmp/a.csv" >"$tmp/a.txt"
 "$ALLOCRIG" drift $tape --steps 40 --seeds 1 -p torch --every-step --series "$tmp/b.csv" >"$tmp/b.txt"
 check every_step_is_the_same cmp "$tmp/a.csv" "$tmp/b.csv"
+
+# The number of workers changes only how many steps are replayed.
+for jobs in 1 3; do
+    "$ALLOCRIG" drift workloads/data/tape_small.default.csv.gz --steps 300 --seeds 3 -p torch --jobs $jobs --json - >"$tmp/jobs$jobs" 2>/dev/null
+    sed -i '/"replayed_/d' "$tmp/jobs$jobs"
+done
+check workers_change_nothing cmp "$tmp/jobs1" "$tmp/jobs3"
+check workers_have_an_answer grep -q '"most_live_bytes"' "$tmp/jobs1"
 check every_step_page_is_the_same cmp "$tmp/a.txt" "$tmp/b.txt"
 run run -p torch -w learned:trace=$tape,steps=40 -d sim
 check run_is_the_same says '^1 +torch +[0-9.]+ +7708\.0'
