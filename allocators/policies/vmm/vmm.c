@@ -211,17 +211,24 @@ static bool end_is_better(const struct vmm *self, const struct ar_span *free_blo
            movable_in(self, free_block, 0) > movable_in(self, free_block, bytes);
 }
 
-/* Uses `bytes` of a free block that was removed from its index: the first ones, or with tuning the
- * last ones if that keeps more handles whole. */
-static uint32_t cut_free_block(struct vmm *self, uint32_t piece, uint64_t bytes, bool any_end)
+/* Uses the first `bytes` of a free block that was removed from its index. */
+static uint32_t cut_free_block(struct vmm *self, uint32_t piece, uint64_t bytes)
 {
-    bool from_end = any_end && self->tuning && end_is_better(self, &self->spans.at[piece], bytes);
     took_free_block(self, piece);
-    if (self->spans.at[piece].bytes == bytes)
-        return piece;
-    uint32_t rest = vmm_cut(self, piece, from_end ? self->spans.at[piece].bytes - bytes : bytes);
-    vmm_insert(self, from_end ? piece : rest);
-    return from_end ? rest : piece;
+    if (self->spans.at[piece].bytes > bytes)
+        vmm_insert(self, vmm_cut(self, piece, bytes));
+    return piece;
+}
+
+/* The same at the end that keeps more handles whole. */
+static uint32_t cut_better_end(struct vmm *self, uint32_t piece, uint64_t bytes)
+{
+    if (!end_is_better(self, &self->spans.at[piece], bytes))
+        return cut_free_block(self, piece, bytes);
+    took_free_block(self, piece);
+    uint32_t rest = vmm_cut(self, piece, self->spans.at[piece].bytes - bytes);
+    vmm_insert(self, piece);
+    return rest;
 }
 
 /* Among the smallest free blocks of a range that are large enough, that with the least result of
@@ -295,7 +302,8 @@ uint32_t vmm_find_free_block(struct vmm *self, uint32_t stream, enum vmm_kind ki
         if (ar_span_index_find(&range->free_blocks, self->spans.at, bytes, 0, &place)) {
             uint32_t piece = *place.link;
             ar_span_index_unlink(&range->free_blocks, self->spans.at, &place);
-            return cut_free_block(self, piece, bytes, true);
+            return self->tuning ? cut_better_end(self, piece, bytes)
+                                : cut_free_block(self, piece, bytes);
         }
     }
     for (uint32_t number = first; number; number = range->more) {
@@ -303,7 +311,7 @@ uint32_t vmm_find_free_block(struct vmm *self, uint32_t stream, enum vmm_kind ki
         uint32_t piece = range->tail;
         if (piece && self->spans.at[piece].bytes >= bytes) {
             range->tail = 0;
-            return cut_free_block(self, piece, bytes, false);
+            return cut_free_block(self, piece, bytes);
         }
     }
     return 0;
