@@ -84,12 +84,30 @@ enum ar_status ar_name_unknown(const char *has_no, const char *name, const char 
                         else_do ? else_do : "there are: ", else_do ? "" : list);
 }
 
+/* The value of "NAME:VALUE", as in PyTorch's variable, or NULL. A switch is written in small
+ * letters. */
+static const char *value_after_colon(const struct ar_option *option, const char *name, char *value,
+                                     size_t room)
+{
+    size_t length = strlen(option->name);
+    if (strncmp(name, option->name, length) != 0 || name[length] != ':')
+        return NULL;
+    snprintf(value, room, "%s", name + length + 1);
+    for (char *at = value; option->type == AR_OPTION_BOOL && *at; at++)
+        *at = (char)tolower((unsigned char)*at);
+    return value;
+}
+
 static enum ar_status unknown(const struct ar_option *table, const char *owner, const char *name,
                               struct ar_error *error)
 {
     const char *names[64] = {NULL};
-    char has_no[160];
+    char has_no[160], value[80];
     size_t count = 0;
+    for (const struct ar_option *option = table; option && option->name; option++)
+        if (value_after_colon(option, name, value, sizeof value))
+            return ar_error_set(error, AR_INVALID, "%s: \"%.60s\": write %s=%s", owner, name,
+                                option->name, value);
     for (; table && table->name && count < 64; table++)
         names[count++] = table->name;
     snprintf(has_no, sizeof has_no, "%s has no option", owner);

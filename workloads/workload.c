@@ -173,6 +173,15 @@ static enum ar_status open_gpu(const char *path, uint32_t gpu, bool recording,
     return AR_OK;
 }
 
+/* Whether spec_open() has an answer to the name that helps if a recording is meant. */
+static bool is_generator(const char *text)
+{
+    char name[64], path[256];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
+    return gen_find(name) || strcmp(name, LEARNED_NAME) == 0 ||
+           is_recording(name, path, sizeof path);
+}
+
 static enum ar_status open_text(const char *text, bool recording, struct trace_source **out,
                                 struct ar_error *error)
 {
@@ -187,7 +196,12 @@ static enum ar_status open_text(const char *text, bool recording, struct trace_s
                               "number of a GPU",
                               text);
     else if (!looks_like_path(text))
-        status = spec_open(text, out, error);
+        status = recording && !is_generator(text)
+                     ? ar_error_set(error, AR_INVALID,
+                                    "%.200s: there is no such file, and no generator of that name "
+                                    "(`list workloads`)",
+                                    text)
+                     : spec_open(text, out, error);
     else
         status = recording ? trace_open_recording(text, out, error) : trace_open(text, out, error);
     free(path);

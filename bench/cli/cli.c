@@ -149,6 +149,21 @@ static enum ar_status take_bytes(uint64_t *place, const struct cli_option *optio
     return status ? ar_error_prefix(error, status, "--%s", option->name) : AR_OK;
 }
 
+enum ar_status cli_card_bytes(const char *name, const char *value, uint64_t *bytes,
+                              struct ar_error *error)
+{
+    enum ar_status status = ar_size_parse(value, bytes, error);
+    if (status)
+        return ar_error_prefix(error, status, "--%s", name);
+    if (!*bytes)
+        return ar_error_set(error, AR_INVALID, "--%s: 0 bytes are not possible", name);
+    if (*bytes < 1024)
+        return ar_error_set(error, AR_INVALID,
+                            "--%s %.40s is %" PRIu64 " byte%s; did you mean %" PRIu64 "GiB?", name,
+                            value, *bytes, *bytes == 1 ? "" : "s", *bytes);
+    return AR_OK;
+}
+
 static enum ar_status take_device(struct cli_device *place, const struct cli_option *option,
                                   const char *value, struct ar_error *error)
 {
@@ -186,6 +201,8 @@ static enum ar_status take_value_of(const struct cli_option *option, void *argum
         return take_number(place, option, value, error);
     case CLI_KIND_BYTES:
         return take_bytes(place, option, value, error);
+    case CLI_KIND_CARD:
+        return cli_card_bytes(option->name, value, place, error);
     case CLI_KIND_GPU:
     case CLI_KIND_DEVICE:
         return take_device(place, option, value, error);

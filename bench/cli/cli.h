@@ -84,6 +84,7 @@ enum cli_kind {
     CLI_KIND_COUNT,  /* uint64_t, from `least` to `most` */
     CLI_KIND_NUMBER, /* double, above 0 and from `least` to `most` */
     CLI_KIND_BYTES,  /* uint64_t, at least 1 */
+    CLI_KIND_CARD,   /* the same, memory of a card */
     CLI_KIND_GPU,    /* struct cli_device: the number of a GPU, given once */
     CLI_KIND_DEVICE, /* the same, or a device */
     CLI_KIND_WORDS,  /* struct cli_words, at most `most` */
@@ -109,6 +110,7 @@ struct cli_option {
 #define CLI_FILE(field)   .kind = CLI_KIND_TEXT, .writes = true, CLI_AT(field)
 #define CLI_FLAG(field)   .kind = CLI_KIND_FLAG, CLI_AT(field)
 #define CLI_BYTES(field)  .kind = CLI_KIND_BYTES, CLI_AT(field)
+#define CLI_CARD(field)   .kind = CLI_KIND_CARD, CLI_AT(field)
 #define CLI_GPU(field)    .kind = CLI_KIND_GPU, CLI_AT(field)
 #define CLI_DEVICE(field) .kind = CLI_KIND_DEVICE, CLI_AT(field)
 #define CLI_COUNT(field, from, to)                                                                 \
@@ -139,6 +141,11 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, voi
  * nearest of `names`, or lists them all. */
 enum ar_status cli_unknown(const char *what, const char *word, const char *const *names,
                            size_t count, struct ar_error *error);
+
+/* The size of a card's memory, or of a part of it, given by `--NAME`. INVALID if it is 0, or so few
+ * bytes that a unit is missing. */
+enum ar_status cli_card_bytes(const char *name, const char *value, uint64_t *bytes,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 
 /* ---- files ---------------------------------------------------------------------------------- */
 

@@ -32,11 +32,8 @@ static enum ar_status take_capacity(void *arguments, const struct cli_option *op
     struct arguments *self = arguments;
     if (self->capacity_bytes)
         return ar_error_set(error, AR_INVALID, "give --capacity or --limit once, and not both");
-    enum ar_status status = ar_size_parse(value, &self->capacity_bytes, error);
-    if (!status && !self->capacity_bytes)
-        status = ar_error_set(error, AR_INVALID, "a capacity of 0 bytes is not possible");
     self->as_limit = strcmp(option->name, "limit") == 0;
-    return status;
+    return cli_card_bytes(option->name, value, &self->capacity_bytes, error);
 }
 
 static enum ar_status take_batches(void *arguments, const struct cli_option *option,

@@ -484,6 +484,26 @@ static enum ar_status find_all(struct arguments *self, struct plan *plan, struct
     return status;
 }
 
+/* The capacity is what is searched. */
+static enum ar_status no_capacity(const struct text_list *devices, struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < devices->count && !status; i++) {
+        struct ar_spec spec;
+        if (ar_spec_parse(devices->items[i], &spec, error))
+            return AR_INVALID;
+        const char *given = ar_spec_value(&spec, "capacity");
+        if (given)
+            status = ar_error_set(
+                error, AR_INVALID,
+                "capacity: it searches the capacity, so leave capacity=%.40s out of the device; "
+                "`run -d sim:capacity=%.40s` tries one",
+                given, given);
+        ar_spec_close(&spec);
+    }
+    return status;
+}
+
 static enum ar_status plan_and_find(struct arguments *self, struct ar_error *error)
 {
     struct plan plan;
@@ -496,7 +516,9 @@ static enum ar_status plan_and_find(struct arguments *self, struct ar_error *err
         return ar_error_set(error, AR_INVALID,
                             "capacity: no %s given; write capacity -p SPEC -w WORKLOAD",
                             self->suite.policies.count ? "workload" : "policy");
-    enum ar_status status = plan_make(&plan, &self->suite, error);
+    enum ar_status status = no_capacity(&self->suite.devices, error);
+    if (!status)
+        status = plan_make(&plan, &self->suite, error);
     if (status)
         return status;
     status = find_all(self, &plan, error);

@@ -34,7 +34,7 @@ static const struct cli_option options[] = {
      CLI_COUNT(seeds, 1, SEEDS_MOST)},
     {0, "seed", "N", "the first seed; default: 1", CLI_COUNT(first_seed, 0, CLI_NO_LIMIT)},
     {0, "capacity", "BYTES", "capacity of the card; default: that of the device",
-     CLI_BYTES(capacity_bytes)},
+     CLI_CARD(capacity_bytes)},
     {'d', "device", "DEVICE",
      "a simulated device; default: sim, as the recorded card. Or the number of a GPU of TRACE; "
      "default: each of them",

@@ -11,6 +11,7 @@
 #include "bench/report/output_file.h"
 #include "bench/suite/plan.h"
 #include "sim/experiment/session.h"
+#include "sim/fidelity/fidelity.h"
 #include "workloads/workload.h"
 
 struct arguments {
@@ -20,7 +21,9 @@ struct arguments {
 
 static const struct cli_option options[] = {
     {CLI_HEADING("Options:")},
-    {'p', "policy", "SPEC", "a policy, NAME:key=value,...", CLI_SUITE(cli_suite_policy)},
+    {'p', "policy", "SPEC",
+     "a policy, NAME:key=value,...; default: the one that imitates the recorded allocator",
+     CLI_SUITE(cli_suite_policy)},
     {'d', "device", "DEVICE",
      "a simulated device, such as sim:capacity=24GiB; default: the recorded card, or sim; a number "
      "N: only GPU N of the trace",
@@ -37,11 +40,12 @@ static const struct cli_option options[] = {
 };
 
 static const struct cli_page page = {
-    .arguments = "TRACE -p SPEC [-d DEVICE] [options]\n--message TEXT",
+    .arguments = "TRACE [-p SPEC] [-d DEVICE] [options]\n--message TEXT",
     .text =
         "Explains why the run of a trace under a policy ran out of memory, with the memory map\n"
-        "at that moment and the changes that would have helped. With --message, explains an\n"
-        "out-of-memory message of PyTorch, TensorFlow, JAX, CuPy, RMM or another program\n"
+        "at that moment and the changes that would have helped. With --message, or for a text or\n"
+        "file that is one, explains an out-of-memory message of PyTorch, TensorFlow, JAX, CuPy, "
+        "RMM or another program\n"
         "(`allocrig list messages`). The cause follows from its figures: impossible,\n"
         "not-the-allocator, fragmentation, tenant, outside, tenant-or-outside,\n"
         "fragmentation-possible, capacity, host-memory, cached or cannot-be-told.",
@@ -297,6 +301,35 @@ static enum ar_status explain_trace(const struct plan *plan, struct explain_outp
     return status;
 }
 
+/* Whether a word is a message, or a file with one. */
+static bool is_message(const char *word)
+{
+    struct message message;
+    struct ar_error ignored;
+    bool more;
+    return !(message_file_is_meant(word) ? message_file_read(word, &message, &more, &ignored)
+                                         : message_read(word, strlen(word), &message, &ignored));
+}
+
+/* Without -p: the policy that imitates the recorded allocator. Another file may have a message. */
+static enum ar_status fill_in(struct arguments *self, struct ar_error *error)
+{
+    struct trace_source *source;
+    char policy[1024];
+    const char *word = self->suite.workloads.items[0];
+    enum ar_status status = workload_open_recording(word, &source, error);
+    if (status && is_message(word)) {
+        self->message = word;
+        return AR_OK;
+    }
+    if (status)
+        return status;
+    status = fidelity_default_spec(&source->info, policy, sizeof policy, error);
+    trace_close(source);
+    return status ? ar_error_prefix(error, status, "give a policy, -p SPEC")
+                  : suite_add_policy(&self->suite, policy, error);
+}
+
 static enum ar_status plan_and_explain(const struct arguments *self, struct explain_output *output,
                                        struct ar_error *error)
 {
@@ -313,14 +346,19 @@ static enum ar_status plan_and_explain(const struct arguments *self, struct expl
     return status ? ar_error_prefix(error, status, "explain") : AR_OK;
 }
 
-static enum ar_status explain(const struct arguments *self, struct ar_error *error)
+static enum ar_status explain(struct arguments *self, struct ar_error *error)
 {
     struct explain_output output;
+    enum ar_status status = AR_OK;
     if (self->message && (self->suite.workloads.count || self->suite.policies.count))
         return ar_error_set(
             error, AR_INVALID,
             "explain: --message takes no trace and no policy; leave one of them out");
-    enum ar_status status = open_output(&output, self, error);
+    if (!self->message && self->suite.workloads.count == 1 && !self->suite.policies.count)
+        status = fill_in(self, error);
+    if (status)
+        return ar_error_prefix(error, status, "explain");
+    status = open_output(&output, self, error);
     if (status)
         return status;
     status = self->message ? explain_message(self->message, &output, error)

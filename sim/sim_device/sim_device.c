@@ -548,6 +548,11 @@ static enum ar_status capacity_check(const struct sim_profile *profile, uint64_t
                             "device sim: capacity=%" PRIu64 " is more than 2^26 pages of %" PRIu64
                             " bytes, which no card has; ask for less, or leave it out",
                             capacity_bytes, profile->page_bytes);
+    if (capacity_bytes && capacity_bytes < 1024 && capacity_bytes < unit_bytes)
+        return ar_error_set(error, AR_INVALID,
+                            "device sim: capacity=%" PRIu64 " is less than one page of %" PRIu64
+                            " bytes; did you mean capacity=%" PRIu64 "GiB?",
+                            capacity_bytes, unit_bytes, capacity_bytes);
     if (capacity_bytes < unit_bytes)
         return ar_error_set(error, AR_INVALID,
                             "device sim: capacity=%" PRIu64 " is less than one page of %" PRIu64

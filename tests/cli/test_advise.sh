@@ -176,6 +176,8 @@ refuses what_if_at_a_capacity 2 'takes the recorded capacities' advise --what-if
 refuses no_trace 2 'name a trace' advise
 refuses no_file 2 'no/x.csv' advise no/x.csv
 refuses a_capacity_twice 2 'the capacity is given twice' advise "$tape" -d sim:capacity=1G --limit 1G
+refuses no_such_name 2 'tape_smal: there is no such file' advise tape_smal --capacity 1G
+refuses no_unit 2 '--capacity 4 is 4 bytes; did you mean 4GiB' advise "$tape" --capacity 4
 refuses two_capacities 2 'give --capacity or --limit once' advise "$tape" --capacity 1G --limit 1G
 refuses one_batch 2 'write two numbers' advise "$tape" --batches 3
 refuses batches_of_one 2 'needs two traces' advise "$tape" --batches 3,4

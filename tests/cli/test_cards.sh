@@ -26,9 +26,10 @@ for size in 141 192 288; do
     check "costs_at_$size" says '^Costs of driver calls: those of the profile h100\.$'
     run explain "$large" -p torch -d "sim:capacity=${size}GiB"
     check "explain_at_$size" says 'every request was served'
-    run capacity -p torch -w "$large" -d "sim:capacity=${size}GiB"
-    check "capacity_at_$size" grep -qE '^1  torch +102400\.0  102400\.0 +1\.000 ' "$out"
 done
+run capacity -p torch -w "$large" -d sim
+check capacity_beyond_the_card grep -qE '^1  torch +102400\.0  102400\.0 +1\.000 ' "$out"
+refuses a_capacity_that_is_searched 2 'leave capacity=141GiB out of the device' capacity -p torch -w "$large" -d sim:capacity=141GiB
 run advise "$large" --limit 141GiB --jobs 2
 check a_limit_above_the_card says '^Fits in 141\.0 GiB as it is'
 run run -p torch -w "$large" -d sim:profile=h200

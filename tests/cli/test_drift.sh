@@ -90,7 +90,8 @@ refuses no_such_gpu 2 'no requests of GPU 7' drift "$tmp/two.trace" -d 7
 refuses no_steps 2 '.--steps is "0"; .*from 1 to' drift $tape --steps 0
 refuses no_seeds 2 'from 1 to 1000' drift $tape --seeds 0
 refuses no_capacity 2 '--capacity: 0 bytes are not possible' drift $tape --capacity 0
-refuses small_capacity 2 'capacity=1 is less than one page' drift $tape --capacity 1
+refuses small_capacity 2 '--capacity 1 is 1 byte; did you mean 1GiB' drift $tape --capacity 1
+refuses small_device 2 'capacity=1 is less than one page of [0-9]+ bytes; did you mean capacity=1GiB' drift $tape -d sim:capacity=1
 refuses two_outputs 2 'two outputs would mix in standard output' drift $tape --steps 10 --json - --series -
 refuses unknown_key 2 'step.*did you mean "steps"' run -p torch -w learned:trace=$tape,step=5 -d sim
 refuses nowhere_to_write 2 'cannot be written' drift $tape --series "$tmp/no/s.csv"

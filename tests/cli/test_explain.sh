@@ -131,14 +131,24 @@ refuses no_such_path 2 'no/x: cannot be read: No such file' explain --message no
 printf 'CUDA error: out of memory\n%s\n' "all is well" >"$tmp/log"
 run explain --message "$tmp/log"
 check a_file_without_figures says '^cannot-be-told: '
-check the_driver_prints_no_sizes says 'The driver does not print sizes'
+check the_driver_prints_no_sizes says 'The message has no sizes'
 
 refuses no_message 2 'holds no out-of-memory message' explain --message 'all is well'
 refuses folder 2 "$tmp: cannot be read: Is a directory" explain --message "$tmp"
 refuses no_figures 2 'not the size of the request' explain --message 'Tried to allocate some'
 refuses nothing_named 2 'name one trace and one policy' explain
 refuses two_things 2 '--message takes no trace and no policy' explain "$lora" --message "$message"
-refuses no_policy 2 'name one trace and one policy' explain "$lora"
+printf 'a,0,62914560\nf,0\n' | cat <(printf '# allocrig-trace 1\n') - >"$tmp/own.trace"
+refuses no_policy 2 'give a policy, -p SPEC' explain "$tmp/own.trace"
+sed 's/^# allocrig-trace 1$/&\n# recorder: torch 2.11.0/' "$tmp/own.trace" >"$tmp/recorded.trace"
+run explain "$tmp/recorded.trace" -d sim:capacity=40MiB
+check the_policy_of_the_recorder says '^recorded with torch: event 0 requests 60\.00 MiB'
+run explain "$message"
+check a_text_that_is_a_message grep -qE '^fragmentation: ' "$out"
+printf "RuntimeError: %s\n" "$message" >"$tmp/oom.txt"
+run explain "$tmp/oom.txt"
+check a_file_with_a_message grep -qE '^fragmentation: ' "$out"
+refuses neither_a_trace_nor_a_message 2 'there is no such file' explain 'all is well'
 refuses unknown_policy 2 'did you mean "torch"' explain "$lora" -p trch
 # a policy's spec is taken whole, or refused where it is too long; cut it would be another one
 long_policy() { echo "torch:conf='$(printf 'expandable_segments:True,%.0s' $(seq "$1"))max_split_size_mb:40'"; }

@@ -68,6 +68,8 @@ TEST(mistakes)
 {
     static const char *const cases[][2] = {
         {"x:limti=1", "policy x has no option \"limti\"; did you mean \"limit\"?"},
+        {"x:limit:1", "\"limit:1\": write limit=1"},
+        {"x:lazy:True", "write lazy=true"},
         {"x:frame=jax", "did you mean \"framework\"?"},
         {"x:zzzzzz=1", "there are: limit, steps, layers, fraction, lazy, framework, conf"},
         {"x:limit=1,limit=1", "policy x, option limit: it is given twice"},
