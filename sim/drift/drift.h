@@ -9,9 +9,9 @@
  *    what the policy's walk shows, and the addresses of the blocks carried to the next step. Each
  *    part of the policy (ar_policy_range) has states of its own. A step that makes or frees a
  *    segment, flushes or tries again is never known. This holds for the policies of
- *    `drift_can_skip`, whose decisions depend on nothing else. Runs of one policy share what they
- *    know, so the number of replayed steps depends on which of them came first (`context` in JSON).
- */
+ *    `drift_can_skip`, whose decisions depend on nothing else, unless blocks are used on several
+ *    streams: then they depend on times. Runs of one policy share what they know, so the number of
+ *    replayed steps depends on which of them came first (`context` in JSON). */
 #ifndef SIM_DRIFT_DRIFT_H
 #define SIM_DRIFT_DRIFT_H
 

@@ -37,6 +37,12 @@ done
 check workers_change_nothing cmp "$tmp/jobs1" "$tmp/jobs3"
 check workers_have_an_answer grep -q '"most_live_bytes"' "$tmp/jobs1"
 check every_step_page_is_the_same cmp "$tmp/a.txt" "$tmp/b.txt"
+# Blocks that another stream uses come back at times that no state of the policy holds.
+uses=tests/golden/data/pages/step.trace
+"$ALLOCRIG" drift $uses --steps 120 --seeds 1 -p torch --series "$tmp/a.csv" >/dev/null 2>&1
+"$ALLOCRIG" drift $uses --steps 120 --seeds 1 -p torch --every-step --series "$tmp/b.csv" >/dev/null 2>&1
+check every_step_with_uses_is_the_same cmp "$tmp/a.csv" "$tmp/b.csv"
+check uses_move_reserved_bytes grep -q '^torch,1,100,260046848,' "$tmp/a.csv"
 run run -p torch -w learned:trace=$tape,steps=40 -d sim
 check run_is_the_same says '^1 +torch +[0-9.]+ +7708\.0'
 
