@@ -33,15 +33,15 @@ do for [w = 1:W] {
 }
 
 # If there are several replicates, the first is shown.
-draws = int(system(sprintf("awk -F, 'NR == 2 { print $7 + 0 }' '%s'", IN)))
-FIRST_DRAW = draws > 1 ? sprintf('the first of %d draws', draws) : ''
+replicates = int(system(sprintf("awk -F, 'NR == 2 { print $7 + 0 }' '%s'", IN)))
+FIRST = replicates > 1 ? sprintf('the first of %d replicates', replicates) : ''
 
 rest = key_add('live', GREY, 0, 1, 9)
 rest = key_add('reserved, by the policy''s own count', '#000000', 0, 2, 1)
 rest = key_add('physical: what the device charges', COLOUR[1], 0, 1, 1.8)
 rest = key_add('the most physical, in the policy''s mark', COLOUR[1], POINT[1], 1, 0)
-if (NARROW && FIRST_DRAW ne '') { rest = key_add(FIRST_DRAW, GREY, 0, 1, 0) } # where no title says it
-TITLE = 'memory of '.NAME.' over time'.(FIRST_DRAW eq '' ? '' : ': '.FIRST_DRAW)
+if (NARROW && FIRST ne '') { rest = key_add(FIRST, GREY, 0, 1, 0) } # where no title says it
+TITLE = 'memory of '.NAME.' over time'.(FIRST eq '' ? '' : ': '.FIRST)
 MOST_COLUMNS = 4
 COLUMN_COLUMNS = 2
 # In a column eighteen panels are as high as a page: only the lowest ones have numbers on the time axis.

@@ -32,7 +32,10 @@ policies=$(awk 'NF && !seen[$0]++' <<<"$policies" | paste -sd ' ')
 # The command that writes the data of a figure.
 why() {
     case $1 in
-    slowdown) printf '%s\n  %s\n' "a suite with a section [slowdown] fills it, of workloads" "with kernels or host times" ;;
+    slowdown)
+        printf '%s\n  ' "a suite with a section [slowdown] fills it, of workloads" "with kernels or host times:"
+        echo './allocrig run workloads/suites/default.ini -p SPEC -w TRACE --output DIR'
+        ;;
     pareto) echo "its share of time needs workloads with kernels, or --host recorded" ;;
     latency) echo "run --time, or a suite with time = yes, measures it" ;;
     *) echo "no run of it finished, or none was made" ;;

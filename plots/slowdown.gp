@@ -3,8 +3,8 @@
 # scale is logarithmic, because policies lie between a hundredth of a percent and many times. Costs of
 # less than 0.001 % lie on the lower edge. The capacities are at equal distances, and at each capacity
 # the policies are next to each other, so that equal values are all visible. Above is one row for each
-# policy, with its mark at the left: a cross if the program, or one of its replicates, did not finish at
-# that capacity.
+# policy, with its mark at the left, outside of the panel: a cross if the program, or one of its
+# replicates, did not finish at that capacity.
 load 'plots/style.gp'
 
 PANELS = values(1, 4)
@@ -14,7 +14,7 @@ M = key_policies(SHOWN, 1.4)
 crosses = key_add('did not finish', '#444444', 2, 1, 0)
 load 'plots/spread.gp'
 # With replicates a point is the median of all, so there is a cross if any of them did not finish.
-if (SPREAD > 0) { KEY_NAME[crosses] = 'did not finish in every draw' }
+if (SPREAD > 0) { KEY_NAME[crosses] = 'at least one replicate did not finish' }
 CAPACITIES = system(sprintf("awk -F, 'NR > 1 && !seen[$3 + 0]++ { print $3 + 0 }' '%s' | sort -n | paste -sd ' '", IN))
 C = words(CAPACITIES)
 
@@ -30,7 +30,7 @@ TITLE = 'time lost to the allocator, by capacity of the card'
 MOST_COLUMNS = 4
 COLUMN_COLUMNS = 2
 # The rows above take 10 pixels for each policy, but at least the height of their label.
-STRIP = larger(NARROW ? 80 : 100, (NARROW ? (M > 18 ? 5 : 6) : 10) * (M + 1))
+STRIP = larger(100, (NARROW ? (M > 18 ? 5 : 6) : 10) * (M + 1))
 SIZE = NARROW ? 0.75 : 1 # of marks
 ROW = (NARROW ? 132 : 260) + STRIP
 ABOVE = NARROW ? 24 : 30
@@ -53,7 +53,7 @@ place(c, k) = c + (M > 1 ? 0.6 * ((k - 1.0) / (M - 1) - 0.5) : 0)
 set logscale y
 set yrange [LOW / 1.5:top]
 array TICK[9] = ['0.001 %%', '0.01 %%', '0.1 %%', '1 %%', '10 %%', '100 %%', '1000 %%', '10000 %%', '100000 %%']
-set xrange [0:C + 0.5]
+set xrange [0.5:C + 0.5]
 LABELS = NARROW && W > 1 ? 4 : 8
 set xtics scale 0.5 ('' 1)
 do for [c = 1:C] { if (C <= LABELS || c % parts(C, LABELS) == 1) { set xtics add (sprintf('%.4g', word(CAPACITIES, c) + 0.0) c) } else { set xtics add ('' c) } }
@@ -73,12 +73,12 @@ do for [w = 1:W] {
         set label 2 'did not finish' at screen across(NARROW ? 8 : 16), first middle center rotate textcolor rgb '#222222'
         set label 3 'time lost' at screen across(NARROW ? 8 : 16), first LOW * 10 ** (decades / 2.0) center rotate textcolor rgb '#222222'
     }
+    do for [k = 1:M] { set label 3 + k '' at screen across(from_left(w) - 8), first row_of(k) point pt KEY_POINT[k] ps 0.65 * SIZE lc rgb KEY_COLOUR[k] }
     set ytics ('' LOW)
     do for [d = 0:decades] { set ytics add ((leftmost(w) ? TICK[d + 1] : '') LOW * 10 ** d) }
     plot @WHISKERS for [k = 1:M] rows(KEY_NAME[k], workload, PASSED) using (place($1, k)):(lost($2)) \
             with linespoints lw 1 dt KEY_DASH[k] pt KEY_POINT[k] ps 0.65 * SIZE lc rgb KEY_COLOUR[k] notitle, \
-         for [k = 1:M] rows(KEY_NAME[k], workload, FAILED) using 1:(row_of(k)) with points pt 2 ps 0.55 * SIZE lw 1.3 lc rgb KEY_COLOUR[k] notitle, \
-         for [k = 1:M] '+' every ::::0 using (0.3):(row_of(k)) with points pt KEY_POINT[k] ps 0.65 * SIZE lc rgb KEY_COLOUR[k] notitle
+         for [k = 1:M] rows(KEY_NAME[k], workload, FAILED) using 1:(row_of(k)) with points pt 2 ps 0.55 * SIZE lw 1.3 lc rgb KEY_COLOUR[k] notitle
     unset label 1000
 }
 load 'plots/key.gp'

@@ -4,7 +4,7 @@
 # Load it after style.gp and before grid.gp. It adds an explanation of the whiskers, SPREAD_OF, to the key.
 # A script keeps their plot in WHISKERS, which is empty if there are none.
 SPREAD = int(system(sprintf("awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == \"runs\") c = i; exit } END { print c + 0 }' '%s'", IN)))
-SPREAD_OF = SPREAD == 0 ? '' : system(sprintf("awk -F, -v c=%d 'NR > 1 && $c != \"\" { print \"median of \" $c \" \" $(c + 1) \", \" ($(c + 2) != \"\" ? \"95 %% interval\" : \"least to most\"); exit }' '%s'", SPREAD, IN))
+SPREAD_OF = SPREAD == 0 ? '' : system(sprintf("awk -F, -v c=%d 'NR > 1 && $c != \"\" { print \"median of \" $c \" \" ($(c + 1) == \"draws\" ? \"replicates\" : $(c + 1)) \", \" ($(c + 2) != \"\" ? \"95 %% interval\" : \"least to most\"); exit }' '%s'", SPREAD, IN))
 if (SPREAD_OF ne '') { KEY_BAR = key_add(SPREAD_OF, '#444444', 7, 1, 0) }
 # The columns of the n-th figure's interval.
 low_of(n) = SPREAD + 1 + 2 * n

@@ -89,6 +89,7 @@ struct replay_result {
     enum replay_cause cause;     /* of the first failure */
     uint64_t first_failed_bytes;
     char problem[512];            /* cause DRIVER: the error of the device */
+    char refused_by[128];         /* the first failure: a limit or decorator, not the device; "" */
     struct metric_values metrics; /* without those that need two passes or another run */
     uint64_t
         *step_end_ns; /* when the device is idle after each step; replay_result_close frees it */

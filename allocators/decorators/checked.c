@@ -70,8 +70,7 @@ static enum ar_status corrupt(struct checked *self, const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     self->broken = true;
-    return ar_error_set(&self->error, AR_CORRUPT, "%s, call %" PRIu64 ": %s", self->forward.name,
-                        self->calls, text);
+    return ar_error_set(&self->error, AR_CORRUPT, "call %" PRIu64 ": %s", self->calls, text);
 }
 
 /* The first shadow at `address` or above. */
@@ -142,6 +141,14 @@ static bool compare_range(void *argument, const struct ar_policy_range *range)
     return true;
 }
 
+/* The sentence of a policy about itself, without its name, which the caller adds. */
+static const char *without_policy(const struct ar_policy *inner, const char *text)
+{
+    char with[100];
+    snprintf(with, sizeof with, "policy %s: ", inner->ops->name);
+    return strncmp(text, with, strlen(with)) == 0 ? text + strlen(with) : text;
+}
+
 static enum ar_status check_walk(struct checked *self)
 {
     const struct ar_policy *inner = self->forward.inner;
@@ -173,7 +180,8 @@ static enum ar_status check_walk(struct checked *self)
     status = known_status(self, status, "validate");
     if (status && !self->broken)
         (void)corrupt(self, "validate: %.300s",
-                      error.text[0] ? error.text : ar_status_meaning(status));
+                      error.text[0] ? without_policy(inner, error.text)
+                                    : ar_status_meaning(status));
     return status ? AR_CORRUPT : AR_OK;
 }
 

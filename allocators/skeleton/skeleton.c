@@ -5,8 +5,8 @@
  *    cached segments are released and it is asked once more.
  * 4. A freed segment is cached for its class.
  *
- * To make your own policy, copy this file, rename `skeleton`, and replace the rules one by one;
- * allocators/README.md goes through it. As a shared object:
+ * To make your own policy, copy this file under a new name, as allocators/README.md shows, and
+ * replace the rules one by one. As a shared object:
  *
  *     cc -std=c11 -shared -fPIC -I. -o mine.so mine.c
  *     allocrig run -p ./mine.so:least=4KiB -w order_flip
@@ -271,7 +271,7 @@ const struct ar_policy_ops skeleton_policy = {
     .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "skeleton",
     .summary = "powers of two, cached for their class: a policy to start from",
-    .reference = "none; the template of allocators/skeleton",
+    .reference = "none",
     .capabilities = AR_POLICY_WATCHES_FREE,
     .options = skeleton_options,
     .values_bytes = sizeof(struct skeleton_values),

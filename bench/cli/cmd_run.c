@@ -128,7 +128,10 @@ static enum ar_status fill_in(struct arguments *self, struct ar_error *error)
     if (self->suite.devices.count)
         return AR_OK;
     const char *device = plan_default_device(why, sizeof why);
-    if (why[0]) /* the reason without its advice */
+    if (strstr(why, "there is no NVIDIA driver") && strstr(why, "No such file"))
+        snprintf(self->suite.device_note, sizeof self->suite.device_note,
+                 "No NVIDIA driver here: on the simulated device.");
+    else if (why[0]) /* the reason without its advice */
         snprintf(self->suite.device_note, sizeof self->suite.device_note,
                  "On the simulated device, because no card can be used: %.*s.",
                  (int)(strcspn(why, ";") < 240 ? strcspn(why, ";") : 240), why);

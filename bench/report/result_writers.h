@@ -99,8 +99,8 @@ result_table spread_table_print;
 /* Every policy compared in pairs of replicates with the first one of its group. */
 result_table pairs_table_print;
 
-/* Sentences under the tables: workloads without a slowdown and why; replicates that are all the
- * same. Nothing if there are none. */
-void results_notes_print(FILE *stream, const struct results *results);
+/* Sentences under the tables: workloads without a slowdown and why (`verified`: the memory was
+ * checked); replicates that are all the same. Nothing if there are none. */
+void results_notes_print(FILE *stream, const struct results *results, bool verified);
 
 #endif

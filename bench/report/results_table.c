@@ -3,8 +3,8 @@
  *
  * In the first table ranks go by peak physical bytes, and equal bytes share a rank. A run that did
  * not finish shows where and why in place of figures. Policies that check the harness and bounds
- * come last, without a rank. With several replicates a row holds medians and has no rank: a rank by
- * one seed would be chance.
+ * come last, without a rank. With several replicates a row holds medians, and the rank is the place
+ * in the table of replicates: a rank by one seed would be chance.
  *
  * In the tables of replicates and repetitions policies are in the order of their medians, and have
  * a place only as far as intervals tell them apart: `2` means that exactly one policy is less and
@@ -124,7 +124,7 @@ static const char *group_title(const struct result_group *group, char *text, siz
 static void heading(struct table *table, const struct result_group *group)
 {
     const struct run_record *first = group->runs;
-    char capacity[32] = "no limit", events[48], title[TITLE_ROOM];
+    char capacity[32] = "no limit", events[48] = "", title[TITLE_ROOM];
     double least = 0, most = 0;
     bool seen = false;
     for (size_t i = 0; i < group->run_count; i++) {
@@ -135,13 +135,13 @@ static void heading(struct table *table, const struct result_group *group)
         most = number > most ? number : most;
         seen = true;
     }
-    if (least == most)
-        snprintf(events, sizeof events, "%.0f events", most);
-    else
-        snprintf(events, sizeof events, "%.0f to %.0f events", least, most);
+    if (seen && least == most)
+        snprintf(events, sizeof events, "%.0f events, ", most);
+    else if (seen)
+        snprintf(events, sizeof events, "%.0f to %.0f events, ", least, most);
     if (first->device.capacity_bytes != UINT64_MAX)
         ar_size_print(first->device.capacity_bytes, capacity, sizeof capacity);
-    table_heading(table, "%s: %s, frees %s, host %s, %s %s, %s%s%s",
+    table_heading(table, "%s: %sfrees %s, host %s, %s %s, %s%s%s",
                   group_title(group, title, sizeof title), events, replay_frees_name(first->frees),
                   replay_host_name(first->host), first->device.kind, first->device.profile,
                   capacity, first->device.costs_of[0] ? ", costs of " : "", first->device.costs_of);
@@ -183,129 +183,15 @@ static void failed_rest(struct table *table, const struct run_record *record, co
         table_rest(table, "%sDNF: %s", before, record->detail);
         return;
     }
-    if (record->detail[0]) {
+    if (record->cause == REPLAY_CAUSE_DRIVER && record->detail[0]) {
         table_rest(table, "%sDNF @ %" PRIu64 ": %s", before, record->first_failed_event,
                    record->detail);
         return;
     }
-    table_rest(table, "%sDNF @ %" PRIu64 ": %s, a request of %s", before,
+    table_rest(table, "%sDNF @ %" PRIu64 ": %s, a request of %s%s%s", before,
                record->first_failed_event, replay_cause_name(record->cause),
-               ar_size_print(record->first_failed_bytes, bytes, sizeof bytes));
-}
-
-/* ---- memory --------------------------------------------------------------------------------- */
-
-static void run_row(const struct figure_table *self, const struct result_policy *policy,
-                    size_t rank, struct byte_unit unit)
-{
-    const struct run_record *record = policy->median;
-    struct table *table = self->table;
-    if (rank && self->form != TABLE_LATEX)
-        table_cell(table, "%zu", rank);
-    else if (self->form != TABLE_LATEX)
-        table_cell(table, "-");
-    table_cell(table, "%s", record->policy_spec);
-    if (!record->passed) {
-        char before[64] = "";
-        if (policy->replicate_count > 1)
-            snprintf(before, sizeof before, "%zu of %zu passed, first ", policy->passed_count,
-                     policy->replicate_count);
-        failed_rest(table, record, before);
-        return;
-    }
-    for (size_t i = 0; i < FIGURES; i++) {
-        if (!is_shown(self, i))
-            continue;
-        if (figures[i].divisor > 0)
-            number_cell(table, record, figures[i].metric, figures[i].decimals, figures[i].divisor);
-        else
-            bytes_cell(table, record, figures[i].metric, unit);
-    }
-}
-
-/* Best first. A stable insertion sort: a group has as many rows as there are policies. */
-static void sort_policies(const struct result_group *group, const struct result_policy **rows)
-{
-    for (size_t i = 0; i < group->policy_count; i++) {
-        const struct result_policy *policy = &group->policies[i];
-        size_t at = i;
-        for (; at > 0 && run_record_rank_order(policy->median, rows[at - 1]->median) < 0; at--)
-            rows[at] = rows[at - 1];
-        rows[at] = policy;
-    }
-}
-
-static void add_group(const struct figure_table *self, const struct result_group *group,
-                      const struct result_policy **rows, struct byte_unit unit)
-{
-    size_t rank = 0;
-    heading(self->table, group);
-    sort_policies(group, rows);
-    for (size_t i = 0; i < group->policy_count; i++) {
-        const struct run_record *record = rows[i]->median;
-        bool ranked = record->ranked && record->passed && rows[i]->replicate_count == 1;
-        if (ranked && (i == 0 || run_record_rank_order(rows[i - 1]->median, record) < 0))
-            rank = i + 1;
-        run_row(self, rows[i], ranked ? rank : 0, unit);
-    }
-}
-
-enum ar_status results_table_print(const struct results *results, FILE *stream,
-                                   enum table_form form, struct ar_error *error)
-{
-    struct byte_unit unit = choose_unit(results);
-    struct figure_table self;
-    const struct result_policy **rows = calloc(results->policies_most + 1, sizeof(*rows));
-    open_figure_table(&self, results, form, false, unit.name);
-    for (size_t i = 0; i < results->group_count && rows && self.table; i++)
-        add_group(&self, &results->groups[i], rows, unit);
-    enum ar_status status =
-        rows ? table_print(self.table, stream, form, error) : ar_no_memory(error, "the table");
-    free(rows);
-    table_close(self.table);
-    return status;
-}
-
-/* ---- latency -------------------------------------------------------------------------------- */
-
-enum ar_status latency_table_print(const struct results *results, FILE *stream,
-                                   enum table_form form, struct ar_error *error)
-{
-    static const struct {
-        struct table_column column;
-        enum metric metric;
-        int decimals;
-        double divisor;
-    } cells[] = {
-        {{"alloc p50", "ns", false, 0}, METRIC_alloc_ns_p50, 0, 1},
-        {{"p90", "ns", false, 0}, METRIC_alloc_ns_p90, 0, 1},
-        {{"p99", "ns", false, 0}, METRIC_alloc_ns_p99, 0, 1},
-        {{"p99.9", "ns", false, 0}, METRIC_alloc_ns_p999, 0, 1},
-        {{"max", "ns", false, 0}, METRIC_alloc_ns_max, 0, 1},
-        {{"free p50", "ns", false, 0}, METRIC_free_ns_p50, 0, 1},
-        {{"p99", "ns", false, 0}, METRIC_free_ns_p99, 0, 1},
-        {{"throughput", "Mops/s", false, 0}, METRIC_ops_per_s, 2, 1e6},
-    };
-    enum { CELLS = sizeof cells / sizeof cells[0] };
-    struct table_column columns[1 + CELLS] = {{"policy", "", true, POLICY_WIDTH}};
-    for (size_t i = 0; i < CELLS; i++)
-        columns[1 + i] = cells[i].column;
-    struct table *table = table_create(columns, 1 + CELLS);
-    table_label(table, "latency");
-    for (size_t i = 0; i < results->group_count && table; i++) {
-        const struct result_group *group = &results->groups[i];
-        heading(table, group);
-        for (size_t j = 0; j < group->policy_count; j++) {
-            const struct result_policy *policy = &group->policies[j];
-            table_cell(table, "%s", policy->median->policy_spec);
-            for (size_t k = 0; k < CELLS; k++) {
-                struct statistic of = runs_statistic(policy->medians, policy->replicate_count,
-                                                     cells[k].metric, results->values);
-                table_number(table, of.count, cells[k].decimals, of.median / cells[k].divisor);
-            }
-        }
-    }
-    return table_end(table, stream, form, error);
+               ar_size_print(record->first_failed_bytes, bytes, sizeof bytes),
+               record->detail[0] ? "; " : "", record->detail);
 }
 
 /* ---- places --------------------------------------------------------------------------------- */
@@ -362,8 +248,6 @@ static void place_cell(struct table *table, const struct statistic_place *place)
     table_known(table, place->place, "%zu%s", place->place, place->shared ? "=" : "");
 }
 
-/* ---- replicates ----------------------------------------------------------------------------- */
-
 #define PLACED_BY METRIC_peak_physical_bytes
 
 /* Places by pairs of replicates. The replicates of each row are in the order of the first one's. */
@@ -398,19 +282,193 @@ static void gather_spreads(struct placed_rows *rows, const struct result_group *
     place_by_pairs(rows, values);
 }
 
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static void run_row(const struct figure_table *self, const struct result_policy *policy,
+                    const struct statistic_place *place, struct byte_unit unit)
+{
+    const struct run_record *record = policy->median;
+    struct table *table = self->table;
+    if (self->form != TABLE_LATEX)
+        place_cell(table, place);
+    table_cell(table, "%s", record->policy_spec);
+    if (!record->passed) {
+        char before[64] = "";
+        if (policy->replicate_count > 1)
+            snprintf(before, sizeof before, "%zu of %zu passed, first ", policy->passed_count,
+                     policy->replicate_count);
+        failed_rest(table, record, before);
+        return;
+    }
+    for (size_t i = 0; i < FIGURES; i++) {
+        if (!is_shown(self, i))
+            continue;
+        if (figures[i].divisor > 0)
+            number_cell(table, record, figures[i].metric, figures[i].decimals, figures[i].divisor);
+        else
+            bytes_cell(table, record, figures[i].metric, unit);
+    }
+}
+
+/* Best first. A stable insertion sort: a group has as many rows as there are policies. */
+static void sort_policies(const struct result_group *group, const struct result_policy **rows)
+{
+    for (size_t i = 0; i < group->policy_count; i++) {
+        const struct result_policy *policy = &group->policies[i];
+        size_t at = i;
+        for (; at > 0 && run_record_rank_order(policy->median, rows[at - 1]->median) < 0; at--)
+            rows[at] = rows[at - 1];
+        rows[at] = policy;
+    }
+}
+
+/* The place of a policy among replicates, as the table of these states it. */
+static struct statistic_place place_of(const struct placed_rows *placed,
+                                       const struct result_policy *policy)
+{
+    for (size_t i = 0; i < placed->count; i++)
+        if (placed->items[i].policy == policy)
+            return placed->places[i];
+    return (struct statistic_place){0};
+}
+
+static void add_group(const struct figure_table *self, const struct result_group *group,
+                      const struct result_policy **rows, struct placed_rows *placed,
+                      struct byte_unit unit)
+{
+    size_t rank = 0;
+    heading(self->table, group);
+    sort_policies(group, rows);
+    gather_spreads(placed, group, self->results->values);
+    for (size_t i = 0; i < group->policy_count; i++) {
+        const struct run_record *record = rows[i]->median;
+        bool ranked = record->ranked && record->passed;
+        struct statistic_place place = {0};
+        if (ranked && (i == 0 || run_record_rank_order(rows[i - 1]->median, record) < 0))
+            rank = i + 1;
+        if (rows[i]->replicate_count > 1)
+            place = place_of(placed, rows[i]);
+        else if (ranked)
+            place.place = rank;
+        run_row(self, rows[i], &place, unit);
+    }
+}
+
+enum ar_status results_table_print(const struct results *results, FILE *stream,
+                                   enum table_form form, struct ar_error *error)
+{
+    struct byte_unit unit = choose_unit(results);
+    struct figure_table self;
+    struct placed_rows placed;
+    const struct result_policy **rows = calloc(results->policies_most + 1, sizeof(*rows));
+    const bool ready = placed_rows_open(&placed, results) && rows;
+    open_figure_table(&self, results, form, false, unit.name);
+    for (size_t i = 0; i < results->group_count && ready && self.table; i++)
+        add_group(&self, &results->groups[i], rows, &placed, unit);
+    enum ar_status status =
+        ready ? table_print(self.table, stream, form, error) : ar_no_memory(error, "the table");
+    free(rows);
+    placed_rows_close(&placed);
+    table_close(self.table);
+    return status;
+}
+
+/* ---- latency -------------------------------------------------------------------------------- */
+
+enum ar_status latency_table_print(const struct results *results, FILE *stream,
+                                   enum table_form form, struct ar_error *error)
+{
+    static const struct {
+        struct table_column column;
+        enum metric metric;
+        int decimals;
+        double divisor;
+    } cells[] = {
+        {{"alloc p50", "ns", false, 0}, METRIC_alloc_ns_p50, 0, 1},
+        {{"p90", "ns", false, 0}, METRIC_alloc_ns_p90, 0, 1},
+        {{"p99", "ns", false, 0}, METRIC_alloc_ns_p99, 0, 1},
+        {{"p99.9", "ns", false, 0}, METRIC_alloc_ns_p999, 0, 1},
+        {{"max", "ns", false, 0}, METRIC_alloc_ns_max, 0, 1},
+        {{"free p50", "ns", false, 0}, METRIC_free_ns_p50, 0, 1},
+        {{"p99", "ns", false, 0}, METRIC_free_ns_p99, 0, 1},
+        {{"throughput", "Mops/s", false, 0}, METRIC_ops_per_s, 2, 1e6},
+    };
+    enum { CELLS = sizeof cells / sizeof cells[0] };
+    struct table_column columns[1 + CELLS] = {{"policy", "", true, POLICY_WIDTH}};
+    for (size_t i = 0; i < CELLS; i++)
+        columns[1 + i] = cells[i].column;
+    struct table *table = table_create(columns, 1 + CELLS);
+    table_label(table, "latency");
+    for (size_t i = 0; i < results->group_count && table; i++) {
+        const struct result_group *group = &results->groups[i];
+        heading(table, group);
+        for (size_t j = 0; j < group->policy_count; j++) {
+            const struct result_policy *policy = &group->policies[j];
+            table_cell(table, "%s", policy->median->policy_spec);
+            for (size_t k = 0; k < CELLS; k++) {
+                struct statistic of = runs_statistic(policy->medians, policy->replicate_count,
+                                                     cells[k].metric, results->values);
+                table_number(table, of.count, cells[k].decimals, of.median / cells[k].divisor);
+            }
+        }
+    }
+    return table_end(table, stream, form, error);
+}
+
+/* ---- replicates ----------------------------------------------------------------------------- */
+
+/* A line for each of these, and fewer if lines are equal in all figures: `all`, or the ends of the
+ * interval with those of the range. */
+static const char *const spread_names[] = {"median", "low", "high", "least", "most"};
+
+static double spread_value(const struct statistic *of, int row)
+{
+    const double values[] = {of->median, of->low, of->high, of->least, of->most};
+    return values[row];
+}
+
+/* Whether two lines show the same in the columns that the table has. */
+static bool spread_is_same(const struct figure_table *self, const struct statistic of[FIGURES],
+                           int left, int right)
+{
+    char texts[2][32];
+    for (size_t i = 0; i < FIGURES; i++) {
+        double divisor = figures[i].divisor > 0 ? figures[i].divisor : (double)AR_MIB;
+        if (!of[i].count || !is_shown(self, i))
+            continue;
+        snprintf(texts[0], sizeof texts[0], "%.*f", figures[i].decimals,
+                 spread_value(&of[i], left) / divisor);
+        snprintf(texts[1], sizeof texts[1], "%.*f", figures[i].decimals,
+                 spread_value(&of[i], right) / divisor);
+        if (strcmp(texts[0], texts[1]) != 0)
+            return false;
+    }
+    return true;
+}
+
 /* The median; low and high, its interval, if there are replicates enough; least; most. */
 static void spread_rows(const struct figure_table *self, const struct result_policy *policy,
                         const struct statistic_place *place, double *values)
 {
-    static const char *const names[] = {"median", "low", "high", "least", "most"};
+    const char *names[5];
+    memcpy(names, spread_names, sizeof names);
     struct table *table = self->table;
     struct statistic of[FIGURES], ranked;
     for (size_t i = 0; i < FIGURES; i++)
         of[i] = runs_statistic(policy->medians, policy->replicate_count, figures[i].metric, values);
     ranked = runs_statistic(policy->medians, policy->replicate_count, PLACED_BY, values);
+    if (spread_is_same(self, of, 0, 3) && spread_is_same(self, of, 0, 4)) {
+        names[0] = "all";
+        names[1] = names[2] = names[3] = names[4] = NULL;
+    } else if (ranked.has_interval && spread_is_same(self, of, 1, 3) &&
+               spread_is_same(self, of, 2, 4)) {
+        names[3] = "low=least";
+        names[4] = "high=most";
+        names[1] = names[2] = NULL;
+    }
     for (int row = 0; row < 5; row++) {
         const bool limit = row == 1 || row == 2;
-        if (limit && !ranked.has_interval)
+        if (!names[row] || (limit && !ranked.has_interval))
             continue;
         if (row == 0 && self->form != TABLE_LATEX)
             place_cell(table, place);
@@ -423,11 +481,10 @@ static void spread_rows(const struct figure_table *self, const struct result_pol
             table_cell(table, "%zu of %zu", policy->passed_count, policy->replicate_count);
         table_cell(table, "%s", names[row]);
         for (size_t i = 0; i < FIGURES; i++) {
-            const double cells[] = {of[i].median, of[i].low, of[i].high, of[i].least, of[i].most};
             double divisor = figures[i].divisor > 0 ? figures[i].divisor : (double)AR_MIB;
             if (is_shown(self, i))
                 table_number(table, of[i].count && (of[i].has_interval || !limit),
-                             figures[i].decimals, cells[row] / divisor);
+                             figures[i].decimals, spread_value(&of[i], row) / divisor);
         }
     }
 }
@@ -454,6 +511,14 @@ enum ar_status spread_table_print(const struct results *results, FILE *stream, e
 
 /* ---- pairs ---------------------------------------------------------------------------------- */
 
+/* Decimals such that a ratio that is not 1 is not printed as 1: at least two digits of the
+ * difference. */
+static int ratio_decimals(double ratio)
+{
+    const double off = fabs(ratio - 1);
+    return off > 0 && off < 0.005 ? (int)fmin(ceil(-log10(off)) + 1, 9) : 3;
+}
+
 static void pair_rows(struct table *table, const struct result_group *group,
                       const struct result_policy *policy, double *values)
 {
@@ -473,9 +538,10 @@ static void pair_rows(struct table *table, const struct result_group *group,
             continue;
         table_cell(table, "%s", i ? "" : policy->median->policy_spec);
         table_cell(table, "%s", compared[i].name);
-        table_number(table, pairs.ratio.count, 3, pairs.ratio.median);
-        table_number(table, pairs.ratio.has_interval, 3, pairs.ratio.low);
-        table_number(table, pairs.ratio.has_interval, 3, pairs.ratio.high);
+        const int decimals = pairs.ratio.count ? ratio_decimals(pairs.ratio.median) : 3;
+        table_number(table, pairs.ratio.count, decimals, pairs.ratio.median);
+        table_number(table, pairs.ratio.has_interval, decimals, pairs.ratio.low);
+        table_number(table, pairs.ratio.has_interval, decimals, pairs.ratio.high);
         table_cell(table, "%zu", pairs.less);
         table_cell(table, "%zu", pairs.equal);
         table_cell(table, "%zu", pairs.more);
@@ -759,7 +825,7 @@ static void note_cards(FILE *stream, const struct results *results)
     }
 }
 
-void results_notes_print(FILE *stream, const struct results *results)
+void results_notes_print(FILE *stream, const struct results *results, bool verified)
 {
     char names[160];
     note_cards(stream, results);
@@ -769,8 +835,8 @@ void results_notes_print(FILE *stream, const struct results *results)
             stream, 2,
             "No slowdown (-) of %s: without kernels there is no time that an allocator could "
             "lengthen (--host recorded takes the times between events, if a recording has "
-            "them); runs with --verify are not compared with a baseline.",
-            names);
+            "them)%s.",
+            names, verified ? "; runs with --verify are not compared with a baseline" : "");
     name_workloads(results, replicates_are_alike, names);
     if (names[0])
         sentence_format(stream, 2,

@@ -1,7 +1,7 @@
 /* Rows are kept as texts until the table is printed, because the widths depend on all of them. If a
- * line would be longer than LINE_WIDTH, one column of texts becomes narrower if that is enough: a
- * cell that is longer than its column gets a line of its own, with the rest of its row below it. If
- * that is not enough, the columns stand closer together. */
+ * line would be longer than LINE_WIDTH, the columns stand closer together. If that is not enough,
+ * one column of texts becomes narrower: a cell that is longer than its column gets a line of its
+ * own, with the rest of its row below it. */
 #include "bench/report/table.h"
 
 #include <ctype.h>
@@ -218,6 +218,17 @@ static void narrow_texts(const struct table *self, const struct layout *layout)
 
 static void make_fit(const struct table *self, struct layout *layout)
 {
+    const size_t gaps[] = {GAP, LEAST_GAP};
+    for (size_t i = 0; i < sizeof gaps / sizeof *gaps; i++) {
+        for (size_t j = 0; j < self->column_count; j++)
+            layout->widths[j] = column_width(self, j, 0);
+        layout->gap = gaps[i];
+        if (line_length(self, layout) <= LINE_WIDTH)
+            return;
+    }
+    layout->gap = GAP;
+    for (size_t j = 0; j < self->column_count; j++)
+        layout->widths[j] = column_width(self, j, self->columns[j].most_wide);
     narrow_texts(self, layout);
     if (line_length(self, layout) <= LINE_WIDTH)
         return;

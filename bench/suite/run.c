@@ -108,6 +108,8 @@ enum ar_status run_execute(struct run_worker *worker, const struct plan *plan,
     record->cause = result.cause;
     if (!result.passed && result.cause == REPLAY_CAUSE_DRIVER)
         snprintf(record->detail, sizeof record->detail, "%.255s", result.problem);
+    else if (!result.passed && result.cause == REPLAY_CAUSE_CAPACITY)
+        snprintf(record->detail, sizeof record->detail, "%s", result.refused_by);
     record->metrics = result.metrics;
     replay_result_close(&result);
     return AR_OK;
@@ -268,12 +270,25 @@ static void take_result(const struct run_message *result, struct run_record *rec
 
 #define BROKEN_MOST 230
 
-/* The sentence of run_execute without the workload and the policy, which stand beside it. */
-static const char *without_run(const char *text, const struct run_record *record)
+static const char *without(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0 ? text + strlen(with) : text;
+}
+
+/* The sentence of run_execute without the workload and the policy, which stand beside it: "event
+ * 10: a free failed: call 11: ..". */
+static void tell_broken(struct run_record *record, const char *text)
 {
     char with[600];
     snprintf(with, sizeof with, "%s with policy %s: ", record->workload.name, record->policy_spec);
-    return strncmp(text, with, strlen(with)) == 0 ? text + strlen(with) : text;
+    text = without(text, with);
+    snprintf(with, sizeof with, "%s: ", record->workload.name);
+    text = without(text, with);
+    const char *policy = strncmp(text, "event ", 6) == 0 ? strstr(text, ": policy ") : NULL;
+    const char *rest = policy ? strstr(policy + strlen(": policy "), ": ") : NULL;
+    const int before = rest ? (int)(policy - text) : 0;
+    snprintf(record->detail, sizeof record->detail, RUN_BROKEN "%.*s%.*s", before, text,
+             BROKEN_MOST - before, rest ? rest : text);
 }
 
 enum ar_status run_receive(const struct run_job *job, const struct child_answer *answer,
@@ -293,8 +308,7 @@ enum ar_status run_receive(const struct run_job *job, const struct child_answer 
     if (answer->status == AR_CORRUPT &&
         registry_names_object(&job->plan->policies[job->run->policy].spec)) {
         record->end = RUN_CRASHED;
-        snprintf(record->detail, sizeof record->detail, RUN_BROKEN "%.*s", BROKEN_MOST,
-                 without_run(error->text, record));
+        tell_broken(record, error->text);
         return AR_OK;
     }
     if (answer->status)

@@ -481,6 +481,19 @@ enum ar_status result_folder_write(struct result_folder *self, const struct resu
     return status;
 }
 
+/* Whether a file of data/ has a header alone. */
+static bool has_no_rows(const char *path)
+{
+    FILE *stream = strstr(path, "/data/") ? fopen(path, "re") : NULL;
+    const bool there = stream != NULL;
+    unsigned lines = 0;
+    for (int c; stream && lines < 2 && (c = fgetc(stream)) != EOF;)
+        lines += c == '\n';
+    if (stream)
+        fclose(stream);
+    return there && lines < 2;
+}
+
 enum ar_status result_folder_commit(const struct result_folder *self, struct output_set *outputs,
                                     FILE *stream, struct ar_error *error)
 {
@@ -505,7 +518,7 @@ enum ar_status result_folder_commit(const struct result_folder *self, struct out
         fputc('\n', stream);
     for (size_t i = 0; i < count; i++) {
         if (!status && stream && paths[i])
-            fprintf(stream, "wrote %s\n", paths[i]);
+            fprintf(stream, "wrote %s%s\n", paths[i], has_no_rows(paths[i]) ? " (no rows)" : "");
         free(paths[i]);
     }
     free(paths);

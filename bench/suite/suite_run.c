@@ -345,12 +345,13 @@ static enum ar_status print_tables(const struct suite_work *self, FILE *stream,
         fputs("pinned: the most bytes of pinned host memory that its cache holds (--pinned).\n",
               stream);
     if (self->suite->replicates > 1)
-        fputs("Medians over the replicates, or in how many a policy finished; places are below.\n",
+        fputs("Medians over the replicates, or in how many a policy finished; # is the place\n"
+              "in the table of replicates.\n",
               stream);
     context_card_print(stream, &self->environment);
     for (size_t i = 0; i < self->plan.left_out.count; i++)
         sentence_format(stream, 2, "Left out: %s.", self->plan.left_out.items[i]);
-    results_notes_print(stream, &self->results);
+    results_notes_print(stream, &self->results, self->suite->verify);
     return status ? status : print_further_tables(self, stream, form, error);
 }
 
@@ -413,7 +414,8 @@ static enum ar_status want_one_begun(const struct suite_work *self, struct ar_er
                         first->policy_spec, first->detail);
 }
 
-static enum ar_status judge(const struct suite_work *self, struct ar_error *error)
+/* `quiet`: no table has been printed. */
+static enum ar_status judge(const struct suite_work *self, bool quiet, struct ar_error *error)
 {
     size_t failed = 0;
     const struct run_record *first = NULL;
@@ -421,8 +423,11 @@ static enum ar_status judge(const struct suite_work *self, struct ar_error *erro
         const struct run_record *record = &self->records[i];
         if (record->end == RUN_CRASHED &&
             strncmp(record->detail, RUN_BROKEN, strlen(RUN_BROKEN)) == 0)
-            return ar_error_set(error, AR_CORRUPT, "policy %s %s", record->policy_spec,
-                                record->detail);
+            return quiet ? ar_error_set(error, AR_CORRUPT, "policy %s %s", record->policy_spec,
+                                        record->detail)
+                         : ar_error_set(error, AR_CORRUPT,
+                                        "policy %s broke the contract at %s: its row says how",
+                                        record->policy_spec, record->workload.name);
     }
     for (size_t i = 0; i < self->plan.run_count; i++) {
         if (self->records[i].passed)
@@ -524,7 +529,7 @@ enum ar_status suite_run(const struct suite *suite, const struct suite_files *fi
     if (self.has_journal)
         journal_close(&self.journal, status == AR_OK);
     if (!status)
-        status = judge(&self, error);
+        status = judge(&self, quiet, error);
     close_work(&self);
     return status;
 }

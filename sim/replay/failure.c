@@ -1,6 +1,9 @@
 /* Requests that failed and why, and all other results that are not OK. */
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "allocators/base/size.h"
 #include "sim/replay/cause.h"
 #include "sim/replay/run.h"
 
@@ -58,6 +61,29 @@ enum ar_status replay_ask_again(struct replay *run, const struct trace_event *ev
     return status;
 }
 
+/* Says of the first failure that a limit or a decorator refused it, although the device has memory
+ * for the request. */
+static void note_refusal(struct replay *run, uint64_t bytes)
+{
+    const char *name = run->policy->ops->name;
+    const uint64_t limit_bytes = run->config->limit_bytes;
+    const uint64_t reserved_bytes = run->policy->totals.reserved_bytes;
+    uint64_t free_bytes, total_bytes;
+    char free_text[32], limit_text[32];
+    ar_backing_memory(run->device->backing, &free_bytes, &total_bytes);
+    if (free_bytes < bytes)
+        return;
+    ar_size_print(free_bytes, free_text, sizeof free_text);
+    ar_size_print(limit_bytes, limit_text, sizeof limit_text);
+    if (limit_bytes && (reserved_bytes > limit_bytes || bytes > limit_bytes - reserved_bytes))
+        snprintf(run->refused_by, sizeof run->refused_by, "past limit=%s (the device has %s free)",
+                 limit_text, free_text);
+    else if (strstr(name, "fault+") || strstr(name, "limit+"))
+        snprintf(run->refused_by, sizeof run->refused_by,
+                 "refused by the decorator %s (the device has %s free)",
+                 strstr(name, "fault+") ? "fault" : "limit", free_text);
+}
+
 enum ar_status replay_not_served(struct replay *run, const struct trace_event *event,
                                  struct replay_slot *slot, enum ar_status status,
                                  struct ar_error *error)
@@ -79,6 +105,8 @@ enum ar_status replay_not_served(struct replay *run, const struct trace_event *e
         struct ar_policy_request request = run->request;
         request.bytes = event->value;
         request.stream = event->stream;
+        if (!run->failed)
+            note_refusal(run, event->value);
         replay_count_failure(
             run, event,
             cause_of_failure(run->policy, run->device, &request, run->config->limit_bytes));

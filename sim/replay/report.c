@@ -2,6 +2,7 @@
  * causes. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "sim/replay.h"
 #include "sim/replay/latency.h"
@@ -54,6 +55,7 @@ static void report_outcome(const struct replay *run, struct replay_result *resul
     result->first_failed_event = run->first_failed_event;
     result->first_failed_bytes = run->first_failed_bytes;
     result->cause = run->cause;
+    memcpy(result->refused_by, run->refused_by, sizeof result->refused_by);
     if (run->cause == REPLAY_CAUSE_DRIVER)
         snprintf(result->problem, sizeof result->problem, "%s",
                  run->device->ops->problem(run->device));

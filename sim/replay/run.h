@@ -88,6 +88,7 @@ struct replay {
     bool failed, stop;
     uint64_t first_failed_event, first_failed_bytes;
     enum replay_cause cause;
+    char refused_by[128]; /* as in the result */
 
     /* plans.c: for each choice the size that was served last, counted from 1; 0: none. */
     uint8_t *choices;

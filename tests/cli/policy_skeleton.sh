@@ -35,6 +35,24 @@ check it_is_in_the_table grep -q "checked+$object" "$TEST_TMP/skeleton_runs.log"
 check it_is_listed "$ALLOCRIG" list policies "$object"
 check its_options_are_listed grep -qE '^least +bytes ' "$TEST_TMP/it_is_listed.log"
 
+# The copy as allocators/README.md makes it says nothing of the skeleton; its faults are told as written there.
+sed 's/skeleton/mine/g' allocators/skeleton/skeleton.c >"$TEST_TMP/copy.c"
+"$cc" -std=c11 -O2 -shared -fPIC -I. -o "$TEST_TMP/copy.so" "$TEST_TMP/copy.c"
+"$ALLOCRIG" list policies "$TEST_TMP/copy.so" >"$TEST_TMP/copy.out"
+check copy_is_of_its_own eval '! grep -qE "skeleton|template|allocators/mine" "$TEST_TMP/copy.out"'
+sed '/ar_policy_ungrant(/d' "$TEST_TMP/copy.c" >"$TEST_TMP/bad.c"
+"$cc" -std=c11 -O2 -shared -fPIC -I. -o "$TEST_TMP/bad.so" "$TEST_TMP/bad.c"
+"$ALLOCRIG" run -p "checked+$TEST_TMP/bad.so" -w order_flip -d sim >"$TEST_TMP/bad.out" 2>&1
+check a_fault_has_its_status [ $? = 4 ]
+said=$(tr -s ' \n' ' ' <"$TEST_TMP/bad.out")
+check a_fault_is_told_once [ "$(grep -o 'DNF: broke the contract: event 8: a free failed: call 9: live bytes are 134217728, the blocks have 117440512' <<<"$said" | wc -l)" = 1 ]
+check a_fault_counts_no_events eval '! grep -q "0 events" <<<"$said"'
+refused() { "$ALLOCRIG" run -p "$1" -w order_flip -d sim | tr -s ' \n' ' ' | grep -qF "capacity, a request of 16.00 MiB; $2 (the device has 78."; }
+check the_decorator_fault_is_named refused "fault(every=2)+$object" 'refused by the decorator fault'
+check the_decorator_limit_is_named refused "limit(bytes=64MiB)+$object" 'refused by the decorator limit'
+check the_limit_is_named refused "$object:limit=64MiB" 'past limit=64.00 MiB'
+check a_full_device_is_not eval '! "$ALLOCRIG" run -p torch -w order_flip -d sim:capacity=64MiB | grep -q "refused by|past limit"'
+
 # A policy on the heap brings the sources of what the program does not offer; without them the error says so.
 sed 's/^const struct ar_policy_ops cupy_policy/extern &;\n&/' allocators/policies/cupy.c >"$TEST_TMP/heap.c"
 printf '\nconst struct ar_policy_ops *allocrig_policy(void);\nconst struct ar_policy_ops *allocrig_policy(void)\n{\n    return \&cupy_policy;\n}\n' | sed 's/\\&/\&/' >>"$TEST_TMP/heap.c"

@@ -14,7 +14,7 @@ no_driver="cuda: .*Not available"
 if "$ALLOCRIG" list devices cuda | tr '\n' ' ' | grep -q "$no_driver"; then
     run run -p torch -w order_flip
     check without_a_card_sim [ "$status" = 0 ]
-    check without_a_card_it_says_so grep -q '^On the simulated device, because no card can be used: ' "$out"
+    check without_a_card_it_says_so grep -qx 'No NVIDIA driver here: on the simulated device\.' "$out"
     refuses card_asked_for 3 . run -d cuda -p torch -w order_flip
     refuses card_asked_for_by_a_suite 3 . run workloads/suites/card.ini --output "$tmp/no"
     check nothing_is_written [ ! -e "$tmp/no/results.json" ]

@@ -132,16 +132,17 @@ output=$(plots/render.sh "$TEST_TMP/medians" "$TEST_TMP/whiskers" svg svg-column
 status=$?
 check medians_are_drawn [ "$status $output" = "0 figures: no series-*.csv, so no figure memory-*" ]
 for name in fragmentation slowdown; do
-    check "the_key_of_${name}_says_so" grep -q '>median of 10 draws, 95 % interval<' "$TEST_TMP/whiskers/$name.svg" "$TEST_TMP/whiskers/$name-column.svg"
+    check "the_key_of_${name}_says_so" grep -q '>median of 10 replicates, 95 % interval<' "$TEST_TMP/whiskers/$name.svg" "$TEST_TMP/whiskers/$name-column.svg"
 done
-check a_cross_is_of_any_draw grep -q '<text>did not finish in every draw</text>' "$TEST_TMP/whiskers/slowdown.svg" "$TEST_TMP/whiskers/slowdown-column.svg"
+check a_cross_is_of_any_draw grep -q '<text>at least one replicate did not finish</text>' "$TEST_TMP/whiskers/slowdown.svg" "$TEST_TMP/whiskers/slowdown-column.svg"
 check repetitions_are_said grep -q '>median of 6 repetitions, 95 % interval<' "$TEST_TMP/whiskers/latency.svg"
 check a_range_is_said grep -q '>median of 3 repetitions, least to most<' "$TEST_TMP/whiskers/pareto.svg"
+check texts_say_replicates eval '! grep -hE ">[^<]*draws" "$TEST_TMP"/whiskers/*.svg'
 check single_runs_say_nothing eval '! grep -q "median of" "$out"/*.svg'
 sed -e '1s/$/,draws/' -e '2,$s/$/,7/' "$data/series-saw_tooth.csv" >"$TEST_TMP/medians/series-saw_tooth-seed-1.csv"
 FIGURES='memory-*' plots/render.sh "$TEST_TMP/medians" "$TEST_TMP/whiskers" svg svg-column >/dev/null 2>&1
-check the_title_says_which_draw grep -q '>memory of saw_tooth-seed-1 over time: the first of 7 draws<' "$TEST_TMP/whiskers/memory-saw_tooth-seed-1.svg"
-check in_a_column_the_key_does grep -q '>the first of 7 draws<' "$TEST_TMP/whiskers/memory-saw_tooth-seed-1-column.svg"
+check the_title_says_which_draw grep -q '>memory of saw_tooth-seed-1 over time: the first of 7 replicates<' "$TEST_TMP/whiskers/memory-saw_tooth-seed-1.svg"
+check in_a_column_the_key_does grep -q '>the first of 7 replicates<' "$TEST_TMP/whiskers/memory-saw_tooth-seed-1-column.svg"
 # in the order of the panels: 2 + 1 + 1 + 2; across and up; where it finished; percentiles
 for bars in fragmentation:6 pareto:1 slowdown:1 latency:7; do
     check "${bars%:*}_has_whiskers" [ "$(bars "$TEST_TMP/whiskers/${bars%:*}.svg")" = "${bars#*:}" ]

@@ -85,7 +85,8 @@ specs=()
 for lie in $lies; do specs+=(-p "$bad:lie=$lie"); done
 run run -d sim -p torch "${specs[@]}" -w order_flip -w random:events=300 --json "$tmp/lies.json" --csv "$tmp/lies.csv"
 check a_lie_is_an_internal_fault [ "$status" = 4 ]
-check a_lie_names_the_policy grep -qE '^allocrig: policy .*/bad.so:lie=overlap broke the contract: .*policy misbehaving: .* overlaps the live one' "$err"
+check a_lie_names_the_policy grep -qE '^allocrig: policy .*/bad.so:lie=overlap broke the contract at order_flip: its row says how$' "$err"
+check a_lie_is_told_in_the_table grep -qE 'DNF: broke the contract: event [0-9]+: the request failed: call [0-9]+: .* overlaps the live one' <(tr -s ' \n' ' ' <"$out")
 check there_are_lies [ "$(wc -w <<<"$lies")" -ge 20 ]
 check the_liar_is_not_ranked [ "$(awk -F, '$1 == "torch" && $15 == "true"' "$tmp/lies.csv" | wc -l)" = 2 ]
 for lie in $lies; do
@@ -96,7 +97,7 @@ check an_honest_policy_passes [ "$status" = 0 ]
 run run -d sim -p "$bad:harm=1" -p "$bad:harm=5,hook=create" -p torch -w order_flip
 check a_crash_ends_one_run [ "$status" = 0 -a "$(grep -c 'DNF: crashed: signal' "$out")" = 2 ]
 # Other commands end, with a sentence. (A sanitizer reports a crash itself.)
-refuses a_lie_in_capacity 4 'event [0-9]+: policy misbehaving: the request failed: misbehaving, call 4: .*overlaps' \
+refuses a_lie_in_capacity 4 'event [0-9]+: policy misbehaving: the request failed: call 4: .*overlaps' \
     capacity -d sim -p "$bad:lie=overlap" -w order_flip
 if [ "${TEST_VARIANT:-release}" = release ]; then
     refuses a_crash_in_capacity 4 'the policy ".*/bad.so" crashed: signal 11' capacity -d sim -p "$bad:harm=1" -w order_flip
