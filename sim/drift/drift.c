@@ -77,8 +77,8 @@ static bool add_range(void *argument, const struct ar_policy_range *range)
         drifter->skips = false;
         return false;
     }
-    while (self->count <= range->part)
-        self->parts[self->count++] = (struct drift_part){.hash = self->count + 1};
+    for (; self->count <= range->part; self->count++)
+        self->parts[self->count] = (struct drift_part){.hash = self->count + 1};
     struct drift_part *part = &self->parts[range->part];
     uint64_t place = 0;
     bool used = range->state == AR_POLICY_RANGE_USED || range->state == AR_POLICY_RANGE_PENDING;
@@ -171,7 +171,7 @@ static bool same_parts(const struct drifter *self, const uint32_t *a, const uint
 /* Where a step leads from the states of all parts. False: it is not known for each of them. */
 static bool lead(const struct drifter *self, uint32_t *parts, size_t step, uint64_t *live_bytes)
 {
-    uint32_t next[PARTS_MOST];
+    uint32_t next[PARTS_MOST] = {0};
     bool leads = true;
     pthread_mutex_lock(&self->known->lock);
     *live_bytes = 0;
