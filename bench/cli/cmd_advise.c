@@ -89,7 +89,8 @@ static const struct cli_page page = {
         "replay agrees with the recording. Then it ranks the settings of the recorded framework\n"
         "and pairs of them by the capacity that they need, and other policies. Several traces\n"
         "are the ranks of one program or, with --batches, two batch sizes of it. The GPUs of a\n"
-        "trace are advised on one by one.",
+        "trace are advised on one by one. Exit status 1: no setting fits at the capacity that is\n"
+        "given.",
     .options = options,
     .argument = {CLI_SUITE(cli_suite_workload)},
 };
@@ -251,6 +252,27 @@ static enum ar_status report(const struct arguments *self, const struct advice *
     }
     output_abandon(&json);
     return status;
+}
+
+/* NEGATIVE if no setting fits at the capacity that the user gave. */
+static enum ar_status verdict(const struct arguments *self, const struct advice *advice,
+                              struct ar_error *error)
+{
+    char capacity[32];
+    size_t none = 0, last = 0;
+    for (size_t i = 0; i < advice->count; i++)
+        if (advise_none_fits(&advice->results[i])) {
+            none++;
+            last = i;
+        }
+    if (!none || self->batches[0] || !(self->capacity_bytes || self->card_named))
+        return AR_OK;
+    ar_size_print(advice->results[last].capacity_bytes, capacity, sizeof capacity);
+    if (none == 1)
+        return ar_error_set(error, AR_NEGATIVE, "%s: no setting fits in %s",
+                            advice->pages[last].name, capacity);
+    return ar_error_set(error, AR_NEGATIVE, "%zu of %zu traces: no setting fits in %s", none,
+                        advice->count, capacity);
 }
 
 /* Takes the capacity of the device; it has priority over the recorded one. */
@@ -432,6 +454,8 @@ static enum ar_status advise(struct arguments *self, struct ar_error *error)
         status = advise_all(self, &device, advice, error);
     if (!status && !self->what_if)
         status = report(self, advice, error);
+    if (!status && !self->what_if)
+        status = verdict(self, advice, error);
     for (size_t i = 0; advice && i < advice->count; i++) {
         advise_result_close(&advice->results[i]);
         trace_close(advice->sources[i]);

@@ -36,7 +36,8 @@ static const struct cli_page page = {
         "Removes steps, blocks and events from a trace, and rounds sizes, while the trace still\n"
         "shows COND: a request fails (for CAUSE), an exact metric is above (or >= < <=) VALUE,\n"
         "or two policies place a block at different addresses. The result is minimal: without\n"
-        "any one of its blocks or events it does not show COND.",
+        "any one of its blocks or events it does not show COND. Exit status 1: the whole trace\n"
+        "does not show it.",
     .options = options,
     .argument = {.value = "trace", CLI_TEXT(trace)},
 };

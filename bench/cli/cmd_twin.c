@@ -44,7 +44,7 @@ static const struct cli_page page = {
         "bytes by owner, the peak, what is left after sleeping and grows from cycle to cycle, the\n"
         "largest key-value cache that is safe, figures that others reported, and which changes\n"
         "save memory. The files are explained in workloads/scenarios; `allocrig list parts` has\n"
-        "the parts.",
+        "the parts. Exit status 1: the scenario does not fit (without --check).",
     .options = options,
     .argument = {.value = "scenario", CLI_TEXT(path)},
 };

@@ -366,7 +366,7 @@ static void add_row(struct table *table, const struct advise_result *result,
     char name[400];
     bool fits = advise_fits(row) == ADVISE_FITS;
     advise_page_name(row, name, sizeof name);
-    table_cell(table, "%zu", row->rank);
+    table_cell(table, "%s%zu", row == advise_best(result) ? "->" : "", row->rank);
     if (row->at.sensitivity == TRIAL_UNTIMED)
         table_cell(table, "?");
     else if (row->safe_bytes)
@@ -431,26 +431,69 @@ static void print_same(FILE *stream, const struct advise_result *result,
     sentence_print(stream, line);
 }
 
-static void add_rows(struct table *table, const struct advise_result *result,
-                     const struct advise_row *given)
+/* As programs name themselves, for a heading. */
+static const char *framework_name(const char *recorder)
 {
-    size_t shown = 0;
+    static const char *const names[][2] = {{"torch", "PyTorch"}, {"tensorflow", "TensorFlow"},
+                                           {"xla", "JAX"},       {"jax", "JAX"},
+                                           {"cupy", "CuPy"},     {"rmm", "RMM"}};
+    for (size_t i = 0; recorder && i < sizeof names / sizeof *names; i++)
+        if (strncmp(recorder, names[i][0], strlen(names[i][0])) == 0)
+            return names[i][1];
+    return "the recorder";
+}
+
+/* Rows of the table, [0] of other policies and [1] of the recorder's settings. */
+struct row_counts {
+    size_t shown[2], all[2];
+};
+
+static struct row_counts add_rows(struct table *table, const struct advise_result *result,
+                                  const struct advise_row *given)
+{
+    struct row_counts counts = {{0}, {0}};
+    const struct advise_row *best = advise_best(result);
     for (size_t i = 0; i < result->count; i++) {
         const struct advise_row *row = &result->rows[i];
         bool own = row->candidate.own;
         if (i == 0 && own)
-            table_heading(table, "the recorder's own settings");
-        if (i == result->own_count) {
+            table_heading(table, "settings of %s", framework_name(result->framework));
+        if (i == result->own_count)
             table_heading(table, "other policies");
-            shown = 0;
-        }
-        bool always = row == given || strcmp(row->candidate.spec, "torch") == 0;
+        bool always = row == given || row == best || strcmp(row->candidate.spec, "torch") == 0;
         if (given && is_same(row, given) && !always)
             continue;
-        if (shown < (own ? OWN_MOST : OTHERS_MOST) || always)
+        if (counts.all[own]++ < (own ? OWN_MOST : OTHERS_MOST) || always) {
             add_row(table, result, row);
-        shown++;
+            counts.shown[own]++;
+        }
     }
+    return counts;
+}
+
+static void print_counts(FILE *stream, const struct row_counts *counts)
+{
+    char own[64] = "";
+    if (counts->shown[0] == counts->all[0] && counts->shown[1] == counts->all[1])
+        return;
+    if (counts->all[1])
+        snprintf(own, sizeof own, "%zu of %zu settings and ", counts->shown[1], counts->all[1]);
+    fputc('\n', stream);
+    sentence_format(stream, 2, "The table has %s%zu of %zu other policies; `--json -` has all.",
+                    own, counts->shown[0], counts->all[0]);
+}
+
+/* How the row of the verdict is chosen (advise_best). */
+static void print_choice(FILE *stream, const struct advise_result *result, const char *capacity)
+{
+    if (!advise_best(result))
+        return;
+    sentence_format(
+        stream, 2,
+        "->: the advice above. It is the recorded setting if that fits in %s; else the first "
+        "single "
+        "setting that fits%s, and a pair only if none does. # ranks by the needed memory.",
+        capacity, result->timed ? " and is within 1 % of the fastest" : "");
 }
 
 /* What ? means. */
@@ -501,9 +544,14 @@ static void print_none(FILE *stream, const struct advise_result *result)
 static enum ar_status print_table(FILE *stream, const struct advise_result *result,
                                   struct ar_error *error)
 {
-    static const struct table_column timed[] = {
-        {"#", "", false, 0},        {"needs", "MiB", false, 0}, {"slow", "there", false, 0},
-        {"takes", "MiB", false, 0}, {"fits", "", true, 0},      {"slow", "here", false, 0},
+    char capacity[32], at[32];
+    const bool large = result->capacity_bytes >= AR_GIB;
+    const double size = (double)result->capacity_bytes / (double)(large ? AR_GIB : AR_MIB);
+    ar_size_print(result->capacity_bytes, capacity, sizeof capacity);
+    snprintf(at, sizeof at, size < 100 ? "%.3g %s" : "%.0f %s", size, large ? "GiB" : "MiB");
+    const struct table_column timed[] = {
+        {"#", "", false, 0},        {"needs", "MiB", false, 0}, {"slow", "at need", false, 0},
+        {"takes", "MiB", false, 0}, {"fits", "", true, 0},      {"slow at", at, false, 0},
         {"flush", "", false, 0},    {"setting", "", true, 0},
     };
     static const struct table_column untimed[] = {
@@ -513,19 +561,21 @@ static enum ar_status print_table(FILE *stream, const struct advise_result *resu
     };
     struct table *table = result->timed ? table_of(timed) : table_of(untimed);
     const struct advise_row *given = advise_given(result);
-    add_rows(table, result, given);
+    const struct row_counts counts = add_rows(table, result, given);
     fputc('\n', stream);
     enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
     if (status)
         return status;
+    print_counts(stream, &counts);
     print_same(stream, result, given);
     fputc('\n', stream);
+    print_choice(stream, result, capacity);
     sentence_format(stream, 2,
-                    "needs: the least capacity from which on it passes%s%s; takes: reserved with "
-                    "all of the card; fits, %s: at the capacity above.",
+                    "needs: the least capacity from which on it passes%s; takes: reserved with all "
+                    "of the card; %sfits, flush%s: at %s.",
                     result->all_tried ? "" : " (in steps of 2 %; `capacity` tries more)",
-                    result->timed ? ", and the time there, 1 without any allocator" : "",
-                    result->timed ? "slow, flush" : "flush, retry");
+                    result->timed ? "slow: the time, 1 with an allocator that costs nothing; " : "",
+                    result->timed ? "" : ", retry", capacity);
     sentence_format(
         stream, 2,
         "Needs that differ by at most %.2f %%, their uncertainty, have the same rank: fewer "
@@ -571,25 +621,30 @@ static void print_left_out(FILE *stream, const struct advise_result *result)
     sentence_print(stream, line);
 }
 
-/* The texts to set: that of the verdict, then those of the first rows of the table. */
+/* The texts to set: that of the verdict, then those of the first rows that fit; if none fits, those
+ * of the first rows. */
 static void print_settings(FILE *stream, const struct advise_result *result)
 {
     const struct advise_row *given = advise_given(result), *best = advise_best(result);
+    const char *heading = best                       ? "To set:"
+                          : advise_none_fits(result) ? "Least memory, not enough here:"
+                                                     : "To set (see ? above):";
     size_t shown = 0, left_out = 0;
     if (!result->own_count)
         return;
     if (best && best->candidate.own) {
-        fputs("\nTo set:\n", stream);
+        fprintf(stream, "\n%s\n", heading);
         print_setting(stream, best);
         shown++;
     }
     for (size_t i = 0; i < result->own_count; i++) {
         const struct advise_row *row = &result->rows[i];
-        if (row == best || !row->safe_bytes || (given && is_same(row, given)))
+        if (row == best || !row->safe_bytes || (given && is_same(row, given)) ||
+            (best && advise_fits(row) == ADVISE_FITS_NOT))
             continue;
         if (shown < SETTINGS_MOST) {
             if (!shown)
-                fputs("\nTo set:\n", stream);
+                fprintf(stream, "\n%s\n", heading);
             print_setting(stream, row);
             shown++;
         } else {

@@ -354,7 +354,14 @@ static enum ar_status print_pins(FILE *stream, const struct explain_result *resu
         table_cell(table, "%" PRIu32, pin->stream);
         table_cell(table, "%s", pin->in_stretch ? "yes" : "no");
     }
-    return table_end(table, stream, TABLE_TEXT, error);
+    enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
+    sentence_format(stream, 2,
+                    "made: the event of its request; age, asked since: events, and memory "
+                    "requested, from then to the failure%s.",
+                    result->stretch_blocks ? "; in the stretch: of the blocks in the emptiest "
+                                             "stretch, above"
+                                           : "");
+    return status;
 }
 
 /* Another allocator also has its cost in words. */

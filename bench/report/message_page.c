@@ -44,10 +44,27 @@ static const char *figure_name(const struct message *message, enum message_figur
     return message_figure_text(name);
 }
 
+#define TOGETHER "free and unused together"
+
+/* Of the cause `capacity`: the bytes that are free on the card and unused in the pool, and by how
+ * much the request exceeds them. 0: not known, or enough but for rounding. */
+static uint64_t short_by(const struct message *message, uint64_t *together)
+{
+    const struct message_figure *figures = message->figures;
+    *together =
+        bytes_of(message, MESSAGE_FIGURE_FREE) + bytes_of(message, MESSAGE_FIGURE_UNALLOCATED);
+    uint64_t asked = bytes_of(message, MESSAGE_FIGURE_ASKED);
+    return message->cause == MESSAGE_CAPACITY && figures[MESSAGE_FIGURE_FREE].known &&
+                   figures[MESSAGE_FIGURE_UNALLOCATED].known && asked > *together
+               ? asked - *together
+               : 0;
+}
+
 /* The length of the longest name that is shown. */
 static int names_width(const struct message *message)
 {
-    int width = 0;
+    uint64_t together;
+    int width = short_by(message, &together) ? (int)strlen(TOGETHER) : 0;
     for (enum message_figure_name i = 0; i < MESSAGE_FIGURE_COUNT; i++) {
         int length = (int)strlen(figure_name(message, i));
         if (message->figures[i].known && length > width)
@@ -72,6 +89,12 @@ static void print_figures(FILE *stream, const struct message *message)
             fprintf(stream, "  %-*s %12s%s\n", width, figure_name(message, i),
                     size_of(message, i, text, sizeof text), figure->derived ? "  computed" : "");
     }
+    uint64_t together, missing = short_by(message, &together);
+    char text[32], more[32];
+    if (missing)
+        fprintf(stream, "  %-*s %12s  %s short\n", width, TOGETHER,
+                ar_size_print(together, text, sizeof text),
+                ar_size_print(missing, more, sizeof more));
 }
 
 static void print_missing(FILE *stream, const struct message *message)
@@ -686,6 +709,10 @@ static const char *enlarge(const struct message *message)
     if (message->framework == MESSAGE_GGML || message->framework == MESSAGE_VLLM ||
         message->framework == MESSAGE_MLC || message->framework == MESSAGE_LIBRARY)
         return find_out(message);
+    uint64_t together, missing = short_by(message, &together);
+    if (missing && missing < bytes_of(message, MESSAGE_FIGURE_TOTAL) / 50)
+        return "Little is missing for this request, though later ones may need more: a slightly "
+               "smaller batch or sequence, or recomputation of a part.";
     if (message->windows)
         return "The program needs more than there is: a smaller batch, recomputation, fewer bytes "
                "for each number, or a larger card. Under Windows the desktop needs some of it, and "

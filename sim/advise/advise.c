@@ -764,6 +764,15 @@ enum advise_fit advise_fits(const struct advise_row *row)
                              : ADVISE_FITS_NOT;
 }
 
+bool advise_none_fits(const struct advise_result *result)
+{
+    size_t count = result->own_count ? result->own_count : result->count;
+    for (size_t i = 0; i < count; i++)
+        if (advise_fits(&result->rows[i]) != ADVISE_FITS_NOT)
+            return false;
+    return true;
+}
+
 const struct advise_row *advise_given(const struct advise_result *result)
 {
     for (size_t i = 0; i < result->count; i++)

@@ -123,6 +123,9 @@ void advise_result_close(struct advise_result *result);
 enum advise_fit { ADVISE_FITS, ADVISE_FITS_NOT, ADVISE_UNSURE };
 enum advise_fit advise_fits(const struct advise_row *row);
 
+/* Whether no setting of the recorder's framework fits, for sure; without one, no policy. */
+bool advise_none_fits(const struct advise_result *result);
+
 /* The difference below which two needs of about `bytes` are equal. */
 uint64_t advise_uncertain_bytes(const struct advise_result *result, uint64_t bytes);
 

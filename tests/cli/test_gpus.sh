@@ -54,7 +54,7 @@ sed 's/^m,step/a,12,2097152,0,device=2\nm,step/' "$two" >"$tmp/third.trace"
 run capacity -p torch -w "$tmp/third.trace" -d 2
 check a_gpu_with_little_passes grep -qE '^1  torch +20\.0 +20\.0 ' "$out"
 run advise "$tmp/third.trace" --capacity 48MiB -d 2
-check its_need_is_known grep -qE '^ 1 +20\.0 +20\.0 +yes ' "$out"
+check its_need_is_known grep -qE '^->1 +20\.0 +20\.0 +yes ' "$out"
 run explain "$tmp/third.trace" -p torch -d sim:capacity=8MiB -d 2
 check explain_says_how_much says 'passes with a capacity of 20\.00 MiB and above'
 
