@@ -295,9 +295,11 @@ TEST(a_trace_that_ends_in_a_failure_proves_its_beginning)
     assert_int_equal(rig.result.step.bytes, 30 * AR_MIB);
     assert_int_equal(rig.result.peak.bytes, 110 * AR_MIB);
     assert_null(advise_best(&rig.result));
+    assert_true(advise_none_fits(&rig.result));
     done(&rig);
     advise_over(&rig, dying(), 120 * AR_MIB);
     assert_non_null(advise_best(&rig.result));
+    assert_false(advise_none_fits(&rig.result));
     done(&rig);
 }
 
