@@ -218,12 +218,15 @@ static void narrow_texts(const struct table *self, const struct layout *layout)
 
 static void make_fit(const struct table *self, struct layout *layout)
 {
-    const size_t gaps[] = {GAP, LEAST_GAP};
+    const size_t gaps[] = {GAP, LEAST_GAP}, last = self->column_count - 1;
     for (size_t i = 0; i < sizeof gaps / sizeof *gaps; i++) {
         for (size_t j = 0; j < self->column_count; j++)
             layout->widths[j] = column_width(self, j, 0);
         layout->gap = gaps[i];
-        if (line_length(self, layout) <= LINE_WIDTH)
+        size_t broken = self->columns[last].left && layout->widths[last] > LEAST_WIDE
+                            ? layout->widths[last] - LEAST_WIDE
+                            : 0; /* of the last column: its words may be long */
+        if (line_length(self, layout) + broken <= LINE_WIDTH)
             return;
     }
     layout->gap = GAP;
