@@ -216,6 +216,22 @@ static void narrow_texts(const struct table *self, const struct layout *layout)
         widths[widest] = width;
 }
 
+/* The longest word of a last column of texts, which is not broken; 0: of numbers. */
+static size_t longest_word(const struct table *self, size_t column)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < self->row_count && self->columns[column].left; i++) {
+        const struct table_row *row = self->rows[i];
+        const bool has = row->kind == TABLE_ROW_CELLS && column < row->cell_count;
+        for (const char *at = has ? row->cells[column] : ""; *at; at += at[0] == ' ') {
+            const size_t word = strcspn(at, " ");
+            longest = word > longest ? word : longest;
+            at += word;
+        }
+    }
+    return longest;
+}
+
 static void make_fit(const struct table *self, struct layout *layout)
 {
     const size_t gaps[] = {GAP, LEAST_GAP}, last = self->column_count - 1;
@@ -223,10 +239,8 @@ static void make_fit(const struct table *self, struct layout *layout)
         for (size_t j = 0; j < self->column_count; j++)
             layout->widths[j] = column_width(self, j, 0);
         layout->gap = gaps[i];
-        size_t broken = self->columns[last].left && layout->widths[last] > LEAST_WIDE
-                            ? layout->widths[last] - LEAST_WIDE
-                            : 0; /* of the last column: its words may be long */
-        if (line_length(self, layout) + broken <= LINE_WIDTH)
+        const size_t word = longest_word(self, last);
+        if (line_length(self, layout) + (word > LEAST_WIDE ? word - LEAST_WIDE : 0) <= LINE_WIDTH)
             return;
     }
     layout->gap = GAP;

@@ -23,7 +23,7 @@ done < <("$ALLOCRIG" help | awk '/^  [a-z]+ / && !/ allocrig / { print $1 }' | g
 narrow run run -d sim:capacity=4GiB -p all -w $data/tape_small.default.csv.gz
 narrow run_long_specs run -d sim -w order_flip -p torch:max_split_size_mb=64,garbage_collection_threshold=0.6,roundup_power2_divisions=8 -p growth
 run run -d sim -p torch -p growth:limit=70GiB -w order_flip
-check a_spec_that_fits_has_its_row grep -qE '^2 +growth:limit=70GiB +128\.0 ' "$out"
+check a_spec_that_fits_has_its_row grep -qE '^1 +growth:limit=70GiB +128\.0 ' "$out"
 narrow run_replicates run -d sim -p all -w random:events=500 --replicates 3
 narrow run_times run -d sim -p growth -p torch -w random:events=500 --reps 3 --time
 narrow capacity capacity -p torch -p growth -w $data/side_streams.default.csv.gz
