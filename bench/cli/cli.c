@@ -172,7 +172,8 @@ static enum ar_status take_device(struct cli_device *place, const struct cli_opt
     if (place->gpu_given)
         return too_many(option, value, error);
     place->gpu_given = true;
-    return workload_gpu_parse(value, &place->gpu, error);
+    enum ar_status status = workload_gpu_parse(value, &place->gpu, error);
+    return status ? ar_error_prefix(error, status, "--%s", option->name) : AR_OK;
 }
 
 static enum ar_status take_word(struct cli_words *place, const struct cli_option *option,
