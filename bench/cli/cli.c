@@ -128,8 +128,11 @@ static enum ar_status take_number(double *place, const struct cli_option *option
                                   struct ar_error *error)
 {
     char *end = NULL;
+    /* strtod takes blanks, hexadecimal numbers and words too. */
+    bool decimal = strspn(value, "0123456789.eE+-") == strlen(value);
     *place = strtod(value, &end);
-    if (end != value && !*end && *place > 0 && *place >= option->least && *place <= option->most)
+    if (decimal && end != value && !*end && *place > 0 && *place >= option->least &&
+        *place <= option->most)
         return AR_OK;
     if (option->least > 0)
         return ar_error_set(error, AR_INVALID,
@@ -401,7 +404,8 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, voi
 /* ---- files of a command line ------------------------------------------------------------------
  *
  * 1. Options of which `writes` is set name an output; any other value may name an input.
- * 2. An output option is given once; otherwise the first file would not be written.
+ * 2. An output has a name. Its option is given once; otherwise the first file would not be
+ *    written.
  * 3. Two outputs are two files; otherwise the second would replace the first.
  * 4. An output is not an input: a slip such as `history FILE --json FILE` would replace it. The
  *    files are compared, not the paths. Two arguments may be one file (`convert A A`). */
@@ -425,6 +429,11 @@ enum ar_status cli_files_check(const struct cli_file *files, size_t count, struc
     for (size_t i = 0; i < count; i++) {
         if (!files[i].option->writes)
             continue;
+        if (!files[i].value[0])
+            return ar_error_set(error, AR_INVALID,
+                                "an output has an empty name; name a %s for --%s",
+                                strcmp(files[i].option->value, "FOLDER") ? "file" : "folder",
+                                files[i].option->name);
         for (size_t k = 0; k < count; k++) {
             bool output = files[k].option->writes;
             if (k == i || (output && k > i))
@@ -494,6 +503,9 @@ enum ar_status trace_output_choose(const char *path, const char *format,
 {
     size_t length = strlen(path);
     *out = (struct trace_output_choice){0};
+    if (!path[0])
+        return ar_error_set(error, AR_INVALID,
+                            "an output has an empty name; name a file, such as out.trace");
     if (strcmp(path, "-") == 0)
         return ar_error_set(error, AR_INVALID,
                             "a trace cannot be written to standard output; name a file, such as "

@@ -35,19 +35,23 @@ static const struct cli_page page = {
 };
 
 /* Finds out if the workload is adaptive, which needs a policy. */
-static enum ar_status check_adaptive(const struct ar_spec *workload, const char *policy,
-                                     bool *adaptive, struct ar_error *error)
+static enum ar_status check_adaptive(const struct ar_spec *workload,
+                                     const struct arguments *arguments, bool *adaptive,
+                                     struct ar_error *error)
 {
     const struct gen_ops *ops = gen_find(workload->links[workload->link_count - 1].name);
     *adaptive = ops && (ops->capabilities & GEN_ADAPTIVE);
-    if (*adaptive && !policy)
+    if (*adaptive && !arguments->policy)
         return ar_error_set(error, AR_INVALID,
                             "gen: the requests of %s depend on the addresses of its blocks; add a "
                             "policy to run it under, such as -p first-fit",
                             ops->name);
-    if (ops && !*adaptive && policy)
+    if (ops && !*adaptive && arguments->policy)
         return ar_error_set(error, AR_INVALID,
                             "gen: %s is the same under every policy; leave -p out", ops->name);
+    if (ops && !*adaptive && arguments->device)
+        return ar_error_set(error, AR_INVALID, "gen: %s is the same on every device; leave -d out",
+                            ops->name);
     return AR_OK;
 }
 
@@ -76,7 +80,7 @@ static enum ar_status make(const struct arguments *self, const struct ar_spec *w
     struct trace_source *source = NULL;
     struct trace_source *played = NULL;
     bool adaptive = false;
-    enum ar_status status = check_adaptive(workload, self->policy, &adaptive, error);
+    enum ar_status status = check_adaptive(workload, self, &adaptive, error);
     if (!status)
         status = strcmp(workload->links[0].name, LEARNED_NAME) == 0
                      ? workload_open(workload->text, &source, error)

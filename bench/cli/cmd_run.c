@@ -158,9 +158,6 @@ static enum ar_status check_files(const struct arguments *self, struct ar_error 
     for (size_t i = 0; i < COUNT; i++) {
         if (!paths[i])
             continue;
-        if (!paths[i][0])
-            return ar_error_set(error, AR_INVALID, "run: an output has an empty name; name a %s",
-                                i + 1 < COUNT ? "file, or - for standard output" : "folder");
         for (size_t j = 0; j < i; j++)
             if (paths[j] && strcmp(paths[i], "-") != 0 && same_path(paths[i], paths[j]))
                 return ar_error_set(

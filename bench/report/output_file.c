@@ -31,6 +31,11 @@ static enum ar_status cannot_write(const char *path, int number, struct ar_error
         path, strerror(number));
 }
 
+static enum ar_status no_name(const char *what, struct ar_error *error)
+{
+    return ar_error_set(error, AR_INVALID, "an output has an empty name; name a %s", what);
+}
+
 static void forget(struct output_file *self)
 {
     free(self->part_path);
@@ -110,7 +115,10 @@ static bool name_part(struct output_file *self)
 enum ar_status output_open(struct output_file *self, const char *path, struct ar_error *error)
 {
     struct stat info = {0};
-    *self = (struct output_file){.path = strdup(path)};
+    *self = (struct output_file){0};
+    if (!path[0])
+        return no_name("file", error);
+    self->path = strdup(path);
     if (!self->path)
         return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to open it", path);
     enum ar_status status = AR_OK;
@@ -147,6 +155,9 @@ static enum ar_status output_finish(struct output_file *self, struct ar_error *e
     bool wrong =
         fflush(self->stream) != 0 || ferror(self->stream) || (self->nameless && !name_part(self));
     int number = errno ? errno : EIO;
+    /* A write that failed earlier set errno then. Another write fails for the same reason. */
+    if (wrong && number == EIO && write(fileno(self->stream), "", 1) < 0)
+        number = errno;
     if (self->stream != stdout && fclose(self->stream) != 0 && !wrong) {
         wrong = true;
         number = errno;
@@ -220,6 +231,8 @@ void output_set_abandon(struct output_set *self)
 
 enum ar_status output_folder_check(const char *path, struct ar_error *error)
 {
+    if (!path[0])
+        return no_name("folder", error);
     char *at = strdup(path);
     if (!at)
         return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to look at it", path);
@@ -247,6 +260,8 @@ enum ar_status output_folder_check(const char *path, struct ar_error *error)
 
 enum ar_status output_folder(const char *path, struct ar_error *error)
 {
+    if (!path[0])
+        return no_name("folder", error);
     char *copy = strdup(path);
     if (!copy)
         return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to make it", path);

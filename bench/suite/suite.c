@@ -146,6 +146,18 @@ static enum ar_status set_text(char **text, const char *value, struct ar_error *
     return AR_OK;
 }
 
+/* A folder to write. Tables and files can go to standard output; a folder cannot. */
+static enum ar_status set_folder(char **text, const char *value, struct ar_error *error)
+{
+    if (!value[0])
+        return ar_error_set(error, AR_INVALID,
+                            "an output has an empty name; name a folder for output");
+    if (strcmp(value, "-") == 0)
+        return ar_error_set(error, AR_INVALID,
+                            "output is -, but a folder cannot be standard output; name a folder");
+    return set_text(text, value, error);
+}
+
 /* Calls `add` for each word of a list divided by blanks or commas. */
 typedef enum ar_status add_word(struct suite *self, const char *word, struct ar_error *error);
 
@@ -210,6 +222,7 @@ static const struct choice flag_choices[] = {{"no", false}, {"yes", true}, {0}};
 /* The keys of [suite]. */
 enum key_kind {
     KEY_TEXT,
+    KEY_FOLDER, /* a folder to write */
     KEY_WORD,
     KEY_BOOL,
     KEY_COUNT,
@@ -227,7 +240,7 @@ static const struct suite_key {
 } suite_keys[] = {
 #define AT(field) offsetof(struct suite, field)
     {"name", KEY_TEXT, AT(name), NULL, 0, 0},
-    {"output", KEY_TEXT, AT(output), NULL, 0, 0},
+    {"output", KEY_FOLDER, AT(output), NULL, 0, 0},
     {"against", KEY_TEXT, AT(against), NULL, 0, 0},
     {"pinned", KEY_TEXT, AT(pinned), NULL, 0, 0},
     {"device", KEY_DEVICE, 0, NULL, 0, 0},
@@ -299,6 +312,8 @@ enum ar_status suite_set(struct suite *self, const char *name, const char *value
     switch (key->kind) {
     case KEY_TEXT:
         return set_text(place, value, error);
+    case KEY_FOLDER:
+        return set_folder(place, value, error);
     case KEY_COUNT:
         return set_count(place, name, value, key->least, key->most, error);
     case KEY_DEVICE:

@@ -104,6 +104,8 @@ echo 'old' >"$tmp/kept.json"
 refuses old_result_stays 2 'no policy "grwth"' run -d sim -p grwth -w order_flip --json "$tmp/kept.json"
 check old_result_is_untouched [ "$(cat "$tmp/kept.json")" = old ]
 refuses output_without_a_name 2 'an output has an empty name' run -d sim -p growth -w order_flip --output ''
+(cd "$tmp" && "$ALLOCRIG" run -d sim -p growth -w order_flip --snapshot /dev/full >/dev/null 2>"$err")
+check full_snapshot_is_a_sentence grep -q '/dev/full: cannot be written: No space left' "$err"
 refuses one_file_for_two 2 'is named for two outputs' run -d sim -p growth -w order_flip --json "$tmp/two" --csv "$tmp/two"
 check one_file_for_two_is_not_there [ ! -e "$tmp/two" ]
 # What is read is not written over: of every command that reads a file, by whatever name it has.
@@ -132,6 +134,28 @@ run convert "$tmp/in.txt" "$tmp/in.txt"
 check a_trace_may_be_rewritten [ "$status" = 0 ]
 run compare "$tmp/in.json" "$tmp/in.json" --markdown /dev/null --junit /dev/null
 check nowhere_may_be_named_twice [ "$status" = 0 ]
+# An output has a name, of every command, before any work.
+nameless='an output has an empty name; name a'
+refuses sweep_without_a_folder 2 "sweep: $nameless folder for --output" sweep "$tmp/in.ini" --output ''
+refuses sweep_without_a_name 2 "$nameless file for --csv" sweep "$tmp/in.ini" --csv ''
+refuses sweep_into_standard_output 2 'a folder cannot be standard output' sweep "$tmp/in.ini" --output -
+refuses run_into_standard_output 2 'a folder cannot be standard output' run "$tmp/in.ini" --output -
+printf '[suite]\noutput =\n[policies]\ngrowth\n[workloads]\norder_flip\n' >"$tmp/nameless.ini"
+refuses suite_without_a_folder 2 'nameless.ini:2: ' sweep "$tmp/nameless.ini"
+refuses run_without_a_name 2 "$nameless file for --csv" run -d sim -p growth -w order_flip --csv ''
+refuses drift_without_a_name 2 "$nameless file for --series" drift "$tmp/in.txt" --series ''
+refuses plan_without_a_name 2 "$nameless file for --plan" bound "$tmp/in.txt" --plan ''
+refuses page_without_a_name 2 "$nameless file for --markdown" compare "$tmp/in.json" "$tmp/in.json" --markdown ''
+refuses trace_without_a_name 2 "$nameless file for --output" gen order_flip -o ''
+refuses small_trace_without_a_name 2 "$nameless file for --output" minimize "$tmp/in.txt" --until 'differs(growth,torch)' -o ''
+refuses converted_without_a_name 2 "$nameless file, such as" convert "$tmp/in.txt" '' --format text
+for command in advise fits twin explain history; do
+    refuses "${command}_without_a_name" 2 "$command: $nameless file for --json" $command "$tmp/in.txt" --json ''
+done
+refuses capacity_without_a_name 2 "$nameless file for --json" capacity -w "$tmp/in.txt" -p torch --json ''
+refuses tenants_without_a_name 2 "$nameless file for --csv" tenants "$tmp/in.ini" --csv ''
+refuses nothing_to_append 2 ': cannot be read' history "$tmp/in.jsonl" --append ''
+refuses trace_under_a_device 2 'is the same on every device; leave -d out' gen sawtooth -o "$tmp/x.trace" -d nonsense
 
 # Files without end, and pipes that nobody writes to.
 for command in run sweep tenants twin; do

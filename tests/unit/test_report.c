@@ -365,3 +365,22 @@ TEST(sets_appear_together)
     remove(path);
     assert_int_equal(rmdir(folder), 0); /* nothing else was left in it */
 }
+
+TEST(outputs_have_names)
+{
+    struct output_file file;
+    assert_says(output_open(&file, "", &test_error), AR_INVALID, "an output has an empty name");
+    assert_says(output_folder_check("", &test_error), AR_INVALID, "an output has an empty name");
+    assert_says(output_folder("", &test_error), AR_INVALID, "an output has an empty name");
+}
+
+/* The cause of a write that failed before the end. */
+TEST(early_failures_keep_their_cause)
+{
+    struct output_set set = {0};
+    FILE *full = output_set_open(&set, "/dev/full", &test_error);
+    assert_non_null(full);
+    fputs("text", full);
+    assert_int_not_equal(fflush(full), 0);
+    assert_says(output_set_commit(&set, &test_error), AR_IO, "No space left on device");
+}
