@@ -237,19 +237,27 @@ static enum ar_status print_all(const struct arguments *self, const struct advic
 }
 
 static enum ar_status report(const struct arguments *self, const struct advice *advice,
-                             struct ar_error *error)
+                             struct output_file *json, struct ar_error *error)
 {
-    struct output_file json = {0};
     enum ar_status status = AR_OK;
     if (!self->json || strcmp(self->json, "-") != 0)
         status = print_all(self, advice, error);
     if (status || !self->json)
         return status;
-    status = output_open(&json, self->json, error);
-    if (!status) {
-        advise_json_write(json.stream, advice->pages, advice->count);
-        status = output_commit(&json, error);
-    }
+    advise_json_write(json->stream, advice->pages, advice->count);
+    return output_commit(json, error);
+}
+
+/* The file is opened before the search, so that a file that cannot be written is reported early. */
+static enum ar_status search_and_report(const struct arguments *self, const struct ar_spec *device,
+                                        struct advice *advice, struct ar_error *error)
+{
+    struct output_file json = {0};
+    enum ar_status status = self->json ? output_open(&json, self->json, error) : AR_OK;
+    if (!status)
+        status = advise_all(self, device, advice, error);
+    if (!status)
+        status = report(self, advice, &json, error);
     output_abandon(&json);
     return status;
 }
@@ -451,9 +459,7 @@ static enum ar_status advise(struct arguments *self, struct ar_error *error)
     else
         status = take_device(self, &device, error);
     if (!status && !self->what_if)
-        status = advise_all(self, &device, advice, error);
-    if (!status && !self->what_if)
-        status = report(self, advice, error);
+        status = search_and_report(self, &device, advice, error);
     if (!status && !self->what_if)
         status = verdict(self, advice, error);
     for (size_t i = 0; advice && i < advice->count; i++) {

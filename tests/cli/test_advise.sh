@@ -191,4 +191,5 @@ refuses two_capacities 2 'give --capacity or --limit once' advise "$tape" --capa
 refuses one_batch 2 'write two numbers' advise "$tape" --batches 3
 refuses batches_of_one 2 'needs two traces' advise "$tape" --batches 3,4
 refuses not_on_a_card 2 'needs a simulated device' advise "$tape" -d cuda
+refuses json_goes_nowhere 2 'no/x.json: cannot be written' advise "$tape" --json no/x.json
 finish
