@@ -1,7 +1,9 @@
 /* `history`: adds results to a history and finds changes; exit status 1 on a regression. */
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/options.h"
 #include "bench/cli/cli.h"
 #include "bench/regress/history.h"
 #include "bench/report/output_file.h"
@@ -121,6 +123,61 @@ static enum ar_status tell(const struct arguments *self, const struct history_vi
         view->history->lines[change->line].commit);
 }
 
+/* Refuses the pattern if it matches none of the names. */
+static enum ar_status check_pattern(const char *option, const char *pattern,
+                                    const char *const *names, size_t count, struct ar_error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!pattern || fnmatch(pattern, names[i], 0) == 0)
+            return AR_OK;
+    const char *near = ar_nearest_name(pattern, names, count);
+    if (near)
+        return ar_error_set(error, AR_INVALID,
+                            "history: --%s \"%.60s\" matches nothing in the history; did you mean "
+                            "\"%.200s\"?",
+                            option, pattern, near);
+    return ar_error_set(error, AR_INVALID,
+                        "history: --%s \"%.60s\" matches nothing in the history; `history FILE "
+                        "--all` lists what there is",
+                        option, pattern);
+}
+
+/* For patterns that leave no series: tells which one matches nothing. */
+static enum ar_status explain_no_series(const struct history *history,
+                                        const struct history_rules *rules, struct ar_error *error)
+{
+    struct history_rules every = *rules;
+    struct history_judged all;
+    every.policy = every.workload = every.figure = NULL;
+    enum ar_status status = history_judge(&all, history, &every, NULL, error);
+    if (status || !all.count)
+        return status;
+    const char **names = calloc(2 * all.count, sizeof *names);
+    if (!names)
+        status = ar_no_memory(error, "names");
+    for (size_t i = 0; i < all.count && !status; i++)
+        names[i] = all.series[i].policy;
+    if (!status)
+        status = check_pattern("policy", rules->policy, names, all.count, error);
+    for (size_t i = 0; i < all.count && !status; i++)
+        names[i] = all.series[i].figure;
+    if (!status)
+        status = check_pattern("metric", rules->figure, names, all.count, error);
+    for (size_t i = 0; i < all.count && !status; i++) {
+        names[2 * i] = all.series[i].workload_name;
+        names[2 * i + 1] = all.series[i].workload;
+    }
+    if (!status)
+        status = check_pattern("workload", rules->workload, names, 2 * all.count, error);
+    if (!status)
+        status = ar_error_set(error, AR_INVALID,
+                              "history: --policy, --workload and --metric together match nothing "
+                              "in the history; leave one of them out");
+    free(names);
+    history_judged_close(&all);
+    return status;
+}
+
 static enum ar_status judge(const struct arguments *self, const struct history *history,
                             struct ar_error *error)
 {
@@ -139,7 +196,10 @@ static enum ar_status judge(const struct arguments *self, const struct history *
             history_judge(&judged, history, &self->rules, self->waivers ? &waivers : NULL, error);
     if (!status) {
         const struct history_view view = {history, &judged, &self->rules, self->all};
-        status = tell(self, &view, error);
+        if (!judged.count)
+            status = explain_no_series(history, &self->rules, error);
+        if (!status)
+            status = tell(self, &view, error);
         history_judged_close(&judged);
     }
     waivers_close(&waivers);

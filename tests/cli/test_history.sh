@@ -61,8 +61,11 @@ check values_are_those_of_the_results grep -q "\"before\": $(granted "$tmp/old.j
 check json_has_commit_and_verdict grep -q '"commit": "c4", .*"commit_before": "c3", .*"verdict": "WORSE", .*"stands": true, "counts": true' "$tmp/changes.json"
 check waste_is_annotated grep -q '^::error title=peak_granted_bytes is worse::random.*since commit c4' "$out"
 check waste_in_markdown grep -q '^| WORSE | 1 | peak_granted_bytes of random' "$tmp/page.md"
-run history "$history" --policy 'no such*'
-check another_policy_has_not_changed [ "$status" = 0 ]
+run history "$history" --workload 'random*' --last 1 --metric outcome
+check an_unchanged_figure_passes [ "$status" = 0 ]
+refuses no_such_policy 2 'history: --policy "no such.*" matches nothing in the history; ' history "$history" --policy 'no such*'
+refuses no_such_metric 2 '--metric "peak_granted_byte" matches nothing .*did you mean "peak_granted_bytes"' history "$history" --metric peak_granted_byte
+refuses no_such_workload 2 '--workload "nosuch" matches nothing' history "$history" --workload nosuch
 cat >"$tmp/waivers.ini" <<'INI'
 [waiver planted]
 reason = it is planted
@@ -275,6 +278,8 @@ refuses a_name_is_needed 2 'no file is given; write history FILE' history
 refuses one_file 2 'one file too many' history a b
 refuses commit_of_what 2 'add --append' history "$history" --commit x
 refuses effect_is_a_number 2 'effect is "some"; it must be a number above 0' history "$history" --effect some
+refuses effect_is_decimal 2 'effect is "0x10"; it must be a number above 0' history "$history" --effect 0x10
+refuses effect_has_no_blanks 2 'effect is " 5"; it must be a number above 0' history "$history" --effect ' 5'
 refuses alpha_is_a_chance 2 'alpha is "2"; it must be a number above 0, at most 0.5' history "$history" --alpha 2
 refuses panels_are_few 2 'panels is "25"; it must be a whole number from 0 to 24' history "$history" --panels 25
 refuses today_is_a_date 2 'write a date' history "$history" --today tomorrow
