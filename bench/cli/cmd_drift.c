@@ -161,7 +161,11 @@ static enum ar_status find_device(const struct arguments *self, const struct tra
         return status;
     const char *given = ar_spec_value(base, "capacity");
     uint64_t bytes = self->capacity_bytes;
-    if (!bytes && given)
+    if (bytes && self->device.spec && given)
+        status = ar_error_set(error, AR_INVALID,
+                              "drift: the capacity is given twice: give capacity= of the device or "
+                              "--capacity");
+    else if (given && !bytes)
         status = ar_size_parse(given, &bytes, error);
     if (!status)
         status = session_device_with(device, base, bytes, error);

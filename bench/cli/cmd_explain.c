@@ -59,10 +59,12 @@ static const struct cli_page page = {
  *    length.
  * 2. A message may have many lines, and its end is needed. A message that begins in the second half
  *    of the window is read again after the window has moved on by half its size, less BEFORE_BYTES.
- * 3. If no window has a complete message, the error names what the first one lacks. */
+ * 3. If no window has a complete message, the error names what the first one lacks.
+ * 4. Of a pipe or a device, which may have no end, STREAM_BYTES are read. */
 
 #define WINDOW_BYTES ((size_t)8 << 20)
 #define FIRST_BYTES  ((size_t)1 << 16) /* first size of the window; most files are short */
+#define STREAM_BYTES ((size_t)64 << 20)
 #define BEFORE_BYTES ((size_t)1 << 18) /* most bytes of a message before its first words */
 
 struct window {
@@ -70,6 +72,7 @@ struct window {
     const char *path;
     char *text;
     size_t bytes, room;
+    size_t passed; /* bytes before the window */
     bool ended;
 };
 
@@ -104,6 +107,15 @@ static void move_on(struct window *self, size_t bytes)
 {
     memmove(self->text, self->text + bytes, self->bytes - bytes);
     self->bytes -= bytes;
+    self->passed += bytes;
+}
+
+/* Rule 4. */
+static bool is_at_limit(const struct window *self)
+{
+    struct stat info;
+    return self->passed + self->bytes >= STREAM_BYTES && fstat(fileno(self->file), &info) == 0 &&
+           !S_ISREG(info.st_mode);
 }
 
 /* Rule 2: sets `*whole` if the window has a message that begins in its first half, or the file has
@@ -143,6 +155,14 @@ static enum ar_status read_all(struct window *self, struct message *out, struct 
         }
         if (self->ended)
             break;
+        if (is_at_limit(self)) {
+            if (!bared && !incomplete)
+                return ar_error_set(error, AR_INVALID,
+                                    "%s: the first 64 MiB hold no out-of-memory message; write the "
+                                    "part with the message to a file",
+                                    self->path);
+            break;
+        }
         move_on(self, WINDOW_BYTES / 2 - BEFORE_BYTES);
     }
     if (bared) {
@@ -346,6 +366,15 @@ static enum ar_status plan_and_explain(const struct arguments *self, struct expl
     return status ? ar_error_prefix(error, status, "explain") : AR_OK;
 }
 
+/* Options of a run, which a message does not have. */
+static bool has_run_options(const struct suite *suite)
+{
+    struct suite none;
+    suite_init(&none);
+    return suite->devices.count || suite->gpu_given || suite->frees != none.frees ||
+           suite->host != none.host || suite->seed != none.seed || suite->jobs != none.jobs;
+}
+
 static enum ar_status explain(struct arguments *self, struct ar_error *error)
 {
     struct explain_output output;
@@ -354,6 +383,10 @@ static enum ar_status explain(struct arguments *self, struct ar_error *error)
         return ar_error_set(
             error, AR_INVALID,
             "explain: --message takes no trace and no policy; leave one of them out");
+    if (self->message && has_run_options(&self->suite))
+        return ar_error_set(error, AR_INVALID,
+                            "explain: --message replays nothing; leave --device, --frees, --host, "
+                            "--seed and --jobs out");
     if (!self->message && self->suite.workloads.count == 1 && !self->suite.policies.count)
         status = fill_in(self, error);
     if (status)

@@ -102,4 +102,5 @@ refuses two_outputs 2 'two outputs would mix in standard output' drift $tape --s
 refuses unknown_key 2 'step.*did you mean "steps"' run -p torch -w learned:trace=$tape,step=5 -d sim
 refuses nowhere_to_write 2 'cannot be written' drift $tape --series "$tmp/no/s.csv"
 refuses no_file 2 'no.bin' drift no.bin
+refuses two_capacities 2 'the capacity is given twice' drift $tape -d sim:capacity=2GiB --capacity 1GiB --steps 10
 finish

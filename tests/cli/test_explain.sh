@@ -175,4 +175,7 @@ run explain "$tmp/tags.trace" -p "$(long_policy 20)" -d sim:capacity=38MiB
 check a_long_policy_is_taken_whole eval '[ "$status" = 0 ] && says "^The same policy passes with a capacity of"'
 run explain "$tmp/tags.trace" -p torch -d sim:capacity=40MiB
 check tags_fit_80_columns [ "$(awk 'length($0) > 80' "$out" | wc -l)" = 0 ]
+refuses message_on_a_device 2 '--message replays nothing' explain --message "$message" -d sim:capacity=1GiB
+refuses message_with_a_seed 2 '--message replays nothing' explain --message "$message" --seed 4
+refuses message_without_end 2 '/dev/zero: the first 64 MiB hold no out-of-memory message' explain --message /dev/zero
 finish
