@@ -331,6 +331,7 @@ static enum ar_status finish(struct drifter *self, struct ar_error *error)
     out->retries = stats.count.retries;
     out->flushes = stats.count.flushes;
     out->misfits = learned_misfits(self->source);
+    learned_settle(self->source);
     enum ar_status status =
         drift_find_pins(self->session.policy, self->replay, self->source, out, error);
     if (status)

@@ -106,7 +106,7 @@ check timeline_of_a_process quietly "$ALLOCRIG" run -d sim -p torch -w "$tape" -
 json timeline_of_a_process_is_whole "sum(x['ph'] == 'X' for x in e) == 15"
 check snapshot_of_a_process_is_whole cmp "$tmp/i.pickle" "$tmp/s.pickle"
 refuses timeline_of_several_processes 2 'chrome holds one run and this is 2' run -d sim -p torch -p vmm -w order_flip --isolate --chrome "$tmp/x"
-refuses thinning_by_a_word 2 'chrome-most: "few"' run -d sim -p torch -w order_flip --chrome "$tmp/x" --chrome-most few
+refuses thinning_by_a_word 2 'chrome-most is "few"' run -d sim -p torch -w order_flip --chrome "$tmp/x" --chrome-most few
 
 # -- latencies
 check latencies quietly "$ALLOCRIG" run -d sim -p torch -w "$tape" --time --hdr "$tmp/h.txt" --hdr-of alloc_total_ns

@@ -59,6 +59,10 @@ struct learned {
     struct made *request, *list, *next_list, *permanent;
     size_t list_count;
     uint32_t *list_slots;
+    /* Of a lean source: the step of the request of each block carried out of the step `before`,
+     * also if that was skipped. */
+    uint32_t *births, *next_births;
+    size_t birth_count;
     bool given; /* the span of a lean source was */
     enum ar_status failed;
 };
@@ -249,12 +253,54 @@ static void mark_step(struct learned *self)
     emit(self, mark);
 }
 
+/* As fit_list, for the births alone. */
+static void fit_births(struct learned *self, const struct learned_step *step)
+{
+    const struct learned_list *now = self->model->steps[self->before].after, *then = step->before;
+    size_t i = 0;
+    if (!self->step || now->state == then->state)
+        return;
+    for (size_t j = 0; j < then->count;) {
+        const struct learned_role *role = &then->roles[j];
+        size_t have = 0, want = 0;
+        while (i < self->birth_count && memcmp(&now->roles[i], role, sizeof *role) < 0)
+            i++;
+        while (i + have < self->birth_count && !memcmp(&now->roles[i + have], role, sizeof *role))
+            have++;
+        while (j + want < then->count && !memcmp(&then->roles[j + want], role, sizeof *role))
+            want++;
+        for (; have > want; have--)
+            i++;
+        for (; have; have--, want--)
+            self->next_births[j++] = self->births[i++];
+        for (; want; want--)
+            self->next_births[j++] = (uint32_t)self->step;
+    }
+    uint32_t *births = self->births;
+    self->births = self->next_births;
+    self->next_births = births;
+}
+
+static void follow_births(struct learned *self, const struct learned_step *step)
+{
+    fit_births(self, step);
+    for (size_t i = 0; i < step->after->count; i++)
+        self->next_births[i] =
+            step->out[i].from_step ? (uint32_t)self->step : self->births[step->out[i].number];
+    uint32_t *births = self->births;
+    self->births = self->next_births;
+    self->next_births = births;
+    self->birth_count = step->after->count;
+}
+
 static struct learned_planned take_step(struct learned *self)
 {
     const struct learned_planned planned = learned_plan_take(&self->plan);
     const struct learned_step *steps = self->model->steps;
     self->misfits +=
         self->step && steps[self->before].after->state != steps[planned.step].before->state;
+    if (self->lean)
+        follow_births(self, &steps[planned.step]);
     self->before = planned.step;
     return planned;
 }
@@ -317,6 +363,7 @@ static void restart(struct learned *self)
     const struct learned_model *model = self->model;
     self->step = self->next_id = self->begun_ns = self->now_ns = self->misfits = 0;
     self->before = self->last = self->slot_count = self->free_count = self->list_count = 0;
+    self->birth_count = 0;
     self->given = false;
     learned_plan_restart(&self->plan);
     if (self->lean || self->source.info.counted)
@@ -339,7 +386,8 @@ static void close_source(struct trace_source *source)
     trace_tables_close(&self->tables);
     void *const memory[] = {self->actions, self->action_ends, self->keys,       self->texts,
                             self->span,    self->slots,       self->free_slots, self->request,
-                            self->list,    self->next_list,   self->permanent,  self->list_slots};
+                            self->list,    self->next_list,   self->permanent,  self->list_slots,
+                            self->births,  self->next_births};
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
         free(memory[i]);
     learned_plan_close(&self->plan);
@@ -429,10 +477,13 @@ static enum ar_status make_source(const struct learned_model *model, uint64_t st
     self->list = calloc(list + 1, sizeof *self->list);
     self->next_list = calloc(list + 1, sizeof *self->next_list);
     self->list_slots = calloc(list + 1, sizeof *self->list_slots);
+    self->births = calloc(list + 1, sizeof *self->births);
+    self->next_births = calloc(list + 1, sizeof *self->next_births);
     self->permanent = calloc(model->permanent_count + 1, sizeof *self->permanent);
     bool planned = learned_plan_open(&self->plan, model, seed);
     if (!planned || !choose_actions(self) || !self->keys || !self->texts || !self->request ||
-        !self->list || !self->next_list || !self->list_slots || !self->permanent) {
+        !self->list || !self->next_list || !self->list_slots || !self->births ||
+        !self->next_births || !self->permanent) {
         close_source(&self->source);
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %s", LEARNED_NAME);
     }
@@ -519,6 +570,13 @@ void learned_skip(struct trace_source *source, size_t count)
     struct learned *self = learned_of(source);
     for (; count; count--, self->step++)
         (void)take_step(self);
+}
+
+void learned_settle(struct trace_source *source)
+{
+    struct learned *self = learned_of(source);
+    for (size_t i = 0; i < self->list_count && i < self->birth_count; i++)
+        self->slots[self->list[i].slot].born = self->births[i];
 }
 
 size_t learned_carried(struct trace_source *source, const uint32_t **slots, uint64_t *hash)

@@ -51,6 +51,9 @@ size_t learned_peek(struct trace_source *source, size_t ahead);
 /* Counts the next steps, which were peeked at, without their events. The steps after them must find
  * the state in which these would have left it. */
 void learned_skip(struct trace_source *source, size_t count);
+/* Gives the carried blocks the steps of their requests (`born`), of which some may have been
+ * skipped. */
+void learned_settle(struct trace_source *source);
 /* The slots of the blocks carried to the next step, in their order, valid until then; their roles
  * are mixed into `*hash`. */
 size_t learned_carried(struct trace_source *source, const uint32_t **slots, uint64_t *hash);
