@@ -46,7 +46,7 @@ says list_everything '^peak_physical_bytes ' list
 check lists_are_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
 says list_recordings '^workloads/data/lora_recompute.limit5.csv.gz +limit 5GiB$' list workloads
 says list_recorded_settings 'expandable.csv.gz +expandable_segments:True$' list workloads
-says list_ranges_in_whole_numbers '^ +count +20 +20\.\.4194304 ' list policies torch
+says list_ranges_in_whole_numbers '^max_non_split_rounding_mb +count +20 +20\.\.4194304 ' list policies torch
 for command in run capacity gen convert inspect list fidelity calibrate trace fits twin; do
     run "$command" --help
     check "help_is_narrow_$command" [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
