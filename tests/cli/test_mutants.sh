@@ -12,6 +12,16 @@ if ! command -v clang >/dev/null || ! command -v python3 >/dev/null; then
     echo "skip mutants: clang or python3 is not installed"
     exit 0
 fi
+check the_named_ones_and_the_same_programs_are_in_the_tree python3 - <<'END'
+import pathlib, sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, "tests/mutants")
+import mutants
+root = pathlib.Path(".")
+mutants.named_mutants(root, root / "tests/mutants")
+for row in mutants.rows(root / "tests/mutants/same_program.tsv"):
+    assert (root / row[0].split("|")[0]).exists(), row[0]
+END
 tree=$TEST_TMP/tree
 mkdir -p "$tree/planted" "$tree/tests/unit" "$tree/tests/mutants"
 cat >"$tree/planted/planted.c" <<'END'
