@@ -143,23 +143,19 @@ static enum ar_status take_number(double *place, const struct cli_option *option
                         value, option->most);
 }
 
-static enum ar_status take_bytes(uint64_t *place, const struct cli_option *option,
-                                 const char *value, struct ar_error *error)
+static enum ar_status take_bytes(uint64_t *place, const char *name, const char *value,
+                                 struct ar_error *error)
 {
     enum ar_status status = ar_size_parse(value, place, error);
     if (!status && !*place)
         status = ar_error_set(error, AR_INVALID, "0 bytes are not possible");
-    return status ? ar_error_prefix(error, status, "--%s", option->name) : AR_OK;
+    return status ? ar_error_prefix(error, status, "--%s", name) : AR_OK;
 }
 
 enum ar_status cli_card_bytes(const char *name, const char *value, uint64_t *bytes,
                               struct ar_error *error)
 {
-    enum ar_status status = ar_size_parse(value, bytes, error);
-    if (status)
-        return ar_error_prefix(error, status, "--%s", name);
-    if (!*bytes)
-        return ar_error_set(error, AR_INVALID, "--%s: 0 bytes are not possible", name);
+    AR_TRY(take_bytes(bytes, name, value, error));
     if (*bytes < 1024)
         return ar_error_set(error, AR_INVALID,
                             "--%s %.40s is %" PRIu64 " byte%s; did you mean %" PRIu64 "GiB?", name,
@@ -204,7 +200,7 @@ static enum ar_status take_value_of(const struct cli_option *option, void *argum
     case CLI_KIND_NUMBER:
         return take_number(place, option, value, error);
     case CLI_KIND_BYTES:
-        return take_bytes(place, option, value, error);
+        return take_bytes(place, option->name, value, error);
     case CLI_KIND_CARD:
         return cli_card_bytes(option->name, value, place, error);
     case CLI_KIND_GPU:
