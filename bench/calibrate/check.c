@@ -142,10 +142,10 @@ static enum ar_status run_make(struct program *self, struct run *run, uint64_t a
 
 static enum ar_status run_free(struct program *self, const struct run *run)
 {
-    enum ar_status status = ar_backing_unmap(self->backing, run->address, run->bytes);
-    for (uint32_t i = 0; i < run->pages && status == AR_OK; i++)
-        status = ar_backing_destroy(self->backing, run->handles[i]);
-    return status;
+    AR_TRY(ar_backing_unmap(self->backing, run->address, run->bytes));
+    for (uint32_t i = 0; i < run->pages; i++)
+        AR_TRY(ar_backing_destroy(self->backing, run->handles[i]));
+    return AR_OK;
 }
 
 /* Program 2. */
@@ -190,13 +190,9 @@ static enum ar_status pool_open(struct program *self)
 static enum ar_status pool_use_once(struct program *self)
 {
     uint64_t address;
-    enum ar_status status = pool_open(self);
-    if (status == AR_OK)
-        status = block_make(self, true, LEAST_BYTES, &address);
-    if (status == AR_OK)
-        status = block_free(self, true, address);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(pool_open(self));
+    AR_TRY(block_make(self, true, LEAST_BYTES, &address));
+    AR_TRY(block_free(self, true, address));
     self->device->ops->sync(self->device, UINT32_MAX);
     return self->backing->ops->pool_trim(self->backing, 0);
 }

@@ -125,10 +125,9 @@ static enum ar_status merge_curve(struct merge *self, size_t offset, struct sim_
 static enum ar_status merge_curves(struct merge *self, size_t offset, int count,
                                    struct sim_profile *out)
 {
-    enum ar_status status = AR_OK;
-    for (int i = 0; i < count && !status; i++)
-        status = merge_curve(self, offset + (size_t)i * sizeof(struct sim_curve), out);
-    return status;
+    for (int i = 0; i < count; i++)
+        AR_TRY(merge_curve(self, offset + (size_t)i * sizeof(struct sim_curve), out));
+    return AR_OK;
 }
 
 static void merge_rests(struct merge *self, int kind, struct median *out)
@@ -192,16 +191,9 @@ static enum ar_status check_pair(const struct calibration *a, const struct calib
 {
     if (strcmp(a->profile.card, b->profile.card) != 0)
         return cards_differ(a, b, error);
-    enum ar_status status =
-        check_number(a, b, "page_bytes", offsetof(struct sim_profile, page_bytes), error);
-    if (!status)
-        status =
-            check_number(a, b, "granule_bytes", offsetof(struct sim_profile, granule_bytes), error);
-    if (!status)
-        status =
-            check_number(a, b, "first_address", offsetof(struct sim_profile, first_address), error);
-    if (status)
-        return status;
+    AR_TRY(check_number(a, b, "page_bytes", offsetof(struct sim_profile, page_bytes), error));
+    AR_TRY(check_number(a, b, "granule_bytes", offsetof(struct sim_profile, granule_bytes), error));
+    AR_TRY(check_number(a, b, "first_address", offsetof(struct sim_profile, first_address), error));
     if (capacity_differs(a->profile.total_bytes, b->profile.total_bytes))
         return check_number(a, b, "total_bytes", offsetof(struct sim_profile, total_bytes), error);
     if (a->profile.waits != b->profile.waits)
@@ -216,11 +208,10 @@ static enum ar_status check_pair(const struct calibration *a, const struct calib
 /* Compares every pair: one between two others may be near to both. */
 static enum ar_status check_all(const struct merge *self)
 {
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; !status && i < self->count; i++)
-        for (size_t k = 0; !status && k < i; k++)
-            status = check_pair(&self->from[k], &self->from[i], self->error);
-    return status;
+    for (size_t i = 0; i < self->count; i++)
+        for (size_t k = 0; k < i; k++)
+            AR_TRY(check_pair(&self->from[k], &self->from[i], self->error));
+    return AR_OK;
 }
 
 /* ---- the header ----------------------------------------------------------------------------- */
@@ -437,9 +428,7 @@ enum ar_status median_write(const struct median *self, const struct calibration 
 {
     char *text = NULL;
     size_t length = 0;
-    enum ar_status status = sim_profile_check(&self->profile, "the median", error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(sim_profile_check(&self->profile, "the median", error));
     FILE *memory = open_memstream(&text, &length);
     if (memory)
         sim_profile_write(&self->profile, memory);

@@ -321,9 +321,7 @@ static enum ar_status read_long(struct cursor *cursor, struct ar_error *error)
     const struct cli_option *option = NULL;
     snprintf(name, sizeof name, "%.*s", (int)(equals ? (size_t)(equals - word) : strlen(word)),
              word);
-    enum ar_status status = find_long(cursor->page, name, &option, error);
-    if (status)
-        return status;
+    AR_TRY(find_long(cursor->page, name, &option, error));
     if (!option->value && value)
         return ar_error_set(error, AR_INVALID, "--%s takes no value", option->name);
     if (option->value && !value) {

@@ -47,13 +47,12 @@ static enum ar_status take_batches(void *arguments, const struct cli_option *opt
         return ar_error_set(error, AR_INVALID, "--batches %s: write two numbers, such as 8,16",
                             value);
     snprintf(first, sizeof first, "%.*s", (int)(comma - value), value);
-    enum ar_status status = ar_count_parse(first, &self->batches[0], error);
-    if (!status)
-        status = ar_count_parse(comma + 1, &self->batches[1], error);
-    if (!status && (self->batches[0] == self->batches[1] || !self->batches[0] || !self->batches[1]))
-        status =
-            ar_error_set(error, AR_INVALID, "--batches %s: they must differ and not be 0", value);
-    return status;
+    AR_TRY(ar_count_parse(first, &self->batches[0], error));
+    AR_TRY(ar_count_parse(comma + 1, &self->batches[1], error));
+    if (self->batches[0] == self->batches[1] || !self->batches[0] || !self->batches[1])
+        return ar_error_set(error, AR_INVALID, "--batches %s: they must differ and not be 0",
+                            value);
+    return AR_OK;
 }
 
 static const struct cli_option options[] = {
@@ -392,10 +391,9 @@ static bool is_pair(const struct named *from, const struct named *to)
 static enum ar_status predict_pairs(const struct suite *suite, const struct ar_spec *device,
                                     const struct text_list *parts, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     size_t pairs = 0;
-    for (size_t i = 0; i < parts->count && !status; i++)
-        for (size_t j = 0; j < parts->count && !status; j++) {
+    for (size_t i = 0; i < parts->count; i++)
+        for (size_t j = 0; j < parts->count; j++) {
             struct named from, to;
             parse_name(parts->items[i], &from);
             parse_name(parts->items[j], &to);
@@ -403,14 +401,14 @@ static enum ar_status predict_pairs(const struct suite *suite, const struct ar_s
                 continue;
             if (pairs++ == 0)
                 whatif_page_head(stdout);
-            status = predict(suite, device, &from, &to, error);
+            AR_TRY(predict(suite, device, &from, &to, error));
         }
-    if (!status && !pairs)
-        status =
-            ar_error_set(error, AR_INVALID,
-                         "no two traces are of one program: their names must begin with the same "
-                         "PROGRAM, as in PROGRAM.SETTING.csv.gz");
-    return status;
+    if (!pairs)
+        return ar_error_set(
+            error, AR_INVALID,
+            "no two traces are of one program: their names must begin with the same "
+            "PROGRAM, as in PROGRAM.SETTING.csv.gz");
+    return AR_OK;
 }
 
 /* Predicts each recording of a program from its recordings under other settings. Prints a Markdown

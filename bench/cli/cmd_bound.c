@@ -199,11 +199,8 @@ static enum ar_status report(const struct arguments *self, const struct bound_bl
                              const struct bounds *bounds, struct output_set *files, FILE *plan,
                              FILE *json, const char *name, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     if (!self->json || strcmp(self->json, "-") != 0)
-        status = print_table(blocks, bounds, name, error);
-    if (status)
-        return status;
+        AR_TRY(print_table(blocks, bounds, name, error));
     if (plan)
         plan_file_write(plan, blocks, bounds->offsets);
     if (json)
@@ -300,9 +297,7 @@ static enum ar_status find_card(const struct trace_info *info, uint64_t *card_by
     if (*card_bytes)
         return AR_OK;
     recorded_card_spec(info, spec);
-    enum ar_status status = ar_device_open_text(spec, &device, error);
-    if (status)
-        return status;
+    AR_TRY(ar_device_open_text(spec, &device, error));
     *card_bytes = device->props.capacity_bytes;
     ar_device_close(device);
     return AR_OK;
@@ -346,9 +341,7 @@ static enum ar_status answer_part(void *argument, const struct workload_part *pa
 enum ar_status cmd_bound(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {.frees = REPLAY_AT_ONCE};
-    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
-    if (status)
-        return status;
+    AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.workload)
         return ar_error_set(error, AR_INVALID, "bound: no workload is given; write bound WORKLOAD");
     if (self.check && (self.plan || self.json))

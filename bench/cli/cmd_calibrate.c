@@ -262,13 +262,9 @@ enum ar_status cmd_calibrate(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {0};
     char name[SIM_PROFILE_ROOM(name)] = "";
-    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
-    if (!status)
-        status = check_arguments(&self, error);
-    if (!status)
-        status = name_profile(&self, name, sizeof name, error);
-    if (!status)
-        status = self.median ? make_median(&self, name, error)
-                             : measure_device(&self, name, argc, argv, error);
-    return status;
+    AR_TRY(cli_parse(&page, argc, argv, &self, error));
+    AR_TRY(check_arguments(&self, error));
+    AR_TRY(name_profile(&self, name, sizeof name, error));
+    return self.median ? make_median(&self, name, error)
+                       : measure_device(&self, name, argc, argv, error);
 }

@@ -234,10 +234,9 @@ static enum ar_status print_table(const struct answer *answers, size_t count,
             rank--;
         add_row(table, &answers[i], rank);
     }
-    enum ar_status status = table_end(table, stdout, TABLE_TEXT, error);
-    if (!status)
-        print_cards(answers, count);
-    return status;
+    AR_TRY(table_end(table, stdout, TABLE_TEXT, error));
+    print_cards(answers, count);
+    return AR_OK;
 }
 
 /* Statistics of the safe capacity over the replicates of one policy, answers[0] to

@@ -64,18 +64,17 @@ static enum ar_status write_files(const struct arguments *self, const struct ver
 static enum ar_status tell(const struct arguments *self, const struct verdicts *verdicts,
                            const struct waivers *waivers, struct ar_error *error)
 {
-    enum ar_status status = write_files(self, verdicts, waivers, error);
-    if (!status)
-        status = compare_page(verdicts, waivers, self->all, stdout, TABLE_TEXT, error);
-    if (!status && self->annotations)
+    AR_TRY(write_files(self, verdicts, waivers, error));
+    AR_TRY(compare_page(verdicts, waivers, self->all, stdout, TABLE_TEXT, error));
+    if (self->annotations)
         compare_annotations(verdicts, stdout);
     size_t worse = verdicts->figures[VERDICT_WORSE] - verdicts->waived;
-    if (!status && !worse && self->require_all && verdicts->missing)
+    if (!worse && self->require_all && verdicts->missing)
         return ar_error_set(error, AR_NEGATIVE, "compare: %zu run%s of %s %s missing in %s",
                             verdicts->missing, verdicts->missing == 1 ? "" : "s", self->old,
                             verdicts->missing == 1 ? "is" : "are", self->new);
-    if (status || !worse)
-        return status;
+    if (!worse)
+        return AR_OK;
     const struct verdict_row *row = verdicts->rows;
     while (row->verdict != VERDICT_WORSE || (row->waiver && !row->waiver->expired))
         row++;

@@ -238,9 +238,7 @@ static enum ar_status predict(void *argument, const struct workload_part *part,
 enum ar_status cmd_drift(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {.steps = STEPS_DEFAULT, .seeds = SEEDS_DEFAULT, .first_seed = 1};
-    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
-    if (status)
-        return status;
+    AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.trace)
         return ar_error_set(error, AR_INVALID, "drift: no recording is given; write drift TRACE");
     if (!self.policies.count) {

@@ -54,10 +54,9 @@ static enum ar_status placements_begin(void *argument, struct ar_error *error)
     if (!self->path)
         return AR_OK;
     output_abandon(&self->file);
-    enum ar_status status = output_open(&self->file, self->path, error);
-    if (!status)
-        placements_csv_header(self->file.stream);
-    return status;
+    AR_TRY(output_open(&self->file, self->path, error));
+    placements_csv_header(self->file.stream);
+    return AR_OK;
 }
 
 static enum ar_status placements_row(void *argument, const struct replay_row *row,
@@ -229,8 +228,8 @@ static enum ar_status compare_source(const struct arguments *self, struct trace_
     char policy[1024];
     if (self->policy)
         return compare(self, source, self->policy, error);
-    enum ar_status status = fidelity_default_spec(&source->info, policy, sizeof policy, error);
-    return status ? status : compare(self, source, policy, error);
+    AR_TRY(fidelity_default_spec(&source->info, policy, sizeof policy, error));
+    return compare(self, source, policy, error);
 }
 
 /* ---- recordings of several GPUs: each has an allocator of its own ---- */
@@ -263,16 +262,14 @@ static enum ar_status compare_part(void *argument, const struct workload_part *p
 enum ar_status cmd_fidelity(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {0};
-    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
-    if (status)
-        return status;
+    AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.trace)
         return ar_error_set(error, AR_INVALID,
                             "fidelity: no recording is given; write fidelity TRACE");
     const struct workload_choice choice = cli_choice(&self.device, true);
-    status = workload_each(self.trace, &choice, compare_part, &self, error);
-    if (!status && self.differ)
+    AR_TRY(workload_each(self.trace, &choice, compare_part, &self, error));
+    if (self.differ)
         return ar_error_set(error, AR_NEGATIVE, "%s: policy and recording differ on %u of %u GPUs",
                             self.trace, self.differ, self.count);
-    return status;
+    return AR_OK;
 }

@@ -142,12 +142,10 @@ static enum ar_status open_part(const struct arguments *self, struct trace_sourc
     enum replay_frees frees[2];
     struct trace_info *info = &source->info;
     *out = (struct opened){0};
-    enum ar_status status = fits_notes_read(source, &out->notes, error);
-    if (!status && out->notes.refusal[0])
-        status = ar_error_set(error, AR_UNSUPPORTED, "fits cannot answer for %s: %s", info->name,
-                              out->notes.refusal);
-    if (status)
-        return status;
+    AR_TRY(fits_notes_read(source, &out->notes, error));
+    if (out->notes.refusal[0])
+        return ar_error_set(error, AR_UNSUPPORTED, "fits cannot answer for %s: %s", info->name,
+                            out->notes.refusal);
     recorded_card_spec(info, spec);
     if (self->card[0])
         snprintf(spec, RECORDED_CARD_SPEC_ROOM, "sim:profile=%s", self->card);

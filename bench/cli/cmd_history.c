@@ -101,13 +101,12 @@ static enum ar_status tell(const struct arguments *self, const struct history_vi
                            struct ar_error *error)
 {
     const struct history_judged *judged = view->judged;
-    enum ar_status status = write_files(self, view, error);
-    if (!status)
-        status = history_page(view, stdout, TABLE_TEXT, error);
-    if (!status && self->annotations)
+    AR_TRY(write_files(self, view, error));
+    AR_TRY(history_page(view, stdout, TABLE_TEXT, error));
+    if (self->annotations)
         history_annotations(view, stdout);
-    if (status || !judged->counted)
-        return status;
+    if (!judged->counted)
+        return AR_OK;
     const struct history_change *change = judged->changes;
     while (!history_counts(change))
         change++;

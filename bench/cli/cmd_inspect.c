@@ -62,9 +62,7 @@ static enum ar_status describe(void *argument, const struct workload_part *part,
 enum ar_status cmd_inspect(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {0};
-    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
-    if (status)
-        return status;
+    AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.path)
         return ar_error_set(error, AR_INVALID, "inspect: no trace is given; write inspect FILE");
     const struct workload_choice choice = cli_choice(&self.device, false);

@@ -576,11 +576,11 @@ static enum ar_status print_recordings(const char *name, const char *before, siz
 static enum ar_status list_recordings(const char *name, struct ar_error *error)
 {
     size_t count;
-    enum ar_status status = print_recordings(name, "", &count, error);
-    if (!status && name && count == 0)
-        status =
-            ar_error_set(error, AR_INVALID, "there is no recording \"%.60s\" in " RECORDINGS, name);
-    return status;
+    AR_TRY(print_recordings(name, "", &count, error));
+    if (name && count == 0)
+        return ar_error_set(error, AR_INVALID, "there is no recording \"%.60s\" in " RECORDINGS,
+                            name);
+    return AR_OK;
 }
 
 static const char *workload_name_at(size_t index, const char **text)
@@ -637,9 +637,9 @@ static enum ar_status show_part(size_t index, struct ar_error *error)
 
 static enum ar_status list_parts(const char *name, struct ar_error *error)
 {
-    enum ar_status status = list_names("part", part_at, show_part, name, error);
-    if (status || name)
-        return status;
+    AR_TRY(list_names("part", part_at, show_part, name, error));
+    if (name)
+        return AR_OK;
     puts("\nEvery process has these actions:\n");
     return print_actions(twin_process_actions(), error);
 }
@@ -666,14 +666,13 @@ static const struct kind {
 
 static enum ar_status list_all(struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < KIND_COUNT && !status; i++) {
+    for (size_t i = 0; i < KIND_COUNT; i++) {
         if (kinds[i].is_part)
             continue;
         printf("%s%s\n\n", i ? "\n" : "", kinds[i].name);
-        status = kinds[i].list(NULL, error);
+        AR_TRY(kinds[i].list(NULL, error));
     }
-    return status;
+    return AR_OK;
 }
 
 static const char *kind_at(size_t index, const char **text)
@@ -699,9 +698,7 @@ static enum ar_status print_names(const struct kind *kind, struct ar_error *erro
 enum ar_status cmd_list(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {0};
-    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
-    if (status)
-        return status;
+    AR_TRY(cli_parse(&page, argc, argv, &self, error));
     const char *kind = self.words.at[0], *name = self.words.at[1];
     if (self.names && (!kind || name))
         return ar_error_set(

@@ -47,11 +47,8 @@ static enum ar_status report(const struct arguments *self, struct trace_source *
                              const struct trace_output_choice *format, struct ar_error *error)
 {
     char text[512];
-    enum ar_status status = trace_rewind(smallest, error);
-    if (!status)
-        status = trace_output_save(smallest, self->path, format, error);
-    if (status)
-        return status;
+    AR_TRY(trace_rewind(smallest, error));
+    AR_TRY(trace_output_save(smallest, self->path, format, error));
     snprintf(text, sizeof text,
              "%s: from %" PRIu64 " to %" PRIu64 " events, from %" PRIu64 " to %" PRIu64
              " requests, in %" PRIu64 " runs",

@@ -77,24 +77,22 @@ static bool is_there(const char *folder, const char *cell)
 static enum ar_status read_measured(const struct arguments *self, const char *name,
                                     struct measured *out, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < self->folders.count && !status; i++) {
+    for (size_t i = 0; i < self->folders.count; i++) {
         if (i && !is_there(self->folders.at[i], name))
             continue;
         struct model_result *result = &out->results[out->count];
-        status = read_one(self, self->folders.at[i], name, "card.csv", NULL, result, error);
-        if (!status)
-            status = read_one(self, self->folders.at[i], name, "card.calls",
-                              &out->calls[out->count++], NULL, error);
-        if (!status && (strcmp(result->policy, out->results[0].policy) != 0 ||
-                        strcmp(result->workload, out->results[0].workload) != 0))
-            status = ar_error_set(
+        AR_TRY(read_one(self, self->folders.at[i], name, "card.csv", NULL, result, error));
+        AR_TRY(read_one(self, self->folders.at[i], name, "card.calls", &out->calls[out->count++],
+                        NULL, error));
+        if (strcmp(result->policy, out->results[0].policy) != 0 ||
+            strcmp(result->workload, out->results[0].workload) != 0)
+            return ar_error_set(
                 error, AR_INVALID,
                 "%s/%s: card.csv is of %s with %s, so it is not a repetition of %s with %s",
                 self->folders.at[i], name, result->workload, result->policy,
                 out->results[0].workload, out->results[0].policy);
     }
-    return status ? status : model_repeat_results(out->results, out->count, error);
+    return model_repeat_results(out->results, out->count, error);
 }
 
 static enum ar_status read_cell(const struct arguments *self, const char *name,
@@ -196,9 +194,7 @@ static enum ar_status write_page(const struct arguments *self, const struct mode
                                  size_t count, struct ar_error *error)
 {
     struct output_file output = {0};
-    enum ar_status status = output_open(&output, self->output ? self->output : "-", error);
-    if (status)
-        return status;
+    AR_TRY(output_open(&output, self->output ? self->output : "-", error));
     model_page(output.stream, cells, count, self->folders.count > 1);
     return output_commit(&output, error);
 }
@@ -272,9 +268,7 @@ static enum ar_status run(const struct arguments *self, struct ar_error *error)
 enum ar_status cmd_model(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {0};
-    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
-    if (status)
-        return status;
+    AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.folders.count)
         return ar_error_set(error, AR_INVALID, "model: name a folder of runs: model FOLDER");
     return run(&self, error);

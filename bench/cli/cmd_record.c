@@ -48,9 +48,7 @@ static enum ar_status read_arguments(int argc, char **argv, struct arguments *se
 {
     int own;
     self->command = program_command(argc, argv, &own);
-    enum ar_status status = cli_parse(&page, own, argv, self, error);
-    if (status)
-        return status;
+    AR_TRY(cli_parse(&page, own, argv, self, error));
     if (!self->path)
         return ar_error_set(error, AR_INVALID,
                             "record: no output file is given; write record -o FILE -- COMMAND");
@@ -209,9 +207,7 @@ static enum ar_status run_recorded(const struct arguments *self, const char *fol
     static const char *const places[] = {LIBRARY, "../lib/" LIBRARY, NULL};
     char library[PATH_MAX];
     *end = (struct program_end){0};
-    enum ar_status status = check_driver(error);
-    if (status)
-        return status;
+    AR_TRY(check_driver(error));
     if (!program_find(places, library, sizeof library))
         return ar_error_set(error, AR_MISSING,
                             LIBRARY

@@ -170,9 +170,7 @@ static enum ar_status check_files(const struct arguments *self, struct ar_error 
 
 static enum ar_status check(const struct arguments *self, struct ar_error *error)
 {
-    enum ar_status status = check_files(self, error);
-    if (status)
-        return status;
+    AR_TRY(check_files(self, error));
     if (self->suite.policies.count == 0)
         return ar_error_set(
             error, AR_INVALID,
@@ -200,25 +198,17 @@ static enum ar_status read_and_run(struct arguments *self, int argc, char **argv
                                    struct ar_error *error)
 {
     const char *path;
-    enum ar_status status = find_suite(argc, argv, &path, error);
-    if (status)
-        return status;
+    AR_TRY(find_suite(argc, argv, &path, error));
     if (path)
-        status = suite_read(&self->suite, path, error);
-    if (!status && self->suite.axis_count)
-        status = ar_error_set(error, AR_INVALID,
-                              "%s:%u: a suite with [grid] is run by `allocrig sweep %s`", path,
-                              self->suite.axes[0].line, path);
-    if (!status)
-        status = cli_parse(&page, argc, argv, self, error);
-    if (!status)
-        status = check(self, error);
-    if (!status)
-        status = suite_put_first(&self->suite, error);
-    if (!status)
-        status = fill_in(self, error);
-    if (status)
-        return status;
+        AR_TRY(suite_read(&self->suite, path, error));
+    if (self->suite.axis_count)
+        return ar_error_set(error, AR_INVALID,
+                            "%s:%u: a suite with [grid] is run by `allocrig sweep %s`", path,
+                            self->suite.axes[0].line, path);
+    AR_TRY(cli_parse(&page, argc, argv, self, error));
+    AR_TRY(check(self, error));
+    AR_TRY(suite_put_first(&self->suite, error));
+    AR_TRY(fill_in(self, error));
     struct environment environment;
     environment_capture(&environment, argc, argv, self->suite.seed);
     return suite_run(&self->suite, &self->files, &environment, stdout, error);

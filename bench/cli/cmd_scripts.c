@@ -57,9 +57,7 @@ static enum ar_status start(const char *name, char *script, char **words, int co
 static enum ar_status run(struct script *script, int argc, char **argv, struct ar_error *error)
 {
     char path[PATH_MAX];
-    enum ar_status status = cli_parse(&script->page, argc > 1 ? 2 : 1, argv, script, error);
-    if (status)
-        return status;
+    AR_TRY(cli_parse(&script->page, argc > 1 ? 2 : 1, argv, script, error));
     if (argc == 1)
         return ar_error_set(error, AR_INVALID, "%s: no action is given; write %s", script->name,
                             script->example);

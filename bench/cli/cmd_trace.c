@@ -126,14 +126,11 @@ enum ar_status traced_program_run(const struct traced_program *self, struct prog
     char python_path[4 * PATH_MAX], bytes[24];
     const char *world = self->world ? self->world : self->rank ? "0" : "1";
     *end = (struct program_end){0};
-    enum ar_status status = traced_card_find(self->card ? self->card : "h100", &card, error);
-    if (!status && strtoull(self->rank ? self->rank : "0", NULL, 10) >= strtoull(world, NULL, 10))
-        status = ar_error_set(error, AR_INVALID, "--rank %s needs --world with a larger number",
-                              self->rank ? self->rank : "0");
-    if (!status)
-        status = find_tracer(python_path, sizeof python_path, error);
-    if (status)
-        return status;
+    AR_TRY(traced_card_find(self->card ? self->card : "h100", &card, error));
+    if (strtoull(self->rank ? self->rank : "0", NULL, 10) >= strtoull(world, NULL, 10))
+        return ar_error_set(error, AR_INVALID, "--rank %s needs --world with a larger number",
+                            self->rank ? self->rank : "0");
+    AR_TRY(find_tracer(python_path, sizeof python_path, error));
     snprintf(bytes, sizeof bytes, "%" PRIu64, card.total_bytes);
     const struct program_variable given[VARIABLES_MOST] = {
         {"PYTHONPATH", python_path},

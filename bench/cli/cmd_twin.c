@@ -98,12 +98,12 @@ static enum ar_status draw(const char *series, const char *figure, const char *t
     const struct program_variable none[] = {{NULL, NULL}};
     const struct program program = {
         .command = command, .variables = none, .output = PROGRAM_TO_ERROR};
-    enum ar_status status = program_run(&program, &end, error);
-    if (!status && end.code)
-        status = ar_error_set(error, end.code == 3 ? AR_MISSING : AR_IO,
-                              "--figure %s: it was not drawn%s", figure,
-                              end.code == 3 ? "; gnuplot is missing" : "");
-    return status;
+    AR_TRY(program_run(&program, &end, error));
+    if (end.code)
+        return ar_error_set(error, end.code == 3 ? AR_MISSING : AR_IO,
+                            "--figure %s: it was not drawn%s", figure,
+                            end.code == 3 ? "; gnuplot is missing" : "");
+    return AR_OK;
 }
 
 static enum ar_status write_figure(const struct arguments *self, const struct twin_page *answer,

@@ -70,17 +70,16 @@ static enum ar_status find_record(struct kernels *self, const char *name, size_t
                                   CUdeviceptr *out)
 {
     size_t found = 0;
-    enum ar_status status =
-        kernels_result(self, self->api->module_get_global(out, &found, self->module, name),
-                       "cuModuleGetGlobal", bytes);
-    if (status == AR_OK && found != bytes) {
+    AR_TRY(kernels_result(self, self->api->module_get_global(out, &found, self->module, name),
+                          "cuModuleGetGlobal", bytes));
+    if (found != bytes) {
         snprintf(self->problem, sizeof self->problem,
                  "the kernels' record %s has %zu bytes where the program expects %zu: build again "
                  "after make clean",
                  name, found, bytes);
         return AR_CORRUPT;
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status load(struct kernels *self, CUdevice card)
@@ -238,15 +237,13 @@ enum ar_status kernels_wrong(struct kernels *self, struct ar_device_wrong *out)
 enum ar_status kernels_forget_wrong(struct kernels *self)
 {
     const struct cuda_api *api = self->api;
-    enum ar_status status = kernels_result(self, api->ctx_synchronize(),
-                                           "waiting for verifications (cuCtxSynchronize)", 0);
-    if (status == AR_OK)
-        status = kernels_result(
-            self, api->memset_d8_async(self->wrong, 0, sizeof(struct kernels_wrong), self->stream),
-            "cuMemsetD8Async", sizeof(struct kernels_wrong));
-    return status == AR_OK ? kernels_result(self, api->stream_synchronize(self->stream),
-                                            "cuStreamSynchronize", sizeof(struct kernels_wrong))
-                           : status;
+    AR_TRY(kernels_result(self, api->ctx_synchronize(),
+                          "waiting for verifications (cuCtxSynchronize)", 0));
+    AR_TRY(kernels_result(
+        self, api->memset_d8_async(self->wrong, 0, sizeof(struct kernels_wrong), self->stream),
+        "cuMemsetD8Async", sizeof(struct kernels_wrong)));
+    return kernels_result(self, api->stream_synchronize(self->stream), "cuStreamSynchronize",
+                          sizeof(struct kernels_wrong));
 }
 
 enum ar_status kernels_touch(struct kernels *self, uint64_t address, uint64_t bytes,
@@ -355,18 +352,13 @@ static enum ar_status measure(struct kernels *self, const CUevent event[2])
 {
     double empties[ROUNDS] = {0}, shorts[ROUNDS] = {0}; /* ns */
     double longs[ROUNDS] = {0}, usual[ROUNDS] = {0};
-    enum ar_status status = spin(self, WARM_UNITS, self->stream);
-    for (int i = 0; i < ROUNDS && status == AR_OK; i++) {
-        status = period(self, event, true, EMPTY_COUNT, 0, &empties[i]);
-        if (status == AR_OK)
-            status = period(self, event, true, SHORT_COUNT, SHORT_UNITS, &shorts[i]);
-        if (status == AR_OK)
-            status = period(self, event, false, USUAL_COUNT, SHORT_UNITS, &usual[i]);
-        if (status == AR_OK)
-            status = period(self, event, true, LONG_COUNT, LONG_UNITS, &longs[i]);
+    AR_TRY(spin(self, WARM_UNITS, self->stream));
+    for (int i = 0; i < ROUNDS; i++) {
+        AR_TRY(period(self, event, true, EMPTY_COUNT, 0, &empties[i]));
+        AR_TRY(period(self, event, true, SHORT_COUNT, SHORT_UNITS, &shorts[i]));
+        AR_TRY(period(self, event, false, USUAL_COUNT, SHORT_UNITS, &usual[i]));
+        AR_TRY(period(self, event, true, LONG_COUNT, LONG_UNITS, &longs[i]));
     }
-    if (status != AR_OK)
-        return status;
     double brief = median(shorts), lasting = median(longs);
     double ns_per_unit = 1;
     if (self->spin.by_cycles && lasting > brief)
@@ -404,10 +396,9 @@ enum ar_status kernels_spin(struct kernels *self, double *owed_ns, uint64_t nano
     double wait_ns = *owed_ns - how->overhead_ns;
     double steps = floor(wait_ns * how->units_per_ns / how->step_units + 0.5);
     double units = steps * how->step_units;
-    enum ar_status status = spin(self, (uint64_t)units, stream);
-    if (status == AR_OK)
-        *owed_ns = wait_ns - units / how->units_per_ns;
-    return status;
+    AR_TRY(spin(self, (uint64_t)units, stream));
+    *owed_ns = wait_ns - units / how->units_per_ns;
+    return AR_OK;
 }
 
 /* Kernel ops: launches the kernel, or calls cuBLAS, for the shape that sim/kernel_shape.h computes.

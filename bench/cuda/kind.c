@@ -36,8 +36,8 @@ static enum ar_status kind_open(const struct ar_spec_link *link, struct ar_devic
                                 struct ar_error *error)
 {
     struct cuda_options options = {0};
-    enum ar_status status = ar_options_read(cuda_options, link, "device cuda", &options, error);
-    return status == AR_OK ? cuda_device_open(&options, out, error) : status;
+    AR_TRY(ar_options_read(cuda_options, link, "device cuda", &options, error));
+    return cuda_device_open(&options, out, error);
 }
 
 void cuda_kind_enter(struct ar_device *device)
@@ -64,9 +64,7 @@ static enum ar_status kind_open(const struct ar_spec_link *link, struct ar_devic
                                 struct ar_error *error)
 {
     struct cuda_options options = {0};
-    enum ar_status status = ar_options_read(cuda_options, link, "device cuda", &options, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(ar_options_read(cuda_options, link, "device cuda", &options, error));
     char why[256];
     *out = NULL;
     (void)kind_available(why, sizeof why);

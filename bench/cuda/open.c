@@ -79,9 +79,7 @@ static enum ar_status card_find(struct cuda_device *self, const struct cuda_opti
     const struct cuda_api *api = &self->api;
     struct ar_device_props *props = &self->base.props;
     int count;
-    enum ar_status status = cards_count(api, &count, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(cards_count(api, &count, error));
     if (options->ordinal >= (uint64_t)count)
         return ar_error_set(error, AR_MISSING,
                             "device cuda: there is no card %" PRIu64

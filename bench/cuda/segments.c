@@ -120,15 +120,10 @@ enum ar_status cuda_segment_free(struct ar_backing *backing, uint64_t address)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     struct memory_segment *segment;
-    enum ar_status status = cuda_ready(self);
-    if (status == AR_OK)
-        status = memory_check_free(&self->memory, address, &segment);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(cuda_ready(self));
+    AR_TRY(memory_check_free(&self->memory, address, &segment));
     uint64_t waited_ns = cuda_stream_sync(self, CUDA_ALL_STREAMS);
-    status = cuda_ready(self);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(cuda_ready(self));
     uint64_t bytes = segment->bytes, begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_free(address);
     uint64_t ended_ns = cuda_clock_ns(self);
@@ -223,9 +218,7 @@ static bool pool_settings(struct cuda_device *self, const struct ar_backing_pool
 enum ar_status cuda_pool_open(struct ar_backing *backing, const struct ar_backing_pool *settings)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    enum ar_status status = cuda_ready(self);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(cuda_ready(self));
     if (!self->pool.handle) {
         uint64_t most_bytes = settings->most_bytes, left_bytes = sim_ledger_free(&self->ledger);
         if (self->capacity_given && (!most_bytes || most_bytes > left_bytes))

@@ -47,11 +47,8 @@ enum ar_status cuda_release(struct ar_backing *backing, uint64_t address)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     struct memory_segment *range;
-    enum ar_status status = cuda_ready(self);
-    if (status == AR_OK)
-        status = memory_check_release(&self->memory, address, &range);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(cuda_ready(self));
+    AR_TRY(memory_check_release(&self->memory, address, &range));
     uint64_t begun_ns = cuda_clock_ns(self);
     if (!cuda_worked(self, self->api.mem_address_free(address, range->bytes), "cuMemAddressFree"))
         return AR_INVALID;
@@ -106,11 +103,8 @@ enum ar_status cuda_destroy(struct ar_backing *backing, ar_backing_handle handle
 {
     struct cuda_device *self = cuda_of_backing(backing);
     struct memory_physical *physical;
-    enum ar_status status = cuda_ready(self);
-    if (status == AR_OK)
-        status = memory_check_destroy(&self->memory, handle, &physical);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(cuda_ready(self));
+    AR_TRY(memory_check_destroy(&self->memory, handle, &physical));
     uint64_t begun_ns = cuda_clock_ns(self);
     if (!cuda_worked(self, self->api.mem_release(physical->driver_handle), "cuMemRelease"))
         return AR_INVALID;
@@ -170,11 +164,8 @@ enum ar_status cuda_access(struct ar_backing *backing, uint64_t address, uint64_
 enum ar_status cuda_unmap(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    enum ar_status status = cuda_ready(self);
-    if (status == AR_OK)
-        status = memory_check_run(&self->memory, "an unmap", address, bytes);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(cuda_ready(self));
+    AR_TRY(memory_check_run(&self->memory, "an unmap", address, bytes));
     uint64_t begun_ns = cuda_clock_ns(self);
     if (!cuda_worked(self, self->api.mem_unmap(address, bytes), "cuMemUnmap"))
         return AR_INVALID;

@@ -82,20 +82,17 @@ static enum ar_status run_engine(struct bout *bout)
 
 static enum ar_status time_engine(struct bout *bout, double *ns)
 {
-    enum ar_status status = run_engine(bout);
-    if (status == AR_OK)
-        *ns = steady_ns(bout, bout->last.step_end_ns, bout->last.begun_ns, bout->last.steps);
-    return status;
+    AR_TRY(run_engine(bout));
+    *ns = steady_ns(bout, bout->last.step_end_ns, bout->last.begun_ns, bout->last.steps);
+    return AR_OK;
 }
 
 /* The marks are those of the engine: one at the beginning, one at the end of each step. */
 static enum ar_status time_loop(struct bout *bout, double *ns)
 {
-    enum ar_status status =
-        launches_run(&bout->launches, bout->config->device, bout->mark_ns, bout->error);
-    if (status == AR_OK)
-        *ns = steady_ns(bout, bout->mark_ns + 1, bout->mark_ns[0], bout->last.steps);
-    return status;
+    AR_TRY(launches_run(&bout->launches, bout->config->device, bout->mark_ns, bout->error));
+    *ns = steady_ns(bout, bout->mark_ns + 1, bout->mark_ns[0], bout->last.steps);
+    return AR_OK;
 }
 
 /* Rule 1. */
@@ -125,15 +122,10 @@ static enum ar_status prepare(struct bout *bout)
 /* Rule 2. */
 static enum ar_status run_block(struct bout *bout, struct harness_block *block)
 {
-    enum ar_status status = time_engine(bout, &block->engine_ns[0]);
-    if (status == AR_OK)
-        status = time_loop(bout, &block->loop_ns[0]);
-    if (status == AR_OK)
-        status = time_loop(bout, &block->loop_ns[1]);
-    if (status == AR_OK)
-        status = time_engine(bout, &block->engine_ns[1]);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(time_engine(bout, &block->engine_ns[0]));
+    AR_TRY(time_loop(bout, &block->loop_ns[0]));
+    AR_TRY(time_loop(bout, &block->loop_ns[1]));
+    AR_TRY(time_engine(bout, &block->engine_ns[1]));
     double loop_ns = block->loop_ns[0] + block->loop_ns[1];
     if (loop_ns <= 0)
         return ar_error_set(bout->error, AR_INVALID, "%s: its steps take no time",

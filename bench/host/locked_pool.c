@@ -61,14 +61,11 @@ static enum ar_status serve(struct locked_pool *pool, const struct ar_policy_req
 {
     struct ar_policy_block block;
     /* A block that the map cannot store would be lost, so reserve first. */
-    enum ar_status status = address_map_reserve(&pool->map);
-    if (status == AR_OK)
-        status = ar_policy_alloc(pool->policy, request, &block);
-    if (status == AR_OK)
-        status = address_map_insert(&pool->map, &block);
-    if (status == AR_OK)
-        *address = block.address;
-    return status;
+    AR_TRY(address_map_reserve(&pool->map));
+    AR_TRY(ar_policy_alloc(pool->policy, request, &block));
+    AR_TRY(address_map_insert(&pool->map, &block));
+    *address = block.address;
+    return AR_OK;
 }
 
 enum ar_status locked_pool_alloc(struct locked_pool *pool, const struct ar_policy_request *request,

@@ -117,25 +117,24 @@ enum ar_status ar_experiment_set(struct ar_experiment *self, const char *key, co
 static enum ar_status settle(struct planned *self, const struct ar_experiment *experiment,
                              struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     suite_init(&self->suite);
     self->suite.catalog = &experiment->library->catalog;
     self->suite.in_process = true;
     self->suite.once = true;
-    for (size_t i = 0; i < experiment->keys.count && !status; i++)
-        status = apply(self, experiment->keys.items[i], experiment->values.items[i], error);
-    if (!status && !self->suite.workloads.count)
-        status = ar_error_set(error, AR_INVALID, "the experiment has no workload; set one");
-    return status;
+    for (size_t i = 0; i < experiment->keys.count; i++)
+        AR_TRY(apply(self, experiment->keys.items[i], experiment->values.items[i], error));
+    if (!self->suite.workloads.count)
+        return ar_error_set(error, AR_INVALID, "the experiment has no workload; set one");
+    return AR_OK;
 }
 
 static enum ar_status make_plan(struct planned *self, const struct ar_experiment *experiment,
                                 struct ar_error *error)
 {
-    enum ar_status status = settle(self, experiment, error);
-    if (!status && !self->suite.policies.count)
-        status = ar_error_set(error, AR_INVALID, "the experiment has no policy; set one");
-    return status ? status : plan_make(&self->plan, &self->suite, error);
+    AR_TRY(settle(self, experiment, error));
+    if (!self->suite.policies.count)
+        return ar_error_set(error, AR_INVALID, "the experiment has no policy; set one");
+    return plan_make(&self->plan, &self->suite, error);
 }
 
 /* ---- runs ----------------------------------------------------------------------------------- */
@@ -236,9 +235,7 @@ size_t ar_results_count(const struct ar_results *self)
 enum ar_status ar_results_row(const struct ar_results *self, size_t index, struct ar_row *out,
                               size_t out_bytes, struct ar_error *error)
 {
-    enum ar_status status = library_row(index, ar_results_count(self), error);
-    if (status)
-        return status;
+    AR_TRY(library_row(index, ar_results_count(self), error));
     const struct run_record *record = &self->records[index];
     const struct ar_row value = {
         .policy = record->policy_spec,
@@ -265,9 +262,7 @@ enum ar_status ar_results_metric(const struct ar_results *self, size_t index, co
                                  struct ar_value *out, struct ar_error *error)
 {
     const char *names[METRIC_COUNT];
-    enum ar_status status = library_row(index, ar_results_count(self), error);
-    if (status)
-        return status;
+    AR_TRY(library_row(index, ar_results_count(self), error));
     for (int i = 0; i < METRIC_COUNT; i++) {
         names[i] = metric_info((enum metric)i)->name;
         if (strcmp(names[i], name) != 0)
@@ -373,9 +368,7 @@ enum ar_status ar_capacities_row(const struct ar_capacities *self, size_t index,
                                  struct ar_capacity *out, size_t out_bytes, struct ar_error *error)
 {
     const struct plan *plan = &self->planned.plan;
-    enum ar_status status = library_row(index, plan->run_count, error);
-    if (status)
-        return status;
+    AR_TRY(library_row(index, plan->run_count, error));
     const struct plan_run *run = &plan->runs[index];
     const struct capacity_result *result = &self->found[index].result;
     const struct ar_capacity value = {
@@ -534,9 +527,7 @@ size_t ar_advice_count(const struct ar_advice *self)
 enum ar_status ar_advice_row(const struct ar_advice *self, size_t index, struct ar_setting *out,
                              size_t out_bytes, struct ar_error *error)
 {
-    enum ar_status status = library_row(index, ar_advice_count(self), error);
-    if (status)
-        return status;
+    AR_TRY(library_row(index, ar_advice_count(self), error));
     const struct advice_part *part = self->parts;
     for (; index >= part->result.count; part++)
         index -= part->result.count;

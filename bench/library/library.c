@@ -83,11 +83,8 @@ static enum ar_status taken(const char *what, const char *name, struct ar_error 
 enum ar_status ar_register_policy(struct ar_library *self, const struct ar_policy_ops *policy,
                                   struct ar_error *error)
 {
-    enum ar_status status = ar_policy_check(policy, error);
-    if (!status)
-        status = check_name("policy", policy->name, error);
-    if (status)
-        return status;
+    AR_TRY(ar_policy_check(policy, error));
+    AR_TRY(check_name("policy", policy->name, error));
     const struct ar_policy_ops *other;
     for (size_t i = 0; (other = ar_policy_at(self, i)); i++)
         if (strcmp(other->name, policy->name) == 0)
@@ -109,12 +106,10 @@ enum ar_status ar_register_policy(struct ar_library *self, const struct ar_polic
 enum ar_status ar_register_device(struct ar_library *self, const struct ar_device_kind *kind,
                                   struct ar_error *error)
 {
-    enum ar_status status = check_name("device", kind->name, error);
-    if (!status && (!kind->summary || !kind->options || !kind->open))
-        status = ar_error_set(error, AR_INVALID, "device %.60s lacks summary, options or open",
-                              kind->name);
-    if (status)
-        return status;
+    AR_TRY(check_name("device", kind->name, error));
+    if (!kind->summary || !kind->options || !kind->open)
+        return ar_error_set(error, AR_INVALID, "device %.60s lacks summary, options or open",
+                            kind->name);
     const struct ar_device_kind *other;
     for (size_t i = 0; (other = ar_device_kind_at(self, i)); i++)
         if (strcmp(other->name, kind->name) == 0)
@@ -213,9 +208,7 @@ enum ar_status ar_workload_info(struct ar_workload *self, struct ar_workload_inf
                                 size_t out_bytes, struct ar_error *error)
 {
     const struct trace_info *info = &self->source->info;
-    enum ar_status status = info->counted ? AR_OK : count_events(self, error);
-    if (status)
-        return status;
+    AR_TRY(info->counted ? AR_OK : count_events(self, error));
     const struct ar_workload_info value = {
         .name = info->name,
         .format = info->format,
@@ -242,9 +235,7 @@ enum ar_status ar_workload_next(struct ar_workload *self, struct ar_event *out, 
                                 struct ar_error *error)
 {
     struct ar_event value = {.number = self->number};
-    enum ar_status status = self->next < self->count ? AR_OK : fetch(self, error);
-    if (status)
-        return status;
+    AR_TRY(self->next < self->count ? AR_OK : fetch(self, error));
     if (self->count) {
         const struct trace_event *event = &self->events[self->next++];
         value.kind = (enum ar_event_kind)event->kind;

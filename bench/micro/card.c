@@ -220,8 +220,8 @@ static enum ar_status round_of_calls(struct timed_card *card, const struct call_
 static enum ar_status pool_pair(struct ar_backing *backing, uint64_t bytes, uint32_t stream,
                                 uint64_t *address)
 {
-    enum ar_status status = backing->ops->pool_alloc(backing, bytes, stream, address);
-    return status == AR_OK ? backing->ops->pool_free(backing, *address, stream) : status;
+    AR_TRY(backing->ops->pool_alloc(backing, bytes, stream, address));
+    return backing->ops->pool_free(backing, *address, stream);
 }
 
 /* Rule 2. */
@@ -404,8 +404,8 @@ static enum ar_status pair(struct ar_policy *policy, uint64_t bytes)
 {
     struct ar_policy_request request = {.bytes = bytes};
     struct ar_policy_block block;
-    enum ar_status status = ar_policy_alloc(policy, &request, &block);
-    return status == AR_OK ? ar_policy_free(policy, &block, CARD_STREAM) : status;
+    AR_TRY(ar_policy_alloc(policy, &request, &block));
+    return ar_policy_free(policy, &block, CARD_STREAM);
 }
 
 static enum ar_status sample(struct timed_card *card, struct samples *samples,

@@ -55,8 +55,8 @@ static enum ar_status pair(struct locked_pool *pool, uint64_t bytes)
 {
     struct ar_policy_request request = {.bytes = bytes};
     uint64_t address;
-    enum ar_status status = locked_pool_alloc(pool, &request, &address);
-    return status == AR_OK ? locked_pool_free(pool, address, 0) : status;
+    AR_TRY(locked_pool_alloc(pool, &request, &address));
+    return locked_pool_free(pool, address, 0);
 }
 
 /* Rule 1. Closing the pool frees the live blocks. */
@@ -64,15 +64,14 @@ static enum ar_status furnish(struct locked_pool *pool)
 {
     uint64_t addresses[BLOCKS];
     struct ar_rng rng;
-    enum ar_status status = AR_OK;
     ar_rng_seed(&rng, 1);
-    for (size_t i = 0; status == AR_OK && i < BLOCKS; i++) {
+    for (size_t i = 0; i < BLOCKS; i++) {
         struct ar_policy_request request = {.bytes = ar_rng_log_uniform(&rng, 512, AR_MIB)};
-        status = locked_pool_alloc(pool, &request, &addresses[i]);
+        AR_TRY(locked_pool_alloc(pool, &request, &addresses[i]));
     }
-    for (size_t i = 0; status == AR_OK && i < BLOCKS; i += 2)
-        status = locked_pool_free(pool, addresses[i], 0);
-    return status;
+    for (size_t i = 0; i < BLOCKS; i += 2)
+        AR_TRY(locked_pool_free(pool, addresses[i], 0));
+    return AR_OK;
 }
 
 static enum ar_status sample_warm(struct samples *samples, struct locked_pool *pool,

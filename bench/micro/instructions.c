@@ -79,17 +79,16 @@ static enum ar_status copy_event(struct preparing *job, struct trace_event event
  * policy. */
 static enum ar_status free_the_rest(struct preparing *job)
 {
-    enum ar_status status = AR_OK;
-    for (uint32_t slot = 0; status == AR_OK && slot < job->source->info.slots; slot++) {
+    for (uint32_t slot = 0; slot < job->source->info.slots; slot++) {
         if (!job->live[slot])
             continue;
         struct trace_event event = {.kind = TRACE_FREE_COMPLETED,
                                     .flags = TRACE_WHOLE,
                                     .slot = slot,
                                     .id = job->live[slot] - 1};
-        status = trace_memory_append(job->memory, &event, NULL, NULL, job->error);
+        AR_TRY(trace_memory_append(job->memory, &event, NULL, NULL, job->error));
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status fill_memory(struct preparing *job)
@@ -200,15 +199,14 @@ static enum ar_status make_free_blocks(struct ar_policy *policy, struct ar_polic
                                        uint64_t free_blocks)
 {
     struct ar_rng rng;
-    enum ar_status status = AR_OK;
     ar_rng_seed(&rng, 1);
-    for (uint64_t i = 0; status == AR_OK && i < 2 * free_blocks; i++) {
+    for (uint64_t i = 0; i < 2 * free_blocks; i++) {
         struct ar_policy_request request = {.bytes = 256 * ar_rng_between(&rng, 1, 16)};
-        status = ar_policy_alloc(policy, &request, &blocks[i]);
+        AR_TRY(ar_policy_alloc(policy, &request, &blocks[i]));
     }
-    for (uint64_t i = 0; status == AR_OK && i < 2 * free_blocks; i += 2)
-        status = ar_policy_free(policy, &blocks[i], 0);
-    return status;
+    for (uint64_t i = 0; i < 2 * free_blocks; i += 2)
+        AR_TRY(ar_policy_free(policy, &blocks[i], 0));
+    return AR_OK;
 }
 
 static enum ar_status pairs(const char *spec, uint64_t free_blocks, struct ar_error *error)
@@ -322,14 +320,13 @@ static struct ar_policy_request crowd_request(const struct crowd *crowd, uint64_
 static enum ar_status crowd_make(struct ar_policy *policy, const struct crowd *crowd,
                                  struct ar_policy_block *blocks, uint64_t count)
 {
-    enum ar_status status = AR_OK;
-    for (uint64_t i = 0; status == AR_OK && i < count; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         struct ar_policy_request request = crowd_request(crowd, i, count);
-        status = ar_policy_alloc(policy, &request, &blocks[i]);
+        AR_TRY(ar_policy_alloc(policy, &request, &blocks[i]));
     }
-    for (uint64_t i = 0; status == AR_OK && crowd->frees && i < count; i += crowd->frees)
-        status = ar_policy_free(policy, &blocks[i], crowd_request(crowd, i, count).stream);
-    return status;
+    for (uint64_t i = 0; crowd->frees && i < count; i += crowd->frees)
+        AR_TRY(ar_policy_free(policy, &blocks[i], crowd_request(crowd, i, count).stream));
+    return AR_OK;
 }
 
 __attribute__((noinline)) static enum ar_status measured_size(struct ar_policy *policy,

@@ -89,9 +89,7 @@ static enum ar_status open_device(struct sections *sections, const char *name)
 static enum ar_status register_all(struct sections *sections, const struct arguments *arguments)
 {
     sections->all = arguments->all;
-    enum ar_status status = open_device(sections, arguments->device);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(open_device(sections, arguments->device));
     bookkeeping_register(sections, arguments->traces, arguments->trace_count);
     host_pool_register(sections);
     thread_rows_register(sections);

@@ -22,9 +22,7 @@ const char *rig_spec(const struct ar_policy_ops *ops, char *text, size_t text_by
 
 static enum ar_status make_on(struct rig *rig, const char *device, struct ar_error *error)
 {
-    enum ar_status status = ar_device_open_text(device, &rig->device, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(ar_device_open_text(device, &rig->device, error));
     struct ar_policy_context context = {
         .backing = rig->device->backing, .host = &rig->host, .unguarded = true};
     return registry_create(&rig->spec, &context, &rig->policy, error);

@@ -157,18 +157,13 @@ static enum ar_status measure(struct micro_state *state, struct thread_pools *po
                                     .seed = 1,
                                     .enter = thread_pools_enter,
                                     .argument = pools};
-    enum ar_status status = threads_run(&config, result, error);
-    if (status == AR_OK)
-        status = threads_run(&config, result, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(threads_run(&config, result, error));
+    AR_TRY(threads_run(&config, result, error));
     double calls = (double)(result->allocs + result->frees);
     double failed = (double)result->failed;
     double wall_ns = (double)(result->wall_ns ? result->wall_ns : 1);
     config.latency = true;
-    status = threads_run(&config, result, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(threads_run(&config, result, error));
     ar_hist_merge(&result->alloc_ns, &result->free_ns);
     micro_time(state, wall_ns);
     micro_counter(state, "ns_per_op", wall_ns / calls);

@@ -295,9 +295,7 @@ static enum ar_status keep(struct card *card, const struct ar_policy_request *re
         .cookie = (uint64_t)(uintptr_t)block,
     };
     struct ar_device *device = card->memory.device;
-    enum ar_status status = address_map_insert(&card->map, &entry);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(address_map_insert(&card->map, &entry));
     block->used_on = 0;
     block->stream = request->stream;
     if (!card->orders && card->stream_count > 1 && driver_memory_has_uses(&card->memory)) {

@@ -51,9 +51,7 @@ enum ar_status driver_memory_open(struct driver_memory *self, unsigned ordinal,
 {
     const struct cuda_options options = {.ordinal = ordinal, .embedded = true};
     *self = (struct driver_memory){.relay.before = enter_before};
-    enum ar_status status = cuda_device_open(&options, &self->device, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(cuda_device_open(&options, &self->device, error));
     self->inside = true; /* opening made the context current and noted the thread's own */
     self->before = cuda_of(self->device)->context_before;
     self->mode = CU_STREAM_CAPTURE_MODE_RELAXED;

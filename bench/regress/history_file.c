@@ -176,28 +176,18 @@ static enum ar_status parse_run(const struct parse *self, const json_t *object,
 {
     for (int m = 0; m < METRIC_COUNT; m++)
         run->values[m] = (double)NAN;
-    enum ar_status status = text_of(self, object, "policy", &run->policy);
-    if (!status)
-        status = text_of(self, object, "workload", &run->workload);
-    if (!status)
-        status = text_of(self, object, "device", &run->device);
-    if (!status)
-        status = text_of(self, object, "frees", &run->frees);
-    if (!status)
-        status = text_of(self, object, "host", &run->host);
-    if (!status)
-        status = whole_of(self, object, "seed", &run->seed);
-    if (status)
-        return status;
+    AR_TRY(text_of(self, object, "policy", &run->policy));
+    AR_TRY(text_of(self, object, "workload", &run->workload));
+    AR_TRY(text_of(self, object, "device", &run->device));
+    AR_TRY(text_of(self, object, "frees", &run->frees));
+    AR_TRY(text_of(self, object, "host", &run->host));
+    AR_TRY(whole_of(self, object, "seed", &run->seed));
     const json_t *workload = json_object_get(self->workloads, run->workload);
-    status = text_of(self, workload, "name", &run->workload_name);
-    if (!status)
-        status = text_of(self, workload, "sha256", &run->sha256);
-    if (!status)
-        status = parse_outcome(self, object, run);
-    if (!status)
-        status = parse_values(self, object, "exact", &self->exact, run);
-    return status ? status : parse_values(self, object, "timed", &self->timed, run);
+    AR_TRY(text_of(self, workload, "name", &run->workload_name));
+    AR_TRY(text_of(self, workload, "sha256", &run->sha256));
+    AR_TRY(parse_outcome(self, object, run));
+    AR_TRY(parse_values(self, object, "exact", &self->exact, run));
+    return parse_values(self, object, "timed", &self->timed, run);
 }
 
 static enum ar_status parse_count(const struct parse *self, const json_t *object,
@@ -207,14 +197,11 @@ static enum ar_status parse_count(const struct parse *self, const json_t *object
     count->value = json_number_value(value);
     if (!json_is_number(value) || !(count->value > 0))
         return wrong(self, "instructions", "a number above 0");
-    enum ar_status status = text_of(self, object, "policy", &count->policy);
-    if (!status)
-        status = text_of(self, object, "trace", &count->trace);
-    if (!status)
-        status = text_of(self, object, "kind", &count->kind);
-    if (!status)
-        status = text_of(self, object, "measure", &count->measure);
-    return status ? status : text_of(self, object, "compiler", &count->compiler);
+    AR_TRY(text_of(self, object, "policy", &count->policy));
+    AR_TRY(text_of(self, object, "trace", &count->trace));
+    AR_TRY(text_of(self, object, "kind", &count->kind));
+    AR_TRY(text_of(self, object, "measure", &count->measure));
+    return text_of(self, object, "compiler", &count->compiler);
 }
 
 static enum ar_status parse_lists(const struct parse *self, const json_t *root,
@@ -250,18 +237,14 @@ static enum ar_status parse_head(struct parse *self, const json_t *root, struct 
         return ar_error_set(self->error, AR_FORMAT,
                             "not a line of a history: its schema is %s, not \"" HISTORY_SCHEMA "\"",
                             schema ? schema : "not given");
-    enum ar_status status = text_of(self, root, "commit", &line->commit);
-    if (!status)
-        status = text_of(self, root, "time", &line->time);
-    if (!status && !is_time(line->time))
-        status = wrong(self, "time", "YYYY-MM-DDTHH:MM:SSZ");
-    if (!status)
-        status = text_of(self, root, "machine", &line->machine);
-    if (!status)
-        status = text_of(self, root, "flags", &line->flags);
-    if (!status)
-        status = parse_columns(self, metrics, "exact", &self->exact);
-    return status ? status : parse_columns(self, metrics, "timed", &self->timed);
+    AR_TRY(text_of(self, root, "commit", &line->commit));
+    AR_TRY(text_of(self, root, "time", &line->time));
+    if (!is_time(line->time))
+        return wrong(self, "time", "YYYY-MM-DDTHH:MM:SSZ");
+    AR_TRY(text_of(self, root, "machine", &line->machine));
+    AR_TRY(text_of(self, root, "flags", &line->flags));
+    AR_TRY(parse_columns(self, metrics, "exact", &self->exact));
+    return parse_columns(self, metrics, "timed", &self->timed);
 }
 
 /* Reads the line of `bytes` bytes without its end into `line`. */
@@ -483,9 +466,7 @@ static enum ar_status add_line(struct history *self, const char *text, size_t by
             error, AR_FORMAT,
             "a conflict marker of an unfinished merge; keep the lines of both branches "
             "and remove the markers");
-    enum ar_status status = parse_line(self, text, bytes, &line, error);
-    if (status)
-        return status;
+    AR_TRY(parse_line(self, text, bytes, &line, error));
     struct history_line *lines = realloc(self->lines, (self->count + 1) * sizeof *lines);
     if (!lines) {
         drop_line(&line);

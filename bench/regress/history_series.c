@@ -325,18 +325,17 @@ static enum ar_status judge_stretch(struct judge *self, size_t index, size_t fro
     size_t found = 0;
     for (size_t i = from; i < end; i++)
         values[i - from] = series->points[i].value;
-    enum ar_status status =
-        change_points_find(values, end - from, series->kind, &rules, points, &found, self->error);
-    for (size_t i = 0; i < found && !status; i++)
-        status = add_change(self, index, from, &points[i]);
-    if (!status && found == 0 && series->kind == CHANGE_TIMED) {
+    AR_TRY(
+        change_points_find(values, end - from, series->kind, &rules, points, &found, self->error));
+    for (size_t i = 0; i < found; i++)
+        AR_TRY(add_change(self, index, from, &points[i]));
+    if (found == 0 && series->kind == CHANGE_TIMED) {
         statistic_sort(values, end - from);
         for (size_t i = from; i < end; i++)
             series->points[i].level = statistic_middle(values, end - from);
     }
-    if (!status)
-        set_levels(self, series, from, end, points, found);
-    return status;
+    set_levels(self, series, from, end, points, found);
+    return AR_OK;
 }
 
 static bool has_factors(const struct history_series *series)

@@ -117,29 +117,17 @@ static enum ar_status take_run(struct result_set *self, const json_t *object, si
     const char *kind = NULL;
     const json_t *workload = json_object_get(object, "workload");
     const json_t *device = json_object_get(object, "device");
-    enum ar_status status = text_of(json_object_get(object, "policy"), "spec", &like.policy, error);
-    if (!status)
-        status = text_of(workload, "spec", &like.workload, error);
-    if (!status)
-        status = text_of(workload, "name", &like.workload_name, error);
-    if (!status)
-        status = text_of(workload, "sha256", &like.sha256, error);
-    if (!status)
-        status = text_of(device, "spec", &like.device, error);
-    if (!status)
-        status = text_of(device, "kind", &kind, error);
-    if (!status)
-        status = text_of(object, "frees", &like.frees, error);
-    if (!status)
-        status = text_of(object, "host", &like.host, error);
-    if (!status)
-        status = whole_of(object, "seed", &like.seed, error);
-    if (!status)
-        status = take_outcome(json_object_get(object, "outcome"), &run, error);
-    if (!status)
-        status = take_metrics(json_object_get(object, "metrics"), &run, error);
-    if (status)
-        return status;
+    AR_TRY(text_of(json_object_get(object, "policy"), "spec", &like.policy, error));
+    AR_TRY(text_of(workload, "spec", &like.workload, error));
+    AR_TRY(text_of(workload, "name", &like.workload_name, error));
+    AR_TRY(text_of(workload, "sha256", &like.sha256, error));
+    AR_TRY(text_of(device, "spec", &like.device, error));
+    AR_TRY(text_of(device, "kind", &kind, error));
+    AR_TRY(text_of(object, "frees", &like.frees, error));
+    AR_TRY(text_of(object, "host", &like.host, error));
+    AR_TRY(whole_of(object, "seed", &like.seed, error));
+    AR_TRY(take_outcome(json_object_get(object, "outcome"), &run, error));
+    AR_TRY(take_metrics(json_object_get(object, "metrics"), &run, error));
     like.on_card = strcmp(kind, "sim") != 0;
     struct result_row *row = row_of(self, &like);
     if (!row)
@@ -158,17 +146,11 @@ static enum ar_status take_context(struct result_set *self, const json_t *contex
     const char *host = NULL;
     const char *cpu = NULL;
     char machine[sizeof self->machine_text];
-    enum ar_status status = text_of(context, "host", &host, error);
-    if (!status)
-        status = text_of(context, "cpu", &cpu, error);
-    if (!status)
-        status = text_of(context, "commit", &self->commit, error);
-    if (!status)
-        status = text_of(context, "time", &self->time, error);
-    if (!status)
-        status = text_of(context, "flags", &self->flags, error);
-    if (status)
-        return status;
+    AR_TRY(text_of(context, "host", &host, error));
+    AR_TRY(text_of(context, "cpu", &cpu, error));
+    AR_TRY(text_of(context, "commit", &self->commit, error));
+    AR_TRY(text_of(context, "time", &self->time, error));
+    AR_TRY(text_of(context, "flags", &self->flags, error));
     self->dirty = self->dirty || json_is_true(json_object_get(context, "dirty"));
     snprintf(machine, sizeof machine, "%s, %s", host, cpu);
     if (!self->machine) {
@@ -212,10 +194,10 @@ static enum ar_status take_counts(struct result_set *self, const json_t *root,
 {
     const char *compiler = NULL;
     const json_t *rows = json_object_get(root, "rows");
-    enum ar_status status = text_of(root, "compiler", &compiler, error);
-    if (!status && !json_is_array(rows))
-        status = wrong("rows", "a list", error);
-    for (size_t i = 0; !status && i < json_array_size(rows); i++) {
+    AR_TRY(text_of(root, "compiler", &compiler, error));
+    if (!json_is_array(rows))
+        return wrong("rows", "a list", error);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         const json_t *value = json_object_get(row, "instructions");
         struct instruction_count count = {.file = self->files[self->file_count - 1].path,
@@ -223,19 +205,14 @@ static enum ar_status take_counts(struct result_set *self, const json_t *root,
                                           .compiler = compiler,
                                           .value = json_number_value(value)};
         if (!json_is_number(value) || !(count.value > 0))
-            status = wrong("instructions", "a number above 0", error);
-        if (!status)
-            status = text_of(row, "policy", &count.policy, error);
-        if (!status)
-            status = text_of(row, "trace", &count.trace, error);
-        if (!status)
-            status = text_of(row, "kind", &count.kind, error);
-        if (!status)
-            status = text_of(row, "measure", &count.measure, error);
-        if (!status)
-            status = add_count(self, &count, error);
+            return wrong("instructions", "a number above 0", error);
+        AR_TRY(text_of(row, "policy", &count.policy, error));
+        AR_TRY(text_of(row, "trace", &count.trace, error));
+        AR_TRY(text_of(row, "kind", &count.kind, error));
+        AR_TRY(text_of(row, "measure", &count.measure, error));
+        AR_TRY(add_count(self, &count, error));
     }
-    return status;
+    return AR_OK;
 }
 
 /* The result set owns the tree from here on, also if this fails. */

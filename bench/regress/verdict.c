@@ -202,9 +202,9 @@ static enum ar_status judge_outcome(struct work *work, const struct pair *pair, 
         snprintf(row.note, sizeof row.note, "%s", new->passed ? "finishes now" : "fails later");
     }
     work->out->figures[row.verdict]++;
-    enum ar_status status = row.verdict == VERDICT_SAME ? AR_OK : add_row(work, &row);
-    if (status || order == 0)
-        return status;
+    AR_TRY(row.verdict == VERDICT_SAME ? AR_OK : add_row(work, &row));
+    if (order == 0)
+        return AR_OK;
     row = row_of(pair->new, "all others", VERDICT_NO_DATA);
     if (!contradiction_of_ends(pair->old, pair->new, &row))
         snprintf(row.note, sizeof row.note, "the two runs did not get equally far");
@@ -441,17 +441,16 @@ static enum ar_status add_unmatched(struct work *work, const struct result_row *
 
 static enum ar_status judge_runs(struct work *work)
 {
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < work->new->row_count && !status; i++) {
+    for (size_t i = 0; i < work->new->row_count; i++) {
         const struct result_row *run = &work->new->rows[i];
         struct pair pair = {find_run(work->old, run, i), run};
         work->out->runs += pair.old != NULL;
-        status = pair.old ? judge_run(work, &pair) : add_unmatched(work, run, false);
+        AR_TRY(pair.old ? judge_run(work, &pair) : add_unmatched(work, run, false));
     }
-    for (size_t i = 0; i < work->old->row_count && !status; i++)
+    for (size_t i = 0; i < work->old->row_count; i++)
         if (!find_run(work->new, &work->old->rows[i], i))
-            status = add_unmatched(work, &work->old->rows[i], true);
-    return status;
+            AR_TRY(add_unmatched(work, &work->old->rows[i], true));
+    return AR_OK;
 }
 
 static const struct instruction_count *find_count(const struct result_set *set,
@@ -504,11 +503,10 @@ static enum ar_status judge_count(struct work *work, const struct instruction_co
 
 static enum ar_status judge_counts(struct work *work)
 {
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < work->new->count_count && !status; i++)
-        status =
-            judge_count(work, find_count(work->old, &work->new->counts[i]), &work->new->counts[i]);
-    for (size_t i = 0; i < work->old->count_count && !status; i++) {
+    for (size_t i = 0; i < work->new->count_count; i++)
+        AR_TRY(
+            judge_count(work, find_count(work->old, &work->new->counts[i]), &work->new->counts[i]));
+    for (size_t i = 0; i < work->old->count_count; i++) {
         if (find_count(work->new, &work->old->counts[i]))
             continue;
         struct verdict_row row = row_of_count(&work->old->counts[i]);
@@ -516,9 +514,9 @@ static enum ar_status judge_counts(struct work *work)
         row.missing = true;
         work->out->missing++;
         work->out->figures[VERDICT_NO_DATA]++;
-        status = add_row(work, &row);
+        AR_TRY(add_row(work, &row));
     }
-    return status;
+    return AR_OK;
 }
 
 static void look_for_waivers(struct work *work, struct waivers *waivers)

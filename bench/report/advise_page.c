@@ -563,9 +563,7 @@ static enum ar_status print_table(FILE *stream, const struct advise_result *resu
     const struct advise_row *given = advise_given(result);
     const struct row_counts counts = add_rows(table, result, given);
     fputc('\n', stream);
-    enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
-    if (status)
-        return status;
+    AR_TRY(table_end(table, stream, TABLE_TEXT, error));
     print_counts(stream, &counts);
     print_same(stream, result, given);
     fputc('\n', stream);
@@ -671,9 +669,7 @@ enum ar_status advise_page_print(FILE *stream, const struct advise_page *page,
     print_fidelity(stream, page);
     print_incomplete(stream, result);
     print_verdict(stream, result);
-    enum ar_status status = print_table(stream, result, error);
-    if (status)
-        return status;
+    AR_TRY(print_table(stream, result, error));
     print_settings(stream, result);
     print_left_out(stream, result);
     fprintf(stream,

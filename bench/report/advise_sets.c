@@ -134,10 +134,9 @@ enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, 
     }
     fprintf(stream, "\nAll %zu traces together: a setting needs what the worst of them needs.\n",
             count);
-    enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
-    if (!status)
-        print_choice(stream, pages, count, &choice);
-    return status;
+    AR_TRY(table_end(table, stream, TABLE_TEXT, error));
+    print_choice(stream, pages, count, &choice);
+    return AR_OK;
 }
 
 #define BATCHES_MOST 16 /* rows of settings */

@@ -81,9 +81,7 @@ static enum ar_status add_instant(struct chrome_trace *self, const struct observ
     }
     struct chrome_instant instant = {.at_ns = self->at_ns,
                                      .bytes = event->kind == OBSERVER_MARK ? 0 : event->bytes};
-    enum ar_status status = texts_intern(&self->labels, name, strlen(name), &instant.label, error);
-    if (status)
-        return status;
+    AR_TRY(texts_intern(&self->labels, name, strlen(name), &instant.label, error));
     if (!AR_ARRAY_ADD(self->instants, self->instant_count, self->instant_room, instant))
         return ar_no_memory(error, "a timeline");
     return AR_OK;

@@ -451,10 +451,9 @@ enum ar_status explain_page_print(FILE *stream, const struct explain_page *page,
     card_costs_print(stream, result->costs_of);
     print_state(stream, result);
     print_ladder(stream, result);
-    enum ar_status status = print_pins(stream, result, error);
-    if (!status)
-        print_helpers(stream, result);
-    return status;
+    AR_TRY(print_pins(stream, result, error));
+    print_helpers(stream, result);
+    return AR_OK;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

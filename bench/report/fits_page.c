@@ -238,14 +238,11 @@ static void print_sure(FILE *stream, const struct fits_page *page)
 enum ar_status fits_page_print(FILE *stream, const struct fits_page *page, struct ar_error *error)
 {
     print_head(stream, page);
-    enum ar_status status = print_rows(stream, page, error);
-    if (status)
-        return status;
+    AR_TRY(print_rows(stream, page, error));
     print_vary(stream, page->vary);
-    status = print_peak(stream, &page->advice->peak, error);
-    if (!status)
-        print_sure(stream, page);
-    return status;
+    AR_TRY(print_peak(stream, &page->advice->peak, error));
+    print_sure(stream, page);
+    return AR_OK;
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */

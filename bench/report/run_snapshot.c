@@ -95,12 +95,10 @@ enum ar_status run_snapshot_observe(void *argument, const struct observer_event 
         .pool = event->pool,
         .action = (uint8_t)action,
     };
-    enum ar_status status = AR_OK;
     if (event->tag)
-        status = snapshot_tag(&self->image, event->tag, &entry.tag, error);
-    if (!status)
-        status = follow(self, action, entry.address, error);
-    return status ? status : snapshot_add_entry(&self->image, &entry, error);
+        AR_TRY(snapshot_tag(&self->image, event->tag, &entry.tag, error));
+    AR_TRY(follow(self, action, entry.address, error));
+    return snapshot_add_entry(&self->image, &entry, error);
 }
 
 struct walk {

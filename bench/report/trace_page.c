@@ -272,9 +272,7 @@ enum ar_status import_page_print(FILE *stream, const char *path, struct trace_so
     struct import_counts counts;
     if (!report)
         return AR_OK;
-    enum ar_status status = import_count(source, &counts, error);
-    if (status)
-        return status;
+    AR_TRY(import_count(source, &counts, error));
     char title[400];
     snprintf(title, sizeof title, "import of %.360s, read as %s", path, source->info.format);
     sentence_wrap(stream, title, 0, 2, SENTENCE_WIDTH);

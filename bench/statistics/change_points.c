@@ -65,12 +65,12 @@ static enum ar_status search(const struct search *self, size_t from, size_t end)
     }
     if (!best)
         return AR_OK;
-    enum ar_status status = test_at(self, from, best, end, &test);
-    if (status || test.p > self->rules->alpha)
-        return status;
+    AR_TRY(test_at(self, from, best, end, &test));
+    if (test.p > self->rules->alpha)
+        return AR_OK;
     self->changes[best] = true;
-    status = search(self, from, best);
-    return status ? status : search(self, best, end);
+    AR_TRY(search(self, from, best));
+    return search(self, best, end);
 }
 
 static enum ar_status median(const double *values, size_t count, double *out,

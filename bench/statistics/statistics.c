@@ -272,8 +272,8 @@ enum ar_status rank_test(const double *old, size_t old_count, const double *new_
     }
     if (!old_count || !new_count)
         return ar_error_set(error, AR_INVALID, "a rank test needs values on both sides");
-    enum ar_status status = test_ranks(old, old_count, new_, new_count, out, error);
-    return status ? status : shift(old, old_count, new_, new_count, out, error);
+    AR_TRY(test_ranks(old, old_count, new_, new_count, out, error));
+    return shift(old, old_count, new_, new_count, out, error);
 }
 
 struct place {

@@ -247,9 +247,7 @@ void child_close(struct child *self)
 enum ar_status child_run(struct child *self, child_work *work, void *argument, uint64_t limit_s,
                          struct child_answer *answer, struct ar_error *error)
 {
-    enum ar_status status = child_begin(self, work, argument, limit_s, error);
-    if (status)
-        return status;
+    AR_TRY(child_begin(self, work, argument, limit_s, error));
     (void)child_wait(self, 1);
     child_answer(self, answer, error);
     return AR_OK;

@@ -53,9 +53,7 @@ enum ar_status spec_text_with(const char *text, const char *key, const char *val
 {
     struct ar_spec spec;
     size_t length = 0;
-    enum ar_status status = ar_spec_parse(text, &spec, error);
-    if (status)
-        return status;
+    AR_TRY(ar_spec_parse(text, &spec, error));
     *out = NULL;
     FILE *stream = open_memstream(out, &length);
     for (size_t i = 0; stream && i < spec.link_count; i++) {
@@ -482,10 +480,9 @@ static enum ar_status run_all(struct sweep *self, const struct sweep_files *file
     self->records = calloc(count ? count : 1, sizeof *self->records);
     if (!self->records)
         return ar_no_memory(error, "the grid of a suite");
-    enum ar_status status =
-        matrix_run_journal(&self->plan, plan_jobs(&self->plan), true, files->journal,
-                           &self->journal, &self->has_journal, self->records, error);
-    return status ? status : results_open(&self->results, self->records, count, error);
+    AR_TRY(matrix_run_journal(&self->plan, plan_jobs(&self->plan), true, files->journal,
+                              &self->journal, &self->has_journal, self->records, error));
+    return results_open(&self->results, self->records, count, error);
 }
 
 /* The folder that `run` writes, without series: a sweep keeps none. */
@@ -493,12 +490,10 @@ static enum ar_status write_folder(const struct sweep *self, struct result_folde
                                    const char *path, struct output_set *outputs,
                                    struct ar_error *error)
 {
-    enum ar_status status = result_folder_open(folder, path, outputs, error);
-    if (!status) {
-        result_folder_summary(folder, &self->results);
-        status = print_best(self, folder->summary, TABLE_MARKDOWN, error);
-    }
-    return status ? status : result_folder_write(folder, &self->results, NULL, error);
+    AR_TRY(result_folder_open(folder, path, outputs, error));
+    result_folder_summary(folder, &self->results);
+    AR_TRY(print_best(self, folder->summary, TABLE_MARKDOWN, error));
+    return result_folder_write(folder, &self->results, NULL, error);
 }
 
 static enum ar_status finish(const struct sweep *self, const struct suite *suite,
@@ -527,14 +522,11 @@ static enum ar_status finish(const struct sweep *self, const struct suite *suite
 
 static enum ar_status expand_all(struct suite *suite, const char *path, struct ar_error *error)
 {
-    enum ar_status status = grid_expand(&suite->policies, error);
-    if (!status)
-        status = grid_expand(&suite->workloads, error);
-    if (!status)
-        status = grid_expand(&suite->devices, error);
-    if (!status)
-        status = axes_apply(suite, path, error);
-    return status ? status : suite_put_first(suite, error);
+    AR_TRY(grid_expand(&suite->policies, error));
+    AR_TRY(grid_expand(&suite->workloads, error));
+    AR_TRY(grid_expand(&suite->devices, error));
+    AR_TRY(axes_apply(suite, path, error));
+    return suite_put_first(suite, error);
 }
 
 enum ar_status sweep_run(struct suite *suite, const struct sweep_files *files,

@@ -82,9 +82,7 @@ static enum ar_status look_alone(struct probe *probe, struct child *child, const
                                  size_t *bytes, struct ar_error *error)
 {
     struct child_answer answer;
-    enum ar_status status = child_run(child, look, probe, PROBE_LIMIT_S, &answer, error);
-    if (status)
-        return status;
+    AR_TRY(child_run(child, look, probe, PROBE_LIMIT_S, &answer, error));
     if (answer.end != CHILD_ANSWERED)
         return ar_error_set(error, AR_MISSING, "device %s cannot be opened: its driver %s",
                             probe->text, answer.how);
@@ -314,10 +312,10 @@ static enum ar_status look_up_workloads(struct plan *self, struct ar_error *erro
     const struct text_list *list = &self->suite->workloads;
     const struct workload_choice choice = {.gpu =
                                                self->suite->gpu_given ? &self->suite->gpu : NULL};
-    enum ar_status status = refuse_twice(list, "workload", error);
-    for (size_t i = 0; i < list->count && !status; i++)
-        status = workload_each(list->items[i], &choice, add_workload, self, error);
-    return status;
+    AR_TRY(refuse_twice(list, "workload", error));
+    for (size_t i = 0; i < list->count; i++)
+        AR_TRY(workload_each(list->items[i], &choice, add_workload, self, error));
+    return AR_OK;
 }
 
 /* Combines every device with every capacity. */
@@ -423,13 +421,11 @@ static enum ar_status look_at_devices(struct plan *self, struct ar_error *error)
     self->props = calloc(self->devices.count, sizeof *self->props);
     if (!self->alone || !self->props)
         return ar_no_memory(error, "the plan of the runs");
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < self->devices.count && !status; i++) {
-        status = look_at_device(self, i, error);
-        if (!status)
-            status = replicate_device(self, self->devices.items[i], error);
+    for (size_t i = 0; i < self->devices.count; i++) {
+        AR_TRY(look_at_device(self, i, error));
+        AR_TRY(replicate_device(self, self->devices.items[i], error));
     }
-    return status;
+    return AR_OK;
 }
 
 uint64_t plan_reps(const struct plan *self, size_t device)

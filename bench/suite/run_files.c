@@ -99,17 +99,16 @@ static enum ar_status write_end(void *argument, const struct ar_policy *policy,
                                 struct ar_error *error)
 {
     struct run_files *self = argument;
-    enum ar_status status = AR_OK;
     if (self->streams[SUITE_FILE_calls])
         write_calls(self);
     if (self->streams[SUITE_FILE_stats])
         policy_figures_write(self->streams[SUITE_FILE_stats], policy);
     if (self->streams[SUITE_FILE_snapshot])
-        status =
-            run_snapshot_write(&self->snapshot, policy, self->streams[SUITE_FILE_snapshot], error);
-    if (!status && self->chromes && self->alone)
-        status = chrome_trace_write(self->chromes, 1, self->streams[SUITE_FILE_chrome], error);
-    return status;
+        AR_TRY(
+            run_snapshot_write(&self->snapshot, policy, self->streams[SUITE_FILE_snapshot], error));
+    if (self->chromes && self->alone)
+        AR_TRY(chrome_trace_write(self->chromes, 1, self->streams[SUITE_FILE_chrome], error));
+    return AR_OK;
 }
 
 static enum ar_status write_latencies(void *argument, const struct latency *latency,
@@ -188,14 +187,13 @@ enum ar_status run_files_open(struct run_files *self, FILE *const *streams,
     open_observers(self);
     if (files->hdr_of)
         self->hdr_of = files->hdr_of;
-    enum ar_status status = check_histogram(self->hdr_of, error);
-    if (!status && files->path[SUITE_FILE_hdr] && !plan->suite->time)
-        status =
-            ar_error_set(error, AR_INVALID,
-                         "--hdr writes the host time of calls, which only --time measures; add "
-                         "--time");
-    if (status || (!files->path[SUITE_FILE_snapshot] && !files->path[SUITE_FILE_chrome]))
-        return status;
+    AR_TRY(check_histogram(self->hdr_of, error));
+    if (files->path[SUITE_FILE_hdr] && !plan->suite->time)
+        return ar_error_set(error, AR_INVALID,
+                            "--hdr writes the host time of calls, which only --time measures; add "
+                            "--time");
+    if (!files->path[SUITE_FILE_snapshot] && !files->path[SUITE_FILE_chrome])
+        return AR_OK;
     self->count = plan->run_count;
     self->alone = plan->runs[0].alone;
     if (files->path[SUITE_FILE_snapshot])

@@ -295,9 +295,7 @@ static enum ar_status take_line(void *argument, const struct ini_line *line, str
     const char *key, *value;
     if (!strcmp(line->section, "reported"))
         return scenario_reported_line(self, line, error);
-    enum ar_status status = ini_split(line, &key, &value, error);
-    if (status)
-        return status;
+    AR_TRY(ini_split(line, &key, &value, error));
     return !strcmp(line->section, "schedule") ? schedule_key(self, key, value, line->number, error)
                                               : section_line(self, line, key, value, error);
 }
@@ -432,9 +430,7 @@ enum ar_status scenario_insert(struct scenario *self, enum scenario_list list, s
 {
     struct scenario_steps *steps = &self->lists[list];
     struct scenario_step step;
-    enum ar_status status = read_step(self, text, 0, &step, error);
-    if (status)
-        return status;
+    AR_TRY(read_step(self, text, 0, &step, error));
     if (!ar_array_make_room(&steps->at, steps->count, &steps->room, sizeof *steps->at))
         return no_memory(self, error);
     place = place < steps->count ? place : steps->count;
@@ -703,10 +699,9 @@ enum ar_status scenario_reported_line(struct scenario *self, const struct ini_li
         return take_tolerance(self, line, value, error);
     if (self->reported_count == SCENARIO_REPORTED)
         return bad(line, text, "is one figure too many", error);
-    enum ar_status status = take_place(self, line, text, &one, error);
-    if (!status)
-        status = take_value(line, &one, error);
-    if (!status && !AR_ARRAY_ADD(self->reported, self->reported_count, self->reported_room, one))
-        status = ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory", line->path);
-    return status;
+    AR_TRY(take_place(self, line, text, &one, error));
+    AR_TRY(take_value(line, &one, error));
+    if (!AR_ARRAY_ADD(self->reported, self->reported_count, self->reported_room, one))
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory", line->path);
+    return AR_OK;
 }

@@ -107,11 +107,11 @@ static enum ar_status add_workload(struct work *work, const struct run_record *r
     size_t devices = work->devices.count;
     if (!record)
         return AR_OK;
-    enum ar_status status = add_devices(work, records, workload, error);
-    for (size_t policy = 0; policy < plan->policy_count && !status; policy++)
+    AR_TRY(add_devices(work, records, workload, error));
+    for (size_t policy = 0; policy < plan->policy_count; policy++)
         for (size_t i = 0; ranked(plan, policy) && i < plan->suite->ratio_count; i++)
             add_point(work, workload, policy, i, record, devices);
-    return status;
+    return AR_OK;
 }
 
 /* The median over the replicates of a point, all of which passed; of integers an integer. */

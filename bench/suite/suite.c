@@ -179,10 +179,10 @@ static enum ar_status each_word(struct suite *self, const char *value, add_word 
 static enum ar_status add_capacity(struct suite *self, const char *word, struct ar_error *error)
 {
     uint64_t bytes = 0;
-    enum ar_status status = ar_size_parse(word, &bytes, error);
-    if (!status && bytes == 0)
-        status = ar_error_set(error, AR_INVALID, "capacity \"%s\" holds nothing", word);
-    return status ? status : text_list_add(&self->capacities, word, error);
+    AR_TRY(ar_size_parse(word, &bytes, error));
+    if (bytes == 0)
+        return ar_error_set(error, AR_INVALID, "capacity \"%s\" holds nothing", word);
+    return text_list_add(&self->capacities, word, error);
 }
 
 static enum ar_status add_ratio(struct suite *self, const char *word, struct ar_error *error)

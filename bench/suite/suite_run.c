@@ -98,15 +98,12 @@ static enum ar_status open_files(struct suite_work *self, struct ar_error *error
         if (!self->streams[i])
             return AR_IO;
     }
-    enum ar_status status = AR_OK;
     if (self->suite->output)
-        status =
-            result_folder_check(self->suite->output, &self->outputs, self->files->journal, error);
-    if (!status)
-        status = run_files_open(&self->run_files, self->streams, self->files, &self->plan, error);
-    if (!status)
-        run_files_headers(self->streams);
-    return status;
+        AR_TRY(
+            result_folder_check(self->suite->output, &self->outputs, self->files->journal, error));
+    AR_TRY(run_files_open(&self->run_files, self->streams, self->files, &self->plan, error));
+    run_files_headers(self->streams);
+    return AR_OK;
 }
 
 /* Figures show each policy and workload once: on the first device, with the first way to free, the
@@ -238,8 +235,7 @@ static enum ar_status print_curve(const struct suite_work *self, FILE *stream, e
         [SLOWDOWN_FLUSHES] = "Flushes: times that all cached memory was given back for a request",
         [SLOWDOWN_REMAPPED] = "MiB of pages unmapped at one place and mapped at another",
     };
-    enum ar_status status = AR_OK;
-    for (int figure = SLOWDOWN_TIME; figure <= SLOWDOWN_REMAPPED && !status; figure++) {
+    for (int figure = SLOWDOWN_TIME; figure <= SLOWDOWN_REMAPPED; figure++) {
         if (!self->curve.count || !slowdown_has(&self->curve, (enum slowdown_figure)figure))
             continue;
         if (table_is_latex(form)) {
@@ -258,10 +254,10 @@ static enum ar_status print_curve(const struct suite_work *self, FILE *stream, e
             sentence_wrap(stream, title, 0, 0, SENTENCE_WIDTH);
             fputc('\n', stream);
         }
-        status = slowdown_table_print(&self->curve, self->suite, (enum slowdown_figure)figure,
-                                      stream, form, error);
+        AR_TRY(slowdown_table_print(&self->curve, self->suite, (enum slowdown_figure)figure, stream,
+                                    form, error));
     }
-    return status;
+    return AR_OK;
 }
 
 /* The table of repetitions shows one replicate, and that by chance if there are several. */
@@ -290,9 +286,9 @@ static enum ar_status print_replicates(const struct suite_work *self, FILE *stre
                 "peak physical bytes: policies are told apart by that interval of their\n"
                 "difference in pairs with the same seed (with fewer replicates: if ranges do not\n"
                 "overlap); `=` shares it.\n\n");
-    enum ar_status status = spread_table_print(&self->results, stream, form, error);
-    if (status || !results_have_pairs(&self->results))
-        return status;
+    AR_TRY(spread_table_print(&self->results, stream, form, error));
+    if (!results_have_pairs(&self->results))
+        return AR_OK;
     print_title(
         stream, form, "Ratios of each replicate to the first policy's with the same seed",
         "\nPairs: each replicate divided by the first policy's with the same seed, if both\n"
@@ -314,19 +310,17 @@ static enum ar_status print_latency(const struct suite_work *self, FILE *stream,
 static enum ar_status print_further_tables(const struct suite_work *self, FILE *stream,
                                            enum table_form form, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     if (shows_repetitions(self)) {
         if (!table_is_latex(form))
             fputc('\n', stream);
-        status = repetitions_table_print(&self->results, stream, form, error);
+        AR_TRY(repetitions_table_print(&self->results, stream, form, error));
     }
-    if (!status && self->suite->replicates > 1)
-        status = print_replicates(self, stream, form, error);
-    if (!status)
-        status = print_curve(self, stream, form, error);
-    if (!status && self->suite->time)
-        status = print_latency(self, stream, form, error);
-    return status;
+    if (self->suite->replicates > 1)
+        AR_TRY(print_replicates(self, stream, form, error));
+    AR_TRY(print_curve(self, stream, form, error));
+    if (self->suite->time)
+        AR_TRY(print_latency(self, stream, form, error));
+    return AR_OK;
 }
 
 static enum ar_status print_tables(const struct suite_work *self, FILE *stream,
@@ -368,8 +362,8 @@ static enum ar_status write_latex(const struct suite_work *self, FILE *stream,
     if (self->suite->replicates > 1)
         print_paragraph(stream, "Medians over the replicates, or in how many a policy finished",
                         "");
-    enum ar_status status = results_table_print(&self->results, stream, form, error);
-    return status ? status : print_further_tables(self, stream, form, error);
+    AR_TRY(results_table_print(&self->results, stream, form, error));
+    return print_further_tables(self, stream, form, error);
 }
 
 static enum ar_status write_files(struct suite_work *self, struct ar_error *error)
@@ -386,21 +380,17 @@ static enum ar_status write_files(struct suite_work *self, struct ar_error *erro
     for (size_t i = 0; i < sizeof writers / sizeof writers[0]; i++)
         if (self->streams[writers[i].file])
             writers[i].write(self->streams[writers[i].file], &self->results);
-    enum ar_status status = run_files_finish(&self->run_files, error);
-    if (!status && self->streams[SUITE_FILE_latex])
-        status = write_latex(self, self->streams[SUITE_FILE_latex], error);
-    if (status || !self->suite->output)
-        return status;
+    AR_TRY(run_files_finish(&self->run_files, error));
+    if (self->streams[SUITE_FILE_latex])
+        AR_TRY(write_latex(self, self->streams[SUITE_FILE_latex], error));
+    if (!self->suite->output)
+        return AR_OK;
     /* Opened only now that it has contents: an interrupted run leaves no folder. */
-    status = result_folder_open(&self->folder, self->suite->output, &self->outputs, error);
-    if (status)
-        return status;
+    AR_TRY(result_folder_open(&self->folder, self->suite->output, &self->outputs, error));
     result_folder_summary(&self->folder, &self->results);
-    status = print_tables(self, self->folder.summary, TABLE_MARKDOWN, error);
-    if (!status)
-        status = result_folder_write(&self->folder, &self->results,
-                                     (const struct thin_series *const *)self->series, error);
-    return status;
+    AR_TRY(print_tables(self, self->folder.summary, TABLE_MARKDOWN, error));
+    return result_folder_write(&self->folder, &self->results,
+                               (const struct thin_series *const *)self->series, error);
 }
 
 /* If no policy could start on the device there are no results. */

@@ -102,9 +102,7 @@ static void look_away(struct member *self)
 static enum ar_status configure(struct member *self, struct ar_error *error)
 {
     struct process_card cards[PROCESS_CARDS];
-    enum ar_status status = look_at_cards(self, cards, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(look_at_cards(self, cards, error));
     return tenant_place(self->setup, cards, self->tenants->card_count, 0, &self->process, error);
 }
 

@@ -236,9 +236,7 @@ static enum ar_status take_line(void *argument, const struct ini_line *line, str
     struct reading *self = argument;
     self->line = line;
     self->error = error;
-    enum ar_status status = ini_split(line, &self->key, &self->value, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(ini_split(line, &self->key, &self->value, error));
     if (!strcmp(line->section, "machine"))
         return machine_line(self);
     return !strcmp(line->section, "run") ? run_line(self) : tenant_line(self);

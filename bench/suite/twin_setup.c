@@ -80,9 +80,9 @@ static enum ar_status take_bytes(const struct reading *self, uint64_t *bytes)
 /* 0 bytes would be no limit. */
 static enum ar_status take_host(const struct reading *self, uint64_t *bytes)
 {
-    enum ar_status status = take_bytes(self, bytes);
-    if (status || *bytes)
-        return status;
+    AR_TRY(take_bytes(self, bytes));
+    if (*bytes)
+        return AR_OK;
     return bad(self, "write at least a byte, or leave it out for host memory without a limit");
 }
 
@@ -216,12 +216,11 @@ static enum ar_status take_machine(const struct scenario *text, struct twin_setu
                                    struct ar_error *error)
 {
     const struct scenario_section *section = scenario_find(text, "machine");
-    enum ar_status status = AR_OK;
     out->scenario.cards = 1;
-    for (size_t i = 0; section && i < section->key_count && !status; i++)
-        status =
-            machine_key(&(struct reading){text, section, &section->keys[i], error}, &out->scenario);
-    return status;
+    for (size_t i = 0; section && i < section->key_count; i++)
+        AR_TRY(machine_key(&(struct reading){text, section, &section->keys[i], error},
+                           &out->scenario));
+    return AR_OK;
 }
 
 static enum ar_status take_process(const struct scenario *text,
@@ -299,18 +298,18 @@ static enum ar_status take_part(const struct scenario *text, const struct scenar
 static enum ar_status take_sections(const struct scenario *text, struct twin_setup *out,
                                     struct ar_error *error)
 {
-    enum ar_status status = take_machine(text, out, error);
-    for (size_t i = 0; i < text->section_count && !status; i++)
+    AR_TRY(take_machine(text, out, error));
+    for (size_t i = 0; i < text->section_count; i++)
         if (!strcmp(text->sections[i].kind, "process"))
-            status = take_process(text, &text->sections[i], out, error);
-    if (!status && !out->scenario.process_count)
-        status = ar_error_set(error, AR_FORMAT,
-                              "%s: there is no process; write [process NAME] and policy = torch",
-                              text->path);
-    for (size_t i = 0; i < text->section_count && !status; i++)
+            AR_TRY(take_process(text, &text->sections[i], out, error));
+    if (!out->scenario.process_count)
+        return ar_error_set(error, AR_FORMAT,
+                            "%s: there is no process; write [process NAME] and policy = torch",
+                            text->path);
+    for (size_t i = 0; i < text->section_count; i++)
         if (is_part(&text->sections[i]))
-            status = take_part(text, &text->sections[i], out, error);
-    return status;
+            AR_TRY(take_part(text, &text->sections[i], out, error));
+    return AR_OK;
 }
 
 /* ---- the schedule --------------------------------------------------------------------------- */
