@@ -157,7 +157,7 @@ $(B)/%.o: %.cc $(B)/flags
 
 # The kernels of device cuda, one image for all variants: it depends on nothing but its sources.
 KERNELS_IMAGE := .build/kernels.fatbin
-KERNELS_SRC   := $(addprefix bench/cuda/,kernels.cu kernels.cuh kernels_shared.h pattern.h)
+KERNELS_SRC   := $(addprefix bench/cuda/,kernels.cu kernels.cuh kernels_shared.h)
 $(KERNELS_IMAGE): bench/cuda/kernels.sh $(KERNELS_SRC)
 	@mkdir -p $(@D)
 	$(Q)$< '$(NVCC)' $@

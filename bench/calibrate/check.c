@@ -6,7 +6,7 @@
  *
  * Kernels run on a separate stream and use no block, so a call waits for work only if the driver
  * always waits. */
-#include "bench/calibrate/check.h"
+#include "bench/calibrate/calibrate.h"
 
 #include <stdlib.h>
 

@@ -18,7 +18,7 @@
  * total.
  *
  * The mean is not used, because one slow machine could move it arbitrarily. */
-#include "bench/calibrate/median.h"
+#include "bench/calibrate/calibrate.h"
 
 #include <inttypes.h>
 #include <stdbool.h>

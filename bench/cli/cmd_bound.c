@@ -7,7 +7,7 @@
 
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"
-#include "bench/report/json_writer.h"
+#include "bench/report/data_writer.h"
 #include "bench/report/output_file.h"
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"

@@ -6,10 +6,8 @@
 #include <string.h>
 
 #include "bench/calibrate/calibrate.h"
-#include "bench/calibrate/check.h"
-#include "bench/calibrate/median.h"
 #include "bench/cli/cli.h"
-#include "bench/machine/build_info.h"
+#include "bench/machine/environment.h"
 #include "bench/report/output_file.h"
 #include "bench/report/result_writers.h"
 #include "bench/suite/progress.h"

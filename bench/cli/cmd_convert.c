@@ -5,7 +5,7 @@
 
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"
-#include "bench/report/trace_page.h"
+#include "bench/report/pages.h"
 #include "workloads/trace/filter.h"
 
 #define STREAMS_MOST 256

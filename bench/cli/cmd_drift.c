@@ -6,8 +6,8 @@
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"
 #include "bench/machine/environment.h"
-#include "bench/report/drift_page.h"
 #include "bench/report/output_file.h"
+#include "bench/report/pages.h"
 #include "bench/suite/progress.h"
 #include "sim/experiment/recorded_card.h"
 

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 #include "bench/cli/cli.h"
-#include "bench/report/explain_page.h"
 #include "bench/report/output_file.h"
+#include "bench/report/pages.h"
 #include "bench/suite/plan.h"
 #include "sim/experiment/session.h"
 #include "sim/fidelity/fidelity.h"

@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include "allocators/base/size.h"
-#include "bench/cli/cmd_trace.h"
+#include "bench/cli/program.h"
 #include "bench/machine/environment.h"
-#include "bench/report/fits_page.h"
-#include "bench/report/json_writer.h"
+#include "bench/report/data_writer.h"
 #include "bench/report/output_file.h"
+#include "bench/report/pages.h"
 #include "sim/sim_device/profile.h"
 
 #define SEEDS_MOST 10000 /* each is a run of the program */

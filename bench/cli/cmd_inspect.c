@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "bench/cli/cli.h"
-#include "bench/report/trace_page.h"
+#include "bench/report/pages.h"
 
 struct arguments {
     const char *path;

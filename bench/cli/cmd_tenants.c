@@ -7,9 +7,9 @@
 
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"
-#include "bench/report/csv.h"
+#include "bench/report/data_writer.h"
 #include "bench/report/output_file.h"
-#include "bench/report/tenants_page.h"
+#include "bench/report/pages.h"
 #include "bench/suite/tenants_suite.h"
 
 struct arguments {

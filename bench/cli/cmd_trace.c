@@ -4,7 +4,7 @@
  * The tracer is Python (workloads/record/tracer). It gets its parameters in variables of the
  * environment, and Python finds it by PYTHONPATH. It writes a text to a temporary file, which is
  * read, checked and written in the form that the user wants. */
-#include "bench/cli/cmd_trace.h"
+#include "bench/cli/program.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "bench/cli/cli.h"
-#include "bench/machine/build_info.h"
 #include "bench/machine/crash.h"
+#include "bench/machine/environment.h"
 #include "bench/report/sentence.h"
 
 const struct cli_command cli_commands[] = {

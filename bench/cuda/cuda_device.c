@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "bench/cuda/state.h"
-#include "bench/machine/nvml.h"
+#include "bench/machine/environment.h"
 
 /* A launch that takes this long waited for a full queue of the stream. */
 #define LAUNCH_WAITED_NS 100000u

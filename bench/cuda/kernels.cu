@@ -9,7 +9,6 @@
  * lock in `tell_wrong` needs it. */
 #include "bench/cuda/kernels.cuh"
 #include "bench/cuda/kernels_shared.h"
-#include "bench/cuda/pattern.h"
 
 __device__ struct kernels_wrong kernels_wrong;
 __device__ struct kernels_timer kernels_timer;

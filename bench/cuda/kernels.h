@@ -41,7 +41,7 @@ void kernels_close(struct kernels *self);
 void kernels_facts(const struct kernels *self, struct kernels_facts *out);
 const char *kernels_problem(const struct kernels *self);
 
-/* The pattern of pattern.h; any address, any size. */
+/* The pattern of kernels_shared.h; any address, any size. */
 enum ar_status kernels_fill(struct kernels *self, uint64_t address, uint64_t bytes, uint64_t block,
                             CUstream stream);
 enum ar_status kernels_verify(struct kernels *self, uint64_t address, uint64_t bytes,

@@ -1,4 +1,3 @@
-#include "bench/cuda/streams.h"
 
 #include <stdlib.h>
 #include <string.h>

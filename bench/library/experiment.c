@@ -6,7 +6,7 @@
 
 #include "allocators/base/array.h"
 #include "bench/library/parts.h"
-#include "bench/report/advise_page.h"
+#include "bench/report/pages.h"
 #include "bench/report/result_writers.h"
 #include "bench/suite/run.h"
 #include "sim/observer.h"

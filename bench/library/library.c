@@ -4,7 +4,7 @@
 #include "allocators/base/array.h"
 #include "allocators/registry.h"
 #include "bench/library/parts.h"
-#include "bench/machine/build_info.h"
+#include "bench/machine/environment.h"
 #include "sim/device.h"
 #include "sim/metrics/metrics.h"
 #include "workloads/workload.h"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Writes the C source of build_info() (build_info.h). Usage:
+# Writes the C source of build_info() (environment.h). Usage:
 #   bench/machine/build_info.sh OUT VERSION VARIANT COMPILER FLAGS
 # OUT keeps its time if its text does not change, so that make compiles nothing.
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
@@ -10,7 +10,7 @@ dirty=false
 # The history of results changes with each commit that is measured; it is no source.
 [ -z "$(git status --porcelain --untracked-files=no -- . ':!results/history.jsonl' 2>/dev/null)" ] || dirty=true
 cat >"$out.new" <<END
-#include "bench/machine/build_info.h"
+#include "bench/machine/environment.h"
 const struct build_info *build_info(void)
 {
     static const struct build_info info = {

@@ -1,7 +1,7 @@
 /* The types of the library are plain integers, pointers and the few structs below, whose layout its
  * documentation defines. The version of a function is part of its name: the table has the newest
  * version with the layout here. */
-#include "bench/machine/nvml.h"
+#include "bench/machine/environment.h"
 
 #include <dlfcn.h>
 #include <stddef.h>

@@ -11,8 +11,8 @@
 
 #include "allocators/base/size.h"
 #include "bench/host/harness.h"
+#include "bench/machine/environment.h"
 #include "bench/report/output_file.h"
-#include "bench/machine/build_info.h"
 
 enum { MOST_POLICIES = 16 };
 

@@ -16,7 +16,7 @@
 
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
-#include "bench/host/threads.h"
+#include "bench/host/locked_pool.h"
 #include "bench/micro/rig.h"
 #include "sim/replay/latency.h"
 

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/micro/micro.h"
+#include "bench/machine/environment.h"
 #include "bench/micro/grid.h"
-#include "bench/machine/build_info.h"
+#include "bench/micro/micro.h"
 
 enum { MOST_TRACES = GRID_COLUMNS - 4 };
 

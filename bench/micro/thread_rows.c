@@ -16,7 +16,6 @@
 #include "allocators/base/size.h"
 #include "bench/cuda/cuda_device.h"
 #include "bench/host/locked_pool.h"
-#include "bench/host/threads.h"
 #include "bench/micro/grid.h"
 #include "bench/micro/rig.h"
 

@@ -1,4 +1,4 @@
-#include "bench/plugin/driver_memory.h"
+#include "bench/plugin/card.h"
 
 #include "allocators/base/size.h"
 #include "bench/cuda/cuda_device.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "allocators/base/status.h"
-#include "bench/regress/waivers.h"
+#include "bench/regress/verdict.h"
 #include "bench/report/table.h"
 
 /* Groups rows that probably have one cause: a policy that became worse does so in many figures and

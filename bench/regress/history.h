@@ -17,9 +17,8 @@
 
 #include "bench/regress/result_set.h"
 #include "bench/regress/verdict.h"
-#include "bench/regress/waivers.h"
 #include "bench/report/table.h"
-#include "bench/statistics/change_points.h"
+#include "bench/statistics/statistics.h"
 
 #define HISTORY_SCHEMA "allocrig.history/1"
 
@@ -84,7 +83,7 @@ enum ar_status history_append(const char *path, const struct result_set *results
  *    timed in one line is timed in all.
  * 2. A series is cut into stretches when the workload changes and, except for the outcome, when the
  *    run gets further or less far than before, because the values are then of different events.
- * 3. Changes are found in each stretch (change_points.h): exact figures at any difference, counts
+ * 3. Changes are found in each stretch (statistics.h): exact figures at any difference, counts
  *    at 1 %, times at `effect`, with `alpha` divided by the number of timed series.
  * 4. A change is WORSE or BETTER by the direction of the metric. Between two lines of one commit it
  *    is AMBIGUOUS, because the program is the same.

@@ -13,8 +13,8 @@
 
 #include "allocators/base/array.h"
 #include "bench/regress/history.h"
-#include "bench/regress/waivers.h"
-#include "bench/report/json_writer.h"
+#include "bench/regress/verdict.h"
+#include "bench/report/data_writer.h"
 #include "bench/statistics/statistics.h"
 #include "bench/suite/child.h"
 

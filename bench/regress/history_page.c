@@ -7,8 +7,7 @@
 
 #include "bench/regress/change_table.h"
 #include "bench/regress/verdict.h"
-#include "bench/report/csv.h"
-#include "bench/report/json_writer.h"
+#include "bench/report/data_writer.h"
 #include "bench/report/sentence.h"
 
 #define COMMIT_SHOWN 12 /* letters of a commit */

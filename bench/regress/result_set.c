@@ -14,7 +14,7 @@
 #include <jansson.h>
 
 #include "allocators/base/array.h"
-#include "bench/report/json_writer.h"
+#include "bench/report/data_writer.h"
 #include "bench/report/result_writers.h"
 
 #define INSTRUCTIONS_SCHEMA "allocrig.instructions/1"

@@ -1,4 +1,4 @@
-#include "bench/regress/waivers.h"
+#include "bench/regress/verdict.h"
 
 #include <fnmatch.h>
 #include <stdio.h>

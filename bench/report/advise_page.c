@@ -1,11 +1,10 @@
-#include "bench/report/advise_page.h"
+#include "bench/report/pages.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "bench/report/card_sentence.h"
-#include "bench/report/json_writer.h"
+#include "bench/report/data_writer.h"
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
 

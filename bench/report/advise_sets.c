@@ -1,5 +1,5 @@
 /* Advice over several traces: the ranks of one program, and two batch sizes of it. */
-#include "bench/report/advise_page.h"
+#include "bench/report/pages.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -5,14 +5,14 @@
  * Too many values are thinned: of several consecutive counter values the greatest of each counter
  * remains, so no peak is lost; of driver calls the longest remain. The file states the full
  * numbers. */
-#include "bench/report/chrome_trace.h"
+#include "bench/report/run_output.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "allocators/base/array.h"
-#include "bench/report/json_writer.h"
+#include "bench/report/data_writer.h"
 
 enum { TRACK_CALLS = 1, TRACK_MARKS = 2 };
 

@@ -1,4 +1,4 @@
-#include "bench/report/drift_page.h"
+#include "bench/report/pages.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "bench/report/csv.h"
+#include "bench/report/data_writer.h"
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
 
@@ -458,7 +458,7 @@ static void forbid_fall(const struct learned_model *model, struct drift_answer *
             out->levels[i].reserved.low = fmax(out->levels[i].reserved.low, least);
 }
 
-/* The allowances of drift_page.h. */
+/* The allowances of pages.h. */
 static void allow_growth(const struct learned_model *model, uint64_t steps,
                          struct drift_answer *out)
 {

@@ -1,4 +1,4 @@
-#include "bench/report/explain_page.h"
+#include "bench/report/pages.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "bench/report/card_sentence.h"
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
 #include "sim/search/search.h"

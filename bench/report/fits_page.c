@@ -1,11 +1,10 @@
-#include "bench/report/fits_page.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "bench/report/advise_page.h"
-#include "bench/report/json_writer.h"
+#include "bench/report/data_writer.h"
+#include "bench/report/pages.h"
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
 #include "sim/sim_device/profile.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "bench/report/explain_page.h"
+#include "bench/report/pages.h"
 #include "bench/report/sentence.h"
 
 #define LARGE_SEGMENT (20 * AR_MIB) /* PyTorch's segment for tensors above 1 MiB and below 10 MiB */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "bench/report/csv.h"
+#include "bench/report/data_writer.h"
 #include "bench/statistics/statistics.h"
 
 #define COLUMNS_MOST     256

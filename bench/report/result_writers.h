@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "bench/report/json_writer.h"
+#include "bench/report/data_writer.h"
 #include "bench/report/results.h"
 #include "bench/report/run_output.h"
 #include "bench/report/table.h"

@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "bench/report/csv.h"
+#include "bench/report/data_writer.h"
 
 /* ---- results.csv ---------------------------------------------------------------------------- */
 

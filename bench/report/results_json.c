@@ -2,7 +2,7 @@
  * names in the file are those of its schema. */
 #include "bench/report/result_writers.h"
 
-#include "bench/report/csv.h"
+#include "bench/report/data_writer.h"
 
 static void write_value(struct json_writer *json, const char *key, const struct metric_value *value)
 {

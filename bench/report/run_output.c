@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
-#include "bench/report/csv.h"
-#include "bench/report/json_writer.h"
+#include "bench/report/data_writer.h"
 
 /* ---- events --------------------------------------------------------------------------------- */
 

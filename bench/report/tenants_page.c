@@ -1,11 +1,11 @@
-#include "bench/report/tenants_page.h"
+#include "bench/report/pages.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "bench/report/csv.h"
+#include "bench/report/data_writer.h"
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
 

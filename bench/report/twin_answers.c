@@ -1,4 +1,4 @@
-#include "bench/report/twin_answers.h"
+#include "bench/report/twin_page.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,8 +1,7 @@
 /* JSON and CSV of `twin`. */
 #include <inttypes.h>
 
-#include "bench/report/csv.h"
-#include "bench/report/json_writer.h"
+#include "bench/report/data_writer.h"
 #include "bench/report/twin_page.h"
 
 static const char *const stages[] = {

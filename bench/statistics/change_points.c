@@ -1,4 +1,3 @@
-#include "bench/statistics/change_points.h"
 
 #include <math.h>
 #include <stdbool.h>

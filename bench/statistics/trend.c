@@ -1,4 +1,4 @@
-#include "bench/statistics/trend.h"
+#include "bench/statistics/statistics.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The texts of specs: one key changed, lists within values expanded, and the [grid] section. */
-#include "bench/suite/grid.h"
+#include "bench/suite/suite.h"
 
 #include <stdbool.h>
 #include <stdio.h>

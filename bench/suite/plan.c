@@ -7,7 +7,7 @@
 #include "allocators/base/array.h"
 #include "bench/machine/environment.h"
 #include "bench/suite/child.h"
-#include "bench/suite/grid.h"
+#include "bench/suite/suite.h"
 #include "sim/device.h"
 #include "workloads/workload.h"
 

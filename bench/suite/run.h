@@ -3,8 +3,8 @@
 #define BENCH_SUITE_RUN_H
 
 #include "bench/suite/child.h"
-#include "bench/suite/journal.h"
 #include "bench/suite/plan.h"
+#include "bench/suite/progress.h"
 #include "sim/search/search.h"
 
 /* Keeps the workload of the last run open. Zeroed at first; the caller closes `source` at the

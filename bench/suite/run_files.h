@@ -6,11 +6,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "bench/report/chrome_trace.h"
 #include "bench/report/output_file.h"
 #include "bench/report/result_writers.h"
 #include "bench/report/run_output.h"
-#include "bench/report/run_snapshot.h"
 #include "bench/suite/plan.h"
 
 /* The name of the option, and whether the file holds the events of one run. (`chrome` holds events

@@ -1,5 +1,5 @@
 /* A scenario of `twin` as text: sections with their keys, the schedule, and reported figures, each
- * with its line. What keys and actions mean is known to the parts (bench/suite/twin_setup.h), so
+ * with its line. What keys and actions mean is known to the parts (twin_study.h), so
  * that a what-if is an edit of this text.
  *
  *   [machine]       card, cards, host

@@ -1,4 +1,4 @@
-#include "bench/suite/slowdown.h"
+#include "bench/suite/suite_run.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -8,8 +8,8 @@
 
 #include "allocators/base/size.h"
 #include "bench/statistics/statistics.h"
-#include "bench/suite/grid.h"
 #include "bench/suite/run.h"
+#include "bench/suite/suite.h"
 
 /* A curve in the making. */
 struct work {

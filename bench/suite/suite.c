@@ -13,7 +13,6 @@
 #include "allocators/options.h"
 #include "allocators/registry.h"
 #include "bench/report/sentence.h"
-#include "bench/suite/grid.h"
 #include "bench/suite/ini.h"
 #include "workloads/workload.h"
 

@@ -12,7 +12,6 @@
 #include "bench/report/sentence.h"
 #include "bench/suite/run.h"
 #include "bench/suite/run_files.h"
-#include "bench/suite/slowdown.h"
 #include "workloads/workload.h"
 
 struct suite_work {

@@ -6,6 +6,9 @@
 #include <stdio.h>
 
 #include "bench/machine/environment.h"
+#include "bench/report/results.h"
+#include "bench/report/table.h"
+#include "bench/suite/plan.h"
 #include "bench/suite/run_files.h"
 #include "bench/suite/suite.h"
 
@@ -18,7 +21,7 @@ enum ar_status suite_run(const struct suite *suite, const struct suite_files *fi
 
 /* `sweep`: a grid of runs on all processors.
  *
- * 1. Specs with lists of values and the keys of [grid] are expanded (grid.h).
+ * 1. Specs with lists of values and the keys of [grid] are expanded (suite.h).
  * 2. Runs in the journal are not done again.
  * 3. Workers begin with the runs of the longest workload, so that no long run is left for the end.
  * 4. Results are in the order of the plan: the same bytes with any number of workers, and however
@@ -34,5 +37,33 @@ struct sweep_files {
 enum ar_status sweep_run(struct suite *suite, const struct sweep_files *files,
                          const struct environment *environment, FILE *stream,
                          struct ar_error *error) AR_STATUS_CHECKED;
+
+/* The curve "slowdown by capacity": each workload again, on devices with a little more than its
+ * live peak, then more and more. With several replicates a point is their median, each on a device
+ * by its own live peak; a point has no value if one of them did not finish. */
+
+struct slowdown_curve {
+    struct slowdown_point *points; /* by workload, policy, capacity */
+    size_t count;
+};
+
+/* `records` are those of the plan's runs: they have the live peaks, and tell which workloads have a
+ * time at all. Ranked policies only, on the plan's first device. The caller closes the curve; the
+ * points borrow names from the plan and the records. */
+enum ar_status slowdown_run(const struct plan *plan, const struct run_record *records,
+                            unsigned jobs, struct slowdown_curve *curve,
+                            struct ar_error *error) AR_STATUS_CHECKED;
+void slowdown_close(struct slowdown_curve *curve);
+
+/* The figure in the cells of a table. */
+enum slowdown_figure { SLOWDOWN_TIME, SLOWDOWN_FLUSHES, SLOWDOWN_REMAPPED };
+
+/* Whether any point has such a figure other than 0. */
+bool slowdown_has(const struct slowdown_curve *curve, enum slowdown_figure figure);
+
+/* Workloads as groups, policies as rows, capacities as columns. */
+enum ar_status slowdown_table_print(const struct slowdown_curve *curve, const struct suite *suite,
+                                    enum slowdown_figure figure, FILE *stream, enum table_form form,
+                                    struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -1,4 +1,4 @@
-#include "bench/suite/twin_setup.h"
+#include "bench/suite/twin_study.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,10 +8,10 @@
 
 #include "allocators/base/size.h"
 #include "bench/regress/result_set.h"
-#include "bench/regress/waivers.h"
+#include "bench/regress/verdict.h"
 #include "bench/report/model.h"
 #include "bench/report/run_output.h"
-#include "bench/suite/journal.h"
+#include "bench/suite/progress.h"
 #include "bench/suite/tenants_suite.h"
 #include "sim/bounds/bounds.h"
 #include "sim/sim_device/addresses.h"

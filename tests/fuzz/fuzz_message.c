@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/report/explain_page.h"
+#include "bench/report/pages.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -2,7 +2,7 @@
  * the rest is predicted, and the generator itself runs on. */
 #include <math.h>
 
-#include "bench/report/drift_page.h"
+#include "bench/report/pages.h"
 #include "tests/support/amount.h"
 #include "tests/support/test.h"
 #include "workloads/workload.h"

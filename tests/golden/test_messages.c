@@ -6,7 +6,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 
-#include "bench/report/explain_page.h"
+#include "bench/report/pages.h"
 #include "sim/explain/message.h"
 #include "tests/support/test.h"
 

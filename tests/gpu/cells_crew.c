@@ -7,10 +7,10 @@
  *    grows: what was done before an end from outside stays done, and cells that are good there are
  *    not run again. */
 #include <errno.h>
-#include <stdarg.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench/machine/build_info.h"
+#include "bench/machine/environment.h"
 #include "sim/replay/latency.h"
 #include "tests/gpu/cells.h"
 

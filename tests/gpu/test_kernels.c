@@ -2,7 +2,7 @@
  * with every kind of damage that they are there to find. */
 #include <inttypes.h>
 
-#include "bench/cuda/pattern.h"
+#include "bench/cuda/kernels_shared.h"
 #include "tests/gpu/card.h"
 
 enum { GUARD = 64, GUARD_BYTE = 0xa5 };

@@ -2,7 +2,7 @@
 #ifndef TESTS_SUPPORT_SNAPSHOT_RUNS_H
 #define TESTS_SUPPORT_SNAPSHOT_RUNS_H
 
-#include "bench/report/run_snapshot.h"
+#include "bench/report/run_output.h"
 #include "workloads/trace/trace.h"
 
 /* Runs a policy over a workload, as workload_open reads it; the image is settled. The caller closes

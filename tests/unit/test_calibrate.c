@@ -4,7 +4,6 @@
 
 #include "allocators/base/size.h"
 #include "bench/calibrate/calibrate.h"
-#include "bench/calibrate/check.h"
 #include "bench/calibrate/meter.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"

@@ -1,6 +1,6 @@
 /* One profile out of several calibrations: medians of odd and even numbers, what only some state,
  * rests by their place, the header, and what is refused. */
-#include "bench/calibrate/median.h"
+#include "bench/calibrate/calibrate.h"
 #include "tests/support/test.h"
 
 #define MOST 5

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "allocators/base/rng.h"
-#include "bench/statistics/change_points.h"
+#include "bench/statistics/statistics.h"
 #include "tests/support/amount.h"
 #include "tests/support/test.h"
 

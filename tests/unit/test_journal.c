@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "bench/suite/journal.h"
+#include "bench/suite/progress.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
 

@@ -1,6 +1,6 @@
 /* The pattern that the card writes into blocks, and the wrong bytes that it reveals. */
 #include "allocators/base/rng.h"
-#include "bench/cuda/pattern.h"
+#include "bench/cuda/kernels_shared.h"
 #include "tests/support/test.h"
 
 /* The first two numbers of splitmix64 seeded with 0, as its authors publish them. */

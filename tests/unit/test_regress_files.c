@@ -5,7 +5,7 @@
 
 #include "bench/regress/history.h"
 #include "bench/regress/result_set.h"
-#include "bench/regress/waivers.h"
+#include "bench/regress/verdict.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
 

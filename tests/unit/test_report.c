@@ -3,11 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "bench/report/csv.h"
+#include "bench/report/data_writer.h"
 #include "bench/report/output_file.h"
 #include "bench/report/result_writers.h"
-#include "bench/suite/grid.h"
 #include "bench/suite/progress.h"
+#include "bench/suite/suite.h"
 #include "tests/support/test.h"
 
 /* A stream into memory, and what was written to it. */

@@ -3,9 +3,7 @@
 #include <jansson.h>
 
 #include "allocators/base/size.h"
-#include "bench/report/chrome_trace.h"
 #include "bench/report/run_output.h"
-#include "bench/report/run_snapshot.h"
 #include "bench/suite/run_files.h"
 #include "sim/replay/latency.h"
 #include "tests/support/experiment_rig.h"

@@ -2,7 +2,6 @@
  * real policies with nothing lost, which `make tsan` runs under the thread sanitizer. */
 #include "allocators/base/rng.h"
 #include "bench/host/locked_pool.h"
-#include "bench/host/threads.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"

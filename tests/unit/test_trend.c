@@ -1,7 +1,7 @@
 /* Slopes, the test for a trend and intervals, against published and hand-made values. */
 #include <math.h>
 
-#include "bench/statistics/trend.h"
+#include "bench/statistics/statistics.h"
 #include "tests/support/test.h"
 
 static bool is_near(double value, double wanted, double part)
