@@ -108,19 +108,20 @@ static enum ar_status load(struct kernels *self, CUdevice card)
     return status;
 }
 
-/* At least the size of every kernel's arguments. With zeros each kernel does nothing. */
+/* At least the size of every kernel's arguments. With zeros each kernel does nothing. They run in
+ * the default stream, because kernels start faster until a context has used a second stream (by
+ * about 160 ns on an H200): what spin_calibrate measures must hold for programs of many streams. */
 static enum ar_status launch_all(struct kernels *self)
 {
     uint64_t zero[8] = {0};
     void *arguments[] = {zero, zero, zero, zero};
     enum ar_status status = AR_OK;
     for (int i = 0; i < KERNEL_COUNT && status == AR_OK; i++)
-        status = kernels_launch(self, (enum kernel)i, (struct kernel_grid){1, 32, 1}, self->stream,
+        status = kernels_launch(self, (enum kernel)i, (struct kernel_grid){1, 32, 1}, NULL,
                                 arguments, 0);
-    return status == AR_OK
-               ? kernels_result(self, self->api->stream_synchronize(self->stream),
-                                "the first launch of all kernels (cuStreamSynchronize)", 0)
-               : status;
+    return status == AR_OK ? kernels_result(self, self->api->ctx_synchronize(),
+                                            "the first launch of all kernels (cuCtxSynchronize)", 0)
+                           : status;
 }
 
 enum ar_status kernels_open(const struct cuda_api *api, CUdevice card, struct kernels **out,
@@ -167,9 +168,9 @@ void kernels_close(struct kernels *self)
 void kernels_facts(const struct kernels *self, struct kernels_facts *out)
 {
     *out = (struct kernels_facts){
-        .clock = self->spin.by_cycles ? "cycles" : "timer",
         .timer_step_ns = self->spin.timer_step_ns,
-        .units_per_ns = self->spin.units_per_ns,
+        .timer_from_ns = self->spin.timer_from_ns,
+        .cycles_per_ns = self->spin.cycles_per_ns,
         .spin_overhead_ns = self->spin.overhead_ns,
         .spin_least_ns = self->spin.least_ns,
         .matmul = self->matmul,
@@ -258,15 +259,17 @@ enum ar_status kernels_touch(struct kernels *self, uint64_t address, uint64_t by
 
 /* Kernels of a given length: one thread that waits by a clock of the card.
  *
- *  1. Which clock. %globaltimer runs in nanoseconds whatever the card's frequency, but in steps: 32
- *     ns on some cards, about 1000 ns on others. If the step is short the timer is used, else the
- *     cycle counter, whose rate is measured (and changes with the frequency).
+ *  1. Which clock. Short waits go by the cycle counter, whose rate is measured. Long waits go by
+ *     %globaltimer, because it runs in nanoseconds whatever the card's frequency. The timer is not
+ *     used for short waits, because a wait ends at one of its readings: on an H200 these are about
+ *     100 ns apart. If its steps are long (about 1000 ns on some cards), it is not used.
  *  2. Overhead. Kernels that follow each other in a stream have a gap between them, and a start
  *     and an end: batches of two lengths, queued behind a kernel that holds the stream so that
  *     the host is ahead, are measured with events. From the two periods follow the overhead of
- *     one kernel and, for cycles, their rate. The median of several rounds is used.
+ *     one kernel and the rate of the counter. A batch by the timer gives its overhead. The median
+ *     of several rounds is used.
  *  3. Kernels without a wait follow each other as fast as the card starts them, which may be slower
- *     than the overhead after longer ones: a third batch measures the least possible length.
+ *     than the overhead after longer ones: another batch measures the least possible length.
  *  4. These batches are queued in advance. Replays launch while other kernels run, which costs a
  *     little more for each kernel: a last batch without the hold measures this.
  *  5. A kernel of d ns waits for d - overhead. A length below the least, and the remainder of
@@ -276,23 +279,29 @@ enum {
     ROUNDS = 5,
     EMPTY_COUNT = 256,
     SHORT_COUNT = 128,
-    SHORT_UNITS = 10016, /* whole steps of 32 */
+    SHORT_CYCLES = 10000,
     LONG_COUNT = 64,
-    LONG_UNITS = 100000,
+    LONG_CYCLES = 100000,
+    LONG_NS = 100000,
     USUAL_COUNT = 256,
-    HOLD_UNITS = 3000000,
-    WARM_UNITS = 30000000, /* an idle card runs slower at first */
+    HOLD_CYCLES = 3000000,
+    WARM_CYCLES = 30000000, /* an idle card runs slower at first */
     TIMER_CHANGES = 256,
+    /* The overhead depends by some 50 ns on the length: a batch is of 16 lengths. */
+    LENGTHS = 16,
+    LENGTH_STEP = 40,
+    MEAN_EXTRA = LENGTH_STEP * (LENGTHS - 1) / 2,
 };
 
 #define TIMER_STEP_MOST_NS 100.0
-#define LEAST_MARGIN       1.1 /* keeps the launch rate of the card out of the figures */
+#define TIMER_WAIT_NS      20000.0 /* shorter waits go by cycles */
+#define LEAST_MARGIN       1.1     /* keeps the launch rate of the card out of the figures */
 
-static enum ar_status spin(struct kernels *self, uint64_t units, CUstream stream)
+static enum ar_status spin(struct kernels *self, enum kernel kernel, uint64_t units,
+                           CUstream stream)
 {
     void *arguments[] = {&units};
-    return kernels_launch(self, self->spin.by_cycles ? KERNEL_spin_clock : KERNEL_spin_timer,
-                          (struct kernel_grid){1, 1, 1}, stream, arguments, 0);
+    return kernels_launch(self, kernel, (struct kernel_grid){1, 1, 1}, stream, arguments, 0);
 }
 
 static enum ar_status choose_clock(struct kernels *self)
@@ -310,26 +319,35 @@ static enum ar_status choose_clock(struct kernels *self)
     if (status == AR_OK)
         status = kernels_result(self, api->stream_synchronize(self->stream), "cuStreamSynchronize",
                                 sizeof record);
-    double mean_ns =
-        record.changes ? (double)record.total_ns / (double)record.changes : (double)INFINITY;
-    self->spin.by_cycles = mean_ns > TIMER_STEP_MOST_NS;
+    bool fine =
+        record.changes && (double)record.total_ns <= TIMER_STEP_MOST_NS * (double)record.changes;
+    self->spin.timer_from_ns = fine ? TIMER_WAIT_NS : (double)INFINITY;
     self->spin.timer_step_ns = record.changes ? (double)record.least_ns : 0;
-    self->spin.step_units = self->spin.by_cycles ? 1 : (double)record.least_ns;
     return status;
 }
 
-/* Nanoseconds from one kernel of `units` to the next, in a row of `count`. */
-static enum ar_status period(struct kernels *self, const CUevent event[2], bool hold,
-                             unsigned count, uint64_t units, double *out)
+/* A row of timed kernels to be measured. */
+struct batch {
+    enum kernel kernel;
+    unsigned count;
+    uint64_t units; /* of the first; MEAN_EXTRA more in the mean; 0: all without a wait */
+    bool hold;      /* queued before the first runs */
+};
+
+/* Nanoseconds from one kernel of the batch to the next. */
+static enum ar_status period(struct kernels *self, const CUevent event[2],
+                             const struct batch *batch, double *out)
 {
     const struct cuda_api *api = self->api;
     float milliseconds = 0;
-    enum ar_status status = hold ? spin(self, HOLD_UNITS, self->stream) : AR_OK;
+    enum ar_status status =
+        batch->hold ? spin(self, KERNEL_spin_clock, HOLD_CYCLES, self->stream) : AR_OK;
     if (status == AR_OK)
         status =
             kernels_result(self, api->event_record(event[0], self->stream), "cuEventRecord", 0);
-    for (unsigned i = 0; i < count && status == AR_OK; i++)
-        status = spin(self, units, self->stream);
+    for (unsigned i = 0; i < batch->count && status == AR_OK; i++)
+        status = spin(self, batch->kernel,
+                      batch->units ? batch->units + i % LENGTHS * LENGTH_STEP : 0, self->stream);
     if (status == AR_OK)
         status =
             kernels_result(self, api->event_record(event[1], self->stream), "cuEventRecord", 0);
@@ -338,35 +356,38 @@ static enum ar_status period(struct kernels *self, const CUevent event[2], bool 
     if (status == AR_OK)
         status = kernels_result(self, api->event_elapsed_time(&milliseconds, event[0], event[1]),
                                 "cuEventElapsedTime", 0);
-    *out = (double)milliseconds * 1e6 / count;
+    *out = (double)milliseconds * 1e6 / batch->count;
     return status;
-}
-
-static double median(double *values)
-{
-    statistic_sort(values, ROUNDS);
-    return values[ROUNDS / 2];
 }
 
 static enum ar_status measure(struct kernels *self, const CUevent event[2])
 {
-    double empties[ROUNDS] = {0}, shorts[ROUNDS] = {0}; /* ns */
-    double longs[ROUNDS] = {0}, usual[ROUNDS] = {0};
-    AR_TRY(spin(self, WARM_UNITS, self->stream));
-    for (int i = 0; i < ROUNDS; i++) {
-        AR_TRY(period(self, event, true, EMPTY_COUNT, 0, &empties[i]));
-        AR_TRY(period(self, event, true, SHORT_COUNT, SHORT_UNITS, &shorts[i]));
-        AR_TRY(period(self, event, false, USUAL_COUNT, SHORT_UNITS, &usual[i]));
-        AR_TRY(period(self, event, true, LONG_COUNT, LONG_UNITS, &longs[i]));
+    enum { EMPTY, SHORT, USUAL, LONG, TIMED, BATCHES };
+    static const struct batch batches[BATCHES] = {
+        [EMPTY] = {KERNEL_spin_clock, EMPTY_COUNT, 0, true},
+        [SHORT] = {KERNEL_spin_clock, SHORT_COUNT, SHORT_CYCLES, true},
+        [USUAL] = {KERNEL_spin_clock, USUAL_COUNT, SHORT_CYCLES, false},
+        [LONG] = {KERNEL_spin_clock, LONG_COUNT, LONG_CYCLES, true},
+        [TIMED] = {KERNEL_spin_timer, LONG_COUNT, LONG_NS, true},
+    };
+    double ns[BATCHES][ROUNDS] = {{0}}, median_ns[BATCHES];
+    AR_TRY(spin(self, KERNEL_spin_clock, WARM_CYCLES, self->stream));
+    for (int i = 0; i < ROUNDS; i++)
+        for (int b = 0; b < BATCHES; b++)
+            AR_TRY(period(self, event, &batches[b], &ns[b][i]));
+    for (int b = 0; b < BATCHES; b++) {
+        statistic_sort(ns[b], ROUNDS);
+        median_ns[b] = ns[b][ROUNDS / 2];
     }
-    double brief = median(shorts), lasting = median(longs);
-    double ns_per_unit = 1;
-    if (self->spin.by_cycles && lasting > brief)
-        ns_per_unit = (lasting - brief) / (LONG_UNITS - SHORT_UNITS);
-    double overhead = fmax(brief, median(usual)) - ns_per_unit * SHORT_UNITS;
-    self->spin.units_per_ns = 1 / ns_per_unit;
-    self->spin.overhead_ns = overhead > 0 ? overhead : 0;
-    self->spin.least_ns = fmax(self->spin.overhead_ns, median(empties) * LEAST_MARGIN);
+    double ns_per_cycle = 1;
+    if (median_ns[LONG] > median_ns[SHORT])
+        ns_per_cycle = (median_ns[LONG] - median_ns[SHORT]) / (LONG_CYCLES - SHORT_CYCLES);
+    struct spin *how = &self->spin;
+    how->cycles_per_ns = 1 / ns_per_cycle;
+    how->overhead_ns = fmax(0, fmax(median_ns[SHORT], median_ns[USUAL]) -
+                                   ns_per_cycle * (SHORT_CYCLES + MEAN_EXTRA));
+    how->timer_overhead_ns = fmax(0, median_ns[TIMED] - (LONG_NS + MEAN_EXTRA));
+    how->least_ns = fmax(how->overhead_ns, median_ns[EMPTY] * LEAST_MARGIN);
     return AR_OK;
 }
 
@@ -393,11 +414,13 @@ enum ar_status kernels_spin(struct kernels *self, double *owed_ns, uint64_t nano
     *owed_ns += (double)nanoseconds;
     if (*owed_ns < how->least_ns)
         return AR_OK;
-    double wait_ns = *owed_ns - how->overhead_ns;
-    double steps = floor(wait_ns * how->units_per_ns / how->step_units + 0.5);
-    double units = steps * how->step_units;
-    AR_TRY(spin(self, (uint64_t)units, stream));
-    *owed_ns = wait_ns - units / how->units_per_ns;
+    bool by_timer = *owed_ns >= how->timer_from_ns;
+    double step_ns = by_timer ? how->timer_step_ns : 1 / how->cycles_per_ns;
+    double wait_ns = *owed_ns - (by_timer ? how->timer_overhead_ns : how->overhead_ns);
+    double steps = floor(wait_ns / step_ns + 0.5);
+    double units = by_timer ? steps * step_ns : steps;
+    AR_TRY(spin(self, by_timer ? KERNEL_spin_timer : KERNEL_spin_clock, (uint64_t)units, stream));
+    *owed_ns = wait_ns - steps * step_ns;
     return AR_OK;
 }
 

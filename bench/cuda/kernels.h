@@ -19,9 +19,9 @@ struct kernels;
 
 /* Facts of an open one, for the environment of a record. */
 struct kernels_facts {
-    const char *clock;       /* of timed kernels: "timer" (%globaltimer) or "cycles" */
-    double timer_step_ns;    /* of the card's timer */
-    double units_per_ns;     /* of that clock */
+    double timer_step_ns; /* of the card's timer, %globaltimer */
+    double timer_from_ns; /* shorter timed kernels go by the cycle counter; INFINITY: all */
+    double cycles_per_ns;
     double spin_overhead_ns; /* launch and end of a timed kernel, which its length includes */
     double spin_least_ns;    /* shorter kernels are merged */
     const char *matmul;      /* how matrix products are done: a sentence; "" before the first */
@@ -93,13 +93,11 @@ enum kernel {
 
 enum kernel_format { FORMAT_F32, FORMAT_F16, FORMAT_BF16, FORMAT_I8, FORMAT_I64 };
 
-/* How long timed kernels wait: `units` of the clock for (ns - overhead) * units_per_ns. */
+/* How long timed kernels wait: their length less the overhead, by the cycle counter, or by the
+ * timer from timer_from_ns on. */
 struct spin {
-    bool by_cycles;
-    double timer_step_ns;
-    double step_units; /* waits are whole steps of the clock */
-    double units_per_ns;
-    double overhead_ns;
+    double cycles_per_ns, overhead_ns;
+    double timer_step_ns, timer_overhead_ns, timer_from_ns;
     double least_ns; /* that a kernel can take */
 };
 

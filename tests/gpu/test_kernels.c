@@ -222,9 +222,11 @@ static void timed_kernels_take_their_time(struct card *card)
     };
     struct kernels_facts facts;
     kernels_facts(card->kernels, &facts);
-    printf("# clock %s, timer step %.0f ns, %.4f units a ns, overhead %.0f ns, least %.0f ns\n",
-           facts.clock, facts.timer_step_ns, facts.units_per_ns, facts.spin_overhead_ns,
-           facts.spin_least_ns);
+    printf(
+        "# timer step %.0f ns, used from %.0f ns, %.4f cycles a ns, overhead %.0f ns, least %.0f "
+        "ns\n",
+        facts.timer_step_ns, facts.timer_from_ns, facts.cycles_per_ns, facts.spin_overhead_ns,
+        facts.spin_least_ns);
     measure_spins(card, 1, 30000000, 1000);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         double expected = (double)rows[i].ns * rows[i].count;
