@@ -186,7 +186,9 @@ static void list_holders(const struct message *self, struct holder holders[HOLDE
 {
     bool whole = knows(self, MESSAGE_FIGURE_PROCESS) || self->others_hidden;
     uint64_t unused = bytes_of(self, MESSAGE_FIGURE_UNALLOCATED);
-    uint64_t context = MESSAGE_CONTEXT_MOST;
+    /* Of most of a card, a context is a small part. */
+    bool most = bytes_of(self, MESSAGE_FIGURE_REMAINDER) > bytes_of(self, MESSAGE_FIGURE_TOTAL) / 2;
+    uint64_t context = most ? MESSAGE_CONTEXT_LEAST : MESSAGE_CONTEXT_MOST;
     holders[0] = holder_of(self, MESSAGE_TENANT, MESSAGE_FIGURE_OTHERS, 0);
     holders[1] = holder_of(self, MESSAGE_OUTSIDE, MESSAGE_FIGURE_OUTSIDE_POOL, context);
     holders[2] = holder_of(self, MESSAGE_TENANT_OR_OUTSIDE, MESSAGE_FIGURE_REMAINDER, context);

@@ -94,6 +94,13 @@ static const char how_killed[] =
     "The process was ended by signal 9. On Linux that is most often the out-of-memory killer of "
     "the system or of the container. Find out: dmesg | grep -i oom, memory.events of its cgroup, "
     "kubectl describe pod (OOMKilled), sacct (OUT_OF_MEMORY).";
+static const char how_count[] =
+    "Metal limits the number of buffers of a process (its message has the limit), not their bytes. "
+    "The program keeps too many small arrays: call mx.eval() more often, so that graphs do not "
+    "pile up, and mx.clear_cache(); update mlx.";
+static const char how_shm[] =
+    "NCCL makes files in /dev/shm, and there was no room for one. Find out: df -h /dev/shm. Give a "
+    "container more (docker run --shm-size=1g or --ipc=host), or delete old nccl-* files there.";
 static const char how_shared[] =
     "A kernel needs more shared memory than a multiprocessor has; no allocator is in it. Use "
     "smaller blocks or layers, or a build for this architecture.";
@@ -108,6 +115,7 @@ static const struct bare {
     {"createbitstreambufferfailed:outofmemory", MESSAGE_LIBRARY, "CUDA", how_nvenc, CARD},
     {"outofworkspacememory", MESSAGE_LIBRARY, "CUDA", how_workspace, ELSEWHERE},
     {"nvml_success==rinternalassertfailed", MESSAGE_PYTORCH, "CUDA", how_nvml, CARD},
+    {"[metal::malloc]resourcelimit(", MESSAGE_MLX, "Metal", how_count, ELSEWHERE},
     {"llvmerror:outofmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"notenoughmemorytohandle", MESSAGE_TGI, "", how_tgi, CARD},
     {"cpuretryoom", MESSAGE_SPARK, "", how_spark_host, HOST},
@@ -196,6 +204,8 @@ static const struct bare {
     {"allocate[host]memory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"physicalmemoryusageistoohigh", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"outofmemory:killedprocess", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"systemd-oomdkilled", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"creatingsharedmemorysegment", MESSAGE_HOST_PROGRAM, "", how_shm, HOST_LIKELY},
     {"winerror1455", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"thepagingfileistoosmall", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"outofsharedmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
@@ -207,6 +217,8 @@ static const struct bare {
     {"oom-kill", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"oomkilled", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"cl_out_of_resources", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
+    {"(outofresources)", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
+    {"curesulterrorresult=2file", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
     {"8007000enotenoughmemory", MESSAGE_DIRECTML, "DirectML", NULL, CARD},
     {"pt_devmemallocationfailed", MESSAGE_DRIVER, "HPU", how_driver, CARD},
     {"insufficientvraminsplitformodel", MESSAGE_LIBRARY, "", how_exllama, CARD},
@@ -215,6 +227,8 @@ static const struct bare {
     {"outofmemoryerror", MESSAGE_DRIVER, "", how_driver, CARD},
     {"outofmemory", MESSAGE_DRIVER, "", how_driver, CARD},
     {"out_of_memory", MESSAGE_DRIVER, "", how_driver, CARD},
+    {"outofdevicememory", MESSAGE_DRIVER, "", how_driver, CARD},
+    {"enoughavailablememory", MESSAGE_DRIVER, "", how_ollama, CARD},
     {"insufficientmemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
     {"insufficientdevicememory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
     {"insufficientgpumemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
@@ -246,9 +260,15 @@ static const struct bare {
     {"returncode=-9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
     {"exitcode:-9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
     {"exitcode-9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
-    {"exitcode137", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
-    {"exitcode:137", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
+    {"code137", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
+    {"code:137", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
+    {"code=137", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
+    {"code\":137", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
+    {"status137", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
+    {"status=137", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
     {"signal9(sigkill)", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
+    {"bysignal9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
+    {"signals.sigkill:9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
     {"signal:killed", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
 };
 
@@ -294,18 +314,28 @@ static bool names_card(const struct message_text *text, size_t at)
     return false;
 }
 
+/* The next words that are not a flag which is off: "OOMKilled": false. */
+static size_t find_said(const struct message_text *text, const char *words, size_t at)
+{
+    while ((at = message_text_find(text, words, at, text->count)) != MESSAGE_NOWHERE) {
+        const char *rest = text->chars + at++ + strlen(words);
+        if (strncmp(rest + strspn(rest, "\":="), "false", 5) != 0)
+            return at - 1;
+    }
+    return at;
+}
+
 bool message_read_bare(const struct message_text *text, struct message *self)
 {
     for (size_t i = 0; i < sizeof bares / sizeof *bares; i++) {
-        size_t at = message_text_find(text, bares[i].words, 0, text->count);
+        size_t at = find_said(text, bares[i].words, 0);
         if (at == MESSAGE_NOWHERE || (bares[i].memory == NEAR && !names_card(text, at)))
             continue;
         self->framework = bares[i].framework;
         self->how = bares[i].how;
         self->bare = true;
         self->taken = 1;
-        for (; at != MESSAGE_NOWHERE;
-             at = message_text_find(text, bares[i].words, at + 1, text->count))
+        for (; at != MESSAGE_NOWHERE; at = find_said(text, bares[i].words, at + 1))
             self->count++;
         snprintf(self->device, sizeof self->device, "%s", bares[i].device);
         self->host = bares[i].memory == HOST || bares[i].memory == HOST_LIKELY;

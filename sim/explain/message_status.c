@@ -109,7 +109,7 @@ bool message_read_vllm(const struct message_text *text, struct message *self)
         "availablekvcachememory",
         40,
         200,
-        {ASKED("(", "kvcacheisneeded"),
+        {ASKED(NULL, "kvcacheisneeded"),
          {MESSAGE_FIGURE_UNALLOCATED, "availablekvcachememory(", NULL}},
         FORM_ONE_POOL,
         "The cache of one request of that length needs more than gpu_memory_utilization leaves "

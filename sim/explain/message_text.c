@@ -204,13 +204,13 @@ static size_t entity_length(const char *text, size_t at, size_t bytes, char *c)
     return 0;
 }
 
-/* Marks of Markdown: emphasis, code, and the backslash before a mark. */
+/* Marks of Markdown: emphasis, code, and the backslash before a mark; that before a quote. */
 static bool is_markdown(const char *text, size_t at, size_t bytes)
 {
     if (text[at] == '*' || text[at] == '`')
         return true;
     return text[at] == '\\' && at + 1 < bytes && text[at + 1] &&
-           strchr("_*`.()[]#+-!<>|~", text[at + 1]);
+           strchr("_*`.()[]#+-!<>|~\"", text[at + 1]);
 }
 
 /* The length of what a launcher or a container's log writes before each line: "[rank3]: ", or
@@ -293,7 +293,11 @@ static void squeeze(const char *text, size_t bytes, struct message_text *self)
         size_t entity = is_plain(c) ? 0 : entity_length(text, at, bytes, &c);
         entity = entity || is_plain(text[at]) ? entity : code_length(text, at, bytes, &c);
         at += entity ? entity - 1 : 0;
-        if (!(gap == MESSAGE_GAP_LINE && strchr(">#|", c))) {
+        /* The strings of source code continue: "a " "b" is "a b". */
+        if (c == '"' && gap == MESSAGE_GAP_LINE && self->count &&
+            self->chars[self->count - 1] == '"')
+            self->count--;
+        else if (!(gap == MESSAGE_GAP_LINE && strchr(">#|", c))) {
             self->gaps[self->count] = (unsigned char)gap;
             self->chars[self->count++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
             gap = MESSAGE_GAP_NONE;

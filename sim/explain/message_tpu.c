@@ -108,12 +108,15 @@ static bool read_program(const struct message_text *text, struct message *self)
         self->on_chip = true;
         return true;
     }
-    if (at == MESSAGE_NOWHERE)
-        return false;
-    end = size_after(text, ".used", at, at + strlen(words) + 60, asked);
+    size_t over_at = message_text_find(text, "hbm.exceededhbmcapacityby", 0, text->count);
+    if (at != MESSAGE_NOWHERE)
+        end = size_after(text, ".used", at, at + strlen(words) + 60, asked);
+    else if (over_at != MESSAGE_NOWHERE) /* the end of the message */
+        end = size_after(text, "used", over_at > 40 ? over_at - 40 : 0, over_at, asked);
     if (end == MESSAGE_NOWHERE)
         return false;
-    self->on_chip = strncmp(text->chars + at + strlen(words), "hbm", 3) != 0;
+    self->on_chip =
+        at != MESSAGE_NOWHERE && strncmp(text->chars + at + strlen(words), "hbm", 3) != 0;
     if (strncmp(text->chars + end, "of", 2) == 0)
         end = message_text_size(text, end + 2, total);
     if (end != MESSAGE_NOWHERE && total->known && asked->bytes <= total->bytes &&

@@ -231,7 +231,7 @@ const struct message_form message_forms[] = {
          ASKED("failedtoallocate", NULL)),
     FORM(LIBRARY, NULL, "failedon", "allocationof", 40, 80, 0, NULL,
          ASKED("allocationof", "failedon"), FIELD(RESERVED, "used:", NULL)),
-    FORM(MLX, "Metal", "greaterthanthemaximumallowedbuffersizeof", "attemptingtoallocate", 80, 60,
+    FORM(MLX, "Metal", "greaterthanthemaximumallowedbuffersize", "attemptingtoallocate", 80, 60,
          FORM_BLOCK, NULL, ASKED("attemptingtoallocate", NULL),
          FIELD(LARGEST, "maximumallowedbuffersizeof", NULL)),
     FORM(MLX, "Metal", "[malloc_or_wait]unabletoallocate", NULL, 0, 60, 0, NULL,
@@ -277,6 +277,9 @@ const struct message_form message_forms[] = {
          NULL, ASKED("failedtoalloc", "onhost")),
     FORM(TENSORFLOW, NULL, "couldnotallocatepinnedhostmemoryofsize:", NULL, 0, 60, FORM_HOST, NULL,
          ASKED("ofsize:", NULL)),
+    FORM(LIBRARY, "CUDA", "allocatorfailtype", "devicefreememory:", 0, 300, FORM_CARD,
+         "Faiss prints what each of its allocators holds behind it (\"Outstanding allocations\").",
+         ASKED("size", NULL), FIELD(FREE, "devicefreememory:", NULL)),
     FORM(LIBRARY, NULL, "allocfailtype", "size", 0, 200, 0,
          "Faiss asks the driver beside its temporary memory. Find out: nvidia-smi for the free "
          "memory; "
