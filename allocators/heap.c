@@ -196,8 +196,8 @@ enum ar_status heap_check(const struct heap *self, uint64_t *releasable_bytes,
 enum ar_status heap_validate(const struct heap *self, struct ar_error *error)
 {
     uint64_t releasable_bytes;
-    enum ar_status status = heap_check(self, &releasable_bytes, error);
-    return status ? status : ar_policy_check_totals(self->policy, releasable_bytes, error);
+    AR_TRY(heap_check(self, &releasable_bytes, error));
+    return ar_policy_check_totals(self->policy, releasable_bytes, error);
 }
 
 void heap_stats(const struct heap *self, struct ar_policy_stats *out)

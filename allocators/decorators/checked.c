@@ -292,14 +292,14 @@ static enum ar_status checked_adopt(struct ar_policy *base, const struct ar_poli
         return AR_CORRUPT;
     if (!make_room(self, count))
         return AR_HOST_MEMORY;
-    enum ar_status status = known_status(self, forward_adopt(base, ranges, count, blocks), "adopt");
-    for (size_t i = 0; i < count && !status; i++) {
+    AR_TRY(known_status(self, forward_adopt(base, ranges, count, blocks), "adopt"));
+    for (size_t i = 0; i < count; i++) {
         if (ranges[i].state != AR_POLICY_RANGE_USED)
             continue;
         const struct ar_policy_request request = {.bytes = ranges[i].requested_bytes};
-        status = record(self, &request, blocks++);
+        AR_TRY(record(self, &request, blocks++));
     }
-    return status ? status : check_totals(self);
+    return check_totals(self);
 }
 
 /* The live block with the fields of `block`. NULL: rule 2 is broken. */
@@ -345,8 +345,8 @@ static enum ar_status checked_free(struct ar_policy *base, const struct ar_polic
     self->granted_bytes -= block->granted_bytes;
     self->count--;
     memmove(shadow, shadow + 1, (size_t)(self->shadows + self->count - shadow) * sizeof *shadow);
-    enum ar_status status = known_status(self, forward_free(base, block, stream), "free");
-    return status ? status : check_totals(self);
+    AR_TRY(known_status(self, forward_free(base, block, stream), "free"));
+    return check_totals(self);
 }
 
 static enum ar_status checked_use(struct ar_policy *base, const struct ar_policy_block *block,
@@ -355,8 +355,8 @@ static enum ar_status checked_use(struct ar_policy *base, const struct ar_policy
     struct checked *self = checked(base);
     if (self->broken || !known(self, block, "use"))
         return AR_CORRUPT;
-    enum ar_status status = known_status(self, forward_use(base, block, stream), "use");
-    return status ? status : check_totals(self);
+    AR_TRY(known_status(self, forward_use(base, block, stream), "use"));
+    return check_totals(self);
 }
 
 /* This hook cannot return a fault. The next call does. */
@@ -392,8 +392,8 @@ static enum ar_status checked_trim(struct ar_policy *base, uint64_t keep_bytes)
     struct checked *self = checked(base);
     if (self->broken)
         return AR_CORRUPT;
-    enum ar_status status = known_status(self, forward_trim(base, keep_bytes), "trim");
-    return status ? status : check_totals(self);
+    AR_TRY(known_status(self, forward_trim(base, keep_bytes), "trim"));
+    return check_totals(self);
 }
 
 /* The instance of a hook that gets a const one: a fault is all that is changed. */

@@ -36,8 +36,8 @@ static enum ar_status limit_alloc(struct ar_policy *base, const struct ar_policy
     if (status || base->totals.granted_bytes <= self->bytes)
         return status;
     self->refused++;
-    status = forward_free(base, out, request->stream);
-    return status ? status : AR_NO_MEMORY;
+    AR_TRY(forward_free(base, out, request->stream));
+    return AR_NO_MEMORY;
 }
 
 static void limit_stats(const struct ar_policy *base, struct ar_policy_stats *out)

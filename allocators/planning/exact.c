@@ -35,7 +35,7 @@
  * Source: canonical plans, floors, waste, parts and restarts with several orders are ideas of
  * MiniMalloc (Moffitt, ASPLOS 2023) and TelaMalloc (Maas et al., ASPLOS 2023). The choice of any
  * slot instead of the lowest, weights, and dead states are new in this project. */
-#include "allocators/planning/exact.h"
+#include "allocators/planning/packing.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
  *
  * Source: TensorFlow Lite, TVM and XLA place the largest first. Area, lifetime and crowd follow the
  * static orders of MiniMalloc (Moffitt, 2023). */
-#include "allocators/planning/orders.h"
+#include "allocators/planning/packing.h"
 
 #include <stdbool.h>
 #include <string.h>

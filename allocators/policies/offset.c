@@ -16,7 +16,7 @@
  * follows from that of the region, so that 32 bits suffice; here too, if `unit` is not given. And a
  * block gets all of the size that it was rounded up to, so that it returns to the same bin: option
  * `round_up`. */
-#include "allocators/base/class_lists.h"
+#include "allocators/base/span.h"
 #include "allocators/base/size.h"
 #include "allocators/region.h"
 

@@ -38,8 +38,7 @@
 #include "allocators/base/range_tree.h"
 #include "allocators/base/size.h"
 #include "allocators/heap.h"
-#include "allocators/planning/exact.h"
-#include "allocators/planning/orders.h"
+#include "allocators/planning/packing.h"
 
 #define CACHE 0 /* lists of the heap */
 #define ARENA 1

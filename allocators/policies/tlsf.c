@@ -15,7 +15,7 @@
  *    bytes.
  *
  * All operations take constant time. The waste of good fit is below 1/32 of a block. */
-#include "allocators/base/class_lists.h"
+#include "allocators/base/span.h"
 #include "allocators/base/size.h"
 #include "allocators/policy.h"
 
@@ -391,12 +391,10 @@ static enum ar_status tlsf_validate(const struct ar_policy *base, struct ar_erro
 {
     const struct tlsf *self = (const struct tlsf *)base;
     uint64_t releasable_bytes = 0, free_blocks = 0;
-    enum ar_status status = AR_OK;
-    for (uint32_t i = 0; i < self->pool_count && !status; i++)
-        status = check_pool(self, &self->pools[i], &releasable_bytes, &free_blocks, error);
-    if (!status)
-        status = check_lists(self, free_blocks, error);
-    return status ? status : ar_policy_check_totals(base, releasable_bytes, error);
+    for (uint32_t i = 0; i < self->pool_count; i++)
+        AR_TRY(check_pool(self, &self->pools[i], &releasable_bytes, &free_blocks, error));
+    AR_TRY(check_lists(self, free_blocks, error));
+    return ar_policy_check_totals(base, releasable_bytes, error);
 }
 
 static void tlsf_destroy(struct ar_policy *base)

@@ -33,7 +33,7 @@
  *
  * VMA aligns offsets in the block. Here addresses are aligned, which is the same if the range is
  * aligned. VMA keeps its map of classes in 32 bits, so a range has less than 512 GiB here. */
-#include "allocators/base/class_lists.h"
+#include "allocators/base/span.h"
 #include "allocators/base/size.h"
 #include "allocators/region.h"
 

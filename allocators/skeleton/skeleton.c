@@ -127,9 +127,7 @@ static enum ar_status fill_class(struct skeleton *self, unsigned class)
     uint64_t address;
     if (!ar_range_pool_reserve(&self->segments, 1))
         return AR_HOST_MEMORY; /* before anything has changed */
-    enum ar_status status = obtain(self, bytes, &address);
-    if (status)
-        return status;
+    AR_TRY(obtain(self, bytes, &address));
     uint32_t index = ar_range_pool_take(&self->segments);
     self->segments.nodes[index].address = address;
     self->segments.nodes[index].bytes = bytes;

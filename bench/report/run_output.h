@@ -15,7 +15,7 @@
 #include "sim/observer.h"
 #include "sim/replay.h"
 #include "workloads/formats/torch/snapshot_image.h"
-#include "workloads/trace/texts.h"
+#include "workloads/trace/tables.h"
 
 /* ---- events --------------------------------------------------------------------------------- */
 

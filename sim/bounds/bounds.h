@@ -8,8 +8,6 @@
 #include <stdio.h>
 
 #include "allocators/base/status.h"
-#include "allocators/planning/exact.h"
-#include "allocators/planning/orders.h"
 #include "allocators/planning/packing.h"
 #include "sim/replay.h"
 

@@ -1,7 +1,6 @@
 /* Lifetimes of MiniMalloc, SOMAS and IOPDDL (tests/golden/data/planning): the live peak, the top of
  * two orders of placement, and the proofs of the search. */
-#include "allocators/planning/exact.h"
-#include "allocators/planning/orders.h"
+#include "allocators/planning/packing.h"
 #include "tests/support/amount.h"
 #include "tests/support/planning_rig.h"
 #include "tests/support/test.h"

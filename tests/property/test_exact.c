@@ -1,8 +1,7 @@
 /* The exact search compared with brute force of two kinds: every offset for every block; and
  * placement at the lowest free offset in every order, which finds the optimum because the blocks of
  * an optimal plan can be placed again in the order of their offsets. */
-#include "allocators/planning/exact.h"
-#include "allocators/planning/orders.h"
+#include "allocators/planning/packing.h"
 #include "tests/support/amount.h"
 #include "tests/support/planning_rig.h"
 #include "tests/support/test.h"

@@ -1,7 +1,6 @@
 /* Offline placement compared with brute force: peaks counted for each moment, plans checked for
  * each pair, the lowest offset found by trying every one. */
 #include "allocators/planning/packing.h"
-#include "allocators/planning/orders.h"
 #include "tests/support/planning_rig.h"
 #include "tests/support/test.h"
 

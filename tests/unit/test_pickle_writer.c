@@ -4,9 +4,9 @@
 
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
-#include "workloads/formats/torch/pickle_writer.h"
+#include "workloads/formats/torch/pickle.h"
 #include "workloads/formats/torch/snapshot_image.h"
-#include "workloads/formats/torch/snapshot_settings.h"
+#include "workloads/formats/torch/snapshot_tree.h"
 #include "workloads/formats/formats.h"
 
 struct bytes {

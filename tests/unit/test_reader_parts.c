@@ -5,7 +5,7 @@
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/import_report.h"
-#include "workloads/formats/torch/snapshot_areas.h"
+#include "workloads/formats/torch/snapshot_image.h"
 #include "workloads/formats/torch/snapshot_tree.h"
 #include "workloads/formats/xla/bfc_log.h"
 #include "workloads/io/fields.h"

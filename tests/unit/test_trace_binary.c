@@ -6,7 +6,7 @@
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
-#include "workloads/trace/binary.h"
+#include "workloads/trace/forms.h"
 #include "workloads/io/sha256.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])

@@ -1,14 +1,16 @@
-/* Opening a trace of any known format, by its first bytes and not by its name, and writing one in
- * the form of another program. */
+/* Opening a trace of any known format, by its first bytes and not by its name; naming files that
+ * are no traces; and writing one in the form of another program. */
 #include "workloads/formats/formats.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/trace/binary.h"
+#include "workloads/io/fields.h"
+#include "workloads/trace/forms.h"
 #include "workloads/trace/filter.h"
 #include "workloads/trace/header.h"
 
@@ -31,13 +33,114 @@ const struct format_reader *format_reader_at(size_t index)
     return index < sizeof readers / sizeof *readers ? readers[index] : NULL;
 }
 
-/* ---- opening ----------------------------------------------------------------------------- */
+/* ---- files that are no traces ---- */
 
-static bool begins_with(const char *bytes, size_t count, const char *stem)
+/* A table of forms by their first bytes, and, for files whose content says little, by the ending of
+ * the name. Only forms that no reader takes get here, so the table need not tell them apart from
+ * those that are read. */
+struct known_file {
+    const char *begins;  /* after white space; NULL: anything */
+    const char *holds;   /* a text in the first bytes; NULL: any */
+    const char *ending;  /* of the name; NULL: any */
+    const char *what;    /* "this is WHAT" */
+    const char *instead; /* what to do; NULL: `list formats` says what is read */
+};
+
+#define RECORD_TORCH                                                                               \
+    "a memory snapshot has the requests (torch.cuda.memory._record_memory_history, "               \
+    "_dump_snapshot)"
+#define READ_ASSIGNMENT "give the file *-buffer-assignment.txt of the same dump"
+#define EXPORT_NSYS     "export it: nsys export --type sqlite"
+#define XSPACE          "a trace of XLA's profiler (XSpace)"
+#define PROFILE_DEVICE                                                                             \
+    "it has no requests; give a device memory profile "                                            \
+    "(jax.profiler.save_device_memory_profile)"
+#define OUT_OF_MEMORY "a log with an out-of-memory message"
+#define EXPLAIN       "`allocrig explain --message FILE` explains it"
+#define GIVE_SOURCE   "give the file that it was made from"
+#define UNPACK        "unpack it; gzip and zstd are read as they are"
+
+/* The first that applies. */
+static const struct known_file known_files[] = {
+    {"HloModule ", NULL, NULL, "a module of XLA (HLO text), without its memory", READ_ASSIGNMENT},
+    {"HloLiveRange (max ", NULL, NULL, "the list of live ranges of a module of XLA, without sizes",
+     READ_ASSIGNMENT ", which takes them from this file if both are in one folder"},
+    {NULL, "B)\n\nUsed values:\n", NULL,
+     "the list of values of a module of XLA, without their places", READ_ASSIGNMENT},
+    {NULL, "cumulative_size", NULL, "a memory usage report of XLA, with rounded sizes",
+     READ_ASSIGNMENT},
+    {"\n", "/host:", NULL, XSPACE, PROFILE_DEVICE},
+    {"\n", "/device:", NULL, XSPACE, PROFILE_DEVICE},
+    {NULL, "PyTorch CUDA memory summary", NULL, "a memory summary of PyTorch, without requests",
+     RECORD_TORCH},
+    {NULL, "NVIDIA-SMI", NULL, "the output of nvidia-smi, without requests", NULL},
+    {NULL, "out of memory", NULL, OUT_OF_MEMORY, EXPLAIN},
+    {NULL, "OutOfMemoryError", NULL, OUT_OF_MEMORY, EXPLAIN},
+    {NULL, "RESOURCE_EXHAUSTED", NULL, OUT_OF_MEMORY, EXPLAIN},
+    {NULL, NULL, ".nsys-rep", "a report of Nsight Systems", EXPORT_NSYS},
+    {NULL, NULL, ".qdrep", "a report of Nsight Systems", EXPORT_NSYS},
+    {NULL, NULL, ".ncu-rep", "a report of Nsight Compute, which has no requests", NULL},
+    {"<!DOCTYPE", NULL, NULL, "an HTML page", GIVE_SOURCE},
+    {"<!doctype", NULL, NULL, "an HTML page", GIVE_SOURCE},
+    {"<html", NULL, NULL, "an HTML page", GIVE_SOURCE},
+    {"<?xml", NULL, NULL, "an XML file", NULL},
+    {"%PDF-", NULL, NULL, "a PDF document", NULL},
+    {"\x89PNG", NULL, NULL, "a picture (PNG)", NULL},
+    {"\177ELF", NULL, NULL, "a program or library (ELF)",
+     "`allocrig record -o FILE -- PROGRAM` records one"},
+    {"PK\x03\x04", NULL, NULL, "a zip archive", "unpack it, and give the file in it"},
+    {"BZh", NULL, NULL, "a file packed with bzip2", UNPACK},
+    {"\3757zXZ", NULL, NULL, "a file packed with xz", UNPACK},
+    {"{", "traceEvents", NULL, "a Chrome trace without memory events of PyTorch's profiler",
+     "profile with profile_memory=True"},
+};
+
+static bool begins_with(const char *head, size_t count, const char *stem)
 {
     size_t length = strlen(stem);
-    return count >= length && !memcmp(bytes, stem, length);
+    return count >= length && !memcmp(head, stem, length);
 }
+
+static bool applies(const struct known_file *file, const char *path, const char *head, size_t count)
+{
+    /* "\n" is a tag of a protobuf, not white space */
+    size_t at = file->begins && *file->begins != '\n' ? head_blanks(head, count, 0) : 0;
+    return (!file->begins || begins_with(head + at, count - at, file->begins)) &&
+           (!file->holds || head_holds(head, count, file->holds)) &&
+           (!file->ending || field_ends_with(path, file->ending));
+}
+
+/* An object, or an array of objects, arrays or texts. */
+static bool is_json(const char *head, size_t count)
+{
+    size_t at = head_blanks(head, count, 0);
+    size_t next = at < count ? head_blanks(head, count, at + 1) : count;
+    return next < count && ((head[at] == '{' && strchr("\"}", head[next])) ||
+                            (head[at] == '[' && strchr("{[\"]", head[next])));
+}
+
+/* For a file that no reader takes, by its first bytes: FORMAT with a sentence; OK if they may be a
+ * trace in text, or are of no known form. */
+static enum ar_status refuse_known(const char *path, const char *head, size_t count,
+                                   struct ar_error *error)
+{
+    const char *what = NULL, *instead = NULL;
+    for (size_t i = 0; i < sizeof known_files / sizeof *known_files && !what; i++)
+        if (applies(&known_files[i], path, head, count)) {
+            what = known_files[i].what;
+            instead = known_files[i].instead;
+        }
+    if (!what && is_json(head, count))
+        what = "JSON of an unknown form";
+    if (!what && count && memchr(head, 0, count))
+        what = "a binary file of an unknown form";
+    if (!what)
+        return AR_OK;
+    return ar_error_set(error, AR_FORMAT, "%s: no trace: this is %s; %s", path, what,
+                        instead ? instead : "`list formats` names the files that are read");
+}
+
+/* ---- opening ----------------------------------------------------------------------------- */
 
 /* How to open a file. */
 struct opening {
@@ -111,7 +214,7 @@ static enum ar_status open_any(const char *path, struct opening *opening, struct
     for (size_t i = 0; readers[i]; i++)
         if (readers[i]->matches(head, count))
             return read_with(readers[i], input, opening, out, error);
-    status = known_file_refuse(path, head, count, error);
+    status = refuse_known(path, head, count, error);
     if (!status)
         return trace_text_open(input, out, error);
     trace_input_close(input);

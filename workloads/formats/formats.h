@@ -11,8 +11,7 @@
 
 #include "allocators/base/status.h"
 #include "workloads/formats/import_report.h"
-#include "workloads/io/input.h"
-#include "workloads/io/output.h"
+#include "workloads/io/file.h"
 #include "workloads/trace/source.h"
 #include "workloads/trace/trace.h"
 
@@ -110,12 +109,5 @@ enum ar_status format_note_numbers(struct format_reading *reading, const char *v
 enum ar_status format_failure(struct format_reading *reading, struct trace_event request,
                               const struct trace_attributes *keys, bool more_follow,
                               const char *note, struct ar_error *error) AR_STATUS_CHECKED;
-
-/* Files that are recognised and not read: what they are, and which file to give in their place. */
-
-/* For a file that no reader takes, by its first bytes: FORMAT with a sentence; OK if they may be a
- * trace in text, or are of no known form. */
-enum ar_status known_file_refuse(const char *path, const char *head, size_t count,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -193,9 +193,8 @@ static enum ar_status append_failure(struct conversion *c, const struct row *row
 {
     struct trace_attributes keys;
     struct trace_event event;
-    enum ar_status status = make_request(c, row, &event, &keys, error);
-    return status ? status
-                  : format_failure(c->reading, event, &keys, at < c->last_request, "oom", error);
+    AR_TRY(make_request(c, row, &event, &keys, error));
+    return format_failure(c->reading, event, &keys, at < c->last_request, "oom", error);
 }
 
 /* The blocks that were there before the log begins. */

@@ -5,7 +5,7 @@
 #define WORKLOADS_FORMATS_ROWS_H
 
 #include "workloads/formats/formats.h"
-#include "workloads/trace/texts.h"
+#include "workloads/trace/tables.h"
 
 enum row_action {
     ROW_ALLOC,
@@ -47,5 +47,12 @@ void rows_close(struct rows *rows);
 /* Makes the trace from all rows. The `info` of the reading says what the file says. INVALID with
  * file and line. */
 enum ar_status rows_convert(struct rows *rows, struct ar_error *error) AR_STATUS_CHECKED;
+
+/* Umpire's replay log in a SQLite database, for the reader of such files. Reads the table EVENTS,
+ * which must exist, and says in `reading` what format it is. */
+struct sqlite_file;
+extern const struct format_reader format_umpire;
+enum ar_status umpire_read_database(struct format_reading *reading, struct sqlite_file *file,
+                                    struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -11,7 +11,9 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "workloads/gen/gen.h"
 #include "workloads/trace/check.h"
+#include "workloads/trace/header.h"
 
 #define LITERALS_MOST 64 /* distinct labels and tags of one generator */
 
@@ -60,57 +62,35 @@ void emit_fail(struct emit *self, enum ar_status status, const char *format, ...
         self->state->failed = ar_error_set(&self->state->problem, status, "%s", text);
 }
 
-/* ar_array_grow that reports a lack of memory. */
-static void *grown(struct emit *self, void *items, size_t count, size_t *room, size_t item_bytes)
+/* Reports a lack of memory unless `done`. */
+static void need(struct emit *self, bool done)
 {
-    void *larger = ar_array_grow(items, count, room, item_bytes);
-    if (!larger)
+    if (!done)
         emit_fail(self, AR_HOST_MEMORY, "no host memory");
-    return larger;
 }
 
 void *emit_array(struct emit *self, size_t count, size_t item_bytes)
 {
     struct emit_state *state = self->state;
-    void **arrays =
-        grown(self, state->arrays, state->array_count, &state->array_room, sizeof *state->arrays);
-    if (!arrays)
-        return NULL;
-    state->arrays = arrays;
     void *array = calloc(count ? count : 1, item_bytes);
-    if (array)
-        state->arrays[state->array_count++] = array;
-    else
-        emit_fail(self, AR_HOST_MEMORY, "no host memory");
+    if (array && !AR_ARRAY_ADD(state->arrays, state->array_count, state->array_room, array)) {
+        free(array);
+        array = NULL;
+    }
+    need(self, array != NULL);
     return array;
 }
 
 static void append(struct emit *self, const struct trace_event *event)
 {
     struct emit_state *state = self->state;
-    struct trace_event *events =
-        grown(self, state->events, state->event_count, &state->event_room, sizeof *events);
-    if (!events)
-        return;
-    state->events = events;
-    state->events[state->event_count++] = *event;
+    need(self, AR_ARRAY_ADD(state->events, state->event_count, state->event_room, *event));
     state->events_written++;
 }
 
 static uint32_t slot_take(struct emit_state *state)
 {
     return state->free_count ? state->free_slots[--state->free_count] : state->next_slot++;
-}
-
-static void slot_give(struct emit *self, uint32_t slot)
-{
-    struct emit_state *state = self->state;
-    uint32_t *slots =
-        grown(self, state->free_slots, state->free_count, &state->free_room, sizeof *slots);
-    if (!slots)
-        return;
-    state->free_slots = slots;
-    state->free_slots[state->free_count++] = slot;
 }
 
 /* The index of a label of marks, or of the keys with a tag, in the tables. Mostly finds the literal
@@ -182,14 +162,15 @@ void emit_free(struct emit *self, struct emit_block *block)
     if (!block->held)
         return;
     bool requested = self->ops->free_requested;
+    struct emit_state *state = self->state;
     append(self,
            &(struct trace_event){.kind = requested ? TRACE_FREE_REQUESTED : TRACE_FREE_COMPLETED,
                                  .flags = requested ? 0 : TRACE_WHOLE,
                                  .stream = block->stream,
                                  .slot = block->slot,
                                  .id = block->id});
-    slot_give(self, block->slot);
-    self->state->live_bytes -= block->bytes;
+    need(self, AR_ARRAY_ADD(state->free_slots, state->free_count, state->free_room, block->slot));
+    state->live_bytes -= block->bytes;
     block->held = false;
 }
 
@@ -294,15 +275,12 @@ void emit_step(struct emit *self)
 
 void emit_list_push(struct emit *self, struct emit_list *list, struct emit_block block)
 {
-    struct emit_block *items = grown(self, list->items, list->count, &list->room, sizeof *items);
-    if (!items)
-        return;
-    if (!list->items) {
+    bool first = !list->items;
+    need(self, AR_ARRAY_ADD(list->items, list->count, list->room, block));
+    if (first && list->items) {
         list->other = self->lists;
         self->lists = list;
     }
-    list->items = items;
-    list->items[list->count++] = block;
 }
 
 struct emit_block emit_list_pop(struct emit_list *list)
@@ -475,14 +453,14 @@ static const struct trace_source_ops source_ops = {
     .close = close_source,
 };
 
-enum ar_status emit_create(const struct gen_ops *ops, struct emit **out, struct ar_error *error)
+static struct emit *create(const struct gen_ops *ops)
 {
     struct emit *self = calloc(1, ops->source_bytes);
     struct emit_state *state = calloc(1, sizeof *state);
     if (!self || !state) {
         free(self);
         free(state);
-        return ar_error_set(error, AR_HOST_MEMORY, "generator %s: no host memory", ops->name);
+        return NULL;
     }
     self->source.ops = &source_ops;
     self->source.info.adaptive = ops->served != NULL;
@@ -493,15 +471,7 @@ enum ar_status emit_create(const struct gen_ops *ops, struct emit **out, struct 
     self->ops = ops;
     self->state = state;
     check_restart(self);
-    *out = self;
-    return AR_OK;
-}
-
-enum ar_status emit_open(struct emit *self, struct ar_error *error)
-{
-    if (self->ops->open)
-        self->ops->open(self);
-    return failure(self, error);
+    return self;
 }
 
 /* ---- samples ---- */
@@ -586,4 +556,72 @@ uint64_t samples_most(const struct samples *samples)
         if (samples->ranges[i].most > most)
             most = samples->ranges[i].most;
     return most;
+}
+
+/* ---- the list of generators, and how a spec becomes a source ---- */
+
+#define GENERATOR(name) extern const struct gen_ops name;
+#include "workloads/gen/generators.def"
+#undef GENERATOR
+
+static const struct gen_ops *const generators[] = {
+#define GENERATOR(name) &name,
+#include "workloads/gen/generators.def"
+#undef GENERATOR
+};
+
+#define GENERATOR_COUNT (sizeof generators / sizeof generators[0])
+
+const struct gen_ops *gen_at(size_t index)
+{
+    return index < GENERATOR_COUNT ? generators[index] : NULL;
+}
+
+const struct gen_ops *gen_find(const char *name)
+{
+    for (size_t i = 0; i < GENERATOR_COUNT; i++)
+        if (strcmp(generators[i]->name, name) == 0)
+            return generators[i];
+    return NULL;
+}
+
+static enum ar_status unknown(const char *name, struct ar_error *error)
+{
+    const char *names[GENERATOR_COUNT];
+    for (size_t i = 0; i < GENERATOR_COUNT; i++)
+        names[i] = generators[i]->name;
+    return ar_name_unknown("there is no generator", name, names, GENERATOR_COUNT,
+                           "`list workloads` names all of them", error);
+}
+
+enum ar_status gen_open(const struct ar_spec *spec, struct trace_source **out,
+                        struct ar_error *error)
+{
+    if (spec->link_count != 1)
+        return ar_error_set(error, AR_INVALID,
+                            "workload \"%s\": a generator has no decorators; write NAME:key=value",
+                            spec->text);
+    const struct ar_spec_link *link = &spec->links[0];
+    const struct gen_ops *ops = gen_find(link->name);
+    if (!ops)
+        return unknown(link->name, error);
+    struct emit *emit = create(ops);
+    if (!emit)
+        return ar_error_set(error, AR_HOST_MEMORY, "generator %s: no host memory", ops->name);
+    char owner[64];
+    snprintf(owner, sizeof owner, "generator %s", ops->name);
+    enum ar_status status =
+        ar_options_read(ops->options, link, owner, (char *)emit + ops->values_at, error);
+    if (!status && ops->open)
+        ops->open(emit);
+    if (!status)
+        status = failure(emit, error);
+    if (status != AR_OK) {
+        trace_close(&emit->source);
+        return status;
+    }
+    struct trace_info *info = &emit->source.info;
+    trace_name_put(info->name, sizeof info->name, spec->text, strlen(spec->text));
+    *out = &emit->source;
+    return AR_OK;
 }

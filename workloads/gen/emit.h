@@ -87,12 +87,6 @@ struct emit {
     struct emit_state *state;
 };
 
-/* For gen.c: a zeroed struct of ops->source_bytes, whose values are then read; trace_close frees
- * it. emit_open calls ops->open. HOST_MEMORY, INVALID. */
-enum ar_status emit_create(const struct gen_ops *ops, struct emit **out,
-                           struct ar_error *error) AR_STATUS_CHECKED;
-enum ar_status emit_open(struct emit *self, struct ar_error *error) AR_STATUS_CHECKED;
-
 /* Reports a failure; the first one counts. The name of the generator is put before the sentence. */
 void emit_fail(struct emit *self, enum ar_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "allocators/base/status.h"
-#include "workloads/io/input.h"
+#include "workloads/io/file.h"
 
 /* Gives each line that is not empty to `take`, which may write into it. Errors of `take` get file
  * and line in front. */

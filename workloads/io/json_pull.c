@@ -107,10 +107,8 @@ static enum ar_status need(struct json_pull *pull, struct ar_error *error)
 {
     if (pull->at < pull->end)
         return AR_OK;
-    enum ar_status status = refill(pull, error);
-    if (!status && pull->at == pull->end)
-        status = cut_off(pull, error);
-    return status;
+    AR_TRY(refill(pull, error));
+    return pull->at == pull->end ? cut_off(pull, error) : AR_OK;
 }
 
 /* Moves to the next byte that is no white space; to `end` at the end of the file. */
@@ -473,8 +471,8 @@ static enum ar_status find_token(struct json_pull *pull, struct ar_error *error)
                                 in_object(pull) ? "object" : "array");
     pull->at++;
     pull->state = in_object(pull) ? STATE_KEY : STATE_VALUE;
-    status = skip_blanks(pull, error);
-    return status ? status : need(pull, error);
+    AR_TRY(skip_blanks(pull, error));
+    return need(pull, error);
 }
 
 static enum ar_status read_token(struct json_pull *pull, enum json_kind *kind,

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "workloads/io/input.h"
+#include "workloads/io/file.h"
 
 #define JSON_DEPTH_LIMIT  256u  /* open objects and arrays at once */
 #define JSON_TEXT_LIMIT   4096u /* bytes kept of a key or string */

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "workloads/io/input.h"
+#include "workloads/io/file.h"
 
 struct sqlite_file;
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/trace/texts.h"
+#include "workloads/trace/tables.h"
 
 enum memory { OF_ACTIONS, OF_BYTES, OF_FIXED, OF_ROLES, OF_LIST_BYTES, OF_OUT };
 

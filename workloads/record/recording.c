@@ -187,8 +187,8 @@ static enum ar_status emit(struct maker *m, struct trace_event event, const stru
         attributes.pool = keys->pool;
         attributes.space = keys->pinned ? TRACE_SPACE_PINNED : TRACE_SPACE_DEVICE;
     }
-    enum ar_status status = emit_time(m);
-    return status ? status : trace_memory_append(m->memory, &event, &attributes, NULL, m->error);
+    AR_TRY(emit_time(m));
+    return trace_memory_append(m->memory, &event, &attributes, NULL, m->error);
 }
 
 static enum ar_status emit_note(struct maker *m, const char *verb, unsigned count,
@@ -199,8 +199,8 @@ static enum ar_status emit_note(struct maker *m, const char *verb, unsigned coun
     for (unsigned i = 0; i < count; i++)
         used += snprintf(text + used, sizeof text - (size_t)used, ",%" PRIu64, values[i]);
     const struct trace_event event = {.kind = TRACE_NOTE};
-    enum ar_status status = emit_time(m);
-    return status ? status : trace_memory_append(m->memory, &event, NULL, text, m->error);
+    AR_TRY(emit_time(m));
+    return trace_memory_append(m->memory, &event, NULL, text, m->error);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -231,8 +231,8 @@ static enum ar_status make_free(struct maker *m, uint64_t id, bool ordered)
 {
     struct trace_event event = {.kind = ordered ? TRACE_FREE_REQUESTED : TRACE_FREE_COMPLETED,
                                 .id = id};
-    enum ar_status status = ordered ? stream_of(m, &event.stream) : AR_OK;
-    return status ? status : emit(m, event, NULL);
+    AR_TRY(ordered ? stream_of(m, &event.stream) : AR_OK);
+    return emit(m, event, NULL);
 }
 
 static enum ar_status make_block(struct maker *m, const struct keys *keys)
@@ -388,8 +388,8 @@ static enum ar_status make_sync(struct maker *m)
         return ar_map_get(&m->process->events, m->record->other, &number)
                    ? emit_note(m, "event_synchronize", 1, &number)
                    : AR_OK;
-    enum ar_status status = m->record->kind == SPOOL_SYNC ? stream_of(m, &event.stream) : AR_OK;
-    return status ? status : emit(m, event, NULL);
+    AR_TRY(m->record->kind == SPOOL_SYNC ? stream_of(m, &event.stream) : AR_OK);
+    return emit(m, event, NULL);
 }
 
 /* A launch is one kernel, or several if it launches a graph. */

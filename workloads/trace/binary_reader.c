@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "workloads/io/input.h"
-#include "workloads/trace/binary.h"
+#include "workloads/io/file.h"
+#include "workloads/trace/forms.h"
 #include "workloads/trace/check.h"
 #include "workloads/trace/trace.h"
 

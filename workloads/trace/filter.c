@@ -620,8 +620,8 @@ static enum ar_status begin_round(struct filter *filter, struct ar_error *error)
     ar_map_clear(&filter->names);
     filter->source_ns = 0;
     filter->time_base_ns = filter->time_ns;
-    enum ar_status status = trace_rewind(filter->source, error);
-    return status ? status : enter_step(filter, 1, error);
+    AR_TRY(trace_rewind(filter->source, error));
+    return enter_step(filter, 1, error);
 }
 
 static enum ar_status filter_fill(struct trace_rewrite *self, struct ar_error *error)
@@ -711,9 +711,7 @@ enum ar_status trace_filter(struct trace_source *source, const struct trace_filt
         free(filter);
         return status;
     }
-    status = trace_rewrite_open(&filter->base, error);
-    if (status)
-        return status;
+    AR_TRY(trace_rewrite_open(&filter->base, error));
     const struct trace_info *left = &filter->base.base.info;
     bool blocks_wanted = !options->kinds && (options->device || options->stream_count);
     if (!left->events || (blocks_wanted && !(left->allocs || left->probes || left->kernels) &&

@@ -6,7 +6,7 @@
  *    later pass parses again, so that memory is that of the blocks live at once and of the
  *    different texts, not that of the file.
  * 3. The traces of the oracles are files without a first line that have only `a` and `f` events. */
-#include "workloads/trace/text.h"
+#include "workloads/trace/forms.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -336,8 +336,8 @@ static enum ar_status begin_pass(struct text_trace *trace, struct ar_error *erro
 static enum ar_status text_rewind(struct trace_source *self, struct ar_error *error)
 {
     struct text_trace *trace = (struct text_trace *)self;
-    enum ar_status status = trace_input_rewind(trace->input, error);
-    return status ? status : begin_pass(trace, error);
+    AR_TRY(trace_input_rewind(trace->input, error));
+    return begin_pass(trace, error);
 }
 
 static void text_close(struct trace_source *self)

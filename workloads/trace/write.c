@@ -5,11 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/trace/binary.h"
+#include "workloads/trace/forms.h"
 #include "workloads/trace/check.h"
-#include "workloads/io/output.h"
+#include "workloads/io/file.h"
 #include "workloads/trace/header.h"
-#include "workloads/trace/text.h"
 #include "workloads/trace/trace.h"
 
 enum { BATCH = 2048 };
@@ -92,8 +91,8 @@ static enum ar_status write_text_head(struct writer *writer, const char *head, s
                                       struct ar_error *error)
 {
     static const char first[] = TRACE_TEXT_FIRST_LINE "\n";
-    enum ar_status status = trace_output_write(writer->output, first, sizeof first - 1, error);
-    return status ? status : trace_output_write(writer->output, head, head_bytes, error);
+    AR_TRY(trace_output_write(writer->output, first, sizeof first - 1, error));
+    return trace_output_write(writer->output, head, head_bytes, error);
 }
 
 static enum ar_status write_texts(struct writer *writer, const struct texts *texts,

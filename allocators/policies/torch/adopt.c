@@ -186,8 +186,8 @@ static enum ar_status adopt_segment(struct torch *self, const struct given *give
         torch_segment_new(self, first->segment_address, bytes, arena, given->expandable);
     if (segment == UINT32_MAX)
         return AR_HOST_MEMORY;
-    enum ar_status status = make_blocks(self, given, segment, out);
-    return status ? status : take_free(self, given, segment);
+    AR_TRY(make_blocks(self, given, segment, out));
+    return take_free(self, given, segment);
 }
 
 enum ar_status torch_adopt(struct ar_policy *base, const struct ar_policy_range *ranges,

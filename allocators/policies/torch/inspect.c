@@ -290,6 +290,6 @@ enum ar_status torch_validate(const struct ar_policy *base, struct ar_error *err
             return ar_policy_broken(base, fault, address, error);
         end_before = address;
     }
-    enum ar_status status = check_sets(self, free_blocks, error);
-    return status ? status : ar_policy_check_totals(base, releasable_bytes, error);
+    AR_TRY(check_sets(self, free_blocks, error));
+    return ar_policy_check_totals(base, releasable_bytes, error);
 }

@@ -137,12 +137,11 @@ enum ar_status vmm_validate(const struct ar_policy *base, struct ar_error *error
 {
     const struct vmm *self = (const struct vmm *)base;
     uint64_t releasable_bytes = 0;
-    enum ar_status status = AR_OK;
-    for (uint32_t i = 0; i < self->range_count && !status; i++)
-        status = check_range(self, self->ranges[i], &releasable_bytes, error);
-    if (!status && !vmm_index_is_right(self))
-        status = ar_error_set(error, AR_CORRUPT, "policy vmm: the idle index is out of date");
-    return status ? status : ar_policy_check_totals(base, releasable_bytes, error);
+    for (uint32_t i = 0; i < self->range_count; i++)
+        AR_TRY(check_range(self, self->ranges[i], &releasable_bytes, error));
+    if (!vmm_index_is_right(self))
+        return ar_error_set(error, AR_CORRUPT, "policy vmm: the idle index is out of date");
+    return ar_policy_check_totals(base, releasable_bytes, error);
 }
 
 /* ---- create and destroy ---------------------------------------------------------------------- */

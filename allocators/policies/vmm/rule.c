@@ -1,4 +1,4 @@
-#include "allocators/policies/vmm/rule.h"
+#include "allocators/policies/vmm/vmm.h"
 
 #include <ctype.h>
 #include <string.h>

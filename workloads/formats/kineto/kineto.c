@@ -482,8 +482,8 @@ static enum ar_status convert(struct conversion *c)
     AR_TRY(find_streams(c));
     tell(c);
     c->reading->info.complete = !c->reading->report->ends_in_failure;
-    enum ar_status status = format_start(c->reading, c->error);
-    return status ? status : append_all(c);
+    AR_TRY(format_start(c->reading, c->error));
+    return append_all(c);
 }
 
 static enum ar_status read_kineto(struct format_reading *reading, struct ar_error *error)

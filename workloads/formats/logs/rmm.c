@@ -181,8 +181,8 @@ static enum ar_status take_line(void *self, char *line, uint64_t number, struct 
         r->headers++;
         return AR_OK;
     }
-    enum ar_status status = parse_row(r, line, &row, error);
-    return status ? status : rows_add(&r->rows, &row, error);
+    AR_TRY(parse_row(r, line, &row, error));
+    return rows_add(&r->rows, &row, error);
 }
 
 /* ---- the debug log ------------------------------------------------------------------------ */

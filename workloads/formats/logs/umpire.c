@@ -36,7 +36,7 @@
 #include "allocators/base/map.h"
 #include "allocators/base/status.h"
 #include "workloads/formats/formats.h"
-#include "workloads/formats/logs/umpire.h"
+#include "workloads/io/sqlite_file.h"
 #include "workloads/formats/rows.h"
 #include "workloads/io/fields.h"
 
@@ -177,16 +177,15 @@ static enum ar_status take_first(const json_t *object, struct umpire_line *line,
         return field_pointer(json_string_value(result), &line->allocator, error);
     }
     take_arguments(json_object_get(payload, "args"), line);
-    enum ar_status status = handle_of(line->event == UMPIRE_ALLOCATOR ? result : payload, allocator,
-                                      &line->allocator, &line->has_allocator, error);
-    if (!status && line->event == UMPIRE_REALLOCATE)
-        status = handle_of(payload, old, &line->old_address, &found, error);
-    if (!status)
-        status = handle_of(line->event == UMPIRE_DEALLOCATE ? payload : result, pointer,
-                           &line->address, &found, error);
-    if (!status && (line->event == UMPIRE_ALLOCATE || line->event == UMPIRE_REALLOCATE))
-        status = size_of(json_object_get(payload, "size"), line, error);
-    return status;
+    AR_TRY(handle_of(line->event == UMPIRE_ALLOCATOR ? result : payload, allocator,
+                     &line->allocator, &line->has_allocator, error));
+    if (line->event == UMPIRE_REALLOCATE)
+        AR_TRY(handle_of(payload, old, &line->old_address, &found, error));
+    AR_TRY(handle_of(line->event == UMPIRE_DEALLOCATE ? payload : result, pointer, &line->address,
+                     &found, error));
+    if (line->event == UMPIRE_ALLOCATE || line->event == UMPIRE_REALLOCATE)
+        AR_TRY(size_of(json_object_get(payload, "size"), line, error));
+    return AR_OK;
 }
 
 static enum ar_status take_second(const json_t *object, struct umpire_line *line,

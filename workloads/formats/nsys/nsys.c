@@ -21,7 +21,6 @@
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"
 #include "workloads/formats/formats.h"
-#include "workloads/formats/logs/umpire.h"
 #include "workloads/formats/rows.h"
 #include "workloads/io/fields.h"
 #include "workloads/io/sqlite_file.h"
@@ -225,17 +224,13 @@ static enum ar_status take_memory(void *self, const struct sqlite_value *values,
     struct row row = {.position = number};
     uint64_t frees;
     enum kind kind = kind_of(r, &values[6]);
-    enum ar_status status = take_number(&values[0], "start", &row.time_ns, error);
-    if (!status)
-        status = take_number(&values[1], "bytes", &row.bytes, error);
-    if (!status &&
-        (values[2].is_null || values[2].number < 0 ||
-         (r->operations.count ? !ar_map_get(&r->operations, (uint64_t)values[2].number, &frees)
-                              : (frees = (uint64_t)values[2].number) > 1)))
-        status =
-            ar_error_set(error, AR_INVALID, "memoryOperationType is neither a request nor a free");
-    if (status)
-        return status;
+    AR_TRY(take_number(&values[0], "start", &row.time_ns, error));
+    AR_TRY(take_number(&values[1], "bytes", &row.bytes, error));
+    if (values[2].is_null || values[2].number < 0 ||
+        (r->operations.count ? !ar_map_get(&r->operations, (uint64_t)values[2].number, &frees)
+                             : (frees = (uint64_t)values[2].number) > 1))
+        return ar_error_set(error, AR_INVALID,
+                            "memoryOperationType is neither a request nor a free");
     row.action = frees ? ROW_FREE : ROW_ALLOC;
     row.address = values[3].is_null ? 0 : (uint64_t)values[3].number;
     if (kind == PINNED)
@@ -263,13 +258,10 @@ static enum ar_status take_kernel(void *self, const struct sqlite_value *values,
     struct reading *r = self;
     struct row row = {.action = ROW_KERNEL, .position = number};
     uint64_t end = 0;
-    enum ar_status status = take_number(&values[0], "start", &row.time_ns, error);
-    if (!status)
-        status = take_number(&values[1], "end", &end, error);
-    if (!status && end < row.time_ns)
-        status = ar_error_set(error, AR_INVALID, "the kernel ends before it begins");
-    if (status)
-        return status;
+    AR_TRY(take_number(&values[0], "start", &row.time_ns, error));
+    AR_TRY(take_number(&values[1], "end", &end, error));
+    if (end < row.time_ns)
+        return ar_error_set(error, AR_INVALID, "the kernel ends before it begins");
     row.bytes = end - row.time_ns;
     row.address = row.time_ns;
     row.stream = stream_of(r, &values[2]);
@@ -389,12 +381,9 @@ static enum ar_status read_kernels(struct reading *r, struct ar_error *error)
     for (size_t i = r->rows.count; i-- > 0;)
         if (r->processes[i] == r->chosen.id && r->rows.items[i].space == TRACE_SPACE_DEVICE)
             r->device = r->rows.items[i].device;
-    enum ar_status status = read_table(r, "TARGET_INFO_GPU", cards, take_card, &has, error);
-    if (!status)
-        status = read_table(r, KERNELS, kernel_columns, take_kernel, &has, error);
-    if (!status && r->launches.count)
-        status = read_table(r, CALLS, calls, take_call, &r->has_calls, error);
-    return status;
+    AR_TRY(read_table(r, "TARGET_INFO_GPU", cards, take_card, &has, error));
+    AR_TRY(read_table(r, KERNELS, kernel_columns, take_kernel, &has, error));
+    return r->launches.count ? read_table(r, CALLS, calls, take_call, &r->has_calls, error) : AR_OK;
 }
 
 static void say_guesses(struct reading *r)

@@ -32,7 +32,7 @@
 #include "workloads/formats/requests.h"
 #include "workloads/formats/rows.h"
 #include "workloads/io/fields.h"
-#include "workloads/io/output.h"
+#include "workloads/io/file.h"
 #include "workloads/trace/trace.h"
 
 enum column { ID, LOWER, UPPER, SIZE, ALIGNMENT, HINT, GAPS, OFFSET, COLUMNS };
@@ -231,12 +231,10 @@ static enum ar_status append_request(const struct reading *r, size_t at, uint64_
                                     .tag = strcmp(number, name) == 0 || !*name ? NULL : name,
                                     .rest = life};
     struct trace_event event = {.kind = TRACE_ALLOC, .id = id, .value = buffer->size};
-    enum ar_status status = format_event(r->reading, event, &keys, NULL, error);
-    if (!status && buffer->offset != UINT64_MAX)
-        status = format_note(r->reading, error, "alloc,%" PRIu64, buffer->offset);
-    if (!status && buffer->lower == buffer->upper)
-        status = append_completion(r, id, error);
-    return status;
+    AR_TRY(format_event(r->reading, event, &keys, NULL, error));
+    if (buffer->offset != UINT64_MAX)
+        AR_TRY(format_note(r->reading, error, "alloc,%" PRIu64, buffer->offset));
+    return buffer->lower == buffer->upper ? append_completion(r, id, error) : AR_OK;
 }
 
 static enum ar_status append_all(const struct reading *r, const struct moment *moments,

@@ -299,8 +299,8 @@ static enum ar_status convert(struct conversion *c)
     import_guess_count(c->reading->report, c->other_categories,
                        "writes and frees found only a tensor of their size in another category");
     import_guess(c->reading->report, "rows name no stream: all tensors are on stream 0");
-    enum ar_status status = format_start(c->reading, c->error);
-    return status ? status : append_all(c);
+    AR_TRY(format_start(c->reading, c->error));
+    return append_all(c);
 }
 
 static enum ar_status read_timeline(struct format_reading *reading, struct ar_error *error)

@@ -322,8 +322,8 @@ static enum ar_status push_number(struct pickle *self, uint64_t bits, bool negat
                                   struct ar_error *error)
 {
     uint64_t value;
-    enum ar_status status = pickle_number(self->sink, bits, negative, &value, error);
-    return status ? status : push(self, value, error);
+    AR_TRY(pickle_number(self->sink, bits, negative, &value, error));
+    return push(self, value, error);
 }
 
 /* NONE, NEWTRUE and NEWFALSE. */
@@ -429,8 +429,8 @@ static enum ar_status push_text(struct pickle *self, const char *bytes, size_t l
                                 struct ar_error *error)
 {
     uint64_t index;
-    enum ar_status status = self->sink->text(self->sink->argument, bytes, length, &index, error);
-    return status ? status : push(self, pickle_make(PICKLE_TEXT, index), error);
+    AR_TRY(self->sink->text(self->sink->argument, bytes, length, &index, error));
+    return push(self, pickle_make(PICKLE_TEXT, index), error);
 }
 
 static enum ar_status act_text(struct pickle *self, uint64_t length, struct ar_error *error)
@@ -496,8 +496,8 @@ static enum ar_status fill_from(struct pickle *self, size_t first, enum pickle_k
 static enum ar_status act_empty(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
     enum pickle_kind kind = self->opcode == '}' ? PICKLE_DICT : PICKLE_LIST;
-    enum ar_status status = make(self->sink, kind, &operand, error);
-    return status ? status : push(self, pickle_make(kind, operand), error);
+    AR_TRY(make(self->sink, kind, &operand, error));
+    return push(self, pickle_make(kind, operand), error);
 }
 
 /* APPEND, APPENDS, ADDITEMS, SETITEM and SETITEMS: values go into the container below them. */

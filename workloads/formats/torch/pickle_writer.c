@@ -1,7 +1,7 @@
 /* Lists are written in batches of 1000 items, as Python's own are: PyTorch's viewer passes a batch
  * to a function as its arguments, and JavaScript limits their number. Opcodes have the names of
  * Python's pickletools. */
-#include "workloads/formats/torch/pickle_writer.h"
+#include "workloads/formats/torch/pickle.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static void fail(struct pickle_writer *self, enum ar_status status)
 static void flush(struct pickle_writer *self)
 {
     if (!self->status && self->used)
-        fail(self, self->sink(self->argument, self->buffer, self->used, self->error));
+        fail(self, self->output(self->argument, self->buffer, self->used, self->error));
     self->used = 0;
 }
 
@@ -68,10 +68,10 @@ static void put_little(struct pickle_writer *self, uint64_t number, unsigned cou
         put_byte(self, (unsigned)(number >> (8 * i)) & 0xffu);
 }
 
-void pickle_begin(struct pickle_writer *self, pickle_sink *sink, void *argument,
+void pickle_begin(struct pickle_writer *self, pickle_output *output, void *argument,
                   struct ar_error *error)
 {
-    *self = (struct pickle_writer){.sink = sink, .argument = argument, .error = error};
+    *self = (struct pickle_writer){.output = output, .argument = argument, .error = error};
     put_byte(self, OP_PROTO);
     put_byte(self, PROTOCOL);
 }

@@ -166,11 +166,11 @@ static enum ar_status add_stream(struct ar_map *map, uint64_t stream, struct ar_
 
 static enum ar_status find_streams(struct conversion *c, struct ar_error *error)
 {
-    enum ar_status status = add_stream(&c->streams, 0, error);
-    for (size_t i = 0; i < c->count && !status; i++)
+    AR_TRY(add_stream(&c->streams, 0, error));
+    for (size_t i = 0; i < c->count; i++)
         if (is_allocators(&c->rows[i]))
-            status = add_stream(&c->streams, c->rows[i].stream, error);
-    return status;
+            AR_TRY(add_stream(&c->streams, c->rows[i].stream, error));
+    return AR_OK;
 }
 
 static uint32_t stream_ordinal(const struct conversion *c, uint64_t stream)
@@ -352,10 +352,10 @@ static enum ar_status append_block(struct conversion *c, const struct row *row, 
                                       .id = c->next_id,
                                       .value = row->size,
                                       .stream = stream_ordinal(c, row->stream)};
-    status = format_event(c->reading, event, &keys, NULL, error);
-    if (!status && ar_map_put(&c->blocks, row->address, 2 * c->next_id++))
-        status = format_no_memory(error);
-    return status ? status : format_note_numbers(c->reading, "alloc", &row->address, 1, error);
+    AR_TRY(format_event(c->reading, event, &keys, NULL, error));
+    if (ar_map_put(&c->blocks, row->address, 2 * c->next_id++))
+        return format_no_memory(error);
+    return format_note_numbers(c->reading, "alloc", &row->address, 1, error);
 }
 
 static enum ar_status append_free(struct conversion *c, const struct row *row,

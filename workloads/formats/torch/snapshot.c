@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "workloads/formats/formats.h"
-#include "workloads/formats/torch/snapshot_settings.h"
 #include "workloads/formats/torch/snapshot_tree.h"
 #include "workloads/formats/torch/snapshot_world.h"
 
@@ -174,10 +173,9 @@ static enum ar_status convert(struct reading *reading, struct ar_error *error)
                      : snapshot_pools_tell(&reading->worlds[i], &reading->tree, info->conf, error);
     if (status)
         return status;
-    status = format_start(reading->out, error);
-    return status ? status
-                  : snapshot_trace(&reading->tree, reading->worlds, count, &reading->marks,
-                                   reading->out, error);
+    AR_TRY(format_start(reading->out, error));
+    return snapshot_trace(&reading->tree, reading->worlds, count, &reading->marks, reading->out,
+                          error);
 }
 
 /* ---- the file -------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* Settling an image: the segments at the end.
+/* Areas, and an image. Settling it: the segments at the end.
  *
  * 1. Segments made and not freed, by address, each as it was made.
  * 2. Pages mapped and not unmapped. Runs that touch are one segment, because a block may be in
@@ -21,9 +21,7 @@
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"
 #include "allocators/base/size.h"
-#include "workloads/formats/torch/snapshot_areas.h"
-#include "workloads/formats/torch/snapshot_marks.h"
-#include "workloads/formats/torch/snapshot_settings.h"
+#include "workloads/formats/torch/snapshot_tree.h"
 
 #define SMALL_SEGMENT_BYTES (2 * AR_MIB)
 #define SMALL_BLOCK_BYTES   AR_MIB
@@ -82,13 +80,11 @@ enum ar_status snapshot_add_mark(struct snapshot_image *self, const char *label,
     struct snapshot_annotation annotation = {
         .time_us = time_us, .entry = self->entry_count, .device = device};
     snapshot_words_of(label, keys, &words);
-    enum ar_status status = snapshot_tag(self, words.name, &annotation.name, error);
-    if (!status)
-        status = snapshot_tag(self, words.stage, &annotation.stage, error);
-    if (!status &&
-        !AR_ARRAY_ADD(self->annotations, self->annotation_count, self->annotation_room, annotation))
-        status = no_memory(error);
-    return status;
+    AR_TRY(snapshot_tag(self, words.name, &annotation.name, error));
+    AR_TRY(snapshot_tag(self, words.stage, &annotation.stage, error));
+    if (!AR_ARRAY_ADD(self->annotations, self->annotation_count, self->annotation_room, annotation))
+        return no_memory(error);
+    return AR_OK;
 }
 
 static enum ar_status collect_made(struct snapshot_image *self, struct ar_error *error)
@@ -354,8 +350,8 @@ enum ar_status snapshot_settle(struct snapshot_image *self, struct ar_error *err
         qsort(self->blocks, self->block_count, sizeof *self->blocks, by_block_place);
     if (self->recorded)
         take_pools(self);
-    enum ar_status status = house_strays(self, error);
-    return status ? status : tile_all(self, error);
+    AR_TRY(house_strays(self, error));
+    return tile_all(self, error);
 }
 
 /* ---- writing --------------------------------------------------------------------------- */
@@ -563,8 +559,8 @@ static void put_settings(struct writer *self)
     pickle_end_dictionary(pickle);
 }
 
-enum ar_status snapshot_write(const struct snapshot_image *image, pickle_sink *sink, void *argument,
-                              struct ar_error *error)
+enum ar_status snapshot_write(const struct snapshot_image *image, pickle_output *output,
+                              void *argument, struct ar_error *error)
 {
     struct writer *self = calloc(1, sizeof *self);
     if (self)
@@ -575,7 +571,7 @@ enum ar_status snapshot_write(const struct snapshot_image *image, pickle_sink *s
     }
     self->image = image;
     struct pickle_writer *pickle = &self->pickle;
-    pickle_begin(pickle, sink, argument, error);
+    pickle_begin(pickle, output, argument, error);
     pickle_begin_dictionary(pickle);
     pickle_put_text(pickle, "segments");
     pickle_begin_list(pickle);
@@ -591,5 +587,68 @@ enum ar_status snapshot_write(const struct snapshot_image *image, pickle_sink *s
     enum ar_status status = pickle_end(pickle);
     free(self->frames);
     free(self);
+    return status;
+}
+
+size_t snapshot_areas_above(const struct snapshot_areas *self, uint64_t address)
+{
+    return ar_array_above(self->items, self->count, sizeof *self->items,
+                          offsetof(struct snapshot_area, address), address);
+}
+
+struct snapshot_area *snapshot_areas_at(const struct snapshot_areas *self, uint64_t address)
+{
+    size_t above = snapshot_areas_above(self, address);
+    struct snapshot_area *area = above ? &self->items[above - 1] : NULL;
+    return area && address - area->address < area->bytes ? area : NULL;
+}
+
+enum ar_status snapshot_areas_add(struct snapshot_areas *self, const struct snapshot_area *area,
+                                  struct ar_error *error)
+{
+    const struct snapshot_area added = *area; /* may be an item */
+    size_t at = snapshot_areas_above(self, added.address);
+    if (!ar_array_make_room(&self->items, self->count, &self->room, sizeof added))
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the state of a snapshot");
+    memmove(self->items + at + 1, self->items + at, (self->count - at) * sizeof added);
+    self->items[at] = added;
+    self->count++;
+    return AR_OK;
+}
+
+void snapshot_areas_drop(struct snapshot_areas *self, size_t index)
+{
+    self->count--;
+    memmove(self->items + index, self->items + index + 1,
+            (self->count - index) * sizeof *self->items);
+}
+
+enum ar_status snapshot_areas_cut(struct snapshot_areas *self, uint64_t address, uint64_t bytes,
+                                  struct ar_error *error)
+{
+    struct snapshot_area *first = snapshot_areas_at(self, address);
+    enum ar_status status = AR_OK;
+    if (first) {
+        struct snapshot_area rest = *first;
+        first->bytes = address - first->address;
+        rest.address = address;
+        rest.bytes -= first->bytes;
+        if (!first->bytes)
+            snapshot_areas_drop(self, (size_t)(first - self->items));
+        status = snapshot_areas_add(self, &rest, error); /* begins at the range now */
+    }
+    size_t from = snapshot_areas_above(self, address), to;
+    from -= from && self->items[from - 1].address == address;
+    for (to = from; to < self->count && self->items[to].address - address < bytes; to++) {
+        struct snapshot_area *area = &self->items[to];
+        uint64_t inside = bytes - (area->address - address);
+        if (area->bytes <= inside)
+            continue;
+        area->address += inside;
+        area->bytes -= inside;
+        break;
+    }
+    memmove(self->items + from, self->items + to, (self->count - to) * sizeof *self->items);
+    self->count -= to - from;
     return status;
 }

@@ -8,7 +8,7 @@
  * 3. Bytes that a label cannot hold become `_`.
  * 4. `entry`, which this project writes, is the number of entries before it; PyTorch's annotations
  *    have times only. */
-#include "workloads/formats/torch/snapshot_marks.h"
+#include "workloads/formats/torch/snapshot_tree.h"
 
 #include <stdio.h>
 #include <stdlib.h>

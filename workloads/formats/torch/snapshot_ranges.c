@@ -122,8 +122,8 @@ static enum ar_status use_block(struct telling *self, struct range *range, uint6
     bytes = torch_round(&self->settings, bytes);
     if (self->stuck || !bytes || ar_map_get(&self->blocks, address, &before))
         return AR_OK;
-    enum ar_status status = ar_map_put(&self->blocks, address, bytes);
-    return status ? status : count_block(self, range, address, bytes, true);
+    AR_TRY(ar_map_put(&self->blocks, address, bytes));
+    return count_block(self, range, address, bytes, true);
 }
 
 static enum ar_status leave_block(struct telling *self, struct range *range, uint64_t address)

@@ -1,7 +1,7 @@
 /* The settings of PyTorch's allocator. In a snapshot the text of the environment comes first. A
  * program may have changed its settings since, which only the other fields show: what these add to
  * the text is appended in PyTorch's own syntax, so that one text holds all of it. */
-#include "workloads/formats/torch/snapshot_settings.h"
+#include "workloads/formats/torch/snapshot_tree.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

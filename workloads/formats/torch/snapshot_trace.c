@@ -136,10 +136,9 @@ static enum ar_status append_mark(struct conversion *c, const struct snapshot_ma
                          texts[mark->stage - 1]);
     const struct trace_attributes keys = {.device = (uint32_t)mark->device,
                                           .rest = used ? rest : NULL};
-    enum ar_status status = mark->has_time ? pass_time(c, mark->time_us, error) : AR_OK;
-    return status ? status
-                  : format_event(c->reading, (struct trace_event){.kind = TRACE_MARK}, &keys,
-                                 texts[mark->label], error);
+    AR_TRY(mark->has_time ? pass_time(c, mark->time_us, error) : AR_OK);
+    return format_event(c->reading, (struct trace_event){.kind = TRACE_MARK}, &keys,
+                        texts[mark->label], error);
 }
 
 /* The number of entries of a device before the current one; UINT64_MAX: it has no entries. */
@@ -589,15 +588,14 @@ static enum ar_status append_end(struct conversion *c, struct ar_error *error)
 {
     static const char *const states[] = {
         [SNAPSHOT_ACTIVE] = "used", [SNAPSHOT_PENDING] = "pending", [SNAPSHOT_INACTIVE] = "free"};
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < c->world->final_area_count && !status; i++) {
+    for (size_t i = 0; i < c->world->final_area_count; i++) {
         const struct snapshot_area *area = &c->world->final_areas[i];
         uint32_t pool = pool_ordinal(c, area->pool);
         const uint64_t numbers[] = {area->address, area->bytes, stream_ordinal(c, area->stream),
                                     pool};
-        status = format_note_numbers(c->reading, "final_segment", numbers, pool ? 4 : 3, error);
+        AR_TRY(format_note_numbers(c->reading, "final_segment", numbers, pool ? 4 : 3, error));
     }
-    for (size_t i = 0; i < c->world->final_place_count && !status; i++) {
+    for (size_t i = 0; i < c->world->final_place_count; i++) {
         const struct snapshot_place *place = &c->world->final_places[i];
         unsigned state = place->state;
         if (state == SNAPSHOT_PENDING && !c->world->event_count)
@@ -605,10 +603,10 @@ static enum ar_status append_end(struct conversion *c, struct ar_error *error)
         char asked_bytes[24] = "";
         if (place->state != SNAPSHOT_INACTIVE && place->size_known)
             snprintf(asked_bytes, sizeof asked_bytes, ",%" PRIu64, place->requested_bytes);
-        status = format_note(c->reading, error, "final_block,%" PRIu64 ",%" PRIu64 ",%s%s",
-                             place->address, place->granted_bytes, states[state], asked_bytes);
+        AR_TRY(format_note(c->reading, error, "final_block,%" PRIu64 ",%" PRIu64 ",%s%s",
+                           place->address, place->granted_bytes, states[state], asked_bytes));
     }
-    return status;
+    return AR_OK;
 }
 
 enum ar_status snapshot_trace(struct snapshot_tree *tree, struct snapshot_world *worlds,

@@ -105,19 +105,17 @@ static enum ar_status push_number(struct reading *self, const struct json_token 
         return push(self, pickle_make_float(strtod(token->text, NULL)), error);
     if (!json_number_of(token, 0, &number))
         return push(self, pickle_make(PICKLE_OTHER, 0), error);
-    enum ar_status status =
-        pickle_number(self->sink, number.negative ? -number.magnitude : number.magnitude,
-                      number.negative && number.magnitude, &value, error);
-    return status ? status : push(self, value, error);
+    AR_TRY(pickle_number(self->sink, number.negative ? -number.magnitude : number.magnitude,
+                         number.negative && number.magnitude, &value, error));
+    return push(self, value, error);
 }
 
 static enum ar_status push_text(struct reading *self, const struct json_token *token,
                                 struct ar_error *error)
 {
     uint64_t index;
-    enum ar_status status =
-        self->sink->text(self->sink->argument, token->text, token->length, &index, error);
-    return status ? status : push(self, pickle_make(PICKLE_TEXT, index), error);
+    AR_TRY(self->sink->text(self->sink->argument, token->text, token->length, &index, error));
+    return push(self, pickle_make(PICKLE_TEXT, index), error);
 }
 
 static enum ar_status take(struct reading *self, const struct json_token *token,
@@ -720,8 +718,8 @@ static enum ar_status on_wide(void *argument, uint64_t bits, bool negative, uint
 enum ar_status snapshot_tree_start(struct snapshot_tree *out, struct ar_error *error)
 {
     unsigned stream, pool;
-    enum ar_status status = snapshot_stream(out, 0, &stream, error);
-    return status ? status : snapshot_pool(out, pickle_make(PICKLE_PAIR, 0), &pool, error);
+    AR_TRY(snapshot_stream(out, 0, &stream, error));
+    return snapshot_pool(out, pickle_make(PICKLE_PAIR, 0), &pool, error);
 }
 
 enum ar_status snapshot_tree_read(struct trace_input *input, bool is_json,
@@ -735,14 +733,10 @@ enum ar_status snapshot_tree_read(struct trace_input *input, bool is_json,
                                      .wide = on_wide,
                                      .argument = out};
     uint32_t index;
-    enum ar_status status = AR_OK;
     out->input = input;
-    for (unsigned i = 0; i < SNAPSHOT_KEY_COUNT && !status; i++)
-        status = texts_intern(&out->texts, key_names[i], strlen(key_names[i]), &index, error);
-    if (!status)
-        status = snapshot_tree_start(out, error);
-    if (status)
-        return status;
+    for (unsigned i = 0; i < SNAPSHOT_KEY_COUNT; i++)
+        AR_TRY(texts_intern(&out->texts, key_names[i], strlen(key_names[i]), &index, error));
+    AR_TRY(snapshot_tree_start(out, error));
     return is_json ? read_json(input, &sink, &out->root, error)
                    : pickle_read(input, &sink, &out->root, error);
 }

@@ -1,5 +1,5 @@
 /* The values of a snapshot, from its pickle or JSON: entries of the history packed into 32 bytes
- * each, stacks reduced to one name, everything else as a tree. */
+ * each, stacks reduced to one name, everything else as a tree; and its settings and annotations. */
 #ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_TREE_H
 #define WORKLOADS_FORMATS_TORCH_SNAPSHOT_TREE_H
 
@@ -7,9 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "workloads/formats/import_report.h"
 #include "workloads/formats/torch/pickle.h"
 #include "workloads/formats/torch/snapshot_image.h"
-#include "workloads/trace/texts.h"
+#include "workloads/trace/tables.h"
 
 /* Keys that are used; each is the text of its number. */
 #define SNAPSHOT_KEYS(X)                                                                           \
@@ -142,5 +143,61 @@ enum ar_status snapshot_pool(struct snapshot_tree *tree, uint64_t pair, unsigned
 
 /* Whether a file that begins so is JSON with keys that only snapshots have. */
 bool snapshot_json_matches(const char *head, size_t count);
+
+/* ---- the settings of the allocator (snapshot_settings.c) ---- */
+
+#define SNAPSHOT_DIVISIONS 16 /* of sizes from 1 MiB up by doubling, the last one and more */
+
+struct snapshot_settings {
+    int64_t max_split_bytes; /* -1: no limit */
+    double garbage_collection_threshold;
+    bool expandable_segments;
+    uint64_t roundup_power2_divisions[SNAPSHOT_DIVISIONS];
+};
+
+/* Reads "max_split_size_mb:64,expandable_segments:True"; unknown settings are ignored. */
+void snapshot_settings_read(const char *conf, struct snapshot_settings *out);
+
+/* Writes the settings in `allocator_settings` of a snapshot as the text that a user would have set:
+ * that of the environment, and after it what the other fields add to it. "" if there are no
+ * settings. What is omitted goes to the report. */
+void snapshot_conf(const struct snapshot_tree *tree, uint64_t settings, char *text, size_t room,
+                   struct import_report *report);
+
+/* ---- external annotations, and the marks of a trace that stand for them (snapshot_marks.c)
+ * ---- */
+
+#define SNAPSHOT_MARK_BYTES 96 /* of a label, and of each value of its keys */
+
+struct snapshot_mark {
+    uint64_t time_us;
+    uint64_t entry; /* the number of entries of its device before it; UINT64_MAX: unknown */
+    uint64_t device;
+    uint32_t label;       /* index of its text in the tree */
+    uint32_t name, stage; /* the same + 1; 0: the key is not written */
+    uint32_t order;       /* in the file */
+    bool has_time;
+};
+
+/* By time; those of one time in the order of the file. A zeroed struct is empty. */
+struct snapshot_marks {
+    struct snapshot_mark *items;
+    size_t count;
+};
+
+/* Reads the list; items that are no dictionaries are counted in `*left_out`. The words are among
+ * the tree's texts, which remain when its values are forgotten. HOST_MEMORY. */
+enum ar_status snapshot_marks_read(struct snapshot_marks *marks, struct snapshot_tree *tree,
+                                   uint64_t list, uint64_t *left_out,
+                                   struct ar_error *error) AR_STATUS_CHECKED;
+void snapshot_marks_close(struct snapshot_marks *marks);
+
+/* The fields of an annotation. */
+struct snapshot_words {
+    char name[SNAPSHOT_MARK_BYTES], stage[SNAPSHOT_MARK_BYTES];
+};
+
+/* The annotation for a mark with this label and these unknown keys ("x=1,y=2", or NULL). */
+void snapshot_words_of(const char *label, const char *keys, struct snapshot_words *out);
 
 #endif

@@ -382,7 +382,6 @@ struct snapshot_record *snapshot_world_event(const struct snapshot_world *world,
 
 static enum ar_status begin_at_end(struct snapshot_world *world, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     if (world->final_area_count) {
         qsort(world->final_areas, world->final_area_count, sizeof *world->final_areas,
               areas_by_address);
@@ -396,10 +395,10 @@ static enum ar_status begin_at_end(struct snapshot_world *world, struct ar_error
     if (world->final_place_count)
         qsort(world->final_places, world->final_place_count, sizeof *world->final_places,
               places_by_address);
-    for (size_t i = 0; i < world->final_place_count && !status; i++)
+    for (size_t i = 0; i < world->final_place_count; i++)
         if (world->final_places[i].state != SNAPSHOT_INACTIVE)
-            status = put_place(world, world->final_places[i], error);
-    return status ? status : check_final(world, error);
+            AR_TRY(put_place(world, world->final_places[i], error));
+    return check_final(world, error);
 }
 
 /* Joins runs of pages that touch: a block may be in both. */

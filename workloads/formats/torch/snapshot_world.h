@@ -5,8 +5,7 @@
 
 #include "allocators/base/map.h"
 #include "workloads/formats/formats.h"
-#include "workloads/formats/torch/snapshot_areas.h"
-#include "workloads/formats/torch/snapshot_marks.h"
+#include "workloads/formats/torch/snapshot_image.h"
 #include "workloads/formats/torch/snapshot_tree.h"
 #include "workloads/trace/event.h"
 #include "workloads/trace/trace.h"

@@ -17,9 +17,8 @@
 #include "allocators/base/size.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/requests.h"
-#include "workloads/formats/torch/snapshot_areas.h"
 #include "workloads/formats/torch/snapshot_image.h"
-#include "workloads/io/output.h"
+#include "workloads/io/file.h"
 
 #define ROUND_BYTES 512u
 
@@ -96,10 +95,8 @@ static enum ar_status on_served(struct making *self, const struct request_moment
     if (block->device && ar_map_put(&self->devices, block->stream, block->device))
         return no_memory(error);
     self->placed |= block->placed;
-    enum ar_status status = add_block(self, moment, error);
-    if (!status && !block->initial)
-        status = add_entry(self, moment, SNAPSHOT_ALLOC, error);
-    return status;
+    AR_TRY(add_block(self, moment, error));
+    return !block->initial ? add_entry(self, moment, SNAPSHOT_ALLOC, error) : AR_OK;
 }
 
 static void forget_block(struct making *self, uint64_t id, uint64_t index)

@@ -86,15 +86,14 @@ static void sort_chunks(struct conversion *c)
 static enum ar_status append_runs(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;
-    enum ar_status status = AR_OK;
-    for (size_t i = 0, end; i < dump->chunk_count && !status; i = end) {
+    for (size_t i = 0, end; i < dump->chunk_count; i = end) {
         uint64_t begin = dump->chunks[i].address, reached = begin;
         for (end = i; end < dump->chunk_count && dump->chunks[end].address == reached; end++)
             reached += dump->chunks[end].bytes;
-        status = format_note(c->reading, c->error, "segment,%" PRIu64 ",%" PRIu64 ",0", begin,
-                             reached - begin);
+        AR_TRY(format_note(c->reading, c->error, "segment,%" PRIu64 ",%" PRIu64 ",0", begin,
+                           reached - begin));
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status append_places(struct conversion *c)

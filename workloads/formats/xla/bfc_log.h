@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "allocators/base/status.h"
-#include "workloads/io/input.h"
+#include "workloads/io/file.h"
 
 /* XLA's list "Peak buffers" of a program's buffers, printed if one of them cannot be allocated. */
 

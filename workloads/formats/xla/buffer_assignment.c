@@ -34,7 +34,7 @@
 #include "allocators/base/size.h"
 #include "workloads/formats/formats.h"
 #include "workloads/io/fields.h"
-#include "workloads/trace/texts.h"
+#include "workloads/trace/tables.h"
 
 #define FIRST_LINE    "BufferAssignment:"
 #define ENDING        "-buffer-assignment.txt"
@@ -181,10 +181,10 @@ static enum ar_status take_value(struct reading *r, const char *line, struct ar_
                             value.offset + value.bytes, allocation->number, allocation->bytes);
     if (r->value_count == ITEMS_MOST)
         return ar_error_set(error, AR_INVALID, "there are more than %u values", ITEMS_MOST);
-    enum ar_status status = intern_name(r, name, (size_t)(end - name), &value.name, error);
-    if (!status && !AR_ARRAY_ADD(r->values, r->value_count, r->value_room, value))
-        status = format_no_memory(error);
-    return status;
+    AR_TRY(intern_name(r, name, (size_t)(end - name), &value.name, error));
+    if (!AR_ARRAY_ADD(r->values, r->value_count, r->value_room, value))
+        return format_no_memory(error);
+    return AR_OK;
 }
 
 static enum ar_status take_line(void *self, char *line, uint64_t number, struct ar_error *error)
@@ -220,11 +220,11 @@ static enum ar_status take_range(void *self, char *line, uint64_t number, struct
     if (!colon || !take_number(&from, &lifetime.begin) || !take_text(&from, "-") ||
         !take_number(&from, &lifetime.end) || *from || r->lifetime_count == ITEMS_MOST)
         return AR_OK;
-    enum ar_status status = intern_name(r, at, (size_t)(colon - at), &name, error);
-    if (!status && (ar_map_put(&r->lifetime_of, name, r->lifetime_count) ||
-                    !AR_ARRAY_ADD(r->lifetimes, r->lifetime_count, r->lifetime_room, lifetime)))
-        status = format_no_memory(error);
-    return status;
+    AR_TRY(intern_name(r, at, (size_t)(colon - at), &name, error));
+    if ((ar_map_put(&r->lifetime_of, name, r->lifetime_count) ||
+         !AR_ARRAY_ADD(r->lifetimes, r->lifetime_count, r->lifetime_room, lifetime)))
+        return format_no_memory(error);
+    return AR_OK;
 }
 
 /* Reads the file of lifetimes beside the assignment, if there is one. */
@@ -266,12 +266,10 @@ static enum ar_status append_allocation(struct reading *r, const struct allocati
         keys.rest = "initial=yes";
     if (allocation->color == HOST_COLOR)
         keys.space = TRACE_SPACE_PINNED;
-    enum ar_status status = trace_memory_line(r->reading->memory, allocation->line, error);
-    return status ? status
-                  : format_event(r->reading,
-                                 (struct trace_event){
-                                     .kind = TRACE_ALLOC, .id = id, .value = allocation->bytes},
-                                 &keys, NULL, error);
+    AR_TRY(trace_memory_line(r->reading->memory, allocation->line, error));
+    return format_event(
+        r->reading, (struct trace_event){.kind = TRACE_ALLOC, .id = id, .value = allocation->bytes},
+        &keys, NULL, error);
 }
 
 static enum ar_status append_value(struct reading *r, const struct value *value,
@@ -311,15 +309,12 @@ static enum ar_status append_all(struct reading *r, bool before, uint64_t *ids, 
 
 static enum ar_status append_end(struct reading *r, const uint64_t *ids, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < r->allocation_count && !status; i++)
+    for (size_t i = 0; i < r->allocation_count; i++)
         if (r->allocations[i].kind == TEMP || r->allocations[i].kind == OTHER)
-            status = format_event(r->reading,
-                                  (struct trace_event){.kind = TRACE_FREE_COMPLETED, .id = ids[i]},
-                                  NULL, NULL, error);
-    return status ? status
-                  : format_event(r->reading, (struct trace_event){.kind = TRACE_MARK}, NULL, "step",
-                                 error);
+            AR_TRY(format_event(r->reading,
+                                (struct trace_event){.kind = TRACE_FREE_COMPLETED, .id = ids[i]},
+                                NULL, NULL, error));
+    return format_event(r->reading, (struct trace_event){.kind = TRACE_MARK}, NULL, "step", error);
 }
 
 static void say_guesses(struct reading *r)

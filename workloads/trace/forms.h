@@ -1,11 +1,12 @@
-/* The fixed header of a binary trace in the file; FORMAT.md has it byte by byte. */
-#ifndef WORKLOADS_TRACE_BINARY_H
-#define WORKLOADS_TRACE_BINARY_H
+/* The parts that the reader and the writer of a trace file share: the fixed header of the binary
+ * form, which FORMAT.md has byte by byte, and the lines of the text form. */
+#ifndef WORKLOADS_TRACE_FORMS_H
+#define WORKLOADS_TRACE_FORMS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "workloads/trace/source.h"
+#include "workloads/trace/tables.h"
 
 #define BINARY_MAGIC                                                                               \
     "\x89"                                                                                         \
@@ -57,5 +58,26 @@ static inline uint64_t binary_checksum(uint64_t sum, const void *bytes, size_t c
 }
 
 #define BINARY_CHECKSUM_START UINT64_C(0xcbf29ce484222325)
+
+/* ---- lines (text.c) ---- */
+
+/* Reads a line; keys and texts are added to the tables. trace_check_event fills in the fields that
+ * the line leaves out. INVALID with a sentence without file and line. */
+enum ar_status trace_line_parse(const char *line, struct trace_tables *tables,
+                                struct trace_event *event,
+                                struct ar_error *error) AR_STATUS_CHECKED;
+
+/* The parts of a line that are not in the event; NULL or empty if there are none. */
+struct trace_line_parts {
+    const char *keys; /* canonical */
+    const char *text; /* of a label or note */
+    uint32_t
+        block_stream; /* of the block of a free request: not written if the event's is the same */
+};
+
+/* Writes the canonical line with its newline; returns its length, whatever the room, as
+ * snprintf. */
+size_t trace_line_print(const struct trace_event *event, const struct trace_line_parts *parts,
+                        char *out, size_t room);
 
 #endif
