@@ -7,7 +7,7 @@
  *    valid during the call only. A status other than OK ends the run with that status, except that
  *    `memory` events end only the reports: the run goes on, and the status is returned at its end.
  * 3. The figures of a run are the same with and without observers.
- * 4. `driver_call` and `memory` need a part between policy and device: sim/observer/tap.h. The
+ * 4. `driver_call` and `memory` need a part between policy and device: the tap (below). The
  *    session makes it when an observer of its list has one of them. */
 #ifndef SIM_OBSERVER_H
 #define SIM_OBSERVER_H
@@ -15,7 +15,7 @@
 #include "allocators/policy.h"
 #include "sim/device.h"
 
-struct latency; /* sim/replay/latency.h */
+struct latency; /* sim/replay/timing.h */
 
 /* One row of a placements file: one for each request and probe, and one for each free. */
 struct replay_row {
@@ -145,5 +145,34 @@ struct observer_wants {
     bool rows, samples, policy_calls, driver_calls, memory;
 };
 struct observer_wants observer_wants(const struct observer *list);
+
+/* The tap of an observed run: it stands between policy and device and turns what passes there into
+ * driver calls and memory events for the observers.
+ *
+ * The session opens it when an observer wants one of the two, gives its backing to the policy, and
+ * closes it after the policy. The engine tells it where the trace is (tap_at_event) and of each
+ * call to the policy (tap_policy_call). */
+
+struct tap;
+
+/* Opens a tap on a device, unless no observer of the list needs one: then `*out` is NULL. */
+enum ar_status tap_open(struct tap **out, const struct observer *observers,
+                        struct ar_device *device, struct ar_error *error) AR_STATUS_CHECKED;
+/* After the policy is destroyed and before the device is closed. NULL is fine. */
+void tap_close(struct tap *self);
+
+/* The backing to make the policy with. */
+struct ar_backing *tap_backing(struct tap *self);
+/* The policy that was made with it. */
+void tap_set_policy(struct tap *self, const struct ar_policy *policy);
+
+/* The engine begins an event, or has called the policy without a report of the call. */
+void tap_at_event(struct tap *self, uint64_t event);
+void tap_policy_call(struct tap *self, const struct observer_policy_call *call);
+/* A mark of the program with its label and the keys that the format does not know, or NULL. */
+void tap_mark(struct tap *self, const char *label, const char *keys);
+
+/* The run is over: reports what is left. After this nothing is reported, whatever is closed. */
+enum ar_status tap_end(struct tap *self, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

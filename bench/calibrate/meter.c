@@ -5,7 +5,7 @@
 
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
-#include "sim/replay/latency.h"
+#include "sim/replay/timing.h"
 
 #define KERNEL_NS     UINT64_C(50000) /* of those that keep the card busy */
 #define AHEAD_WAITING UINT64_C(200000)

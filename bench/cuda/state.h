@@ -12,7 +12,7 @@
 #include "bench/cuda/kernels.h"
 #include "sim/device.h"
 #include "sim/device_memory/device_memory.h"
-#include "sim/replay/latency.h"
+#include "sim/replay/timing.h"
 
 /* Streams, and points in their work.
  *

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "allocators/base/rng.h"
-#include "sim/replay/latency.h"
+#include "sim/replay/timing.h"
 
 #define BYTES_LIMIT (UINT64_C(1) << 60)
 

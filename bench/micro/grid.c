@@ -7,7 +7,7 @@
 
 #include "allocators/base/array.h"
 #include "allocators/registry.h"
-#include "sim/replay/latency.h"
+#include "sim/replay/timing.h"
 
 /* On the heap; the caller frees it. NULL: no host memory. */
 static struct grid *grid_make(const char *title, const char *corner, const char *counter)

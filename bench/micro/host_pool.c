@@ -18,7 +18,7 @@
 #include "allocators/base/size.h"
 #include "bench/host/locked_pool.h"
 #include "bench/micro/rig.h"
-#include "sim/replay/latency.h"
+#include "sim/replay/timing.h"
 
 enum { BATCH = 64, BLOCKS = 2000, LINE_BYTES = 64 };
 /* Without `all`, cold caches are measured at one size only: writing the buffer is slow. */

@@ -8,7 +8,7 @@
 #include "allocators/registry.h"
 #include "bench/cuda/cuda_device.h"
 #include "bench/plugin/plugin.h"
-#include "sim/replay/latency.h"
+#include "sim/replay/timing.h"
 
 #define AR_MIB 1048576.0
 /* cudaMalloc guarantees this alignment, and kernels rely on it. */

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sim/replay/latency.h"
+#include "sim/replay/timing.h"
 
 #define LINES_BYTES 512u
 

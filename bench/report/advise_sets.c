@@ -9,7 +9,7 @@
 #include "allocators/base/size.h"
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
-#include "sim/advise/peak.h"
+#include "sim/advise/advise.h"
 
 static const struct advise_row *find_row(const struct advise_result *result, const char *spec)
 {

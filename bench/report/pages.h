@@ -82,7 +82,7 @@ enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, 
                                  struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Two traces of one program with these batch sizes: the largest batch at the capacity in question,
- * by a curve through both (sim/advise/peak.h). INVALID if nothing grows. */
+ * by a curve through both (sim/advise/advise.h). INVALID if nothing grows. */
 enum ar_status advise_page_batches(FILE *stream, const struct advise_page *pages,
                                    const uint64_t batches[2],
                                    struct ar_error *error) AR_STATUS_CHECKED;

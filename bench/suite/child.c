@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "bench/machine/crash.h"
-#include "sim/replay/latency.h"
+#include "sim/replay/timing.h"
 
 #define MESSAGE_MAGIC UINT64_C(0x31676972636f6c6c) /* "llocrig1" as it lies in memory */
 #define SECOND_NS     UINT64_C(1000000000)

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "bench/suite/child.h"
-#include "sim/replay/latency.h"
+#include "sim/replay/timing.h"
 
 #define REDRAW_NS UINT64_C(100000000)
 

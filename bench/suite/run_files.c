@@ -12,7 +12,7 @@
 
 #include "allocators/base/utf8.h"
 #include "bench/report/sentence.h"
-#include "sim/replay/latency.h"
+#include "sim/replay/timing.h"
 
 static const struct {
     const char *name;

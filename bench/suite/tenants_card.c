@@ -15,7 +15,6 @@
 
 #include "bench/cuda/cuda_device.h"
 #include "sim/device.h"
-#include "sim/tenants/machine.h"
 #include "sim/tenants/runner.h"
 
 #define SILENCE_S   120

@@ -8,11 +8,9 @@
 
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
-#include "sim/advise/recording.h"
 #include "sim/advise/trial.h"
 #include "sim/experiment/crew.h"
 #include "sim/experiment/session.h"
-#include "sim/experiment/survey.h"
 #include "sim/search/search.h"
 
 #define TOO_SLOW 2.0

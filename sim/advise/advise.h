@@ -8,7 +8,7 @@
  *    setting that a user can change, and pairs of them. Other policies are a separate group.
  * 3. Each candidate is replayed with all of the card, for its peaks, and at the capacity in
  *    question, for fit and slowdown. Then trial_safe searches for the lowest capacity above which
- *    all tried capacities pass. These trials replay the trace in fewer events (lean.h). A pair is
+ *    all tried capacities pass. These trials replay the trace in fewer events (trial.h). A pair is
  *    searched only if it passes with 1 % less memory than the better of its halves.
  * 4. The framework's settings and the other policies are each ranked by that capacity. Candidates
  *    that take more than twice the time come last. Those that differ by no more than the
@@ -20,12 +20,113 @@
 #ifndef SIM_ADVISE_ADVISE_H
 #define SIM_ADVISE_ADVISE_H
 
+#include <stdbool.h>
+
 #include "sim/advise/candidates.h"
-#include "sim/advise/peak.h"
-#include "sim/advise/recording.h"
 #include "sim/advise/trial.h"
 #include "sim/experiment/recorded_card.h"
 #include "sim/fidelity/fidelity.h"
+#include "workloads/trace/source.h"
+
+/* ---- recording.c: prepares a recording for a replay under other settings ---- */
+
+/* The trace with the program's own releases of the cache as events. */
+struct prepared {
+    struct trace_source *trace;          /* the caller closes it */
+    bool has_failed_request;             /* the recording ends with a failed request */
+    uint64_t failed_event, failed_bytes; /* the event number is that in `trace` */
+    uint64_t survived;                   /* failed requests after which the program continued */
+    bool has_outside;                    /* the trace has memory outside of its allocator */
+    bool has_pools;                      /* private pools, of CUDA graphs or made by the program */
+    uint64_t last_step_end; /* events up to and including the last completed step; 0: none */
+};
+
+/* Copies the trace into memory and inserts a release of the cache before each event in `releases`
+ * (ascending). */
+enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releases, size_t count,
+                             struct prepared *out, struct ar_error *error) AR_STATUS_CHECKED;
+
+/* A limit, or a full card, that the recording does not mention. It explains memory that was
+ * released without a release of the cache by the program. */
+struct pressure {
+    uint64_t least_bytes, most_bytes; /* bounds of the limit; 0, 0: there is none */
+};
+
+/* Searches for a limit under which the policy spec `text` agrees with the recording with fewer
+ * releases by the program. `compared` is the comparison without a limit and becomes the one with
+ * it. */
+enum ar_status pressure_find(struct trace_source *source, const char *text, uint64_t seed,
+                             struct fidelity_result *held, struct pressure *out,
+                             struct ar_error *error) AR_STATUS_CHECKED;
+
+/* Tries (autotuning): before the first product or convolution of a kind, a library requests the
+ * workspace of one algorithm after another, measures the algorithm, and frees the workspace. If
+ * such a request fails, the library continues without that algorithm. If all of them were served,
+ * only their order distinguishes them from requests that the program needs. */
+struct tries {
+    struct trace_source
+        *trace; /* the trace with these requests as probes, which may fail; NULL: there are none */
+    uint64_t count, most_bytes; /* the number of tries; the largest */
+};
+
+/* Finds sequences of at least three requests of different sizes, each freed before the next event
+ * of a block, while other blocks are live. The caller closes `out`. */
+enum ar_status tries_find(struct trace_source *trace, struct tries *out,
+                          struct ar_error *error) AR_STATUS_CHECKED;
+void tries_close(struct tries *self);
+
+/* The live blocks at the live peak, and the live peak at other batch sizes. */
+#define HOLDERS_MOST 5
+
+/* The blocks of one tag; without tags, the blocks of one size. If the trace has lines of the
+ * program (key `at`, of the tracer), the blocks of one line and tag, and parts of the tag that are
+ * numbers are *: the layers of a model are one group. */
+struct holder {
+    char tag[160];
+    char at[96];          /* FILE:LINE; or "" */
+    uint64_t bytes;       /* of all of them */
+    uint64_t block_bytes; /* of one; 0: they differ */
+    uint64_t blocks;
+};
+
+struct holders {
+    uint64_t bytes, event, blocks;
+    uint64_t late_bytes;  /* the largest block whose free completed later than requested; 0: none */
+    uint64_t step, steps; /* the step of the peak, from 1; the number of steps, 0: not marked */
+    struct holder at[HOLDERS_MOST]; /* descending */
+    size_t count;
+};
+
+/* Finds the peak in events [0, end). Pinned memory and probes do not count. */
+enum ar_status holders_find(struct trace_source *source, uint64_t end, struct holders *out,
+                            struct ar_error *error) AR_STATUS_CHECKED;
+
+/* The live peak of a program as a function of the batch size, from the traces of two sizes. If both
+ * traces request and free in the same order, the live bytes after each event are a linear function
+ * of their own, so the peak may move to another event as the batch grows. Otherwise one line goes
+ * through the two peaks. */
+
+/* The live bytes at one event: a constant, and an amount for each element of the batch. */
+struct batch_line {
+    double fixed_bytes, each_bytes;
+};
+
+struct batch_curve {
+    struct batch_line *lines; /* by slope; the peak is the highest of them */
+    size_t count;
+    bool aligned; /* false: one line, through both peaks */
+};
+
+/* The two batch sizes differ. The caller closes `out`. */
+enum ar_status batch_curve_find(struct trace_source *const traces[2], const uint64_t batches[2],
+                                struct batch_curve *out, struct ar_error *error) AR_STATUS_CHECKED;
+void batch_curve_close(struct batch_curve *self);
+
+double batch_curve_peak(const struct batch_curve *self, double batch);
+
+/* The largest batch, as a whole number, whose peak times `over` is at most `bytes`; 0: none;
+ * INFINITY: the peak does not grow. */
+double batch_curve_largest(const struct batch_curve *self, double over, double bytes);
 
 struct advise_config {
     struct trace_source *source;  /* a file: opened with trace_open_recording */

@@ -1,4 +1,4 @@
-#include "sim/advise/lean.h"
+#include "sim/advise/trial.h"
 
 #include "allocators/base/size.h"
 #include "allocators/policies/torch/torch.h"

@@ -1,4 +1,4 @@
-#include "sim/advise/peak.h"
+#include "sim/advise/advise.h"
 
 #include <math.h>
 #include <stdio.h>

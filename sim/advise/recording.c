@@ -1,4 +1,4 @@
-#include "sim/advise/recording.h"
+#include "sim/advise/advise.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,7 +9,6 @@
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "allocators/decorators/forward.h"
-#include "sim/advise/lean.h"
 #include "sim/experiment/session.h"
 #include "sim/search/search.h"
 #include "workloads/trace/trace.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
-#include "sim/experiment/baseline.h"
 #include "sim/experiment/session.h"
 #include "sim/replay/kernel_ops.h"
 #include "sim/replay/timing.h"

@@ -11,11 +11,9 @@
  * 6. Elsewhere, for host times: one pass that reads the clock around every call, and passes that
  *    read it only at their ends, repeated until they have taken long enough together. No other pass
  *    reads the host's clock. */
-#include "sim/experiment/baseline.h"
-#include "sim/replay/latency.h"
+#include "sim/replay/timing.h"
 #include "sim/experiment/session.h"
-#include "sim/experiment/survey.h"
-#include "sim/observer/tap.h"
+#include "sim/observer.h"
 
 #include <string.h>
 

@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "sim/experiment/survey.h"
-#include "sim/observer/tap.h"
+#include "sim/observer.h"
 #include "workloads/trace/trace.h"
 #include "workloads/workload.h"
 

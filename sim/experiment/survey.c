@@ -1,4 +1,4 @@
-#include "sim/experiment/survey.h"
+#include "sim/experiment/session.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,10 +6,8 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "sim/experiment/baseline.h"
 #include "sim/experiment/crew.h"
 #include "sim/experiment/session.h"
-#include "sim/experiment/survey.h"
 #include "sim/search/search.h"
 
 /* The observer's record of the run. */

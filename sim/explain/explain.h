@@ -6,7 +6,7 @@
  * 2. The ranges of the policy are walked. In the segments, the stretch is found that is as large as
  *    the request and has the fewest live bytes: without its blocks, the request would succeed. The
  *    blocks next to the most free bytes are listed too.
- * 3. The cause comes from the ladder in sim/replay/cause.h.
+ * 3. The cause comes from the ladder in sim/replay.h.
  * 4. The trace is replayed with other settings, other policies and more capacity. */
 #ifndef SIM_EXPLAIN_EXPLAIN_H
 #define SIM_EXPLAIN_EXPLAIN_H
@@ -17,7 +17,7 @@
 
 #include "sim/advise/candidates.h"
 #include "sim/advise/trial.h"
-#include "sim/replay/cause.h"
+#include "sim/replay.h"
 
 #define EXPLAIN_PINNING_BLOCKS_MOST 10
 

@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
-#include "sim/fidelity/recorded_device.h"
 
 #define RETRIES      "num_alloc_retries"
 #define RELEASES     "num_sync_all_streams"

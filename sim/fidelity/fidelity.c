@@ -22,7 +22,6 @@
 #include "allocators/policies/torch/conf_keys.h"
 #include "allocators/registry.h"
 #include "sim/experiment/recorded_card.h"
-#include "sim/fidelity/recorded_device.h"
 #include "sim/fidelity/recording.h"
 
 struct attempt {

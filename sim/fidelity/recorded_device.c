@@ -13,7 +13,7 @@
  *    range, because ranges may be adjacent and the real card may be smaller than the assumed one.
  * 5. After the first difference everything is granted at unused addresses. The replay continues,
  *    but nothing is compared. */
-#include "sim/fidelity/recorded_device.h"
+#include "sim/fidelity/recording.h"
 
 #include <inttypes.h>
 #include <stdio.h>

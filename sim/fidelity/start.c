@@ -3,7 +3,6 @@
  * 1. Segments, ranges and pages are areas; pages lie in the last range at or below them.
  * 2. Blocks lie in segments or pages. Memory without a block is free.
  * 3. The address space between the pages of a range, and before the first page, has no memory. */
-#include "sim/fidelity/recorded_device.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "sim/observer/tap.h"
+#include "sim/observer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Prints the profiles as a table in C (builtin.h), one string for each line of a file. Usage:
+# Prints the profiles as a table in C (sim/sim_device/profile.h), one string for each line of a file. Usage:
 #   sim/profiles/builtin.sh FILE.profile..
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 exec awk '
-    BEGIN { print "#include <stddef.h>\n#include \"sim/profiles/builtin.h\"" }
+    BEGIN { print "#include <stddef.h>\n#include \"sim/sim_device/profile.h\"" }
     FNR == 1 {
         if (count) print "    NULL,\n};"
         name[++count] = FILENAME; gsub(/.*\/|\.profile$/, "", name[count])

@@ -29,8 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/observer/tap.h"
-#include "sim/replay/latency.h"
+#include "sim/observer.h"
 #include "sim/replay/run.h"
 #include "sim/replay/timing.h"
 

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/observer/tap.h"
-#include "sim/replay/latency.h"
+#include "sim/observer.h"
 #include "sim/replay/run.h"
 #include "sim/replay/timing.h"
 
@@ -541,7 +540,7 @@ static enum ar_status other(struct replay *run, const struct trace_event *event,
         if (!(event->flags & TRACE_STEP))
             return AR_OK;
         progress(run);
-        card_end_step(&run->card, device);
+        card_memory_end_step(&run->card, device);
         return steps_end_one(run->steps, device, pauses_end_step(&run->pauses), error);
     case TRACE_TIME:
         on_time(run, event);

@@ -1,4 +1,4 @@
-#include "sim/replay/exact.h"
+#include "sim/replay/run.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "sim/replay/cause.h"
+#include "sim/replay.h"
 #include "sim/replay/run.h"
 
 /* ---- failures ------------------------------------------------------------------------------- */

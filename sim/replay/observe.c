@@ -1,6 +1,6 @@
 /* Reports to the observers of the run: a row for each request and free, a sample after each event,
  * each call to the policy. And the answers to an adaptive workload. */
-#include "sim/observer/tap.h"
+#include "sim/observer.h"
 #include "sim/replay/run.h"
 
 void replay_observe_begin(struct replay *run)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "sim/replay.h"
-#include "sim/replay/latency.h"
 #include "sim/replay/run.h"
 #include "sim/replay/timing.h"
 
@@ -122,7 +121,7 @@ enum ar_status replay_report(struct replay *run, struct replay_result *result,
     if (run->counts)
         pauses_report(&run->pauses, metrics);
     AR_TRY(steps_report(run->steps, run->device, run->counts, metrics, error));
-    card_report(&run->card, run->device, metrics);
+    card_memory_report(&run->card, run->device, metrics);
     result->begun_ns = run->steps->begun_ns;
     result->steps = run->steps->count;
     result->step_end_ns = run->steps->end_ns;

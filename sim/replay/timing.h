@@ -30,7 +30,7 @@ enum ar_status steps_end_one(struct steps *steps, struct ar_device *device, uint
 /* Waits for the work of all steps and reads the times of their ends. */
 void steps_settle(struct steps *steps, struct ar_device *device);
 /* Settles. Writes the figures of time and driver calls and, if `with_pauses`, of pauses. The
- * figures that need a baseline are in sim/experiment/baseline.h. */
+ * figures that need a baseline are in sim/experiment/session.h. */
 enum ar_status steps_report(struct steps *steps, struct ar_device *device, bool with_pauses,
                             struct metric_values *metrics,
                             struct ar_error *error) AR_STATUS_CHECKED;
@@ -84,15 +84,59 @@ void pauses_report(const struct pauses *pauses, struct metric_values *metrics);
  * no call. It is made in the first steps, at the end of each step with a new peak, and at the end
  * of the run. */
 
-struct card {
+struct card_memory {
     uint64_t peak_bytes, peak_outside_bytes;
     uint64_t seen_bytes; /* the highest charged bytes at a query */
     uint64_t steps;
 };
 
 /* The end of a step. Does nothing on a device without card_bytes. */
-void card_end_step(struct card *card, struct ar_device *device);
+void card_memory_end_step(struct card_memory *card, struct ar_device *device);
 /* The end of the run. Writes both metrics, or leaves them null. */
-void card_report(struct card *card, struct ar_device *device, struct metric_values *metrics);
+void card_memory_report(struct card_memory *card, struct ar_device *device,
+                        struct metric_values *metrics);
+
+/* Host time of single calls. It is a mode of its own, because reading the clock twice takes longer
+ * than some policies do. The time of the two readings is measured first and subtracted.
+ *
+ * The policy's own time is reported apart from the time of the driver and of waits. If the driver
+ * is simulated, the host's clock contains the first only. On a card it contains all, and the
+ * device's counters say what to subtract: the driver's time, and the device's own readings of the
+ * clock. The rest still contains the device's bookkeeping, tens of ns for each driver call. */
+
+struct latency {
+    struct ar_hist alloc, free, alloc_total, free_total;
+    struct ar_hist first_total,
+        steady_total;  /* of requests in the first step and in the steady steps */
+    uint64_t clock_ns; /* of two readings of the clock */
+    bool modelled;     /* driver time passes on the device's clock only: the device is simulated */
+    uint64_t begun_ns, begun_spent_ns, begun_readings;
+    uint64_t passed_ns; /* of the last call */
+};
+
+/* The part of the run that a call is in; a run of one step is both. */
+struct latency_place {
+    bool first, steady;
+};
+
+/* Monotonic host time, nanoseconds. */
+uint64_t latency_clock_ns(void);
+/* The time of two readings of the clock in nanoseconds: the median of many, so an interrupt during
+ * one of them has no influence. */
+uint64_t latency_clock_cost_ns(void);
+
+/* Measures the clock. Returns NULL if there is no host memory. */
+struct latency *latency_open(const struct ar_device *device);
+void latency_close(struct latency *latency);
+
+/* Before and directly after a call. */
+void latency_begin(struct latency *latency, const struct ar_device *device);
+void latency_end(struct latency *latency);
+/* Adds the last call. `pause_ns`: by how much it advanced the device's clock. */
+void latency_add_alloc(struct latency *latency, const struct ar_device *device, uint64_t pause_ns,
+                       struct latency_place place);
+void latency_add_free(struct latency *latency, const struct ar_device *device, uint64_t pause_ns);
+
+void latency_report(const struct latency *latency, struct metric_values *metrics);
 
 #endif

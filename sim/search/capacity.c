@@ -19,7 +19,6 @@
 #include "allocators/base/size.h"
 #include "sim/experiment/crew.h"
 #include "sim/experiment/session.h"
-#include "sim/experiment/survey.h"
 #include "workloads/trace/trace.h"
 
 #define UNIT_BYTES (2 * AR_MIB)

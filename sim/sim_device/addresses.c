@@ -1,4 +1,4 @@
-#include "sim/sim_device/addresses.h"
+#include "sim/sim_device/state.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -7,7 +7,6 @@
 
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
-#include "sim/profiles/builtin.h"
 #include "sim/sim_device/profile.h"
 
 /* ---- costs ---------------------------------------------------------------------------------- */

@@ -218,4 +218,15 @@ static inline uint64_t sim_profile_added(const struct sim_profile *self, enum si
 /* Nanoseconds of the cheapest call of the kind: the cost of a refused one. */
 uint64_t sim_profile_least(const struct sim_profile *self, enum sim_cost cost);
 
+/* The built-in profiles. Each is a file of this folder, NAME.profile, as `allocrig calibrate`
+ * writes it; the Makefile makes this table of them. sim/profiles/README.md describes the format. */
+
+struct sim_builtin_profile {
+    const char *name;
+    const char *const *lines; /* ends with NULL */
+};
+
+/* In the order of names; ends with a NULL name. */
+extern const struct sim_builtin_profile sim_builtin_profiles[];
+
 #endif

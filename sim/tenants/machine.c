@@ -1,4 +1,4 @@
-#include "sim/tenants/machine.h"
+#include "sim/tenants/runner.h"
 
 #include <inttypes.h>
 #include <stdio.h>

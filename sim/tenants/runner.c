@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "sim/tenants/machine.h"
 #include "workloads/workload.h"
 
 static enum ar_status open_parts(struct runner *runner, const struct ar_spec *device,

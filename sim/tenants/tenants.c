@@ -8,7 +8,6 @@
 
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
-#include "sim/tenants/machine.h"
 #include "sim/tenants/runner.h"
 
 #define TURN_EVENTS 64

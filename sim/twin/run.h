@@ -228,7 +228,7 @@ void twin_process_end(struct twin_process *self);
 void twin_process_close(struct twin_process *self);
 /* The process has more on the card than before in this phase. */
 void twin_process_look(struct twin_process *self);
-/* The first step of the ladder (sim/replay/cause.h) that would have served a request. Free memory
+/* The first step of the ladder (sim/replay.h) that would have served a request. Free memory
  * that sleeps is not counted. `beside`: it is not a request to the policy. */
 enum replay_cause twin_process_cause(const struct twin_process *self, uint64_t bytes, bool beside);
 /* A request of `bytes` failed that no event of the replay made. */

@@ -14,7 +14,7 @@
 #include "bench/suite/progress.h"
 #include "bench/suite/tenants_suite.h"
 #include "sim/bounds/bounds.h"
-#include "sim/sim_device/addresses.h"
+#include "sim/sim_device/state.h"
 #include "workloads/formats/torch/sidecar.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "bench/machine/environment.h"
-#include "sim/replay/latency.h"
+#include "sim/replay/timing.h"
 #include "tests/gpu/cells.h"
 
 #define NO_CELL   UINT64_MAX

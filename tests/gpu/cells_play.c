@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "sim/experiment/session.h"
-#include "sim/observer/tap.h"
+#include "sim/observer.h"
 #include "tests/gpu/cells.h"
 
 /* Makes room for one more of `size` bytes each. */

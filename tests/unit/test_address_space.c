@@ -5,7 +5,7 @@
 
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
-#include "sim/sim_device/addresses.h"
+#include "sim/sim_device/state.h"
 #include "tests/support/test.h"
 
 #define UNIT (32 * AR_MIB)

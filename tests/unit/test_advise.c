@@ -5,8 +5,6 @@
 
 #include "allocators/base/size.h"
 #include "sim/advise/advise.h"
-#include "sim/advise/peak.h"
-#include "sim/advise/recording.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 #include "workloads/formats/formats.h"

@@ -1,6 +1,6 @@
 /* The addresses of first fit for every block of a trace: live blocks never overlap, the arena ends
  * at the highest block, and a request without memory has no place. */
-#include "sim/experiment/baseline.h"
+#include "sim/experiment/session.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 #include "workloads/workload.h"

@@ -1,6 +1,6 @@
 /* The ladder of causes, step by step, on a policy and a device that only have numbers; and that the
  * quick answer is the same. */
-#include "sim/replay/cause.h"
+#include "sim/replay.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/test.h"
 

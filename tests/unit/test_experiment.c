@@ -1,5 +1,5 @@
 /* Experiments: the passes of a run, and what they find before it. */
-#include "sim/experiment/survey.h"
+#include "sim/experiment/session.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"

@@ -2,7 +2,7 @@
  * operands; and that a run and its baseline use them as the lengths of kernels. */
 #include <unistd.h>
 
-#include "sim/experiment/baseline.h"
+#include "sim/experiment/session.h"
 #include "sim/sim_device/kernel_limits.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/sim.h"

@@ -1,5 +1,5 @@
 /* Host time of calls: the policy's, the driver's, the clock's. */
-#include "sim/replay/latency.h"
+#include "sim/replay/timing.h"
 #include "tests/support/test.h"
 
 /* A call of 1000 ns in which the device measured 700 with `readings` of the clock. */

@@ -7,7 +7,6 @@
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "sim/advise/candidates.h"
-#include "sim/advise/lean.h"
 #include "sim/advise/trial.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sim/replay/latency.h"
+#include "sim/replay/timing.h"
 #include "tests/support/cuda_stand_in/stand_in.h"
 #include "tests/support/plugin_rig.h"
 #include "tests/support/test.h"

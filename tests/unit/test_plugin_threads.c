@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "allocators/base/rng.h"
-#include "sim/replay/latency.h"
+#include "sim/replay/timing.h"
 #include "tests/support/cuda_stand_in/stand_in.h"
 #include "tests/support/plugin_rig.h"
 #include "tests/support/test.h"

@@ -5,7 +5,7 @@
 #include "allocators/base/size.h"
 #include "bench/report/run_output.h"
 #include "bench/suite/run_files.h"
-#include "sim/replay/latency.h"
+#include "sim/replay/timing.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
