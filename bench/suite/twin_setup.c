@@ -440,6 +440,55 @@ static enum ar_status take_schedule(const struct scenario *text, struct twin_set
     return status;
 }
 
+/* Whether a step names a part or process: as that which acts, or among the arguments. */
+static bool is_named(const struct scenario *text, const char *name)
+{
+    size_t length = strlen(name);
+    for (int list = 0; list < SCENARIO_LISTS; list++)
+        for (size_t i = 0; i < text->lists[list].count; i++) {
+            const struct scenario_step *step = &text->lists[list].at[i];
+            for (size_t k = 0; k < step->call_count; k++) {
+                const char *word = step->calls[k].arguments;
+                if (!strcmp(step->calls[k].part, name))
+                    return true;
+                for (; *word; word += strcspn(word, " "), word += *word == ' ')
+                    if (strcspn(word, " ") == length && !strncmp(word, name, length))
+                        return true;
+            }
+        }
+    return false;
+}
+
+/* A part acts only in steps of the schedule, and a process starts with the first step of it or of a
+ * part in it. */
+static enum ar_status check_named(const struct scenario *text, const struct twin_setup *setup,
+                                  struct ar_error *error)
+{
+    const struct twin_scenario *scenario = &setup->scenario;
+    for (size_t i = 0; i < scenario->part_count; i++) {
+        const struct twin_part_setup *part = &setup->parts[i];
+        if (!is_named(text, part->name))
+            return ar_error_set(error, AR_FORMAT,
+                                "%s:%u: no step of the schedule names [%s %s], so it has no "
+                                "effect; write start = %s.%s, or leave the section out",
+                                text->path, part->line, part->ops->kind, part->name, part->name,
+                                part->ops->actions[0].name);
+    }
+    for (size_t i = 0; i < scenario->process_count; i++) {
+        const struct twin_process_setup *process = &setup->processes[i];
+        bool starts = is_named(text, process->name);
+        for (size_t k = 0; k < scenario->part_count; k++)
+            starts |= !strcmp(setup->parts[k].process, process->name);
+        if (!starts)
+            return ar_error_set(error, AR_FORMAT,
+                                "%s:%u: no step of the schedule starts [process %s], so it takes "
+                                "no memory; write a part with process = %s and a step for it, or "
+                                "leave the section out",
+                                text->path, process->line, process->name, process->name);
+    }
+    return AR_OK;
+}
+
 /* The line of the key that an error of a section names ("option model: ..", "groups = 0: .."), or
  * whose value it begins with; else that of the section. */
 static unsigned line_of_key(const struct scenario *text, const struct twin_part_setup *part,
@@ -521,6 +570,8 @@ enum ar_status twin_setup_make(const struct scenario *text, struct twin_setup *o
         status = take_schedule(text, out, error);
     if (!status)
         status = check_all(text, out, error);
+    if (!status)
+        status = check_named(text, out, error);
     if (status)
         twin_setup_close(out);
     return status;

@@ -114,7 +114,7 @@ bad too_large_request '8: e.load: .*a request of 2.60 bytes or more' '[engine e]
 bad no_graphs '8: g.replay: g has no graphs; call capture first' '[graphs g]' 'sizes = 1' '[schedule]' 'start = g.replay'
 
 # Options of parts have the line of their key.
-any=('[schedule]' 'start = rl.empty_cache')
+any=('[schedule]' 'start = e.start')
 engine='[engine e]'
 model='model = llama-3.1-8b'
 sleep='enable_sleep_mode = yes'
@@ -129,8 +129,16 @@ bad no_draft_model '7: .*write draft_model = ' "$engine" "$model" 'speculative =
 bad no_drafts '7: .*write speculative = draft' "$engine" "$model" 'draft_model = llama-3.2-1b' "${any[@]}"
 bad drafts_of_sglang '8: .*known for vLLM V1 only' "$engine" "$model" 'rules = sglang' 'speculative = ngram' "${any[@]}"
 bad no_experts '7: .*the model has no experts' "$engine" "$model" 'expert_parallel = yes' "${any[@]}"
-bad no_such_file '6: trainer t: nowhere.csv' '[trainer t]' 'workload = nowhere.csv' "${any[@]}"
-bad no_ranks '6: nccl n: groups = 0' '[nccl n]' 'groups = 0' "${any[@]}"
+bad no_such_file '6: trainer t: nowhere.csv' '[trainer t]' 'workload = nowhere.csv' '[schedule]' 'start = t.load'
+bad no_ranks '6: nccl n: groups = 0' '[nccl n]' 'groups = 0' '[schedule]' 'start = n.init'
+bad too_few_cards '7: .*tensor_parallel: 2 ranks need as many cards, or a multiple, and the process has 1; write cards = 2' \
+    "$engine" "$model" 'tensor_parallel = 2' "${any[@]}"
+
+# Sections that no step names. An argument of a step is enough.
+bad an_idle_part '7: no step of the schedule names \[buffer c\], so it has no effect; write start = c.load' \
+    "$part" 'bytes = 1' '[buffer c]' 'bytes = 1' '[schedule]' "$step"
+bad an_idle_process '5: no step of the schedule starts \[process other\]' \
+    '[process other]' 'policy = torch' "$part" 'process = rl' 'bytes = 1' '[schedule]' "$step"
 
 # Actions on what is not there: refused where the real program fails, a line where it goes on.
 acts() {

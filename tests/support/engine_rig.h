@@ -45,6 +45,7 @@ static inline struct ar_spec_link link_of(struct pairs *self, const char *text)
 struct run {
     struct pairs pairs;
     struct twin_part_setup parts[3];
+    struct twin_process_setup on_ranks[2]; /* `processes` on a card for each rank */
     struct twin_scenario scenario;
     struct twin_result result;
     struct ar_error error;
@@ -59,7 +60,14 @@ static inline enum ar_status run(struct run *self, const char *device, const cha
                                               .options = link_of(&self->pairs, options)};
     struct twin_scenario *scenario = &self->scenario;
     scenario->device = device;
-    scenario->processes = scenario->processes ? scenario->processes : processes;
+    const char *parallel = strstr(options, "tensor_parallel=");
+    unsigned ranks = parallel ? (unsigned)atoi(strchr(parallel, '=') + 1) : 1;
+    for (size_t i = 0; i < 2; i++) {
+        self->on_ranks[i] = processes[i];
+        self->on_ranks[i].cards = (UINT64_C(1) << ranks) - 1;
+    }
+    scenario->cards = scenario->cards ? scenario->cards : ranks;
+    scenario->processes = scenario->processes ? scenario->processes : self->on_ranks;
     scenario->process_count = scenario->process_count ? scenario->process_count : 1;
     scenario->parts = self->parts;
     scenario->part_count = scenario->part_count ? scenario->part_count : 1;

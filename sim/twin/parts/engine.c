@@ -261,6 +261,21 @@ static enum ar_status check_prompts(const struct engine *self, struct ar_error *
     return AR_OK;
 }
 
+/* Each rank has a card of the process; further groups of ranks are replicas. */
+static enum ar_status check_ranks(const struct engine *self, struct ar_error *error)
+{
+    const struct engine_values *values = engine_values(self);
+    uint64_t ranks = values->tensor_parallel * values->pipeline_parallel;
+    if (self->base.ranks % ranks == 0)
+        return AR_OK;
+    return ar_error_set(error, AR_INVALID,
+                        "option %s: %" PRIu64 " ranks need as many cards, or a multiple, and the "
+                        "process has %u; write cards = %" PRIu64
+                        " in [machine] and cards = all in the process",
+                        values->tensor_parallel > 1 ? "tensor_parallel" : "pipeline_parallel",
+                        ranks, self->base.ranks, ranks);
+}
+
 static enum ar_status engine_create(struct twin_part *base, struct ar_error *error)
 {
     static const unsigned dtype_bytes[] = {2, 2, 4};
@@ -302,7 +317,8 @@ static enum ar_status engine_create(struct twin_part *base, struct ar_error *err
                             "option expert_parallel: the model has no experts; leave it out");
     status = llm_check(&self->model, &self->rank, error);
     status = status ? ar_error_prefix(error, status, "option model") : read_drafts(self, error);
-    return status ? status : check_prompts(self, error);
+    status = status ? status : check_prompts(self, error);
+    return status ? status : check_ranks(self, error);
 }
 
 /* ---- sleep, wake and new weights ---- */
