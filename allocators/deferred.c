@@ -1,5 +1,7 @@
 #include "allocators/deferred.h"
 
+#include <string.h>
+
 void deferred_open(struct deferred *self, struct ar_backing *backing, struct ar_host *host,
                    deferred_complete *complete, void *argument)
 {
@@ -50,14 +52,34 @@ bool deferred_use(struct deferred *self, uint32_t block, uint32_t own, uint32_t 
     return true;
 }
 
+/* The queue of a stream, made if it has none; NULL: no host memory. */
+static struct deferred_queue *find_queue(struct deferred *self, uint32_t stream)
+{
+    uint32_t first = 0, end = self->queue_count;
+    while (first < end) {
+        uint32_t middle = first + (end - first) / 2;
+        if (self->queues[middle].stream < stream)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    if (first < self->queue_count && self->queues[first].stream == stream)
+        return &self->queues[first];
+    uint32_t later = self->queue_count - first;
+    if (!ar_host_extend(self->host, &self->queues, &self->queue_count, self->queue_count + 1,
+                        sizeof *self->queues))
+        return NULL;
+    memmove(&self->queues[first + 1], &self->queues[first], later * sizeof *self->queues);
+    self->queues[first] = (struct deferred_queue){.stream = stream};
+    return &self->queues[first];
+}
+
 /* The queue of a stream with room for one more event. NULL: no host memory. */
 static struct deferred_queue *queue_of(struct deferred *self, uint32_t stream)
 {
-    if (stream >= self->queue_count &&
-        !ar_host_extend(self->host, &self->queues, &self->queue_count, stream + 1,
-                        sizeof *self->queues))
+    struct deferred_queue *queue = find_queue(self, stream);
+    if (!queue)
         return NULL;
-    struct deferred_queue *queue = &self->queues[stream];
     if (queue->head + queue->count < queue->room)
         return queue;
     if (queue->head > queue->room / 2) {

@@ -24,7 +24,7 @@ struct deferred_event {
 
 struct deferred_queue { /* of one stream, oldest first */
     struct deferred_event *events;
-    uint32_t head, count, room;
+    uint32_t stream, head, count, room;
 };
 
 struct deferred_block {
@@ -41,7 +41,7 @@ struct deferred {
     uint32_t block_room;
     struct deferred_use *uses; /* record 0 is not used */
     uint32_t use_count, use_room, spare_use;
-    struct deferred_queue *queues; /* by stream */
+    struct deferred_queue *queues; /* by stream, of those with an event so far */
     uint32_t queue_count;
     uint32_t pending_events;
 };

@@ -64,7 +64,7 @@ static enum ar_status open_learned(const struct ar_spec *spec, struct trace_sour
     if (!status)
         status = workload_open(values.trace, &recording, error);
     if (!status)
-        status = learned_model_make(recording, &model, error);
+        status = learned_model_make(recording, NULL, &model, error);
     trace_close(recording);
     if (!status)
         status = learned_open(model, &values, out, error);

@@ -98,6 +98,11 @@ static void show_progress(void *argument)
     progress_step(argument, "hundredths of long runs");
 }
 
+static void show_read(void *argument)
+{
+    progress_step(argument, "steps to learn from");
+}
+
 static enum ar_status run_all(const struct arguments *self, struct runs *runs,
                               const struct learned_model *model, struct ar_error *error)
 {
@@ -224,8 +229,13 @@ static enum ar_status predict(void *argument, const struct workload_part *part,
                               "drift: a file of --json or --series is of one GPU, and %s has "
                               "several; select one with --device N",
                               self->trace);
-    if (!status)
-        status = learned_model_make(part->source, &model, error);
+    if (!status) {
+        struct progress progress;
+        const struct learned_watch watch = {show_read, &progress};
+        progress_begin(&progress, part->source->info.steps);
+        status = learned_model_make(part->source, &watch, &model, error);
+        progress_end(&progress);
+    }
     if (!status)
         status = answer(self, &part->source->info, model, error);
     if (part->several && !status)

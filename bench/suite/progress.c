@@ -25,6 +25,10 @@ void progress_begin(struct progress *self, size_t total)
 void progress_text(const struct progress *self, uint64_t now_ns, const char *label, char *text,
                    size_t room)
 {
+    if (self->total < self->done) {
+        snprintf(text, room, "%zu: %.50s", self->done, label);
+        return;
+    }
     double spent_s = (double)(now_ns - self->began_ns) / 1e9;
     long left_s = (long)(spent_s * (double)(self->total - self->done) / (double)self->done);
     snprintf(text, room, "%zu of %zu, %ld:%02ld left: %.50s", self->done, self->total, left_s / 60,

@@ -15,6 +15,7 @@ struct progress {
     uint64_t began_ns, drawn_ns;
 };
 
+/* `total`: 0: unknown, so only what is done is shown. */
 void progress_begin(struct progress *self, size_t total);
 /* Writes how much is done, the time left at that time, and the label. */
 void progress_text(const struct progress *self, uint64_t now_ns, const char *label, char *text,

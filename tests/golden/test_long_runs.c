@@ -22,7 +22,7 @@ static struct outcome run_on(const char *workload, uint64_t steps, size_t seeds,
     struct ar_spec policy_spec, device;
     struct drift_answer answer = {.policy = policy, .runs = runs, .run_count = seeds};
     if (workload_open(workload, &source, &test_error) ||
-        learned_model_make(source, &model, &test_error))
+        learned_model_make(source, NULL, &model, &test_error))
         fail_msg("%s: %s", workload, test_error.text);
     assert_ok(ar_spec_parse(policy, &policy_spec, &test_error));
     assert_ok(ar_spec_parse("sim", &device, &test_error));

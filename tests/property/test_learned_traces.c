@@ -47,7 +47,7 @@ static struct learned_model *learn(const char *recording)
 {
     struct trace_source *source = open_workload(recording);
     struct learned_model *model = NULL;
-    if (learned_model_make(source, &model, &test_error) != AR_OK)
+    if (learned_model_make(source, NULL, &model, &test_error) != AR_OK)
         fail_msg("%s: %s", recording, test_error.text);
     trace_close(source);
     return model;

@@ -55,7 +55,7 @@ static enum ar_status try_learn(struct program *self, struct learned_model **mod
 {
     struct trace_source *source = NULL;
     assert_int_equal(trace_memory_open(self->memory, &source, error), AR_OK);
-    enum ar_status status = learned_model_make(source, model, error);
+    enum ar_status status = learned_model_make(source, NULL, model, error);
     trace_close(source);
     return status;
 }

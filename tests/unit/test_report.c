@@ -193,10 +193,13 @@ TEST(a_thin_series_keeps_the_first_of_equal_peaks)
 
 TEST(progress_says_the_time_left)
 {
-    const struct progress progress = {.done = 10, .total = 30, .began_ns = 5};
+    struct progress progress = {.done = 10, .total = 30, .began_ns = 5};
     char text[80];
     progress_text(&progress, UINT64_C(61000000005), "a run", text, sizeof text);
     assert_string_equal(text, "10 of 30, 2:02 left: a run");
+    progress.total = 0;
+    progress_text(&progress, UINT64_C(61000000005), "steps", text, sizeof text);
+    assert_string_equal(text, "10: steps");
 }
 
 TEST(tables_line_up)

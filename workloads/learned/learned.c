@@ -502,6 +502,7 @@ static enum ar_status make_source(const struct learned_model *model, uint64_t st
         info->gpus = recording->info.gpus;
     } else {
         info->has_times = recording->timed;
+        info->steps = steps;
     }
     restart(self);
     *out = self;

@@ -253,13 +253,13 @@ static bool compile_replay(struct learned_model *model, struct ar_error *error)
     return compile(model, error);
 }
 
-enum ar_status learned_model_make(struct trace_source *source, struct learned_model **out,
-                                  struct ar_error *error)
+enum ar_status learned_model_make(struct trace_source *source, const struct learned_watch *watch,
+                                  struct learned_model **out, struct ar_error *error)
 {
     struct learned_model *model = calloc(1, sizeof *model);
     if (!model)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a model of a recording");
-    enum ar_status status = learned_recording_read(source, &model->recording, error);
+    enum ar_status status = learned_recording_read(source, watch, &model->recording, error);
     if (status) {
         learned_model_close(model);
         return status;

@@ -52,9 +52,17 @@ struct learned_recording {
     bool has_uses;
 };
 
+/* Called after each marked step that is read. */
+struct learned_watch {
+    void (*read)(void *argument);
+    void *argument;
+};
+
 /* Pulls all of `source`, which still belongs to the caller. INVALID for an adaptive source, for
- * several GPUs, and if there are fewer than LEARNED_STEPS_LEAST steps. */
-enum ar_status learned_recording_read(struct trace_source *source, struct learned_recording *self,
+ * several GPUs, and if there are fewer than LEARNED_STEPS_LEAST steps. `watch`: NULL: none. */
+enum ar_status learned_recording_read(struct trace_source *source,
+                                      const struct learned_watch *watch,
+                                      struct learned_recording *self,
                                       struct ar_error *error) AR_STATUS_CHECKED;
 void learned_recording_close(struct learned_recording *self);
 
@@ -173,7 +181,8 @@ struct learned_model {
 };
 
 /* Learns from all of `source`, which still belongs to the caller. See learned_recording_read. */
-enum ar_status learned_model_make(struct trace_source *source, struct learned_model **out,
+enum ar_status learned_model_make(struct trace_source *source, const struct learned_watch *watch,
+                                  struct learned_model **out,
                                   struct ar_error *error) AR_STATUS_CHECKED;
 void learned_model_close(struct learned_model *model);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/map.h"
 #include "workloads/learned/model.h"
 
 /* ---- classes ---- */
@@ -39,45 +40,50 @@ static void hash_step(const struct learned_step *step, uint64_t *structure, uint
 /* The class of each hash, in the order of first use. */
 static bool number_classes(struct learned_model *model, const uint64_t *structure)
 {
-    size_t count = model->step_count;
-    uint64_t *first = malloc(count * sizeof *first);
-    if (!first)
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        size_t class_ = 0;
-        while (class_ < model->class_count && first[class_] != structure[i])
-            class_++;
-        if (class_ == model->class_count)
-            first[model->class_count++] = structure[i];
+    struct ar_map class_of = {0};
+    bool done = true;
+    for (size_t i = 0; done && i < model->step_count; i++) {
+        uint64_t class_ = model->class_count;
+        if (!ar_map_get(&class_of, structure[i], &class_)) {
+            done = ar_map_put(&class_of, structure[i], class_) == AR_OK;
+            model->class_count++;
+        }
         model->steps[i].class_ = (uint32_t)class_;
     }
-    free(first);
-    model->classes = calloc(model->class_count + 1, sizeof *model->classes);
+    ar_map_close(&class_of);
+    model->classes = done ? calloc(model->class_count + 1, sizeof *model->classes) : NULL;
     return model->classes != NULL;
 }
 
 /* ---- order ---- */
 
-/* The shortest period of values[from..count), at least `repeats` times in it; 0: none. */
-static size_t find_period(const uint64_t *values, size_t from, size_t count, size_t repeats)
+/* Fills border[n] for each n: the most of the last n values, below n, with which they begin too. So
+ * their shortest period is n - border[n]. (The failure function of Knuth, Morris and Pratt, from
+ * the end.) */
+static void find_borders(const uint64_t *values, size_t count, uint32_t *border)
 {
-    for (size_t period = 1; period * repeats <= count - from; period++) {
-        size_t i = from;
-        while (i + period < count && values[i] == values[i + period])
-            i++;
-        if (i + period == count)
-            return period;
+    const uint64_t *end = values + count - 1;
+    size_t length = 0;
+    border[0] = 0;
+    if (count)
+        border[1] = 0;
+    for (size_t i = 1; i < count; i++) {
+        while (length && end[-(ptrdiff_t)i] != end[-(ptrdiff_t)length])
+            length = border[length];
+        length += end[-(ptrdiff_t)i] == end[-(ptrdiff_t)length];
+        border[i + 1] = (uint32_t)length;
     }
-    return 0;
 }
 
-/* The same, from the first of the later beginnings up to the middle that has one. */
+/* The shortest period that the values have at least twice, from the first of the later beginnings
+ * up to the middle that has one; 0: none. */
 static size_t settle_period(const struct learned_model *model, const uint64_t *values,
-                            size_t *warmup)
+                            uint32_t *border, size_t *warmup)
 {
+    find_borders(values, model->step_count, border);
     for (size_t from = model->warmup; from <= model->step_count / 2; from++) {
-        size_t period = find_period(values, from, model->step_count, 2);
-        if (period) {
+        size_t count = model->step_count - from, period = count - border[count];
+        if (2 * period <= count) {
             *warmup = from;
             return period;
         }
@@ -88,21 +94,24 @@ static size_t settle_period(const struct learned_model *model, const uint64_t *v
 /* Steps stay together as long as the bytes that they request are correlated: 1 + twice the sum of
  * the autocorrelations up to the first one within the noise of independent values, 2 / sqrt(n).
  * 0: they are still correlated at a quarter of the recording, which is a trend. */
-static double find_run_length(const struct learned_model *model)
+static double find_run_length(const struct learned_model *model, double *bytes)
 {
     size_t first = model->warmup, count = model->step_count - first;
     double mean = 0, variance = 0, sum = 0;
-    for (size_t i = 0; i < count; i++)
-        mean += learned_total(&model->steps[first + i]) / (double)count;
-    for (size_t i = 0; i < count; i++)
-        variance += pow(learned_total(&model->steps[first + i]) - mean, 2);
+    for (size_t i = 0; i < count; i++) {
+        bytes[i] = learned_total(&model->steps[first + i]);
+        mean += bytes[i] / (double)count;
+    }
+    for (size_t i = 0; i < count; i++) {
+        bytes[i] -= mean;
+        variance += pow(bytes[i], 2);
+    }
     if (count < 8 || variance <= 0)
         return 1;
     for (size_t lag = 1; lag <= count / 4; lag++) {
         double product = 0;
         for (size_t i = 0; i + lag < count; i++)
-            product += (learned_total(&model->steps[first + i]) - mean) *
-                       (learned_total(&model->steps[first + i + lag]) - mean);
+            product += bytes[i] * bytes[i + lag];
         if (product / variance <= 2 / sqrt((double)count))
             return 1 + 2 * sum;
         sum += product / variance;
@@ -118,18 +127,38 @@ static double list_bytes(const struct learned_list *list)
     return sum;
 }
 
+/* The pairs of values that rise less those that fall; sorts the values. */
+static double count_rises(double *values, double *room, size_t count)
+{
+    size_t half = count / 2, below = 0, up_to = 0;
+    if (count < 2)
+        return 0;
+    double sum = count_rises(values, room, half) + count_rises(values + half, room, count - half);
+    for (size_t i = half; i < count; i++) {
+        while (below < half && values[below] < values[i])
+            below++;
+        while (up_to < half && values[up_to] <= values[i])
+            up_to++;
+        sum += (double)below - (double)(half - up_to);
+    }
+    memcpy(room, values, half * sizeof *values);
+    for (size_t at = 0, i = 0, j = half; i < half; at++)
+        values[at] = j < count && values[j] < room[i] ? values[j++] : room[i++];
+    return sum;
+}
+
 /* Whether the bytes carried from step to step rise or fall over the recording: Kendall's tau of
- * more than a half, and a twentieth between the least and the most. */
+ * more than a half, and a twentieth between the least and the most. `bytes`: twice the steps. */
 static bool has_live_trend(const struct learned_model *model, double *bytes)
 {
-    double sum = 0, pairs = 0, least = INFINITY, most = 0;
-    for (size_t i = model->warmup; i < model->step_count; i++) {
-        bytes[i] = list_bytes(model->steps[i].after);
+    size_t count = model->step_count - model->warmup;
+    double pairs = (double)count * ((double)count - 1) / 2, least = INFINITY, most = 0;
+    for (size_t i = 0; i < count; i++) {
+        bytes[i] = list_bytes(model->steps[model->warmup + i].after);
         least = fmin(least, bytes[i]);
         most = fmax(most, bytes[i]);
-        for (size_t j = model->warmup; j < i; j++, pairs++)
-            sum += (bytes[i] > bytes[j]) - (bytes[i] < bytes[j]);
     }
+    double sum = count_rises(bytes, bytes + count, count);
     return pairs >= 15 && fabs(sum) > pairs / 2 && most > 1.05 * least;
 }
 
@@ -149,31 +178,27 @@ static bool choose_order(struct learned_model *model, const uint64_t *structure,
                          const uint64_t *all)
 {
     size_t warmup;
+    double *room = malloc((2 * model->step_count + 1) * sizeof *room);
+    uint32_t *border = (uint32_t *)(void *)room; /* its room comes first */
     model->groups = calloc(model->step_count, sizeof *model->groups);
-    if (!model->groups)
-        return false;
-    if ((model->period = settle_period(model, all, &warmup)) != 0) {
+    bool done = room && model->groups;
+    if (done && (model->period = settle_period(model, all, border, &warmup)) != 0) {
         model->order = LEARNED_REPEAT;
         model->warmup = warmup;
-        return true;
-    }
-    if ((model->period = settle_period(model, structure, &warmup)) > 1) {
+    } else if (done && (model->period = settle_period(model, structure, border, &warmup)) > 1) {
         model->order = LEARNED_PERIOD;
         model->warmup = warmup;
-        return true;
+    } else if (done) {
+        /* A first step that is unlike all others belongs to the start-up. */
+        if (model->period == 1)
+            model->warmup = warmup;
+        group_steps(model);
+        model->run_length = find_run_length(model, room);
+        model->order =
+            model->run_length > 0 && !has_live_trend(model, room) ? LEARNED_FOLLOW : LEARNED_REPLAY;
     }
-    /* A first step that is unlike all others belongs to the start-up. */
-    if (model->period == 1)
-        model->warmup = warmup;
-    double *bytes = malloc(model->step_count * sizeof *bytes);
-    if (!bytes)
-        return false;
-    group_steps(model);
-    model->run_length = find_run_length(model);
-    model->order =
-        model->run_length > 0 && !has_live_trend(model, bytes) ? LEARNED_FOLLOW : LEARNED_REPLAY;
-    free(bytes);
-    return true;
+    free(room);
+    return done;
 }
 
 bool learned_find_order(struct learned_model *model)

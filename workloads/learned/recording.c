@@ -166,8 +166,9 @@ static void measure(struct learned_recording *self)
         }
 }
 
-enum ar_status learned_recording_read(struct trace_source *source, struct learned_recording *self,
-                                      struct ar_error *error)
+enum ar_status learned_recording_read(struct trace_source *source,
+                                      const struct learned_watch *watch,
+                                      struct learned_recording *self, struct ar_error *error)
 {
     *self = (struct learned_recording){.info = source->info};
     struct ar_map block_of_id = {0};
@@ -179,8 +180,11 @@ enum ar_status learned_recording_read(struct trace_source *source, struct learne
                             "%s: its requests depend on the allocator; write it to a file with "
                             "`allocrig gen` and learn from that",
                             self->info.name);
-    while ((event = trace_read(&cursor, &status, error)) != NULL)
+    while ((event = trace_read(&cursor, &status, error)) != NULL) {
         status = keep(self, source, event, &block_of_id, error);
+        if (watch && trace_ends_step(event))
+            watch->read(watch->argument);
+    }
     ar_map_close(&block_of_id);
     if (status)
         return status;

@@ -25,7 +25,8 @@ struct trace_info {
     bool complete;           /* all: false if the program died */
     bool adaptive; /* all: requests depend on what is served (trace_answer); spans of one event */
     bool counted;
-    uint64_t events, allocs, probes, frees, steps, kernels;
+    uint64_t events, allocs, probes, frees, kernels;
+    uint64_t steps; /* also of the generator `learned` before it is counted */
     uint64_t zero_allocs;
     uint64_t peak_live_bytes; /* requested bytes, from the request to the free request */
     uint64_t allocated_bytes; /* the sum of all requests */
