@@ -5,80 +5,28 @@
 #include "sim/explain/message_account.h"
 #include "sim/explain/message_text.h"
 
-const char *message_cause_name(enum message_cause cause)
-{
-    static const char *const names[] = {
-#define X(name, word, meaning) word,
-        MESSAGE_CAUSES(X)
-#undef X
-    };
-    return names[cause];
-}
+#define TEXTS(function, type, list, text_of)                                                       \
+    const char *function(enum type of)                                                             \
+    {                                                                                              \
+        static const char *const texts[] = {list(text_of)};                                        \
+        return texts[of];                                                                          \
+    }
+#define TEXT(name, text)         text,
+#define WORD(name, word, second) word,
+#define LAST(name, word, second) second,
 
-const char *message_cause_meaning(enum message_cause cause)
-{
-    static const char *const meanings[] = {
-#define X(name, word, meaning) meaning,
-        MESSAGE_CAUSES(X)
-#undef X
-    };
-    return meanings[cause];
-}
+TEXTS(message_cause_name, message_cause, MESSAGE_CAUSES, WORD)
+TEXTS(message_cause_meaning, message_cause, MESSAGE_CAUSES, LAST)
+TEXTS(message_reason_text, message_reason, MESSAGE_REASONS, TEXT)
+TEXTS(message_contradiction_text, message_contradiction, MESSAGE_CONTRADICTIONS, TEXT)
+TEXTS(message_framework_name, message_framework, MESSAGE_FRAMEWORKS, WORD)
+TEXTS(message_framework_summary, message_framework, MESSAGE_FRAMEWORKS, LAST)
+TEXTS(message_figure_text, message_figure_name, MESSAGE_FIGURES, TEXT)
 
 const char *message_confidence_name(enum message_confidence confidence)
 {
     static const char *const names[] = {"sure", "likely", "cannot be told"};
     return names[confidence];
-}
-
-const char *message_reason_text(enum message_reason reason)
-{
-    static const char *const texts[] = {
-#define X(name, text) text,
-        MESSAGE_REASONS(X)
-#undef X
-    };
-    return texts[reason];
-}
-
-const char *message_contradiction_text(enum message_contradiction contradiction)
-{
-    static const char *const texts[] = {
-#define X(name, text) text,
-        MESSAGE_CONTRADICTIONS(X)
-#undef X
-    };
-    return texts[contradiction];
-}
-
-const char *message_framework_name(enum message_framework framework)
-{
-    static const char *const names[] = {
-#define X(name, text, read) text,
-        MESSAGE_FRAMEWORKS(X)
-#undef X
-    };
-    return names[framework];
-}
-
-const char *message_framework_summary(enum message_framework framework)
-{
-    static const char *const summaries[] = {
-#define X(name, text, read) read,
-        MESSAGE_FRAMEWORKS(X)
-#undef X
-    };
-    return summaries[framework];
-}
-
-const char *message_figure_text(enum message_figure_name name)
-{
-    static const char *const texts[] = {
-#define X(figure, text) text,
-        MESSAGE_FIGURES(X)
-#undef X
-    };
-    return texts[name];
 }
 
 /* The readers of the kinds of messages. The first one that finds a request with its size, or that

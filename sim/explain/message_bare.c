@@ -98,6 +98,10 @@ static const char how_count[] =
     "Metal limits the number of buffers of a process (its message has the limit), not their bytes. "
     "The program keeps too many small arrays: call mx.eval() more often, so that graphs do not "
     "pile up, and mx.clear_cache(); update mlx.";
+static const char how_mapped[] =
+    "The browser had no memory left for a buffer that is mapped at its creation; browsers use "
+    "memory of the host for it. Close other tabs, make fewer or smaller buffers, and destroy() "
+    "those that are not needed any more.";
 static const char how_shm[] =
     "NCCL makes files in /dev/shm, and there was no room for one. Find out: df -h /dev/shm. Give a "
     "container more (docker run --shm-size=1g or --ipc=host), or delete old nccl-* files there.";
@@ -130,6 +134,7 @@ static const struct bare {
     {"cublas_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
     {"cudnn_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
     {"cusolver_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
+    {"nvjpeg_status_allocator_failure", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
     {"cufft_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
     {"cusparse_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
     {"cusparse_status_insufficient_resources", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
@@ -163,6 +168,8 @@ static const struct bare {
     {"failedtoallocatepinnedsystemmemory", MESSAGE_TRITON_SERVER, "", NULL, HOST},
     {"failedtoallocatepinnedmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"failedtoregisterpinnedmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"maximumvariablesizeallowedonthedevice", MESSAGE_LIBRARY, "CUDA", NULL, BLOCK},
+    {"largefortheimplementationwhenmapped", MESSAGE_LIBRARY, "WebGPU", how_mapped, HOST_LIKELY},
     {"cl_invalid_buffer_size", MESSAGE_DRIVER, "OpenCL", NULL, BLOCK},
     {"clcreatebuffer(-61)", MESSAGE_DRIVER, "OpenCL", NULL, BLOCK},
     {"mem_object_allocation_failure", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
@@ -196,7 +203,17 @@ static const struct bare {
     {"attemptingtoreserve", MESSAGE_JAX, "TPU", NULL, CARD},
     {"resource_exhausted:outofmemory", MESSAGE_JAX, "", NULL, CARD},
     {"insufficientsharedmemory", MESSAGE_LIBRARY, "", how_shared, CHIP},
+    {"sharedmemoryallocationexceeded", MESSAGE_LIBRARY, "", how_shared, CHIP},
     {"toomuchshareddata", MESSAGE_LIBRARY, "", how_shared, CHIP},
+    {"rayoutofmemoryerror", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"outofmemoryerror:directbuffermemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"outofmemoryerror:metaspace", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"runtime:outofmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST}, /* Go */
+    {"systemoutofmemory!", MESSAGE_HOST_PROGRAM, "", NULL, HOST},  /* Unity */
+    {"exceedingmemorylimits", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"lowonresource:memory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"memoryresourcesareavailabletoprocess", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"cannotallocatevectorofsize", MESSAGE_HOST_PROGRAM, "", NULL, HOST}, /* R */
     {"killedduetomemorypressure", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"killedduetothenoderunninglowonmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"exceedsthememoryusagethreshold", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
@@ -228,6 +245,12 @@ static const struct bare {
     {"outofmemory", MESSAGE_DRIVER, "", how_driver, CARD},
     {"out_of_memory", MESSAGE_DRIVER, "", how_driver, CARD},
     {"outofdevicememory", MESSAGE_DRIVER, "", how_driver, CARD},
+    {"outofvideomemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"ranoutofmemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"memoryexhausted", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"memorylimitexceeded", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"hresult=8007000e", MESSAGE_DRIVER, "D3D12", message_how_unknown, CARD},
+    {"0x8007000e", MESSAGE_DRIVER, "D3D12", message_how_unknown, CARD},
     {"enoughavailablememory", MESSAGE_DRIVER, "", how_ollama, CARD},
     {"insufficientmemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
     {"insufficientdevicememory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
@@ -244,6 +267,9 @@ static const struct bare {
     {"couldnotallocatememory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
     {"cannotallocatememory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
     {"allocationfailed", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"allocationfailure", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"memoryallocationerror", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"notenoughfreememory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
     {"std::bad_alloc", MESSAGE_DRIVER, "", how_cpp, CARD},
     {"badallocation", MESSAGE_HOST_PROGRAM, "", NULL, HOST_LIKELY}, /* Windows' std::bad_alloc */
     {"bfcarena::allocaterawinternal", MESSAGE_ONNX, "", message_how_unknown, CARD},
@@ -257,6 +283,7 @@ static const struct bare {
     {"can'tallocate", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
     {"couldnotallocate", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
     {"unabletoallocate", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
+    {"memoryerror", MESSAGE_HOST_PROGRAM, "", NULL, HOST_LIKELY}, /* Python */
     {"returncode=-9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
     {"exitcode:-9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
     {"exitcode-9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},

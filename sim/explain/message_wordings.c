@@ -136,6 +136,8 @@ const struct message_form message_forms[] = {
          ASKED("allocating", "ondevice")),
     FORM(GGML, NULL, "notenoughspaceinthebuffer", NULL, 0, 200, FORM_ELSEWHERE, how_ggml_plan,
          ASKED("needed", NULL), FIELD(LARGEST, "available", NULL)),
+    FORM(GGML, NULL, "notenoughspaceinthecontext'smemorypool", NULL, 0, 200, FORM_ELSEWHERE,
+         how_ggml_plan, ASKED("needed", NULL), FIELD(LARGEST, "available", NULL)),
     FORM(GGML, "OpenCL", "opencl_buffer_type_alloc_buffer:failedtoallocate", NULL, 0, 60, 0,
          how_ggml, ASKED("failedtoallocate", NULL)),
     FORM(GGML, NULL, "ofpinnedmemory", "failedtoallocate", 60, 0, FORM_HOST | FORM_SPARE, NULL,
@@ -288,6 +290,13 @@ const struct message_form message_forms[] = {
          ASKED("size", "(")),
     FORM(HOST_PROGRAM, NULL, "modelrequiresmoresystemmemory(", NULL, 0, 120, FORM_HOST, NULL,
          ASKED("systemmemory(", NULL), FIELD(FREE, "isavailable(", NULL)),
+    /* Rust, Unity, Dr.Jit */
+    FORM(HOST_PROGRAM, NULL, "memoryallocationof", NULL, 0, 60, FORM_HOST, NULL,
+         ASKED("memoryallocationof", "failed")),
+    FORM(HOST_PROGRAM, NULL, "tryingtoallocate:", "systemoutofmemory", 80, 40, FORM_HOST, NULL,
+         ASKED("tryingtoallocate:", NULL)),
+    FORM(HOST_PROGRAM, NULL, "ofhost-pinnedmemory", "couldnotallocate", 60, 0, FORM_HOST, NULL,
+         ASKED("couldnotallocate", "ofhost-pinnedmemory")),
     FORM(HOST_PROGRAM, NULL, "foranarraywithshape", "unabletoallocate", 60, 0, FORM_HOST, NULL,
          ASKED("unabletoallocate", "foranarray")),
 };
