@@ -1,4 +1,4 @@
-#include "sim/twin/feed.h"
+#include "sim/twin/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

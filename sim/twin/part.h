@@ -216,7 +216,7 @@ void twin_blocks_alloc(struct twin_part *self, struct twin_blocks *list,
 void twin_blocks_free(struct twin_part *self, struct twin_blocks *list);
 void twin_blocks_close(struct twin_blocks *list);
 
-/* ---- regions: memory that can sleep (regions.h)
+/* ---- regions: memory that can sleep (regions.c)
  * ------------------------------------------------ */
 
 enum twin_region_kind {

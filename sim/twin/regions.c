@@ -1,4 +1,4 @@
-#include "sim/twin/regions.h"
+#include "sim/twin/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,12 +4,199 @@
 
 #include "allocators/base/rng.h"
 #include "allocators/policy.h"
+#include "allocators/relay.h"
 #include "sim/device.h"
 #include "sim/experiment/session.h"
 #include "sim/replay.h"
-#include "sim/twin/feed.h"
-#include "sim/twin/regions.h"
+#include "sim/twin/part.h"
 #include "sim/twin/twin.h"
+#include "workloads/trace/source.h"
+#include "workloads/trace/tables.h"
+
+/* The feed of a process: a trace source whose events are written by parts while the replay waits,
+ * and the blocks of the process.
+ *
+ * 1. Events are collected. feed_add says when there is no room for more: then the replay reads all
+ *    of them, and feed_emptied makes room again.
+ * 2. A slot is used again only after the replay has read the free of its block, so that what is
+ *    known of a slot is about the block that the replay is at.
+ * 3. The replay calls the policy once for each request and each free that the feed has noted in
+ *    `calls`, in this order. feed_called returns the block of the present call. */
+
+#define FEED_EVENTS 2048
+
+enum feed_state { FEED_UNUSED, FEED_ASKED, FEED_LIVE, FEED_FAILED };
+
+struct feed_block {
+    uint64_t bytes;                  /* requested */
+    uint64_t address, granted_bytes; /* if it is live and not pinned */
+    const char *tag;                 /* NULL: none */
+    uint32_t account;                /* in the process's accounts */
+    uint32_t born_phase;
+    uint8_t state; /* enum feed_state */
+    bool pinned, asleep;
+};
+
+struct feed_keys {
+    uint32_t pool, index;
+    uint64_t alignment;
+    bool pinned;
+    uint8_t bits; /* AR_MEMPOOL_x */
+};
+
+struct feed {
+    struct trace_source base;
+    struct trace_tables tables;
+    struct trace_event *events; /* room for FEED_EVENTS */
+    size_t count;
+    bool given;        /* the replay has the events */
+    uint64_t replayed; /* events before these */
+    uint32_t *calls;   /* slots; room for FEED_EVENTS */
+    size_t call_count, call;
+    struct feed_block *blocks; /* by slot */
+    size_t slot_count, slot_room;
+    uint32_t *unused; /* slots */
+    size_t unused_count, unused_room;
+    uint32_t *resting; /* slots that become unused when the feed is empty */
+    size_t resting_count, resting_room;
+    struct feed_keys *keys;
+    size_t key_count, key_room;
+    uint64_t next_id;
+};
+
+/* `streams`: 1 + the highest stream of any event; `one_block_stream`: all blocks are on stream 0.
+ * HOST_MEMORY. */
+enum ar_status feed_open(struct feed *self, const char *name, uint32_t streams,
+                         bool one_block_stream, struct ar_error *error) AR_STATUS_CHECKED;
+void feed_close(struct feed *self); /* a zeroed struct is fine */
+
+static inline bool feed_full(const struct feed *self)
+{
+    return self->count == FEED_EVENTS;
+}
+
+/* Adds an event; the feed must not be full. */
+static inline struct trace_event *feed_add(struct feed *self, unsigned kind)
+{
+    struct trace_event *event = &self->events[self->count++];
+    *event = (struct trace_event){.kind = (uint8_t)kind};
+    return event;
+}
+
+/* Adds a request with its block, which the caller has filled in. HOST_MEMORY. */
+enum ar_status feed_request(struct feed *self, const struct feed_block *block,
+                            const struct feed_keys *keys, uint32_t stream, bool may_fail,
+                            uint32_t *slot, struct ar_error *error) AR_STATUS_CHECKED;
+/* Adds the free of a block on `stream`; `own`: it is the block's own stream. HOST_MEMORY. */
+enum ar_status feed_free(struct feed *self, uint32_t slot, uint32_t stream, bool own,
+                         struct ar_error *error) AR_STATUS_CHECKED;
+/* The index of a set of keys for an event; 0: none are set. */
+enum ar_status feed_keys_index(struct feed *self, const struct feed_keys *keys, uint32_t *index,
+                               struct ar_error *error) AR_STATUS_CHECKED;
+
+/* The replay has read all events. */
+void feed_emptied(struct feed *self);
+
+/* The block of the call to the policy that is made now: a request, or a free of a block that is
+ * live. */
+static inline struct feed_block *feed_called(struct feed *self)
+{
+    struct feed_block *block;
+    do
+        block = &self->blocks[self->calls[self->call++]];
+    while (block->state == FEED_FAILED);
+    return block;
+}
+
+/* Memory that can sleep: a backing between policy and device.
+ *
+ * 1. While a region is open, segments that the policy obtains for it are made of a reserved address
+ *    range and physical memory that is mapped there. Others are driver allocations as usual.
+ * 2. A region sleeps: its physical memory is unmapped and released, and the addresses stay
+ *    reserved. It wakes: new memory is created and mapped at the same addresses. The policy is not
+ *    told, and its reserved bytes include sleeping segments, as torch.cuda.memory_reserved does.
+ * 3. A segment that is dropped never wakes: vLLM releases segments without a block when it leaves
+ *    a pool (use_memory_pool in vllm/device_allocator/cumem.py), and PyTorch's pool keeps them.
+ *
+ * Sources: vllm/device_allocator/cumem.py and csrc/cumem_allocator.cpp (commit 010c2112 of
+ * vllm-project/vllm): sizes are rounded up to the granularity of cuMemCreate, a free waits for the
+ * device. csrc/core.cpp of fzyzcjy/torch_memory_saver (commit 106fe07d). */
+
+struct regions_kind {
+    enum twin_region_kind kind;
+    char tag[48];
+    bool backup, keeps_pool;
+    uint32_t pool; /* 0: none */
+};
+
+enum regions_state { REGIONS_AWAKE, REGIONS_ASLEEP, REGIONS_DROPPED };
+
+struct regions_segment {
+    uint64_t address, bytes;
+    ar_backing_handle handle; /* if it is awake */
+    uint32_t region;          /* index */
+    enum regions_state state;
+    bool used;              /* for whoever walks the policy */
+    struct twin_block copy; /* of its contents, in pinned memory of the process's pool */
+    uint64_t host_address;  /* the same, of the driver; 0: none */
+    uint32_t host_account;  /* of the process, of that copy */
+};
+
+struct regions {
+    struct relay relay;
+    struct ar_device *device;
+    struct regions_kind *kinds; /* of all regions so far */
+    size_t kind_count, kind_room;
+    struct regions_segment *segments; /* by address */
+    size_t segment_count, segment_room;
+    uint32_t open;   /* 1 + index of the open region; 0: none */
+    uint32_t target; /* the same, of the present request */
+    uint64_t asleep_bytes;
+    /* Copies of segments that were freed while they slept; the engine frees them. */
+    struct twin_blocks orphans;
+    /* The driver's copies that were freed with their segments. */
+    void (*host_freed)(void *argument, uint32_t account, uint64_t bytes);
+    void *argument;
+};
+
+/* The backing for the policy is &relay.base. Must not move. */
+void regions_open(struct regions *self, struct ar_device *device);
+void regions_close(struct regions *self); /* after the policy */
+
+/* Opens a region; `pool` is new for POOL regions, and for the first SAVER region of its kind.
+ * HOST_MEMORY. */
+enum ar_status regions_begin(struct regions *self, const struct twin_region *region, uint32_t *pool,
+                             uint32_t new_pool, struct ar_error *error) AR_STATUS_CHECKED;
+
+/* The present request is for that pool. */
+static inline void regions_route(struct regions *self, uint32_t pool)
+{
+    self->target = 0;
+    if (self->open) {
+        const struct regions_kind *kind = &self->kinds[self->open - 1];
+        if (kind->kind != TWIN_REGION_POOL || kind->pool == pool)
+            self->target = self->open;
+    }
+}
+
+/* The segment that contains the address; NULL: none of a region. */
+struct regions_segment *regions_find(const struct regions *self, uint64_t address);
+
+/* Whether the address is in a segment without memory. */
+static inline bool regions_asleep(const struct regions *self, uint64_t address)
+{
+    if (!self->asleep_bytes)
+        return false;
+    const struct regions_segment *segment = regions_find(self, address);
+    return segment && segment->state != REGIONS_AWAKE;
+}
+
+/* One segment. Work of the device that uses it must be done. Statuses of the device: REFUSED if
+ * there is no memory. */
+enum ar_status regions_sleep(struct regions *self, struct regions_segment *segment,
+                             enum regions_state state) AR_STATUS_CHECKED;
+enum ar_status regions_wake(struct regions *self,
+                            struct regions_segment *segment) AR_STATUS_CHECKED;
 
 /* ---- schedule.c ---- */
 

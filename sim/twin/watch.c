@@ -1,7 +1,6 @@
 #include "sim/twin/run.h"
 
 #include "allocators/decorators/forward.h"
-#include "sim/twin/regions.h"
 
 struct watching {
     struct forward forward;

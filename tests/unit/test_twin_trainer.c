@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "allocators/base/size.h"
-#include "sim/twin/rules/training.h"
+#include "sim/twin/rules/llm.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
 #include "tests/support/twin_rig.h"

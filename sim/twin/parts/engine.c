@@ -9,7 +9,7 @@
  *    and resume_memory_occupation. The blocks keep their addresses.
  * 4. New weights are written into the old ones. From another process they come through a buffer.
  *
- * engine_memory.c has 1, engine_forward.c the requests of a forward pass, engine_serve.c 2. */
+ * engine_memory.c has 1, engine_serve.c 2 and the requests of a forward pass. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 #include "allocators/base/size.h"
 #include "sim/twin/parts/engine.h"
-#include "sim/twin/parts/llm_option.h"
+#include "sim/twin/rules/llm.h"
 
 #define AT(field) offsetof(struct engine_values, field)
 #define MOST      1e15
@@ -224,7 +224,7 @@ static enum ar_status read_drafts(struct engine *self, struct ar_error *error)
                                 : "option draft_model: write speculative = draft");
     if (!model)
         return AR_OK;
-    enum ar_status status = llm_option_read(values->draft_model, &self->draft, error);
+    enum ar_status status = llm_read(values->draft_model, &self->draft, error);
     if (!status)
         status = llm_check(&self->draft, &self->rank, error);
     return status ? ar_error_prefix(error, status, "option draft_model") : AR_OK;
@@ -287,7 +287,7 @@ static enum ar_status engine_create(struct twin_part *base, struct ar_error *err
     if (status == AR_OK)
         status = read_version(self, error);
     if (status == AR_OK)
-        status = llm_option_read(values->model, &self->model, error);
+        status = llm_read(values->model, &self->model, error);
     if (status == AR_OK)
         status = read_lengths("prompts", values->prompts, &self->prompts, error);
     if (status == AR_OK)

@@ -1,5 +1,7 @@
 /* What an engine does again and again: it serves requests. The blocks of the cache are numbers in a
  * tensor that is there already; only activations are requested from the pool. */
+#include <string.h>
+
 #include "sim/twin/parts/engine.h"
 #include "workloads/gen/eager.h"
 
@@ -110,4 +112,288 @@ enum ar_status engine_generate(struct engine *self, uint64_t requests, bool *mor
     }
     *more = true;
     return AR_OK;
+}
+
+/* The requests of a forward pass: the tensors that a layer makes, in the order of the model's code
+ * (vllm/model_executor/models/llama.py and layers/fused_moe, SGLang's are alike), and those of the
+ * sampler. All layers of a kind request the same sizes, so the first two of each kind are enough:
+ * later ones get the same blocks again.
+ *
+ * What torch.compile plans and workspaces of attention kernels are left out. So a peak in the
+ * layers is an estimate; the option `activation` sets it to what a log of the engine prints. */
+
+struct pass {
+    struct engine *self;
+    uint32_t owner, pool;
+    bool dry; /* only the sum is wanted */
+    bool profile;
+    uint64_t live, peak;
+};
+
+static struct twin_block make(struct pass *pass, uint64_t bytes, const char *tag)
+{
+    struct twin_block block = {.bytes = bytes};
+    if (pass->dry) {
+        pass->live += bytes;
+        if (pass->live > pass->peak)
+            pass->peak = pass->live;
+        return block;
+    }
+    struct twin_request request = {
+        .bytes = bytes, .owner = pass->owner, .tag = tag, .pool = pass->pool};
+    twin_alloc(&pass->self->base, &request, &block);
+    return block;
+}
+
+static void drop(struct pass *pass, struct twin_block *block)
+{
+    if (pass->dry)
+        pass->live -= block->bytes;
+    else
+        twin_free(&pass->self->base, block);
+    block->bytes = 0;
+}
+
+/* The sum of all ranks, out of place. */
+static struct twin_block reduced(struct pass *pass, struct twin_block part)
+{
+    if (pass->self->rank.tensor_parallel == 1)
+        return part;
+    struct twin_block sum = make(pass, part.bytes, "all_reduce");
+    drop(pass, &part);
+    return sum;
+}
+
+/* A workspace that is kept in the common pool, and made anew when more is needed, from an emptied
+ * cache (vllm/v1/worker/workspace.py). It does not sleep. */
+static void keep(struct pass *pass, struct twin_block *space, uint64_t bytes, const char *purpose)
+{
+    struct twin_part *part = &pass->self->base;
+    if (pass->dry || (space->held && space->bytes >= bytes))
+        return;
+    if (space->held) {
+        twin_free(part, space);
+        twin_trim(part);
+    }
+    twin_alloc_for(part, bytes, purpose, space);
+}
+
+/* What attention needs beside its inputs and results. */
+static void attention_spaces(struct pass *pass)
+{
+    struct engine *self = pass->self;
+    if (!engine_is_vllm(self))
+        return;
+    const struct vllm_spaces spaces =
+        vllm_spaces_of(self->vllm, &self->model, engine_compute(self), self->length,
+                       self->max_requests, self->page_tokens, self->rank.value_bytes);
+    if (pass->profile) {
+        struct twin_block context =
+            make(pass, spaces.projected_bytes / self->rank.tensor_parallel, "projected context");
+        drop(pass, &context);
+    } else if (spaces.decode_bytes) {
+        keep(pass, &self->attention_space, spaces.decode_bytes, "attention workspace");
+    }
+}
+
+static struct twin_block attention(struct pass *pass, uint64_t tokens)
+{
+    const struct llm *model = &pass->self->model;
+    const struct llm_rank *rank = &pass->self->rank;
+    uint64_t values = tokens * rank->value_bytes, heads = model->heads / rank->tensor_parallel;
+    struct twin_block inputs[4] = {{0}}, scores;
+    attention_spaces(pass);
+    size_t count = 0;
+    if (model->kv_rank) {
+        if (model->q_rank)
+            inputs[count++] = make(pass, values * model->q_rank, "q_a_proj");
+        inputs[count++] = make(pass, values * heads * (model->nope + model->rope), "q_b_proj");
+        inputs[count++] = make(pass, values * (model->kv_rank + model->rope), "kv_a_proj");
+        inputs[count++] = make(pass, values * heads * (model->nope + model->v_head), "kv_b_proj");
+        scores = make(pass, values * heads * model->v_head, "attention");
+    } else {
+        uint64_t kv = model->kv_heads / rank->tensor_parallel;
+        uint64_t rows = heads + 2 * (kv ? kv : 1);
+        inputs[count++] = make(pass, values * rows * model->head, "qkv_proj");
+        scores = make(pass, values * heads * model->head, "attention");
+    }
+    struct twin_block out = make(pass, values * model->hidden, "o_proj");
+    while (count)
+        drop(pass, &inputs[--count]);
+    drop(pass, &scores);
+    return reduced(pass, out);
+}
+
+static struct twin_block network(struct pass *pass, uint64_t tokens, uint64_t ffn)
+{
+    const struct llm_rank *rank = &pass->self->rank;
+    uint64_t values = tokens * rank->value_bytes;
+    struct twin_block gate_up = make(pass, values * 2 * ffn, "gate_up_proj");
+    struct twin_block act = make(pass, values * ffn, "act_fn");
+    struct twin_block out = make(pass, values * pass->self->model.hidden, "down_proj");
+    drop(pass, &gate_up);
+    drop(pass, &act);
+    return out;
+}
+
+/* Each token goes through `experts_used` experts. */
+static struct twin_block experts(struct pass *pass, uint64_t tokens)
+{
+    struct engine *self = pass->self;
+    const struct llm *model = &self->model;
+    const struct llm_rank *rank = &self->rank;
+    uint64_t used = tokens * model->experts_used, width = model->expert_ffn;
+    if (!rank->expert_parallel)
+        width /= rank->tensor_parallel;
+    const struct vllm_version none = {0}; /* SGLang has the kernels of vLLM's first releases */
+    const struct vllm_experts spaces =
+        vllm_experts_of(engine_is_vllm(self) ? self->vllm : none, engine_compute(self),
+                        rank->quantization == LLM_PLAIN, tokens, model->experts_used, width,
+                        model->hidden, rank->value_bytes);
+    struct twin_block logits = make(pass, tokens * model->experts * 4, "router_logits");
+    struct twin_block weights = make(pass, used * 4, "topk_weights");
+    struct twin_block ids = make(pass, used * 4, "topk_ids");
+    struct twin_block cache13 = {0}, cache2 = {0};
+    if (spaces.kept_bytes)
+        keep(pass, &self->experts_space, spaces.kept_bytes, "experts workspace");
+    if (spaces.passing_bytes[0])
+        cache13 = make(pass, spaces.passing_bytes[0], "cache13");
+    if (spaces.passing_bytes[1])
+        cache2 = make(pass, spaces.passing_bytes[1], "cache2");
+    struct twin_block out = make(pass, tokens * model->hidden * rank->value_bytes, "experts");
+    struct twin_block *const blocks[] = {&logits, &weights, &ids, &cache13, &cache2};
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        drop(pass, blocks[i]);
+    return out;
+}
+
+static struct twin_block feed_forward(struct pass *pass, uint64_t tokens, bool dense)
+{
+    const struct llm *model = &pass->self->model;
+    uint64_t parallel = pass->self->rank.tensor_parallel;
+    if (dense)
+        return reduced(pass, network(pass, tokens, model->ffn / parallel));
+    struct twin_block shared = {0};
+    if (model->shared_ffn)
+        shared = network(pass, tokens, model->shared_ffn / parallel);
+    struct twin_block out = experts(pass, tokens);
+    if (model->shared_ffn)
+        drop(pass, &shared);
+    return reduced(pass, out);
+}
+
+static struct twin_block layers(struct pass *pass, uint64_t tokens)
+{
+    const struct llm *model = &pass->self->model;
+    uint64_t bytes = tokens * model->hidden * pass->self->rank.value_bytes;
+    struct twin_block residual = make(pass, bytes, "embedding");
+    struct twin_block hidden = make(pass, bytes, "norm");
+    bool plain = !model->experts || model->dense_layers;
+    for (unsigned i = 0; i < 4; i++) {
+        bool dense = i < 2;
+        if (dense ? !plain : !model->experts)
+            continue;
+        struct twin_block out = attention(pass, tokens);
+        drop(pass, &hidden);
+        hidden = out;
+        out = feed_forward(pass, tokens, dense);
+        drop(pass, &hidden);
+        hidden = out;
+    }
+    drop(pass, &residual);
+    return hidden;
+}
+
+/* torch.sort of rows of float32 with their indices: beside the two results a copy of the indices,
+ * and space of cub for keys and values (aten/src/ATen/native/cuda/Sort.cu, segmented_sort_pairs;
+ * cub::DeviceSegmentedRadixSort::SortPairs). vllm#32558 measures 1.25 GB for 256 rows of 131072. */
+static void sorted(struct pass *pass, uint64_t values, struct twin_block out[2])
+{
+    out[0] = make(pass, values * 4, "sorted");
+    out[1] = make(pass, values * 8, "sorted indices");
+    struct twin_block copy = make(pass, values * 8, "sort indices");
+    struct twin_block space = make(pass, values * 12, "sort space");
+    drop(pass, &space);
+    drop(pass, &copy);
+}
+
+/* vLLM from 0.17 on has a kernel for top-k and top-p that does not sort, for 8 rows or more
+ * (vllm#33538); a row of the vocabulary for each multiprocessor. */
+#define PROGRAMS 132
+
+static bool sorts(const struct pass *pass, const struct engine_pass *what)
+{
+    const struct vllm_version *version = &pass->self->vllm;
+    bool kernel = version->v1 && version->minor >= 17 && what->rows >= 8;
+    return what->sorts && engine_is_vllm(pass->self) && !kernel;
+}
+
+/* Logits of the sampled rows: 16 bits, gathered from all ranks, and float32; sorted for top-k and
+ * top-p, or their softmax and random numbers (v1/sample/ops/topk_topp_sampler.py, V0's Sampler).
+ * With the sort they are 9.5 times the float32 logits, which seven peaks in logs confirm within
+ * 0.01 GiB. */
+static void sample(struct pass *pass, const struct engine_pass *what)
+{
+    const struct llm *model = &pass->self->model;
+    const struct llm_rank *rank = &pass->self->rank;
+    uint64_t values = what->rows * model->vocabulary;
+    struct twin_block blocks[9], part = {0};
+    size_t count = 0;
+    for (unsigned i = 0; i < 2; i++)
+        blocks[count++] = make(pass, what->rows * model->hidden * rank->value_bytes, "sampled");
+    if (rank->tensor_parallel > 1)
+        part = make(pass, values / rank->tensor_parallel * rank->value_bytes, "lm_head");
+    blocks[count++] = make(pass, values * rank->value_bytes, "logits");
+    if (part.bytes)
+        drop(pass, &part);
+    blocks[count++] = make(pass, values * 4, "logits float32");
+    if (sorts(pass, what)) {
+        sorted(pass, values, &blocks[count]);
+        count += 2;
+    } else {
+        uint64_t programs = what->rows < PROGRAMS ? what->rows : PROGRAMS;
+        if (what->sorts)
+            blocks[count++] = make(pass, programs * model->vocabulary * 4, "top-k and top-p");
+        blocks[count++] = make(pass, values * 4, "probabilities");
+        blocks[count++] = make(pass, values * 4, "exponential");
+    }
+    while (count)
+        drop(pass, &blocks[--count]);
+}
+
+static void forward(struct pass *pass, const struct engine_pass *what)
+{
+    uint64_t activation = engine_values(pass->self)->activation;
+    if (activation) { /* in proportion to the profile run's tokens */
+        uint64_t tokens = what->graphed ? 0 : what->tokens;
+        double share = (double)tokens / (double)pass->self->step_tokens;
+        struct twin_block block =
+            make(pass, (uint64_t)((double)activation * (share < 1 ? share : 1)), "activation");
+        drop(pass, &block);
+        return;
+    }
+    struct twin_block hidden = {0};
+    if (!what->graphed && what->tokens)
+        hidden = layers(pass, what->tokens);
+    bool last = pass->self->rank.stage + 1 == pass->self->rank.pipeline_parallel;
+    if (what->rows && last)
+        sample(pass, what);
+    if (hidden.bytes)
+        drop(pass, &hidden);
+}
+
+void engine_forward(struct engine *self, const struct engine_pass *what)
+{
+    struct pass pass = {.self = self,
+                        .pool = what->pool,
+                        .profile = what->profile,
+                        .owner = twin_owner(&self->base, what->pool ? "graphs" : "activations")};
+    forward(&pass, what);
+}
+
+uint64_t engine_forward_bytes(struct engine *self, const struct engine_pass *what)
+{
+    struct pass pass = {.self = self, .dry = true};
+    forward(&pass, what);
+    return pass.peak;
 }

@@ -2,8 +2,7 @@
 
 #include <stdlib.h>
 
-#include "sim/twin/parts/llm_option.h"
-#include "sim/twin/rules/training.h"
+#include "sim/twin/rules/llm.h"
 #include "workloads/trace/trace.h"
 
 /* Of a logit: 16 bits, its copy in float32 and the gradient of that (LlamaForCausalLM of
@@ -45,7 +44,7 @@ static enum ar_status by_model(const struct sizes *sizes, uint32_t ranks, struct
     struct llm model;
     struct training_division division = {.tensor_parallel = sizes->tensor_parallel,
                                          .zero = (unsigned)sizes->zero};
-    AR_TRY(llm_option_read(sizes->model, &model, error));
+    AR_TRY(llm_read(sizes->model, &model, error));
     AR_TRY(read_bytes(sizes->bytes_per_parameter, &division, error));
     uint64_t others = ranks / sizes->tensor_parallel;
     division.parameters = llm_parameters(&model);

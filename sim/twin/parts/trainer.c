@@ -12,7 +12,7 @@
 #include "allocators/base/size.h"
 #include "sim/twin/parts/player.h"
 #include "sim/twin/parts/sizes.h"
-#include "sim/twin/rules/training.h"
+#include "sim/twin/rules/llm.h"
 #include "workloads/workload.h"
 
 enum { OFFLOAD_PAGEABLE, OFFLOAD_PINNED };
