@@ -1,7 +1,10 @@
 /* Explains a failure with known numbers: an arena of 100 MiB with two free blocks of 40 MiB around
  * a block of 20 MiB, and a request of 60 MiB. */
+#include <jansson.h>
+
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
+#include "bench/report/explain_page.h"
 #include "sim/explain/explain.h"
 #include "sim/search/search.h"
 #include "tests/support/experiment_rig.h"
@@ -90,6 +93,44 @@ TEST(free_blocks_are_put_into_indices)
     assert_true(result.indices.unusable == 1);
     assert_true(result.indices.fragmentation == 0); /* below: 1 - (1 + 90 / 30) / 2 */
     explain_result_close(&result);
+}
+
+/* explain --json. A policy whose free blocks are not visible cannot say what it could serve. */
+TEST(the_state_as_json)
+{
+    static const char *const policies[] = {"greedy:framework=jax,fraction=1", "async"};
+    static const char *const events[] = {PINNED, "a,0,20971520 a,1,104857600"};
+    for (int i = 0; i < 2; i++) {
+        struct explain_result result;
+        struct recorded_card card = {0};
+        struct json_writer json;
+        char *text;
+        size_t length;
+        explain(policies[i], "sim:capacity=100MiB", events[i], &result);
+        FILE *stream = open_memstream(&text, &length);
+        assert_non_null(stream);
+        explain_json_begin(&json, stream);
+        explain_json_run(&json,
+                         &(struct explain_page){"w", policies[i], REPLAY_ORDERED, &result, &card});
+        explain_json_end(&json);
+        assert_int_equal(fclose(stream), 0);
+        json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        assert_non_null(root);
+        json_t *run = json_array_get(json_object_get(root, "runs"), 0);
+        json_t *state_of = json_object_get(run, "state"),
+               *servable = json_object_get(run, "servable");
+        assert_int_equal(json_object_size(state_of), 11);
+        assert_int_equal(json_integer_value(json_object_get(state_of, "capacity_bytes")),
+                         100 * AR_MIB);
+        assert_int_equal(json_integer_value(json_object_get(state_of, "live_bytes")), 20 * AR_MIB);
+        assert_true(json_is_null(servable) == (i == 1));
+        if (i == 0)
+            assert_int_equal(json_integer_value(json_object_get(servable, "no_call_bytes")),
+                             40 * AR_MIB);
+        json_decref(root);
+        free(text);
+        explain_result_close(&result);
+    }
 }
 
 /* Capacity: 90 MiB are live at once, so that in 80 nothing helps, and 90 to 120 do. */

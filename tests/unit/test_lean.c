@@ -93,6 +93,13 @@ TEST(a_certain_capacity_is_the_sum_of_the_largest_segments)
     assert_true(certain_of(trace, "torch:max_split_size_mb=64,roundup_power2_divisions=4") ==
                 UINT64_MAX);
     trace_close(trace);
+    /* No bytes need no segment; 1 MiB has a small one, one more byte and 20 MiB have larger ones. */
+    trace = tiny_trace("a,0,0 f,0");
+    assert_int_equal(certain_of(trace, "torch:max_split_size_mb=64"), 0);
+    trace_close(trace);
+    trace = tiny_trace("a,0,0 a,1,1048576 a,2,1048577 a,3,20971520 f,0 f,1 f,2 f,3");
+    assert_int_equal(certain_of(trace, "torch:max_split_size_mb=20"), (2 + 20 + 40) * AR_MIB);
+    trace_close(trace);
     trace = tiny_trace("a,0,4096,0,pool=1 f,0");
     assert_true(certain_of(trace, "torch:max_split_size_mb=64") == UINT64_MAX);
     trace_close(trace);

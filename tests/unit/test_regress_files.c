@@ -1,6 +1,5 @@
 /* The files that `compare` and `history` read: a small good one, and each way to damage it with the
  * sentence that refuses it. */
-#include <string.h>
 #include <unistd.h>
 
 #include "bench/regress/history.h"
@@ -154,6 +153,66 @@ TEST(lines_of_a_history)
     };
     (void)state;
     damaged(LINE, read_history, cases, sizeof cases / sizeof *cases);
+}
+
+/* Appends a result and a count of instructions, each with a text replaced unless that is NULL. */
+static bool append(const char *path, const char *old, const char *new)
+{
+    struct history_added added;
+    struct result_set results = {0};
+    const char *const texts[] = {RESULT, COUNTS};
+    char folder[] = "/tmp/allocrig-XXXXXX", name[2][64];
+    assert_non_null(mkdtemp(folder));
+    for (int i = 0; i < 2; i++) {
+        bool there = old && strstr(texts[i], old);
+        char *text = with(texts[i], there ? old : "", there ? new : "");
+        snprintf(name[i], sizeof name[i], "%s/%d.json", folder, i);
+        FILE *file = fopen(name[i], "w");
+        assert_non_null(file);
+        fputs(text, file);
+        fclose(file);
+        free(text);
+    }
+    assert_ok(result_set_read(&results, folder, &test_error));
+    assert_true(!unlink(name[0]) && !unlink(name[1]) && !rmdir(folder));
+    assert_ok(history_append(path, &results, &(struct history_stamp){0}, &added, &test_error));
+    result_set_close(&results);
+    return added.added;
+}
+
+/* A commit has a line for each set of figures: what was measured again and is the same is not
+ * added, and a change of any of them is. */
+TEST(only_other_figures_are_added_to_a_commit)
+{
+    static const struct {
+        const char *old, *new;
+    } changes[] = {
+        {"\"host\": \"h\"", "\"host\": \"i\""},
+        {"\"spec\": \"torch\"", "\"spec\": \"growth\""},
+        {"\"spec\": \"w\"", "\"spec\": \"v\""},
+        {"\"spec\": \"sim\"", "\"spec\": \"sim:seed=2\""},
+        {"\"ordered\"", "\"recorded\""},
+        {"\"none\"", "\"recorded\""},
+        {"\"seed\": 1", "\"seed\": 2"},
+        {"\"sha256\": \"0\"", "\"sha256\": \"1\""},
+        {"\"passed\": true", "\"passed\": false"},
+        {"\"driver_calls\": 7", "\"driver_calls\": 8"},
+        {"\"vmm\"", "\"slab\""},
+        {"\"trace\": \"w\"", "\"trace\": \"v\""},
+        {"\"alloc\"", "\"free\""},
+        {"\"median\"", "\"p99\""},
+        {"\"gcc\"", "\"clang\""},
+        {"\"instructions\": 90", "\"instructions\": 91"},
+    };
+    struct temporary_file history = temporary_file("");
+    assert_true(append(history.path, NULL, NULL));
+    assert_false(append(history.path, NULL, NULL));
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        if (!append(history.path, changes[i].old, changes[i].new))
+            fail_msg("%s is not added", changes[i].new);
+        assert_false(append(history.path, changes[i].old, changes[i].new));
+    }
+    unlink(history.path);
 }
 
 TEST(results_of_runs)

@@ -83,6 +83,24 @@ TEST(a_choice_of_sizes_remembers_the_one_that_was_served)
     }
 }
 
+/* Each choice fails once with 90 bytes; later the 60 that were served are asked for at once. */
+TEST(many_choices_remember_their_sizes)
+{
+    static const unsigned choices[] = {0, 63, 64, 65, 128, 129, 1000, 1001};
+    const unsigned count = sizeof choices / sizeof choices[0];
+    char events[1024] = "a,0,30";
+    for (unsigned i = 1; i <= 2 * count; i++) {
+        size_t used = strlen(events);
+        snprintf(events + used, sizeof events - used, " p,%u,90,plans=%u:90/60 r,%u f,%u", i,
+                 choices[i % count], i, i);
+    }
+    rig_open(&rig, "direct", 100, events);
+    rig_run(&rig);
+    assert_true(rig.result.passed);
+    assert_true(rig_metric(&rig, METRIC_failed_probes) == count);
+    rig_close(&rig);
+}
+
 TEST(a_failed_request_is_counted_and_its_later_events_are_ignored)
 {
     rig_open(&rig, "direct", 100, "a,0,60 a,1,60 p,2,70 u,1,0 f,1 f,2 f,0 a,3,90 a,4,200");

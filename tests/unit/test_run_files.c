@@ -1,6 +1,8 @@
 /* Files about one run: observers get its memory events in an order that can be undone, a timeline
  * is JSON that holds them, latencies have HdrHistogram's form. */
 #include <jansson.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "allocators/base/size.h"
 #include "bench/report/run_output.h"
@@ -401,4 +403,83 @@ TEST(calls_beyond_those_kept_are_written)
         assert_int_equal(strtoul(at, NULL, 10), ++rows);
     assert_int_equal(rows, 5);
     free(text);
+}
+
+/* ---- the folder of results ------------------------------------------------------------------- */
+
+/* A file that a suite would write anyway is refused, by any path to it; others are not. */
+TEST(a_file_of_the_folder_is_refused_by_any_path)
+{
+    static const struct {
+        const char *folder, *path;
+        bool refused;
+    } cases[] = {
+        {".", "results.json", true},
+        {".", "./results.csv", true},
+        {".", "a/summary.md", false},
+        {".", "data/pairs.csv", true},
+        {".", "pairs.csv", false},
+        {"a", "a/summary.md", true},
+        {"a", "data/../a//results.json", true},
+        {"a", "results.json", false},
+        {"a", "a/other.json", false},
+        {"a", "a/data/series-1.csv", true},
+        {"a", "a/data/latency.csv", true},
+        {"a", "a/latency.csv", false},
+        {"a", "none/results.json", false},
+    };
+    char before[4096], folder[] = "/tmp/allocrig-XXXXXX";
+    assert_non_null(getcwd(before, sizeof before));
+    assert_non_null(mkdtemp(folder));
+    assert_true(!chdir(folder) && !mkdir("a", 0777) && !mkdir("a/data", 0777) &&
+                !mkdir("data", 0777));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct output_set none = {0};
+        enum ar_status status =
+            result_folder_check(cases[i].folder, &none, cases[i].path, &test_error);
+        if (status != (cases[i].refused ? AR_INVALID : AR_OK))
+            fail_msg("%s in %s: %d", cases[i].path, cases[i].folder, status);
+    }
+    assert_true(!rmdir("a/data") && !rmdir("a") && !rmdir("data"));
+    assert_true(!chdir(before) && !rmdir(folder));
+}
+
+/* Results that are replaced are named by their suite and commit; another page is not taken for
+ * results. */
+TEST(replaced_results_are_named)
+{
+    static const struct {
+        const char *summary, *says; /* NULL: nothing */
+    } cases[] = {
+        {"# Results of the suite quick\n\nallocrig 0.1, commit abc with changes, 2027; cpu\n",
+         "quick, commit abc with changes, 2027; --output"},
+        {"# Results of the suite q\n\nx, commit abc; cpu, commit d\n", "q, commit abc; --output"},
+        {"# Results of the suites\n\nallocrig 0.1, commit abc; cpu\n", NULL},
+        {"# Results of the suite q\n\nno revision\n", NULL},
+        {"# Results of the suite q\n", NULL},
+        {"", NULL},
+    };
+    char folder[] = "/tmp/allocrig-XXXXXX", path[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/summary.md", folder);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *said;
+        size_t length;
+        FILE *kept = stderr, *file = fopen(path, "w");
+        struct output_set none = {0};
+        assert_non_null(file);
+        fputs(cases[i].summary, file);
+        assert_int_equal(fclose(file), 0);
+        stderr = open_memstream(&said, &length);
+        assert_non_null(stderr);
+        enum ar_status status =
+            result_folder_commit(&(struct result_folder){.path = folder}, &none, NULL, &test_error);
+        fclose(stderr);
+        stderr = kept;
+        assert_int_equal(status, AR_OK);
+        if (cases[i].says ? !strstr(said, cases[i].says) : length != 0)
+            fail_msg("%s: \"%s\"", cases[i].summary, said);
+        free(said);
+    }
+    assert_true(!unlink(path) && !rmdir(folder));
 }

@@ -506,7 +506,8 @@ TEST(experts_by_release_and_card)
         {"0.19", 100, true, 2 * 7168, 0, 0},       {"0.20", 80, true, 2 * 7168, 0, 0}, /* Triton */
         {"0.20", 90, true, 7168 / 8, 2 * 7168, 0}, /* FlashInfer, CUTLASS */
         {"0.20", 100, true, 0, 2 * 256, 7168},     /* TRT-LLM */
-        {"0.23", 100, false, 2 * 7168, 0, 0},      /* Marlin */
+        {"0.19", 90, true, 2 * 7168, 0, 0},        {"0.23", 90, false, 2 * 7168, 0, 0},
+        {"0.23", 100, false, 2 * 7168, 0, 0}, /* Marlin */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct vllm_experts got = vllm_experts_of(vllm(cases[i].version), cases[i].compute,
