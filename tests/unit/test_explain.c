@@ -4,7 +4,7 @@
 
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
-#include "bench/report/explain_page.h"
+#include "bench/report/pages.h"
 #include "sim/explain/explain.h"
 #include "sim/search/search.h"
 #include "tests/support/experiment_rig.h"
