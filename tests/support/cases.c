@@ -40,35 +40,55 @@ static char escaped(const char **at)
     return letter[1];
 }
 
+/* The fields of the line, in self->fields. */
 static size_t divide(struct cases *self)
 {
-    char *to = self->text;
+    char *to = self->fields, *end = self->fields + sizeof self->fields - sizeof self->head;
     size_t count = 0;
     memset(self->field, 0, sizeof self->field);
     for (const char *at = self->text; at; count++) {
-        const char *end = strchr(at, '\t');
         assert_true(count < CASES_FIELDS);
         bool none = *at == '-' && (at[1] == '\t' || !at[1]);
         self->field[count] = none ? NULL : to;
+        if (strncmp(at, "{}", 2) == 0) {
+            to = stpcpy(to, self->head);
+            at += 2;
+        }
         for (; *at && *at != '\t'; at++)
             if (*at == '\\' && at++)
                 *to++ = escaped(&at);
             else
                 *to++ = *at;
         *to++ = '\0';
-        at = end ? end + 1 : NULL;
+        assert_true(to < end);
+        at = *at ? at + 1 : NULL;
     }
     return count;
 }
 
+/* Whether the line begins with the word; then `*rest` is what follows a blank. */
+static bool begins(const struct cases *self, const char *word, const char **rest)
+{
+    size_t length = strlen(word);
+    *rest = self->text + length + 1;
+    return strncmp(self->text, word, length) == 0 && self->text[length] == ' ';
+}
+
 bool cases_next(struct cases *self, const char *file, const char *section, size_t least)
 {
+    const char *rest;
     if (!self->file)
         begin(self, file, section);
-    while (next_line(self) && strncmp(self->text, "== ", 3) != 0) {
+    while (next_line(self) && !begins(self, "==", &rest)) {
         if (!self->text[0] || self->text[0] == '#')
             continue;
-        if (divide(self) < least)
+        size_t count = divide(self);
+        if (begins(self, "head:", &rest)) {
+            assert_true(strlen(self->fields) < sizeof self->head);
+            strcpy(self->head, self->fields + 6);
+            continue;
+        }
+        if (count < least)
             fail_msg("%s, line %u: fewer than %zu fields", file, self->line, least);
         self->count++;
         return true;
@@ -77,4 +97,20 @@ bool cases_next(struct cases *self, const char *file, const char *section, size_
     if (!self->count)
         fail_msg("%s: section %s has no rows", file, section);
     return false;
+}
+
+void cases_refused(const char *file, const char *section, case_read *read)
+{
+    for (struct cases row = {0}; cases_next(&row, file, section, 2);) {
+        struct ar_error error = {""};
+        enum ar_status status = read(row.field[0], &error);
+        if (!status)
+            fail_msg("%s, line %u: \"%s\" is taken", file, row.line, row.field[0]);
+        for (size_t i = 1; i < CASES_FIELDS && row.field[i]; i++) {
+            if (strcmp(row.field[i], ar_status_name(status)) != 0 &&
+                !strstr(error.text, row.field[i]))
+                fail_msg("%s, line %u: %s, \"%s\" says not \"%s\"", file, row.line,
+                         ar_status_name(status), error.text, row.field[i]);
+        }
+    }
 }

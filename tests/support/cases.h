@@ -1,8 +1,8 @@
 /* Tables of cases as text, for tests whose rows are texts: tests/unit/cases/FILE.
  *
- * A line is a row, with tabs between its fields. "\n", "\t", "\\" and "\xHH" are as in C; a field "-"
- * is NULL. A line "== NAME" begins the section of that name. Lines that are empty or begin with
- * "#" are left out. */
+ * A line is a row, with tabs between its fields. "\n", "\t", "\\" and "\xHH" are as in C; a field
+ * "-" is NULL. A line "== NAME" begins the section of that name. After a line "head: TEXT", "{}" at
+ * the start of a field is that text. Lines that are empty or begin with "#" are left out. */
 #ifndef TESTS_SUPPORT_CASES_H
 #define TESTS_SUPPORT_CASES_H
 
@@ -10,18 +10,25 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "allocators/base/status.h"
+
 #define CASES_FIELDS 8
 
 struct cases {
     FILE *file;
     size_t count;  /* rows so far */
     unsigned line; /* of this row, from 1 */
-    char text[8192];
+    char text[8192], fields[16384], head[1024];
     char *field[CASES_FIELDS]; /* NULL too behind the last one of the row */
 };
 
 /* The next row of a section; false behind the last one. Fails the test if the section has none, or
  * a row has fewer than `least` fields. for (struct cases row = {0}; cases_next(&row, ..);) */
 bool cases_next(struct cases *self, const char *file, const char *section, size_t least);
+
+/* Each first field of a section is refused, and the error's sentence has the other fields, or one
+ * of them is the name of the status. */
+typedef enum ar_status case_read(const char *text, struct ar_error *error);
+void cases_refused(const char *file, const char *section, case_read *read);
 
 #endif

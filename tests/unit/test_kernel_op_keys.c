@@ -1,5 +1,6 @@
 /* The keys of a kernel op: reading and writing them, and their new block names when a trace is
  * rewritten. */
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/trace/filter.h"
@@ -41,33 +42,17 @@ TEST(a_kernel_without_an_operation_has_no_kernel_op)
     }
 }
 
+static enum ar_status parse(const char *text, struct ar_error *error)
+{
+    struct trace_kernel_op kernel_op;
+    enum ar_status status = trace_kernel_op_parse(text, &kernel_op, error);
+    assert_int_equal(status, AR_INVALID);
+    return status;
+}
+
 TEST(invalid_keys_are_refused)
 {
-    static const struct {
-        const char *text, *says;
-    } cases[] = {
-        {"op=set", "no output"},
-        {"op=set,out=", "out=: must be a block's id"},
-        {"op=set,out=~0", "out=~0"},
-        {"op=set,out=1+2", "out=1+2"},
-        {"op=set,out=1x", "out=1x"},
-        {"op=,out=1", "a name"},
-        {"op=anamewithtoomany,out=1", "a name"},
-        {"op=set,out=1,in=1+2+3+4+5", "up to four"},
-        {"op=set,out=1,in=1+", "up to four"},
-        {"op=set,out=1,shape=1x2x3x4", "up to three"},
-        {"op=set,out=1,shape=-1", "up to three"},
-        {"op=set,out=1,type=", "type="},
-        {"op=set,out=1,out=2", "given twice"},
-        {"op=set,out=99999999999999999999", "out="},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct trace_kernel_op kernel_op;
-        struct ar_error error = {""};
-        assert_int_equal(trace_kernel_op_parse(cases[i].text, &kernel_op, &error), AR_INVALID);
-        if (!strstr(error.text, cases[i].says))
-            fail_msg("\"%s\" does not say \"%s\"", error.text, cases[i].says);
-    }
+    cases_refused("kernel_op_keys", "invalid_keys_are_refused", parse);
 }
 
 TEST(references_count_back_from_the_latest_request)

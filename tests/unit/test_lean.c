@@ -8,6 +8,7 @@
 #include "allocators/base/size.h"
 #include "sim/advise/candidates.h"
 #include "sim/advise/trial.h"
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 #include "workloads/formats/formats.h"
@@ -93,7 +94,8 @@ TEST(a_certain_capacity_is_the_sum_of_the_largest_segments)
     assert_true(certain_of(trace, "torch:max_split_size_mb=64,roundup_power2_divisions=4") ==
                 UINT64_MAX);
     trace_close(trace);
-    /* No bytes need no segment; 1 MiB has a small one, one more byte and 20 MiB have larger ones. */
+    /* No bytes need no segment; 1 MiB has a small one, one more byte and 20 MiB have larger
+     * ones. */
     trace = tiny_trace("a,0,0 f,0");
     assert_int_equal(certain_of(trace, "torch:max_split_size_mb=64"), 0);
     trace_close(trace);
@@ -269,32 +271,10 @@ TEST(answers_are_those_of_the_whole_trace)
 
 TEST(idle_options_have_no_effect)
 {
-    static const struct {
-        const char *spec, *effect;
-    } cases[] = {
-        {"torch", "torch"},
-        {"greedy", "bfc"},
-        {"greedy:fraction=0.9", "greedy:fraction=0.9"},
-        {"torch:garbage_collection_threshold=0.8,per_process_memory_fraction=1", "torch"},
-        {"torch:garbage_collection_threshold=0.8,per_process_memory_fraction=0.9",
-         "torch:garbage_collection_threshold=0.8,per_process_memory_fraction=0.9"},
-        {"torch:garbage_collection_threshold=0.8,limit=1GiB",
-         "torch:garbage_collection_threshold=0.8,limit=1GiB"},
-        {"torch:max_split_size_mb=101", "torch"},
-        {"torch:max_split_size_mb=100", "torch:max_split_size_mb=100"}, /* a block has that size */
-        {"torch:max_split_size_mb=101,roundup_power2_divisions='[256:1,>:8]'",
-         "torch:max_split_size_mb=101,roundup_power2_divisions='[256:1,>:8]'"},
-        {"torch:max_split_size_mb=201,roundup_power2_divisions=4",
-         "torch:roundup_power2_divisions=4"},
-        {"torch:max_split_size_mb=128,large_segment_size_mb=128",
-         "torch:max_split_size_mb=128,large_segment_size_mb=128"},
-        {"torch:expandable_segments=true,max_split_size_mb=1024",
-         "torch:expandable_segments=true,max_split_size_mb=1024"}, /* blocks merge beyond it */
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (struct cases row = {0}; cases_next(&row, "lean", "idle_options_have_no_effect", 2);) {
         char text[CANDIDATE_SPEC_ROOM];
-        candidate_effect(cases[i].spec, (UINT64_C(99) << 20) + 1, text, sizeof text);
-        assert_string_equal(text, cases[i].effect);
+        candidate_effect(row.field[0], (UINT64_C(99) << 20) + 1, text, sizeof text);
+        assert_string_equal(text, row.field[1]);
     }
 }
 

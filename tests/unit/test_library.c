@@ -5,6 +5,7 @@
 #include "allocators/base/size.h"
 #include "sim/replay.h"
 #include "tests/support/temporary_file.h"
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "workloads/workload.h"
 
@@ -417,25 +418,16 @@ TEST(a_smaller_struct_is_not_overrun)
 
 TEST(settings_are_checked_when_they_are_set)
 {
-    static const struct {
-        const char *key, *value, *says;
-    } wrong[] = {
-        {"polcy", "growth", "did you mean \"policy\""},
-        {"output", "x", "no key \"output\""},
-        {"isolate", "yes", "no key \"isolate\""},
-        {"frees", "never", "frees"},
-        {"seed", "x", "seed"},
-        {"capacity", "0", "0 bytes"},
-    };
     struct ar_results *results = NULL;
     struct ar_experiment *experiment = NULL;
     struct ar_library *library = opened();
     assert_ok(ar_experiment_open(library, &experiment, &test_error));
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_int_equal(ar_experiment_set(experiment, wrong[i].key, wrong[i].value, &test_error),
+    for (struct cases row = {0};
+         cases_next(&row, "library", "settings_are_checked_when_they_are_set", 3);) {
+        assert_int_equal(ar_experiment_set(experiment, row.field[0], row.field[1], &test_error),
                          AR_INVALID);
-        if (!strstr(test_error.text, wrong[i].says))
-            fail_msg("%s=%s: %s", wrong[i].key, wrong[i].value, test_error.text);
+        if (!strstr(test_error.text, row.field[2]))
+            fail_msg("%s=%s: %s", row.field[0], row.field[1], test_error.text);
     }
     assert_says(ar_experiment_run(experiment, &results, &test_error), AR_INVALID, "no workload");
     assert_ok(ar_experiment_set(experiment, "workload", WORKLOAD, &test_error));

@@ -1,7 +1,7 @@
-/* Out-of-memory messages. tests/unit/cases/messages has single messages with what is read of them, the
- * figures of public reports, and wordings of each framework's versions: figures of every class are
- * written into every wording that can tell them, and into what terminals, logs and wrappers make of the
- * same texts. */
+/* Out-of-memory messages. tests/unit/cases/messages has single messages with what is read of them,
+ * the figures of public reports, and wordings of each framework's versions: figures of every class
+ * are written into every wording that can tell them, and into what terminals, logs and wrappers
+ * make of the same texts. */
 #include <ctype.h>
 #include <math.h>
 

@@ -6,6 +6,7 @@
 #include "sim/sim_device/profile.h"
 #include "tests/support/sim.h"
 #include "tests/support/temporary_file.h"
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 
 #define PAGE UINT64_C(64)
@@ -358,66 +359,19 @@ TEST(a_written_profile_is_the_same)
     }
 }
 
+static enum ar_status load_text(const char *text, struct ar_error *error)
+{
+    struct temporary_file file = temporary_file(text);
+    struct sim_profile profile;
+    enum ar_status status = sim_profile_load(file.path, &profile, error);
+    unlink(file.path);
+    assert_int_equal(status, AR_FORMAT);
+    return status;
+}
+
 TEST(wrong_lines_are_refused)
 {
-    static const struct {
-        const char *text, *words;
-    } rows[] = {
-        {HEAD "waits: free_held\n", "line 7: what waits is none, or some of alloc free"},
-        {HEAD "waits: frei\n", "line 7: what waits is none"},
-        {HEAD "waits: free  create\n", "line 7: what waits is none"},
-        {HEAD "busy_cost: free 1 1\n", "a kind that has busy_cost lines needs cost lines too"},
-        {HEAD "cost: free 1 1\nbusy_cost: free 2 1\nbusy_cost: free 2 2\n", "line 9: the sizes of"},
-        {HEAD "busy_cost: free 2\n", "line 7: a cost is KIND BYTES NANOSECONDS"},
-        {HEAD "rest_cost: map_again 10 2\n", "line 7: rests are of alloc, alloc_shared, free"},
-        {HEAD "rest_cost: map 10 2\nrest_cost: map 10 3\n", "line 8: the sizes of a kind must"},
-        {HEAD "rest_cost: map 10\n", "line 7: a cost of a rest is KIND NANOSECONDS NANOSECONDS"},
-        {HEAD "rest_again_percent: map 101\n", "line 7: what a call pays again of a rest is 0 to"},
-        {HEAD "rest_again_percent: map\n", "line 7: it needs a kind of call and one whole number"},
-        {HEAD "rest_again_percent: map 1 2\n", "line 7: it needs a kind of call and one whole"},
-        {HEAD "rest_again_percent: map -1\n", "line 7: it needs a kind of call and one whole"},
-        {HEAD "rest_again_percent: mop 1\n", "line 7: the kind of call is unknown"},
-        {HEAD "rest_again_percent: pool_grow 9\n", "line 7: rests are of alloc, alloc_shared"},
-        {HEAD "rest_again: map 9\n", "line 7: the key is unknown"},
-        {HEAD "work: sort 64 5\n", "line 7: the kind of work is unknown"},
-        {HEAD "work: \n", "line 7: a line is"},
-        {HEAD "work: set\n", "line 7: a work is KIND SIZE NANOSECONDS"},
-        {HEAD "work: set 64\n", "line 7: a work is KIND SIZE NANOSECONDS"},
-        {HEAD "work: set 64 5 6\n", "line 7: a work is KIND SIZE NANOSECONDS"},
-        {HEAD "work: set 64 0\n", "line 7: a work is KIND SIZE NANOSECONDS, which are at least 1"},
-        {HEAD "work: set 64 1152921504606846976\n", "line 7: a work is KIND SIZE NANOSECONDS"},
-        {HEAD "work: set 0 5\n", "line 7: a cost needs a size above 0"},
-        {HEAD "work: set 64 5\nwork: set 64 6\n", "line 8: the sizes of a kind must rise"},
-        {HEAD "busy_work: set 64 5\n", "line 7: the key is unknown"},
-        {HEAD "context_bytes: many\n", "line 7: it needs one whole number"},
-        {HEAD "driver: \n", "line 7: a line is"},
-        {HEAD "busy_percent: free 150\n", "free: busy_percent needs cost lines of the kind"},
-        {HEAD "cost: free 1 1\nbusy_percent: free 99\n", "free: busy_percent is at least 100"},
-        {HEAD "cost: mark 1 1\nbusy_cost: mark 1 2\n", "mark: this time is the program's own"},
-        {HEAD "cost: wait 1 1\nbusy_percent: wait 200\n", "wait: this time is the program's own"},
-        {HEAD "rest_cost: launch 1 1\n", "launch: this time is no driver call"},
-        {HEAD "rest_cost: product_new 1 1\n", "product_new: this time is no driver call"},
-        {HEAD "rest_again_percent: map 5\n", "map: rest_again_percent needs rest_cost lines"},
-        {HEAD "cost: event 1 1\ncost: event 2 1\n", "event: its calls have no size"},
-        {HEAD "cost: launch 1 1\nbusy_cost: launch 1 1\nbusy_cost: launch 2 1\n",
-         "launch: its calls have no size"},
-        {HEAD "cleaning_wait_bytes: free 5\n", "only alloc, create and pool_grow wait"},
-        {HEAD "costs_of: h10\n", "costs_of is \"h10\", which is no built-in profile"},
-        {HEAD "costs_of: a100-40\n", "which has no costs of its own"},
-        {HEAD "costs_of: h100\ncost: alloc 64 5\n", "it has costs of its own, and costs_of"},
-        {HEAD "costs_of: h100\nwork: set 64 5\n", "it has costs of its own, and costs_of"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct temporary_file file = temporary_file(rows[i].text);
-        struct sim_profile profile;
-        struct ar_error error = {""};
-        enum ar_status status = sim_profile_load(file.path, &profile, &error);
-        unlink(file.path);
-        if (status != AR_FORMAT || !strstr(error.text, rows[i].words))
-            print_error("%zu: %s \"%s\"\n", i, ar_status_name(status), error.text);
-        assert_int_equal(status, AR_FORMAT);
-        assert_non_null(strstr(error.text, rows[i].words));
-    }
+    cases_refused("profile", "wrong_lines_are_refused", load_text);
 }
 
 /* A profile that was computed may have numbers that no text of a profile can have. */

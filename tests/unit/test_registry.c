@@ -5,6 +5,7 @@
 #include "tests/support/fake_backing.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 
 static struct fake_backing backing;
@@ -59,38 +60,20 @@ TEST(checks_what_a_policy_brings)
     }
 }
 
+static enum ar_status make_policy(const char *text, struct ar_error *error)
+{
+    struct policy_rig rig;
+    fake_backing_open(&backing, UINT64_MAX);
+    enum ar_status status = policy_rig_open(&rig, text, &backing.base, 0);
+    assert_null(rig.policy);
+    *error = rig.error;
+    assert_int_equal(policy_rig_close(&rig), 0);
+    return status;
+}
+
 TEST(wrong_specs)
 {
-    static const struct {
-        const char *spec;
-        enum ar_status status;
-        const char *text;
-    } cases[] = {
-        {"best_fit", AR_INVALID, "there is no policy \"best_fit\"; did you mean \"best-fit\"?"},
-        {"zzz", AR_INVALID, "\"allocrig list policies\" lists them"},
-        {"checked", AR_INVALID,
-         "needs a policy after it; write checked+NAME, with options checked(KEY=VALUE)+NAME"},
-        {"direct+null", AR_INVALID,
-         "direct is a policy, and only decorators may be before a plus sign"},
-        {"chekced+null", AR_INVALID, "there is no decorator \"chekced\"; did you mean \"checked\""},
-        {"null:limti=3", AR_INVALID,
-         "policy null has no option \"limti\"; did you mean \"limit\"?"},
-        {"fault(m=3)+null", AR_INVALID, "decorator fault has no option \"m\""},
-        {"fault(n=x)+null", AR_INVALID, "decorator fault, option n"},
-        {"first-fit:granule=3", AR_INVALID, "policy first-fit, option granule"},
-        {"./no/such.so", AR_MISSING, "\"./no/such.so\" cannot be loaded"},
-        {"no-such.so:a=1", AR_MISSING, "cannot be loaded"},
-        {"README.md/", AR_MISSING, "cannot be loaded"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct policy_rig rig;
-        fake_backing_open(&backing, UINT64_MAX);
-        enum ar_status status = policy_rig_open(&rig, cases[i].spec, &backing.base, 0);
-        if (status != cases[i].status || !strstr(rig.error.text, cases[i].text))
-            fail_msg("%s gave %s: %s", cases[i].spec, ar_status_name(status), rig.error.text);
-        assert_null(rig.policy);
-        assert_int_equal(policy_rig_close(&rig), 0);
-    }
+    cases_refused("registry", "wrong_specs", make_policy);
 }
 
 TEST(looks_up_without_making)

@@ -5,6 +5,7 @@
 #include "allocators/base/size.h"
 #include "bench/suite/scenario.h"
 #include "tests/support/temporary_file.h"
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 
 static const char *const kinds[] = {"trainer", "engine"};
@@ -102,65 +103,18 @@ TEST(reported_figures)
     scenario_close(&file);
 }
 
+static enum ar_status read_bad(const char *text, struct ar_error *error)
+{
+    struct scenario file;
+    enum ar_status status = read_text(text, &file, error);
+    assert_int_equal(status, AR_FORMAT);
+    return status;
+}
+
 TEST(bad_files)
 {
-    static const struct {
-        const char *text, *line, *says;
-    } cases[] = {
-        {"[process]\n", ":1:", "there is no section [process]; did you mean [process NAME]?"},
-        {"[trainr x]\n", ":1:", "did you mean [trainer NAME]?"},
-        {"[process a b]\n", ":1:", "\"a b\" is no name of a process or part"},
-        {"[process 1]\n", ":1:", "is no name"},
-        {"[trainer a.b]\n", ":1:", "is no name"},
-        {"[trainer machine]\n", ":1:", "not machine"},
-        {"[engine cycle]\n", ":1:", "is no name"},
-        {"[process a]\n\n[trainer a]\n", ":3:", "there is a [process a] already, in line 1"},
-        {"[machine]\n[machine]\n", ":2:", "there is a [machine] already"},
-        {"card = sim\n", ":1:", "before the first section"},
-        {"[machine]\ncard\n", ":2:", "not of the form key = value"},
-        {"[machine]\ncard = a\ncard = b\n", ":3:", "card is given a second time, first in line 2"},
-        {"[schedule]\nstart = a.b, c\n", ":2:", "\"c\" is no step; write PART.ACTION"},
-        {"[schedule]\nstart = .b\n", ":2:", "is no step"},
-        {"[schedule]\nstart = a.\n", ":2:", "is no step"},
-        {"[schedule]\nstart = a b.c\n", ":2:", "is no step"},
-        {"[schedule]\ncycle = a.b & \n", ":2:", "is no step"},
-        {"[schedule]\ncycle = a.b&b.b&c.b&d.b&e.b&f.b&g.b&h.b&i.b\n", ":2:", "more than 8 actions"},
-        {"[schedule]\ncycle = a.b & c.d & a.e\n", ":2:", "two actions of one part side by side"},
-        {"[schedule]\n[machine]\n[schedule]\n", ":3:", "there is a [schedule] already, in line 1"},
-        {"[reported]\n[reported]\n", ":2:", "there is a [reported] already, in line 1"},
-        {"[schedule]\ncycles = 1\ncycles = 2\n", ":3:", "second time, first in line 2"},
-        {"[trainr x]\n[engin y]\n", ":1:", "did you mean [trainer NAME]?"},
-        {"[schedule]\ncycels = 3\n", ":2:", "\"cycels\" is no key of [schedule]"},
-        {"[schedule]\ncycles = many\n", ":2:", "write 0 to 1000000"},
-        {"[schedule]\ncycles = 1000001\n", ":2:", "write 0 to 1000000"},
-        {"[schedule]\ncycles = -1\n", ":2:", "write 0 to 1000000"},
-        {"[reported]\na.b: card usd = 1GiB\n",
-         ":2:", "\"card usd\" is no figure; did you mean card used?"},
-        {"[reported]\na.b: bytes of all kinds = 1GiB\n", ":2:", "one of: card used, card free"},
-        {"[reported]\na.b: owner = 1GiB\n", ":2:", "is no figure"},
-        {"[reported]\na.b: card used = 5.6 GB of it\n", ":2:", "is no size"},
-        {"[reported]\na.b: card used = -1GiB\n", ":2:", "is no size"},
-        {"[reported]\na.b: figure x = 0x\n", ":2:", "is no number and no size"},
-        {"[reported]\nkv blocks = 1.5\n", ":2:", "is no number; write digits alone"},
-        {"[reported]\noutcome = crash\n", ":2:", "write fits, out of memory or refused"},
-        {"[reported]\ncycle 0 a.b: residue = 1\n", ":2:", "has no cycle"},
-        {"[reported]\ncycle 18446744073709551615 a.b: residue = 1\n", ":2:", "has no cycle"},
-        {"[reported]\ncycle 3: residue = 1\n", ":2:", "has no cycle"},
-        {"[reported]\ntolerance = none\n", ":2:", "write 5% or 0.05"},
-        {"[reported]\ntolerance = nan\n", ":2:", "write 5% or 0.05"},
-        {"[reported]\ntolerance = 200%\n", ":2:", "write 5% or 0.05"},
-        {"[reported]\nresidue\n", ":2:", "write STEP: QUANTITY = VALUE"},
-        {"[reported]\n= 5\n", ":2:", "write STEP: QUANTITY = VALUE"},
-    };
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct scenario file;
-        struct ar_error error = {""};
-        enum ar_status status = read_text(cases[i].text, &file, &error);
-        if (status != AR_FORMAT || !strstr(error.text, cases[i].line) ||
-            !strstr(error.text, cases[i].says))
-            fail_msg("%s: %d, %s", cases[i].text, status, error.text);
-    }
+    cases_refused("scenario", "bad_files", read_bad);
 }
 
 TEST(edits)

@@ -5,6 +5,7 @@
 #include "allocators/base/size.h"
 #include "tests/support/sim.h"
 #include "tests/support/temporary_file.h"
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 
 /* Opens `sim:KEY=FILE` with this text in the file. */
@@ -19,41 +20,17 @@ static enum ar_status open_with(const char *key, const char *text, struct ar_dev
     return status;
 }
 
+static enum ar_status open_spec(const char *text, struct ar_error *error)
+{
+    struct ar_device *device = NULL;
+    enum ar_status status = ar_device_open_text(text, &device, error);
+    assert_null(device);
+    return status;
+}
+
 TEST(bad_options_have_a_sentence)
 {
-    static const struct {
-        const char *spec;
-        enum ar_status status;
-        const char *words;
-    } rows[] = {
-        {"sym", AR_INVALID, "did you mean \"sim\"?"},
-        {"checked+sim", AR_INVALID, "takes no decorators"},
-        {"sim:profile=h10", AR_INVALID, "did you mean \"h100\"?"},
-        {"sim:profile=umpb7", AR_INVALID, "rtx4090 and rtx5090, and a profile's file"},
-        {"sim:profile=./no-such.profile", AR_IO, "./no-such.profile cannot be read"},
-        {"sim:profile=/tmp", AR_IO, "/tmp cannot be read"},
-        {"sim:capacity=0", AR_INVALID, "capacity=0 is less than one page"},
-        {"sim:capacity=1MiB", AR_INVALID, "less than one page"},
-        {"sim:profile=bump,capacity=0", AR_INVALID, "nothing could be allocated"},
-        {"sim:capacity=129TiB", AR_INVALID, "more than 2^26 pages of 2097152 bytes"},
-        {"sim:capacity=lots", AR_INVALID, "lots"},
-        {"sim:capacity=-1", AR_INVALID, "-1"},
-        {"sim:others=79GiB", AR_INVALID, "leaves nothing"},
-        {"sim:addresses=no-such.csv", AR_IO, "no-such.csv cannot be read"},
-        {"sim:addresses=/tmp", AR_IO, "/tmp cannot be read"},
-        {"sim:launch_queue=0", AR_INVALID, "launch_queue"},
-        {"sim:capasity=1GiB", AR_INVALID, "capacity"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct ar_device *device = NULL;
-        struct ar_error error = {""};
-        enum ar_status status = ar_device_open_text(rows[i].spec, &device, &error);
-        if (status != rows[i].status || !strstr(error.text, rows[i].words))
-            print_error("%s: %s \"%s\"\n", rows[i].spec, ar_status_name(status), error.text);
-        assert_int_equal(status, rows[i].status);
-        assert_non_null(strstr(error.text, rows[i].words));
-        assert_null(device);
-    }
+    cases_refused("sim_open", "bad_options_have_a_sentence", open_spec);
 }
 
 TEST(good_options)
@@ -97,41 +74,17 @@ TEST(a_profile_from_a_file)
     ar_device_close(device);
 }
 
+static enum ar_status open_profile(const char *text, struct ar_error *error)
+{
+    struct ar_device *device = NULL;
+    enum ar_status status = open_with("profile", text, &device, error);
+    assert_int_equal(status, AR_FORMAT);
+    return status;
+}
+
 TEST(a_bad_profile_names_the_line)
 {
-    static const struct {
-        const char *text, *words;
-    } rows[] = {
-        {"", "is empty"},
-        {"name: x\n", "line 1: a profile starts with"},
-        {"# allocrig-profile 10\nname: x\n", "line 1: a profile starts with"},
-        {"# allocrig-profile 1\nname x\n", "line 2: a line is \"key: value\""},
-        {"# allocrig-profile 1\nname: x\nsize: 3\n", "line 3: the key is unknown"},
-        {"# allocrig-profile 1\nname: x\ntotal_bytes: -3\n", "line 3: it needs one whole number"},
-        {"# allocrig-profile 1\nname: x\ntotal_bytes: 3 4\n", "line 3: it needs one whole number"},
-        {PROFILE_HEAD "cost: malloc 1 1\n", "line 10: the kind of call is unknown"},
-        {PROFILE_HEAD "cost: alloc 1\n", "line 10: a cost is KIND BYTES NANOSECONDS"},
-        {PROFILE_HEAD "cost: alloc\n", "line 10: a cost is KIND BYTES NANOSECONDS"},
-        {PROFILE_HEAD "cost: alloc 0 1\n", "line 10: a cost needs a size above 0"},
-        {PROFILE_HEAD "cost: alloc 2 1\ncost: alloc 2 1\n", "line 11: the sizes of a kind must"},
-        {PROFILE_HEAD "busy_percent: alloc\n", "line 10: it needs a kind of call and one"},
-        {"# allocrig-profile 1\ntotal_bytes: 3\n", "it has no name"},
-        {PROFILE_HEAD "granule_bytes: 3\n", "granule_bytes must be a power of two"},
-        {PROFILE_HEAD "page_bytes: 8\n", "page_bytes must be a power of two"},
-        {PROFILE_HEAD "granule_bytes: 1\npage_bytes: 1\ntotal_bytes: 67108865\n",
-         "page_bytes makes more than 2^26 pages of total_bytes"},
-        {PROFILE_HEAD "usable_bytes: 1001\n", "usable_bytes is more than total_bytes"},
-        {PROFILE_HEAD "first_address: 65\n", "first_address is not at the start of a page"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct ar_device *device = NULL;
-        struct ar_error error = {""};
-        enum ar_status status = open_with("profile", rows[i].text, &device, &error);
-        if (status != AR_FORMAT || !strstr(error.text, rows[i].words))
-            print_error("%zu: %s \"%s\"\n", i, ar_status_name(status), error.text);
-        assert_int_equal(status, AR_FORMAT);
-        assert_non_null(strstr(error.text, rows[i].words));
-    }
+    cases_refused("sim_open", "a_bad_profile_names_the_line", open_profile);
 }
 
 #define LIST_HEAD "ordinal,bytes,address\n"
@@ -239,32 +192,17 @@ TEST(empty_lists_mean_the_default)
     }
 }
 
+static enum ar_status open_list(const char *text, struct ar_error *error)
+{
+    struct ar_device *device = NULL;
+    enum ar_status status = open_with("addresses", text, &device, error);
+    assert_int_equal(ar_status_exit(status), 2);
+    return status;
+}
+
 TEST(a_bad_list_names_the_line)
 {
-    static const struct {
-        const char *text, *words;
-    } rows[] = {
-        {"0,1,2\n", "line 1: an address list starts with"},
-        {LIST_HEAD "0,2097152,x\n", "line 2: not three whole numbers"},
-        {LIST_HEAD "0,2097152\n", "line 2: not three whole numbers"},
-        {LIST_HEAD "0,2097152,0,0\n", "line 2: not three whole numbers"},
-        {LIST_HEAD "0,2097152,0\n2,2097152,0\n", "line 3: ordinal 2 where 1 is next"},
-        {LIST_HEAD "0,2097152,512\n", "line 2: an address that is no multiple of the 2 MiB"},
-        {LIST_HEAD "0,512,100\n", "line 2: an address that is no multiple of the granule"},
-        {LIST_HEAD "0,1048577,1048576\n", "line 2: a small segment that crosses"},
-        {LIST_HEAD "0,0,0\n", "line 2: a segment of no bytes"},
-        {LIST_HEAD "0,2097152,9223372036854775808\n", "line 2: an address or a size beyond"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct ar_device *device = NULL;
-        struct ar_error error = {""};
-        enum ar_status status = open_with("addresses", rows[i].text, &device, &error);
-        if (!strstr(error.text, rows[i].words))
-            print_error("%zu: %s \"%s\"\n", i, ar_status_name(status), error.text);
-        assert_int_not_equal(status, AR_OK);
-        assert_int_equal(ar_status_exit(status), 2);
-        assert_non_null(strstr(error.text, rows[i].words));
-    }
+    cases_refused("sim_open", "a_bad_list_names_the_line", open_list);
 }
 
 TEST(random_addresses)

@@ -7,46 +7,21 @@
 #include "allocators/base/size.h"
 #include "tests/support/fake_backing.h"
 #include "tests/support/policy_rig.h"
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 
 TEST(each_release_has_its_keys)
 {
-    static const struct {
-        const char *key, *value;
-        const char *before, *first; /* "": the oldest release has it, or all have */
-        const char *last, *after;
-    } cases[] = {
-        {"max_split_size_mb", "128", "1.9", "1.10", "", ""},
-        {"max_split_size_mb", "20", "2.9", "2.10", "", ""},
-        {"garbage_collection_threshold", "0.8", "1.11", "1.12", "", ""},
-        {"roundup_power2_divisions", "8", "1.11", "1.12", "", ""},
-        {"roundup_power2_divisions", "[256:1,>:8]", "1.13", "2.0", "", ""},
-        {"roundup_bypass_threshold_mb", "64", "1.12", "1.13", "1.13", "2.0"},
-        {"backend", "native", "1.13", "2.0", "", ""},
-        {"expandable_segments", "True", "2.0", "2.1", "", ""},
-        {"release_lock_on_cudamalloc", "True", "2.1", "2.2", "", ""},
-        {"pinned_use_cuda_host_register", "True", "2.1", "2.2", "", ""},
-        {"pinned_num_register_threads", "8", "2.1", "2.2", "", ""},
-        {"max_non_split_rounding_mb", "128", "2.5", "2.6", "", ""},
-        {"pinned_use_background_threads", "True", "2.5", "2.6", "", ""},
-        {"graph_capture_record_stream_reuse", "True", "2.8", "2.9", "", ""},
-        {"per_process_memory_fraction", "0.9", "2.9", "2.10", "", ""},
-        {"pinned_reserve_segment_size_mb", "64", "2.9", "2.10", "", ""},
-        {"large_segment_size_mb", "64", "2.10", "2.11", "", ""},
-        {"throw_on_cudamalloc_oom", "True", "2.11", "2.12", "", ""},
-        {"pinned_max_cached_size_mb", "64", "2.12", "2.13", "", ""},
-        {"expandable_segments_reserve", "0.5", "2.14", "2.15", "", ""},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct torch_conf_key *key = torch_conf_key_find(cases[i].key, cases[i].value);
+    for (struct cases row = {0}; cases_next(&row, "torch_conf", "each_release_has_its_keys", 6);) {
+        const struct torch_conf_key *key = torch_conf_key_find(row.field[0], row.field[1]);
         assert_non_null(key);
-        assert_false(torch_conf_key_accepted(key, torch_release_read(cases[i].before)));
-        assert_true(torch_conf_key_accepted(key, torch_release_read(cases[i].first)));
+        assert_false(torch_conf_key_accepted(key, torch_release_read(row.field[2])));
+        assert_true(torch_conf_key_accepted(key, torch_release_read(row.field[3])));
         assert_true(torch_conf_key_accepted(key, (struct torch_release){0, 0}));
-        assert_int_equal(torch_conf_key_accepted(key, TORCH_RELEASE_NEWEST), !cases[i].after[0]);
-        if (cases[i].last[0]) {
-            assert_true(torch_conf_key_accepted(key, torch_release_read(cases[i].last)));
-            assert_false(torch_conf_key_accepted(key, torch_release_read(cases[i].after)));
+        assert_int_equal(torch_conf_key_accepted(key, TORCH_RELEASE_NEWEST), !row.field[5][0]);
+        if (row.field[4][0]) {
+            assert_true(torch_conf_key_accepted(key, torch_release_read(row.field[4])));
+            assert_false(torch_conf_key_accepted(key, torch_release_read(row.field[5])));
         }
     }
     assert_null(torch_conf_key_find("segment_size", "1"));

@@ -4,6 +4,7 @@
 #include "sim/fidelity/fidelity.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/torch_rig.h"
 
@@ -200,37 +201,15 @@ TEST(ranges_can_be_shorter)
 
 TEST(keys_are_those_of_the_release)
 {
-    static const struct {
-        const char *policy, *error; /* NULL: it is accepted */
-    } cases[] = {
-        {"torch:version=2.4,conf='max_split_size_mb:64,expandable_segments:True'", NULL},
-        {"torch:version=2.4.1+cu121", NULL},
-        {"torch:version=2.99", NULL},
-        {"torch:version=2.6,max_non_split_rounding_mb=64", NULL},
-        {"torch:version=2.5,max_non_split_rounding_mb=64",
-         "policy torch: max_non_split_rounding_mb:64: PyTorch 2.5 does not accept it, 2.6 is the "
-         "first release that does"},
-        {"torch:version=2.4,conf='large_segment_size_mb:64'",
-         "policy torch: large_segment_size_mb:64: PyTorch 2.4 does not accept it, 2.11 is the "
-         "first release that does"},
-        {"torch:version=2.9,per_process_memory_fraction=0.5",
-         "policy torch: per_process_memory_fraction:0.5: PyTorch 2.9 does not accept it, 2.10 is "
-         "the first release that does"},
-        {"torch:version=2.1",
-         "policy torch: version \"2.1\": write a release from 2.4 on, such as 2.4; the rules of "
-         "earlier ones are not known"},
-        {"torch:version=new",
-         "policy torch: version \"new\": write a release from 2.4 on, such as 2.4; the rules of "
-         "earlier ones are not known"},
-    };
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (struct cases row = {0};
+         cases_next(&row, "torch_version", "keys_are_those_of_the_release", 1);) {
         struct ar_device *device = sim_test_open("sim");
         struct policy_rig rig;
-        enum ar_status status = policy_rig_open(&rig, cases[i].policy, device->backing, 0);
-        assert_int_equal(status, cases[i].error ? AR_INVALID : AR_OK);
-        if (cases[i].error)
-            assert_string_equal(rig.error.text, cases[i].error);
+        enum ar_status status = policy_rig_open(&rig, row.field[0], device->backing, 0);
+        assert_int_equal(status, row.field[1] ? AR_INVALID : AR_OK);
+        if (row.field[1])
+            assert_string_equal(rig.error.text, row.field[1]);
         assert_int_equal(policy_rig_close(&rig), 0);
         ar_device_close(device);
     }
@@ -239,24 +218,15 @@ TEST(keys_are_those_of_the_release)
 /* A recording of an older release is compared with the rules of that release. */
 TEST(recordings_have_a_release)
 {
-    static const struct {
-        const char *recorder, *conf, *spec;
-    } cases[] = {
-        {"torch 2.4.1+cu121", "expandable_segments:True",
-         "torch:conf='expandable_segments:True',limit=7,version=2.4"},
-        {"torch 2.5.0", "expandable_segments:True",
-         "torch:conf='expandable_segments:True',limit=7"},
-        {"torch 2.4.1", "", "torch:limit=7"},
-        {"torch", "expandable_segments:True", "torch:conf='expandable_segments:True',limit=7"},
-    };
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (struct cases row = {0};
+         cases_next(&row, "torch_version", "recordings_have_a_release", 3);) {
         struct trace_info info = {.limit_bytes = 7};
         struct ar_error error;
         char text[256];
-        snprintf(info.recorder, sizeof info.recorder, "%s", cases[i].recorder);
-        snprintf(info.conf, sizeof info.conf, "%s", cases[i].conf);
+        snprintf(info.recorder, sizeof info.recorder, "%s", row.field[0]);
+        snprintf(info.conf, sizeof info.conf, "%s", row.field[1]);
         assert_int_equal(fidelity_default_spec(&info, text, sizeof text, &error), AR_OK);
-        assert_string_equal(text, cases[i].spec);
+        assert_string_equal(text, row.field[2]);
     }
 }

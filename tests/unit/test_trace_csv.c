@@ -2,6 +2,7 @@
  * ones. */
 #include <jansson.h>
 
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
@@ -220,29 +221,15 @@ TRACE_TEST(recordings_that_begin_in_the_middle)
 TRACE_TEST(bad_rows_are_refused)
 {
     struct trace_rig *rig = *state;
-    static const struct {
-        const char *rows, *part;
-    } cases[] = {
-        {"", ": the recording holds no rows"},
-        {"alloc,4096,1,0\n", ":2: the column time_us is missing"},
-        {"alloc,4096,1,0,1,1\n", ":2: there are more than five columns"},
-        {"alloc,4096,-1,0,1\n", ":2: size"},
-        {"realloc,1,1,1,1\n", ":2: the action \"realloc\" is not known"},
-        {"alloc,1,1,0,1\nalloc,1,1,0,1\n", ":3: address 1 is given out while it is in use"},
-        {"alloc,1,1,0,1\nfree_requested,1,1,0,1\nfree_requested,1,1,0,1\n",
-         ":4: address 1 is freed twice"},
-        {"alloc,1,1152921504606846976,0,1\n", ":2: a block of 1152921504606846976 bytes"},
-        {"alloc,1,1,0,9\nalloc,2,1,0,1\n", ":3: time_us 1 is before"},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (struct cases row = {0}; cases_next(&row, "trace_csv", "bad_rows_are_refused", 2);) {
         char text[512];
         struct trace_source *source;
         struct ar_error error;
-        (void)snprintf(text, sizeof text, HEAD "%s", cases[i].rows);
+        (void)snprintf(text, sizeof text, HEAD "%s", row.field[0]);
         assert_int_not_equal(trace_rig_text(rig, text, &source, &error), AR_OK);
         size_t length = strlen(rig->path[0]);
-        if (strncmp(error.text + length, cases[i].part, strlen(cases[i].part)) != 0)
-            fail_msg("\"%s\" begins not with \"%s\"", error.text, cases[i].part);
+        if (strncmp(error.text + length, row.field[1], strlen(row.field[1])) != 0)
+            fail_msg("\"%s\" begins not with \"%s\"", error.text, row.field[1]);
     }
 }
 

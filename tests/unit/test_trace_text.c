@@ -1,4 +1,5 @@
 /* Traces as text, and those of the oracles: the grammar, what is refused, canonical form. */
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
@@ -116,61 +117,19 @@ struct refusal {
     const char *lines, *part;
 };
 
-static const struct refusal refusals[] = {
-    {"a,0,-5", ":2: the size \"-5\" is not a whole number (it is negative)"},
-    {"a,0,99999999999999999999999", ":2: the size 99999999999999999999999 is too large"},
-    {"a,0,1152921504606846976", ":2: 1152921504606846976 bytes are requested"},
-    {"a,0,12x", ":2: the size \"12x\" is not a whole number"},
-    {"a,0,", ":2: the size \"\" is not a whole number"},
-    {"a,0", ":2: the size is missing"},
-    {"a", ":2: the id is missing"},
-    {"f,0", ":2: no block of id 0 was allocated before this"},
-    {"a,0,1\nf,0\nf,0", ":4: block 0 was freed before this"},
-    {"a,0,1\na,0,1", ":3: id 0 was used before"},
-    {"a,0,1\nr,0\nr,0", ":4: the free of block 0 was requested before this"},
-    {"a,0,1\nr,0\nu,0,0", ":4: the free of block 0 was requested before this"},
-    {"a,0,1\nu,0", ":3: the stream is missing"},
-    {"k,70000,5", ":2: stream 70000: ordinals are below 65536"},
-    {"w,0,1", ":2: a stream waits for event 1, which was not recorded"},
-    {"t,5\nt,4", ":3: the time goes back"},
-    {"x,1", ":2: \"x\" is no event"},
-    {"alloc,1", ":2: \"alloc\" is no event"},
-    {"a,0,8,0,0", ":2: \"0\" is one field too many"},
-    {"a,0,8,tag", ":2: \"tag\" is not key=value"},
-    {"a,0,8,align=3", ":2: align=3: must be a power of two"},
-    {"a,0,8,pool=-1", ":2: pool=-1: must be a whole number"},
-    {"a,0,8,space=moon", ":2: space=moon: must be device or pinned"},
-    {"a,0,8,mempool=yes", ":2: mempool=yes: must be plain, or of use_on_oom, no_split and"},
-    {"a,0,8,align=0", ":2: align=0: must be a power of two"},
-    {"a,0,8,x=1,tag=a,x=2", ":2: the key \"x\" is given twice"},
-    {"a,0,8,xy=1,x=2,xy=1", ":2: the key \"xy\" is given twice"},
-    {"a,0,8,x=1,_y=2", ":2: the key \"_y=2\" does not begin with a letter"},
-    {"a,0,8,x=1,7=2", ":2: the key \"7=2\" does not begin with a letter"},
-    {"a,0,8,pool=1,pool=2", ":2: the key \"pool\" is given twice"},
-    {"m", ":2: the label of the mark is missing"},
-    {"m,a=b", ":2: a mark has a label"},
-    {"!", ":2: the text of the note is missing"},
-    {"c\n# late", ":3: a # line follows the first event"},
-    {"# limit: many", ":2: "},
-    {"# complete: perhaps", ":2: complete: perhaps: must be yes or no"},
-    {"# name: a\n# name: b", ":3: the header \"name\" is given twice"},
-    {"a,0,8,tag=\x01", ":2: the set of keys contains a control byte"},
-    {"# let-go: final\na,0,1\nr,0\nf,0", ":5: block 0 was freed before this"},
-};
-
 TRACE_TEST(bad_lines_are_refused)
 {
     struct trace_rig *rig = *state;
-    for (size_t i = 0; i < COUNT(refusals); i++) {
+    for (struct cases row = {0}; cases_next(&row, "trace_text", "bad_lines_are_refused", 2);) {
         char text[256];
         struct trace_source *source;
         struct ar_error error;
-        (void)snprintf(text, sizeof text, "# allocrig-trace 1\n%s\n", refusals[i].lines);
+        (void)snprintf(text, sizeof text, "# allocrig-trace 1\n%s\n", row.field[0]);
         assert_int_equal(trace_rig_text(rig, text, &source, &error), AR_INVALID);
         size_t length = strlen(rig->path[0]);
         if (strncmp(error.text, rig->path[0], length) != 0 ||
-            strncmp(error.text + length, refusals[i].part, strlen(refusals[i].part)) != 0)
-            fail_msg("\"%s\" begins not with \"%s\"", error.text, refusals[i].part);
+            strncmp(error.text + length, row.field[1], strlen(row.field[1])) != 0)
+            fail_msg("\"%s\" begins not with \"%s\"", error.text, row.field[1]);
     }
 }
 

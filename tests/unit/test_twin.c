@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/twin_rig.h"
 
@@ -213,27 +214,6 @@ TEST(cards_with_the_same_processes_are_the_same)
 
 TEST(wrong_scenarios_are_refused)
 {
-    static const struct {
-        const char *start, *error;
-    } cases[] = {
-        {"", "the schedule has no phases; write start = PART.ACTION, .."},
-        {"a.laod", "schedule: start, phase 1: a has no action \"laod\"; did you mean \"load\"?"},
-        {"a.load, c.load", "schedule: start, phase 2: there is no part or process \"c\"; did you "
-                           "mean \"a\"?"},
-        {"a.xyzxyz", "schedule: start, phase 1: a has no action \"xyzxyz\"; there are: load, free"},
-        {"a.load 3", "schedule: start, phase 1: a.load takes no arguments, and got 1"},
-        {"a.load & load", "schedule: start, phase 1: \"load\" is not an action; write PART.ACTION "
-                          "ARGUMENT.."},
-        {"t.offload all", NULL},
-        {"t.offload wieghts", "t.offload: \"wieghts\" is not one of "
-                              "[weights|gradients|optimizer|state|all]"},
-        {"t.load, t.offload weights, t.train",
-         "t.train: a part of what it trains is offloaded; write onload before it"},
-        {"p.end, a.load", "a.load: process p has ended"},
-        {"t.train 18446744073709551615", "t.train: \"18446744073709551615\": write 0 to 1000000"},
-        {"t.sleep", "t.sleep: the trainer's memory is in no region; write region = saver, or use "
-                    "offload"},
-    };
     const struct ar_spec_pair bytes = {"bytes", "64MiB", false},
                               weights = {"weights", "1GiB", false};
     const struct twin_part_setup parts[] = {
@@ -246,18 +226,18 @@ TEST(wrong_scenarios_are_refused)
          .process = "p",
          .options = {.pairs = &weights, .pair_count = 1}},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (struct cases row = {0}; cases_next(&row, "twin", "wrong_scenarios_are_refused", 1);) {
         const struct twin_scenario scenario = {.processes = &twin_rig_process,
                                                .process_count = 1,
                                                .parts = parts,
                                                .part_count = 2,
-                                               .start = cases[i].start};
+                                               .start = row.field[0]};
         struct twin_result result;
         struct ar_error error = {""};
         enum ar_status status = twin_run(&scenario, &result, &error);
-        assert_int_equal(status, cases[i].error ? AR_INVALID : AR_OK);
-        if (cases[i].error)
-            assert_string_equal(error.text, cases[i].error);
+        assert_int_equal(status, row.field[1] ? AR_INVALID : AR_OK);
+        if (row.field[1])
+            assert_string_equal(error.text, row.field[1]);
         twin_result_close(&result);
     }
 }

@@ -1,5 +1,6 @@
 /* The part `engine`: what vLLM and SGLang printed when they loaded models, the profile run and the
  * cache that follows from it, sleep and wake, requests, new weights, refusals. */
+#include "tests/support/cases.h"
 #include "tests/support/engine_rig.h"
 
 /* ---- weights ---- */
@@ -340,30 +341,13 @@ TEST(new_weights_need_a_buffer_only_between_processes)
 
 TEST(engines_refuse_as_the_real_ones)
 {
-    const struct {
-        const char *device, *options, *schedule, *why;
-    } table[] = {
-        {"sim:profile=rtx3090", "model=llama-3.1-8b version=0.6.4 max_model_len=29000", "e.start",
-         "one request of max_model_len=29000 tokens needs 3.54 GiB"},
-        {"sim:capacity=8GiB",
-         "model=qwen2.5-7b quantization=int4 version=0.7.3 max_model_len=4096 "
-         "gpu_memory_utilization=0.7",
-         "e.start", "no memory is left for blocks"},
-        {"sim:profile=h100",
-         "model=llama-3.1-8b version=0.9.1 max_model_len=8192 "
-         "gpu_memory_utilization=0.995",
-         "e.start", "gpu_memory_utilization=0.995 needs"},
-        {"sim:profile=h100", "model=llama-3.1-8b version=0.9.1", "e.load, e.sleep",
-         "enable_sleep_mode is off"},
-        {"sim:profile=rtx4090", "rules=sglang model=llama-3.1-8b mem_fraction_static=0.5",
-         "e.start", "raise mem_fraction_static=0.500"},
-    };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (struct cases row = {0};
+         cases_next(&row, "twin_engine", "engines_refuse_as_the_real_ones", 4);) {
         struct run self = {0};
-        if (run(&self, table[i].device, table[i].options, table[i].schedule) != AR_OK)
+        if (run(&self, row.field[0], row.field[1], row.field[2]) != AR_OK)
             fail_msg("%s", self.error.text);
         assert_int_equal(self.result.outcome, TWIN_REFUSED);
-        if (!strstr(self.result.failure.why, table[i].why))
+        if (!strstr(self.result.failure.why, row.field[3]))
             fail_msg("%s", self.result.failure.why);
         twin_result_close(&self.result);
     }
@@ -376,43 +360,12 @@ TEST(engines_refuse_as_the_real_ones)
 
 TEST(wrong_options_and_calls_have_a_sentence)
 {
-    static const char small[] = "model=llama-3.2-1b max_model_len=4096 enable_sleep_mode=yes";
-    const struct {
-        const char *options, *schedule, *why;
-    } table[] = {
-        {"model=llama-3", "e.load", "\"llama-3\" is no preset"},
-        {"model=llama-3-8b:layer=2", "e.load", "did you mean \"layers\"?"},
-        {"model=custom:hidden=4096", "e.load", "the model needs layers"},
-        {"model=llama-3-8b tensor_parallel=3", "e.load", "32 heads cannot be divided"},
-        {"version=9", "e.load", "\"9\" is not a version such as 0.9.2"},
-        {"rules=sglang version=0.5.x", "e.load", "option version"},
-        {"prompts=0", "e.load", "option prompts: \"0\" is no list"},
-        {"answers=5-", "e.load", "option answers"},
-        {"answers=9-5", "e.load", "option answers"},
-        {"prompts=12x", "e.load", "option prompts"},
-        {"answers=", "e.load", "it has no number"},
-        {"cudagraph_sizes=none", "e.load", "cudagraph_sizes"},
-        {small, "e.profile", "call load first"},
-        {small, "e.load, e.load", "has its weights already"},
-        {small, "e.load, e.allocate", "call profile first"},
-        {small, "e.load, e.generate", "call allocate first"},
-        {small, "e.start, e.sleep, e.generate", "call wake before generate"},
-        {small, "e.start, e.sleep, e.update_weights", "call wake weights first"},
-        {small, "e.update_weights", "call load first"},
-        {small, "e.start, e.sleep 3", "\"3\" is no level"},
-        {small, "e.start, e.sleep 1 cache", "\"cache\" is no tag"},
-        {small, "e.start, e.generate many", "e.generate: \"many\" is not a whole number"},
-        {small, "e.start, e.generate 1000001", "\"1000001\": write 0 to 1000000"},
-        {small, "e.sleep", "e has no weights; call load first"},
-        {small, "e.wake", "e has no weights; call load first"},
-        {small, "e.start, e.sleep, e.release, e.wake", "e has no weights; call load first"},
-    };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (struct cases row = {0};
+         cases_next(&row, "twin_engine", "wrong_options_and_calls_have_a_sentence", 3);) {
         struct run self = {0};
-        enum ar_status status = run(&self, "sim:profile=h100", table[i].options, table[i].schedule);
-        if (status != AR_INVALID || !strstr(self.error.text, table[i].why))
-            fail_msg("%s, %s: %d, %s", table[i].options, table[i].schedule, status,
-                     self.error.text);
+        enum ar_status status = run(&self, "sim:profile=h100", row.field[0], row.field[1]);
+        if (status != AR_INVALID || !strstr(self.error.text, row.field[2]))
+            fail_msg("%s, %s: %d, %s", row.field[0], row.field[1], status, self.error.text);
         twin_result_close(&self.result);
     }
 }

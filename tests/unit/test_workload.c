@@ -1,4 +1,5 @@
 /* The arguments of -w. */
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "workloads/workload.h"
 
@@ -71,32 +72,13 @@ struct refusal {
     enum ar_status status;
 };
 
-static const struct refusal refusals[] = {
-    {"randon", "did you mean \"random\"?", AR_INVALID},
-    {"graphs", "write its file, workloads/data/graphs.default.csv.gz", AR_INVALID},
-    {"tape_small.expandable", "write its file, workloads/data/tape_small.expandable.csv.gz",
-     AR_INVALID},
-    {"graph", "`list workloads` names all of them", AR_INVALID},
-    {"nothing.csv", "nothing.csv: cannot be opened: No such file", AR_IO},
-    {"./nothing", "./nothing: cannot be opened: No such file", AR_IO},
-    {"trace.csv.gz", "trace.csv.gz: cannot be opened", AR_IO},
-    {"workloads", "workloads: is a directory", AR_INVALID},
-    {"workloads/data", "workloads/data: is a directory", AR_INVALID},
-    {"Makefile", "Makefile: no trace", AR_FORMAT},
-    {"checked+random", "no decorators", AR_INVALID},
-    {"random:sed=3", "seed", AR_INVALID},
-    {TWO_GPUS ":device=2", "no requests of GPU 2; it has those of GPU 0, 1", AR_INVALID},
-    {TWO_GPUS ":device=", "only :device=N is known", AR_INVALID},
-    {TWO_GPUS ":device=4294967296", "only :device=N is known", AR_INVALID},
-};
+static enum ar_status open_text(const char *text, struct ar_error *error)
+{
+    struct trace_source *source;
+    return workload_open(text, &source, error);
+}
 
 TEST(other_arguments_are_refused)
 {
-    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
-        struct trace_source *source;
-        struct ar_error error = {""};
-        assert_int_equal(workload_open(refusals[i].text, &source, &error), refusals[i].status);
-        if (!strstr(error.text, refusals[i].part))
-            fail_msg("\"%s\" is not in \"%s\"", refusals[i].part, error.text);
-    }
+    cases_refused("workload", "other_arguments_are_refused", open_text);
 }
