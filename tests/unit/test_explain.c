@@ -98,15 +98,18 @@ TEST(free_blocks_are_put_into_indices)
 /* explain --json. A policy whose free blocks are not visible cannot say what it could serve. */
 TEST(the_state_as_json)
 {
-    static const char *const policies[] = {"greedy:framework=jax,fraction=1", "async"};
-    static const char *const events[] = {PINNED, "a,0,20971520 a,1,104857600"};
-    for (int i = 0; i < 2; i++) {
+    static const char *const policies[] = {"greedy:framework=jax,fraction=1", "async", "async"};
+    static const char *const devices[] = {"sim:capacity=100MiB", "sim:capacity=100MiB",
+                                          "sim:profile=l4,capacity=100MiB"};
+    static const char *const events[] = {PINNED, "a,0,20971520 a,1,104857600",
+                                         "a,0,20971520 a,1,104857600"};
+    for (int i = 0; i < 3; i++) {
         struct explain_result result;
         struct recorded_card card = {0};
         struct json_writer json;
         char *text;
         size_t length;
-        explain(policies[i], "sim:capacity=100MiB", events[i], &result);
+        explain(policies[i], devices[i], events[i], &result);
         FILE *stream = open_memstream(&text, &length);
         assert_non_null(stream);
         explain_json_begin(&json, stream);
@@ -119,11 +122,13 @@ TEST(the_state_as_json)
         json_t *run = json_array_get(json_object_get(root, "runs"), 0);
         json_t *state_of = json_object_get(run, "state"),
                *servable = json_object_get(run, "servable");
-        assert_int_equal(json_object_size(state_of), 11);
+        assert_int_equal(json_object_size(state_of), i == 2 ? 12 : 11);
+        if (i == 2)
+            assert_string_equal(json_string_value(json_object_get(state_of, "costs_of")), "h100");
         assert_int_equal(json_integer_value(json_object_get(state_of, "capacity_bytes")),
                          100 * AR_MIB);
         assert_int_equal(json_integer_value(json_object_get(state_of, "live_bytes")), 20 * AR_MIB);
-        assert_true(json_is_null(servable) == (i == 1));
+        assert_true(json_is_null(servable) == (i > 0));
         if (i == 0)
             assert_int_equal(json_integer_value(json_object_get(servable, "no_call_bytes")),
                              40 * AR_MIB);

@@ -205,6 +205,8 @@ TEST(only_other_figures_are_added_to_a_commit)
         {"\"instructions\": 90", "\"instructions\": 91"},
     };
     struct temporary_file history = temporary_file("");
+    assert_true(append(history.path, "\"runs\": [{", "\"runs\": [], \"x\": [{"));
+    assert_true(append(history.path, "\"rows\": [{", "\"rows\": [], \"x\": [{"));
     assert_true(append(history.path, NULL, NULL));
     assert_false(append(history.path, NULL, NULL));
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
