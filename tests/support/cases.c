@@ -99,6 +99,49 @@ bool cases_next(struct cases *self, const char *file, const char *section, size_
     return false;
 }
 
+bool cases_block(struct cases *self, const char *file, const char *section)
+{
+    static const char *const marks[] = {"-->", "--"};
+    const char *rest;
+    char *to = self->fields;
+    size_t part = 0;
+    if (!self->file)
+        begin(self, file, section);
+    memset(self->field, 0, sizeof self->field);
+    bool there = next_line(self);
+    while (there && (!self->text[0] || strncmp(self->text, "//", 2) == 0))
+        there = next_line(self);
+    if (!there || begins(self, "==", &rest)) {
+        fclose(self->file);
+        if (!self->count)
+            fail_msg("%s: section %s has no blocks", file, section);
+        return false;
+    }
+    self->count++;
+    self->field[0] = to;
+    for (; there && strcmp(self->text, "----") != 0; there = next_line(self)) {
+        const char *at = self->text;
+        if (strncmp(at, "//", 2) == 0)
+            continue;
+        if (part < 2 && strcmp(at, marks[part]) == 0) {
+            *to++ = '\0';
+            self->field[++part] = to;
+            continue;
+        }
+        for (; *at && strcmp(at, "\\") != 0; at++)
+            if (*at == '\\' && at++)
+                *to++ = escaped(&at);
+            else
+                *to++ = *at;
+        if (!*at)
+            *to++ = '\n';
+        assert_true(to < self->fields + sizeof self->fields - sizeof self->text);
+    }
+    assert_true(there);
+    *to = '\0';
+    return true;
+}
+
 void cases_refused(const char *file, const char *section, case_read *read)
 {
     for (struct cases row = {0}; cases_next(&row, file, section, 2);) {

@@ -18,13 +18,18 @@ struct cases {
     FILE *file;
     size_t count;  /* rows so far */
     unsigned line; /* of this row, from 1 */
-    char text[8192], fields[16384], head[1024];
+    char text[8192], fields[32768], head[1024];
     char *field[CASES_FIELDS]; /* NULL too behind the last one of the row */
 };
 
 /* The next row of a section; false behind the last one. Fails the test if the section has none, or
  * a row has fewer than `least` fields. for (struct cases row = {0}; cases_next(&row, ..);) */
 bool cases_next(struct cases *self, const char *file, const char *section, size_t least);
+
+/* The next block of a section: lines of text, "-->" and the lines that come of it, "--" and facts,
+ * "----" at its end. These three are field[0] to field[2]. Lines that begin with "//" are left out;
+ * a backslash at the end of a line takes its line end away. */
+bool cases_block(struct cases *self, const char *file, const char *section);
 
 /* Each first field of a section is refused, and the error's sentence has the other fields, or one
  * of them is the name of the status. */

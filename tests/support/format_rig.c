@@ -1,5 +1,6 @@
 #include "tests/support/format_rig.h"
 
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "workloads/formats/formats.h"
 
@@ -29,17 +30,72 @@ void format_rig_converts_bytes(void *rig, const void *bytes, size_t count, const
     free(printed);
 }
 
-void format_rig_refuses(void *rig, const struct format_rig_refusal *cases, size_t count)
+static bool guessed(const struct import_report *report, const char *words)
+{
+    for (unsigned i = 0; i < report->guess_count; i++)
+        if (strstr(report->guesses[i], words))
+            return true;
+    return false;
+}
+
+/* KEY=NUMBER, "guess WORDS", "no guess WORDS", or "guess@N WORDS" of the one with that index. */
+static bool has(const struct import_report *report, const char *fact)
+{
+    const struct {
+        const char *key;
+        uint64_t value;
+    } numbers[] = {
+        {"records", report->records},
+        {"unmatched_frees", report->unmatched_frees},
+        {"double_frees", report->double_frees},
+        {"left_out", report->left_out},
+        {"failures", report->failures},
+        {"ends_in_failure", report->ends_in_failure},
+        {"begins_in_the_middle", report->begins_in_the_middle},
+        {"guesses", report->guess_count},
+    };
+    size_t length = strcspn(fact, "=");
+    if (strncmp(fact, "guess@", 6) == 0) {
+        unsigned at = (unsigned)(fact[6] - '0');
+        return at < report->guess_count && strstr(report->guesses[at], fact + 8);
+    }
+    if (strncmp(fact, "guess ", 6) == 0)
+        return guessed(report, fact + 6);
+    if (strncmp(fact, "no guess ", 9) == 0)
+        return !guessed(report, fact + 9);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strncmp(numbers[i].key, fact, length) == 0 && !numbers[i].key[length])
+            return numbers[i].value == strtoull(fact + length + 1, NULL, 10);
+    fail_msg("no fact is named %s", fact);
+    return false;
+}
+
+void format_rig_cases(void *rig, const char *file, const char *section)
+{
+    for (struct cases block = {0}; cases_block(&block, file, section);) {
+        struct import_report report;
+        char *save;
+        format_rig_converts(rig, block.field[0], block.field[1], &report);
+        if (block.field[2])
+            for (char *fact = strtok_r(block.field[2], "\n", &save); fact;
+                 fact = strtok_r(NULL, "\n", &save))
+                if (!has(&report, fact))
+                    fail_msg("%s, before line %u: not %s", file, block.line, fact);
+    }
+}
+
+void format_rig_refuses(void *rig, const char *file, const char *section)
 {
     const char *path = ((struct trace_rig *)rig)->path[0];
-    for (size_t i = 0; i < count; i++) {
+    for (struct cases row = {0}; cases_next(&row, file, section, 2);) {
         struct trace_source *source;
         struct ar_error error;
-        if (trace_rig_text(rig, cases[i].text, &source, &error) == AR_OK)
-            fail_msg("\"%s\" is taken", cases[i].text);
+        if (trace_rig_text(rig, row.field[0], &source, &error) == AR_OK)
+            fail_msg("%s, line %u: \"%s\" is taken", file, row.line, row.field[0]);
         size_t length = strlen(path);
         assert_int_equal(strncmp(error.text, path, length), 0);
-        if (strncmp(error.text + length, cases[i].part, strlen(cases[i].part)) != 0)
-            fail_msg("\"%s\" says not \"%s\"", error.text + length, cases[i].part);
+        if (strncmp(error.text + length, row.field[1], strlen(row.field[1])) != 0)
+            fail_msg("%s, line %u: \"%s\" says not \"%s\"", file, row.line, error.text + length,
+                     row.field[1]);
     }
 }

@@ -18,9 +18,23 @@ void format_rig_converts(void *rig, const char *text, const char *events,
 void format_rig_converts_bytes(void *rig, const void *bytes, size_t count, const char *events,
                                struct import_report *report);
 
-struct format_rig_refusal {
-    const char *text, *part; /* the start of the sentence after the name of the file */
-};
-void format_rig_refuses(void *rig, const struct format_rig_refusal *cases, size_t count);
+/* The same for each block of a section (tests/support/cases.h); its facts are of the report. */
+void format_rig_cases(void *rig, const char *file, const char *section);
+
+/* Each row of a section is a text that is refused, and how the sentence begins behind the name of
+ * the file. */
+void format_rig_refuses(void *rig, const char *file, const char *section);
+
+/* A case of either kind, whose section has its name. */
+#define FORMAT_CASES(file, name)                                                                   \
+    TRACE_TEST(name)                                                                               \
+    {                                                                                              \
+        format_rig_cases(*state, file, #name);                                                     \
+    }
+#define FORMAT_REFUSES(file, name)                                                                 \
+    TRACE_TEST(name)                                                                               \
+    {                                                                                              \
+        format_rig_refuses(*state, file, #name);                                                   \
+    }
 
 #endif

@@ -1,5 +1,6 @@
 #include "tests/support/gen_rig.h"
 
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "workloads/gen/gen.h"
 #include "workloads/trace/header.h"
@@ -34,17 +35,20 @@ struct trace_source *gen_rig_open(const char *text)
     return source;
 }
 
-void gen_rig_refused(const struct gen_rig_refusal *cases, size_t count)
+static enum ar_status open_spec(const char *text, struct ar_error *error)
 {
-    for (size_t i = 0; i < count; i++) {
-        struct ar_spec spec;
-        struct ar_error error = {""};
-        struct trace_source *source = NULL;
-        assert_int_equal(ar_spec_parse(cases[i].spec, &spec, &error), AR_OK);
-        if (gen_open(&spec, &source, &error) != AR_INVALID || !strstr(error.text, cases[i].says))
-            fail_msg("%s: \"%s\" does not say \"%s\"", cases[i].spec, error.text, cases[i].says);
-        ar_spec_close(&spec);
-    }
+    struct ar_spec spec;
+    struct trace_source *source = NULL;
+    assert_int_equal(ar_spec_parse(text, &spec, error), AR_OK);
+    enum ar_status status = gen_open(&spec, &source, error);
+    assert_int_equal(status, AR_INVALID);
+    ar_spec_close(&spec);
+    return status;
+}
+
+void gen_rig_refused(const char *file, const char *section)
+{
+    cases_refused(file, section, open_spec);
 }
 
 static struct held *slot_at(struct pull *pull, uint32_t slot)

@@ -23,11 +23,9 @@ struct gen_rig_sums {
 /* The source of a generator's spec; fails the test if it cannot be made. */
 struct trace_source *gen_rig_open(const char *text);
 
-/* Specs that must be refused, each with a part of the sentence. */
-struct gen_rig_refusal {
-    const char *spec, *says; /* says: "" if any sentence is right */
-};
-void gen_rig_refused(const struct gen_rig_refusal *cases, size_t count);
+/* Each row of a section (tests/support/cases.h) is a spec that is refused, with a part of the
+ * sentence. */
+void gen_rig_refused(const char *file, const char *section);
 
 /* Reads to the end. Fails the test if ids are not dense, a free has no block, a slot is
  * used twice, a stream is not the block's or is beyond the last, a wait has no record, or the

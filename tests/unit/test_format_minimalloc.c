@@ -21,37 +21,8 @@ TRACE_TEST(lifetimes_become_events)
     assert_int_equal(report.guess_count, 0);
 }
 
-TRACE_TEST(columns_stand_in_any_order)
-{
-    struct import_report report;
-    format_rig_converts(*state,
-                        "size,buffer_id,end,begin,alignment,gaps,offset\r\n"
-                        "10,a,4,0,64,,128\r\n"
-                        "20,b,6,5,3,1-2 3-4@0:5,0\r\n"
-                        "30,c,4,-5,1, ,256\r\n",
-                        "a,0,30,tag=c,lower=-5,upper=5\n!,alloc,256\n"
-                        "a,1,10,tag=a,align=64,lower=0,upper=5\n!,alloc,128\n"
-                        "f,1\nf,0\na,2,20,tag=b,lower=5,upper=7\n!,alloc,0\nf,2\n",
-                        &report);
-    assert_int_equal(report.guess_count, 3);
-    assert_non_null(strstr(report.guesses[0], "a buffer lives through that moment"));
-    assert_non_null(strstr(report.guesses[1], "1 buffers have gaps"));
-    assert_non_null(strstr(report.guesses[2], "1 alignments are not powers of two"));
-}
-
-TRACE_TEST(hints_are_left_out_and_said)
-{
-    struct import_report report;
-    format_rig_converts(*state,
-                        "id,lower,upper,size,alignment,hint,gaps\n"
-                        "0,0,9,15,1,128,\n"
-                        "1,6,12,18,2,-1,7-8 9-10@1:17\n",
-                        "a,0,15,lower=0,upper=9\na,1,18,align=2,lower=6,upper=12\nf,0\nf,1\n",
-                        &report);
-    assert_int_equal(report.guess_count, 2);
-    assert_non_null(strstr(report.guesses[0], "1 buffers have gaps"));
-    assert_non_null(strstr(report.guesses[1], "1 buffers have hints"));
-}
+FORMAT_CASES("format_minimalloc", columns_stand_in_any_order)
+FORMAT_CASES("format_minimalloc", hints_are_left_out_and_said)
 
 /* The peak of the shipped problem equals the sum of its rows, moment by moment. */
 TRACE_TEST(a_published_problem_has_its_peak)
@@ -66,23 +37,7 @@ TRACE_TEST(a_published_problem_has_its_peak)
     trace_close(source);
 }
 
-TRACE_TEST(bad_rows_are_refused)
-{
-    static const struct format_rig_refusal cases[] = {
-        {HEAD, ": the file holds no buffers"},
-        {HEAD "0,1,2\n", ":2: there are 3 columns where the first line names 4"},
-        {HEAD "0,1,2,3,4\n", ":2: there are 5 columns where the first line names 4"},
-        {HEAD "0,1,2,3\n0,x,2,3\n", ":3: lower"},
-        {HEAD "0,1,99999999999999999999,3\n", ":2: upper"},
-        {HEAD "0,1,4611686018427387904,3\n", ":2: upper: 4611686018427387904 is too large"},
-        {HEAD "0,2,1,3\n", ":2: the buffer ends (1) before it begins (2)"},
-        {HEAD "0,1,2,-3\n", ":2: size"},
-        {HEAD "0,1,2,1152921504606846976\n", ":2: a buffer of 1152921504606846976 bytes"},
-        {"id,lower,upper,size,alignment\n0,1,2,3,x\n", ":2: alignment"},
-        {"id,lower,upper,size,offset\n0,1,2,3,\n", ":2: offset"},
-    };
-    format_rig_refuses(*state, cases, sizeof cases / sizeof cases[0]);
-}
+FORMAT_REFUSES("format_minimalloc", bad_rows_are_refused)
 
 /* Columns of other formats are not read as lifetimes. */
 TRACE_TEST(other_columns_are_no_lifetimes)

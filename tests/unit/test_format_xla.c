@@ -12,71 +12,10 @@
 
 #define HEAD "BufferAssignment:\n"
 
-TRACE_TEST(assignment_of_a_module)
-{
-    struct import_report report;
-    format_rig_converts(
-        *state,
-        HEAD "allocation 0: size 32, maybe-live-out:\n"
-             " value: <7 dot.2{} @0> (size=32,offset=0): f32[8]{0}\n"
-             "allocation 1: size 16, parameter 3, shape |f32[4]| at ShapeIndex {}:\n"
-             " value: <3 p @0> (size=16,offset=0): f32[4]{0}\n"
-             "allocation 2: size 4, constant:\n"
-             "allocation 3: size 8, thread-local:\n"
-             " value: <4 q @0> (size=8,offset=0): f32[2]{0}\n"
-             "allocation 4: size 100, preallocated-temp:\n"
-             " value: <5 a,b @0> (size=40,offset=0): f32[10]{0}\n"
-             " value: <6 t{1} @0> (size=60,offset=40): f32[15]{0}\n"
-             "\nTotal bytes used: 160 (160B)\n\nUsed values:\n<3 p @0>\n positions:\n  p\n"
-             "allocation 9 is a word here\n",
-        "# recorder: xla\n"
-        "a,0,16,tag=parameter 3,initial=yes\n!,value,1,0,16,p\na,1,4,tag=constant,initial=yes\n"
-        "a,2,32,tag=output\n!,value,0,0,32,dot.2\na,3,100,tag=temp\n!,value,4,0,40,a_b\n"
-        "!,value,4,40,60,t{1}\nf,3\nm,step\n",
-        &report);
-    assert_int_equal(report.guess_count, 3);
-    assert_non_null(strstr(report.guesses[1], "5 logical buffers are notes, without lifetimes"));
-    assert_non_null(strstr(report.guesses[2], "8 bytes of thread-local memory"));
-}
-
-/* With addresses, without values. */
-TRACE_TEST(assignment_of_older_versions)
-{
-    struct import_report report;
-    format_rig_converts(*state,
-                        HEAD "allocation 0: 0x7f8a4c0, size 64, parameter 0 at ShapeIndex {}:\n"
-                             "  entry::p : f32[16]{0}\n"
-                             "allocation 1: 0x7f8a4d0, size 128, maybe-live-out:\n"
-                             "allocation 2: 0x7f8a4e0, size 256:\n",
-                        "# recorder: xla\na,0,64,tag=parameter 0,initial=yes\na,1,128,tag=output\n"
-                        "a,2,256,tag=other\nf,2\nm,step\n",
-                        &report);
-    assert_non_null(strstr(report.guesses[1], "are not in the text"));
-}
-
-TRACE_TEST(assignment_in_other_memory_spaces)
-{
-    struct import_report report;
-    format_rig_converts(*state,
-                        HEAD "allocation 0: size 64, color 5, parameter 0, shape |f32[16]| at "
-                             "ShapeIndex {}:\nallocation 1: size 8, color 1, preallocated-temp:\n",
-                        "# recorder: xla\na,0,64,tag=parameter 0,space=pinned,initial=yes\n"
-                        "a,1,8,tag=temp\nf,1\nm,step\n",
-                        &report);
-    assert_non_null(strstr(report.guesses[2], "1 allocations are of other memory spaces"));
-}
-
-/* A parameter that is given back, and a total that does not fit. */
-TRACE_TEST(assignment_that_is_cut)
-{
-    struct import_report report;
-    format_rig_converts(*state,
-                        HEAD "allocation 0: size 64, parameter 0, shape |f32[16]| at ShapeIndex "
-                             "{0}, output shape is |(f32[16])|, maybe-live-out:\n"
-                             "Total bytes used: 96 (96B)\n",
-                        "# recorder: xla\na,0,64,tag=parameter 0,initial=yes\nm,step\n", &report);
-    assert_non_null(strstr(report.guesses[1], "are 64 bytes, the text says 96"));
-}
+FORMAT_CASES("format_xla", assignment_of_a_module)
+FORMAT_CASES("format_xla", assignment_of_older_versions)
+FORMAT_CASES("format_xla", assignment_in_other_memory_spaces)
+FORMAT_CASES("format_xla", assignment_that_is_cut)
 
 TRACE_TEST(assignment_with_live_ranges)
 {
@@ -106,21 +45,7 @@ TRACE_TEST(assignment_with_live_ranges)
     unlink(path[1]);
 }
 
-TRACE_TEST(bad_assignments_are_refused)
-{
-    static const struct format_rig_refusal cases[] = {
-        {HEAD "nothing else\n", ": the buffer assignment has no allocations"},
-        {HEAD "allocation 0: size much:\n", ":2: \"allocation NUMBER: size BYTES\" is expected"},
-        {HEAD "allocation x: size 4:\n", ":2: \"allocation NUMBER: size BYTES\" is expected"},
-        {HEAD "allocation 0: size 1152921504606846976:\n", ":2: \"allocation NUMBER"},
-        {HEAD "allocation 0: size 4.0KiB, parameter 0:\n", ":2: \"allocation NUMBER"},
-        {HEAD "allocation 0: size 8, preallocated-temp:\n value: <1 a @0> (size=8): f\n",
-         ":3: \"value: <ID NAME @COLOR> (size=BYTES,offset=BYTES)\" is expected"},
-        {HEAD "allocation 0: size 8, preallocated-temp:\n value: <1 a @0> (size=8,offset=4): f\n",
-         ":3: the value ends at byte 12 of allocation 0, which has 8"},
-    };
-    format_rig_refuses(*state, cases, COUNT(cases));
-}
+FORMAT_REFUSES("format_xla", bad_assignments_are_refused)
 
 /* ---- device memory profiles ---------------------------------------------------------------- */
 
@@ -386,26 +311,4 @@ TRACE_TEST(recorded_files)
 
 /* ---- files that are recognised and not read ---- */
 
-TRACE_TEST(known_files_are_named)
-{
-    static const struct format_rig_refusal cases[] = {
-        {"HloModule jit_f, is_scheduled=true\n", ": no trace: this is a module of XLA"},
-        {"HloLiveRange (max 3):\n", ": no trace: this is the list of live ranges"},
-        {"\nTotal bytes used: 9 (9B)\n\nUsed values:\n<0 a @0>\n",
-         ": no trace: this is the list of values"},
-        {"Memory Space: default (color=0)\nTotal bytes: 9 (9B)\n  cumulative_size;       size;\n",
-         ": no trace: this is a memory usage report of XLA"},
-        {"|   PyTorch CUDA memory summary, device ID 0    |\n",
-         ": no trace: this is a memory summary of PyTorch"},
-        {"| NVIDIA-SMI 580.159  Driver Version: 580.159 |\n",
-         ": no trace: this is the output of nvidia-smi"},
-        {"Traceback:\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n",
-         ": no trace: this is a log with an out-of-memory message; `allocrig explain --message"},
-        {"<!DOCTYPE html>\n<html></html>\n", ": no trace: this is an HTML page"},
-        {"%PDF-1.7\n", ": no trace: this is a PDF document"},
-        {"{\"a\": 1}\n", ": no trace: this is JSON of an unknown form; `list formats`"},
-        {"[INFO] started\n", ": no trace: it begins with \"[INFO] started\", and neither with"},
-        {"one,two\n1,2\n", ": no trace: it begins with \"one,two\", and neither with"},
-    };
-    format_rig_refuses(*state, cases, COUNT(cases));
-}
+FORMAT_REFUSES("format_xla", known_files_are_named)

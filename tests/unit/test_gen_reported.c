@@ -235,22 +235,7 @@ TRACE_TEST(caches_hold_their_tokens)
 
 TRACE_TEST(refused)
 {
-    static const struct gen_rig_refusal cases[] = {
-        {"giant_then_crumbs:total=1GiB,giant=1GiB", "below giant"},
-        {"stash_restore:alive=61", "alive"},
-        {"phases:kept=9,leak=4", ""},
-        {"stash_restore:smallest=1GiB", ""},
-        {"stash_restore:variant=sideways", ""},
-        {"rnn_buckets:buckets='5;x'", "buckets"},
-        {"kv_concat:page=8", ""},
-        {"kv_paged:prompts='0'", ""},
-        {"kv_concat:answers='0'", ""},
-        {"gnn_minibatch:layers=9", ""},
-        {"varlen_transformer:lengths=''", ""},
-        {"jitter_batch:overlap=3", ""},
-        {"fsdp_runahead:layers=0", ""},
-    };
-    gen_rig_refused(cases, sizeof cases / sizeof cases[0]);
+    gen_rig_refused("gen_reported", "refused");
 }
 
 TRACE_TEST(seeds_differ)
