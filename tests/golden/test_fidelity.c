@@ -161,7 +161,6 @@ static void check_pools_inferred(const char *from)
  * each pool, and passes over free blocks of other pools. */
 static void test_pools_inferred(void **state)
 {
-    (void)state;
     check_pools_inferred(FOLDER "/graphs.expandable.csv.gz");
     check_pools_inferred(FOLDER "/graphs.default.csv.gz");
 }

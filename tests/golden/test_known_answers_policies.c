@@ -132,7 +132,6 @@ static enum ar_status watch_row(void *argument, const struct replay_row *row,
                                 struct ar_error *error)
 {
     struct watch *watch = argument;
-    (void)error;
     assert_true(watch->count < 1024);
     watch->after[watch->count++] = row->reserved_bytes;
     return AR_OK;

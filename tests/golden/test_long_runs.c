@@ -85,7 +85,6 @@ TEST(intervals_cover)
     print_message("of %u cases, %u levels and %u drifts are covered\n", 2 * cases, levels, drifts);
     assert_true(levels * 10 >= 2 * cases * 8);
     assert_true(drifts * 10 >= 2 * cases * 8);
-    (void)state;
 }
 
 /* A program that leaks: its drift is known. Twelve cycles of 8 steps are recorded, each leaks two
@@ -104,7 +103,6 @@ TEST(a_leak_goes_on)
                     0.05 * truth.live.estimate);
         assert_true(covers(&predicted.drift, &truth.drift));
     }
-    (void)state;
 }
 
 /* A program that repeats itself: the prediction is exact, and its interval has no width. */
@@ -127,7 +125,6 @@ TEST(what_repeats_is_exact)
             assert_true(predicted.level.low == truth.level.estimate);
             assert_true(predicted.level.high == truth.level.estimate);
         }
-    (void)state;
 }
 
 /* Lengths drawn for a transformer: levels after 1000 steps under two policies. */
@@ -146,5 +143,4 @@ TEST(lengths_between_and_beyond)
             inside += covers(&predicted.level, &truth.level);
         }
     assert_true(inside + 1 >= 2 * seeds);
-    (void)state;
 }

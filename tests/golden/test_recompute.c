@@ -82,7 +82,6 @@ static enum ar_status keep(void *argument, const struct replay_sample *sample,
 {
     struct series *series = argument;
     const struct ar_policy *policy = series->session.policy;
-    (void)error;
     if (series->count == series->room) {
         series->room = series->room ? series->room * 2 : 4096;
         series->at = realloc(series->at, series->room * sizeof *series->at);

@@ -20,7 +20,6 @@ static enum ar_status note(void *argument, const struct replay_sample *sample,
                            struct ar_error *error)
 {
     struct seen *seen = argument;
-    (void)error;
     assert_true(sample->event < 4096);
     seen->at[sample->event] = *sample;
     return AR_OK;

@@ -139,7 +139,6 @@ TEST(stays_in_the_recorded_range)
         }
         learned_model_close(model);
     }
-    (void)state;
 }
 
 static void hash_of(struct trace_source *source, uint8_t hash[32])
@@ -174,7 +173,6 @@ TEST(same_seed_same_bytes)
         if (varies)
             assert_memory_not_equal(first, other, 32);
     }
-    (void)state;
 }
 
 /* What a policy reserves in a lean run with and without skipped steps is the same after each step,
@@ -219,5 +217,4 @@ TEST(skipped_steps_change_nothing)
     for (int policy = 0; policy < 2; policy++)
         ar_spec_close(&policies[policy]);
     ar_spec_close(&device);
-    (void)state;
 }

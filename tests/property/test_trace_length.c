@@ -39,7 +39,6 @@ static struct trace_event ring_event(uint64_t at)
 static enum ar_status ring_next(struct trace_source *self, const struct trace_event **events,
                                 size_t *count, struct ar_error *error)
 {
-    (void)error;
     struct ring *ring = (struct ring *)self;
     for (*count = 0; *count < SPAN && ring->at < ring->events; ++*count)
         ring->span[*count] = ring_event(ring->at++);
@@ -49,7 +48,6 @@ static enum ar_status ring_next(struct trace_source *self, const struct trace_ev
 
 static enum ar_status ring_rewind(struct trace_source *self, struct ar_error *error)
 {
-    (void)error;
     ((struct ring *)self)->at = 0;
     return AR_OK;
 }

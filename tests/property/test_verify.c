@@ -170,7 +170,6 @@ static enum ar_status hasty_alloc(struct ar_policy *base, const struct ar_policy
 static enum ar_status hasty_free(struct ar_policy *base, const struct ar_policy_block *block,
                                  uint32_t stream)
 {
-    (void)stream;
     ((struct hasty *)base)->freed = block->address;
     base->totals.live_blocks--;
     base->totals.live_bytes -= block->requested_bytes;
@@ -179,7 +178,6 @@ static enum ar_status hasty_free(struct ar_policy *base, const struct ar_policy_
 
 static void hasty_destroy(struct ar_policy *base)
 {
-    (void)base;
 }
 
 static void hasty_stats(const struct ar_policy *base, struct ar_policy_stats *out)

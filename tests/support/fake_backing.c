@@ -43,21 +43,16 @@ static enum ar_status fake_free(struct ar_backing *base, uint64_t address)
 
 static struct ar_backing_ticket fake_fence(struct ar_backing *base, uint32_t stream)
 {
-    (void)base;
     return (struct ar_backing_ticket){.stream = stream};
 }
 
 static bool fake_done(struct ar_backing *base, struct ar_backing_ticket ticket)
 {
-    (void)base;
-    (void)ticket;
     return true;
 }
 
 static void fake_wait(struct ar_backing *base, struct ar_backing_ticket ticket)
 {
-    (void)base;
-    (void)ticket;
 }
 
 static void fake_memory(struct ar_backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
@@ -98,8 +93,6 @@ static enum ar_status fake_reserve(struct ar_backing *base, uint64_t bytes, uint
 
 static enum ar_status fake_release(struct ar_backing *base, uint64_t address)
 {
-    (void)base;
-    (void)address;
     return AR_OK;
 }
 
@@ -130,24 +123,17 @@ static enum ar_status fake_destroy(struct ar_backing *base, ar_backing_handle ha
 
 static enum ar_status fake_map(struct ar_backing *base, uint64_t address, ar_backing_handle handle)
 {
-    (void)address;
-    (void)handle;
     fake(base)->maps++;
     return AR_OK;
 }
 
 static enum ar_status fake_access(struct ar_backing *base, uint64_t address, uint64_t bytes)
 {
-    (void)base;
-    (void)address;
-    (void)bytes;
     return AR_OK;
 }
 
 static enum ar_status fake_unmap(struct ar_backing *base, uint64_t address, uint64_t bytes)
 {
-    (void)address;
-    (void)bytes;
     fake(base)->unmaps++;
     return AR_OK;
 }

@@ -41,14 +41,12 @@ static uint64_t fake_mark(struct ar_device *base)
 
 static uint64_t fake_mark_ns(struct ar_device *base, uint64_t mark)
 {
-    (void)base;
     return mark;
 }
 
 static void fake_kernel(struct ar_device *base, uint32_t stream, uint64_t nanoseconds)
 {
     struct fake_device *self = fake(base);
-    (void)stream;
     if (self->idle_ns < self->host_ns)
         self->idle_ns = self->host_ns;
     self->idle_ns += nanoseconds;
@@ -56,21 +54,16 @@ static void fake_kernel(struct ar_device *base, uint32_t stream, uint64_t nanose
 
 static void fake_record(struct ar_device *base, uint64_t event, uint32_t stream)
 {
-    (void)event;
-    (void)stream;
     fake(base)->records++;
 }
 
 static void fake_stream_wait(struct ar_device *base, uint32_t stream, uint64_t event)
 {
-    (void)event;
-    (void)stream;
     fake(base)->waits++;
 }
 
 static void fake_sync(struct ar_device *base, uint32_t stream)
 {
-    (void)stream;
     fake(base)->syncs++;
 }
 
@@ -97,7 +90,6 @@ static uint64_t fake_handed_out(struct ar_device *base, uint64_t address, uint64
 
 static const char *fake_race_text(struct ar_device *base)
 {
-    (void)base;
     return "";
 }
 

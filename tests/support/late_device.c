@@ -412,7 +412,6 @@ static void use_one(void *argument, uint64_t physical, uint64_t bytes, uint64_t 
 {
     struct using *using = argument;
     struct late_device *self = using->self;
-    (void)at;
     if (self->use_count == self->use_room)
         self->uses = grown(self->uses, &self->use_room, sizeof *self->uses);
     self->uses[self->use_count++] = (struct late_use){physical, bytes, here(self, using->stream)};
@@ -432,7 +431,6 @@ static void order_one(void *argument, uint64_t physical, uint64_t bytes, uint64_
     struct using *using = argument;
     struct late_device *self = using->self;
     size_t kept = 0;
-    (void)at;
     for (size_t i = 0; i < self->use_count; i++) {
         struct late_use use = self->uses[i];
         if (is_done(self, use.until))

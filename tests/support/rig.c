@@ -6,7 +6,6 @@
 static enum ar_status keep_row(void *argument, const struct replay_row *row, struct ar_error *error)
 {
     struct rig *rig = argument;
-    (void)error;
     assert_true(rig->row_count < RIG_MOST);
     rig->rows[rig->row_count++] = *row;
     return AR_OK;
@@ -16,7 +15,6 @@ static enum ar_status keep_sample(void *argument, const struct replay_sample *sa
                                   struct ar_error *error)
 {
     struct rig *rig = argument;
-    (void)error;
     assert_true(rig->sample_count < RIG_MOST);
     rig->samples[rig->sample_count++] = *sample;
     return AR_OK;

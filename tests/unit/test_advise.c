@@ -493,7 +493,6 @@ TEST(tries_are_told_from_requests)
         {"a,0,100 a,1,10 f,1 p,2,20 f,2 a,3,15 f,3 f,0", 0, 0},
         {"a,0,100 a,1,10 f,1 a,2,20 a,3,7 f,2 a,4,15 f,4 f,0", 0, 0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct trace_source *trace = tiny_trace(cases[i].events);
         struct ar_error error = {""};
@@ -515,7 +514,6 @@ TEST(the_last_step_of_a_cut_recording)
         const char *events;
         uint64_t last_step_end;
     } cases[] = {{"a,0,8 m,step f,0 m,other a,1,8", 2}, {"a,0,8 m,other f,0", 0}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct trace_source *trace = tiny_trace(cases[i].events);
         struct ar_error error = {""};
@@ -534,7 +532,6 @@ TEST(requests_are_compared_by_size)
     struct trace_source *to;
     struct ar_spec device;
     struct whatif whatif;
-    (void)state;
     assert_ok(ar_spec_parse("sim", &device, &test_error));
     assert_ok(trace_open_recording(DATA "graphs.default.csv.gz", &to, &test_error));
     strcpy(from->info.recorder, "torch 2.11.0");
@@ -554,7 +551,6 @@ TEST(requests_are_compared_by_size)
 TEST(a_spec_that_is_too_long)
 {
     char spec[CANDIDATE_SPEC_ROOM + 64], text[CANDIDATE_SPEC_ROOM];
-    (void)state;
     memset(spec, 'x', sizeof spec);
     memcpy(spec, "torch:conf='", 12);
     memcpy(spec + sizeof spec - 2, "'", 2);

@@ -119,7 +119,6 @@ static enum ar_status fill(struct ar_device *device, uint64_t address, uint64_t 
                            uint64_t block, uint32_t stream)
 {
     const struct ar_device_operand operand = {address, bytes};
-    (void)block;
     check_operand(device, &operand, bytes, 512);
     card.filled++;
     card.sim->kernel(device, stream, TIME_OF(bytes));

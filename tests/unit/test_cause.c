@@ -17,7 +17,6 @@ static const struct ar_policy_range ranges[] = {
 
 static void stub_walk(const struct ar_policy *self, ar_policy_visit *visit, void *argument)
 {
-    (void)self;
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         if (!visit(argument, &ranges[i]))
             return;
@@ -31,7 +30,6 @@ static void stub_stats(const struct ar_policy *self, struct ar_policy_stats *out
 /* Serves requests of up to 8 bytes from its free ranges. */
 static bool stub_would_fit(struct ar_policy *self, const struct ar_policy_request *request)
 {
-    (void)self;
     return request->bytes <= 8;
 }
 

@@ -109,20 +109,16 @@ struct asked {
 
 static struct ar_backing_ticket number_fence(struct ar_backing *base, uint32_t stream)
 {
-    (void)base;
     return (struct ar_backing_ticket){.stream = stream, .value = 7};
 }
 
 static bool never_done(struct ar_backing *base, struct ar_backing_ticket ticket)
 {
-    (void)base;
-    (void)ticket;
     return false;
 }
 
 static void count_wait(struct ar_backing *base, struct ar_backing_ticket ticket)
 {
-    (void)ticket;
     ((struct asked *)base)->waits++;
 }
 
@@ -221,14 +217,12 @@ static enum ar_status liar_alloc(struct ar_policy *base, const struct ar_policy_
 
 static void liar_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
-    (void)base;
     const struct ar_policy_range range = {.bytes = 1, .state = AR_POLICY_RANGE_FREE};
     visit(argument, &range);
 }
 
 static enum ar_status liar_validate(const struct ar_policy *base, struct ar_error *error)
 {
-    (void)base;
     return ar_error_set(error, AR_CORRUPT, "a broken invariant");
 }
 

@@ -47,7 +47,6 @@ TEST(options)
         ar_device_close(device);
     }
     op_script_close(&script);
-    (void)state;
 }
 
 /* ---- ggml's stack ---------------------------------------------------------------------------- */
@@ -88,7 +87,6 @@ TEST(stacks)
     unsigned refused;
     struct policy_rig rig;
     struct ar_device *device = sim_test_open("sim:profile=h100,capacity=128MiB");
-    (void)state;
     open_rig(&rig, "checked(every=1)+ggml:pool=vmm", device->backing);
     assert_int_equal(use_stacks(&rig, 4000, &refused), AR_OK);
     assert_in_range(refused, 1, 1000);
@@ -101,7 +99,6 @@ TEST(stacks)
 TEST(stack_faults)
 {
     unsigned refused;
-    (void)state;
     for (uint64_t at = 1; at < 40; at++) {
         char spec[80];
         struct policy_rig rig;
@@ -125,7 +122,6 @@ TEST(stack_refuses_other_orders)
     struct policy_rig rig;
     struct ar_policy_block first, second;
     struct ar_device *device = sim_test_open("sim:profile=h100,capacity=128MiB");
-    (void)state;
     open_rig(&rig, "ggml:pool=vmm", device->backing);
     assert_int_equal(policy_rig_alloc(&rig, 1000, &first), AR_OK);
     assert_int_equal(policy_rig_alloc(&rig, 1000, &second), AR_OK);
@@ -148,7 +144,6 @@ TEST(stack_has_a_maximum)
     struct policy_rig rig;
     struct ar_policy_block block;
     struct ar_device *device = sim_test_open("sim:profile=h100,capacity=128MiB");
-    (void)state;
     open_rig(&rig, "ggml:pool=vmm,max_size=5000000", device->backing);
     assert_int_equal(policy_rig_alloc(&rig, 3 * AR_MIB, &block), AR_OK); /* 3 pages of 2 MiB fit */
     assert_int_equal(policy_rig_alloc(&rig, 3 * AR_MIB + 1, &block), AR_NO_MEMORY);
@@ -174,7 +169,6 @@ TEST(contradictions)
         {"ort:arena_extend_strategy=double", AR_INVALID, "kNextPowerOfTwo"},
     };
     struct fake_backing *fake = malloc(sizeof *fake);
-    (void)state;
     assert_non_null(fake);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct policy_rig rig;
@@ -200,7 +194,6 @@ TEST(settings)
         {"ggml:limit=1GiB", NULL},
     };
     struct fake_backing *fake = malloc(sizeof *fake);
-    (void)state;
     assert_non_null(fake);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct policy_rig rig;

@@ -296,7 +296,6 @@ TRACE_TEST(recorded_files)
         uint64_t events, peak_bytes, gpus;
     } cases[] = {{"tests/golden/data/jax/step.prof", 6, 65668, 3},
                  {"tests/golden/data/jax/step-buffer-assignment.txt", 16, 81940, 1}};
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct trace_source *source;
         struct ar_error error = {""};

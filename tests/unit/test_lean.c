@@ -291,7 +291,6 @@ TEST(a_page_may_exceed_the_limit)
         {"a,0,12582912 f,0", 10 << 20, false},
     };
     struct ar_spec device;
-    (void)state;
     assert_ok(ar_spec_parse("sim", &device, &test_error));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct trace_source *trace = tiny_trace(cases[i].events);

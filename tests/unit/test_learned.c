@@ -131,7 +131,6 @@ TEST(a_prefetched_batch_is_freed_by_the_next_step)
         assert_int_equal(run.live[step], 5100 + step * 7 % 5);
     assert_int_equal(run.misfits, 0);
     learned_model_close(model);
-    (void)state;
 }
 
 /* Results that are kept, of another size each time, are a leak beside a leak of equal blocks;
@@ -167,7 +166,6 @@ TEST(leaks_of_varied_sizes)
     assert_int_equal(model->fates[most], LEARNED_LEAKED);
     assert_true(model->leaked_bytes > 80000 / 5 * 0.75);
     learned_model_close(model);
-    (void)state;
 }
 
 /* Blocks made in some of the first steps are made once; one every five steps is a leak. */
@@ -191,7 +189,6 @@ TEST(lazy_blocks_and_leaks)
     run_on(model, 1000, 1, &run);
     assert_int_equal(run.live[999], 4 * 4096 + 200 * 512);
     learned_model_close(model);
-    (void)state;
 }
 
 /* Steps of drawn sizes, each fourth one an evaluation. */
@@ -213,7 +210,6 @@ TEST(an_evaluation_comes_every_fourth_step)
     for (int step = 0; step < 1000; step++)
         assert_int_equal(run.largest[step] == 77777, step % 4 == 3);
     learned_model_close(model);
-    (void)state;
 }
 
 /* Rare steps without a period keep their rate: 8 of 100. */
@@ -237,7 +233,6 @@ TEST(rare_steps_keep_their_rate)
         found += run.largest[step] == 77777;
     assert_in_range(found, STEPS * 4 / 100, STEPS * 14 / 100);
     learned_model_close(model);
-    (void)state;
 }
 
 /* Two sizes that are linear in one length stay so, between recorded lengths and beyond them. */
@@ -272,7 +267,6 @@ TEST(sizes_follow_a_length)
     assert_true(between > 1000);
     assert_in_range(beyond, 1, 200);
     learned_model_close(model);
-    (void)state;
 }
 
 /* A second size that varies by itself: steps of the tail grow by the first, and the second does not
@@ -302,7 +296,6 @@ TEST(what_varies_by_itself_does_not_grow)
         }
     }
     learned_model_close(model);
-    (void)state;
 }
 
 /* The same steps without marks: each is a rise and a fall. */
@@ -324,7 +317,6 @@ TEST(steps_are_seen_in_live_bytes)
     assert_int_equal(model->order, LEARNED_REPEAT);
     assert_int_equal(model->period, 3);
     learned_model_close(model);
-    (void)state;
 }
 
 TEST(a_trend_is_repeated_in_its_order)
@@ -341,7 +333,6 @@ TEST(a_trend_is_repeated_in_its_order)
         assert_true(run.first[step] == run.first[step - 1] + 16 ||
                     run.first[step] == run.first[model->warmup]);
     learned_model_close(model);
-    (void)state;
 }
 
 TEST(too_few_steps_are_refused)
@@ -354,7 +345,6 @@ TEST(too_few_steps_are_refused)
     }
     assert_says(try_learn(&program, &model, &test_error), AR_INVALID,
                 "3 steps were found, and at least 4 are needed");
-    (void)state;
 }
 
 /* Of 60 excesses, evenly up to 1000, the drawn tails end near the greatest; of 60 that fall off
@@ -366,7 +356,6 @@ TEST(tails_are_as_likely_as_the_excesses)
     uint32_t members[EXCESSES];
     struct learned_step steps[EXCESSES];
     unsigned near[2] = {0, 0};
-    (void)state;
     for (int even = 0; even < 2; even++) {
         struct ar_rng rng;
         for (uint32_t i = 0; i < EXCESSES; i++) {

@@ -32,7 +32,6 @@ TEST(rules_compute)
         {"a?b:1", -3},
     };
     const int64_t values[] = {7, -3};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct rule rule;
         if (rule_parse(cases[i].text, names, "rule x", &rule, &test_error))
@@ -56,7 +55,6 @@ TEST(bad_rules_are_refused)
         {"((((((((((((((((((a))))))))))))))))))", "nested too deeply"},
         {"a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a", "more than 64"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct rule rule;
         struct ar_error error;
@@ -70,7 +68,6 @@ TEST(a_bad_rule_is_an_error_of_the_policy)
 {
     struct ar_device *device = sim_test_open("sim:capacity=64MiB");
     struct policy_rig rig;
-    (void)state;
     assert_int_equal(policy_rig_open(&rig, "mosaic:handle='left+'", device->backing, 0),
                      AR_INVALID);
     assert_non_null(strstr(rig.error.text, "policy mosaic: rule handle, character 6 of \"left+\""));
@@ -150,7 +147,6 @@ TEST(a_block_is_glued_from_the_ends_of_two_handles)
 {
     struct glue_rig rig;
     struct ar_policy_block blocks[5], glued, other;
-    (void)state;
     two_free_blocks(&rig, "mosaic:handle=4,glue=no", blocks);
     assert_int_equal(take(&rig, 8 * AR_MIB, 0, &glued), AR_NO_MEMORY);
     close_rig(&rig);
@@ -174,7 +170,6 @@ TEST(a_glued_block_may_live_to_the_end)
 {
     struct glue_rig rig;
     struct ar_policy_block blocks[5], glued;
-    (void)state;
     two_free_blocks(&rig, "mosaic:handle=4", blocks);
     assert_int_equal(take(&rig, 8 * AR_MIB, 0, &glued), AR_OK);
     give(&rig, &blocks[0], 0);
@@ -213,7 +208,6 @@ static void scramble(const char *policy, uint64_t seed, uint64_t *glued)
 TEST(glued_blocks_survive_random_requests)
 {
     uint64_t glued = 0;
-    (void)state;
     for (uint64_t seed = 1; seed <= 4; seed++) {
         scramble("mosaic", seed, &glued);
         scramble("mosaic:handle=4", seed, &glued);
@@ -269,7 +263,6 @@ TEST(memory_that_is_gone_is_noticed)
 {
     struct glue_rig rig;
     struct ar_policy_block block[3];
-    (void)state;
     open_rig(&rig, "sim:capacity=128MiB", "mosaic");
     assert_int_equal(take(&rig, 20 * AR_MIB, 0, &block[0]), AR_OK);
     assert_int_equal(take(&rig, 40 * AR_MIB, 0, &block[1]), AR_OK);

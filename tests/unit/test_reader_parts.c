@@ -24,7 +24,6 @@ TEST(dates_are_days_since_1970)
         {"2000-02-29", 11016}, {"2000-03-01", 11017}, {"2023-12-31", 19722}, {"2024-01-01", 19723},
         {"2024-02-29", 19782}, {"2024-12-31", 20088}, {"2025-01-01", 20089}, {"2100-03-01", 47541},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[64];
         uint64_t time_ns;
@@ -115,7 +114,6 @@ TEST(sizes_in_logs_have_units)
         {"", 0},
         {"1TiB", UINT64_C(1) << 40},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint64_t slack;
         if (bfc_human_bytes(cases[i].text, &slack) != cases[i].bytes)
@@ -151,7 +149,6 @@ TRACE_TEST(blocks_never_freed_are_counted_by_size)
 TEST(addresses_between_areas_are_in_none)
 {
     struct snapshot_areas areas = {0};
-    (void)state;
     for (uint64_t address = 1000; address < 4000; address += 1000)
         assert_ok(snapshot_areas_add(
             &areas, &(struct snapshot_area){.address = address, .bytes = 100}, &test_error));
@@ -269,7 +266,6 @@ TEST(absent_values_are_empty)
 {
     struct snapshot_tree tree = {0};
     size_t count = 7;
-    (void)state;
     assert_null(snapshot_pairs(&tree, SNAPSHOT_ABSENT, &count));
     assert_int_equal(count, 0);
     count = 7;

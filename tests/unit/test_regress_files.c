@@ -151,7 +151,6 @@ TEST(lines_of_a_history)
         {"\"compiler\": \"gcc\"", "\"compiler\": 5", "\"compiler\" is not a text"},
         {"{\"schema\"", "{\"commit\": \"b\", \"schema\"", "not JSON: duplicate"},
     };
-    (void)state;
     damaged(LINE, read_history, cases, sizeof cases / sizeof *cases);
 }
 
@@ -247,7 +246,6 @@ TEST(results_of_runs)
          "\"driver_calls\" is not a number or null"},
         {"{\"schema\"", "{\"schema\": \"b\", \"schema\"", "duplicate"},
     };
-    (void)state;
     damaged(RESULT, read_results, cases, sizeof cases / sizeof *cases);
 }
 
@@ -264,7 +262,6 @@ TEST(counts_of_instructions)
         {"\"instructions\": 90", "\"instructions\": null",
          "\"instructions\" is not a number above 0"},
     };
-    (void)state;
     damaged(COUNTS, read_results, cases, sizeof cases / sizeof *cases);
 }
 
@@ -281,7 +278,6 @@ TEST(accepted_changes)
         {"metric = m", "at-most = -5 %", "at-most is \"-5 %\""},
         {"[waiver w]", "[other w]", "no section [other"},
     };
-    (void)state;
     damaged(WAIVERS, read_waivers, cases, sizeof cases / sizeof *cases);
 }
 
@@ -292,7 +288,6 @@ TEST(a_waiver_covers_up_to_its_size)
                              {.at_most = -1, .commit = (char[]){"ab*"}}};
     struct waivers waivers = {items, 1};
     struct waiver_case change = {"metric", "p", "w", "w", NULL, 0.1};
-    (void)state;
     assert_ptr_equal(waivers_find(&waivers, &change), &items[0]);
     assert_true(items[0].used);
     change.change = 0.11;

@@ -36,18 +36,12 @@ static enum ar_status finds_corruption(struct ar_policy *self,
                                        const struct ar_policy_request *request,
                                        struct ar_policy_block *out)
 {
-    (void)self;
-    (void)request;
-    (void)out;
     return AR_CORRUPT;
 }
 
 static enum ar_status frees_nothing(struct ar_policy *self, const struct ar_policy_block *block,
                                     uint32_t stream)
 {
-    (void)self;
-    (void)block;
-    (void)stream;
     return AR_OK;
 }
 
@@ -93,7 +87,6 @@ static enum ar_status raw_next(struct trace_source *base, const struct trace_eve
                                size_t *count, struct ar_error *error)
 {
     struct raw *self = (struct raw *)base;
-    (void)error;
     *events = self->events;
     *count = self->count;
     self->count = 0;
@@ -196,7 +189,6 @@ TEST(an_observer_sees_each_call_to_the_policy)
 static bool once_more(void *argument, const struct ar_policy_request *request)
 {
     unsigned *times = argument;
-    (void)request;
     return (*times)++ < 2;
 }
 

@@ -336,7 +336,6 @@ TEST(the_card_is_asked_at_the_ends_of_steps)
 
 static enum ar_status refuse_work(struct ar_device *device, const struct ar_kernel_op *kernel_op)
 {
-    (void)device;
     return kernel_op->stream == 1 ? AR_REFUSED : AR_UNSUPPORTED;
 }
 
@@ -363,7 +362,6 @@ static struct ar_device_operand seen[3];
 
 static enum ar_status see_work(struct ar_device *device, const struct ar_kernel_op *kernel_op)
 {
-    (void)device;
     seen[0] = kernel_op->out;
     seen[1] = kernel_op->in[0];
     seen[2] = kernel_op->in[1];
@@ -402,7 +400,6 @@ TEST(memory_outside_of_the_pool_may_not_fit)
 
 static enum ar_status fail_outside(struct ar_device *device, uint64_t bytes)
 {
-    (void)device;
     return bytes == 50 ? AR_IO : AR_OK;
 }
 

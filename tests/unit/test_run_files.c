@@ -27,7 +27,6 @@ static enum ar_status note(void *argument, const struct observer_event *event,
                            struct ar_error *error)
 {
     struct told *told = argument;
-    (void)error;
     assert_true(told->count < EVENTS_MOST);
     told->at[told->count].kind = event->kind;
     told->at[told->count].address = event->address;
@@ -356,7 +355,6 @@ TEST(latencies_have_the_form_of_hdrhistogram)
 static enum ar_status take_latencies(void *argument, const struct latency *latency,
                                      struct ar_error *error)
 {
-    (void)error;
     *(uint64_t *)argument = latency->alloc.total;
     return AR_OK;
 }
@@ -384,7 +382,6 @@ TEST(calls_beyond_those_kept_are_written)
     const struct suite_files files = {.path = {NULL}};
     const struct plan plan = {0};
     struct run_files self;
-    (void)state;
     streams[SUITE_FILE_calls] = open_memstream(&text, &bytes);
     assert_non_null(streams[SUITE_FILE_calls]);
     assert_ok(run_files_open(&self, streams, &files, &plan, &test_error));

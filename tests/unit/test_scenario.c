@@ -113,7 +113,6 @@ static enum ar_status read_bad(const char *text, struct ar_error *error)
 
 TEST(bad_files)
 {
-    (void)state;
     cases_refused("scenario", "bad_files", read_bad);
 }
 

@@ -344,7 +344,6 @@ TEST(odd_histories)
          NULL, "an entry is more than 35 years after the first"},
     };
     struct trace_rig rig;
-    (void)state;
     trace_rig_open(&rig);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct trace_source *source = NULL;

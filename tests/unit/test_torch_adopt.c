@@ -22,7 +22,6 @@ static void held_memory(struct ar_backing *self, uint64_t *free_bytes, uint64_t 
 
 static struct ar_backing_ticket held_fence(struct ar_backing *self, uint32_t stream)
 {
-    (void)self;
     return (struct ar_backing_ticket){.stream = stream};
 }
 

@@ -135,7 +135,6 @@ TEST(collection_goes_on_to_its_target)
         const char *threshold; /* of 128 MiB */
         uint64_t reserved_bytes;
     } cases[] = {{"0.328124992549419403076171875", 46 * AR_MIB}, {"0.328125", 66 * AR_MIB}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct fake_backing backing;
         struct policy_rig rig;

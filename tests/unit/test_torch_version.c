@@ -147,7 +147,6 @@ TEST(requests_beyond_the_limit_can_be_rejected)
         {"torch:limit=50MiB,conf='throw_on_cudamalloc_oom:False'", AR_OK},
         {"torch:limit=50MiB", AR_OK},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_retry(cases[i].policy, 0, cases[i].status);
     /* Without a limit it has no effect. */
@@ -159,7 +158,6 @@ TEST(a_fraction_of_one_is_no_limit)
 {
     struct torch_rig rig;
     struct ar_policy_block block;
-    (void)state;
     open_rig(&rig, "torch:per_process_memory_fraction=1,garbage_collection_threshold=0.1",
              "sim:capacity=100MiB");
     assert_int_equal(alloc_in(&rig, 0, 30 * AR_MIB, &block), AR_OK);
@@ -201,7 +199,6 @@ TEST(ranges_can_be_shorter)
 
 TEST(keys_are_those_of_the_release)
 {
-    (void)state;
     for (struct cases row = {0};
          cases_next(&row, "torch_version", "keys_are_those_of_the_release", 1);) {
         struct ar_device *device = sim_test_open("sim");
@@ -218,7 +215,6 @@ TEST(keys_are_those_of_the_release)
 /* A recording of an older release is compared with the rules of that release. */
 TEST(recordings_have_a_release)
 {
-    (void)state;
     for (struct cases row = {0};
          cases_next(&row, "torch_version", "recordings_have_a_release", 3);) {
         struct trace_info info = {.limit_bytes = 7};

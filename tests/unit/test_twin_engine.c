@@ -293,8 +293,6 @@ TEST(requests_are_served)
 static enum ar_status send(struct twin_part *self, const struct twin_call *call, bool *more,
                            struct ar_error *error)
 {
-    (void)call;
-    (void)more;
     struct twin_part *peer = twin_peer(self, "e", error);
     enum ar_status status = peer ? AR_OK : AR_INVALID;
     for (unsigned i = 0; status == AR_OK && i < 3; i++)

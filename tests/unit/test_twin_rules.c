@@ -179,7 +179,6 @@ TEST(a_suspended_communicator)
     ring = nccl_communicator(&setup, 8, 0);
     nccl_use(&ring, NCCL_ALL_GATHER, AR_GIB);
     assert_int_equal(nccl_suspend(&ring), 0);
-    (void)state;
 }
 
 /* NVIDIA/nccl#1234: from 2.19 on captured graphs take memory for each operation of NCCL, so that 35

@@ -32,7 +32,6 @@ TEST(policies_get_a_key)
         {"checked+fault(n=3)+torch", "checked+fault(n=3)+torch:k=v"},
         {"fault(n='a:b')+torch:k=1", "fault(n='a:b')+torch:k=v"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *text = twin_policy_with(cases[i][0], "k", "v");
         assert_string_equal(text, cases[i][1]);
@@ -52,7 +51,6 @@ TEST(trials_are_taken_from_the_journal)
     struct scenario text = read_scenario(SMALL), bad, other;
     struct twin_trials trials;
     struct stat before, after;
-    (void)state;
     assert_ok(scenario_copy(&text, &bad, &test_error));
     assert_ok(scenario_set(&bad, "kv", "where", "there", &test_error));
     struct twin_trial at[] = {trial_of(&text), trial_of(&bad), trial_of(&text)};
@@ -90,7 +88,6 @@ TEST(changes_come_from_what_is_there)
 {
     struct scenario text = read_scenario(SMALL);
     struct twin_study study;
-    (void)state;
     assert_ok(twin_study_run(&text, true, NULL, &study, &test_error));
     const struct twin_page *page = &study.page;
     assert_int_equal(page->cache_count, 0);
@@ -116,7 +113,6 @@ TEST(reported_figures_are_compared)
 {
     struct scenario text = read_scenario(SMALL);
     struct twin_study study;
-    (void)state;
     assert_ok(scenario_set(&text, "kv", "bytes", "5.5GiB", &test_error));
     assert_ok(twin_study_run(&text, false, NULL, &study, &test_error));
     assert_false(study.page.has_whatifs);
@@ -168,7 +164,6 @@ TEST(orders_are_changed)
     struct scenario scenario;
     struct twin_study study;
     double saved = 0;
-    (void)state;
     study_text("[machine]\ncard = sim:profile=h100\n[process p]\n[buffer a]\nbytes = 4GiB\n"
                "[buffer b]\nbytes = 4GiB\n[buffer driver]\nbytes = 1GiB\nwhere = outside\n"
                "[schedule]\nstart = driver.load\ncycle = a.load, b.load, a.free, b.free\n"
@@ -189,7 +184,6 @@ TEST(streams_are_merged)
 {
     static const char *const workloads[] = {"workloads/data/side_streams.default.csv.gz",
                                             "linear_ramp"};
-    (void)state;
     for (int i = 0; i < 2; i++) {
         char text[400];
         snprintf(text, sizeof text,
@@ -228,7 +222,6 @@ TEST(the_largest_cache_is_found)
     static const char *const begins[] = {"0.6", "0.99"};
     struct scenario text = read_scenario("workloads/scenarios/colocated.ini");
     double safe[2];
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct twin_study study;
         assert_ok(scenario_set(&text, "rollout", "gpu_memory_utilization", begins[i], &test_error));
@@ -288,7 +281,6 @@ static uint64_t key_after(const char *workload, const char *content)
 TEST(files_are_part_of_the_journal)
 {
     struct temporary_file workload = temporary_file("");
-    (void)state;
     uint64_t first = key_after(workload.path, "# allocrig-trace 1\na,0,1048576\n");
     assert_true(key_after(workload.path, "# allocrig-trace 1\na,0,1048576\n") == first);
     assert_true(key_after(workload.path, "# allocrig-trace 1\na,0,2097152\n") != first);
@@ -301,7 +293,6 @@ TEST(tags_of_pinning_blocks_stay)
     struct scenario scenario;
     struct twin_study study;
     size_t tags = 0;
-    (void)state;
     study_text("[machine]\ncard = sim:profile=h100\n[process p]\n[trainer t]\nlayers = 4\n"
                "weights = 1000MiB\noptimizer = 300MiB\nactivations = 3GiB\n"
                "[schedule]\nstart = t.load\ncycle = t.train, t.offload weights, t.onload\n",

@@ -42,7 +42,6 @@ static enum ar_status note_sample(void *argument, const struct replay_sample *sa
                                   struct ar_error *error)
 {
     struct steps *steps = argument;
-    (void)error;
     if (sample->reserved_bytes > steps->peak)
         steps->peak = sample->reserved_bytes;
     return AR_OK;

@@ -289,9 +289,6 @@ TEST(a_sixteenth_freed_has_a_fence)
 
 static enum ar_status no_address_space(struct ar_backing *self, uint64_t bytes, uint64_t *address)
 {
-    (void)self;
-    (void)bytes;
-    (void)address;
     return AR_REFUSED;
 }
 

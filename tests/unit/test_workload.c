@@ -24,7 +24,6 @@ struct kept {
 
 static enum ar_status keep(void *argument, const struct workload_part *part, struct ar_error *error)
 {
-    (void)error;
     struct kept *kept = argument;
     size_t at = kept->count++;
     snprintf(kept->texts[at], sizeof kept->texts[at], "%s", part->text);

@@ -76,7 +76,6 @@ void sleeping_tag(int tag)
 
 void *sleeping_malloc(ssize_t bytes, int device, CUstream stream)
 {
-    (void)stream;
     CUmemAllocationProp prop = properties(device);
     size_t page = 0;
     if (count == SEGMENTS ||
