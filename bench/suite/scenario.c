@@ -583,11 +583,14 @@ static enum ar_status take_value(const struct ini_line *line, struct scenario_re
         break;
     case SCENARIO_VALUE_NUMBER: {
         char *end;
-        out->value = strtod(text, &end);
-        if (end > text && !*end && isdigit((unsigned char)*text) && out->value < 1e18)
+        negative = *text == '-';
+        text += negative;
+        double value = strtod(text, &end);
+        out->value = negative ? -value : value;
+        if (end > text && !*end && isdigit((unsigned char)*text) && value < 1e18)
             return AR_OK;
         if (scenario_bytes_parse(text, &number, NULL))
-            return bad(line, text, "is no number and no size", error);
+            return bad(line, out->given, "is no number and no size", error);
         break;
     }
     case SCENARIO_VALUE_SIGNED:

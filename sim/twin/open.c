@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "sim/twin/rules/context.h"
 #include "sim/twin/run.h"
 
 /* ---- checks ---- */
@@ -138,7 +139,8 @@ static enum ar_status open_device(struct twin_run *run, struct ar_error *error)
     snprintf(run->card_name, sizeof run->card_name, "%s", device->props.profile);
     capacity_bytes = capacity ? device->props.capacity_bytes : device->props.total_bytes;
     ar_device_close(device);
-    /* What one process cannot use of the whole card is its context. */
+    /* What one process cannot use of the whole card is its context, if a profile has that measured;
+     * else its rule. */
     status = session_device_as(&run->device, &run->device_spec, NULL, 0, error);
     if (status == AR_OK)
         status = ar_device_open(&run->device.spec, &device, error);
@@ -147,6 +149,9 @@ static enum ar_status open_device(struct twin_run *run, struct ar_error *error)
     const struct ar_device_props *props = &device->props;
     if (props->total_bytes && props->capacity_bytes < props->total_bytes)
         run->context_bytes = props->total_bytes - props->capacity_bytes;
+    bool measured = strncmp(run->card_name, "h", 1) == 0;
+    if (run->context_bytes && !measured && context_of_card(run->card_name))
+        run->context_bytes = context_of_card(run->card_name);
     ar_device_close(device);
     session_device_end(&run->device);
     run->device = (struct session_device){0};

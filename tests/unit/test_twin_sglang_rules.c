@@ -146,9 +146,10 @@ TEST(cards_at_their_bounds)
         {"0.5.4", 61439, 4096, 32, 160},   {"0.5.4", 61440, 8192, 256, 512},
         {"0.5.4", 163839, 8192, 256, 512}, {"0.5.4", 163840, 16384, 512, 512},
         {"0.5.3", 35839, 2048, 8, 80},     {"0.5.3", 35840, 8192, 160, 160},
-        {"0.4.7", 163839, 8192, 160, 160}, {"0.4.7", 163840, 16384, 512, 512},
+        {"0.4.7", 98304, 8192, 160, 160},  {"0.4.7", 98305, 8192, 256, 256},
+        {"0.4.7", 163839, 8192, 256, 256}, {"0.4.7", 163840, 16384, 512, 512},
         {"0.4.6", 24999, 2048, 8, 80},     {"0.4.6", 25000, 8192, 160, 160},
-        {"0.4.6", 200000, 8192, 160, 160},
+        {"0.4.6", 200000, 8192, 256, 256},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         for (uint64_t parallel = 3; parallel < 5; parallel++) {
@@ -160,6 +161,29 @@ TEST(cards_at_their_bounds)
             assert_int_equal(settings.graph_batch,
                              parallel < 4 ? table[i].batch : table[i].batch_parallel);
         }
+}
+
+/* What attention keeps: logs have what is free at the end of the memory pool and before the
+ * capture, which also makes cuBLAS load itself. */
+TEST(spaces_of_attention)
+{
+    const struct llm *qwen = llm_find("qwen2.5-7b"), *llama = llm_find("llama-3.2-1b"),
+                     *experts = llm_find("qwen3-30b-a3b"), *latent = llm_find("deepseek-v3");
+    const struct {
+        const char *version;
+        const struct llm *model;
+        uint32_t compute;
+        uint64_t mib;
+    } table[] = {
+        {"0.5.4", qwen, 80, 512},   {"0.5.4", llama, 80, 384},   {"0.5.4", experts, 80, 384},
+        {"0.5.4", latent, 80, 0},   {"0.5.4", qwen, 90, 0},      {"0.4.5", qwen, 90, 512},
+        {"0.5.5", llama, 100, 512}, {"0.5.5", latent, 100, 150},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        const struct sglang_spaces spaces =
+            sglang_spaces_of(sglang(table[i].version), table[i].model, table[i].compute, 1);
+        assert_int_equal(spaces.workspace_bytes, table[i].mib * AR_MIB);
+    }
 }
 
 /* MiB that are not for weights and cache, of a card with so many that thousandths show them. */

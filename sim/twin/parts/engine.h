@@ -113,11 +113,12 @@ void engine_release_all(struct engine *self);
 
 /* One forward pass of `tokens` tokens, of which `rows` are sampled (0: none), in a pool: its
  * requests are made and freed. `graphed`: the layers run in a graph and request nothing. `sorts`:
- * for top-k or top-p. `profile`: the profile run, which has no keys and values yet. */
+ * for top-k or top-p. `profile`: the profile run, which has no keys and values yet. `logits`: it
+ * ends with the logits of all tokens, as graphs of SGLang do. */
 struct engine_pass {
     uint64_t tokens, rows;
     uint32_t pool;
-    bool graphed, sorts, profile;
+    bool graphed, sorts, profile, logits;
 };
 void engine_forward(struct engine *self, const struct engine_pass *pass);
 /* The peak of the bytes that it requests. */

@@ -567,6 +567,49 @@ static void warm_sampler(struct engine *self, bool graphed)
                                                .sorts = true});
 }
 
+/* SGLang makes the workspace of attention before it captures (model_runner.py,
+ * init_attention_backend), vLLM in its first pass. */
+static void make_attention_space(struct engine *self)
+{
+    const struct sglang_spaces spaces =
+        sglang_spaces_of(self->sglang, &self->model, engine_compute(self), self->page_tokens);
+    if (!engine_is_vllm(self) && spaces.workspace_bytes && !self->attention_space.held)
+        twin_alloc_for(&self->base, spaces.workspace_bytes, "attention workspace",
+                       &self->attention_space);
+}
+
+/* The inputs of SGLang's graphs that matter: indices of tokens, and the logits
+ * (cuda_graph_runner.py). */
+static void make_graph_inputs(struct engine *self)
+{
+    uint64_t most = self->sizes.at[self->sizes.count - 1];
+    const struct sglang_spaces spaces =
+        sglang_spaces_of(self->sglang, &self->model, engine_compute(self), self->page_tokens);
+    if (engine_is_vllm(self))
+        return;
+    uint32_t owner = twin_owner(&self->base, "graph inputs");
+    double indices = (double)(most * self->length) * spaces.token_bytes;
+    request(self, &self->graph_outputs, (uint64_t)indices, owner, "indices");
+    if (sglang_shares_logits(self->sglang))
+        request(self, &self->graph_outputs, most * self->model.vocabulary * 4, owner, "logits");
+}
+
+/* What stays live of a captured size: of vLLM the output of the largest, into which smaller graphs
+ * write; of SGLang the logits. */
+static void keep_output(struct engine *self, size_t size)
+{
+    const bool vllm = engine_is_vllm(self);
+    uint64_t tokens = self->sizes.at[size];
+    struct twin_request output = {.bytes = tokens * self->model.hidden * self->rank.value_bytes,
+                                  .owner = twin_owner(&self->base, "graphs"),
+                                  .tag = "graph output",
+                                  .pool = self->graph_pool};
+    if (!vllm)
+        output.bytes = tokens * self->model.vocabulary * 4;
+    if (vllm ? size + 1 == self->sizes.count : !sglang_shares_logits(self->sglang))
+        twin_blocks_alloc(&self->base, &self->graph_outputs, &output);
+}
+
 enum ar_status engine_capture(struct engine *self, struct ar_error *error)
 {
     if (!self->loaded)
@@ -574,6 +617,7 @@ enum ar_status engine_capture(struct engine *self, struct ar_error *error)
                             self->base.name);
     if (self->captured)
         return ar_error_set(error, AR_INVALID, "%s has its graphs already", self->base.name);
+    make_attention_space(self);
     if (!self->sizes.count) {
         warm_sampler(self, false);
         return AR_OK;
@@ -584,25 +628,18 @@ enum ar_status engine_capture(struct engine *self, struct ar_error *error)
     if (v1 && self->vllm.minor >= 20) /* gpu_model_runner.py, capture_model */
         twin_trim(&self->base);
     twin_card(&self->base, &free_before, &total_bytes);
+    make_graph_inputs(self);
     stream_workspace(self, &self->capture_workspace);
     self->graph_pool = twin_pool(&self->base, 0);
-    uint32_t owner = twin_owner(&self->base, "graphs");
     for (size_t i = self->sizes.count; i-- > 0 && !twin_over(&self->base);) {
-        uint64_t tokens = self->sizes.at[i];
-        engine_forward(self, &(struct engine_pass){.tokens = tokens}); /* warms up */
+        struct engine_pass pass = {.tokens = self->sizes.at[i], .logits = !engine_is_vllm(self)};
+        engine_forward(self, &pass); /* warms up */
         if (engine_values(self)->graphs_sleep && i + 1 == self->sizes.count) {
             AR_TRY(begin(self, "cuda_graph", &open, error));
         }
-        engine_forward(self, &(struct engine_pass){.tokens = tokens, .pool = self->graph_pool});
-        if (i + 1 < self->sizes.count)
-            continue;
-        /* The output of the largest size stays; smaller graphs write into it. */
-        twin_blocks_alloc(
-            &self->base, &self->graph_outputs,
-            &(struct twin_request){.bytes = tokens * self->model.hidden * self->rank.value_bytes,
-                                   .owner = owner,
-                                   .tag = "graph output",
-                                   .pool = self->graph_pool});
+        pass.pool = self->graph_pool;
+        engine_forward(self, &pass);
+        keep_output(self, i);
     }
     end(self, open);
     uint64_t outside = driver_bytes(self, v1 ? self->sizes.count : 0, whole_sizes(self));

@@ -361,6 +361,26 @@ static void sample(struct pass *pass, const struct engine_pass *what)
         drop(pass, &blocks[--count]);
 }
 
+/* 16 bits, gathered from all ranks and then transposed (logits_processor.py, parallel_state.py),
+ * and float32, which from 0.5 on have a buffer of their own. */
+static void graph_logits(struct pass *pass, uint64_t rows)
+{
+    const struct engine *self = pass->self;
+    uint64_t values = rows * self->model.vocabulary, bytes = values * self->rank.value_bytes;
+    struct twin_block part = {0}, gathered = {0}, wide = {0};
+    if (self->rank.tensor_parallel > 1) {
+        part = make(pass, bytes / self->rank.tensor_parallel, "lm_head");
+        gathered = make(pass, bytes, "gathered logits");
+    }
+    struct twin_block logits = make(pass, bytes, "logits");
+    if (!sglang_shares_logits(self->sglang))
+        wide = make(pass, values * 4, "logits float32");
+    struct twin_block *const blocks[] = {&part, &gathered, &logits, &wide};
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        if (blocks[i]->bytes)
+            drop(pass, blocks[i]);
+}
+
 static void forward(struct pass *pass, const struct engine_pass *what)
 {
     uint64_t activation = engine_values(pass->self)->activation;
@@ -378,6 +398,8 @@ static void forward(struct pass *pass, const struct engine_pass *what)
     bool last = pass->self->rank.stage + 1 == pass->self->rank.pipeline_parallel;
     if (what->rows && last)
         sample(pass, what);
+    if (what->logits && last)
+        graph_logits(pass, what->tokens);
     if (hidden.bytes)
         drop(pass, &hidden);
 }

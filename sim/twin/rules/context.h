@@ -1,19 +1,22 @@
 /* Device memory of a process beside its pool that is neither NCCL's nor a graph's: the CUDA
  * context, and what the driver loads or makes for libraries at their first use. All of it stays.
  *
- * Measured with driver 580: a context takes 553,189,376 bytes on an H100 80GB HBM3 and an H200. The
- * others are from an H200 with PyTorch 2.11 (CUDA 13.0); in a program without PyTorch the first
- * kernel takes nothing and cuBLAS the same 66 MiB (results/published/h100/claims.md, row "outside,
- * all blocks free"). Kernels are loaded when they are first used (CUDA_MODULE_LOADING=LAZY, the
- * default from CUDA 11.7 on); before, all kernels of PyTorch and its libraries were loaded at once,
- * more than 1 GB (pytorch/pytorch#107667). */
+ * A context has local memory for all threads that the card can hold at a time, so it grows with
+ * their number. Measured with driver 580: 553,189,376 bytes on an H100 80GB HBM3 and an H200 (132
+ * multiprocessors of 2048 threads); 114 MiB on an RTX 3060 (28 of 1536, sgl-project/sglang#35538).
+ * The line through these two gives 334 MiB for a Titan V (80 of 2048), where pytorch#28394 measured
+ * 319 with CUDA 10. The libraries' are from an H200 with PyTorch 2.11 (CUDA 13.0); in a program
+ * without PyTorch the first kernel takes nothing and cuBLAS the same 66 MiB
+ * (results/published/h100/claims.md, row "outside, all blocks free"). Kernels are loaded when they
+ * are first used (CUDA_MODULE_LOADING=LAZY, the default from CUDA 11.7 on); before, all kernels of
+ * PyTorch and its libraries were loaded at once, more than 1 GB (pytorch/pytorch#107667). */
 #ifndef SIM_TWIN_RULES_CONTEXT_H
 #define SIM_TWIN_RULES_CONTEXT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
-#define CONTEXT_MEASURED_BYTES UINT64_C(553189376)
+#define CONTEXT_BASE_BYTES   UINT64_C(37480000)
+#define CONTEXT_THREAD_BYTES UINT64_C(1908)
 
 enum context_use {
     CONTEXT_KERNELS = 1,   /* the first kernel of PyTorch: 92 MiB */
@@ -23,9 +26,8 @@ enum context_use {
     CONTEXT_STREAMS = 16,  /* the first torch.cuda.Stream makes a pool of them: 70 MiB */
 };
 
-/* The context of a process on a card whose profile has `profile_bytes` (0: not measured there; then
- * it is that of the H100, and `*measured` is false). `measured` may be NULL. */
-uint64_t context_bytes(uint64_t profile_bytes, bool *measured);
+/* The context of a process on the card of a profile; 0: its threads are not known here. */
+uint64_t context_of_card(const char *name);
 
 /* What comes to the context of a process of PyTorch with these uses (enum context_use). */
 uint64_t context_torch_bytes(unsigned uses);

@@ -239,14 +239,18 @@ uint64_t nccl_start(struct nccl_communicator *self)
     uint32_t most = self->channels > self->p2p_channels ? self->channels : self->p2p_channels;
     if (self->nvls_channels > most)
         most = self->nvls_channels;
-    uint64_t arrays = 3 * (uint64_t)most + 2; /* of each channel, and of the communicator */
+    uint64_t arrays = 3 * (uint64_t)most, others = 2; /* of each channel; of the communicator */
     if (self->nvls_channels)
-        arrays += self->nvls_channels + 1;
-    uint64_t bytes = taken(self, arrays * allocation(self, 512));
+        others += self->nvls_channels + 1;
+    uint64_t bytes = taken(self, (arrays + others) * allocation(self, 512));
+    /* Suspended are connections of one node, and from 2.30 on the arrays of channels
+     * (ncclMemOffload in p2p.cc and channel.cc). */
+    self->kept += (others + (self->setup.release < 230 ? arrays : 0)) * allocation(self, 512);
     if (!self->setup.eager)
         return bytes;
     bytes += connect(self, true, true) + connect_nvls(self);
     self->shared = true;
+    self->kept += shared_bytes(self);
     return bytes + taken(self, shared_bytes(self));
 }
 

@@ -88,8 +88,12 @@ void sglang_defaults(struct sglang_version version, struct sglang_settings *sett
         settings->chunked_prefill = row->chunk;
     if (!settings->max_prefill)
         settings->max_prefill = 16384;
-    if (!settings->graph_batch)
+    if (!settings->graph_batch) {
         settings->graph_batch = settings->tensor_parallel < 4 ? row->batch : row->batch_parallel;
+        /* get_batch_sizes_to_capture adds 160 .. 256 on larger cards. */
+        if (!by_settings && settings->graph_batch == 160 && settings->card_mib > 96 * 1024)
+            settings->graph_batch = 256;
+    }
     if (settings->fraction > 0)
         return;
     double memory = (double)settings->card_mib;
@@ -130,4 +134,21 @@ uint64_t sglang_max_requests(uint64_t tokens, uint64_t length)
 uint64_t sglang_request_table_bytes(uint64_t requests, uint64_t length)
 {
     return requests * (length + 4) * 4;
+}
+
+struct sglang_spaces sglang_spaces_of(struct sglang_version version, const struct llm *model,
+                                      uint32_t compute, uint64_t page_tokens)
+{
+    const bool latent = model->kv_rank != 0;
+    const bool qwen = (model->qkv_bias || model->qk_norm) && !model->experts;
+    if (compute == 90 && at_least(version, 4, 6))
+        return (struct sglang_spaces){0, 4.0 / (double)page_tokens};
+    if (compute == 100)
+        return (struct sglang_spaces){(latent ? 150 : 512) * AR_MIB, 4.0 / (double)page_tokens};
+    return (struct sglang_spaces){latent ? 0 : (qwen ? 512 : 384) * AR_MIB, 5};
+}
+
+bool sglang_shares_logits(struct sglang_version version)
+{
+    return at_least(version, 5, 0);
 }

@@ -40,4 +40,22 @@ uint64_t sglang_max_requests(uint64_t tokens, uint64_t length);
 /* Bytes of the table of a request's tokens (ReqToTokenPool): int32, with 4 more positions. */
 uint64_t sglang_request_table_bytes(uint64_t requests, uint64_t length);
 
+/* What attention keeps beside the cache (srt/layers/attention): a workspace, and with graphs the
+ * indices of all tokens of the largest batch, in bytes for each token of a request's longest length
+ * (init_cuda_graph_state). FlashInfer's has 384 MiB, 512 for dense Qwen 2 and 3, and a mask of a
+ * byte (flashinfer_backend.py); it serves all cards but Hopper, where FlashAttention 3 has no
+ * workspace (from 0.4.6 on), and Blackwell, where TRT-LLM's have 512 MiB, with latent attention 150
+ * (trtllm_mha_backend.py, trtllm_mla_backend.py). Latent attention elsewhere is Triton's. */
+struct sglang_spaces {
+    uint64_t workspace_bytes;
+    double token_bytes;
+};
+struct sglang_spaces sglang_spaces_of(struct sglang_version version, const struct llm *model,
+                                      uint32_t compute, uint64_t page_tokens);
+
+/* Graphs of SGLang end with logits in float32. Before 0.5 each captured size keeps its own; then
+ * one buffer serves all (sgl-project/sglang#8579: 5.16 GB became 2.89 with GLM 4.5 Air on four
+ * cards: 3,975 rows of 151,552 tokens less). */
+bool sglang_shares_logits(struct sglang_version version);
+
 #endif
