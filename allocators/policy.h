@@ -420,6 +420,13 @@ AR_API enum ar_status ar_policy_check_totals(const struct ar_policy *self,
 AR_API enum ar_status ar_policy_broken(const struct ar_policy *self, const char *what,
                                        uint64_t address, struct ar_error *error);
 
+/* In the ops: the version, and all required hooks but `create`: NAME_destroy, NAME_alloc and so
+ * on. */
+#define AR_POLICY_HOOKS(name)                                                                      \
+    .abi = AR_POLICY_ABI, .ops_bytes = sizeof(struct ar_policy_ops), .destroy = name##_destroy,    \
+    .alloc = name##_alloc, .free = name##_free, .stats = name##_stats, .walk = name##_walk,        \
+    .validate = name##_validate
+
 /* The entry point of a shared object: `const struct ar_policy_ops *allocrig_policy(void)`. */
 typedef const struct ar_policy_ops *ar_policy_entry(void);
 #define AR_POLICY_ENTRY_NAME "allocrig_policy"

@@ -54,11 +54,6 @@ static const struct ar_option checked_options[] = {
     {0},
 };
 
-static struct checked *checked(struct ar_policy *base)
-{
-    return (struct checked *)base;
-}
-
 static enum ar_status corrupt(struct checked *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -269,7 +264,7 @@ static enum ar_status record(struct checked *self, const struct ar_policy_reques
 static enum ar_status checked_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                     struct ar_policy_block *out)
 {
-    struct checked *self = checked(base);
+    struct checked *self = (struct checked *)base;
     if (self->broken)
         return AR_CORRUPT;
     self->calls++;
@@ -287,7 +282,7 @@ static enum ar_status checked_alloc(struct ar_policy *base, const struct ar_poli
 static enum ar_status checked_adopt(struct ar_policy *base, const struct ar_policy_range *ranges,
                                     size_t count, struct ar_policy_block *blocks)
 {
-    struct checked *self = checked(base);
+    struct checked *self = (struct checked *)base;
     if (self->broken)
         return AR_CORRUPT;
     if (!make_room(self, count))
@@ -329,7 +324,7 @@ static struct shadow *known(struct checked *self, const struct ar_policy_block *
 static enum ar_status checked_free(struct ar_policy *base, const struct ar_policy_block *block,
                                    uint32_t stream)
 {
-    struct checked *self = checked(base);
+    struct checked *self = (struct checked *)base;
     if (self->broken)
         return AR_CORRUPT;
     self->calls++;
@@ -352,7 +347,7 @@ static enum ar_status checked_free(struct ar_policy *base, const struct ar_polic
 static enum ar_status checked_use(struct ar_policy *base, const struct ar_policy_block *block,
                                   uint32_t stream)
 {
-    struct checked *self = checked(base);
+    struct checked *self = (struct checked *)base;
     if (self->broken || !known(self, block, "use"))
         return AR_CORRUPT;
     AR_TRY(known_status(self, forward_use(base, block, stream), "use"));
@@ -362,7 +357,7 @@ static enum ar_status checked_use(struct ar_policy *base, const struct ar_policy
 /* This hook cannot return a fault. The next call does. */
 static void checked_retire(struct ar_policy *base, const struct ar_policy_block *block)
 {
-    struct checked *self = checked(base);
+    struct checked *self = (struct checked *)base;
     struct shadow *shadow = self->broken ? NULL : known(self, block, "free request");
     if (!shadow)
         return;
@@ -381,7 +376,7 @@ static void checked_retire(struct ar_policy *base, const struct ar_policy_block 
 
 static void checked_progress(struct ar_policy *base)
 {
-    struct checked *self = checked(base);
+    struct checked *self = (struct checked *)base;
     forward_progress(base);
     if (!self->broken)
         (void)check_totals(self);
@@ -389,7 +384,7 @@ static void checked_progress(struct ar_policy *base)
 
 static enum ar_status checked_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
-    struct checked *self = checked(base);
+    struct checked *self = (struct checked *)base;
     if (self->broken)
         return AR_CORRUPT;
     AR_TRY(known_status(self, forward_trim(base, keep_bytes), "trim"));
@@ -466,7 +461,7 @@ static const char *checked_problem(const struct ar_policy *base)
 
 static void checked_destroy(struct ar_policy *base)
 {
-    struct checked *self = checked(base);
+    struct checked *self = (struct checked *)base;
     ar_host_free(self->forward.host, self->shadows, self->room * sizeof *self->shadows);
     forward_destroy(base);
 }
@@ -514,7 +509,7 @@ extern const struct decorator_ops guard_decorator;
 
 static void guard_destroy(struct ar_policy *base)
 {
-    struct ar_host *host = checked(base)->forward.host;
+    struct ar_host *host = ((struct checked *)base)->forward.host;
     checked_destroy(base);
     free(host);
 }

@@ -31,14 +31,9 @@ static const struct ar_option fault_options[] = {
     {0},
 };
 
-static struct faulty_backing *faulty(struct ar_backing *base)
-{
-    return (struct faulty_backing *)base;
-}
-
 static enum ar_status refuse_chosen(struct relay *relay, enum relay_hook hook)
 {
-    struct faulty_backing *self = faulty(&relay->base);
+    struct faulty_backing *self = (struct faulty_backing *)&relay->base;
     if (hook != RELAY_SEGMENT_ALLOC && hook != RELAY_RESERVE && hook != RELAY_CREATE &&
         hook != RELAY_POOL_ALLOC)
         return AR_OK;
@@ -71,7 +66,8 @@ static enum ar_status fault_open(const struct ar_policy_context *outer, const vo
 
 static void fault_close(const struct ar_policy_context *inner)
 {
-    ar_host_free(inner->host, faulty(inner->backing), sizeof(struct faulty_backing));
+    ar_host_free(inner->host, (struct faulty_backing *)inner->backing,
+                 sizeof(struct faulty_backing));
 }
 
 static void fault_destroy(struct ar_policy *base)
@@ -89,7 +85,7 @@ static enum ar_status fault_wrap(const struct ar_policy_context *context, const 
     struct fault *self = forward_create(context->host, sizeof *self, "fault", inner, error);
     if (!self)
         return AR_HOST_MEMORY;
-    self->backing = faulty(context->backing);
+    self->backing = (struct faulty_backing *)context->backing;
     self->forward.ops.destroy = fault_destroy;
     *out = &self->forward.base;
     return AR_OK;

@@ -52,11 +52,6 @@ static const struct ar_option async_options[] = {
     {0},
 };
 
-static struct async *async_of(struct ar_policy *base)
-{
-    return (struct async *)base;
-}
-
 static void note(struct async *self, uint32_t stream)
 {
     if (stream >= self->streams && stream != UINT32_MAX)
@@ -92,7 +87,7 @@ static enum ar_status ask(struct async *self, const struct ar_policy_request *re
 static enum ar_status async_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                   struct ar_policy_block *out)
 {
-    struct async *self = async_of(base);
+    struct async *self = (struct async *)base;
     uint64_t address;
     deferred_poll(&self->deferred);
     if (self->fault != AR_OK)
@@ -133,7 +128,7 @@ static void complete(void *argument, uint32_t index)
 
 static void async_retire(struct ar_policy *base, const struct ar_policy_block *given)
 {
-    struct ar_range_node *block = &async_of(base)->blocks.nodes[given->cookie];
+    struct ar_range_node *block = &((struct async *)base)->blocks.nodes[given->cookie];
     if (block->next)
         return;
     block->next = 1;
@@ -144,7 +139,7 @@ static void async_retire(struct ar_policy *base, const struct ar_policy_block *g
 static enum ar_status async_use(struct ar_policy *base, const struct ar_policy_block *block,
                                 uint32_t stream)
 {
-    struct async *self = async_of(base);
+    struct async *self = (struct async *)base;
     uint32_t own = (uint32_t)self->blocks.nodes[block->cookie].extra;
     note(self, stream);
     return deferred_use(&self->deferred, (uint32_t)block->cookie, own, stream) ? AR_OK
@@ -154,7 +149,7 @@ static enum ar_status async_use(struct ar_policy *base, const struct ar_policy_b
 static enum ar_status async_free(struct ar_policy *base, const struct ar_policy_block *given,
                                  uint32_t stream)
 {
-    struct async *self = async_of(base);
+    struct async *self = (struct async *)base;
     uint32_t index = (uint32_t)given->cookie;
     bool retired = self->blocks.nodes[index].next; /* then the free is completed now */
     AR_TRY(retired ? AR_OK : async_use(base, given, stream));
@@ -169,7 +164,7 @@ static enum ar_status async_free(struct ar_policy *base, const struct ar_policy_
 
 static void async_progress(struct ar_policy *base)
 {
-    struct async *self = async_of(base);
+    struct async *self = (struct async *)base;
     deferred_poll(&self->deferred);
     read_totals(self);
 }
@@ -177,7 +172,7 @@ static void async_progress(struct ar_policy *base)
 /* Rule 4. */
 static enum ar_status async_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
-    struct async *self = async_of(base);
+    struct async *self = (struct async *)base;
     wait_for_streams(self);
     uint64_t kept = base->totals.granted_bytes + base->totals.pending_bytes;
     keep_bytes = keep_bytes < UINT64_MAX - kept ? keep_bytes + kept : UINT64_MAX;
@@ -243,7 +238,7 @@ static const char *async_problem(const struct ar_policy *base)
 
 static void async_destroy(struct ar_policy *base)
 {
-    struct async *self = async_of(base);
+    struct async *self = (struct async *)base;
     wait_for_streams(self);
     while (self->by_address) {
         uint32_t index = self->by_address;
@@ -308,8 +303,6 @@ static enum ar_status async_create(const struct ar_policy_context *context, cons
 static const char *const async_recorders[] = {"async", NULL};
 
 const struct ar_policy_ops async_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "async",
     .summary = "the driver's stream-ordered pool; on sim a model of it",
     .reference = "cuMemAllocAsync, driver 580; on sim inferred from recordings",
@@ -318,12 +311,7 @@ const struct ar_policy_ops async_policy = {
     .options = async_options,
     .values_bytes = sizeof(struct async_values),
     .create = async_create,
-    .destroy = async_destroy,
-    .alloc = async_alloc,
-    .free = async_free,
-    .stats = async_stats,
-    .walk = async_walk,
-    .validate = async_validate,
+    AR_POLICY_HOOKS(async),
     .use = async_use,
     .retire = async_retire,
     .progress = async_progress,

@@ -35,11 +35,6 @@ static const struct ar_option buddy_options[] = {
     {0},
 };
 
-static struct buddy *buddy_of(struct ar_policy *base)
-{
-    return (struct buddy *)base;
-}
-
 static uint64_t round_to_power(uint64_t bytes, uint64_t least)
 {
     return bytes <= least ? least : UINT64_C(1) << (64 - __builtin_clzll(bytes - 1));
@@ -66,7 +61,7 @@ static enum ar_status grow(struct buddy *self, uint64_t bytes, uint32_t *piece)
 static enum ar_status buddy_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                   struct ar_policy_block *out)
 {
-    struct buddy *self = buddy_of(base);
+    struct buddy *self = (struct buddy *)base;
     uint64_t bytes = round_to_power(request->bytes, self->least_bytes);
     /* A block of at most 2^60 bytes is halved at most 60 times. */
     enum ar_status status = heap_ready(&self->heap, 62, 0);
@@ -104,7 +99,7 @@ static bool could_join(const struct ar_span *at, uint32_t neighbour, uint64_t by
 static enum ar_status buddy_free(struct ar_policy *base, const struct ar_policy_block *block,
                                  uint32_t stream)
 {
-    struct buddy *self = buddy_of(base);
+    struct buddy *self = (struct buddy *)base;
     uint32_t piece = (uint32_t)block->cookie;
     struct ar_span *at = self->heap.spans.at;
     (void)stream;
@@ -171,7 +166,7 @@ static enum ar_status buddy_validate(const struct ar_policy *base, struct ar_err
 /* Releases free chunks, the largest last, until at most `keep_bytes` are free. */
 static enum ar_status buddy_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
-    struct buddy *self = buddy_of(base);
+    struct buddy *self = (struct buddy *)base;
     uint64_t bytes = 0;
     uint64_t address = 0;
     uint32_t piece;
@@ -187,7 +182,7 @@ static enum ar_status buddy_trim(struct ar_policy *base, uint64_t keep_bytes)
 
 static void buddy_destroy(struct ar_policy *base)
 {
-    struct buddy *self = buddy_of(base);
+    struct buddy *self = (struct buddy *)base;
     struct ar_host *host = self->heap.host;
     heap_close(&self->heap);
     ar_host_free(host, self, sizeof *self);
@@ -215,8 +210,6 @@ static enum ar_status buddy_create(const struct ar_policy_context *context, cons
 }
 
 const struct ar_policy_ops buddy_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "buddy",
     .summary = "the binary buddy system: powers of two, halved and joined again",
     .reference = "Knowlton 1965; Knuth, The Art of Computer Programming, 2.5",
@@ -224,12 +217,7 @@ const struct ar_policy_ops buddy_policy = {
     .options = buddy_options,
     .values_bytes = sizeof(struct buddy_values),
     .create = buddy_create,
-    .destroy = buddy_destroy,
-    .alloc = buddy_alloc,
-    .free = buddy_free,
-    .stats = buddy_stats,
-    .walk = buddy_walk,
-    .validate = buddy_validate,
+    AR_POLICY_HOOKS(buddy),
     .servable = buddy_servable,
     .trim = buddy_trim,
 };

@@ -50,11 +50,6 @@ static const struct ar_option cupy_options[] = {
     {0},
 };
 
-static struct cupy *cupy_of(struct ar_policy *base)
-{
-    return (struct cupy *)base;
-}
-
 /* free_all_blocks: releases every free chunk that fills its device allocation. */
 static enum ar_status free_all(struct cupy *self)
 {
@@ -106,7 +101,7 @@ static enum ar_status more_records(struct cupy *self, uint32_t stream)
 static enum ar_status cupy_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                  struct ar_policy_block *out)
 {
-    struct cupy *self = cupy_of(base);
+    struct cupy *self = (struct cupy *)base;
     uint64_t bytes = ar_size_round_up(request->bytes, UNIT_BYTES);
     uint32_t stream = request->stream;
     enum ar_status status =
@@ -134,7 +129,7 @@ static enum ar_status cupy_alloc(struct ar_policy *base, const struct ar_policy_
 static enum ar_status cupy_free(struct ar_policy *base, const struct ar_policy_block *block,
                                 uint32_t stream)
 {
-    struct cupy *self = cupy_of(base);
+    struct cupy *self = (struct cupy *)base;
     uint32_t pooled = (uint32_t)block->cookie;
     uint32_t piece = self->heap.spans.at[pooled].owner;
     const struct ar_span *span = &self->heap.spans.at[piece];
@@ -179,7 +174,7 @@ static enum ar_status cupy_validate(const struct ar_policy *base, struct ar_erro
 static enum ar_status cupy_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
     (void)keep_bytes;
-    struct cupy *self = cupy_of(base);
+    struct cupy *self = (struct cupy *)base;
     self->flushes--; /* not to serve a request */
     return free_all(self);
 }
@@ -195,7 +190,7 @@ static bool cupy_setting(const struct ar_policy *base, char *text, size_t text_b
 
 static void cupy_destroy(struct ar_policy *base)
 {
-    struct cupy *self = cupy_of(base);
+    struct cupy *self = (struct cupy *)base;
     struct ar_host *host = self->heap.host;
     heap_close(&self->heap);
     ar_host_free(host, self, sizeof *self);
@@ -224,8 +219,6 @@ static enum ar_status cupy_create(const struct ar_policy_context *context, const
 static const char *const cupy_recorders[] = {"cupy", NULL};
 
 const struct ar_policy_ops cupy_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "cupy",
     .summary = "CuPy's default pool: exact device allocations, best fit, cut exactly, per stream",
     .reference = "CuPy 14.2, cupy/cuda/memory.pyx",
@@ -234,12 +227,7 @@ const struct ar_policy_ops cupy_policy = {
     .options = cupy_options,
     .values_bytes = sizeof(struct cupy_values),
     .create = cupy_create,
-    .destroy = cupy_destroy,
-    .alloc = cupy_alloc,
-    .free = cupy_free,
-    .stats = cupy_stats,
-    .walk = cupy_walk,
-    .validate = cupy_validate,
+    AR_POLICY_HOOKS(cupy),
     .servable = cupy_servable,
     .trim = cupy_trim,
     .setting = cupy_setting,

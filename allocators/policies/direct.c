@@ -133,8 +133,6 @@ static const char *direct_problem(const struct ar_policy *base)
 }
 
 const struct ar_policy_ops direct_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "direct",
     .summary = "every request to the driver: nothing is kept, every call is paid",
     .reference = "none; cuMemAlloc and cuMemFree as they are",
@@ -142,11 +140,6 @@ const struct ar_policy_ops direct_policy = {
     .options = direct_options,
     .values_bytes = sizeof(struct ar_policy_common),
     .create = direct_create,
-    .destroy = direct_destroy,
-    .alloc = direct_alloc,
-    .free = direct_free,
-    .stats = direct_stats,
-    .walk = direct_walk,
-    .validate = direct_validate,
+    AR_POLICY_HOOKS(direct),
     .problem = direct_problem,
 };

@@ -656,13 +656,13 @@ static enum ar_status fit_validate(const struct ar_policy *base, struct ar_error
     return ar_policy_check_totals(base, releasable_bytes, error);
 }
 
-/* The hooks and capabilities of both policies. */
-#define FIT_HOOKS                                                                                  \
-    .destroy = fit_destroy, .alloc = fit_alloc, .free = fit_free, .stats = fit_stats,              \
-    .walk = fit_walk, .validate = fit_validate, .use = fit_use, .trim = fit_trim,                  \
-    .problem = fit_problem
-
-#define FIT_CAPABILITIES (AR_POLICY_WATCHES_FREE | AR_POLICY_HONOURS_ALIGNMENT)
+/* What the ops of both policies have. */
+#define FIT_OPS                                                                                    \
+    AR_POLICY_HOOKS(fit),                                                                          \
+        .values_bytes = sizeof(struct fit_values),                                                 \
+        .reference = "textbook: Knuth, The Art of Computer Programming, vol. 1, 2.5",              \
+        .capabilities = AR_POLICY_WATCHES_FREE | AR_POLICY_HONOURS_ALIGNMENT, .use = fit_use,      \
+        .trim = fit_trim, .problem = fit_problem
 
 /* ---- the two policies ------------------------------------------------------------------------ */
 
@@ -677,16 +677,11 @@ static enum ar_status first_fit_create(const struct ar_policy_context *context, 
 }
 
 const struct ar_policy_ops first_fit_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
+    FIT_OPS,
     .name = "first-fit",
     .summary = "the lowest free block that is large enough, in one arena without a bound",
-    .reference = "textbook: Knuth, The Art of Computer Programming, vol. 1, 2.5",
-    .capabilities = FIT_CAPABILITIES,
     .options = first_fit_options,
-    .values_bytes = sizeof(struct fit_values),
     .create = first_fit_create,
-    FIT_HOOKS,
 };
 
 static const struct ar_option best_fit_options[] = {
@@ -705,14 +700,9 @@ static enum ar_status best_fit_create(const struct ar_policy_context *context, c
 }
 
 const struct ar_policy_ops best_fit_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
+    FIT_OPS,
     .name = "best-fit",
     .summary = "the smallest free block that is large enough, in one arena without a bound",
-    .reference = "textbook: Knuth, The Art of Computer Programming, vol. 1, 2.5",
-    .capabilities = FIT_CAPABILITIES,
     .options = best_fit_options,
-    .values_bytes = sizeof(struct fit_values),
     .create = best_fit_create,
-    FIT_HOOKS,
 };

@@ -106,11 +106,6 @@ static const struct ar_option ggml_options[] = {
     {0},
 };
 
-static struct ggml *ggml_of(struct ar_policy *base)
-{
-    return (struct ggml *)base;
-}
-
 static enum ar_status refuse(struct ggml *self)
 {
     self->failures++;
@@ -532,7 +527,7 @@ static bool pool_exists(const struct ggml *self, uint32_t stream)
 static enum ar_status ggml_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                  struct ar_policy_block *out)
 {
-    struct ggml *self = ggml_of(base);
+    struct ggml *self = (struct ggml *)base;
     if (__builtin_expect(!pool_exists(self, request->stream), 0) &&
         !make_pool(self, request->stream))
         return AR_HOST_MEMORY;
@@ -543,7 +538,7 @@ static enum ar_status ggml_alloc(struct ar_policy *base, const struct ar_policy_
 static enum ar_status ggml_free(struct ar_policy *base, const struct ar_policy_block *block,
                                 uint32_t stream)
 {
-    struct ggml *self = ggml_of(base);
+    struct ggml *self = (struct ggml *)base;
     (void)stream; /* a pool gets back what it gave */
     return self->kind == POOL_LEG ? leg_free(self, block) : stack_free(self, block);
 }
@@ -643,7 +638,7 @@ static bool ggml_setting(const struct ar_policy *base, char *text, size_t text_b
 
 static void ggml_destroy(struct ar_policy *base)
 {
-    struct ggml *self = ggml_of(base);
+    struct ggml *self = (struct ggml *)base;
     for (uint32_t at = 0; (at = ar_range_tree_next(&self->buffers, self->by_address, at)) != 0;)
         (void)ar_backing_segment_free(self->backing, self->buffers.nodes[at].address);
     for (uint32_t i = 0; i < self->pool_count; i++) {
@@ -686,8 +681,6 @@ static enum ar_status ggml_create(const struct ar_policy_context *context, const
 }
 
 const struct ar_policy_ops ggml_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "ggml",
     .summary = "ggml's CUDA pools: whole buffers, best fit with 5 % more; or a stack (pool=vmm)",
     .reference = "llama.cpp of 2026, ggml/src/ggml-cuda/ggml-cuda.cu at 0010882",
@@ -695,12 +688,7 @@ const struct ar_policy_ops ggml_policy = {
     .options = ggml_options,
     .values_bytes = sizeof(struct ggml_values),
     .create = ggml_create,
-    .destroy = ggml_destroy,
-    .alloc = ggml_alloc,
-    .free = ggml_free,
-    .stats = ggml_stats,
-    .walk = ggml_walk,
-    .validate = ggml_validate,
+    AR_POLICY_HOOKS(ggml),
     .servable = ggml_servable,
     .setting = ggml_setting,
     .problem = ggml_problem,

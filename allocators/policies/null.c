@@ -114,8 +114,6 @@ static enum ar_status null_validate(const struct ar_policy *base, struct ar_erro
 }
 
 const struct ar_policy_ops null_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "null",
     .summary = "a bump address that is never used again: the cost of the harness",
     .reference = "none; it imitates nothing",
@@ -124,10 +122,5 @@ const struct ar_policy_ops null_policy = {
     .options = null_options,
     .values_bytes = sizeof(struct ar_policy_common),
     .create = null_create,
-    .destroy = null_destroy,
-    .alloc = null_alloc,
-    .free = null_free,
-    .stats = null_stats,
-    .walk = null_walk,
-    .validate = null_validate,
+    AR_POLICY_HOOKS(null),
 };

@@ -59,11 +59,6 @@ static const struct ar_option offset_options[] = {
     {0},
 };
 
-static struct offset *offset_of(struct ar_policy *base)
-{
-    return (struct offset *)base;
-}
-
 /* ---- bins ------------------------------------------------------------------------------------ */
 
 /* The bin of a free block. */
@@ -148,7 +143,7 @@ static __attribute__((noinline)) enum ar_status find_rarely(struct offset *self,
 static enum ar_status offset_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                    struct ar_policy_block *out)
 {
-    struct offset *self = offset_of(base);
+    struct offset *self = (struct offset *)base;
     uint64_t unit = UINT64_C(1) << self->unit_log2;
     unsigned bin;
     if (self->block_count + 1 >= self->most_blocks || self->spans.spare_count == 0 ||
@@ -197,7 +192,7 @@ static inline void take_neighbour(struct offset *self, struct ar_span *at, uint3
 static enum ar_status offset_free(struct ar_policy *base, const struct ar_policy_block *given,
                                   uint32_t stream)
 {
-    struct offset *self = offset_of(base);
+    struct offset *self = (struct offset *)base;
     uint32_t block = (uint32_t)given->cookie;
     struct ar_span *at = self->spans.at;
     (void)stream;
@@ -304,7 +299,7 @@ static enum ar_status offset_validate(const struct ar_policy *base, struct ar_er
 
 static void offset_destroy(struct ar_policy *base)
 {
-    struct offset *self = offset_of(base);
+    struct offset *self = (struct offset *)base;
     region_close(&self->region, self->backing);
     ar_spans_close(&self->spans, self->host);
     ar_host_free(self->host, self, sizeof *self);
@@ -338,8 +333,6 @@ static enum ar_status offset_create(const struct ar_policy_context *context, con
 }
 
 const struct ar_policy_ops offset_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "offset",
     .summary = "OffsetAllocator: one region, bins of a small float, constant time",
     .reference = "sebbbi/OffsetAllocator at 3610a73 (2023); Mooncake's with round_up=true",
@@ -347,10 +340,5 @@ const struct ar_policy_ops offset_policy = {
     .options = offset_options,
     .values_bytes = sizeof(struct offset_values),
     .create = offset_create,
-    .destroy = offset_destroy,
-    .alloc = offset_alloc,
-    .free = offset_free,
-    .stats = offset_stats,
-    .walk = offset_walk,
-    .validate = offset_validate,
+    AR_POLICY_HOOKS(offset),
 };

@@ -118,8 +118,6 @@ static enum ar_status ort_create(const struct ar_policy_context *context, const 
 }
 
 const struct ar_policy_ops ort_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "ort",
     .summary = "ONNX Runtime's arena: regions by doubling or of the size of the request",
     .reference = "ONNX Runtime 1.32, onnxruntime/core/framework/bfc_arena.cc",
@@ -127,12 +125,7 @@ const struct ar_policy_ops ort_policy = {
     .options = ort_options,
     .values_bytes = sizeof(struct ort_values),
     .create = ort_create,
-    .destroy = bfc_destroy,
-    .alloc = bfc_alloc,
-    .free = bfc_free,
-    .stats = bfc_stats,
-    .walk = bfc_walk,
-    .validate = bfc_validate,
+    AR_POLICY_HOOKS(bfc),
     .servable = bfc_servable,
     .room = bfc_room,
     .trim = ort_trim,

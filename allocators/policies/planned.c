@@ -73,11 +73,6 @@ struct planned {
     uint64_t flushes, retries, failures;
 };
 
-static struct planned *planned_of(struct ar_policy *base)
-{
-    return (struct planned *)base;
-}
-
 /* Creates the shared part in memory of `bytes`. */
 static enum ar_status planned_create(const struct ar_policy_ops *ops, size_t bytes,
                                      uint64_t granule_bytes, planned_rule *rule,
@@ -108,7 +103,7 @@ static void forget_plan(struct planned *self)
 
 static void planned_destroy(struct ar_policy *base)
 {
-    struct planned *self = planned_of(base);
+    struct planned *self = (struct planned *)base;
     struct ar_host *host = self->heap.host;
     forget_plan(self);
     heap_close(&self->heap);
@@ -142,7 +137,7 @@ static void take_plan(struct planned *self, const struct packing_block *blocks,
 static enum ar_status planned_plan(struct ar_policy *base,
                                    const struct ar_policy_lifetime *lifetimes, size_t count)
 {
-    struct planned *self = planned_of(base);
+    struct planned *self = (struct planned *)base;
     struct ar_host *host = self->heap.host;
     struct packing packing;
     forget_plan(self);
@@ -286,7 +281,7 @@ static enum ar_status make_ready(struct planned *self)
 static enum ar_status planned_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                     struct ar_policy_block *out)
 {
-    struct planned *self = planned_of(base);
+    struct planned *self = (struct planned *)base;
     uint64_t bytes = ar_size_round_up(request->bytes, self->granule_bytes);
     AR_TRY(make_ready(self));
     const struct planned_place *place =
@@ -313,7 +308,7 @@ static enum ar_status planned_alloc(struct ar_policy *base, const struct ar_poli
 static enum ar_status planned_free(struct ar_policy *base, const struct ar_policy_block *block,
                                    uint32_t stream)
 {
-    struct planned *self = planned_of(base);
+    struct planned *self = (struct planned *)base;
     uint32_t piece = (uint32_t)block->cookie, node = (uint32_t)(block->cookie >> NODE_SHIFT);
     const struct ar_span *span = &self->heap.spans.at[piece];
     (void)stream;
@@ -328,7 +323,8 @@ static enum ar_status planned_free(struct ar_policy *base, const struct ar_polic
 
 static enum ar_status planned_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
-    return ar_policy_free_bytes(&base->totals) > keep_bytes ? free_all(planned_of(base)) : AR_OK;
+    return ar_policy_free_bytes(&base->totals) > keep_bytes ? free_all((struct planned *)base)
+                                                            : AR_OK;
 }
 static void planned_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
@@ -404,12 +400,10 @@ static bool planned_report(const struct ar_policy *base, size_t index, char *nam
 
 /* What the ops of both policies share. */
 #define PLANNED_OPS                                                                                \
-    .abi = AR_POLICY_ABI, .ops_bytes = sizeof(struct ar_policy_ops),                               \
-    .capabilities = AR_POLICY_OFFLINE | AR_POLICY_UNRANKED | AR_POLICY_WATCHES_FREE,               \
-    .destroy = planned_destroy, .alloc = planned_alloc, .free = planned_free,                      \
-    .stats = planned_stats, .walk = planned_walk, .validate = planned_validate,                    \
-    .servable = planned_servable, .trim = planned_trim, .plan = planned_plan,                      \
-    .report = planned_report
+    AR_POLICY_HOOKS(planned),                                                                      \
+        .capabilities = AR_POLICY_OFFLINE | AR_POLICY_UNRANKED | AR_POLICY_WATCHES_FREE,           \
+        .servable = planned_servable, .trim = planned_trim, .plan = planned_plan,                  \
+        .report = planned_report
 
 /* ---- plan ------------------------------------------------------------------------------------ */
 

@@ -554,11 +554,6 @@ static void arena_give(struct rmm_arena *self, uint32_t range)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static struct rmm_arena *arena_of(struct ar_policy *base)
-{
-    return (struct rmm_arena *)base;
-}
-
 static void note(struct rmm_arena *self, uint32_t stream)
 {
     if (stream >= self->streams && stream != UINT32_MAX)
@@ -582,7 +577,7 @@ static void defragment(struct rmm_arena *self)
 static enum ar_status arena_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                   struct ar_policy_block *out)
 {
-    struct rmm_arena *self = arena_of(base);
+    struct rmm_arena *self = (struct rmm_arena *)base;
     uint64_t bytes = ar_size_round_up(request->bytes, ARENA_ALIGNMENT_BYTES);
     uint32_t arena = request->stream + 1;
     uint32_t arenas = self->arena_count;
@@ -615,7 +610,7 @@ static enum ar_status arena_alloc(struct ar_policy *base, const struct ar_policy
 static enum ar_status arena_free(struct ar_policy *base, const struct ar_policy_block *block,
                                  uint32_t stream)
 {
-    struct rmm_arena *self = arena_of(base);
+    struct rmm_arena *self = (struct rmm_arena *)base;
     uint32_t index = (uint32_t)block->cookie;
     const struct ar_range_node *range = &self->ranges.nodes[index];
     uint32_t arena = self->superblocks[arena_superblock_of(range)].arena;
@@ -633,13 +628,13 @@ static enum ar_status arena_use(struct ar_policy *base, const struct ar_policy_b
                                 uint32_t stream)
 {
     (void)block;
-    note(arena_of(base), stream);
+    note((struct rmm_arena *)base, stream);
     return AR_OK;
 }
 
 static void arena_destroy(struct ar_policy *base)
 {
-    struct rmm_arena *self = arena_of(base);
+    struct rmm_arena *self = (struct rmm_arena *)base;
     if (self->first)
         (void)ar_backing_segment_free(self->backing, self->address);
     many_close(self);
@@ -915,8 +910,6 @@ static enum ar_status arena_create(const struct ar_policy_context *context, cons
 static const char *const arena_recorders[] = {"rmm-arena", NULL};
 
 const struct ar_policy_ops rmm_arena_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "rmm-arena",
     .summary = "RAPIDS RMM's arena: first fit by address, superblocks lent to streams",
     .reference = "RMM 26.10, arena_memory_resource",
@@ -925,12 +918,7 @@ const struct ar_policy_ops rmm_arena_policy = {
     .options = arena_options,
     .values_bytes = sizeof(struct arena_values),
     .create = arena_create,
-    .destroy = arena_destroy,
-    .alloc = arena_alloc,
-    .free = arena_free,
-    .stats = arena_stats,
-    .walk = arena_walk,
-    .validate = arena_validate,
+    AR_POLICY_HOOKS(arena),
     .servable = arena_servable,
     .use = arena_use,
     .problem = arena_problem,

@@ -57,11 +57,6 @@ static const struct ar_option rmm_options[] = {
     {0},
 };
 
-static struct rmm *rmm_of(struct ar_policy *base)
-{
-    return (struct rmm *)base;
-}
-
 static void wait_for_list(struct rmm *self, uint32_t stream, uint32_t list)
 {
     if (list < self->last_free_room && self->last_free[list].value)
@@ -259,7 +254,7 @@ static __attribute__((noinline)) enum ar_status find_elsewhere(struct rmm *self,
 static enum ar_status rmm_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                 struct ar_policy_block *out)
 {
-    struct rmm *self = rmm_of(base);
+    struct rmm *self = (struct rmm *)base;
     uint64_t bytes = ar_size_round_up(request->bytes, ALIGNMENT_BYTES);
     enum ar_status status = ready(self, 2, request->stream);
     if (status != AR_OK)
@@ -293,7 +288,7 @@ static enum ar_status note_free(struct rmm *self, uint32_t stream)
 static enum ar_status rmm_free(struct ar_policy *base, const struct ar_policy_block *block,
                                uint32_t stream)
 {
-    struct rmm *self = rmm_of(base);
+    struct rmm *self = (struct rmm *)base;
     uint32_t piece = (uint32_t)block->cookie;
     const struct ar_span *span = &self->heap.spans.at[piece];
     /* A stream does not wait for itself: record events only if there are several streams. */
@@ -345,7 +340,7 @@ static enum ar_status rmm_validate(const struct ar_policy *base, struct ar_error
 
 static void rmm_destroy(struct ar_policy *base)
 {
-    struct rmm *self = rmm_of(base);
+    struct rmm *self = (struct rmm *)base;
     struct ar_host *host = self->heap.host;
     ar_most_tree_close(&self->largest, host);
     ar_host_free(host, self->last_free, self->last_free_room * sizeof *self->last_free);
@@ -427,8 +422,6 @@ static enum ar_status rmm_create(const struct ar_policy_context *context, const 
 static const char *const rmm_recorders[] = {"rmm-pool", NULL};
 
 const struct ar_policy_ops rmm_pool_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "rmm-pool",
     .summary = "RAPIDS RMM's pool: coalescing best fit, doubling, streams take from each other",
     .reference = "RMM 26.10, pool_memory_resource",
@@ -437,11 +430,6 @@ const struct ar_policy_ops rmm_pool_policy = {
     .options = rmm_options,
     .values_bytes = sizeof(struct rmm_values),
     .create = rmm_create,
-    .destroy = rmm_destroy,
-    .alloc = rmm_alloc,
-    .free = rmm_free,
-    .stats = rmm_stats,
-    .walk = rmm_walk,
-    .validate = rmm_validate,
+    AR_POLICY_HOOKS(rmm),
     .servable = rmm_servable,
 };

@@ -61,11 +61,6 @@ static const struct ar_option tlsf_options[] = {
     {0},
 };
 
-static struct tlsf *tlsf_of(struct ar_policy *base)
-{
-    return (struct tlsf *)base;
-}
-
 /* The logarithm of a size; that of a small size is SMALL_LOG2. */
 static inline unsigned log_of(uint64_t bytes)
 {
@@ -258,7 +253,7 @@ static __attribute__((noinline)) enum ar_status alloc_rare(struct tlsf *self,
 static enum ar_status tlsf_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                  struct ar_policy_block *out)
 {
-    struct tlsf *self = tlsf_of(base);
+    struct tlsf *self = (struct tlsf *)base;
     uint64_t bytes = ar_size_round_up(request->bytes, ALIGN_BYTES);
     unsigned class;
     if (bytes < LEAST_BYTES)
@@ -272,7 +267,7 @@ static enum ar_status tlsf_alloc(struct ar_policy *base, const struct ar_policy_
 static enum ar_status tlsf_free(struct ar_policy *base, const struct ar_policy_block *given,
                                 uint32_t stream)
 {
-    struct tlsf *self = tlsf_of(base);
+    struct tlsf *self = (struct tlsf *)base;
     uint32_t block = (uint32_t)given->cookie;
     struct ar_span *at = self->spans.at;
     (void)stream;
@@ -399,7 +394,7 @@ static enum ar_status tlsf_validate(const struct ar_policy *base, struct ar_erro
 
 static void tlsf_destroy(struct ar_policy *base)
 {
-    struct tlsf *self = tlsf_of(base);
+    struct tlsf *self = (struct tlsf *)base;
     for (uint32_t i = 0; i < self->pool_count; i++)
         (void)ar_backing_segment_free(self->backing, self->pools[i].address);
     ar_host_free(self->host, self->pools, self->pool_room * sizeof *self->pools);
@@ -424,8 +419,6 @@ static enum ar_status tlsf_create(const struct ar_policy_context *context, const
 }
 
 const struct ar_policy_ops tlsf_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "tlsf",
     .summary = "two-level segregated fit: constant time, good fit, last freed first",
     .reference = "mattconte/tlsf 2020, with pools added on demand",
@@ -433,10 +426,5 @@ const struct ar_policy_ops tlsf_policy = {
     .options = tlsf_options,
     .values_bytes = sizeof(struct tlsf_values),
     .create = tlsf_create,
-    .destroy = tlsf_destroy,
-    .alloc = tlsf_alloc,
-    .free = tlsf_free,
-    .stats = tlsf_stats,
-    .walk = tlsf_walk,
-    .validate = tlsf_validate,
+    AR_POLICY_HOOKS(tlsf),
 };

@@ -127,11 +127,6 @@ struct pinned {
     struct ar_policy_stats counted; /* its counters only */
 };
 
-static struct pinned *pinned_of(struct ar_policy *base)
-{
-    return (struct pinned *)base;
-}
-
 static void count_up(struct counter *counter, uint64_t amount)
 {
     counter->current += amount;
@@ -291,7 +286,7 @@ static uint32_t new_use(struct pinned *self, uint32_t stream)
 static enum ar_status pinned_use(struct ar_policy *base, const struct ar_policy_block *given,
                                  uint32_t stream)
 {
-    struct pinned *self = pinned_of(base);
+    struct pinned *self = (struct pinned *)base;
     struct block *block = &self->blocks[given->cookie];
     uint32_t last = 0;
     for (uint32_t use = block->uses; use; use = self->uses[use].next) {
@@ -428,7 +423,7 @@ static enum ar_status obtain(struct pinned *self, uint64_t bytes, uint32_t *out)
 static enum ar_status pinned_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                    struct ar_policy_block *out)
 {
-    struct pinned *self = pinned_of(base);
+    struct pinned *self = (struct pinned *)base;
     uint32_t pool = pool_of(self, request->pool);
     if (pool == UINT32_MAX || !reserve_records(self))
         return AR_HOST_MEMORY;
@@ -466,7 +461,7 @@ static void free_requested(struct pinned *self, uint32_t at)
 
 static void pinned_retire(struct ar_policy *base, const struct ar_policy_block *given)
 {
-    struct pinned *self = pinned_of(base);
+    struct pinned *self = (struct pinned *)base;
     uint32_t at = (uint32_t)given->cookie;
     if (self->blocks[at].retired)
         return;
@@ -477,7 +472,7 @@ static void pinned_retire(struct ar_policy *base, const struct ar_policy_block *
 static enum ar_status pinned_free(struct ar_policy *base, const struct ar_policy_block *given,
                                   uint32_t stream)
 {
-    struct pinned *self = pinned_of(base);
+    struct pinned *self = (struct pinned *)base;
     uint32_t at = (uint32_t)given->cookie;
     struct block *block = &self->blocks[at];
     bool completed = block->retired || !block->uses;
@@ -496,7 +491,7 @@ static enum ar_status pinned_free(struct ar_policy *base, const struct ar_policy
 
 static void pinned_progress(struct ar_policy *base)
 {
-    struct pinned *self = pinned_of(base);
+    struct pinned *self = (struct pinned *)base;
     if (self->background)
         poll(self);
 }
@@ -504,7 +499,7 @@ static void pinned_progress(struct ar_policy *base)
 /* Rule 6. */
 static enum ar_status pinned_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
-    struct pinned *self = pinned_of(base);
+    struct pinned *self = (struct pinned *)base;
     (void)keep_bytes;
     poll(self);
     for (uint32_t i = 0; i < self->pool_count; i++) {
@@ -524,7 +519,7 @@ static enum ar_status pinned_trim(struct ar_policy *base, uint64_t keep_bytes)
 
 static void pinned_end_pool(struct ar_policy *base, uint32_t pool)
 {
-    struct pinned *self = pinned_of(base);
+    struct pinned *self = (struct pinned *)base;
     for (uint32_t i = 0; pool && i < self->pool_count; i++)
         self->pools[i].ended |= self->pools[i].id == pool;
 }
@@ -684,7 +679,7 @@ static bool pinned_report(const struct ar_policy *base, size_t index, char *name
 
 static void pinned_reset_peaks(struct ar_policy *base)
 {
-    struct pinned *self = pinned_of(base);
+    struct pinned *self = (struct pinned *)base;
     self->allocations.peak = self->allocations.current;
     self->allocated_bytes.peak = self->allocated_bytes.current;
     for (unsigned list = 0; list < LISTS; list++) {
@@ -825,7 +820,7 @@ static enum ar_status pinned_create(const struct ar_policy_context *context, con
 
 static void pinned_destroy(struct ar_policy *base)
 {
-    struct pinned *self = pinned_of(base);
+    struct pinned *self = (struct pinned *)base;
     struct ar_host *host = self->host;
     for (uint32_t at = 0; (at = ar_range_tree_next(&self->nodes, self->by_address, at)) != 0;)
         if (!in_reserve(self, self->nodes.nodes[at].address))
@@ -841,8 +836,6 @@ static void pinned_destroy(struct ar_policy *base)
 }
 
 const struct ar_policy_ops torch_pinned_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "torch-pinned",
     .summary = "PyTorch's cache of pinned host memory: powers of two, a list for each",
     .reference = "PyTorch 2.11 to 2.15, aten/src/ATen/core/CachingHostAllocator.h",
@@ -850,12 +843,7 @@ const struct ar_policy_ops torch_pinned_policy = {
     .options = pinned_options,
     .values_bytes = sizeof(struct pinned_values),
     .create = pinned_create,
-    .destroy = pinned_destroy,
-    .alloc = pinned_alloc,
-    .free = pinned_free,
-    .stats = pinned_stats,
-    .walk = pinned_walk,
-    .validate = pinned_validate,
+    AR_POLICY_HOOKS(pinned),
     .servable = pinned_servable,
     .use = pinned_use,
     .retire = pinned_retire,

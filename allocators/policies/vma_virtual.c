@@ -100,11 +100,6 @@ static const struct ar_option vma_options[] = {
     {0},
 };
 
-static struct vma *vma_of(struct ar_policy *base)
-{
-    return (struct vma *)base;
-}
-
 static inline bool fills_region(const struct ar_span *span)
 {
     return !(span->previous | span->next);
@@ -431,7 +426,7 @@ static uint32_t find_and_place(struct vma *self, const struct ar_policy_request 
 static enum ar_status vma_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                 struct ar_policy_block *out)
 {
-    struct vma *self = vma_of(base);
+    struct vma *self = (struct vma *)base;
     struct wanted wanted = {.bytes = request->bytes,
                             .alignment = request->alignment > self->alignment ? request->alignment
                                                                               : self->alignment};
@@ -455,7 +450,7 @@ static enum ar_status vma_alloc(struct ar_policy *base, const struct ar_policy_r
 static enum ar_status vma_free(struct ar_policy *base, const struct ar_policy_block *given,
                                uint32_t stream)
 {
-    struct vma *self = vma_of(base);
+    struct vma *self = (struct vma *)base;
     uint32_t block = (uint32_t)given->cookie;
     struct ar_span *at = self->spans.at;
     (void)stream;
@@ -630,7 +625,7 @@ static enum ar_status vma_validate(const struct ar_policy *base, struct ar_error
 
 static void vma_destroy(struct ar_policy *base)
 {
-    struct vma *self = vma_of(base);
+    struct vma *self = (struct vma *)base;
     region_close(&self->region, self->backing);
     ar_spans_close(&self->spans, self->host);
     ar_host_free(self->host, self, sizeof *self);
@@ -665,8 +660,6 @@ static enum ar_status vma_create(const struct ar_policy_context *context, const 
 }
 
 const struct ar_policy_ops vma_virtual_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "vma-virtual",
     .summary = "VulkanMemoryAllocator's virtual block: one region, segregated fit or linear",
     .reference = "VulkanMemoryAllocator 3.4.0-development, vk_mem_alloc.h at e386068 (2026)",
@@ -674,11 +667,6 @@ const struct ar_policy_ops vma_virtual_policy = {
     .options = vma_options,
     .values_bytes = sizeof(struct vma_values),
     .create = vma_create,
-    .destroy = vma_destroy,
-    .alloc = vma_alloc,
-    .free = vma_free,
-    .stats = vma_stats,
-    .walk = vma_walk,
-    .validate = vma_validate,
+    AR_POLICY_HOOKS(vma),
     .servable = vma_servable,
 };

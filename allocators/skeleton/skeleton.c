@@ -265,8 +265,6 @@ static void skeleton_destroy(struct ar_policy *base)
  * free block might not be served from it), use, retire, adopt, progress, plan, setting, and
  * others. */
 const struct ar_policy_ops skeleton_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "skeleton",
     .summary = "powers of two, cached for their class: a policy to start from",
     .reference = "none",
@@ -274,12 +272,7 @@ const struct ar_policy_ops skeleton_policy = {
     .options = skeleton_options,
     .values_bytes = sizeof(struct skeleton_values),
     .create = skeleton_create,
-    .destroy = skeleton_destroy,
-    .alloc = skeleton_alloc,
-    .free = skeleton_free,
-    .stats = skeleton_stats,
-    .walk = skeleton_walk,
-    .validate = skeleton_validate,
+    AR_POLICY_HOOKS(skeleton),
     .trim = skeleton_trim,
     .problem = skeleton_problem,
 };

@@ -28,7 +28,7 @@ static struct rig open_rig(const char *text, uint64_t cap_bytes)
 
 static void close_rig(struct rig *rig)
 {
-    struct torch *self = torch_of(rig->policy);
+    struct torch *self = (struct torch *)rig->policy;
     struct ar_host *host = self->host;
     ar_policy_destroy(rig->policy);
     assert_int_equal(rig->backing->held_bytes, 0);
@@ -73,7 +73,7 @@ static uint64_t reserved(const struct rig *rig)
 
 static uint64_t stat(const struct rig *rig, enum torch_stat name)
 {
-    return torch_statistic(torch_of(rig->policy), name, TORCH_ALL).current;
+    return torch_statistic((struct torch *)rig->policy, name, TORCH_ALL).current;
 }
 
 TEST(sizes_and_segments)
@@ -140,7 +140,7 @@ TEST(rounding_by_divisions)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct rig rig = open_rig(rows[i].spec, UINT64_MAX);
-        assert_int_equal(torch_round(&torch_of(rig.policy)->settings, rows[i].bytes),
+        assert_int_equal(torch_round(&((struct torch *)rig.policy)->settings, rows[i].bytes),
                          rows[i].rounded);
         close_rig(&rig);
     }
@@ -171,7 +171,7 @@ TEST(retry_gives_the_cache_back)
     assert_int_equal(stat(&rig, TORCH_INACTIVE_SPLIT), 0);
     (void)request(&rig, 30 * AR_MIB);
     assert_int_equal(reserved(&rig), 94371840);
-    assert_int_equal(torch_of(rig.policy)->num_alloc_retries, 1);
+    assert_int_equal(((struct torch *)rig.policy)->num_alloc_retries, 1);
     close_rig(&rig);
 }
 
@@ -263,7 +263,7 @@ TEST(no_flush_within_a_pool)
     release(&rig, request(&rig, 60 * AR_MIB));
     assert_int_equal(ar_policy_alloc(rig.policy, &within, &block), AR_NO_MEMORY);
     assert_int_equal(reserved(&rig), 60 * AR_MIB);
-    assert_int_equal(torch_of(rig.policy)->num_alloc_retries, 0);
+    assert_int_equal(((struct torch *)rig.policy)->num_alloc_retries, 0);
     (void)request(&rig, 70 * AR_MIB); /* outside it is */
     assert_int_equal(reserved(&rig), 70 * AR_MIB);
     close_rig(&rig);

@@ -122,13 +122,13 @@ TEST(a_crowd_decides_as_if_all_were_looked_at)
         open_crowded(&with, streams[run], run + 1, 0);
         open_crowded(&without, streams[run], run + 1, 0);
         for (int i = 0; i < TURNS; i++) {
-            vmm_index_close(vmm_of(without.rig.policy));
+            vmm_index_close((struct vmm *)without.rig.policy);
             assert_int_equal(turn(&with), turn(&without));
             if (i % 50 == 0)
                 check(&with);
             the_same(&with, &without);
         }
-        assert_true(vmm_of(with.rig.policy)->idle_index && with.served > TURNS / 4);
+        assert_true(((struct vmm *)with.rig.policy)->idle_index && with.served > TURNS / 4);
         assert_true(with.device->counters.calls[AR_DEVICE_CALL_unmap] > TURNS / 40);
         close_crowded(&with);
         close_crowded(&without);
@@ -142,7 +142,7 @@ static double looks(uint32_t streams)
     open_crowded(&crowded, streams, 1, 0);
     while (crowded.event < 20u * streams)
         (void)turn(&crowded);
-    const struct vmm *vmm = vmm_of(crowded.rig.policy);
+    const struct vmm *vmm = (struct vmm *)crowded.rig.policy;
     assert_true(vmm->range_count > streams); /* both kinds, for most streams */
     uint64_t looked = vmm->idle_index->looked;
     uint64_t served = crowded.served;

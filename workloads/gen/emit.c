@@ -44,11 +44,6 @@ struct emit_state {
     struct ar_error problem;
 };
 
-static struct emit *emit_of(struct trace_source *source)
-{
-    return (struct emit *)source;
-}
-
 /* ---- appending ---- */
 
 void emit_fail(struct emit *self, enum ar_status status, const char *format, ...)
@@ -382,7 +377,7 @@ static enum ar_status chunk_make(struct emit *self, struct ar_error *error)
 static enum ar_status next(struct trace_source *source, const struct trace_event **events,
                            size_t *count, struct ar_error *error)
 {
-    struct emit *self = emit_of(source);
+    struct emit *self = (struct emit *)source;
     struct emit_state *state = self->state;
     *events = NULL;
     *count = 0;
@@ -402,7 +397,7 @@ static enum ar_status next(struct trace_source *source, const struct trace_event
 static void served(struct trace_source *source, const struct trace_event *event,
                    const struct trace_served *what)
 {
-    struct emit *self = emit_of(source);
+    struct emit *self = (struct emit *)source;
     self->ops->served(self, event->id, what);
 }
 
@@ -417,7 +412,7 @@ static void check_restart(struct emit *self)
 static enum ar_status rewind_source(struct trace_source *source, struct ar_error *error)
 {
     (void)error;
-    struct emit *self = emit_of(source);
+    struct emit *self = (struct emit *)source;
     struct emit_state *state = self->state;
     if (!source->info.counted || self->ops->served)
         check_restart(self);
@@ -433,7 +428,7 @@ static enum ar_status rewind_source(struct trace_source *source, struct ar_error
 
 static void close_source(struct trace_source *source)
 {
-    struct emit *self = emit_of(source);
+    struct emit *self = (struct emit *)source;
     close_lists(self);
     for (size_t i = 0; i < self->state->array_count; i++)
         free(self->state->arrays[i]);

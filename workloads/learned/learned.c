@@ -67,11 +67,6 @@ struct learned {
     enum ar_status failed;
 };
 
-static struct learned *learned_of(struct trace_source *source)
-{
-    return (struct learned *)source;
-}
-
 /* ---- events ---- */
 
 static void emit(struct learned *self, struct trace_event event)
@@ -331,7 +326,7 @@ static void make_step(struct learned *self)
 static enum ar_status next(struct trace_source *source, const struct trace_event **events,
                            size_t *count, struct ar_error *error)
 {
-    struct learned *self = learned_of(source);
+    struct learned *self = (struct learned *)source;
     size_t at;
     enum ar_status status = AR_OK;
     if (self->lean && self->given) {
@@ -375,13 +370,13 @@ static void restart(struct learned *self)
 static enum ar_status rewind_source(struct trace_source *source, struct ar_error *error)
 {
     (void)error;
-    restart(learned_of(source));
+    restart((struct learned *)source);
     return AR_OK;
 }
 
 static void close_source(struct trace_source *source)
 {
-    struct learned *self = learned_of(source);
+    struct learned *self = (struct learned *)source;
     trace_check_close(&self->check);
     trace_tables_close(&self->tables);
     void *const memory[] = {self->actions, self->action_ends, self->keys,       self->texts,
@@ -562,27 +557,28 @@ size_t learned_span(const struct trace_source *source)
 
 size_t learned_peek(struct trace_source *source, size_t ahead)
 {
-    const struct learned_planned *planned = learned_plan_peek(&learned_of(source)->plan, ahead);
+    const struct learned_planned *planned =
+        learned_plan_peek(&((struct learned *)source)->plan, ahead);
     return planned && !planned->new_sizes ? planned->step : LEARNED_NEW_SIZES;
 }
 
 void learned_skip(struct trace_source *source, size_t count)
 {
-    struct learned *self = learned_of(source);
+    struct learned *self = (struct learned *)source;
     for (; count; count--, self->step++)
         (void)take_step(self);
 }
 
 void learned_settle(struct trace_source *source)
 {
-    struct learned *self = learned_of(source);
+    struct learned *self = (struct learned *)source;
     for (size_t i = 0; i < self->list_count && i < self->birth_count; i++)
         self->slots[self->list[i].slot].born = self->births[i];
 }
 
 size_t learned_carried(struct trace_source *source, const uint32_t **slots, uint64_t *hash)
 {
-    struct learned *self = learned_of(source);
+    struct learned *self = (struct learned *)source;
     for (size_t i = 0; i < self->list_count; i++)
         self->list_slots[i] = self->list[i].slot;
     *slots = self->list_slots;

@@ -195,11 +195,9 @@ void bfc_destroy(struct ar_policy *base)
 /* ---- the three policies ---------------------------------------------------------------------- */
 
 #define BFC_OPS                                                                                    \
-    .abi = AR_POLICY_ABI, .ops_bytes = sizeof(struct ar_policy_ops), .recorders = recorders,       \
-    .capabilities = AR_POLICY_WATCHES_FREE | AR_POLICY_HONOURS_ALIGNMENT,                          \
-    .values_bytes = sizeof(struct bfc_values), .destroy = bfc_destroy, .alloc = bfc_alloc,         \
-    .free = bfc_free, .stats = bfc_stats, .walk = bfc_walk, .validate = bfc_validate,              \
-    .servable = bfc_servable, .room = bfc_room, .setting = bfc_setting
+    AR_POLICY_HOOKS(bfc), .recorders = recorders, .values_bytes = sizeof(struct bfc_values),       \
+                          .capabilities = AR_POLICY_WATCHES_FREE | AR_POLICY_HONOURS_ALIGNMENT,    \
+                          .servable = bfc_servable, .room = bfc_room, .setting = bfc_setting
 
 static const char *const recorders[] = {"xla", "tensorflow", NULL};
 

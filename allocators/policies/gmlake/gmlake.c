@@ -174,7 +174,7 @@ static void view_unused(struct gmlake *self, uint32_t index)
 static enum ar_status gmlake_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                    struct ar_policy_block *out)
 {
-    struct gmlake *self = gmlake_of(base);
+    struct gmlake *self = (struct gmlake *)base;
     bool small = request->bytes <= GMLAKE_SMALL_BYTES;
     uint64_t bytes =
         ar_size_round_up(request->bytes, small ? GMLAKE_UNIT_BYTES : GMLAKE_PAGE_BYTES);
@@ -226,7 +226,7 @@ static void complete(void *argument, uint32_t name)
 static enum ar_status gmlake_free(struct ar_policy *base, const struct ar_policy_block *block,
                                   uint32_t stream)
 {
-    struct gmlake *self = gmlake_of(base);
+    struct gmlake *self = (struct gmlake *)base;
     uint32_t name = (uint32_t)block->cookie;
     (void)stream; /* a block returns to its own stream */
     ar_policy_ungrant(base, block->requested_bytes, block->granted_bytes);
@@ -251,7 +251,7 @@ static enum ar_status gmlake_free(struct ar_policy *base, const struct ar_policy
 static enum ar_status gmlake_use(struct ar_policy *base, const struct ar_policy_block *block,
                                  uint32_t stream)
 {
-    struct gmlake *self = gmlake_of(base);
+    struct gmlake *self = (struct gmlake *)base;
     uint32_t name = (uint32_t)block->cookie;
     uint32_t own =
         name % 2 ? self->slots[name / 2].view->stream : self->heap.spans.at[name / 2].owner / 2;
@@ -262,14 +262,14 @@ static enum ar_status gmlake_use(struct ar_policy *base, const struct ar_policy_
 
 static void gmlake_progress(struct ar_policy *base)
 {
-    deferred_poll(&gmlake_of(base)->deferred);
+    deferred_poll(&((struct gmlake *)base)->deferred);
 }
 
 /* empty_cache() releases all it can and keeps nothing. */
 static enum ar_status gmlake_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
     (void)keep_bytes;
-    return gmlake_release_cached(gmlake_of(base));
+    return gmlake_release_cached((struct gmlake *)base);
 }
 
 static bool gmlake_setting(const struct ar_policy *base, char *text, size_t text_bytes)
@@ -291,7 +291,7 @@ static const char *gmlake_problem(const struct ar_policy *base)
 
 static void gmlake_destroy(struct ar_policy *base)
 {
-    struct gmlake *self = gmlake_of(base);
+    struct gmlake *self = (struct gmlake *)base;
     struct ar_host *host = self->heap.host;
     gmlake_wait(self);
     gmlake_views_close(self);
@@ -334,7 +334,7 @@ static uint64_t gmlake_servable(const struct ar_policy *base, enum ar_policy_eff
 
 static bool gmlake_would_fit(struct ar_policy *base, const struct ar_policy_request *request)
 {
-    struct gmlake *self = gmlake_of(base);
+    struct gmlake *self = (struct gmlake *)base;
     bool small = request->bytes <= GMLAKE_SMALL_BYTES;
     deferred_poll(&self->deferred);
     if (request->stream >= self->stream_room)
@@ -562,8 +562,6 @@ static enum ar_status gmlake_create(const struct ar_policy_context *context, con
 }
 
 const struct ar_policy_ops gmlake_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "gmlake",
     .summary = "PyTorch's allocator with free blocks stitched together in virtual memory",
     .reference = "GMLake, CUDACachingAllocator.cpp of 2024; Guo et al., ASPLOS 2024",
@@ -571,12 +569,7 @@ const struct ar_policy_ops gmlake_policy = {
     .options = gmlake_options,
     .values_bytes = sizeof(struct gmlake_values),
     .create = gmlake_create,
-    .destroy = gmlake_destroy,
-    .alloc = gmlake_alloc,
-    .free = gmlake_free,
-    .stats = gmlake_stats,
-    .walk = gmlake_walk,
-    .validate = gmlake_validate,
+    AR_POLICY_HOOKS(gmlake),
     .servable = gmlake_servable,
     .use = gmlake_use,
     .progress = gmlake_progress,

@@ -133,11 +133,6 @@ struct gmlake {
     enum ar_status fault; /* of the backing, other than REFUSED: stops the run */
 };
 
-static inline struct gmlake *gmlake_of(struct ar_policy *base)
-{
-    return (struct gmlake *)base;
-}
-
 static inline uint32_t gmlake_list(uint32_t stream, bool small)
 {
     return 2 * stream + small;

@@ -3,11 +3,6 @@
 #include "allocators/base/array.h"
 #include "allocators/policies/gmlake/gmlake.h"
 
-static struct gmlake_memory *memory_of(struct ar_backing *base)
-{
-    return (struct gmlake_memory *)base;
-}
-
 /* The place of the first run at or above `address`. */
 static uint32_t run_place(const struct gmlake_memory *self, uint64_t address)
 {
@@ -87,7 +82,7 @@ static enum ar_status make_run(struct gmlake_memory *self, uint64_t bytes, uint6
 
 static enum ar_status make_segment(struct ar_backing *base, uint64_t bytes, uint64_t *address)
 {
-    struct gmlake_memory *self = memory_of(base);
+    struct gmlake_memory *self = (struct gmlake_memory *)base;
     return self->paged ? make_run(self, bytes, address)
                        : ar_backing_segment_alloc(self->below, bytes, address);
 }
@@ -95,7 +90,7 @@ static enum ar_status make_segment(struct ar_backing *base, uint64_t bytes, uint
 /* The work on the pages must be done: call gmlake_wait first. */
 static enum ar_status end_segment(struct ar_backing *base, uint64_t address)
 {
-    struct gmlake_memory *self = memory_of(base);
+    struct gmlake_memory *self = (struct gmlake_memory *)base;
     uint32_t place = run_place(self, address);
     if (place == self->run_count || self->runs[place].address != address)
         return ar_backing_segment_free(self->below, address);

@@ -393,7 +393,7 @@ static const struct ar_option slab_options[] = {
 static enum ar_status slab_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                  struct ar_policy_block *out)
 {
-    struct slab_policy *self = slab_of(base);
+    struct slab_policy *self = (struct slab_policy *)base;
     slab_note_stream(self, request->stream);
     return request->bytes <= self->largest_class_bytes ? slab_take(self, request->bytes, out)
                                                        : slab_take_large(self, request->bytes, out);
@@ -402,7 +402,7 @@ static enum ar_status slab_alloc(struct ar_policy *base, const struct ar_policy_
 static enum ar_status slab_free(struct ar_policy *base, const struct ar_policy_block *block,
                                 uint32_t stream)
 {
-    struct slab_policy *self = slab_of(base);
+    struct slab_policy *self = (struct slab_policy *)base;
     slab_note_stream(self, stream);
     ar_policy_ungrant(base, block->requested_bytes, block->granted_bytes);
     if (block->requested_bytes <= self->largest_class_bytes)
@@ -415,7 +415,7 @@ static enum ar_status slab_free(struct ar_policy *base, const struct ar_policy_b
 static enum ar_status slab_use(struct ar_policy *base, const struct ar_policy_block *block,
                                uint32_t stream)
 {
-    struct slab_policy *self = slab_of(base);
+    struct slab_policy *self = (struct slab_policy *)base;
     (void)block;
     slab_note_stream(self, stream);
     return AR_OK;
@@ -423,7 +423,7 @@ static enum ar_status slab_use(struct ar_policy *base, const struct ar_policy_bl
 
 static enum ar_status slab_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
-    struct slab_policy *self = slab_of(base);
+    struct slab_policy *self = (struct slab_policy *)base;
     slab_return_empty(self);
     uint64_t cached = self->heap.lists[SLAB_EMPTY]->free_bytes;
     enum ar_status status = cached > keep_bytes ? slab_release(self, cached - keep_bytes) : AR_OK;
@@ -439,7 +439,7 @@ static const char *slab_problem(const struct ar_policy *base)
 
 static void slab_destroy(struct ar_policy *base)
 {
-    struct slab_policy *self = slab_of(base);
+    struct slab_policy *self = (struct slab_policy *)base;
     struct ar_host *host = self->heap.host;
     close_classes(self);
     heap_close(&self->heap);
@@ -480,8 +480,6 @@ static enum ar_status slab_create(const struct ar_policy_context *context, const
 }
 
 const struct ar_policy_ops slab_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "slab",
     .summary = "size classes in slabs, the fullest first; best fit for large requests",
     .reference = "Bonwick 1994, with size classes as in mimalloc, eight to a doubling",
@@ -489,12 +487,7 @@ const struct ar_policy_ops slab_policy = {
     .options = slab_options,
     .values_bytes = sizeof(struct slab_values),
     .create = slab_create,
-    .destroy = slab_destroy,
-    .alloc = slab_alloc,
-    .free = slab_free,
-    .stats = slab_stats,
-    .walk = slab_walk,
-    .validate = slab_validate,
+    AR_POLICY_HOOKS(slab),
     .servable = slab_servable,
     .use = slab_use,
     .trim = slab_trim,

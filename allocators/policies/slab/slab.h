@@ -102,11 +102,6 @@ static inline uint64_t slab_class_bytes(unsigned class)
                      : (class % 8 + 9) * SLAB_UNIT_BYTES << (class / 8 - 1);
 }
 
-static inline struct slab_policy *slab_of(struct ar_policy *base)
-{
-    return (struct slab_policy *)base;
-}
-
 /* The record of a slab is kept in the requested bytes of its piece. */
 static inline struct slab *slab_record(const struct ar_span *piece)
 {

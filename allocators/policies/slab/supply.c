@@ -36,11 +36,6 @@ struct slab_pages {
     uint64_t moved_bytes;
 };
 
-static struct slab_pages *pages_of(struct ar_backing *base)
-{
-    return (struct slab_pages *)base;
-}
-
 /* The place of the first run at or above `address`. */
 static uint32_t place_of(const struct slab_pages *self, uint64_t address)
 {
@@ -132,7 +127,7 @@ static enum ar_status map_run(struct slab_pages *self, uint64_t address, uint64_
 
 static enum ar_status make_segment(struct ar_backing *base, uint64_t bytes, uint64_t *address)
 {
-    struct slab_pages *self = pages_of(base);
+    struct slab_pages *self = (struct slab_pages *)base;
     uint64_t page_bytes = self->below->page_bytes;
     uint64_t count = (bytes + page_bytes - 1) / page_bytes;
     uint64_t free_bytes;
@@ -160,7 +155,7 @@ static enum ar_status make_segment(struct ar_backing *base, uint64_t bytes, uint
 
 static enum ar_status end_segment(struct ar_backing *base, uint64_t address)
 {
-    struct slab_pages *self = pages_of(base);
+    struct slab_pages *self = (struct slab_pages *)base;
     uint32_t place = place_of(self, address);
     struct page_run run = self->runs[place];
     for (uint32_t stream = 0; stream <= *self->last_stream; stream++)
@@ -177,27 +172,27 @@ static enum ar_status end_segment(struct ar_backing *base, uint64_t address)
 
 static struct ar_backing_ticket pass_fence(struct ar_backing *base, uint32_t stream)
 {
-    return ar_backing_fence(pages_of(base)->below, stream);
+    return ar_backing_fence(((struct slab_pages *)base)->below, stream);
 }
 
 static bool pass_done(struct ar_backing *base, struct ar_backing_ticket ticket)
 {
-    return ar_backing_done(pages_of(base)->below, ticket);
+    return ar_backing_done(((struct slab_pages *)base)->below, ticket);
 }
 
 static void pass_wait(struct ar_backing *base, struct ar_backing_ticket ticket)
 {
-    ar_backing_wait(pages_of(base)->below, ticket);
+    ar_backing_wait(((struct slab_pages *)base)->below, ticket);
 }
 
 static void pass_memory(struct ar_backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
 {
-    ar_backing_memory(pages_of(base)->below, free_bytes, total_bytes);
+    ar_backing_memory(((struct slab_pages *)base)->below, free_bytes, total_bytes);
 }
 
 static const char *pass_problem(struct ar_backing *base)
 {
-    return ar_backing_problem(pages_of(base)->below);
+    return ar_backing_problem(((struct slab_pages *)base)->below);
 }
 
 enum ar_status slab_pages_open(const struct ar_policy_context *context, const uint32_t *last_stream,

@@ -193,7 +193,7 @@ static enum ar_status adopt_segment(struct torch *self, const struct given *give
 enum ar_status torch_adopt(struct ar_policy *base, const struct ar_policy_range *ranges,
                            size_t count, struct ar_policy_block *blocks)
 {
-    struct torch *self = torch_of(base);
+    struct torch *self = (struct torch *)base;
     enum ar_status status = AR_OK;
     for (size_t i = 0; i < count && !status;) {
         struct given given = next_segment(self, ranges + i, count - i);

@@ -103,7 +103,7 @@ struct torch_counter torch_statistic(const struct torch *self, enum torch_stat s
 
 void torch_reset_peaks(struct ar_policy *base)
 {
-    struct torch *self = torch_of(base);
+    struct torch *self = (struct torch *)base;
     for (int stat = 0; stat < TORCH_COUNTED; stat++)
         for (int kind = 0; kind < TORCH_KIND_COUNT; kind++)
             self->stats[stat][kind].peak = self->stats[stat][kind].current;

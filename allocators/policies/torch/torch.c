@@ -232,7 +232,7 @@ static inline bool skips_poll(const struct torch *self, const struct ar_policy_r
 static enum ar_status torch_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                   struct ar_policy_block *out)
 {
-    struct torch *self = torch_of(base);
+    struct torch *self = (struct torch *)base;
     if (self->deferred.pending_events && !skips_poll(self, request))
         deferred_poll_all(&self->deferred);
     uint64_t rounded_bytes = torch_round(&self->settings, request->bytes);
@@ -259,7 +259,7 @@ static inline void free_requested(struct torch *self, uint64_t bytes, uint64_t r
 /* The free is requested: the block is no longer allocated, but still active. */
 static void torch_retire(struct ar_policy *base, const struct ar_policy_block *given)
 {
-    struct torch *self = torch_of(base);
+    struct torch *self = (struct torch *)base;
     uint32_t block = (uint32_t)given->cookie;
     struct torch_block *extra = &self->blocks[block];
     if (extra->retired)
@@ -361,7 +361,7 @@ void torch_complete(void *torch, uint32_t block)
 static enum ar_status torch_free(struct ar_policy *base, const struct ar_policy_block *given,
                                  uint32_t stream)
 {
-    struct torch *self = torch_of(base);
+    struct torch *self = (struct torch *)base;
     uint32_t block = (uint32_t)given->cookie;
     const struct torch_block *extra = &self->blocks[block];
     (void)stream;
@@ -383,7 +383,7 @@ static enum ar_status torch_free(struct ar_policy *base, const struct ar_policy_
 static enum ar_status torch_use(struct ar_policy *base, const struct ar_policy_block *given,
                                 uint32_t stream)
 {
-    struct torch *self = torch_of(base);
+    struct torch *self = (struct torch *)base;
     uint32_t block = (uint32_t)given->cookie;
     uint32_t own = self->arenas[self->spans.at[block].owner]->stream;
     return deferred_use(&self->deferred, block, own, stream) ? AR_OK : AR_HOST_MEMORY;
@@ -392,7 +392,7 @@ static enum ar_status torch_use(struct ar_policy *base, const struct ar_policy_b
 /* empty_cache() releases all it can and keeps nothing. */
 static enum ar_status torch_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
-    struct torch *self = torch_of(base);
+    struct torch *self = (struct torch *)base;
     (void)keep_bytes;
     torch_release_cached(self);
     return self->fault;
@@ -401,7 +401,7 @@ static enum ar_status torch_trim(struct ar_policy *base, uint64_t keep_bytes)
 /* Steps 1 to 3 as a dry run. */
 static bool torch_would_fit(struct ar_policy *base, const struct ar_policy_request *request)
 {
-    struct torch *self = torch_of(base);
+    struct torch *self = (struct torch *)base;
     if (!skips_poll(self, request))
         deferred_poll(&self->deferred);
     uint64_t rounded_bytes = torch_round(&self->settings, request->bytes);
@@ -413,7 +413,7 @@ static bool torch_would_fit(struct ar_policy *base, const struct ar_policy_reque
 /* Whether steps 4 or 5 would release memory before the device is asked. */
 static bool torch_would_release(struct ar_policy *base, const struct ar_policy_request *request)
 {
-    struct torch *self = torch_of(base);
+    struct torch *self = (struct torch *)base;
     if (torch_would_fit(base, request))
         return false;
     uint64_t rounded_bytes = torch_round(&self->settings, request->bytes);
@@ -424,14 +424,14 @@ static bool torch_would_release(struct ar_policy *base, const struct ar_policy_r
 
 static void torch_end_pool(struct ar_policy *base, uint32_t pool)
 {
-    struct torch *self = torch_of(base);
+    struct torch *self = (struct torch *)base;
     for (uint32_t i = 0; i < self->pool_count; i++)
         self->pools[i].ended |= self->pools[i].id == pool;
 }
 
 static enum ar_status torch_delete_pool(struct ar_policy *base, uint32_t pool)
 {
-    struct torch *self = torch_of(base);
+    struct torch *self = (struct torch *)base;
     if (pool)
         torch_release_pool(self, pool);
     return self->fault;
@@ -504,7 +504,7 @@ static bool torch_setting(const struct ar_policy *base, char *text, size_t text_
 
 static void torch_destroy(struct ar_policy *base)
 {
-    struct torch *self = torch_of(base);
+    struct torch *self = (struct torch *)base;
     for (uint32_t i = 0; i < self->order_count; i++) {
         struct torch_segment *segment = &self->segments[self->order[i]];
         if (!segment->expandable) {
@@ -581,8 +581,6 @@ static enum ar_status torch_create(const struct ar_policy_context *context, cons
 static const char *const torch_recorders[] = {"torch", NULL};
 
 const struct ar_policy_ops torch_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "torch",
     .summary = "PyTorch's caching allocator: two pools per stream, segments cut into blocks",
     .reference = "PyTorch 2.11, c10/cuda/CUDACachingAllocator.cpp",
@@ -591,12 +589,7 @@ const struct ar_policy_ops torch_policy = {
     .options = torch_options,
     .values_bytes = sizeof(struct torch_values),
     .create = torch_create,
-    .destroy = torch_destroy,
-    .alloc = torch_alloc,
-    .free = torch_free,
-    .stats = torch_stats,
-    .walk = torch_walk,
-    .validate = torch_validate,
+    AR_POLICY_HOOKS(torch),
     .servable = torch_servable,
     .use = torch_use,
     .retire = torch_retire,

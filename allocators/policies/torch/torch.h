@@ -338,11 +338,6 @@ void torch_reset_peaks(struct ar_policy *base);
 bool torch_report(const struct ar_policy *base, size_t index, char *name, size_t name_bytes,
                   uint64_t *value);
 
-static inline struct torch *torch_of(struct ar_policy *base)
-{
-    return (struct torch *)base;
-}
-
 /* Cuts `block` after `bytes`. The rest is in no set. A record must be spare. */
 static inline uint32_t torch_cut(struct torch *self, uint32_t block, uint64_t bytes, bool mapped)
 {

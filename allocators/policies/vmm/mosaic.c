@@ -98,15 +98,11 @@ static enum ar_status mosaic_create(const struct ar_policy_context *context, con
 }
 
 const struct ar_policy_ops mosaic_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
+    VMM_OPS,
     .name = "mosaic",
     .summary = "vmm with rules that a search found, and blocks glued from the ends of others (of "
                "this project)",
-    .reference = "this project",
-    .capabilities = AR_POLICY_STREAM_ORDERED | AR_POLICY_NEEDS_MAPPING | AR_POLICY_WATCHES_FREE,
     .options = mosaic_options,
     .values_bytes = sizeof(struct mosaic_values),
     .create = mosaic_create,
-    VMM_HOOKS,
 };

@@ -325,7 +325,7 @@ static enum vmm_kind kind_of(const struct vmm *self, uint64_t bytes)
 enum ar_status vmm_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                          struct ar_policy_block *out)
 {
-    struct vmm *self = vmm_of(base);
+    struct vmm *self = (struct vmm *)base;
     uint64_t bytes = ar_size_round_up(request->bytes, VMM_ROUND_BYTES);
     enum vmm_kind kind = kind_of(self, bytes);
     deferred_poll(&self->deferred);
@@ -351,7 +351,7 @@ enum ar_status vmm_alloc(struct ar_policy *base, const struct ar_policy_request 
 
 void vmm_retire(struct ar_policy *base, const struct ar_policy_block *block)
 {
-    struct vmm *self = vmm_of(base);
+    struct vmm *self = (struct vmm *)base;
     struct ar_span *span = &self->spans.at[block->cookie];
     if (span->mark == VMM_PENDING)
         return;
@@ -378,7 +378,7 @@ static void complete(void *argument, uint32_t piece)
 enum ar_status vmm_free(struct ar_policy *base, const struct ar_policy_block *block,
                         uint32_t stream)
 {
-    struct vmm *self = vmm_of(base);
+    struct vmm *self = (struct vmm *)base;
     uint32_t piece = (uint32_t)block->cookie;
     bool retired = self->spans.at[piece].mark == VMM_PENDING; /* then the free is completed */
     (void)stream;
@@ -393,7 +393,7 @@ enum ar_status vmm_free(struct ar_policy *base, const struct ar_policy_block *bl
 
 enum ar_status vmm_use(struct ar_policy *base, const struct ar_policy_block *block, uint32_t stream)
 {
-    struct vmm *self = vmm_of(base);
+    struct vmm *self = (struct vmm *)base;
     uint32_t piece = (uint32_t)block->cookie;
     uint32_t own = self->ranges[self->spans.at[piece].owner]->stream;
     return deferred_use(&self->deferred, piece, own, stream) ? AR_OK : AR_HOST_MEMORY;
@@ -403,7 +403,7 @@ enum ar_status vmm_use(struct ar_policy *base, const struct ar_policy_block *blo
  * none can be released. */
 enum ar_status vmm_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
-    struct vmm *self = vmm_of(base);
+    struct vmm *self = (struct vmm *)base;
     deferred_wait_all(&self->deferred);
     vmm_drain(self);
     for (;;) {
@@ -421,7 +421,7 @@ enum ar_status vmm_trim(struct ar_policy *base, uint64_t keep_bytes)
 
 void vmm_destroy(struct ar_policy *base)
 {
-    struct vmm *self = vmm_of(base);
+    struct vmm *self = (struct vmm *)base;
     vmm_index_close(self);
     if (self->alias_count)
         vmm_unmap_aliases(self);
@@ -494,15 +494,11 @@ static enum ar_status vmm_create(const struct ar_policy_context *context, const 
 }
 
 const struct ar_policy_ops vmm_policy = {
-    .abi = AR_POLICY_ABI,
-    .ops_bytes = sizeof(struct ar_policy_ops),
+    VMM_OPS,
     .name = "vmm",
     .summary =
         "pages mapped where they are needed and moved when memory is short (of this project)",
-    .reference = "this project",
-    .capabilities = AR_POLICY_STREAM_ORDERED | AR_POLICY_NEEDS_MAPPING | AR_POLICY_WATCHES_FREE,
     .options = vmm_options,
     .values_bytes = sizeof(struct ar_policy_common),
     .create = vmm_create,
-    VMM_HOOKS,
 };

@@ -246,11 +246,6 @@ struct vmm {
     uint64_t splits, merges, failures, retries, remapped_bytes, pages_made, pages_dropped;
 };
 
-static inline struct vmm *vmm_of(struct ar_policy *base)
-{
-    return (struct vmm *)base;
-}
-
 /* The number of the page of a range with this address. */
 static inline uint32_t vmm_page_at(const struct vmm *self, const struct vmm_range *range,
                                    uint64_t address)
@@ -317,11 +312,12 @@ void vmm_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argume
 enum ar_status vmm_validate(const struct ar_policy *base, struct ar_error *error);
 uint64_t vmm_servable(const struct ar_policy *base, enum ar_policy_effort effort);
 
-/* All hooks but `create`. */
-#define VMM_HOOKS                                                                                  \
-    .destroy = vmm_destroy, .alloc = vmm_alloc, .free = vmm_free, .stats = vmm_stats,              \
-    .walk = vmm_walk, .validate = vmm_validate, .servable = vmm_servable, .use = vmm_use,          \
-    .retire = vmm_retire, .trim = vmm_trim
+/* What the ops of vmm and mosaic have. */
+#define VMM_OPS                                                                                    \
+    AR_POLICY_HOOKS(vmm), .reference = "this project", .servable = vmm_servable, .use = vmm_use,   \
+                          .retire = vmm_retire, .trim = vmm_trim,                                  \
+                          .capabilities = AR_POLICY_STREAM_ORDERED | AR_POLICY_NEEDS_MAPPING |     \
+                                          AR_POLICY_WATCHES_FREE
 
 /* pages.c */
 uint32_t vmm_make_room(struct vmm *self, const struct ar_policy_request *request,
