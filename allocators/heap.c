@@ -69,11 +69,8 @@ enum ar_status heap_grow(struct heap *self, uint64_t bytes, uint32_t *piece)
     uint32_t made = ar_spans_new(&self->spans, address, bytes);
     self->spans.at[made].used = 1;
     uint32_t place = segment_place(self, address);
-    memmove(self->segments + place + 1, self->segments + place,
-            (self->segment_count - place) * sizeof *self->segments);
-    self->segments[place] =
-        (struct heap_segment){.address = address, .bytes = bytes, .first = made};
-    self->segment_count++;
+    AR_ARRAY_INSERT(self->segments, self->segment_count, place,
+                    (struct heap_segment){.address = address, .bytes = bytes, .first = made});
     self->segments_made++;
     self->policy->totals.reserved_bytes += bytes;
     *piece = made;
@@ -87,9 +84,7 @@ enum ar_status heap_release(struct heap *self, uint32_t piece)
     heap_remove(self, piece);
     enum ar_status status = ar_backing_segment_free(self->backing, span->address);
     self->policy->totals.reserved_bytes -= span->bytes;
-    self->segment_count--;
-    memmove(self->segments + place, self->segments + place + 1,
-            (self->segment_count - place) * sizeof *self->segments);
+    AR_ARRAY_REMOVE(self->segments, self->segment_count, place);
     self->segments_freed++;
     ar_spans_drop(&self->spans, piece);
     return status;

@@ -40,6 +40,14 @@ static inline bool ar_array_make_room(void *array, size_t count, size_t *room, s
     (ar_array_make_room(&(items), (count), &(room), sizeof *(items)) &&                            \
      ((items)[(count)++] = (item), true))
 
+/* Inserts an item before item `at` of an array that has room for it; removes item `at`. */
+#define AR_ARRAY_INSERT(items, count, at, ...)                                                     \
+    (memmove((items) + (at) + 1, (items) + (at), ((count) - (at)) * sizeof *(items)),              \
+     (void)((items)[at] = __VA_ARGS__), (void)(count)++)
+#define AR_ARRAY_REMOVE(items, count, at)                                                          \
+    ((count)--,                                                                                    \
+     (void)memmove((items) + (at), (items) + (at) + 1, ((count) - (at)) * sizeof *(items)))
+
 /* An array of `*count` items, enlarged with zeros so that it has item `index`. NULL: no host
  * memory, and the old one stays as it is. */
 AR_API void *ar_array_reach(void *items, size_t *count, size_t index, size_t item_bytes);

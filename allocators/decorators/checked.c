@@ -253,9 +253,7 @@ static enum ar_status record(struct checked *self, const struct ar_policy_reques
 {
     size_t at = place(self, block->address);
     AR_TRY(check_new(self, request, block, at));
-    memmove(&self->shadows[at + 1], &self->shadows[at], (self->count - at) * sizeof *self->shadows);
-    self->shadows[at] = (struct shadow){.block = *block};
-    self->count++;
+    AR_ARRAY_INSERT(self->shadows, self->count, at, (struct shadow){.block = *block});
     self->live_bytes += block->requested_bytes;
     self->granted_bytes += block->granted_bytes;
     return AR_OK;

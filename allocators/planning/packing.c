@@ -264,10 +264,7 @@ static bool taken_add(struct taken *self, struct ar_host *host, uint64_t begin, 
     if (past == at) {
         if (!make_room(self, host))
             return false;
-        memmove(self->ranges + at + 1, self->ranges + at,
-                (self->count - at) * sizeof *self->ranges);
-        self->ranges[at] = (struct taken_range){begin, end};
-        self->count++;
+        AR_ARRAY_INSERT(self->ranges, self->count, at, (struct taken_range){begin, end});
         return true;
     }
     struct taken_range *range = &self->ranges[at];

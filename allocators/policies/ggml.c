@@ -25,6 +25,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/range_tree.h"
 #include "allocators/base/size.h"
 #include "allocators/policy.h"
@@ -137,8 +138,7 @@ static inline uint32_t take_buffer(struct ggml *self, struct leg *leg, uint32_t 
 {
     uint64_t key = leg->keys[place];
     uint32_t slot = key & SLOT_MASK;
-    leg->count--;
-    memmove(&leg->keys[place], &leg->keys[place + 1], (leg->count - place) * sizeof leg->keys[0]);
+    AR_ARRAY_REMOVE(leg->keys, leg->count, place);
     leg->filled[slot / 64] &= ~(UINT64_C(1) << slot % 64);
     leg->free_bytes -= key_bytes(key);
     self->base.totals.releasable_bytes -= key_bytes(key);
@@ -158,9 +158,7 @@ static inline void put_buffer(struct ggml *self, struct leg *leg, uint32_t buffe
     uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(~leg->filled[word]);
     uint64_t key = node->bytes + slot;
     uint32_t place = first_key(leg, key);
-    memmove(&leg->keys[place + 1], &leg->keys[place], (leg->count - place) * sizeof leg->keys[0]);
-    leg->keys[place] = key;
-    leg->count++;
+    AR_ARRAY_INSERT(leg->keys, leg->count, place, key);
     leg->filled[word] |= UINT64_C(1) << slot % 64;
     leg->buffers[slot] = buffer;
     node->next = 1;

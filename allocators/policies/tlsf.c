@@ -152,10 +152,8 @@ static enum ar_status add_pool(struct tlsf *self, uint64_t bytes)
     uint32_t block = ar_spans_new(&self->spans, address + HEADER_BYTES, bytes_inside);
     size_t place = ar_array_from(self->pools, self->pool_count, sizeof *self->pools,
                                  offsetof(struct tlsf_pool, address), address);
-    memmove(self->pools + place + 1, self->pools + place,
-            (self->pool_count - place) * sizeof *self->pools);
-    self->pools[place] = (struct tlsf_pool){.address = address, .bytes = wanted, .first = block};
-    self->pool_count++;
+    AR_ARRAY_INSERT(self->pools, self->pool_count, place,
+                    (struct tlsf_pool){.address = address, .bytes = wanted, .first = block});
     self->base.totals.reserved_bytes += wanted;
     self->base.totals.overhead_bytes += wanted - bytes_inside;
     add_free(self, block);

@@ -731,36 +731,22 @@ static enum ar_status bad_conf(const char *key, const char *value, const char *w
 static enum ar_status read_pair(struct pinned_values *values, const char *key, const char *value,
                                 struct ar_error *error)
 {
-    static const struct {
-        const char *key;
-        size_t offset;
-        bool is_bool;
-    } known[] = {
-        {"pinned_reserve_segment_size_mb", OPTION(reserve_segment_mb), false},
-        {"pinned_max_round_threshold_mb", OPTION(max_round_mb), false},
-        {"pinned_max_cached_size_mb", OPTION(max_cached_mb), false},
-        {"pinned_num_register_threads", OPTION(register_threads), false},
-        {"pinned_use_background_threads", OPTION(background_threads), true},
-        {"pinned_use_cuda_host_register", OPTION(host_register), true},
-    };
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        char *field = (char *)values + known[i].offset;
-        bool yes = strcmp(value, "True") == 0 || strcmp(value, "true") == 0;
-        uint64_t number;
-        if (strcmp(key, known[i].key) != 0)
-            continue;
-        if (known[i].is_bool) {
-            if (!yes && strcmp(value, "False") != 0 && strcmp(value, "false") != 0)
-                return bad_conf(key, value, "write True or False", error);
-            memcpy(field, &yes, sizeof yes);
-            return AR_OK;
-        }
-        if (ar_count_parse(value, &number, NULL) != AR_OK || number > 4194304)
-            return bad_conf(key, value, "write a whole number, at most 4194304", error);
-        memcpy(field, &number, sizeof number);
+    const struct ar_option *option = ar_options_find(pinned_options, key);
+    bool yes = strcmp(value, "True") == 0 || strcmp(value, "true") == 0;
+    uint64_t number;
+    if (!option || strncmp(key, "pinned_", 7) != 0)
+        return AR_OK; /* a setting of the device's cache */
+    char *field = (char *)values + option->offset;
+    if (option->type == AR_OPTION_BOOL) {
+        if (!yes && strcmp(value, "False") != 0 && strcmp(value, "false") != 0)
+            return bad_conf(key, value, "write True or False", error);
+        memcpy(field, &yes, sizeof yes);
         return AR_OK;
     }
-    return AR_OK; /* a setting of the device's cache */
+    if (ar_count_parse(value, &number, NULL) != AR_OK || number > 4194304)
+        return bad_conf(key, value, "write a whole number, at most 4194304", error);
+    memcpy(field, &number, sizeof number);
+    return AR_OK;
 }
 
 /* Reads "key:value,key:[a:1,b:2],..." */
@@ -798,7 +784,8 @@ static enum ar_status pinned_create(const struct ar_policy_context *context, con
 {
     extern const struct ar_policy_ops torch_pinned_policy;
     struct pinned_values values = *(const struct pinned_values *)given;
-    AR_TRY(values.conf ? read_conf(&values, values.conf, error) : AR_OK);
+    if (values.conf)
+        AR_TRY(read_conf(&values, values.conf, error));
     struct pinned *self = ar_policy_new(context, &torch_pinned_policy, sizeof *self, error);
     if (!self)
         return AR_HOST_MEMORY;

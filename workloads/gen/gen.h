@@ -49,6 +49,12 @@ struct gen_ops {
     void (*served)(struct emit *self, uint64_t id, const struct trace_served *served);
 };
 
+/* In the ops of a generator with `struct NAME`, whose member `values` has the values of its
+ * options: where they and the state, whose first member is `state`, lie. */
+#define GEN_LAYOUT(name, state)                                                                    \
+    .source_bytes = sizeof(struct name), .values_at = offsetof(struct name, values),               \
+    .state_at = offsetof(struct name, state)
+
 const struct gen_ops *gen_at(size_t index); /* NULL past the end */
 const struct gen_ops *gen_find(const char *name);
 

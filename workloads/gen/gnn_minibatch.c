@@ -192,9 +192,7 @@ const struct gen_ops gnn_minibatch_generator = {
     .summary = "a graph network on samples whose nodes and edges are drawn at each step",
     .page = "workloads/gen/gnn_minibatch.md",
     .options = options,
-    .source_bytes = sizeof(struct gnn),
-    .values_at = offsetof(struct gnn, values),
-    .state_at = offsetof(struct gnn, eager),
+    GEN_LAYOUT(gnn, eager),
     .start = start,
     .advance = advance,
 };

@@ -66,9 +66,7 @@ const struct gen_ops a_b_a_generator = {
     .page = "workloads/gen/a_b_a.md",
     .capabilities = GEN_KNOWN_ANSWER | GEN_ADVERSARIAL,
     .options = aba_options,
-    .source_bytes = sizeof(struct aba),
-    .values_at = offsetof(struct aba, values),
-    .state_at = offsetof(struct aba, turn),
+    GEN_LAYOUT(aba, turn),
     .advance = aba_advance,
 };
 
@@ -150,9 +148,7 @@ const struct gen_ops giant_then_crumbs_generator = {
     .page = "workloads/gen/giant_then_crumbs.md",
     .capabilities = GEN_ADVERSARIAL,
     .options = crumbs_options,
-    .source_bytes = sizeof(struct crumbs),
-    .values_at = offsetof(struct crumbs, values),
-    .state_at = offsetof(struct crumbs, kept),
+    GEN_LAYOUT(crumbs, kept),
     .open = crumbs_open,
     .advance = crumbs_advance,
 };
@@ -235,9 +231,7 @@ const struct gen_ops jitter_batch_generator = {
     .summary = "batches of nearly the same size, two of them live at once",
     .page = "workloads/gen/jitter_batch.md",
     .options = jitter_options,
-    .source_bytes = sizeof(struct jitter),
-    .values_at = offsetof(struct jitter, values),
-    .state_at = offsetof(struct jitter, batches),
+    GEN_LAYOUT(jitter, batches),
     .open = jitter_open,
     .advance = jitter_advance,
 };
@@ -393,9 +387,7 @@ const struct gen_ops stash_restore_generator = {
     .page = "workloads/gen/stash_restore.md",
     .free_requested = true,
     .options = stash_options,
-    .source_bytes = sizeof(struct stash),
-    .values_at = offsetof(struct stash, values),
-    .state_at = offsetof(struct stash, tables),
+    GEN_LAYOUT(stash, tables),
     .open = stash_open,
     .start = stash_start,
     .advance = stash_advance,

@@ -71,12 +71,8 @@ struct learned {
 
 static void emit(struct learned *self, struct trace_event event)
 {
-    if (self->count == self->room &&
-        !ar_array_make_room(&self->span, self->count, &self->room, sizeof *self->span)) {
+    if (!AR_ARRAY_ADD(self->span, self->count, self->room, event))
         self->failed = AR_HOST_MEMORY;
-        return;
-    }
-    self->span[self->count++] = event;
 }
 
 /* The keys of an event by the tables of this source. */

@@ -71,16 +71,13 @@ static enum ar_status insert(struct recorded_state *self, size_t at, struct stat
 {
     if (!ar_array_make_room(&self->areas, self->count, &self->room, sizeof *self->areas))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu segments", self->count);
-    memmove(self->areas + at + 1, self->areas + at, (self->count - at) * sizeof *self->areas);
-    self->areas[at] = area;
-    self->count++;
+    AR_ARRAY_INSERT(self->areas, self->count, at, area);
     return AR_OK;
 }
 
 static void drop(struct recorded_state *self, size_t at)
 {
-    self->count--;
-    memmove(self->areas + at, self->areas + at + 1, (self->count - at) * sizeof *self->areas);
+    AR_ARRAY_REMOVE(self->areas, self->count, at);
 }
 
 /* The first area above an address. */
@@ -223,10 +220,8 @@ static enum ar_status state_placed(struct recorded_state *self, uint64_t address
     uint64_t next = at < self->block_count ? self->blocks[at].address : UINT64_MAX;
     if (area)
         area->pool = pool;
-    memmove(self->blocks + at + 1, self->blocks + at,
-            (self->block_count - at) * sizeof *self->blocks);
-    self->blocks[at] = (struct state_block){address, end_of(area, address, bytes, next)};
-    self->block_count++;
+    AR_ARRAY_INSERT(self->blocks, self->block_count, at,
+                    (struct state_block){address, end_of(area, address, bytes, next)});
     return AR_OK;
 }
 
@@ -236,9 +231,7 @@ static void state_freed(struct recorded_state *self, uint64_t address)
     size_t at = block_above(self, address);
     if (!at || self->blocks[--at].address != address)
         return;
-    self->block_count--;
-    memmove(self->blocks + at, self->blocks + at + 1,
-            (self->block_count - at) * sizeof *self->blocks);
+    AR_ARRAY_REMOVE(self->blocks, self->block_count, at);
 }
 
 /* Bytes of the block in use at an address; 0: none. */

@@ -113,12 +113,10 @@ static void take_end(struct pass *pass, const struct trace_event *event)
 
 static enum ar_status end_step(struct pass *pass, struct ar_error *error)
 {
-    if (!ar_array_make_room(&pass->out->steps, pass->out->step_count, &pass->step_capacity,
-                            sizeof *pass->out->steps))
-        return no_memory(error);
     pass->step.events = pass->event + 1 - pass->step.first_event;
     pass->step.live_bytes = pass->live_bytes;
-    pass->out->steps[pass->out->step_count++] = pass->step;
+    if (!AR_ARRAY_ADD(pass->out->steps, pass->out->step_count, pass->step_capacity, pass->step))
+        return no_memory(error);
     pass->step =
         (struct inspect_step){.first_event = pass->event + 1, .peak_live_bytes = pass->live_bytes};
     return AR_OK;

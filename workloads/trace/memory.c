@@ -90,16 +90,11 @@ void trace_memory_discard(struct trace_memory *memory)
 static struct trace_event *append(struct trace_memory *memory, const struct trace_event *event,
                                   struct ar_error *error)
 {
-    struct trace_event *events =
-        ar_array_grow(memory->events, memory->count, &memory->capacity, sizeof *events);
-    if (!events) {
-        (void)ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace of %zu events",
-                           memory->count);
-        return NULL;
-    }
-    memory->events = events;
-    events[memory->count] = *event;
-    return &events[memory->count++];
+    if (AR_ARRAY_ADD(memory->events, memory->count, memory->capacity, *event))
+        return &memory->events[memory->count - 1];
+    (void)ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace of %zu events",
+                       memory->count);
+    return NULL;
 }
 
 enum ar_status trace_memory_append(struct trace_memory *memory, const struct trace_event *event,
@@ -128,11 +123,10 @@ enum ar_status trace_memory_line(struct trace_memory *memory, uint64_t line, str
 {
     if (memory->line_count && memory->lines[memory->line_count - 1].first == memory->count)
         memory->line_count--; /* no event came from that line */
-    if (!ar_array_make_room(&memory->lines, memory->line_count, &memory->line_capacity,
-                            sizeof *memory->lines))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the lines of a trace");
-    memory->lines[memory->line_count++] = (struct line){memory->count, line};
-    return AR_OK;
+    const struct line from = {memory->count, line};
+    return AR_ARRAY_ADD(memory->lines, memory->line_count, memory->line_capacity, from)
+               ? AR_OK
+               : ar_error_set(error, AR_HOST_MEMORY, "no host memory for the lines of a trace");
 }
 
 /* One pass over all events, which sets their slots. */

@@ -72,10 +72,7 @@ static enum ar_status make_run(struct gmlake_memory *self, uint64_t bytes, uint6
         return status;
     }
     uint32_t place = run_place(self, run.address);
-    memmove(self->runs + place + 1, self->runs + place,
-            (self->run_count - place) * sizeof *self->runs);
-    self->runs[place] = run;
-    self->run_count++;
+    AR_ARRAY_INSERT(self->runs, self->run_count, place, run);
     *address = run.address;
     return AR_OK;
 }
@@ -100,9 +97,7 @@ static enum ar_status end_segment(struct ar_backing *base, uint64_t address)
         (void)ar_backing_destroy(self->below, run.pages[i].handle);
     enum ar_status released = ar_backing_release(self->below, address);
     ar_host_free(self->host, run.pages, run.count * sizeof *run.pages);
-    self->run_count--;
-    memmove(self->runs + place, self->runs + place + 1,
-            (self->run_count - place) * sizeof *self->runs);
+    AR_ARRAY_REMOVE(self->runs, self->run_count, place);
     return status != AR_OK ? status : released;
 }
 

@@ -146,10 +146,8 @@ static enum ar_status make_segment(struct ar_backing *base, uint64_t bytes, uint
         return status;
     }
     uint32_t place = place_of(self, *address);
-    memmove(self->runs + place + 1, self->runs + place,
-            (self->run_count - place) * sizeof *self->runs);
-    self->runs[place] = (struct page_run){*address, list, (uint32_t)count};
-    self->run_count++;
+    AR_ARRAY_INSERT(self->runs, self->run_count, place,
+                    (struct page_run){*address, list, (uint32_t)count});
     return AR_OK;
 }
 
@@ -163,9 +161,7 @@ static enum ar_status end_segment(struct ar_backing *base, uint64_t address)
     enum ar_status status =
         ar_backing_unmap(self->below, address, run.count * self->below->page_bytes);
     enum ar_status released = ar_backing_release(self->below, address);
-    self->run_count--;
-    memmove(self->runs + place, self->runs + place + 1,
-            (self->run_count - place) * sizeof *self->runs);
+    AR_ARRAY_REMOVE(self->runs, self->run_count, place);
     to_pool(self, run.first);
     return status != AR_OK ? status : released;
 }

@@ -3,6 +3,7 @@
  * blocks need them. Unmapped address space is kept in blocks too, which are linked with their
  * neighbours but are in a separate set in the order of addresses. Each page has a handle of its
  * own. */
+#include "allocators/base/array.h"
 #include "allocators/policies/torch/torch.h"
 
 #include <string.h>
@@ -36,10 +37,7 @@ static void unmapped_insert(struct torch *self, uint32_t block)
 {
     struct torch_arena *arena = self->arenas[self->spans.at[block].owner];
     uint32_t place = unmapped_place(self, arena, self->spans.at[block].address);
-    memmove(arena->unmapped + place + 1, arena->unmapped + place,
-            (arena->unmapped_count - place) * sizeof *arena->unmapped);
-    arena->unmapped[place] = block;
-    arena->unmapped_count++;
+    AR_ARRAY_INSERT(arena->unmapped, arena->unmapped_count, place, block);
 }
 
 /* Adds unmapped address space that exists at the start. */
@@ -55,9 +53,7 @@ void torch_unmapped_remove(struct torch *self, uint32_t block)
 {
     struct torch_arena *arena = self->arenas[self->spans.at[block].owner];
     uint32_t place = unmapped_place(self, arena, self->spans.at[block].address);
-    arena->unmapped_count--;
-    memmove(arena->unmapped + place, arena->unmapped + place + 1,
-            (arena->unmapped_count - place) * sizeof *arena->unmapped);
+    AR_ARRAY_REMOVE(arena->unmapped, arena->unmapped_count, place);
 }
 
 static bool available(const struct torch *self, uint32_t block)

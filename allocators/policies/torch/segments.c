@@ -4,6 +4,7 @@
  * gives the same order. */
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/policies/torch/torch.h"
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -332,10 +333,7 @@ uint32_t torch_segment_new(struct torch *self, uint64_t address, uint64_t bytes,
     self->segments[segment] = (struct torch_segment){
         .address = address, .bytes = bytes, .arena = arena, .expandable = expandable};
     uint32_t place = order_place(self, address);
-    memmove(self->order + place + 1, self->order + place,
-            (self->order_count - place) * sizeof *self->order);
-    self->order[place] = segment;
-    self->order_count++;
+    AR_ARRAY_INSERT(self->order, self->order_count, place, segment);
     return segment;
 }
 
@@ -343,9 +341,7 @@ void torch_segment_drop(struct torch *self, uint32_t segment)
 {
     struct torch_segment *dropped = &self->segments[segment];
     uint32_t place = order_place(self, dropped->address);
-    self->order_count--;
-    memmove(self->order + place, self->order + place + 1,
-            (self->order_count - place) * sizeof *self->order);
+    AR_ARRAY_REMOVE(self->order, self->order_count, place);
     ar_host_free(self->host, dropped->pages, dropped->page_count * sizeof *dropped->pages);
     *dropped = (struct torch_segment){.first = self->spare_segment};
     self->spare_segment = segment;

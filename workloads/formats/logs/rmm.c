@@ -267,8 +267,7 @@ static enum ar_status serve_debug_request(struct reading *r, struct row *row,
             continue;
         row->bytes = request.bytes;
         r->rows.items[request.row].action = ROW_NOTHING;
-        memmove(&r->requests[i], &r->requests[i + 1],
-                (--r->request_count - i) * sizeof *r->requests);
+        AR_ARRAY_REMOVE(r->requests, r->request_count, i);
         break;
     }
     return rows_add(&r->rows, row, error);

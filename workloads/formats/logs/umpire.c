@@ -410,8 +410,7 @@ static void settle_intent(struct reading *r, const struct umpire_line *line,
             continue;
         row->action = ROW_NOTHING;
         r->at_place[row->space]--;
-        r->intent_count--;
-        memmove(&r->intents[i], &r->intents[i + 1], (r->intent_count - i) * sizeof *r->intents);
+        AR_ARRAY_REMOVE(r->intents, r->intent_count, i);
         return;
     }
 }
@@ -446,9 +445,7 @@ static bool take_first_record(struct reading *r, const struct umpire_line *line,
         if (line->has_bytes ? out->old_address != line->old_address || out->bytes != line->bytes
                             : line->has_allocator && out->allocator != line->allocator)
             continue;
-        r->reallocation_count--;
-        memmove(&r->reallocations[i], &r->reallocations[i + 1],
-                (r->reallocation_count - i) * sizeof *r->reallocations);
+        AR_ARRAY_REMOVE(r->reallocations, r->reallocation_count, i);
         struct row *row = &r->rows.items[out->row];
         row->action = ROW_NOTHING;
         r->at_place[row->space]--;

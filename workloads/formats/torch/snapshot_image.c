@@ -610,17 +610,13 @@ enum ar_status snapshot_areas_add(struct snapshot_areas *self, const struct snap
     size_t at = snapshot_areas_above(self, added.address);
     if (!ar_array_make_room(&self->items, self->count, &self->room, sizeof added))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the state of a snapshot");
-    memmove(self->items + at + 1, self->items + at, (self->count - at) * sizeof added);
-    self->items[at] = added;
-    self->count++;
+    AR_ARRAY_INSERT(self->items, self->count, at, added);
     return AR_OK;
 }
 
 void snapshot_areas_drop(struct snapshot_areas *self, size_t index)
 {
-    self->count--;
-    memmove(self->items + index, self->items + index + 1,
-            (self->count - index) * sizeof *self->items);
+    AR_ARRAY_REMOVE(self->items, self->count, index);
 }
 
 enum ar_status snapshot_areas_cut(struct snapshot_areas *self, uint64_t address, uint64_t bytes,
