@@ -7,8 +7,11 @@
 #include "bench/report/pages.h"
 #include "bench/report/sentence.h"
 
-#define LARGE_SEGMENT (20 * AR_MIB) /* PyTorch's segment for tensors above 1 MiB and below 10 MiB */
-#define SMALL_SEGMENT (2 * AR_MIB)  /* and for those up to 1 MiB */
+/* PyTorch's segments: for tensors above 1 MiB and below 10 MiB, and for those up to 1 MiB. From the
+ * third size on, a segment is less than 1 % above its tensor. */
+#define LARGE_SEGMENT     (20 * AR_MIB)
+#define SMALL_SEGMENT     (2 * AR_MIB)
+#define SEGMENT_TOLD_MOST (200 * AR_MIB)
 
 static const char *size_of(const struct message *message, enum message_figure_name name, char *text,
                            size_t text_bytes)
@@ -81,7 +84,7 @@ static void print_figures(FILE *stream, const struct message *message)
         char text[32];
         if (figure->known && i == MESSAGE_FIGURE_ASKED && figure->bytes >= UINT64_C(1) << 60)
             fprintf(stream, "  %-*s 1 EiB or more\n", width, figure_name(message, i));
-        else if (figure->known && figure->coarse_bytes == 0)
+        else if (figure->known && figure->coarse_bytes == 0 && figure->bytes >= AR_KIB)
             fprintf(stream, "  %-*s %12s  %" PRIu64 " bytes%s\n", width, figure_name(message, i),
                     size_of(message, i, text, sizeof text), figure->bytes,
                     figure->derived ? ", computed" : "");
@@ -116,7 +119,8 @@ static void print_missing(FILE *stream, const struct message *message)
     bool any = false;
     if (message->host || message->on_chip || message->block_limit || message->one_pool ||
         message->printed || message->cause == MESSAGE_UNKNOWN ||
-        message->cause == MESSAGE_IMPOSSIBLE || message->figures[MESSAGE_FIGURE_START].known)
+        message->confidence == MESSAGE_SURE || message->cause == MESSAGE_IMPOSSIBLE ||
+        message->figures[MESSAGE_FIGURE_START].known)
         return;
     for (size_t i = 0; i < count; i++) {
         if (!message_missing(message, needed[i].name))
@@ -175,15 +179,13 @@ static void print_remainder(FILE *stream, const struct message *message)
     if (!figures[MESSAGE_FIGURE_PROCESS].known && rest->bytes <= MESSAGE_CONTEXT_MOST)
         sentence_format(
             stream, 2,
-            "%s are neither free nor in the pool, as a context (0.15 to 1 GiB) and a desktop "
-            "need.",
+            "%s are neither free nor in the pool, as a context (0.15 to 1 GiB) and a desktop need.",
             text);
     else if (figures[MESSAGE_FIGURE_PROCESS].known)
-        sentence_format(
-            stream, 2,
-            "%s are neither free nor in a process that the message names: other processes, a "
-            "desktop or the driver have them.",
-            text);
+        sentence_format(stream, 2,
+                        "%s are neither free nor in a process that the message names: other "
+                        "processes, a desktop or the driver have them.",
+                        text);
     else
         sentence_format(
             stream, 2,
@@ -253,11 +255,10 @@ static void print_count(FILE *stream, const struct message *message)
         sentence_format(stream, 2, "The text holds %u such messages; this is the last.",
                         message->count);
     else
-        sentence_format(
-            stream, 2,
-            "The text holds %u such messages; this is number %u, which has more figures of the "
-            "same request than the first.",
-            message->count, message->taken);
+        sentence_format(stream, 2,
+                        "The text holds %u such messages; this is number %u, which has more "
+                        "figures of the same request than the first.",
+                        message->count, message->taken);
     print_causes(stream, message);
 }
 
@@ -265,11 +266,10 @@ static void print_count(FILE *stream, const struct message *message)
 static void print_confidence(FILE *stream, const struct message *message)
 {
     char line[768];
-    bool any = false;
+    bool any = false, likely = message->confidence == MESSAGE_LIKELY;
     snprintf(line, sizeof line, "Confidence: %s%s", message_confidence_name(message->confidence),
-             message->confidence == MESSAGE_LIKELY ? ", because " : "");
-    for (enum message_reason i = 0;
-         message->confidence == MESSAGE_LIKELY && i < MESSAGE_REASON_COUNT; i++) {
+             likely ? ", because " : "");
+    for (enum message_reason i = 0; likely && i < MESSAGE_REASON_COUNT; i++) {
         if (!(message->reasons & (1u << i)))
             continue;
         strncat(line, any ? "; " : "", sizeof line - strlen(line) - 1);
@@ -277,11 +277,12 @@ static void print_confidence(FILE *stream, const struct message *message)
         any = true;
     }
     text_add(line, sizeof line, ".");
-    sentence_print(stream, line);
+    if (message->cause != MESSAGE_UNKNOWN)
+        sentence_print(stream, line);
     for (enum message_contradiction i = 0; i < MESSAGE_CONTRADICTION_COUNT; i++) {
         if (!(message->contradictions & (1u << i)))
             continue;
-        sentence_format(stream, 2, "The figures contradict each other: %s",
+        sentence_format(stream, 2, "%s%s", likely ? "" : "The figures contradict each other: ",
                         message_contradiction_text(i));
     }
 }
@@ -289,15 +290,15 @@ static void print_confidence(FILE *stream, const struct message *message)
 static void print_remarks(FILE *stream, const struct message *message, bool more)
 {
     if (message->segment_asked &&
-        message->figures[MESSAGE_FIGURE_ASKED].bytes < UINT64_C(1) << 40 &&
+        message->figures[MESSAGE_FIGURE_ASKED].bytes < SEGMENT_TOLD_MOST &&
         strcmp(message->device, "MPS") != 0)
         print_segment(stream, message);
     print_limit(stream, message);
     print_remainder(stream, message);
     if (message->whole_limit)
-        sentence_print(stream, "The text does not say how much of its limit the allocator had "
-                               "reserved; all of it is assumed, as by default. With memory growth "
-                               "it may have been less.");
+        sentence_print(
+            stream, "The text does not say how much of its limit the allocator had reserved; all "
+                    "of it is assumed, as by default. With memory growth it may have been less.");
     if (message->type_assumed)
         sentence_print(stream, "The shape has no type: 4 bytes for each element are assumed.");
     if (message->may_fail)
@@ -308,15 +309,17 @@ static void print_remarks(FILE *stream, const struct message *message, bool more
                        "The figures of this process's memory in the message are impossible, "
                        "because the driver did not know them; they were left out.");
     if (message->others_hidden)
-        sentence_print(stream, "The driver lists other processes with 0 bytes: it does not know "
-                               "what they have.");
+        sentence_print(
+            stream,
+            "The driver lists other processes with 0 bytes: it does not know what they have.");
     if (message->process_guessed)
         sentence_print(stream,
                        "The message does not say which of the listed processes is this one; the "
                        "size of the pool tells the one that is counted as this process.");
     if (message->cause == MESSAGE_FRAGMENTATION && message->reasons & (1u << MESSAGE_REASON_SLACK))
-        sentence_print(stream, "The program uses nearly all of its pool, so a smaller batch helps "
-                               "as well.");
+        sentence_print(
+            stream,
+            "The program uses nearly all of its pool: a smaller batch helps more than a setting.");
     print_listing(stream, message);
     print_count(stream, message);
     if (more)
@@ -340,11 +343,11 @@ static void print_counters(FILE *stream, const struct message *message)
     uint64_t over = figures[MESSAGE_FIGURE_RESERVED].bytes > peak->bytes
                         ? figures[MESSAGE_FIGURE_RESERVED].bytes - peak->bytes
                         : 0;
-    sentence_format(
-        stream, 2,
-        "At most %s were in use at one time: the pool keeps what that moment needed, and %s "
-        "more, which is fragmentation or rounding.",
-        size_of(message, MESSAGE_FIGURE_PEAK, a, sizeof a), ar_size_print(over, b, sizeof b));
+    sentence_format(stream, 2,
+                    "At most %s were in use at one time: the pool keeps what that moment needed, "
+                    "and %s more, which is fragmentation or rounding.",
+                    size_of(message, MESSAGE_FIGURE_PEAK, a, sizeof a),
+                    ar_size_print(over, b, sizeof b));
 }
 
 /* A message without a request, or without figures to judge it by. */
@@ -359,7 +362,7 @@ static void print_unknown(FILE *stream, const struct message *message)
                  known ? size_of(message, MESSAGE_FIGURE_FREE, left, sizeof left) : "",
                  known ? " were free" : "");
     }
-    if (!message->elsewhere)
+    if (!message->elsewhere && !message->how)
         strncat(line,
                 " Whether the program needs too much, other processes have the memory, or it is "
                 "fragmented cannot be told from this message.",
@@ -567,16 +570,14 @@ static const char *find_out(const struct message *message)
 {
     static const char *const texts[] = {
         [MESSAGE_PYTORCH] =
-            "Paste all of it, or the whole log: after these words PyTorch says how much "
-            "the card has, how much was free, and what it had allocated and reserved. Or print "
-            "{statistics} and {torch}.mem_get_info() at the failure.",
-        [MESSAGE_TENSORFLOW] =
-            "Paste the log with the lines before it too: there the allocator writes its "
-            "statistics (Limit, InUse).",
-        [MESSAGE_JAX] =
-            "Paste the log with the lines around it too: there the allocator writes its "
-            "statistics (Limit, InUse). Or print jax.local_devices()[0].memory_stats() before the "
-            "failing call.",
+            "Paste all of it, or the whole log: after these words PyTorch says how much the card "
+            "has, how much was free, and what it had allocated and reserved. Or print {statistics} "
+            "and {torch}.mem_get_info() at the failure.",
+        [MESSAGE_TENSORFLOW] = "Paste the log with the lines before it too: there the allocator "
+                               "writes its statistics (Limit, InUse).",
+        [MESSAGE_JAX] = "Paste the log with the lines around it too: there the allocator writes "
+                        "its statistics (Limit, InUse). Or print "
+                        "jax.local_devices()[0].memory_stats() before the failing call.",
         [MESSAGE_CUPY] =
             "The message does not say what of the pool is unused. Find out: print used_bytes(), "
             "free_bytes() and total_bytes() of cupy.get_default_memory_pool() in the handler. If "
@@ -639,10 +640,9 @@ static const char *unfragment_torch(const struct message *message)
         {"MPS", "Try torch.mps.empty_cache() before it; PYTORCH_MPS_HIGH_WATERMARK_RATIO (0.0: no "
                 "limit) and PYTORCH_MPS_LOW_WATERMARK_RATIO set when MPS releases its cache."},
         {"HIP",
-         "Try PYTORCH_HIP_ALLOC_CONF=max_split_size_mb:128 (PyTorch 2.9 on: "
-         "PYTORCH_ALLOC_CONF), and torch.cuda.empty_cache() before it. "
-         "expandable_segments:True helps in builds for ROCm that support it; the others warn "
-         "\"not supported on this platform\"."},
+         "Try PYTORCH_HIP_ALLOC_CONF=max_split_size_mb:128 (PyTorch 2.9 on: PYTORCH_ALLOC_CONF), "
+         "and torch.cuda.empty_cache() before it. expandable_segments:True helps in builds for "
+         "ROCm that support it; the others warn \"not supported on this platform\"."},
         {"NPU", TRY_TORCH("PYTORCH_NPU_ALLOC_CONF")},
         {"XPU", "Try torch.xpu.empty_cache() before it; from PyTorch 2.9 on "
                 "PYTORCH_ALLOC_CONF=expandable_segments:True, where the release supports it."},
@@ -650,10 +650,10 @@ static const char *unfragment_torch(const struct message *message)
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
         if (is_on(message, devices[i].device))
             return devices[i].text;
-    if (message->windows)
-        return "Try PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128, or backend:cudaMallocAsync. "
-               "expandable_segments is not supported under Windows. A recorded snapshot and "
-               "`allocrig advise` say which setting fits.";
+    if (message->windows && message->torch != MESSAGE_TORCH_TO_1_3)
+        return "Try PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128 (PyTorch 1.10 on), or "
+               "backend:cudaMallocAsync (2.0 on). expandable_segments is not supported under "
+               "Windows. A recorded snapshot and `allocrig advise` say which setting fits.";
     if (message->torch == MESSAGE_TORCH_TO_1_3)
         return "This message is of PyTorch 1.3 or older, which has no settings: call "
                "torch.cuda.empty_cache() before it, or update; from 2.1 on "
@@ -674,13 +674,13 @@ static const char *unfragment(const struct message *message)
         if (is_on(message, "TPU"))
             return "A TPU has one pool and no setting for it: delete arrays that are not needed "
                    "before the request (.delete(), del), donate arguments (donate_argnums), put "
-                   "large and lasting arrays first, or restart the process; a smaller request "
-                   "fits too.";
+                   "large and lasting arrays first, or restart the process; a smaller request fits "
+                   "too.";
         return message->framework == MESSAGE_TENSORFLOW
                    ? "Try TF_GPU_ALLOCATOR=cuda_malloc_async; or leave memory growth off, so that "
                      "the pool is one segment."
-                   : "Try XLA_PYTHON_CLIENT_ALLOCATOR=platform, or a larger "
-                     "XLA_PYTHON_CLIENT_MEM_FRACTION.";
+                   : "Try a larger XLA_PYTHON_CLIENT_MEM_FRACTION (0.75 by default), then "
+                     "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async, then platform (slow).";
     case MESSAGE_CUPY:
         return "Try cupy.get_default_memory_pool().free_all_blocks() before it, or CuPy's "
                "MemoryAsyncPool.";
@@ -717,8 +717,8 @@ static const char *enlarge(const struct message *message)
         return "The program needs more than there is: a smaller batch, recomputation, fewer bytes "
                "for each number, or a larger card. Under Windows the desktop needs some of it, and "
                "the driver may move memory to the host (slow) if its fallback is on.";
-    return "The program needs more than there is: a smaller batch, recomputation, fewer bytes "
-           "for each number, or a larger card.";
+    return "The program needs more than there is: a smaller batch, recomputation, fewer bytes for "
+           "each number, or a larger card.";
 }
 
 static const char *impossible(const struct message *message)
@@ -737,17 +737,22 @@ static const char *impossible(const struct message *message)
         return "No setting helps if the total is right: look at the shape or the batch size of "
                "this request. An APU reports only the memory that the firmware or the driver sets "
                "aside for it (UMA size, amdgpu.gttsize, ttm.pages_limit).";
-    return "No setting helps: look at the shape or the batch size of this request.";
+    return "No setting helps: look at the shape or the batch size of this request. Often it is a "
+           "full attention matrix, or a broadcast that was not meant.";
 }
 
 static const char *not_the_allocator(const struct message *message)
 {
     if (message_passes_limit(message))
-        return "Raise that limit, or keep the program within it: `allocrig advise "
-               "--limit` names the settings that do.";
+        return "Raise that limit, or keep the program within it: `allocrig advise --limit` names "
+               "the settings that do.";
     if (message->framework == MESSAGE_MLC ||
         (message->framework == MESSAGE_LIBRARY && message->how))
         return find_out(message);
+    if (message->reasons & (1u << MESSAGE_REASON_TIGHT))
+        return "End other processes that {tool} shows; if there are none, the program needs "
+               "more than there is: a smaller batch, recomputation, fewer bytes for each number, "
+               "or a larger card.";
     if (message->block_limit && is_on(message, "Metal"))
         return "Metal limits the bytes of one buffer (maxBufferLength): use a smaller tensor or "
                "batch, a smaller quantization, or a newer release, which splits the weights.";
@@ -774,14 +779,14 @@ static const char *not_the_allocator(const struct message *message)
                "another process that used memory for a short time, or for a driver that fails for "
                "another reason (dmesg).";
     if (!message->card_told)
-        return "The driver refused a request within the limit: other processes or libraries "
-               "use the card's memory, or the system has a limit.";
+        return "The driver refused a request within the limit: other processes or libraries use "
+               "the card's memory, or the system has a limit.";
     if (message->windows)
         return "Under Windows the driver (WDDM) also needs memory of the host for each request: "
                "look at the size of the page file and at free host memory, for a memory fraction, "
                "or for another process that used memory for a short time.";
-    return "Look for a limit (a memory fraction, MIG, a container, WDDM on Windows), or "
-           "for another process that used memory for a short time.";
+    return "Look for a limit (a memory fraction, MIG, a container, WDDM on Windows), or for "
+           "another process that used memory for a short time.";
 }
 
 static const char *host(const struct message *message)
@@ -793,12 +798,10 @@ static const char *host(const struct message *message)
                "feed smaller batches.";
     if (message->framework == MESSAGE_GGML)
         return "The program goes on without pinned memory, with slower copies; "
-               "GGML_CUDA_NO_PINNED=1 "
-               "turns it off.";
+               "GGML_CUDA_NO_PINNED=1 turns it off.";
     return "No setting of a GPU's allocator helps: look at the memory of the host (free, the limit "
            "of the container, ulimit -v; the paging file of Windows), the size of the data that is "
-           "loaded at once, and the "
-           "number of workers.";
+           "loaded at once, and the number of workers.";
 }
 
 static const char *cached(const struct message *message)
@@ -828,20 +831,17 @@ static const char *advice_of(const struct message *message)
     case MESSAGE_TENANT_OR_OUTSIDE:
         return message->framework == MESSAGE_VLLM
                    ? find_out(message)
-                   : "Find out who has it: {tool} lists the processes of a card, on the host, not "
-                     "in "
-                     "the container. If it is another process, let it end, or use another card; if "
-                     "it is this one, look for libraries that allocate by themselves ({libraries}, "
-                     "another framework).";
+                   : "Find out who has it: on the host (not in a container) {tool} lists the "
+                     "processes of a card. If it is another process, let it end, or use another "
+                     "card; if it is this one, look for libraries that allocate by themselves "
+                     "({libraries}, another framework).";
     case MESSAGE_OUTSIDE:
         return is_on(message, "MPS")
                    ? "Look for Metal memory outside of the allocator of PyTorch: compiled graphs "
-                     "of "
-                     "MPS, other frameworks in the process; torch.mps.empty_cache(). "
+                     "of MPS, other frameworks in the process; torch.mps.empty_cache(). "
                      "PYTORCH_MPS_HIGH_WATERMARK_RATIO raises the limit (0.0: none)."
                    : "Look for libraries that allocate by themselves: {libraries}, another "
-                     "framework "
-                     "in the same process.";
+                     "framework in the same process.";
     case MESSAGE_HOST:
         return host(message);
     case MESSAGE_CACHE:

@@ -163,6 +163,10 @@ enum ar_status ini_read_sections(const char *path, const char *const *sections,
         line.text = trim(buffer + (marked ? 3 : 0)); /* byte-order mark */
         status = read_line(&line, named, sections, section_count, begin, entry, argument, error);
     }
+    if (status == AR_FORMAT && !line.section && (!line.text || line.text[0] != '[') &&
+        !strcmp(sections[0], "suite"))
+        status =
+            ar_error_prefix(error, status, "no suite (a trace stands after -w, or in a suite)");
     free(buffer);
     fclose(file);
     return status;

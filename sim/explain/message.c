@@ -40,12 +40,15 @@ static const struct kind {
     {message_read_julia, false}, {message_read_bare, false}, {message_read_printed, false},
 };
 
-/* Paths such as C:\Users, or of a virtual environment there. */
+/* Paths such as C:\Users, or words of that system. */
 static bool is_windows(const struct message_text *text)
 {
+    static const char *const words[] = {"\\lib\\site-packages", "[winerror", "\\c10\\", "\\aten\\",
+                                        "microsoft windows"};
     const char *at = text->chars, *end = text->chars + text->count;
-    if (message_text_has(text, "\\lib\\site-packages") || message_text_has(text, "[winerror"))
-        return true;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (message_text_has(text, words[i]))
+            return true;
     while ((at = memchr(at, '\\', (size_t)(end - at))) != NULL) {
         bool drive = at - text->chars >= 2 && at[-1] == ':' && at[-2] >= 'a' && at[-2] <= 'z';
         if (drive && (at - text->chars == 2 || !(at[-3] >= 'a' && at[-3] <= 'z')))

@@ -38,7 +38,7 @@
     X(CAPACITY, "capacity", "no memory that the message names would be enough")                    \
     X(HOST, "host-memory", "the memory of the host ran out, not that of a GPU")                    \
     X(CACHE, "cached", "no request failed; the pool keeps memory that the program has freed")      \
-    X(UNKNOWN, "cannot-be-told", "the message has too few figures to tell a cause by")
+    X(UNKNOWN, "cannot-be-told", "the message has too few figures to tell the cause")
 
 enum message_cause {
 #define X(name, word, meaning) MESSAGE_##name,
@@ -189,7 +189,7 @@ struct message {
     bool on_chip;          /* memory on the chip (vmem, shared memory) is too small for a program */
     bool block_limit;      /* the device has a limit on one request, and this one is above it */
     bool one_pool;         /* all memory of the device is one pool, whose unused bytes are known */
-    bool windows;          /* paths of Windows are in the text */
+    bool windows;          /* paths or words of Windows are in the text */
     bool new_variable;     /* the text names PYTORCH_ALLOC_CONF, PyTorch 2.9 on */
     bool printed;          /* counters that a program printed; no request failed */
     bool bare;             /* memory ran out, and nothing else is said */

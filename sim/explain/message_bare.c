@@ -7,15 +7,14 @@
 #include "sim/explain/message_text.h"
 
 static const char how_beside[] =
-    "A library asked the driver beside the pool of the framework, so nothing was left outside of "
-    "it, or the card was full already. Find out: print what is free just before it "
+    "A library takes its memory from the driver, not from the pool of the framework. The pool left "
+    "too little, or the card was full already. Find out: print what is free just before it "
     "(torch.cuda.mem_get_info(), nvidia-smi); leave memory free outside of the pool "
     "(torch.cuda.set_per_process_memory_fraction, TensorFlow's memory limit, "
     "XLA_PYTHON_CLIENT_MEM_FRACTION, vLLM's gpu_memory_utilization).";
 const char message_how_unknown[] =
-    "The message has no other figure. Find out: {tool} for other processes and for what is "
-    "free just before the request, and the statistics of the program's own allocator, if it has "
-    "one.";
+    "The message has no other figure. Find out: {tool} for other processes and for what is free "
+    "just before the request, and the statistics of the program's own allocator, if it has one.";
 static const char how_cpp[] =
     "C++ reports this for memory of the host, and RMM also for memory of the card. Find out: free "
     "-h and the limit of the container for the host, nvidia-smi for the card.";
@@ -24,11 +23,12 @@ static const char how_ollama[] =
     "out: ollama ps and nvidia-smi for other processes; a smaller num_ctx or num_gpu.";
 static const char how_driver[] =
     "The driver does not print sizes. Find out: {tool} for other processes and for what is free; "
-    "run the program with the statistics of its framework ({statistics}, or a recorded "
-    "snapshot).";
+    "run the program with the statistics of its framework ({statistics}, or a recorded snapshot).";
 static const char how_driver_of_others[] =
-    "The message has no sizes. Find out: {tool} for other processes and for what is free "
-    "just before the request, and the statistics of the program's own allocator, if it has one.";
+    "The message has no sizes. Find out: {tool} for other processes and for what is free just "
+    "before the request, and the statistics of the program's own allocator, if it has one. If no "
+    "other process has much of the card, most often the program needs more than there is: give it "
+    "a smaller input, batch or scene.";
 static const char how_metal[] =
     "Metal does not print sizes. Find out: the log says at its beginning the recommended working "
     "set and the size of each buffer; sysctl iogpu.wired_limit_mb raises what the system leaves to "
@@ -37,10 +37,9 @@ static const char how_buffer[] =
     "The lines before it say the size of the buffer and the error of the driver: paste them too. "
     "Find out: ollama ps and {tool} for other processes; fewer layers on the GPU (-ngl, num_gpu), "
     "a smaller context (-c, num_ctx).";
-static const char how_rmm[] =
-    "RMM prints sizes from 25.04 on. Find out: wrap the resource in "
-    "rmm.mr.LoggingResourceAdaptor or StatisticsResourceAdaptor, and set the initial size of a "
-    "pool to its maximum, so that it is one piece.";
+static const char how_rmm[] = "RMM prints sizes from 25.04 on. Find out: wrap the resource in "
+                              "rmm.mr.LoggingResourceAdaptor or StatisticsResourceAdaptor, and set "
+                              "the initial size of a pool to its maximum, so that it is one piece.";
 static const char how_vllm[] =
     "vLLM had nothing left for its cache after the weights and the profiling run, within its share "
     "of the card. Find out: its log says what the weights took (\"Model loading took\") and what "
@@ -48,8 +47,8 @@ static const char how_vllm[] =
     "max_model_len or max_num_seqs, set enforce_eager, or use more GPUs.";
 static const char how_spark[] =
     "A batch could not be made small enough for the GPU. Find out: the log's lines of "
-    "DeviceMemoryEventHandler and RmmSpark before it. Fewer "
-    "spark.rapids.sql.concurrentGpuTasks, a smaller spark.rapids.sql.batchSizeBytes.";
+    "DeviceMemoryEventHandler and RmmSpark before it. Fewer spark.rapids.sql.concurrentGpuTasks, a "
+    "smaller spark.rapids.sql.batchSizeBytes.";
 static const char how_kv[] =
     "The cache that vLLM could make within its share of the card holds fewer tokens than "
     "max_model_len. Lower max_model_len, or raise gpu_memory_utilization if the card is otherwise "
@@ -68,8 +67,8 @@ static const char how_exllama[] =
     "what is free. A smaller max_seq_len or cache_size, a quantized cache (cache_mode Q8 or Q4), "
     "fewer bits for each weight, or another gpu_split. Find out: {tool} for other processes.";
 static const char how_nvml[] =
-    "PyTorch was out of memory, and NVML then failed to give it the figures for its message (on "
-    "a Jetson, in a container or after an update of the driver). Find out: {statistics} and "
+    "PyTorch was out of memory, and NVML then failed to give it the figures for its message (on a "
+    "Jetson, in a container or after an update of the driver). Find out: {statistics} and "
     "{torch}.mem_get_info() just before the request.";
 static const char how_workspace[] =
     "It is a workspace of fixed size, made beforehand, not the card: make it larger (FlashInfer: "

@@ -136,8 +136,7 @@ static bool speaks_rmm(const struct message_text *text)
 
 const char message_how_earlier[] =
     "It is no lack of memory: the driver reports here that an earlier kernel has failed (an "
-    "illegal "
-    "memory access). Find out: compute-sanitizer, or CUDA_LAUNCH_BLOCKING=1.";
+    "illegal memory access). Find out: compute-sanitizer, or CUDA_LAUNCH_BLOCKING=1.";
 
 static bool read_rmm(const struct message_text *text, struct message *self)
 {

@@ -42,16 +42,15 @@ static const char how_ggml[] =
     "on the GPU (-ngl), another --tensor-split over several GPUs.";
 const char message_how_vulkan[] =
     "The message has no figure of the free memory, and Vulkan also refuses a buffer above its "
-    "limit "
-    "for one allocation. Find out: compare the size with maxMemoryAllocationSize and with the heap "
-    "sizes and budgets of vulkaninfo. Above the limit, GGML_VK_FORCE_MAX_ALLOCATION_SIZE (a lower "
-    "one) splits buffers; else use fewer layers on the GPU (-ngl), or a smaller -c or -ub.";
+    "limit for one allocation. Find out: compare the size with maxMemoryAllocationSize and with "
+    "the heap sizes and budgets of vulkaninfo. Above the limit, GGML_VK_FORCE_MAX_ALLOCATION_SIZE "
+    "(a lower one) splits buffers; else use fewer layers on the GPU (-ngl), or a smaller -c or "
+    "-ub.";
 static const char how_spark[] =
     "The log has no size of the pool in it. Find out: the line \"Initializing RMM\" at the start "
-    "of "
-    "the executor has it. If the device store has 0 bytes, there is nothing left to spill: fewer "
-    "spark.rapids.sql.concurrentGpuTasks, smaller batches (spark.rapids.sql.batchSizeBytes), the "
-    "ASYNC pool (spark.rapids.memory.gpu.pool) against fragmentation; "
+    "of the executor has it. If the device store has 0 bytes, there is nothing left to spill: "
+    "fewer spark.rapids.sql.concurrentGpuTasks, smaller batches (spark.rapids.sql.batchSizeBytes), "
+    "the ASYNC pool (spark.rapids.memory.gpu.pool) against fragmentation; "
     "spark.rapids.memory.gpu.debug=STDERR logs all allocations.";
 static const char how_paddle[] =
     "The message does not say what of the allocated memory is unused. Find out: "
@@ -62,11 +61,11 @@ static const char how_paddle_chunk[] =
     "shows other processes, they have the rest; else the program has used up its first chunk and "
     "asks for a second one. FLAGS_fraction_of_gpu_memory_to_use sets the size.";
 static const char how_nccl[] =
-    "NCCL asks the driver beside the pool of the framework, so too little was left outside of it. "
-    "Find out: nvidia-smi, or torch.cuda.mem_get_info() just before the first collective. Leave "
-    "memory free outside of the pool (torch.cuda.set_per_process_memory_fraction, "
-    "gpu_memory_utilization), call torch.cuda.empty_cache() before it, or lower NCCL_BUFFSIZE and "
-    "NCCL_MAX_NCHANNELS.";
+    "NCCL takes its memory from the driver, not from the pool of the framework, and the pool left "
+    "too little. Find out: nvidia-smi, or torch.cuda.mem_get_info() just before the first "
+    "collective. Leave memory free outside of the pool "
+    "(torch.cuda.set_per_process_memory_fraction, gpu_memory_utilization), call "
+    "torch.cuda.empty_cache() before it, or lower NCCL_BUFFSIZE and NCCL_MAX_NCHANNELS.";
 static const char how_ascend[] =
     "The driver does not say what was free. Find out: npu-smi info for the free memory and for "
     "other processes; torch.npu.memory_summary(), or MindSpore's max_device_memory and "
@@ -77,13 +76,11 @@ static const char how_shared[] =
 
 static const char how_ggml_plan[] =
     "ggml plans its buffers before it uses them, and this plan was too small: it is an error of "
-    "the "
-    "program, not a lack of memory on the card. Update llama.cpp, or report it with the model.";
+    "the program, not a lack of memory on the card. Update llama.cpp, or report it with the model.";
 static const char how_relion[] =
     "Each MPI rank on a GPU has a pool of its own, of what is free at the start. Fewer ranks or "
     "threads for each GPU, a smaller box (--skip_padding), --maxsig, or --free_gpu_memory for "
-    "other "
-    "users of the card.";
+    "other users of the card.";
 static const char how_amrex[] =
     "AMReX takes three quarters of the card at its start. Find out: {tool} for other processes, "
     "and the arenas in its output (\"Total GPU global memory\", the_arena). Set "
@@ -91,8 +88,7 @@ static const char how_amrex[] =
 static const char how_mlc[] =
     "The available memory is the card times gpu_memory_utilization (0.85). Raise it, lower "
     "prefill_chunk_size or context_window_size (the temporary buffers), use a smaller "
-    "quantization, "
-    "or more GPUs (tensor_parallel_shards).";
+    "quantization, or more GPUs (tensor_parallel_shards).";
 static const char how_tactic[] =
     "The builder leaves out a tactic that does not fit, and takes another one. If no tactic fits "
     "(\"Could not find any implementation\"), free memory of the card (on a Jetson that of the "
@@ -148,8 +144,7 @@ const struct message_form message_forms[] = {
          "The message has no figure of the free memory. Find out: the log has "
          "recommendedMaxWorkingSetSize at its beginning, the most that Metal gives to one program "
          "(about three quarters of the memory; sysctl iogpu.wired_limit_mb raises it). Use a "
-         "smaller "
-         "-c or -ub, or a smaller quantization.",
+         "smaller -c or -ub, or a smaller quantization.",
          ASKED("size=", NULL)),
     /* A warning; the command buffer fails later, without a size. */
     FORM(GGML, "Metal", "currentallocatedsizeisgreaterthantherecommendedmaxworkingsetsize", "/",
@@ -280,13 +275,14 @@ const struct message_form message_forms[] = {
     FORM(TENSORFLOW, NULL, "couldnotallocatepinnedhostmemoryofsize:", NULL, 0, 60, FORM_HOST, NULL,
          ASKED("ofsize:", NULL)),
     FORM(LIBRARY, "CUDA", "allocatorfailtype", "devicefreememory:", 0, 300, FORM_CARD,
-         "Faiss prints what each of its allocators holds behind it (\"Outstanding allocations\").",
+         "Faiss prints what each of its allocators holds behind it (\"Outstanding allocations\"). "
+         "If enough was free, an earlier call of the program failed most likely: "
+         "CUDA_LAUNCH_BLOCKING=1 shows which.",
          ASKED("size", NULL), FIELD(FREE, "devicefreememory:", NULL)),
     FORM(LIBRARY, NULL, "allocfailtype", "size", 0, 200, 0,
          "Faiss asks the driver beside its temporary memory. Find out: nvidia-smi for the free "
-         "memory; "
-         "StandardGpuResources.setTempMemory with less, a smaller batch of queries, float16 "
-         "storage.",
+         "memory; StandardGpuResources.setTempMemory with less, a smaller batch of queries, "
+         "float16 storage.",
          ASKED("size", "(")),
     FORM(HOST_PROGRAM, NULL, "modelrequiresmoresystemmemory(", NULL, 0, 120, FORM_HOST, NULL,
          ASKED("systemmemory(", NULL), FIELD(FREE, "isavailable(", NULL)),

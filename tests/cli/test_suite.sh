@@ -96,6 +96,7 @@ check none_can_begin_leaves_nothing [ ! -e "$tmp/none" ]
 refuses suite_is_a_folder 2 "$tmp: cannot be read: Is a directory" run -d sim "$tmp"
 bad empty_suite ': names no policy' ''
 bad no_workload ': names no workload' '[policies]' growth
+refuses a_trace_is_no_suite 2 'a trace stands after -w, or in a suite\): workloads/data/lora_recompute.default.csv.gz:1: ' run -d sim workloads/data/lora_recompute.default.csv.gz
 bad before_any_section ':1: "growth" is before the first section' growth
 bad unknown_section ':2: there is no section \[polices\]; did you mean \[policies\]' '' '[polices]'
 bad open_section ':1: .*\]' '[policies'
