@@ -6,9 +6,6 @@
 #ifndef BENCH_CALIBRATE_CALIBRATE_H
 #define BENCH_CALIBRATE_CALIBRATE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "allocators/base/status.h"

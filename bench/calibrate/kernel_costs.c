@@ -15,7 +15,6 @@
  * 4. Shapes larger than the arena are left out, as are points after one that took too long, and all
  *    points after the part's time is used up.
  * 5. A device that only knows the times of kernel ops runs kernels of that length. */
-#include <inttypes.h>
 
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"

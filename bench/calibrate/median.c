@@ -21,7 +21,6 @@
 #include "bench/calibrate/calibrate.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -13,9 +13,6 @@
 #ifndef BENCH_CALIBRATE_METER_H
 #define BENCH_CALIBRATE_METER_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "sim/device.h"
 #include "sim/sim_device/profile.h"
 

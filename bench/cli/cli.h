@@ -4,10 +4,6 @@
 #ifndef BENCH_CLI_CLI_H
 #define BENCH_CLI_CLI_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/status.h"
 #include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"

@@ -9,7 +9,6 @@
 
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"
-#include "bench/machine/environment.h"
 #include "bench/report/data_writer.h"
 #include "bench/report/output_file.h"
 #include "bench/report/pages.h"

@@ -1,6 +1,5 @@
 /* `compare`: a verdict for every figure of two result sets; exit status 1 on a regression. */
 #include <stdio.h>
-#include <string.h>
 
 #include "bench/cli/cli.h"
 #include "bench/regress/verdict.h"

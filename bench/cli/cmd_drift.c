@@ -1,5 +1,4 @@
 /* `drift`: how reserved memory changes over a long run of a recorded program. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "allocators/base/size.h"
 #include "bench/cli/program.h"
 #include "bench/machine/environment.h"
 #include "bench/report/data_writer.h"

@@ -1,6 +1,5 @@
 /* `gen`: writes a synthetic workload to a trace file. An adaptive workload, whose requests depend
  * on the addresses of its blocks, is run once under a policy, and its requests are recorded. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,13 +1,11 @@
 /* `history`: adds results to a history and finds changes; exit status 1 on a regression. */
 #include <fnmatch.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "allocators/options.h"
 #include "bench/cli/cli.h"
 #include "bench/regress/history.h"
 #include "bench/report/output_file.h"
-#include "bench/report/sentence.h"
 
 struct arguments {
     const char *file, *append, *waivers, *today, *markdown, *json, *csv;

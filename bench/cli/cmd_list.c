@@ -3,7 +3,6 @@
  * each; with a name, everything about that one is printed. */
 #include <dirent.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,7 @@
 /* `minimize`: finds the smallest trace that still shows a condition, and writes it as text. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "bench/cli/cli.h"
 #include "bench/report/sentence.h"

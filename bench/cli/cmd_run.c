@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocators/base/size.h"
 #include "bench/cli/cli.h"
 #include "bench/suite/plan.h"
 #include "bench/suite/suite_run.h"

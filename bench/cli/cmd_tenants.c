@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocators/base/size.h"
 #include "bench/cli/cli.h"
 #include "bench/report/data_writer.h"
 #include "bench/report/output_file.h"

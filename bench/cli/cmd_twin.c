@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "allocators/base/size.h"
 #include "bench/cli/cli.h"
 #include "bench/cli/program.h"
 #include "bench/report/output_file.h"

@@ -2,10 +2,6 @@
 #ifndef BENCH_CLI_PROGRAM_H
 #define BENCH_CLI_PROGRAM_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "bench/cli/cli.h"
 
 struct program_variable {

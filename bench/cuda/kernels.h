@@ -7,9 +7,6 @@
 #ifndef BENCH_CUDA_KERNELS_H
 #define BENCH_CUDA_KERNELS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "allocators/base/status.h"
 #include "bench/cuda/api.h"
 #include "bench/cuda/kernels_shared.h"

@@ -4,7 +4,6 @@
  * what single calls cannot. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "bench/cuda/cuda_device.h"

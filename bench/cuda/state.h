@@ -2,9 +2,6 @@
 #ifndef BENCH_CUDA_STATE_H
 #define BENCH_CUDA_STATE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "bench/cuda/api.h"

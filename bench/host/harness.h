@@ -10,8 +10,6 @@
 #ifndef BENCH_HOST_HARNESS_H
 #define BENCH_HOST_HARNESS_H
 
-#include <stddef.h>
-
 #include "allocators/spec.h"
 #include "sim/device.h"
 

@@ -8,7 +8,6 @@
 #define BENCH_HOST_LOCKED_POOL_H
 
 #include <pthread.h>
-#include <stddef.h>
 
 #include "allocators/base/hist.h"
 #include "allocators/policy.h"

@@ -4,7 +4,6 @@
 #include "bench/machine/environment.h"
 
 #include <dlfcn.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 #ifndef BENCH_MICRO_GRID_H
 #define BENCH_MICRO_GRID_H
 
-#include "allocators/base/status.h"
 #include "allocators/policy.h"
 #include "bench/micro/micro.h"
 #include "bench/micro/rig.h"

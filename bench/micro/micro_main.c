@@ -7,9 +7,7 @@
  *   --device  the device of the card's sections; default cuda if there is a card. On a simulated
  *             device their times are modelled
  *   --all     every policy with threads, 16 threads on any machine, cold caches at each size */
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/machine/environment.h"

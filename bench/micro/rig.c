@@ -1,7 +1,6 @@
 /* A policy over a device that costs nothing; see rig.h. */
 #include "bench/micro/rig.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 

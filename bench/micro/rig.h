@@ -4,9 +4,6 @@
 #ifndef BENCH_MICRO_RIG_H
 #define BENCH_MICRO_RIG_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/status.h"
 #include "allocators/policy.h"
 #include "allocators/spec.h"

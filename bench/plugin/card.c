@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "allocators/registry.h"
 #include "bench/cuda/cuda_device.h"

@@ -21,8 +21,6 @@
 #define BENCH_PLUGIN_CARD_H
 
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "allocators/base/hist.h"
 #include "allocators/policy.h"

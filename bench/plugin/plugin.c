@@ -2,7 +2,6 @@
 #include "bench/plugin/plugin.h"
 
 #include <dlfcn.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

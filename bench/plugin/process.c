@@ -1,10 +1,7 @@
 #include "bench/plugin/process.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

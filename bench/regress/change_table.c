@@ -1,6 +1,5 @@
 #include "bench/regress/change_table.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

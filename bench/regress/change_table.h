@@ -3,7 +3,6 @@
 #ifndef BENCH_REGRESS_CHANGE_TABLE_H
 #define BENCH_REGRESS_CHANGE_TABLE_H
 
-#include <stddef.h>
 #include <stdio.h>
 
 #include "allocators/base/status.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
-#include "bench/report/data_writer.h"
 
 /* A run over all lines, while series are made. */
 struct tracked_run {

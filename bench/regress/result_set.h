@@ -6,9 +6,7 @@
 #ifndef BENCH_REGRESS_RESULT_SET_H
 #define BENCH_REGRESS_RESULT_SET_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "allocators/base/status.h"
 #include "sim/metrics/metrics.h"

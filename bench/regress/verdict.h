@@ -24,8 +24,6 @@
 #ifndef BENCH_REGRESS_VERDICT_H
 #define BENCH_REGRESS_VERDICT_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 
 #include "allocators/base/status.h"

@@ -3,9 +3,6 @@
 #ifndef BENCH_REPORT_DATA_WRITER_H
 #define BENCH_REPORT_DATA_WRITER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "sim/metrics/metrics.h"

@@ -4,7 +4,6 @@
 #define BENCH_REPORT_OUTPUT_FILE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 
 #include "allocators/base/status.h"

@@ -11,10 +11,6 @@
 #ifndef BENCH_REPORT_RESULTS_H
 #define BENCH_REPORT_RESULTS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "bench/machine/environment.h"
 #include "bench/statistics/statistics.h"
 #include "sim/replay.h"

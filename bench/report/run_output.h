@@ -3,9 +3,6 @@
 #ifndef BENCH_REPORT_RUN_OUTPUT_H
 #define BENCH_REPORT_RUN_OUTPUT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "allocators/base/hist.h"

@@ -6,7 +6,6 @@
 #define BENCH_REPORT_TABLE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 
 #include "allocators/base/status.h"

@@ -1,7 +1,6 @@
 /* The texts of specs: one key changed, lists within values expanded, and the [grid] section. */
 #include "bench/suite/suite.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

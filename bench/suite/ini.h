@@ -5,7 +5,6 @@
 #ifndef BENCH_SUITE_INI_H
 #define BENCH_SUITE_INI_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "allocators/base/status.h"

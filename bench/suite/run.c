@@ -4,7 +4,6 @@
 #include "bench/suite/run.h"
 
 #include <pthread.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #ifndef BENCH_SUITE_RUN_FILES_H
 #define BENCH_SUITE_RUN_FILES_H
 
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "bench/report/output_file.h"

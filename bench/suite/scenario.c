@@ -1,7 +1,6 @@
 #include "bench/suite/scenario.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

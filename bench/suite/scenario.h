@@ -15,8 +15,6 @@
 #ifndef BENCH_SUITE_SCENARIO_H
 #define BENCH_SUITE_SCENARIO_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "allocators/base/status.h"

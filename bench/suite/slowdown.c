@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "bench/statistics/statistics.h"

@@ -3,7 +3,6 @@
 #include "bench/suite/suite.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

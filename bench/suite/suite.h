@@ -3,10 +3,6 @@
 #ifndef BENCH_SUITE_SUITE_H
 #define BENCH_SUITE_SUITE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/status.h"
 #include "allocators/spec.h"
 #include "sim/replay.h"

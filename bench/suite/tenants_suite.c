@@ -1,7 +1,6 @@
 /* All texts that a setup points to are copies that it owns. */
 #include "bench/suite/tenants_suite.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
