@@ -36,6 +36,11 @@ const char *ar_size_print_up(uint64_t bytes, char *text, size_t text_bytes);
 /* Prints the shortest text that ar_size_parse reads as the same number: "1536MiB". */
 AR_API const char *ar_size_print_exact(uint64_t bytes, char *text, size_t text_bytes);
 
+/* The three as values: the text lasts as long as the enclosing block. In C only. */
+#define AR_SIZE(bytes)       ar_size_print(bytes, (char[32]){0}, 32)
+#define AR_SIZE_UP(bytes)    ar_size_print_up(bytes, (char[32]){0}, 32)
+#define AR_SIZE_EXACT(bytes) ar_size_print_exact(bytes, (char[32]){0}, 32)
+
 /* Rounds up to a multiple of a power of two. The result must not overflow. */
 static inline uint64_t ar_size_round_up(uint64_t bytes, uint64_t power_of_two)
 {

@@ -265,7 +265,6 @@ static enum ar_status search_and_report(const struct arguments *self, const stru
 static enum ar_status verdict(const struct arguments *self, const struct advice *advice,
                               struct ar_error *error)
 {
-    char capacity[32];
     size_t none = 0, last = 0;
     for (size_t i = 0; i < advice->count; i++)
         if (advise_none_fits(&advice->results[i])) {
@@ -274,7 +273,7 @@ static enum ar_status verdict(const struct arguments *self, const struct advice 
         }
     if (!none || self->batches[0] || !(self->capacity_bytes || self->card_named))
         return AR_OK;
-    ar_size_print(advice->results[last].capacity_bytes, capacity, sizeof capacity);
+    const char *capacity = AR_SIZE(advice->results[last].capacity_bytes);
     if (none == 1)
         return ar_error_set(error, AR_NEGATIVE, "%s: no setting fits in %s",
                             advice->pages[last].name, capacity);

@@ -145,9 +145,8 @@ static enum ar_status print_table(const struct bound_blocks *blocks, const struc
                                                   {"top", "/ live", false, 0},
                                                   {"how", "", true, 0}};
     struct table *table = table_of(columns);
-    char live[32];
     table_heading(table, "%s: %zu blocks, live peak %s", name, blocks->count,
-                  ar_size_print(bounds->live_peak_bytes, live, sizeof live));
+                  AR_SIZE(bounds->live_peak_bytes));
     add_rows(table, bounds);
     return table_end(table, stdout, TABLE_TEXT, error);
 }

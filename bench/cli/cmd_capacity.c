@@ -222,10 +222,9 @@ static enum ar_status print_table(const struct answer *answers, size_t count,
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || answers[i].workload != answers[begin].workload ||
             answers[i].frees != answers[begin].frees) {
-            char live[32];
             begin = i;
             table_heading(table, "%s: live peak %s, frees %s", answers[i].workload->info.name,
-                          ar_size_print(answers[i].result.live_peak_bytes, live, sizeof live),
+                          AR_SIZE(answers[i].result.live_peak_bytes),
                           replay_frees_name(answers[i].frees));
         }
         size_t rank = i - begin + 1;

@@ -511,7 +511,6 @@ static enum ar_status recording_row(struct table *table, const char *file, struc
 {
     char path[512];
     char limit[48] = "";
-    char bytes[32];
     struct trace_info info = {.recorder = ""};
     struct sidecar sidecar = {0};
     snprintf(path, sizeof path, RECORDINGS "/%s", file);
@@ -521,7 +520,7 @@ static enum ar_status recording_row(struct table *table, const char *file, struc
         return status;
     if (info.limit_bytes)
         snprintf(limit, sizeof limit, "%slimit %s", info.conf[0] ? ", " : "",
-                 ar_size_print_exact(info.limit_bytes, bytes, sizeof bytes));
+                 AR_SIZE_EXACT(info.limit_bytes));
     table_cell(table, "%s", path);
     table_cell(table, "%s%s", info.conf, info.conf[0] || limit[0] ? limit : "-");
     return AR_OK;

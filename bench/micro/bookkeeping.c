@@ -154,8 +154,7 @@ void bookkeeping_register(struct sections *sections, const struct micro_ops *tra
     if (!grid)
         return;
     for (size_t i = 0; i < PAIR_SIZES; i++) {
-        char size[24];
-        grid_column(grid, ar_size_print_exact(pair_bytes[i], size, sizeof size));
+        grid_column(grid, AR_SIZE_EXACT(pair_bytes[i]));
     }
     for (size_t i = 0; i < count; i++)
         grid_column(grid, traces[i].name);

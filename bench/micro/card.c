@@ -319,8 +319,7 @@ static const uint64_t pool_sizes[] = {512, 64 * AR_KIB, 4 * AR_MIB, 64 * AR_MIB}
 static void add_columns(struct grid *grid, const uint64_t *sizes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        char size[24];
-        grid_column(grid, ar_size_print_exact(sizes[i], size, sizeof size));
+        grid_column(grid, AR_SIZE_EXACT(sizes[i]));
     }
 }
 
@@ -476,8 +475,7 @@ void card_policies_register(struct sections *sections)
         return;
     grid->median = true;
     for (size_t i = 0; i < 2 * SIZES; i++) {
-        snprintf(name, sizeof name, "%s %s",
-                 ar_size_print_exact(sizes[i % SIZES], size, sizeof size),
+        snprintf(name, sizeof name, "%s %s", AR_SIZE_EXACT(sizes[i % SIZES]),
                  i < SIZES ? "idle" : "busy");
         grid_column(grid, name);
     }

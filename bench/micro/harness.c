@@ -116,15 +116,14 @@ static const char *verdict(const struct harness_result *result, double limit)
 
 static void print_result(const char *policy, const struct harness_result *result, double limit)
 {
-    char interval[48], held[24];
+    char interval[48];
     snprintf(interval, sizeof interval, "%+.2f to %+.2f %%", 100 * result->least,
              100 * result->most);
     printf("%-14s %14.1f %14.1f %+8.2f %% %22s  %" PRIu64 " works and %" PRIu64
            " timed kernels in %" PRIu64 " steps, %s fixed; under %.1f %% at %.1f %%: %s\n",
            policy, result->engine_ns / 1e3, result->loop_ns / 1e3, 100 * result->added, interval,
-           result->kernel_ops, result->kernels, result->steps,
-           ar_size_print(result->fixed_bytes, held, sizeof held), 100 * limit,
-           100 * result->confidence, verdict(result, limit));
+           result->kernel_ops, result->kernels, result->steps, AR_SIZE(result->fixed_bytes),
+           100 * limit, 100 * result->confidence, verdict(result, limit));
     fflush(stdout);
 }
 

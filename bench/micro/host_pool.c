@@ -154,14 +154,12 @@ static void add_row(struct sections *sections, struct grid *grid, const struct p
 {
     size_t row = grid_row(grid, policy->name);
     for (size_t i = 0; row < GRID_ROWS && i < grid->columns; i++) {
-        char size[24];
         struct pool_cell what = columns[i];
         what.policy = policy;
         void *cell = sections_cell(sections, &what, sizeof what);
         if (!cell)
             return;
-        micro_register_timed(grid_name(grid, row, i, "pool/%s/%s/%s",
-                                       ar_size_print_exact(what.bytes, size, sizeof size),
+        micro_register_timed(grid_name(grid, row, i, "pool/%s/%s/%s", AR_SIZE_EXACT(what.bytes),
                                        what.cold ? "cold" : "warm", policy->name),
                              run, cell);
     }
@@ -189,12 +187,11 @@ void host_pool_register(struct sections *sections)
     if (!grid || sections->full)
         return;
     for (size_t i = 0; i < count; i++) {
-        char size[24], name[32];
+        char name[32];
         filled[i] = columns[i];
         filled[i].buffer = sections->cold_buffer;
         filled[i].buffer_bytes = buffer_bytes;
-        snprintf(name, sizeof name, "%s %s",
-                 ar_size_print_exact(columns[i].bytes, size, sizeof size),
+        snprintf(name, sizeof name, "%s %s", AR_SIZE_EXACT(columns[i].bytes),
                  columns[i].cold ? "cold" : "warm");
         grid_column(grid, name);
     }

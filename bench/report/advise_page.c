@@ -38,26 +38,24 @@ static void add_holders(char *line, size_t line_bytes, const struct holders *hol
 {
     for (size_t i = 0; i < holders->count && i < HOLDERS_SHOWN; i++) {
         const struct holder *holder = &holders->at[i];
-        char text[32];
         size_t used = strlen(line);
         if (holder->tag[0])
             snprintf(line + used, line_bytes - used, "%s%s (%s)", i ? ", " : "", holder->tag,
-                     ar_size_print(holder->bytes, text, sizeof text));
+                     AR_SIZE(holder->bytes));
         else
             snprintf(line + used, line_bytes - used, "%s%" PRIu64 " block%s of %s", i ? ", " : "",
-                     holder->blocks, holder->blocks == 1 ? "" : "s",
-                     ar_size_print(holder->block_bytes, text, sizeof text));
+                     holder->blocks, holder->blocks == 1 ? "" : "s", AR_SIZE(holder->block_bytes));
     }
 }
 
 static void print_peak(FILE *stream, const struct holders *peak, const char *begin)
 {
-    char line[1024], text[32], step[48] = "";
+    char line[1024], step[48] = "";
     if (peak->steps && peak->step <= peak->steps)
         snprintf(step, sizeof step, "in step %" PRIu64 " of %" PRIu64 ", ", peak->step,
                  peak->steps);
     snprintf(line, sizeof line, "%s %s, %sat event %" PRIu64 ", held by ", begin,
-             ar_size_print(peak->bytes, text, sizeof text), step, peak->event);
+             AR_SIZE(peak->bytes), step, peak->event);
     add_holders(line, sizeof line, peak);
     text_add(line, sizeof line, ".");
     sentence_print(stream, line);
@@ -96,17 +94,16 @@ static void print_held(FILE *stream, const struct advise_page *page)
 
 static void print_pressure(FILE *stream, const struct pressure *pressure)
 {
-    char text[32], most[48] = "", upto[32];
+    char most[48] = "";
     if (!pressure->least_bytes)
         return;
     if (pressure->most_bytes > pressure->least_bytes + 2 * AR_MIB)
-        snprintf(most, sizeof most, " to %s",
-                 ar_size_print(pressure->most_bytes, upto, sizeof upto));
+        snprintf(most, sizeof most, " to %s", AR_SIZE(pressure->most_bytes));
     sentence_format(
         stream, 2,
         "It released memory as under a limit, or on a card, of %s%s, which the recording "
         "does not mention.",
-        ar_size_print(pressure->least_bytes, text, sizeof text), most);
+        AR_SIZE(pressure->least_bytes), most);
 }
 
 /* What the recording does not contain, and what is assumed instead. */
@@ -154,7 +151,6 @@ static void print_peak_apart(FILE *stream, const struct advise_page *page)
     const struct advise_result *result = page->result;
     const struct advise_row *given = advise_given(result);
     uint64_t recorded = result->recorded_peak_reserved_bytes;
-    char was[32], is[32];
     if (result->fidelity != ADVISE_AGREES || !result->complete || !recorded || !given ||
         result->pressure.least_bytes || page->source->info.limit_bytes ||
         !given->alone.peak_reserved_bytes || given->alone.peak_reserved_bytes == recorded)
@@ -164,8 +160,7 @@ static void print_peak_apart(FILE *stream, const struct advise_page *page)
         stream, 2,
         "Replayed without the recorded addresses the recorded setting takes %s in place of %s "
         "(%+.2f %%): every figure below is uncertain by as much.",
-        ar_size_print(given->alone.peak_reserved_bytes, is, sizeof is),
-        ar_size_print(recorded, was, sizeof was), apart);
+        AR_SIZE(given->alone.peak_reserved_bytes), AR_SIZE(recorded), apart);
 }
 
 static void print_fidelity(FILE *stream, const struct advise_page *page)
@@ -185,7 +180,6 @@ static void print_fidelity(FILE *stream, const struct advise_page *page)
 
 static void print_incomplete(FILE *stream, const struct advise_result *result)
 {
-    char text[32];
     if (result->complete)
         return;
     if (result->has_failed_request)
@@ -195,7 +189,7 @@ static void print_incomplete(FILE *stream, const struct advise_result *result)
             ") that was not served: it proves only the program's beginning. A setting that "
             "fits here serves the request that failed; what would follow is not in the "
             "trace.",
-            ar_size_print(result->failed_bytes, text, sizeof text), result->failed_event);
+            AR_SIZE(result->failed_bytes), result->failed_event);
     else
         sentence_format(
             stream, 2,
@@ -226,14 +220,13 @@ static bool has_sensitivity(const struct advise_result *result, enum trial_sensi
 
 static void print_tries(FILE *stream, const struct advise_result *result, const char *capacity)
 {
-    char text[32];
     sentence_format(
         stream, 2,
         "Whether it fits in %s cannot be told: that depends on %" PRIu64
         " requests of up to %s, made one after another and freed at once, as libraries do "
         "that try out algorithms. If the program continues when such a request fails, as with "
         "cuDNN and cuBLASLt, the settings with ? fit; else no setting does.",
-        capacity, result->tries, ar_size_print(result->tries_most_bytes, text, sizeof text));
+        capacity, result->tries, AR_SIZE(result->tries_most_bytes));
     print_peak(stream, &result->peak, "The live peak with them is");
 }
 
@@ -256,7 +249,7 @@ static bool print_sensitivity(FILE *stream, const struct advise_result *result,
 static void print_nothing_fits(FILE *stream, const struct advise_result *result,
                                const char *capacity)
 {
-    char line[1024], text[32];
+    char line[1024];
     const struct advise_row *other = best_other(result);
     if (print_sensitivity(stream, result, capacity))
         return;
@@ -267,8 +260,7 @@ static void print_nothing_fits(FILE *stream, const struct advise_result *result,
     }
     if (result->own_count && result->rows[0].safe_bytes)
         snprintf(line, sizeof line, "No setting fits in %s: the least is %s, with %s.", capacity,
-                 ar_size_print_up(result->rows[0].safe_bytes, text, sizeof text),
-                 name_of(&result->rows[0]));
+                 AR_SIZE_UP(result->rows[0].safe_bytes), name_of(&result->rows[0]));
     else if (result->own_count)
         snprintf(line, sizeof line, "No setting fits in %s.", capacity);
     else
@@ -285,10 +277,10 @@ static void print_nothing_fits(FILE *stream, const struct advise_result *result,
 
 static void print_verdict(FILE *stream, const struct advise_result *result)
 {
-    char capacity[32], text[32], slow[64] = "";
+    char slow[64] = "";
     const struct advise_row *best = advise_best(result);
     const struct advise_row *given = advise_given(result);
-    ar_size_print(result->capacity_bytes, capacity, sizeof capacity);
+    const char *capacity = AR_SIZE(result->capacity_bytes);
     fputc('\n', stream);
     if (!best) {
         print_nothing_fits(stream, result, capacity);
@@ -326,7 +318,7 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
     if (least && least->rank != best->rank && best->safe_bytes > least->safe_bytes) {
         sentence_format(stream, 2, "Least memory%s: %s, with %s.",
                         result->complete ? "" : " for what is recorded",
-                        ar_size_print_up(least->safe_bytes, text, sizeof text), name_of(least));
+                        AR_SIZE_UP(least->safe_bytes), name_of(least));
     }
     if (result->capacity_bytes < best->safe_bytes)
         sentence_print(stream, "It passes at this capacity, but not at all above it: leave room.");
@@ -498,10 +490,10 @@ static void print_choice(FILE *stream, const struct advise_result *result, const
 /* What ? means. */
 static void print_unsure(FILE *stream, const struct advise_result *result)
 {
-    char line[320], text[32], room[96] = "";
+    char line[320], room[96] = "";
     if (result->peak.late_bytes)
         snprintf(room, sizeof room, ", or with memory for one of %s more or less,",
-                 ar_size_print(result->peak.late_bytes, text, sizeof text));
+                 AR_SIZE(result->peak.late_bytes));
     snprintf(line, sizeof line,
              "?: with blocks of other streams free at once%s the answer is the opposite, and the "
              "recording does not show when they are free under another setting.",
@@ -543,10 +535,10 @@ static void print_none(FILE *stream, const struct advise_result *result)
 static enum ar_status print_table(FILE *stream, const struct advise_result *result,
                                   struct ar_error *error)
 {
-    char capacity[32], at[32];
+    char at[32];
     const bool large = result->capacity_bytes >= AR_GIB;
     const double size = (double)result->capacity_bytes / (double)(large ? AR_GIB : AR_MIB);
-    ar_size_print(result->capacity_bytes, capacity, sizeof capacity);
+    const char *capacity = AR_SIZE(result->capacity_bytes);
     snprintf(at, sizeof at, size < 100 ? "%.3g %s" : "%.0f %s", size, large ? "GiB" : "MiB");
     const struct table_column timed[] = {
         {"#", "", false, 0},        {"needs", "MiB", false, 0}, {"slow", "at need", false, 0},
@@ -658,9 +650,7 @@ enum ar_status advise_page_print(FILE *stream, const struct advise_page *page,
                                  struct ar_error *error)
 {
     const struct advise_result *result = page->result;
-    char text[32];
-    fprintf(stream, "%s, at %s%s, frees %s\n", page->name,
-            ar_size_print(result->capacity_bytes, text, sizeof text),
+    fprintf(stream, "%s, at %s%s, frees %s\n", page->name, AR_SIZE(result->capacity_bytes),
             result->as_limit ? " as the program's own limit" : "", replay_frees_name(page->frees));
     if (result->capacity_from >= ADVISE_FROM_TOTAL || result->capacity_from == ADVISE_FROM_DRIVER)
         card_sentence_print(stream, &result->card, result->profile);

@@ -88,7 +88,7 @@ static void consider(struct choice *self, const struct advise_result *first,
 static void print_choice(FILE *stream, const struct advise_page *pages, size_t count,
                          const struct choice *choice)
 {
-    char capacity[32], text[32];
+    char capacity[32];
     bool cut = print_cut(stream, pages, count) > 0;
     ar_size_print(pages[0].result->capacity_bytes, capacity, sizeof capacity);
     for (size_t i = 1; i < count; i++)
@@ -105,8 +105,7 @@ static void print_choice(FILE *stream, const struct advise_page *pages, size_t c
         return;
     sentence_format(stream, 2, "The least that serves %s is %s, with %s.",
                     cut ? "what is recorded of them" : "all of them",
-                    ar_size_print_up(choice->needs.safe_bytes, text, sizeof text),
-                    choice->least->candidate.spec);
+                    AR_SIZE_UP(choice->needs.safe_bytes), choice->least->candidate.spec);
 }
 
 enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, size_t count,
@@ -199,11 +198,11 @@ static enum ar_status print_batches(FILE *stream, const struct advise_page *page
 static void print_curve(FILE *stream, const struct advise_page *pages, const uint64_t batches[2],
                         const struct batch_curve *curve)
 {
-    char line[640], text[32];
+    char line[640];
     snprintf(line, sizeof line,
              "Largest batch in %s: %s batches %" PRIu64 " and %" PRIu64
              ", times what the setting needs over the live peak in the worse of both:",
-             ar_size_print(pages[0].result->capacity_bytes, text, sizeof text),
+             AR_SIZE(pages[0].result->capacity_bytes),
              curve->aligned
                  ? "both traces ask in the same order, and bytes live at each event go "
                    "on in a straight line through"

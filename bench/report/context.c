@@ -155,7 +155,6 @@ static void warn_of_throttling(FILE *stream, const struct nvml_card *card)
 
 static void warn_of_others(FILE *stream, const char *when, const struct nvml_state *state)
 {
-    char size[32];
     int64_t bytes = 0;
     if (state->process_count <= 0)
         return;
@@ -166,7 +165,7 @@ static void warn_of_others(FILE *stream, const char *when, const struct nvml_sta
                     " other process%s used %s of the card's memory; that can "
                     "change times and free memory.",
                     when, state->process_count, state->process_count == 1 ? "" : "es",
-                    ar_size_print((uint64_t)bytes, size, sizeof size));
+                    AR_SIZE((uint64_t)bytes));
 }
 
 void context_card_print(FILE *stream, const struct environment *environment)

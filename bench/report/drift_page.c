@@ -83,7 +83,7 @@ static void print_head(FILE *stream, const struct drift_page *page)
 {
     const struct learned_model *model = page->model;
     const struct drift_answer *first = page->answers;
-    char step[32], all[32], capacity[32];
+    char step[32], all[32];
     sentence_format(stream, 2, "%s: %zu steps are recorded%s; the start-up is %zu of them.",
                     page->info->name, model->step_count,
                     model->recording.marked ? "" : ", found by the rises and falls of live bytes",
@@ -106,8 +106,7 @@ static void print_head(FILE *stream, const struct drift_page *page)
                     "%zu run%s of each policy, on %s. Intervals are those of a further "
                     "run, at %.0f %%.",
                     first->run_count, first->run_count == 1 ? "" : "s",
-                    ar_size_print(page->capacity_bytes, capacity, sizeof capacity),
-                    100 * TREND_LEVEL);
+                    AR_SIZE(page->capacity_bytes), 100 * TREND_LEVEL);
 }
 
 static enum ar_status print_levels(FILE *stream, const struct drift_answer *answer,
@@ -178,12 +177,11 @@ static void print_verdict(FILE *stream, const struct drift_page *page,
                     answer->retries);
     for (size_t i = 0; i < answer->run_count; i++)
         if (answer->runs[i].failed_step) {
-            sentence_format(stream, 2,
-                            "The run with seed %" PRIu64 " ends in step %" PRIu64
-                            ", at a request of %s: %s.",
-                            answer->runs[i].seed, answer->runs[i].failed_step,
-                            ar_size_print(answer->runs[i].failed_bytes, capacity, sizeof capacity),
-                            replay_cause_name(answer->runs[i].cause));
+            sentence_format(
+                stream, 2,
+                "The run with seed %" PRIu64 " ends in step %" PRIu64 ", at a request of %s: %s.",
+                answer->runs[i].seed, answer->runs[i].failed_step,
+                AR_SIZE(answer->runs[i].failed_bytes), replay_cause_name(answer->runs[i].cause));
             break;
         }
     if (answer->runs->misfits)
@@ -200,7 +198,6 @@ static enum ar_status print_pins(FILE *stream, const struct drift_run *run, stru
         {"blocks", "", false, 0},       {"of each", "", false, 0},  {"step", "", false, 0},
         {"tag", "", true, 0},
     };
-    char size[32];
     sentence_format(stream, 2,
                     "Blocks that keep free memory at the end of the first run; %.1f MiB "
                     "more are free in segments or pages without one.",
@@ -214,9 +211,7 @@ static enum ar_status print_pins(FILE *stream, const struct drift_run *run, stru
         table_number(table, true, 1, (double)pin->alone_bytes / (double)AR_MIB);
         table_cell(table, "%" PRIu64, pin->segments);
         table_cell(table, "%" PRIu64, pin->blocks);
-        table_cell(table, "%s",
-                   pin->block_bytes ? ar_size_print(pin->block_bytes, size, sizeof size)
-                                    : "differ");
+        table_cell(table, "%s", pin->block_bytes ? AR_SIZE(pin->block_bytes) : "differ");
         table_cell(table, pin->first_step == pin->last_step ? "%u" : "%u-%u", pin->first_step + 1,
                    pin->last_step + 1);
         table_cell(table, "%s", pin->tag[0] ? pin->tag : "-");

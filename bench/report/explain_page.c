@@ -63,24 +63,22 @@ static const char *cause_sentence(const struct explain_result *result)
 
 static void print_bytes(FILE *stream, const char *what, uint64_t bytes, const char *remark)
 {
-    char text[32];
     if (bytes == UINT64_MAX)
         fprintf(stream, "  %-40s %12s%s%s\n", what, "no limit", *remark ? "  " : "", remark);
     else
-        fprintf(stream, "  %-40s %12s%s%s\n", what, ar_size_print(bytes, text, sizeof text),
-                *remark ? "  " : "", remark);
+        fprintf(stream, "  %-40s %12s%s%s\n", what, AR_SIZE(bytes), *remark ? "  " : "", remark);
 }
 
 static void print_request(FILE *stream, const struct explain_page *page)
 {
     const struct explain_result *result = page->result;
-    char text[32], what[192], step[64] = "";
+    char what[192], step[64] = "";
     if (result->steps && result->step > result->steps)
         snprintf(step, sizeof step, ", after the last step");
     else if (result->steps)
         snprintf(step, sizeof step, ", in step %" PRIu64 " of %" PRIu64, result->step,
                  result->steps);
-    ar_size_print(result->bytes, text, sizeof text);
+    const char *text = AR_SIZE(result->bytes);
     if (result->kind == EXPLAIN_REQUEST)
         snprintf(what, sizeof what, "requests %s (block %" PRIu64 ", stream %" PRIu32 "%s%s)", text,
                  result->id, result->stream, result->tag[0] ? ", " : "", result->tag);
@@ -173,12 +171,11 @@ static void print_ladder(FILE *stream, const struct explain_result *result)
 static void print_free_blocks(FILE *stream, const struct explain_result *result)
 {
     const struct explain_indices *indices = &result->indices;
-    char line[256], a[32], b[32];
+    char line[256];
     snprintf(line, sizeof line,
              "%" PRIu64 " free range%s, %s in all, the largest %s, between live blocks.",
              result->free_blocks, result->free_blocks == 1 ? "" : "s",
-             ar_size_print(result->free_block_bytes, a, sizeof a),
-             ar_size_print(result->largest_free_block_bytes, b, sizeof b));
+             AR_SIZE(result->free_block_bytes), AR_SIZE(result->largest_free_block_bytes));
     fputc('\n', stream);
     sentence_print(stream, line);
     snprintf(line, sizeof line,
@@ -212,7 +209,7 @@ static const char *empty_stretch(const struct explain_result *result)
 /* The blocks that are in the way; and whether there is free memory elsewhere for them. */
 static void print_stretch(FILE *stream, const struct explain_result *result)
 {
-    char line[384], bytes[32], lacking[32];
+    char line[384];
     uint64_t there = result->ladder.other_bytes;
     if (!result->stretch_bytes) {
         sentence_print(stream, "No segment of the policy is as large as the request.");
@@ -222,7 +219,7 @@ static void print_stretch(FILE *stream, const struct explain_result *result)
         sentence_print(stream, empty_stretch(result));
         return;
     }
-    ar_size_print(result->stretch_live_bytes, bytes, sizeof bytes);
+    const char *bytes = AR_SIZE(result->stretch_live_bytes);
     snprintf(line, sizeof line,
              "The emptiest stretch as large as the request holds %zu live block%s of %s",
              result->stretch_blocks, result->stretch_blocks == 1 ? "" : "s", bytes);
@@ -234,7 +231,7 @@ static void print_stretch(FILE *stream, const struct explain_result *result)
                         "%s, for which there is no free memory elsewhere: all that is free%s is %s "
                         "less than the request.",
                         line, result->ladder.barred ? " in the policy" : "",
-                        ar_size_print(result->bytes - there, lacking, sizeof lacking));
+                        AR_SIZE(result->bytes - there));
 }
 
 /* How a program releases the cache of its framework, and limits it to a part of the card. */
@@ -265,13 +262,13 @@ static const struct cache_calls *cache_calls_of(const char *framework)
 static void add_limit(char *text, size_t room, const struct explain_result *result,
                       const struct cache_calls *calls)
 {
-    char limit[160], bytes[32];
+    char limit[160];
     double value =
         calls->in_bytes
             ? (double)result->pool_limit_bytes
             : floor((double)result->pool_limit_bytes / (double)result->capacity_bytes * 1000) /
                   1000;
-    ar_size_print(result->pool_limit_bytes, bytes, sizeof bytes);
+    const char *bytes = AR_SIZE(result->pool_limit_bytes);
     const char *at = strchr(calls->limit, '%'); /* "%.3f" or "%.0f" */
     snprintf(limit, sizeof limit, "%.*s%.*f%s", (int)(at - calls->limit), calls->limit,
              calls->in_bytes ? 0 : 3, value, at + 4);
@@ -289,7 +286,6 @@ static void add_limit(char *text, size_t room, const struct explain_result *resu
 void explain_page_advice(const struct explain_result *result, char *text, size_t room)
 {
     const struct cache_calls *calls = cache_calls_of(result->framework);
-    char bytes[32];
     text[0] = '\0';
     if (result->cause == REPLAY_CAUSE_RETURNED)
         text_add(
@@ -303,7 +299,7 @@ void explain_page_advice(const struct explain_result *result, char *text, size_t
     if (result->cause != REPLAY_CAUSE_CACHE)
         return;
     uint64_t releasable_bytes = result->ladder.cached_bytes - result->device_free_bytes;
-    ar_size_print(releasable_bytes, bytes, sizeof bytes);
+    const char *bytes = AR_SIZE(releasable_bytes);
     if (result->can_trim && result->ladder.cached_bytes >= result->bytes)
         text_add(text, room, "Release the cache before it%s%s%s: that gives %s to the device.",
                  calls->release ? " (`" : "", calls->release ? calls->release : "",
@@ -335,7 +331,6 @@ static enum ar_status print_pins(FILE *stream, const struct explain_result *resu
         {"stream", "", false, 0},
         {"in the", "stretch", true, 0},
     };
-    char a[32];
     if (result->opaque || !result->pinning_block_count || result->kind != EXPLAIN_REQUEST)
         return AR_OK;
     print_free_blocks(stream, result);
@@ -343,7 +338,7 @@ static enum ar_status print_pins(FILE *stream, const struct explain_result *resu
     struct table *table = table_of(columns);
     for (size_t i = 0; i < result->pinning_block_count; i++) {
         const struct explain_pinning_block *pin = &result->pinning_blocks[i];
-        table_cell(table, "%s", ar_size_print(pin->bytes, a, sizeof a));
+        table_cell(table, "%s", AR_SIZE(pin->bytes));
         table_cell(table, "%s", pin->tag[0] ? pin->tag : "-");
         table_cell(table, "%.1f", (double)pin->free_bytes / (double)AR_MIB);
         table_cell(table, "%" PRIu64, pin->event);
@@ -366,14 +361,14 @@ static enum ar_status print_pins(FILE *stream, const struct explain_result *resu
 /* Another allocator also has its cost in words. */
 static void print_rerun(FILE *stream, const struct explain_rerun *run, struct torch_release release)
 {
-    char text[32], slow[32] = "", setting[640];
+    char slow[32] = "", setting[640];
     candidate_setting(&run->candidate, release, run->trial.setting, setting, sizeof setting);
     struct torch_release needs = candidate_needs(setting);
     if (run->trial.slowdown > 0)
         snprintf(slow, sizeof slow, ", slowdown %.3f", run->trial.slowdown);
     sentence_format(stream, 6, "  %s: peak %s, %" PRIu64 " flush%s%s", run->candidate.spec,
-                    ar_size_print(run->trial.peak_physical_bytes, text, sizeof text),
-                    run->trial.flushes, run->trial.flushes == 1 ? "" : "es", slow);
+                    AR_SIZE(run->trial.peak_physical_bytes), run->trial.flushes,
+                    run->trial.flushes == 1 ? "" : "es", slow);
     if (run->candidate.own && setting[0])
         sentence_copied(stream, "      ", setting);
     if (run->candidate.own && !run->candidate.given && needs.major && !release.major)
@@ -404,7 +399,7 @@ static void print_kind(FILE *stream, const struct explain_result *result, bool o
 
 static void print_helpers(FILE *stream, const struct explain_result *result)
 {
-    char line[256], text[32], advice[1024];
+    char line[256], advice[1024];
     if (result->cause == REPLAY_CAUSE_DRIVER)
         return;
     explain_page_advice(result, advice, sizeof advice);
@@ -424,14 +419,14 @@ static void print_helpers(FILE *stream, const struct explain_result *result)
     if (result->more_capacity_bytes)
         snprintf(line, sizeof line, "The same policy%s passes with a capacity of %s and above",
                  result->limit_bytes ? " without its limit" : "",
-                 ar_size_print_up(result->more_capacity_bytes, text, sizeof text));
+                 AR_SIZE_UP(result->more_capacity_bytes));
     else if (result->capacity_bytes < capacity_grid_end(result->live_peak_bytes))
         snprintf(line, sizeof line, "The same policy does not pass with a capacity of %s either",
-                 ar_size_print(capacity_grid_end(result->live_peak_bytes), text, sizeof text));
+                 AR_SIZE(capacity_grid_end(result->live_peak_bytes)));
     else
         snprintf(line, sizeof line, "Larger capacities were not tried");
     text_add(line, sizeof line, "; the live peak of the whole trace is %s.",
-             ar_size_print(result->live_peak_bytes, text, sizeof text));
+             AR_SIZE(result->live_peak_bytes));
     sentence_print(stream, line);
 }
 

@@ -48,7 +48,7 @@ bool fits_page_fits(const struct fits_page *page)
 static void print_head(FILE *stream, const struct fits_page *page)
 {
     const struct trace_info *info = page->info;
-    char capacity[32], live[32], value[96] = "", step[64] = "";
+    char value[96] = "", step[64] = "";
     if (page->vary->name[0])
         snprintf(value, sizeof value, " with %s=%" PRIu64, page->vary->name, page->vary->value);
     if (info->steps)
@@ -61,8 +61,7 @@ static void print_head(FILE *stream, const struct fits_page *page)
     if (!info->complete)
         sentence_print(stream, "The program ended early: this is about the part before that.");
     sentence_format(stream, 2, "Live peak %s%s. Usable memory of the card: %s.",
-                    ar_size_print(page->advice->peak.bytes, live, sizeof live), step,
-                    ar_size_print(page->advice->capacity_bytes, capacity, sizeof capacity));
+                    AR_SIZE(page->advice->peak.bytes), step, AR_SIZE(page->advice->capacity_bytes));
 }
 
 static void bytes_cell(struct table *table, uint64_t bytes)
@@ -179,7 +178,7 @@ static enum ar_status print_peak(FILE *stream, const struct holders *peak, struc
 static void print_notes(FILE *stream, const struct fits_notes *notes, enum fits_note_kind kind,
                         const char *begin, const char *end)
 {
-    char line[900], size[32];
+    char line[900];
     size_t used = (size_t)snprintf(line, sizeof line, "%s", begin), shown = 0;
     for (size_t i = 0; i < notes->count; i++) {
         const struct fits_note *note = &notes->at[i];
@@ -188,7 +187,7 @@ static void print_notes(FILE *stream, const struct fits_notes *notes, enum fits_
         uint64_t bytes = note->more_bytes ? note->more_bytes : note->bytes;
         used += (size_t)snprintf(line + used, sizeof line - used, "%s%.100s (%" PRIu64 "%s%s)",
                                  shown > 1 ? ", " : " ", note->name, note->count, bytes ? ", " : "",
-                                 bytes ? ar_size_print(bytes, size, sizeof size) : "");
+                                 bytes ? AR_SIZE(bytes) : "");
     }
     if (shown > NAMES_MOST)
         used += (size_t)snprintf(line + used, sizeof line - used, ", %zu more", shown - NAMES_MOST);
@@ -209,7 +208,7 @@ static void print_sure(FILE *stream, const struct fits_page *page)
         [FITS_RAISED] = ("Errors that the program got and caught; with other memory or settings it "
                          "makes other requests (times):"),
     };
-    char seeds[64], least[32], most[32];
+    char seeds[64];
     const struct fits_spread *spread = &page->spread;
     fputs("\nHow sure\n", stream);
     if (!page->notes->traced) {
@@ -230,8 +229,7 @@ static void print_sure(FILE *stream, const struct fits_page *page)
         sentence_print(stream, "No other operator takes memory that is not known.");
     else
         sentence_format(stream, 2, "So the reserved bytes in the first line are between %s and %s.",
-                        ar_size_print(spread->least_bytes, least, sizeof least),
-                        ar_size_print_up(most_reserved(page), most, sizeof most));
+                        AR_SIZE(spread->least_bytes), AR_SIZE_UP(most_reserved(page)));
 }
 
 enum ar_status fits_page_print(FILE *stream, const struct fits_page *page, struct ar_error *error)

@@ -639,11 +639,9 @@ static void put_large(FILE *stream, const struct model_cell *cells, size_t count
     for (size_t i = 0; i < count; i++) {
         for (size_t j = 0; j < cells[i].large_count; j++) {
             const struct model_large *large = &cells[i].large[j];
-            char bytes[32];
             fprintf(stream, "| %s | `%s` | %" PRIu64 " | %s%s | %s |", cells[i].card.workload,
                     cells[i].card.policy, large->card.event, ar_device_call_name(large->card.call),
-                    large->card.refused ? ", refused" : "",
-                    ar_size_print(large->card.bytes, bytes, sizeof bytes));
+                    large->card.refused ? ", refused" : "", AR_SIZE(large->card.bytes));
             put_ms(stream, (double)large->card.ns);
             put_ms(stream, (double)large->sim.ns);
             fputc('\n', stream);

@@ -153,12 +153,11 @@ static void heading(struct table *table, const struct result_group *group)
 static void bytes_cell(struct table *table, const struct run_record *record, enum metric metric,
                        struct byte_unit unit)
 {
-    char text[32];
     double bytes = metric_number(&record->metrics, metric, 0);
     if (record->metrics.at[metric].kind == METRIC_NULL)
         table_cell(table, "-");
     else if (bytes / unit.bytes >= LONG_FIGURE)
-        table_cell(table, "%s", ar_size_print((uint64_t)bytes, text, sizeof text));
+        table_cell(table, "%s", AR_SIZE((uint64_t)bytes));
     else
         table_cell(table, "%.*f", unit.bytes > 1 ? 1 : 0, bytes / unit.bytes);
 }
@@ -178,7 +177,6 @@ static void number_cell(struct table *table, const struct run_record *record, en
 /* Where and why a run ended, in place of its figures. */
 static void failed_rest(struct table *table, const struct run_record *record, const char *before)
 {
-    char bytes[32];
     if (record->end != RUN_PLAYED) {
         table_rest(table, "%sDNF: %s", before, record->detail);
         return;
@@ -190,8 +188,7 @@ static void failed_rest(struct table *table, const struct run_record *record, co
     }
     table_rest(table, "%sDNF @ %" PRIu64 ": %s, a request of %s%s%s", before,
                record->first_failed_event, replay_cause_name(record->cause),
-               ar_size_print(record->first_failed_bytes, bytes, sizeof bytes),
-               record->detail[0] ? "; " : "", record->detail);
+               AR_SIZE(record->first_failed_bytes), record->detail[0] ? "; " : "", record->detail);
 }
 
 /* ---- places --------------------------------------------------------------------------------- */
@@ -791,7 +788,6 @@ static void note_card(FILE *stream, const struct run_record *record)
     const struct trace_info *info = &record->workload;
     const char *profile = sim_profile_of_card(info->card);
     const char *here = record->device.profile;
-    char total[32], exact[32];
     if (strcmp(record->device.kind, "sim") != 0 || strstr(record->device_spec, "profile=") ||
         strstr(record->device_spec, "capacity="))
         return;
@@ -805,8 +801,7 @@ static void note_card(FILE *stream, const struct run_record *record)
                         "%s was recorded on %s with %s and runs here on %s: -d sim:capacity=%s is "
                         "that memory.",
                         info->name, info->card[0] ? info->card : "a card",
-                        ar_size_print(info->capacity_bytes, total, sizeof total), here,
-                        ar_size_print_exact(info->capacity_bytes, exact, sizeof exact));
+                        AR_SIZE(info->capacity_bytes), here, AR_SIZE_EXACT(info->capacity_bytes));
     else if (!profile && info->card[0])
         sentence_format(stream, 2,
                         "%s was recorded on %s, of which there is no profile, and runs here on "

@@ -78,24 +78,21 @@ static void print_reasons(FILE *stream, const struct tenants_page *page)
 {
     for (size_t i = 0; i < page->count; i++) {
         const struct tenant_result *result = result_of(page, 0, i);
-        char size[32];
         if (result->warned[0])
             sentence_format(stream, 2, "%s: warning: %s", page->setups[i].name, result->warned);
         if (result->why[0])
             sentence_format(stream, 2, "%s: %s", page->setups[i].name, result->why);
         if (result->refused_by < page->count && result->failed_pinned)
-            sentence_format(
-                stream, 2, "%s: %s of pinned memory refused; %s holds most of the host's",
-                page->setups[i].name, ar_size_print(result->refused_bytes, size, sizeof size),
-                page->setups[result->refused_by].name);
+            sentence_format(stream, 2,
+                            "%s: %s of pinned memory refused; %s holds most of the host's",
+                            page->setups[i].name, AR_SIZE(result->refused_bytes),
+                            page->setups[result->refused_by].name);
         else if (result->refused_by == i)
             sentence_format(stream, 2, "%s: %s refused; its other pools hold most of card %" PRIu32,
-                            page->setups[i].name,
-                            ar_size_print(result->refused_bytes, size, sizeof size), result->card);
+                            page->setups[i].name, AR_SIZE(result->refused_bytes), result->card);
         else if (result->refused_by < page->count)
             sentence_format(stream, 2, "%s: %s refused; %s holds most of card %" PRIu32 " besides",
-                            page->setups[i].name,
-                            ar_size_print(result->refused_bytes, size, sizeof size),
+                            page->setups[i].name, AR_SIZE(result->refused_bytes),
                             page->setups[result->refused_by].name, result->card);
     }
 }

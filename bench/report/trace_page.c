@@ -18,9 +18,8 @@ static void line(FILE *stream, const char *label, const char *text)
 
 static void size_line(FILE *stream, const char *label, uint64_t bytes)
 {
-    char text[32];
     if (bytes)
-        line(stream, label, ar_size_print(bytes, text, sizeof text));
+        line(stream, label, AR_SIZE(bytes));
 }
 
 static void print_origin(FILE *stream, const struct trace_info *info)
@@ -66,18 +65,13 @@ static void print_kinds(FILE *stream, const struct trace_info *info, const struc
 
 static void print_memory(FILE *stream, const struct trace_info *info, const struct inspect *inspect)
 {
-    char peak[32];
-    char all[32];
-    char largest[32];
-    char kept[32];
     fprintf(stream, "\nlive peak    %s at event %" PRIu64 "; at most %" PRIu64 " blocks at once\n",
-            ar_size_print(inspect->peak_live_bytes, peak, sizeof peak), inspect->peak_event,
-            inspect->peak_live_blocks);
+            AR_SIZE(inspect->peak_live_bytes), inspect->peak_event, inspect->peak_live_blocks);
     fprintf(stream, "requested    %s in %" PRIu64 " requests, the largest %s\n",
-            ar_size_print(info->allocated_bytes, all, sizeof all), info->allocs + info->probes,
-            ar_size_print(inspect->largest_bytes, largest, sizeof largest));
+            AR_SIZE(info->allocated_bytes), info->allocs + info->probes,
+            AR_SIZE(inspect->largest_bytes));
     fprintf(stream, "never freed  %" PRIu64 " blocks, %s\n", inspect->kept_blocks,
-            ar_size_print(inspect->kept_bytes, kept, sizeof kept));
+            AR_SIZE(inspect->kept_bytes));
     if (inspect->pending_blocks)
         fprintf(stream, "pending      %" PRIu64 " blocks freed but not completed at the end\n",
                 inspect->pending_blocks);
@@ -105,12 +99,11 @@ static void print_bins(FILE *stream, const struct inspect_bin *bins,
     uint64_t most = most_bytes(bins);
     for (unsigned i = 0; i < INSPECT_BINS; i++) {
         char begin[32];
-        char bytes[32];
         if (bins[i].blocks == 0)
             continue;
         int bar = most ? (int)((double)bins[i].bytes / (double)most * BAR_WIDTH + 0.5) : 0;
         fprintf(stream, "%12s %12" PRIu64 " %12s%s", from(i, begin, sizeof begin), bins[i].blocks,
-                ar_size_print(bins[i].bytes, bytes, sizeof bytes), bar ? "  " : "");
+                AR_SIZE(bins[i].bytes), bar ? "  " : "");
         for (int j = 0; j < bar; j++)
             fputc('#', stream);
         fputc('\n', stream);
@@ -133,13 +126,12 @@ static void print_streams(FILE *stream, const struct inspect *inspect)
     fprintf(stream, "\n%12s %12s %12s %12s %12s %12s\n", "stream", "blocks", "bytes", "used here",
             "kernels", "kernel s");
     for (uint32_t i = 0; i < inspect->stream_count; i++) {
-        char bytes[32];
         const struct inspect_stream *one = &inspect->streams[i];
         if (one->blocks == 0 && one->uses == 0 && one->kernels == 0)
             continue;
         fprintf(stream, "%12" PRIu32 " %12" PRIu64 " %12s %12" PRIu64 " %12" PRIu64 " %12.6f\n", i,
-                one->blocks, ar_size_print(one->bytes, bytes, sizeof bytes), one->uses,
-                one->kernels, (double)one->kernel_ns / 1e9);
+                one->blocks, AR_SIZE(one->bytes), one->uses, one->kernels,
+                (double)one->kernel_ns / 1e9);
     }
 }
 
@@ -150,9 +142,6 @@ static void print_steps(FILE *stream, const struct inspect *inspect)
     fprintf(stream, "\n%12s %12s %12s %12s %12s\n", "step", "requests", "bytes", "live peak",
             "live at end");
     for (size_t i = 0; i < inspect->step_count; i++) {
-        char bytes[32];
-        char peak[32];
-        char live[32];
         const struct inspect_step *one = &inspect->steps[i];
         /* The first steps and the last show how it settles. */
         if (i >= STEPS_SHOWN && i + 1 < inspect->step_count) {
@@ -161,9 +150,7 @@ static void print_steps(FILE *stream, const struct inspect *inspect)
             continue;
         }
         fprintf(stream, "%12zu %12" PRIu64 " %12s %12s %12s\n", i + 1, one->requests,
-                ar_size_print(one->bytes, bytes, sizeof bytes),
-                ar_size_print(one->peak_live_bytes, peak, sizeof peak),
-                ar_size_print(one->live_bytes, live, sizeof live));
+                AR_SIZE(one->bytes), AR_SIZE(one->peak_live_bytes), AR_SIZE(one->live_bytes));
     }
 }
 
@@ -192,34 +179,31 @@ static void count_line(FILE *stream, const char *label, uint64_t count, const ch
 
 static void bytes_line(FILE *stream, const char *label, uint64_t blocks, uint64_t bytes)
 {
-    char size[32];
-    fprintf(stream, "  %-18s %10" PRIu64 "  blocks, %s\n", label, blocks,
-            ar_size_print(bytes, size, sizeof size));
+    fprintf(stream, "  %-18s %10" PRIu64 "  blocks, %s\n", label, blocks, AR_SIZE(bytes));
 }
 
 static void print_sizes(FILE *stream, const struct import_counts *counts)
 {
-    char size[32], all[32];
     if (!counts->size_count)
         return;
     fprintf(stream, "  %-18s %10s  %12s  %12s\n", "never freed", "blocks", "of", "together");
     for (size_t i = 0; i < counts->size_count; i++)
         fprintf(stream, "  %-18s %10" PRIu64 "  %12s  %12s\n", "", counts->sizes[i].blocks,
-                ar_size_print(counts->sizes[i].bytes, size, sizeof size),
-                ar_size_print(counts->sizes[i].bytes * counts->sizes[i].blocks, all, sizeof all));
+                AR_SIZE(counts->sizes[i].bytes),
+                AR_SIZE(counts->sizes[i].bytes * counts->sizes[i].blocks));
     if (counts->other_sizes)
         fprintf(stream, "  %-18s %10s  %6" PRIu64 " sizes  %12s\n", "", "others",
-                counts->other_sizes, ar_size_print(counts->other_bytes, all, sizeof all));
+                counts->other_sizes, AR_SIZE(counts->other_bytes));
 }
 
 /* Whether the live peak, and what the allocator reserved for it, fits the card. */
 static void print_fit(FILE *stream, const struct trace_info *info,
                       const struct import_counts *counts)
 {
-    char live[32], held[32], capacity[32], text[320];
-    ar_size_print(counts->peak_bytes, live, sizeof live);
-    ar_size_print(counts->held_peak_bytes, held, sizeof held);
-    ar_size_print(info->capacity_bytes, capacity, sizeof capacity);
+    char text[320];
+    const char *live = AR_SIZE(counts->peak_bytes);
+    const char *held = AR_SIZE(counts->held_peak_bytes);
+    const char *capacity = AR_SIZE(info->capacity_bytes);
     int used = snprintf(text, sizeof text, "At most %s were live, at event %" PRIu64, live,
                         counts->peak_event);
     size_t at = (size_t)used;

@@ -181,12 +181,11 @@ void twin_answer_failure(const struct twin_scenario *scenario, const struct twin
                          char *text, size_t room)
 {
     const struct twin_failure *failure = &result->failure;
-    char size[32];
     if (result->outcome == TWIN_REFUSED || failure->phase == SIZE_MAX) {
         snprintf(text, room, "%s", failure->why);
         return;
     }
-    ar_size_print(failure->bytes, size, sizeof size);
+    const char *size = AR_SIZE(failure->bytes);
     if (failure->part == SIZE_MAX) {
         snprintf(text, room, "the context of a process (%s) does not fit", size);
         return;

@@ -30,16 +30,16 @@ static void print_head(FILE *stream, const struct twin_page *page)
 {
     const struct twin_scenario *scenario = page->scenario;
     const uint64_t cycles = twin_answer_cycles(page->result);
-    char size[32], of[40] = "";
+    char of[40] = "";
     if (scenario->cycles > cycles && scenario->cycle[0])
         snprintf(of, sizeof of, " of %" PRIu64, scenario->cycles);
-    sentence_format(
-        stream, 2, "%s: %zu process%s, %zu part%s on %u card%s of %s (%s), %" PRIu64 "%s cycle%s.",
-        page->name, scenario->process_count, scenario->process_count == 1 ? "" : "es",
-        scenario->part_count, twin_plural(scenario->part_count), page->result->card_count,
-        twin_plural(page->result->card_count), scenario->device ? scenario->device : "sim",
-        ar_size_print(page->result->total_bytes, size, sizeof size), cycles, of,
-        twin_plural(of[0] ? scenario->cycles : cycles));
+    sentence_format(stream, 2,
+                    "%s: %zu process%s, %zu part%s on %u card%s of %s (%s), %" PRIu64 "%s cycle%s.",
+                    page->name, scenario->process_count, scenario->process_count == 1 ? "" : "es",
+                    scenario->part_count, twin_plural(scenario->part_count),
+                    page->result->card_count, twin_plural(page->result->card_count),
+                    scenario->device ? scenario->device : "sim", AR_SIZE(page->result->total_bytes),
+                    cycles, of, twin_plural(of[0] ? scenario->cycles : cycles));
 }
 
 static void print_outcome(FILE *stream, const struct twin_page *page)
@@ -149,7 +149,7 @@ static const char *cache_value(const struct twin_page_cache *cache, double value
 static void print_cache(FILE *stream, const char *name, const struct twin_page_cache *cache,
                         uint64_t cycles)
 {
-    char more[160] = "", size[32], now[32], safe[32], next[32];
+    char more[160] = "", now[32], safe[32], next[32];
     size_t used = 0;
     cache_value(cache, cache->now, now, sizeof now);
     cache_value(cache, cache->safe, safe, sizeof safe);
@@ -166,8 +166,7 @@ static void print_cache(FILE *stream, const char *name, const struct twin_page_c
     if (cache->tokens > 0)
         used += (size_t)snprintf(more + used, sizeof more - used, ", %.0f tokens", cache->tokens);
     if (cache->bytes > 0)
-        snprintf(more + used, sizeof more - used, ", %s",
-                 ar_size_print((uint64_t)cache->bytes, size, sizeof size));
+        snprintf(more + used, sizeof more - used, ", %s", AR_SIZE((uint64_t)cache->bytes));
     sentence_format(stream, 2, "Largest safe key-value cache of %s: %s = %s (now %s)%s.", name,
                     cache->option, safe, cache->now > 0 ? now : "by its default", more);
     if (cache->tried <= cache->safe)

@@ -69,12 +69,11 @@ static void note_refusal(struct replay *run, uint64_t bytes)
     const uint64_t limit_bytes = run->config->limit_bytes;
     const uint64_t reserved_bytes = run->policy->totals.reserved_bytes;
     uint64_t free_bytes, total_bytes;
-    char free_text[32], limit_text[32];
     ar_backing_memory(run->device->backing, &free_bytes, &total_bytes);
     if (free_bytes < bytes)
         return;
-    ar_size_print(free_bytes, free_text, sizeof free_text);
-    ar_size_print(limit_bytes, limit_text, sizeof limit_text);
+    const char *free_text = AR_SIZE(free_bytes);
+    const char *limit_text = AR_SIZE(limit_bytes);
     if (limit_bytes && (reserved_bytes > limit_bytes || bytes > limit_bytes - reserved_bytes))
         snprintf(run->refused_by, sizeof run->refused_by, "past limit=%s (the device has %s free)",
                  limit_text, free_text);

@@ -23,9 +23,8 @@ static enum ar_status open_parts(struct runner *runner, const struct ar_spec *de
         runner->others_at_start_bytes = runner->session.device->counters.others_bytes;
     if (ops->others && (ops->others(runner->session.device, others_bytes) != AR_OK ||
                         ops->outside(runner->session.device, runner->context_bytes) != AR_OK)) {
-        char size[32];
         return ar_error_set(error, AR_REFUSED, "the card has no room for a context of %s",
-                            ar_size_print(runner->context_bytes, size, sizeof size));
+                            AR_SIZE(runner->context_bytes));
     }
     status = workload_open_single(workload, &runner->source, error);
     if (status == AR_OK && runner->pinned) {

@@ -259,18 +259,16 @@ static void write_why(const struct twin_process *self, const struct twin_failure
 {
     const struct twin_run *run = self->run;
     const char *owner = run->owner_count ? run->owners[failure->owner].name : "";
-    char size[32], other_size[32];
     uint64_t free_bytes, total_bytes;
-    ar_size_print(failure->bytes, size, sizeof size);
+    const char *size = AR_SIZE(failure->bytes);
     if (failure->pinned) {
         snprintf(text, room, "%s: %s of %s do not fit into the host memory that can be pinned, %s",
-                 failure->action, size, owner,
-                 ar_size_print(run->scenario->host_bytes, other_size, sizeof other_size));
+                 failure->action, size, owner, AR_SIZE(run->scenario->host_bytes));
         return;
     }
     ar_backing_memory(self->device->backing, &free_bytes, &total_bytes);
     snprintf(text, room, "%s: %s of %s do not fit on card %u, %s are free", failure->action, size,
-             owner, self->card, ar_size_print(free_bytes, other_size, sizeof other_size));
+             owner, self->card, AR_SIZE(free_bytes));
 }
 
 static void note_failure(struct twin_process *self, uint64_t bytes, enum replay_cause cause)
