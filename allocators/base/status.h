@@ -67,6 +67,14 @@ AR_API int ar_status_exit(enum ar_status status);
             return ar_tried;                                                                       \
     } while (0)
 
+/* The next step of a chain whose function cleans up at its end: sets `status` to the result of the
+ * expression, which is evaluated only if all steps before it were OK. */
+#define AR_THEN(status, expression)                                                                \
+    do {                                                                                           \
+        if ((status) == AR_OK)                                                                     \
+            (status) = (expression);                                                               \
+    } while (0)
+
 AR_END_DECLS
 
 #endif

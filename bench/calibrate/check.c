@@ -132,8 +132,8 @@ static enum ar_status run_make(struct program *self, struct run *run, uint64_t a
     *run = (struct run){.address = address};
     while (run->pages < wanted && status == AR_OK) {
         status = ar_backing_create(self->backing, page_bytes, &run->handles[run->pages]);
-        if (status == AR_OK)
-            status = ar_backing_map(self->backing, address + run->bytes, run->handles[run->pages]);
+        AR_THEN(status,
+                ar_backing_map(self->backing, address + run->bytes, run->handles[run->pages]));
         run->bytes += page_bytes;
         run->pages++;
     }
@@ -226,8 +226,7 @@ static enum ar_status device_go(struct ar_device *device, enum check_mode mode, 
     calls->page_bytes = device->backing->page_bytes;
     enum ar_status status = device->props.has_pool ? pool_use_once(&program) : AR_OK;
     device->observer = (struct ar_device_observer){.call = on_call, .argument = calls};
-    if (status == AR_OK)
-        status = programs_go(&program);
+    AR_THEN(status, programs_go(&program));
     device->observer = before;
     cache_flush_close(program.flush);
     if (calls->lost)
@@ -283,10 +282,8 @@ enum ar_status check_devices(struct ar_device *measured, struct ar_device *model
     for (int mode = 0; mode < CHECK_MODES && status == AR_OK; mode++) {
         struct calls real = {0}, model = {0};
         status = device_go(measured, (enum check_mode)mode, most_bytes, &real, error);
-        if (status == AR_OK)
-            status = device_go(modelled, (enum check_mode)mode, most_bytes, &model, error);
-        if (status == AR_OK)
-            status = compare(&real, &model, out->rows[mode], error);
+        AR_THEN(status, device_go(modelled, (enum check_mode)mode, most_bytes, &model, error));
+        AR_THEN(status, compare(&real, &model, out->rows[mode], error));
         free(real.calls);
         free(model.calls);
     }

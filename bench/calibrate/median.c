@@ -386,12 +386,10 @@ enum ar_status median_of(const struct calibration *calibrations, size_t count, c
         merge_rests(&self, kind, out);
     struct sim_profile *profile = &out->profile;
     status = merge_curves(&self, offsetof(struct sim_profile, costs), SIM_COST_COUNT, profile);
-    if (!status)
-        status =
-            merge_curves(&self, offsetof(struct sim_profile, busy_costs), SIM_COST_COUNT, profile);
-    if (!status)
-        status = merge_curves(&self, offsetof(struct sim_profile, kernel_ops), SIM_KERNEL_OP_COUNT,
-                              profile);
+    AR_THEN(status,
+            merge_curves(&self, offsetof(struct sim_profile, busy_costs), SIM_COST_COUNT, profile));
+    AR_THEN(status, merge_curves(&self, offsetof(struct sim_profile, kernel_ops),
+                                 SIM_KERNEL_OP_COUNT, profile));
     free(self.values);
     return status;
 }

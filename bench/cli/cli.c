@@ -389,8 +389,7 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, voi
         else
             status = take_value(&cursor, &page->argument, word, error);
     }
-    if (!status)
-        status = cli_files_check(cursor.named, cursor.count, error);
+    AR_THEN(status, cli_files_check(cursor.named, cursor.count, error));
     free(cursor.named);
     return status ? ar_error_prefix(error, status, "%s", argv[0]) : AR_OK;
 }

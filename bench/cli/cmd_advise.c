@@ -253,10 +253,8 @@ static enum ar_status search_and_report(const struct arguments *self, const stru
 {
     struct output_file json = {0};
     enum ar_status status = self->json ? output_open(&json, self->json, error) : AR_OK;
-    if (!status)
-        status = advise_all(self, device, advice, error);
-    if (!status)
-        status = report(self, advice, &json, error);
+    AR_THEN(status, advise_all(self, device, advice, error));
+    AR_THEN(status, report(self, advice, &json, error));
     output_abandon(&json);
     return status;
 }
@@ -359,10 +357,8 @@ static enum ar_status predict(const struct suite *suite, const struct ar_spec *d
         .program = from->program, .from = from->setting, .to = to->setting, .whatif = &whatif};
     enum replay_frees frees[2];
     enum ar_status status = workload_open_recording(from->path, &source, error);
-    if (!status)
-        status = workload_open_recording(to->path, &other, error);
-    if (!status)
-        status = find_retries(to->path, &line, error);
+    AR_THEN(status, workload_open_recording(to->path, &other, error));
+    AR_THEN(status, find_retries(to->path, &line, error));
     if (!status) {
         /* Recorded completions of frees are used if there are any. */
         unsigned ways = replay_frees_choices(&source->info, suite->frees, frees);
@@ -420,8 +416,7 @@ static enum ar_status advise_whatif(const struct suite *suite, const struct ar_s
     enum ar_status status = AR_OK;
     for (size_t i = 0; i < suite->workloads.count && !status; i++)
         status = workload_each(suite->workloads.items[i], &choice, list_part, &parts, error);
-    if (!status)
-        status = predict_pairs(suite, device, &parts, error);
+    AR_THEN(status, predict_pairs(suite, device, &parts, error));
     text_list_close(&parts);
     return status;
 }

@@ -242,15 +242,12 @@ static enum ar_status find(const struct arguments *self, const struct bound_bloc
     struct bounds bounds;
     FILE *plan, *json = NULL;
     enum ar_status status = output_set_add(&files, self->plan, &plan, error);
-    if (!status)
-        status = output_set_add(&files, self->json, &json, error);
-    if (!status)
-        status = bounds_find(blocks, &bounds, error);
+    AR_THEN(status, output_set_add(&files, self->json, &json, error));
+    AR_THEN(status, bounds_find(blocks, &bounds, error));
     if (!status) {
         if (self->exact)
             status = search(self, blocks, &bounds, error);
-        if (!status)
-            status = report(self, blocks, &bounds, &files, plan, json, name, error);
+        AR_THEN(status, report(self, blocks, &bounds, &files, plan, json, name, error));
         bounds_close(&bounds);
     }
     output_set_abandon(&files);
@@ -308,8 +305,7 @@ static enum ar_status answer(const struct arguments *self, struct trace_source *
     struct bound_blocks blocks;
     struct bound_options wanted = {.frees = self->frees, .granule_bytes = self->granule_bytes};
     enum ar_status status = find_card(&source->info, &wanted.card_bytes, error);
-    if (!status)
-        status = bound_blocks_open(&blocks, source, &wanted, error);
+    AR_THEN(status, bound_blocks_open(&blocks, source, &wanted, error));
     if (!status) {
         status = self->check ? check(self, &blocks, source->info.name, error)
                              : find(self, &blocks, source->info.name, error);
@@ -331,8 +327,7 @@ static enum ar_status answer_part(void *argument, const struct workload_part *pa
     else if (self->begun)
         puts("");
     self->begun = true;
-    if (!status)
-        status = answer(self, part->source, error);
+    AR_THEN(status, answer(self, part->source, error));
     trace_close(part->source);
     return status;
 }

@@ -134,8 +134,7 @@ static enum ar_status make(const struct arguments *self, struct ar_device *devic
 {
     struct output_file file = {0};
     enum ar_status status = output_open(&file, self->path, error);
-    if (!status)
-        status = measure(device, self->cold, environment, profile, error);
+    AR_THEN(status, measure(device, self->cold, environment, profile, error));
     if (status) {
         output_abandon(&file);
         return status;
@@ -219,8 +218,7 @@ static enum ar_status write_median(const struct arguments *self, const char *nam
     if (status)
         return ar_error_prefix(error, status, "calibrate");
     status = output_open(&file, self->path, error);
-    if (!status)
-        status = median_write(&median, calibrations, count, file.stream, error);
+    AR_THEN(status, median_write(&median, calibrations, count, file.stream, error));
     if (status) {
         output_abandon(&file);
         return status;
@@ -244,14 +242,12 @@ static enum ar_status make_median(const struct arguments *self, const char *name
     struct calibration *calibrations;
     enum ar_status status =
         median_load(self->profiles.at, self->profiles.count, &calibrations, error);
-    if (!status)
-        status =
+    AR_THEN(status,
             ar_error_prefix(error,
                             median_one_host(calibrations, self->profiles.count,
                                             (uint64_t)(1000 * self->host_clock_ns + 0.5), error),
-                            "calibrate");
-    if (!status)
-        status = write_median(self, name, calibrations, error);
+                            "calibrate"));
+    AR_THEN(status, write_median(self, name, calibrations, error));
     free(calibrations);
     return status;
 }

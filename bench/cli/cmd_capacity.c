@@ -292,8 +292,7 @@ static enum ar_status print_replicates(const struct answer *answers, size_t coun
         }
         begin += rows * replicates;
     }
-    if (!status)
-        status = table_end(table, stdout, TABLE_TEXT, error);
+    AR_THEN(status, table_end(table, stdout, TABLE_TEXT, error));
     free(safe);
     free(values);
     free(each);
@@ -353,8 +352,7 @@ static enum ar_status make_room(struct plan *plan, const struct answer *answers,
             continue;
         ar_size_print_exact(answers[i].result.safe_bytes, capacity, sizeof capacity);
         status = spec_text_with(run->device_text, "capacity", capacity, &text, error);
-        if (!status)
-            status = text_list_add(devices, text, error);
+        AR_THEN(status, text_list_add(devices, text, error));
         if (!status)
             run->device_text = devices->items[devices->count - 1];
         free(text);
@@ -372,9 +370,8 @@ static enum ar_status find_curve(struct plan *plan, const struct answer *answers
     suite->ratio_count = sizeof ratios / sizeof ratios[0];
     memcpy(suite->ratios, ratios, sizeof ratios);
     enum ar_status status = make_room(plan, answers, &curve->devices, error);
-    if (!status)
-        status =
-            matrix_run(plan, plan->runs, plan->run_count, plan_jobs(plan), curve->records, error);
+    AR_THEN(status,
+            matrix_run(plan, plan->runs, plan->run_count, plan_jobs(plan), curve->records, error));
     return status ? status
                   : slowdown_run(plan, curve->records, plan_jobs(plan), &curve->slowdown, error);
 }
@@ -468,9 +465,8 @@ static enum ar_status find_all(struct arguments *self, struct plan *plan, struct
         status = ar_error_set(error, AR_MISSING, "%s", answers[0].why);
     if (!status && self->wants_curve)
         status = find_curve(plan, answers, &self->suite, &curve, error);
-    if (!status)
-        status =
-            report(self, &json, answers, count, self->wants_curve ? &curve.slowdown : NULL, error);
+    AR_THEN(status,
+            report(self, &json, answers, count, self->wants_curve ? &curve.slowdown : NULL, error));
     slowdown_close(&curve.slowdown);
     free(curve.records);
     text_list_close(&curve.devices);
@@ -514,8 +510,7 @@ static enum ar_status plan_and_find(struct arguments *self, struct ar_error *err
                             "capacity: no %s given; write capacity -p SPEC -w WORKLOAD",
                             self->suite.policies.count ? "workload" : "policy");
     enum ar_status status = no_capacity(&self->suite.devices, error);
-    if (!status)
-        status = plan_make(&plan, &self->suite, error);
+    AR_THEN(status, plan_make(&plan, &self->suite, error));
     if (status)
         return status;
     status = find_all(self, &plan, error);
@@ -528,8 +523,7 @@ enum ar_status cmd_capacity(int argc, char **argv, struct ar_error *error)
     struct arguments self = {0};
     suite_init(&self.suite);
     enum ar_status status = cli_parse(&page, argc, argv, &self, error);
-    if (!status)
-        status = plan_and_find(&self, error);
+    AR_THEN(status, plan_and_find(&self, error));
     suite_close(&self.suite);
     return status;
 }

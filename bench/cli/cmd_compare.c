@@ -48,8 +48,7 @@ static enum ar_status write_files(const struct arguments *self, const struct ver
     struct output_set outputs = {0};
     FILE *markdown, *junit = NULL;
     enum ar_status status = output_set_add(&outputs, self->markdown, &markdown, error);
-    if (!status)
-        status = output_set_add(&outputs, self->junit, &junit, error);
+    AR_THEN(status, output_set_add(&outputs, self->junit, &junit, error));
     if (!status && markdown)
         status = compare_page(verdicts, waivers, self->all, markdown, TABLE_MARKDOWN, error);
     if (!status && junit)
@@ -97,8 +96,7 @@ static enum ar_status compare(const struct arguments *self, const struct result_
         return ar_error_set(error, AR_INVALID, "compare: NEW has no date; add --today YYYY-MM-DD");
     if (self->waivers)
         status = waivers_read(&waivers, self->waivers, today, error);
-    if (!status)
-        status = verdicts_make(&verdicts, old, new, &self->rules, &waivers, error);
+    AR_THEN(status, verdicts_make(&verdicts, old, new, &self->rules, &waivers, error));
     if (!status) {
         status = tell(self, &verdicts, self->waivers ? &waivers : NULL, error);
         verdicts_close(&verdicts);

@@ -115,8 +115,7 @@ static enum ar_status merge(const struct arguments *self, struct trace_source **
     for (size_t i = 0; i < self->merged.count && !status; i++) {
         status = open_one(self, self->merged.at[i], &sources[count], error);
         count += !status;
-        if (!status)
-            status = import_page_print(stdout, self->merged.at[i], sources[count - 1], error);
+        AR_THEN(status, import_page_print(stdout, self->merged.at[i], sources[count - 1], error));
     }
     if (!status)
         return trace_merge(sources, count, source, error);
@@ -166,10 +165,8 @@ enum ar_status cmd_convert(int argc, char **argv, struct ar_error *error)
     const char *out = self.files.at[1];
     self.filter.streams = self.streams;
     status = trace_output_choose(out, self.format, &format, error);
-    if (!status)
-        status = open_source(&self, &source, error);
-    if (!status)
-        status = trace_output_save(source, out, &format, error);
+    AR_THEN(status, open_source(&self, &source, error));
+    AR_THEN(status, trace_output_save(source, out, &format, error));
     if (!status)
         printf("wrote %s\n", out);
     trace_close(source);

@@ -171,10 +171,8 @@ static enum ar_status find_device(const struct arguments *self, const struct tra
                               "--capacity");
     else if (given && !bytes)
         status = ar_size_parse(given, &bytes, error);
-    if (!status)
-        status = session_device_with(device, base, bytes, error);
-    if (!status)
-        status = ar_device_open(&device->spec, &opened, error);
+    AR_THEN(status, session_device_with(device, base, bytes, error));
+    AR_THEN(status, ar_device_open(&device->spec, &opened, error));
     if (status) {
         session_device_end(device);
         ar_spec_close(base);
@@ -201,14 +199,10 @@ static enum ar_status answer(const struct arguments *self, const struct trace_in
     if (status)
         return status;
     status = output_set_add(&outputs.files, self->json, &outputs.json, error);
-    if (!status)
-        status = output_set_add(&outputs.files, self->series, &outputs.series, error);
-    if (!status)
-        status = set_up(self, model, &device.spec, &runs, error);
-    if (!status)
-        status = run_all(self, &runs, model, error);
-    if (!status)
-        status = report(self, &out, &outputs, error);
+    AR_THEN(status, output_set_add(&outputs.files, self->series, &outputs.series, error));
+    AR_THEN(status, set_up(self, model, &device.spec, &runs, error));
+    AR_THEN(status, run_all(self, &runs, model, error));
+    AR_THEN(status, report(self, &out, &outputs, error));
     output_set_abandon(&outputs.files);
     close_runs(&runs);
     session_device_end(&device);
@@ -235,8 +229,7 @@ static enum ar_status predict(void *argument, const struct workload_part *part,
         status = learned_model_make(part->source, &watch, &model, error);
         progress_end(&progress);
     }
-    if (!status)
-        status = answer(self, &part->source->info, model, error);
+    AR_THEN(status, answer(self, &part->source->info, model, error));
     if (part->several && !status)
         putchar('\n');
     learned_model_close(model);

@@ -407,8 +407,7 @@ enum ar_status cmd_explain(int argc, char **argv, struct ar_error *error)
     struct arguments self = {0};
     suite_init(&self.suite);
     enum ar_status status = cli_parse(&page, argc, argv, &self, error);
-    if (!status)
-        status = explain(&self, error);
+    AR_THEN(status, explain(&self, error));
     suite_close(&self.suite);
     return status;
 }

@@ -246,8 +246,7 @@ static enum ar_status compare_part(void *argument, const struct workload_part *p
                               "--placements with --device N");
     else if (self->count++)
         puts("");
-    if (!status)
-        status = compare_source(self, part->source, error);
+    AR_THEN(status, compare_source(self, part->source, error));
     const struct ar_error why = *error;
     if (status == AR_INVALID && part->several && !part->source->report)
         status = ar_error_set(error, status,

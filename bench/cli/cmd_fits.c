@@ -233,8 +233,7 @@ static enum ar_status answer_part(void *argument, const struct workload_part *pa
 {
     struct opened opened;
     enum ar_status status = open_part(argument, part->source, &opened, error);
-    if (!status)
-        status = print_part(argument, &opened, error);
+    AR_THEN(status, print_part(argument, &opened, error));
     close_part(&opened, part->source);
     return status;
 }
@@ -307,8 +306,7 @@ static enum ar_status try_value(struct arguments *self, uint64_t value,
     if (!status && end.code)
         status = program_failed(self->program.command[0], &end, "the search ends", error);
     self->tried = (struct fits_tried){.under = {{true, 0}, {true, 0}}};
-    if (!status)
-        status = each_part(self, path, try_part, error);
+    AR_THEN(status, each_part(self, path, try_part, error));
     for (size_t i = 0; i < self->vary.settings && !status; i++) {
         struct fits_bracket *at = &brackets[i];
         if (self->tried.under[i].passes && value > at->fits) {
@@ -377,8 +375,7 @@ static enum ar_status run_command(struct arguments *self, char path[PATH_ROOM],
         if (!status && end->signal) /* it interrupts the whole command */
             status =
                 program_failed(self->program.command[0], end, "no further seed is tried", error);
-        if (!status)
-            status = each_part(self, path, try_part, error);
+        AR_THEN(status, each_part(self, path, try_part, error));
     }
     snprintf(path, PATH_ROOM, "%s/%" PRIu64 ".txt", self->folder, value);
     if (!status && !self->vary.name[0])
@@ -400,8 +397,7 @@ static enum ar_status answer(struct arguments *self, struct ar_error *error)
     }
     if (!status && self->program.command)
         status = run_command(self, path, &end, error);
-    if (!status)
-        status = each_part(self, self->file ? self->file : path, answer_part, error);
+    AR_THEN(status, each_part(self, self->file ? self->file : path, answer_part, error));
     if (!status && self->json) {
         json_end_array(&self->writer);
         json_end_object(&self->writer);
@@ -429,8 +425,7 @@ enum ar_status cmd_fits(int argc, char **argv, struct ar_error *error)
         return status;
     if (self.program.command)
         status = traced_folder_make(self.folder, error);
-    if (!status)
-        status = answer(&self, error);
+    AR_THEN(status, answer(&self, error));
     if (self.folder[0])
         traced_folder_remove(self.folder);
     return status;

@@ -80,14 +80,12 @@ static enum ar_status make(const struct arguments *self, const struct ar_spec *w
     struct trace_source *played = NULL;
     bool adaptive = false;
     enum ar_status status = check_adaptive(workload, self, &adaptive, error);
-    if (!status)
-        status = strcmp(workload->links[0].name, LEARNED_NAME) == 0
-                     ? workload_open(workload->text, &source, error)
-                     : gen_open(workload, &source, error);
+    AR_THEN(status, strcmp(workload->links[0].name, LEARNED_NAME) == 0
+                        ? workload_open(workload->text, &source, error)
+                        : gen_open(workload, &source, error));
     if (!status && adaptive)
         status = play(self, source, &played, error);
-    if (!status)
-        status = trace_output_save(adaptive ? played : source, self->path, format, error);
+    AR_THEN(status, trace_output_save(adaptive ? played : source, self->path, format, error));
     if (!status)
         printf("wrote %s\n", self->path);
     trace_close(played);
@@ -107,8 +105,7 @@ enum ar_status cmd_gen(int argc, char **argv, struct ar_error *error)
         return ar_error_set(error, AR_INVALID, "gen: %s; write gen WORKLOAD -o FILE",
                             self.workload ? "no output file is given" : "no workload is given");
     status = trace_output_choose(self.path, self.format, &format, error);
-    if (!status)
-        status = ar_spec_parse(self.workload, &workload, error);
+    AR_THEN(status, ar_spec_parse(self.workload, &workload, error));
     if (status)
         return status;
     status = make(&self, &workload, &format, error);

@@ -79,10 +79,8 @@ static enum ar_status write_files(const struct arguments *self, const struct his
     struct output_set outputs = {0};
     FILE *markdown, *json = NULL, *csv = NULL;
     enum ar_status status = output_set_add(&outputs, self->markdown, &markdown, error);
-    if (!status)
-        status = output_set_add(&outputs, self->json, &json, error);
-    if (!status)
-        status = output_set_add(&outputs, self->csv, &csv, error);
+    AR_THEN(status, output_set_add(&outputs, self->json, &json, error));
+    AR_THEN(status, output_set_add(&outputs, self->csv, &csv, error));
     if (!status && markdown)
         status = history_page(view, markdown, TABLE_MARKDOWN, error);
     if (!status && json)
@@ -154,22 +152,19 @@ static enum ar_status explain_no_series(const struct history *history,
         status = ar_no_memory(error, "names");
     for (size_t i = 0; i < all.count && !status; i++)
         names[i] = all.series[i].policy;
-    if (!status)
-        status = check_pattern("policy", rules->policy, names, all.count, error);
+    AR_THEN(status, check_pattern("policy", rules->policy, names, all.count, error));
     for (size_t i = 0; i < all.count && !status; i++)
         names[i] = all.series[i].figure;
-    if (!status)
-        status = check_pattern("metric", rules->figure, names, all.count, error);
+    AR_THEN(status, check_pattern("metric", rules->figure, names, all.count, error));
     for (size_t i = 0; i < all.count && !status; i++) {
         names[2 * i] = all.series[i].workload_name;
         names[2 * i + 1] = all.series[i].workload;
     }
-    if (!status)
-        status = check_pattern("workload", rules->workload, names, 2 * all.count, error);
-    if (!status)
-        status = ar_error_set(error, AR_INVALID,
-                              "history: --policy, --workload and --metric together match nothing "
-                              "in the history; leave one of them out");
+    AR_THEN(status, check_pattern("workload", rules->workload, names, 2 * all.count, error));
+    AR_THEN(status,
+            ar_error_set(error, AR_INVALID,
+                         "history: --policy, --workload and --metric together match nothing "
+                         "in the history; leave one of them out"));
     free(names);
     history_judged_close(&all);
     return status;
@@ -188,15 +183,13 @@ static enum ar_status judge(const struct arguments *self, const struct history *
         snprintf(today, sizeof today, "%.10s", history->lines[history->count - 1].time);
     if (self->waivers)
         status = waivers_read(&waivers, self->waivers, today, error);
-    if (!status)
-        status =
-            history_judge(&judged, history, &self->rules, self->waivers ? &waivers : NULL, error);
+    AR_THEN(status,
+            history_judge(&judged, history, &self->rules, self->waivers ? &waivers : NULL, error));
     if (!status) {
         const struct history_view view = {history, &judged, &self->rules, self->all};
         if (!judged.count)
             status = explain_no_series(history, &self->rules, error);
-        if (!status)
-            status = tell(self, &view, error);
+        AR_THEN(status, tell(self, &view, error));
         history_judged_close(&judged);
     }
     waivers_close(&waivers);

@@ -594,8 +594,7 @@ static enum ar_status list_workloads(const char *name, struct ar_error *error)
     enum ar_status status = list_names("workload", workload_name_at, show_workload, name, error);
     if (name)
         return status;
-    if (!status)
-        status = print_recordings(NULL, "\n", &recordings, error);
+    AR_THEN(status, print_recordings(NULL, "\n", &recordings, error));
     puts("\nA workload is also any trace file, by its path.");
     return status;
 }

@@ -95,8 +95,7 @@ static enum ar_status run(const struct arguments *self, const struct condition *
         status = ar_error_set(error, AR_NEGATIVE,
                               "minimize: the whole trace %s does not show %s: nothing to minimize",
                               experiment->source->info.name, self->until);
-    if (!status)
-        status = report(self, smallest, &result, format, error);
+    AR_THEN(status, report(self, smallest, &result, format, error));
     trace_close(smallest);
     trace_close(experiment->source);
     return status;
@@ -134,8 +133,7 @@ static enum ar_status prepare(const struct arguments *self, const struct conditi
         .seed = self->suite.seed,
     };
     status = registry_lookup(&policy, &ops, error);
-    if (!status)
-        status = run(self, condition, &experiment, format, error);
+    AR_THEN(status, run(self, condition, &experiment, format, error));
     ar_spec_close(&device);
     ar_spec_close(&policy);
     return status;
@@ -169,8 +167,7 @@ enum ar_status cmd_minimize(int argc, char **argv, struct ar_error *error)
     struct arguments self = {0};
     suite_init(&self.suite);
     enum ar_status status = cli_parse(&page, argc, argv, &self, error);
-    if (!status)
-        status = check_and_run(&self, error);
+    AR_THEN(status, check_and_run(&self, error));
     suite_close(&self.suite);
     return status;
 }

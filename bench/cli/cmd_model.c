@@ -105,17 +105,14 @@ static enum ar_status read_cell(const struct arguments *self, const char *name,
         return ar_no_memory(error, "the runs");
     enum ar_status status = read_measured(self, name, measured, error);
     cell->card = measured->results[0];
-    if (!status)
-        status = read_one(self, folder, name, "sim.csv", NULL, &cell->sim, error);
-    if (!status)
-        status = read_one(self, folder, name, "sim.calls", &sim, NULL, error);
+    AR_THEN(status, read_one(self, folder, name, "sim.csv", NULL, &cell->sim, error));
+    AR_THEN(status, read_one(self, folder, name, "sim.calls", &sim, NULL, error));
     if (!status && (strcmp(cell->card.policy, cell->sim.policy) != 0 ||
                     strcmp(cell->card.workload, cell->sim.workload) != 0))
         status = ar_error_set(
             error, AR_INVALID, "%s/%s: card.csv is of %s with %s, sim.csv of %s with %s", folder,
             name, cell->card.workload, cell->card.policy, cell->sim.workload, cell->sim.policy);
-    if (!status)
-        status = model_repeat_compare(cell, measured->calls, measured->count, &sim, error);
+    AR_THEN(status, model_repeat_compare(cell, measured->calls, measured->count, &sim, error));
     for (size_t i = 0; i < REPETITIONS_MOST; i++)
         call_list_close(&measured->calls[i]);
     call_list_close(&sim);
@@ -237,8 +234,7 @@ static enum ar_status run(const struct arguments *self, struct ar_error *error)
     struct dirent **names = NULL;
     int count = 0;
     enum ar_status status = refuse_twice(self, error);
-    if (!status)
-        status = scan(self->folders.at[0], &names, &count, error);
+    AR_THEN(status, scan(self->folders.at[0], &names, &count, error));
     if (status)
         return status;
     struct model_cell *cells = calloc(count ? (size_t)count : 1, sizeof *cells);
@@ -249,11 +245,9 @@ static enum ar_status run(const struct arguments *self, struct ar_error *error)
                               self->folders.at[0]);
     for (int i = 0; i < count && !status; i++) {
         status = read_cell(self, names[i]->d_name, &cells[i], error);
-        if (!status)
-            status = refuse_same(self, names, cells, i, error);
+        AR_THEN(status, refuse_same(self, names, cells, i, error));
     }
-    if (!status)
-        status = tell_left_out(self, names, count, error);
+    AR_THEN(status, tell_left_out(self, names, count, error));
     if (!status) {
         qsort(cells, (size_t)count, sizeof *cells, by_workload);
         status = write_page(self, cells, (size_t)count, error);

@@ -123,10 +123,9 @@ static enum ar_status write_trace(const char *folder, const struct arguments *se
                                     "that is recorded");
     const char *name = self->command ? self->command[0] : "recording";
     const char *slash = strrchr(name, '/');
-    if (!status)
-        status = recording_make(&spools, slash ? slash + 1 : name, died, &source, &counts, error);
-    if (!status)
-        status = trace_output_save(source, self->path, format, error);
+    AR_THEN(status,
+            recording_make(&spools, slash ? slash + 1 : name, died, &source, &counts, error));
+    AR_THEN(status, trace_output_save(source, self->path, format, error));
     if (!status)
         report(self->path, &counts, &spools);
     trace_close(source);

@@ -190,8 +190,7 @@ static enum ar_status run_replicates(struct job *self, struct ar_error *error)
         tenants.seed = suite->seed + replicate;
         tenants.sample = series.stream && !replicate ? add_sample : NULL;
         status = run_once(self, &tenants, self->results + replicate * suite->count, error);
-        if (!status)
-            status = report_trial(self, replicate, error);
+        AR_THEN(status, report_trial(self, replicate, error));
     }
     return status ? ar_error_prefix(error, status, "%s", self->arguments->path) : AR_OK;
 }
@@ -241,8 +240,7 @@ static enum ar_status run_suite(const struct arguments *arguments, struct tenant
     status = status ? status : closed;
     if (!status && !to_output)
         status = tenants_page_print(stdout, &self.page, error);
-    if (!status)
-        status = output_set_commit(&self.files, error);
+    AR_THEN(status, output_set_commit(&self.files, error));
     output_set_abandon(&self.files);
     free(self.results);
     free(self.alone);
@@ -278,8 +276,7 @@ enum ar_status cmd_tenants(int argc, char **argv, struct ar_error *error)
         status =
             ar_error_set(error, AR_INVALID,
                          "--replicates needs mode = free: barriered processes have one outcome");
-    if (!status)
-        status = run_suite(&self, &suite, error);
+    AR_THEN(status, run_suite(&self, &suite, error));
     tenants_suite_close(&suite);
     return status;
 }

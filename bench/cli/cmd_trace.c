@@ -209,8 +209,7 @@ static enum ar_status save(const char *from, const char *path,
     struct trace_source *source = NULL;
     struct fits_notes notes = {0};
     enum ar_status status = trace_open(from, &source, error);
-    if (!status)
-        status = fits_notes_read(source, &notes, error);
+    AR_THEN(status, fits_notes_read(source, &notes, error));
     if (status) {
         trace_close(source);
         return ar_error_prefix(error, status, "the tracer wrote a trace that is not valid");
@@ -251,8 +250,7 @@ enum ar_status cmd_trace(int argc, char **argv, struct ar_error *error)
     if (status)
         return status;
     status = trace_output_choose(self.path, NULL, &format, error);
-    if (!status)
-        status = traced_folder_make(folder, error);
+    AR_THEN(status, traced_folder_make(folder, error));
     if (status)
         return status;
     snprintf(path, sizeof path, "%s/trace.txt", folder);

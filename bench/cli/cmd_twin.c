@@ -166,10 +166,8 @@ static enum ar_status run(const struct arguments *self, const struct scenario *t
     struct twin_study study;
     FILE *json, *series = NULL;
     enum ar_status status = output_set_add(&files, self->json, &json, error);
-    if (!status)
-        status = output_set_add(&files, self->series, &series, error);
-    if (!status)
-        status = twin_study_run(text, self->again, self->journal, &study, error);
+    AR_THEN(status, output_set_add(&files, self->series, &series, error));
+    AR_THEN(status, twin_study_run(text, self->again, self->journal, &study, error));
     if (!status) {
         status = write_files(self, &study.page, &files, json, series, error);
         bool finished = !status;
@@ -205,8 +203,7 @@ enum ar_status cmd_twin(int argc, char **argv, struct ar_error *error)
     if (self.check && !text.reported_count)
         status = ar_error_set(error, AR_INVALID,
                               "%s: --check needs figures; write them below [reported]", self.path);
-    if (!status)
-        status = run(&self, &text, error);
+    AR_THEN(status, run(&self, &text, error));
     scenario_close(&text);
     return status;
 }

@@ -91,20 +91,16 @@ static enum ar_status load(struct kernels *self, CUdevice card)
         api->device_get_attribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, card),
         "cuDeviceGetAttribute", 0);
     self->processors = processors > 0 ? (unsigned)processors : 1;
-    if (status == AR_OK)
-        status = kernels_result(self, api->module_load_data(&self->module, kernels_image),
-                                "loading the kernels (cuModuleLoadData)", 0);
+    AR_THEN(status, kernels_result(self, api->module_load_data(&self->module, kernels_image),
+                                   "loading the kernels (cuModuleLoadData)", 0));
     for (int i = 0; i < KERNEL_COUNT && status == AR_OK; i++)
         status = kernels_result(
             self, api->module_get_function(&self->function[i], self->module, kernel_names[i]),
             kernel_names[i], 0);
-    if (status == AR_OK)
-        status = find_record(self, "kernels_wrong", sizeof(struct kernels_wrong), &self->wrong);
-    if (status == AR_OK)
-        status = find_record(self, "kernels_timer", sizeof(struct kernels_timer), &self->timer);
-    if (status == AR_OK)
-        status = kernels_result(self, api->stream_create(&self->stream, CU_STREAM_NON_BLOCKING),
-                                "cuStreamCreate", 0);
+    AR_THEN(status, find_record(self, "kernels_wrong", sizeof(struct kernels_wrong), &self->wrong));
+    AR_THEN(status, find_record(self, "kernels_timer", sizeof(struct kernels_timer), &self->timer));
+    AR_THEN(status, kernels_result(self, api->stream_create(&self->stream, CU_STREAM_NON_BLOCKING),
+                                   "cuStreamCreate", 0));
     return status;
 }
 
@@ -139,10 +135,8 @@ enum ar_status kernels_open(const struct cuda_api *api, CUdevice card, struct ke
         return ar_error_set(error, AR_HOST_MEMORY, "the host has no memory left for kernels");
     self->api = api;
     enum ar_status status = load(self, card);
-    if (status == AR_OK)
-        status = launch_all(self);
-    if (status == AR_OK)
-        status = spin_calibrate(self);
+    AR_THEN(status, launch_all(self));
+    AR_THEN(status, spin_calibrate(self));
     if (status == AR_OK) {
         *out = self;
         return AR_OK;
@@ -215,13 +209,12 @@ enum ar_status kernels_wrong(struct kernels *self, struct ar_device_wrong *out)
                                            "waiting for verifications "
                                            "(cuCtxSynchronize)",
                                            0);
-    if (status == AR_OK)
-        status = kernels_result(
-            self, api->memcpy_dtoh_async(&record, self->wrong, sizeof record, self->stream),
-            "cuMemcpyDtoHAsync", sizeof record);
-    if (status == AR_OK)
-        status = kernels_result(self, api->stream_synchronize(self->stream), "cuStreamSynchronize",
-                                sizeof record);
+    AR_THEN(status,
+            kernels_result(
+                self, api->memcpy_dtoh_async(&record, self->wrong, sizeof record, self->stream),
+                "cuMemcpyDtoHAsync", sizeof record));
+    AR_THEN(status, kernels_result(self, api->stream_synchronize(self->stream),
+                                   "cuStreamSynchronize", sizeof record));
     if (status != AR_OK || !record.count)
         return status;
     *out = (struct ar_device_wrong){
@@ -312,13 +305,12 @@ static enum ar_status choose_clock(struct kernels *self)
     void *arguments[] = {&wanted};
     enum ar_status status = kernels_launch(self, KERNEL_time_timer, (struct kernel_grid){1, 1, 1},
                                            self->stream, arguments, 0);
-    if (status == AR_OK)
-        status = kernels_result(
-            self, api->memcpy_dtoh_async(&record, self->timer, sizeof record, self->stream),
-            "cuMemcpyDtoHAsync", sizeof record);
-    if (status == AR_OK)
-        status = kernels_result(self, api->stream_synchronize(self->stream), "cuStreamSynchronize",
-                                sizeof record);
+    AR_THEN(status,
+            kernels_result(
+                self, api->memcpy_dtoh_async(&record, self->timer, sizeof record, self->stream),
+                "cuMemcpyDtoHAsync", sizeof record));
+    AR_THEN(status, kernels_result(self, api->stream_synchronize(self->stream),
+                                   "cuStreamSynchronize", sizeof record));
     bool fine =
         record.changes && (double)record.total_ns <= TIMER_STEP_MOST_NS * (double)record.changes;
     self->spin.timer_from_ns = fine ? TIMER_WAIT_NS : (double)INFINITY;
@@ -342,20 +334,17 @@ static enum ar_status period(struct kernels *self, const CUevent event[2],
     float milliseconds = 0;
     enum ar_status status =
         batch->hold ? spin(self, KERNEL_spin_clock, HOLD_CYCLES, self->stream) : AR_OK;
-    if (status == AR_OK)
-        status =
-            kernels_result(self, api->event_record(event[0], self->stream), "cuEventRecord", 0);
+    AR_THEN(status,
+            kernels_result(self, api->event_record(event[0], self->stream), "cuEventRecord", 0));
     for (unsigned i = 0; i < batch->count && status == AR_OK; i++)
         status = spin(self, batch->kernel,
                       batch->units ? batch->units + i % LENGTHS * LENGTH_STEP : 0, self->stream);
-    if (status == AR_OK)
-        status =
-            kernels_result(self, api->event_record(event[1], self->stream), "cuEventRecord", 0);
-    if (status == AR_OK)
-        status = kernels_result(self, api->event_synchronize(event[1]), "cuEventSynchronize", 0);
-    if (status == AR_OK)
-        status = kernels_result(self, api->event_elapsed_time(&milliseconds, event[0], event[1]),
-                                "cuEventElapsedTime", 0);
+    AR_THEN(status,
+            kernels_result(self, api->event_record(event[1], self->stream), "cuEventRecord", 0));
+    AR_THEN(status,
+            kernels_result(self, api->event_synchronize(event[1]), "cuEventSynchronize", 0));
+    AR_THEN(status, kernels_result(self, api->event_elapsed_time(&milliseconds, event[0], event[1]),
+                                   "cuEventElapsedTime", 0));
     *out = (double)milliseconds * 1e6 / batch->count;
     return status;
 }
@@ -399,8 +388,7 @@ enum ar_status spin_calibrate(struct kernels *self)
     for (int i = 0; i < 2 && status == AR_OK; i++)
         status = kernels_result(self, api->event_create(&event[i], CU_EVENT_DEFAULT),
                                 "cuEventCreate", 0);
-    if (status == AR_OK)
-        status = measure(self, event);
+    AR_THEN(status, measure(self, event));
     for (int i = 0; i < 2; i++)
         if (event[i])
             api->event_destroy(event[i]);

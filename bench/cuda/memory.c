@@ -370,8 +370,7 @@ enum ar_status cuda_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t
 {
     struct cuda_device *self = cuda_of_backing(backing);
     enum ar_status status = cuda_ready(self);
-    if (status == AR_OK)
-        status = memory_check_bytes(&self->memory, "a reservation", bytes);
+    AR_THEN(status, memory_check_bytes(&self->memory, "a reservation", bytes));
     if (status != AR_OK)
         return status;
     struct memory_segment *segment = calloc(1, sizeof *segment);
@@ -411,8 +410,7 @@ enum ar_status cuda_create(struct ar_backing *backing, uint64_t bytes, ar_backin
 {
     struct cuda_device *self = cuda_of_backing(backing);
     enum ar_status status = cuda_ready(self);
-    if (status == AR_OK)
-        status = memory_check_bytes(&self->memory, "physical memory", bytes);
+    AR_THEN(status, memory_check_bytes(&self->memory, "physical memory", bytes));
     if (status != AR_OK)
         return status;
     if (bytes > sim_ledger_free(&self->ledger))
@@ -470,8 +468,7 @@ enum ar_status cuda_map(struct ar_backing *backing, uint64_t address, ar_backing
     struct memory_physical *physical;
     struct memory_segment *range;
     enum ar_status status = cuda_ready(self);
-    if (status == AR_OK)
-        status = memory_check_map(&self->memory, address, handle, &physical, &range);
+    AR_THEN(status, memory_check_map(&self->memory, address, handle, &physical, &range));
     if (status != AR_OK)
         return status;
     struct memory_mapping *mapping = calloc(1, sizeof *mapping);
@@ -495,8 +492,7 @@ enum ar_status cuda_access(struct ar_backing *backing, uint64_t address, uint64_
 {
     struct cuda_device *self = cuda_of_backing(backing);
     enum ar_status status = cuda_ready(self);
-    if (status == AR_OK)
-        status = memory_check_run(&self->memory, "an access", address, bytes);
+    AR_THEN(status, memory_check_run(&self->memory, "an access", address, bytes));
     if (status != AR_OK)
         return status;
     const CUmemAccessDesc access = {

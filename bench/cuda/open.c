@@ -36,8 +36,7 @@ bool cuda_device_available(char *text, size_t text_bytes)
     CUdevice card;
     char name[128] = "";
     enum ar_status status = cuda_api_open(&api, &error);
-    if (status == AR_OK)
-        status = cards_count(&api, &count, &error);
+    AR_THEN(status, cards_count(&api, &count, &error));
     if (status == AR_OK && !kernels_built())
         status = ar_error_set(&error, AR_MISSING,
                               "this build was made without nvcc and has no kernels for the card; "
@@ -228,14 +227,11 @@ static enum ar_status parts_open(struct cuda_device *self, const struct cuda_opt
                                  struct ar_error *error)
 {
     enum ar_status status = capacity_check(self, options->capacity_bytes, error);
-    if (status == AR_OK)
-        status = cuda_record_open(&self->record_segments, options->record_addresses, error);
-    if (status == AR_OK)
-        status = cuda_record_open(&self->record_ranges, options->record_ranges, error);
+    AR_THEN(status, cuda_record_open(&self->record_segments, options->record_addresses, error));
+    AR_THEN(status, cuda_record_open(&self->record_ranges, options->record_ranges, error));
     bool looks = status == AR_OK && !options->embedded;
     int64_t before_bytes = looks ? cuda_others_look(options->ordinal) : -1;
-    if (status == AR_OK)
-        status = context_open(self, error);
+    AR_THEN(status, context_open(self, error));
     if (status == AR_OK && !options->embedded)
         status = kernels_open(&self->api, self->card, &self->kernels, error);
     if (status == AR_OK && !options->embedded) {
@@ -250,8 +246,7 @@ static enum ar_status parts_open(struct cuda_device *self, const struct cuda_opt
     self->shared = options->shared;
     if (status == AR_OK && !options->embedded && !cuda_marks_open(self))
         status = open_failed(self, error);
-    if (status == AR_OK)
-        status = memory_open(self, options, error);
+    AR_THEN(status, memory_open(self, options, error));
     if (status == AR_OK && looks)
         others_open(self, before_bytes, cuda_others_look(options->ordinal));
     /* A driver error while the device is set up means that there is no device. */
@@ -267,10 +262,8 @@ enum ar_status cuda_device_open(const struct cuda_options *options, struct ar_de
     self->opened_ns = latency_clock_ns();
     device_memory_open(&self->memory, self->problem, sizeof self->problem);
     enum ar_status status = cuda_api_open(&self->api, error);
-    if (status == AR_OK)
-        status = card_find(self, options, error);
-    if (status == AR_OK)
-        status = parts_open(self, options, error);
+    AR_THEN(status, card_find(self, options, error));
+    AR_THEN(status, parts_open(self, options, error));
     if (status != AR_OK) {
         cuda_close(&self->base);
         return status;

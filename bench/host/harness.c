@@ -62,8 +62,7 @@ static enum ar_status run_engine(struct bout *bout)
     struct ar_policy *policy = NULL;
     replay_result_close(&bout->last);
     enum ar_status status = trace_rewind(bout->source, bout->error);
-    if (status == AR_OK)
-        status = registry_create(config->policy, &context, &policy, bout->error);
+    AR_THEN(status, registry_create(config->policy, &context, &policy, bout->error));
     if (status != AR_OK)
         return status;
     struct replay_config replay = {
@@ -103,8 +102,7 @@ static enum ar_status prepare(struct bout *bout)
     launches_record(&recorder, &bout->launches, device);
     enum ar_status status = run_engine(bout);
     enum ar_status ended = launches_end(&recorder, device, status == AR_OK ? bout->error : NULL);
-    if (status == AR_OK)
-        status = ended;
+    AR_THEN(status, ended);
     if (status != AR_OK)
         return status;
     if (bout->last.steps < 2 || bout->launches.marks < bout->last.steps + 1)
@@ -170,12 +168,9 @@ static enum ar_status measure(struct bout *bout, struct harness_result *result)
         return ar_error_set(bout->error, AR_HOST_MEMORY, "no host memory for %u blocks",
                             config->blocks);
     enum ar_status status = workload_open_single(config->workload, &bout->source, bout->error);
-    if (status == AR_OK)
-        status = prepare(bout);
-    if (status == AR_OK)
-        status = time_loop(bout, &warm_ns);
-    if (status == AR_OK)
-        status = time_engine(bout, &warm_ns);
+    AR_THEN(status, prepare(bout));
+    AR_THEN(status, time_loop(bout, &warm_ns));
+    AR_THEN(status, time_engine(bout, &warm_ns));
     for (unsigned i = 0; status == AR_OK && i < config->blocks; i++) {
         status = run_block(bout, &result->blocks[i]);
         result->block_count = i + 1;

@@ -476,10 +476,8 @@ enum ar_status threads_run(const struct threads_config *config, struct threads_r
     for (unsigned i = 0; i < config->threads; i++)
         workers[i] = (struct worker){0};
     status = prepare(workers, config, &gate, error);
-    if (status == AR_OK)
-        status = start_and_join(workers, config->threads, &gate, error);
-    if (status == AR_OK)
-        status = add_up(workers, config->threads, result, error);
+    AR_THEN(status, start_and_join(workers, config->threads, &gate, error));
+    AR_THEN(status, add_up(workers, config->threads, result, error));
     for (unsigned i = 0; i < config->threads; i++) {
         free(workers[i].turns);
         free(workers[i].addresses);

@@ -103,8 +103,7 @@ enum ar_status ar_experiment_set(struct ar_experiment *self, const char *key, co
     suite_init(&trial.suite);
     enum ar_status status = apply(&trial, key, value, error);
     planned_close(&trial);
-    if (!status)
-        status = text_list_add(&self->keys, key, error);
+    AR_THEN(status, text_list_add(&self->keys, key, error));
     if (status)
         return status;
     status = text_list_add(&self->values, value, error);
@@ -449,8 +448,7 @@ static enum ar_status advise_part(void *argument, const struct workload_part *pa
     if (!made.text ||
         !ar_array_make_room(&self->parts, self->part_count, &self->part_room, sizeof made))
         status = ar_no_memory(error, "an experiment");
-    if (!status)
-        status = advise_run(&config, &made.result, error);
+    AR_THEN(status, advise_run(&config, &made.result, error));
     if (status) {
         trace_close(part->source);
         free(made.text);
@@ -468,8 +466,7 @@ static enum ar_status advise(struct ar_advice *self, const struct ar_spec *devic
                                            .recording = true};
     self->device = device;
     enum ar_status status = read_device(&self->planned, device, &self->card_asked, error);
-    if (!status)
-        status = workload_each(suite->workloads.items[0], &choice, advise_part, self, error);
+    AR_THEN(status, workload_each(suite->workloads.items[0], &choice, advise_part, self, error));
     self->device = NULL;
     return status;
 }
@@ -487,9 +484,8 @@ enum ar_status ar_experiment_advise(const struct ar_experiment *experiment, stru
     enum ar_status status = settle(&self->planned, experiment, error);
     if (!status && (suite->workloads.count != 1 || suite->devices.count > 1))
         status = ar_error_set(error, AR_INVALID, "advice is for one workload and one device");
-    if (!status)
-        status =
-            ar_spec_parse(suite->devices.count ? suite->devices.items[0] : "sim", &device, error);
+    AR_THEN(status,
+            ar_spec_parse(suite->devices.count ? suite->devices.items[0] : "sim", &device, error));
     if (!status) {
         device.catalog = suite->catalog;
         status = advise(self, &device, error);

@@ -196,8 +196,7 @@ static enum ar_status count_events(struct ar_workload *self, struct ar_error *er
 {
     enum ar_status status = ar_workload_rewind(self, error);
     do {
-        if (!status)
-            status = fetch(self, error);
+        AR_THEN(status, fetch(self, error));
         for (size_t i = 0; i < self->count && !status; i++)
             answer(self, &self->events[i]);
     } while (!status && self->count);

@@ -288,8 +288,7 @@ static void run_pool(struct micro_state *state, void *argument)
     struct samples samples;
     uint64_t address;
     enum ar_status status = pool_ready(cell->device);
-    if (status == AR_OK)
-        status = pool_pair(cell->device->backing, cell->bytes, CARD_STREAM, &address);
+    AR_THEN(status, pool_pair(cell->device->backing, cell->bytes, CARD_STREAM, &address));
     while (micro_next(state)) {
         uint64_t reused = 0;
         timed_card_begin(&card, cell->device, cell->busy);
@@ -427,8 +426,7 @@ static void measure(struct micro_state *state, const struct policy_cell *cell,
     struct samples samples;
     enum ar_status status = pair(policy, cell->bytes);
     timed_card_begin(&card, cell->device, cell->busy);
-    if (status == AR_OK)
-        status = sample(&card, &samples, policy, cell->bytes);
+    AR_THEN(status, sample(&card, &samples, policy, cell->bytes));
     if (status == AR_OK)
         timed_card_report(&card, &samples, state, 2);
     else

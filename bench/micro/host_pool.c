@@ -117,10 +117,8 @@ static enum ar_status sample(struct samples *samples, struct rig *rig, const str
         return AR_HOST_MEMORY;
     uint64_t clock_ns = latency_clock_cost_ns();
     enum ar_status status = furnish(pool);
-    if (status == AR_OK)
-        status = pair(pool, cell->bytes);
-    if (status == AR_OK)
-        status = (cell->cold ? sample_cold : sample_warm)(samples, pool, cell, clock_ns);
+    AR_THEN(status, pair(pool, cell->bytes));
+    AR_THEN(status, (cell->cold ? sample_cold : sample_warm)(samples, pool, cell, clock_ns));
     locked_pool_close(pool);
     return status;
 }

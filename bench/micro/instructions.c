@@ -112,13 +112,11 @@ static enum ar_status prepare(const char *in, const char *out, bool all, struct 
     job.memory = trace_memory_create(&job.source->info);
     if (!job.live || !job.memory)
         status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for %s", in);
-    if (status == AR_OK)
-        status = fill_memory(&job);
-    if (status == AR_OK)
-        status = trace_memory_open(job.memory, &copy, error);
-    if (status == AR_OK)
-        status = trace_write(copy, out,
-                             &(struct trace_write_options){.format = TRACE_FORMAT_BINARY}, error);
+    AR_THEN(status, fill_memory(&job));
+    AR_THEN(status, trace_memory_open(job.memory, &copy, error));
+    AR_THEN(status,
+            trace_write(copy, out, &(struct trace_write_options){.format = TRACE_FORMAT_BINARY},
+                        error));
     trace_close(copy);
     trace_close(job.source);
     free(job.live);
@@ -149,8 +147,7 @@ static enum ar_status replay_twice(struct rig *rig, struct trace_source *source,
     replay_result_close(&result);
     status = trace_rewind(source, error);
     CALLGRIND_START_INSTRUMENTATION; /* what comes before takes most of the time */
-    if (status == AR_OK)
-        status = measured_replay(&config, &result, error);
+    AR_THEN(status, measured_replay(&config, &result, error));
     if (status != AR_OK)
         return status;
     if (!result.passed)
@@ -171,8 +168,7 @@ static enum ar_status replay(const char *spec, const char *path, enum replay_mea
     if (status != AR_OK)
         return status;
     status = trace_open(path, &source, error);
-    if (status == AR_OK)
-        status = replay_twice(&rig, source, measure, error);
+    AR_THEN(status, replay_twice(&rig, source, measure, error));
     trace_close(source);
     rig_close(&rig);
     return status;
@@ -186,8 +182,7 @@ __attribute__((noinline)) static enum ar_status measured_pairs(struct ar_policy 
     struct ar_policy_block block;
     for (int i = 0; i < PAIRS; i++) {
         enum ar_status status = ar_policy_alloc(policy, &request, &block);
-        if (status == AR_OK)
-            status = ar_policy_free(policy, &block, 0);
+        AR_THEN(status, ar_policy_free(policy, &block, 0));
         if (status != AR_OK)
             return status;
     }
@@ -218,8 +213,7 @@ static enum ar_status pairs(const char *spec, uint64_t free_blocks, struct ar_er
     struct ar_policy_block *blocks = calloc(2 * free_blocks, sizeof *blocks);
     status = blocks ? make_free_blocks(rig.policy, blocks, free_blocks) : AR_HOST_MEMORY;
     CALLGRIND_START_INSTRUMENTATION;
-    if (status == AR_OK)
-        status = measured_pairs(rig.policy);
+    AR_THEN(status, measured_pairs(rig.policy));
     if (status != AR_OK)
         ar_error_set(error, status, "%s with %llu free blocks: %s", spec,
                      (unsigned long long)free_blocks, ar_status_meaning(status));
@@ -240,8 +234,7 @@ __attribute__((noinline)) static enum ar_status measured_streams(struct ar_polic
     for (uint32_t i = 0; i < PAIRS; i++) {
         request.stream = i * 7919u % streams;
         enum ar_status status = ar_policy_alloc(policy, &request, &block);
-        if (status == AR_OK)
-            status = ar_policy_free(policy, &block, request.stream);
+        AR_THEN(status, ar_policy_free(policy, &block, request.stream));
         if (status != AR_OK)
             return status;
     }
@@ -274,8 +267,7 @@ static enum ar_status by_turns(const char *spec, uint32_t streams, struct ar_err
     struct ar_policy_block *blocks = calloc((size_t)streams + 1, sizeof *blocks);
     status = blocks ? fill_streams(rig.policy, blocks, streams) : AR_HOST_MEMORY;
     CALLGRIND_START_INSTRUMENTATION;
-    if (status == AR_OK)
-        status = measured_streams(rig.policy, streams);
+    AR_THEN(status, measured_streams(rig.policy, streams));
     if (status != AR_OK)
         ar_error_set(error, status, "%s with %u streams: %s", spec, (unsigned)streams,
                      ar_status_meaning(status));
@@ -342,8 +334,7 @@ __attribute__((noinline)) static enum ar_status measured_size(struct ar_policy *
         struct ar_policy_block *block = crowd->is_exchanged ? &blocks[number] : &own;
         if (crowd->is_exchanged)
             status = ar_policy_free(policy, block, request.stream);
-        if (status == AR_OK)
-            status = ar_policy_alloc(policy, &request, block);
+        AR_THEN(status, ar_policy_alloc(policy, &request, block));
         if (status == AR_OK && !crowd->is_exchanged)
             status = ar_policy_free(policy, block, request.stream);
     }
@@ -365,8 +356,7 @@ static enum ar_status size(const char *spec, const char *kind, uint64_t count,
     struct ar_policy_block *blocks = calloc(count, sizeof *blocks);
     status = blocks ? crowd_make(rig.policy, &of->crowd, blocks, count) : AR_HOST_MEMORY;
     CALLGRIND_START_INSTRUMENTATION;
-    if (status == AR_OK)
-        status = measured_size(rig.policy, &of->crowd, blocks, count);
+    AR_THEN(status, measured_size(rig.policy, &of->crowd, blocks, count));
     if (status != AR_OK)
         ar_error_set(error, status, "%s with %llu %s: %s", spec, (unsigned long long)count, kind,
                      ar_status_meaning(status));

@@ -56,8 +56,7 @@ enum ar_status rig_open_on(struct rig *rig, const char *spec, struct ar_backing 
     *rig = (struct rig){0};
     struct ar_policy_context context = {.backing = backing, .host = &rig->host, .unguarded = true};
     enum ar_status status = ar_spec_parse(spec, &rig->spec, error);
-    if (status == AR_OK)
-        status = registry_create(&rig->spec, &context, &rig->policy, error);
+    AR_THEN(status, registry_create(&rig->spec, &context, &rig->policy, error));
     if (status != AR_OK)
         rig_close(rig);
     return status;

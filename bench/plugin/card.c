@@ -320,10 +320,8 @@ static enum ar_status serve(struct card *card, uint64_t bytes, uint32_t stream, 
         block->pool = pool;
     if (card->policy->totals.pending_bytes)
         ar_policy_progress(card->policy);
-    if (status == AR_OK)
-        status = ar_policy_alloc(card->policy, &request, &block->block);
-    if (status == AR_OK)
-        status = keep(card, &request, block);
+    AR_THEN(status, ar_policy_alloc(card->policy, &request, &block->block));
+    AR_THEN(status, keep(card, &request, block));
     const struct recording_request recorded = {
         .bytes = bytes, .device = card->ordinal, .stream = stream, .pool = pool};
     if (status == AR_OK) {
@@ -647,8 +645,7 @@ static enum ar_status policy_open(struct card *card, const struct ar_spec *spec,
 {
     const struct ar_policy_ops *ops;
     enum ar_status status = registry_lookup(spec, &ops, error);
-    if (status == AR_OK)
-        status = check_policy(ops, error);
+    AR_THEN(status, check_policy(ops, error));
     if (status == AR_OK && (ops->capabilities & AR_POLICY_NEEDS_MAPPING) &&
         !card->memory.relay.base.page_bytes)
         status =
@@ -657,8 +654,7 @@ static enum ar_status policy_open(struct card *card, const struct ar_spec *spec,
                          ops->name, card->ordinal);
     card->context = (struct ar_policy_context){
         .backing = &card->memory.relay.base, .host = &card->host, .unguarded = true};
-    if (status == AR_OK)
-        status = registry_create(spec, &card->context, &card->policy, error);
+    AR_THEN(status, registry_create(spec, &card->context, &card->policy, error));
     if (status != AR_OK)
         return status;
     ops = card->policy->ops;
@@ -684,12 +680,10 @@ enum ar_status card_open(const struct card_settings *settings, unsigned ordinal,
     card->latency = latency;
     address_map_open(&card->map, &card->host);
     enum ar_status status = driver_memory_open(&card->memory, ordinal, error);
-    if (status == AR_OK)
-        status = find_stream(card, NULL, &first, error); /* ordinal 0, used or not */
+    AR_THEN(status, find_stream(card, NULL, &first, error)); /* ordinal 0, used or not */
     if (status == AR_OK && settings->fraction > 0)
         limit_memory(card, settings->fraction);
-    if (status == AR_OK)
-        status = policy_open(card, settings->policy, error);
+    AR_THEN(status, policy_open(card, settings->policy, error));
     if (status != AR_OK) {
         driver_memory_close(&card->memory);
         free(card->streams);

@@ -261,8 +261,7 @@ static enum ar_status print_groups(const struct change_row *rows, size_t count,
             table_heading(table, "%s", row->heading);
         group_row(table, &groups.items[i], row, words);
     }
-    if (!status)
-        status = table_print(table, stream, form, error);
+    AR_THEN(status, table_print(table, stream, form, error));
     if (!status && groups.folded)
         fputs("\nRows that share a policy or a figure are one line; --all lists every row.\n",
               stream);

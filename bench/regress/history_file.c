@@ -258,8 +258,7 @@ static enum ar_status parse_line(struct history *self, const char *text, size_t 
         return ar_error_set(error, AR_FORMAT, "not JSON: %s, at byte %d", why.text, why.position);
     parse.workloads = json_object_get(root, "workloads");
     enum ar_status status = parse_head(&parse, root, line);
-    if (!status)
-        status = parse_lists(&parse, root, line);
+    AR_THEN(status, parse_lists(&parse, root, line));
     json_decref(root);
     if (status)
         drop_line(line);
@@ -525,11 +524,9 @@ enum ar_status history_read(struct history *self, const char *path, struct ar_er
     if (file < 0)
         return failed(path, "read", error);
     enum ar_status status = flock(file, LOCK_SH) == 0 ? AR_OK : failed(path, "locked", error);
-    if (!status)
-        status = read_all(file, path, &text, &bytes, error);
+    AR_THEN(status, read_all(file, path, &text, &bytes, error));
     close(file);
-    if (!status)
-        status = read_lines(self, path, text, bytes, error);
+    AR_THEN(status, read_lines(self, path, text, bytes, error));
     free(text);
     if (status)
         history_close(self);
@@ -613,10 +610,8 @@ static enum ar_status add_to(int file, const char *path, const char *line, size_
     struct history history = {0};
     struct history_line now = {0};
     enum ar_status status = read_all(file, path, &text, &there, error);
-    if (!status)
-        status = read_lines(&history, path, text, there, error);
-    if (!status)
-        status = parse_line(&history, line, bytes - 1, &now, error);
+    AR_THEN(status, read_lines(&history, path, text, there, error));
+    AR_THEN(status, parse_line(&history, line, bytes - 1, &now, error));
     added->added = true;
     for (size_t i = 0; i < history.count && !status; i++)
         if (strcmp(history.lines[i].commit, now.commit) == 0 &&

@@ -223,8 +223,7 @@ static enum ar_status make_series(struct history_judged *self, const struct hist
 {
     struct making making = {.out = self, .history = history, .rules = rules, .error = error};
     enum ar_status status = find_timed(&making);
-    if (!status)
-        status = add_runs(&making);
+    AR_THEN(status, add_runs(&making));
     size_t first = self->count;
     for (size_t i = 0; i < history->count && !status; i++)
         for (size_t j = 0; j < history->lines[i].count_count && !status; j++)

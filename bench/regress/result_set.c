@@ -279,8 +279,7 @@ static enum ar_status read_folder(struct result_set *self, const char *folder,
         char *path = NULL;
         if (!status && asprintf(&path, "%s/%s", folder, names[i]->d_name) < 0)
             status = ar_no_memory(error, "the results");
-        if (!status)
-            status = read_file(self, path, error);
+        AR_THEN(status, read_file(self, path, error));
         free(path);
         free(names[i]);
     }

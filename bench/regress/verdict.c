@@ -322,8 +322,7 @@ static enum ar_status judge_timed(struct work *work, const struct pair *pair, en
     if (any && info->better != METRIC_NEITHER) {
         status = test(work, pair, metric, &row, values);
         work->out->figures[VERDICT_NO_DATA] += !row.timed;
-        if (!status)
-            status = add_row(work, &row);
+        AR_THEN(status, add_row(work, &row));
     }
     free(values);
     return status;
@@ -539,15 +538,13 @@ enum ar_status verdicts_make(struct verdicts *self, const struct result_set *old
     work.one_machine =
         old->machine && new->machine && old->machine[0] && strcmp(old->machine, new->machine) == 0;
     enum ar_status status = judge_runs(&work);
-    if (!status)
-        status = judge_counts(&work);
+    AR_THEN(status, judge_counts(&work));
     if (!status && self->runs == 0)
         status =
             ar_error_set(error, AR_INVALID,
                          "OLD and NEW have no run in common, so nothing can be compared; are they "
                          "of the same suite?");
-    if (!status)
-        status = conclude_all(&work);
+    AR_THEN(status, conclude_all(&work));
     /* The other figures were counted when they were compared; timed ones have a verdict only
      * now. */
     for (size_t i = 0; i < self->count && !status; i++)

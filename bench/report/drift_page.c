@@ -228,8 +228,7 @@ enum ar_status drift_page_print(FILE *stream, const struct drift_page *page, str
         fprintf(stream, "\n%s\n", answer->policy);
         status = print_levels(stream, answer, error);
         print_verdict(stream, page, answer);
-        if (!status)
-            status = print_pins(stream, answer->runs, error);
+        AR_THEN(status, print_pins(stream, answer->runs, error));
     }
     return status;
 }

@@ -353,8 +353,7 @@ enum ar_status model_repeat_compare(struct model_cell *cell, struct call_list *r
         status = sum_runs(&alike, sim, &sums, error);
     if (!status && several)
         take_medians(&alike, &runs[0]);
-    if (!status)
-        status = model_compare(cell, &runs[0], sim, error);
+    AR_THEN(status, model_compare(cell, &runs[0], sim, error));
     if (!status && several) {
         cell->all.card_ns = sums.card_ns;
         cell->all.card_waited_ns = sums.card_waited_ns;

@@ -210,8 +210,7 @@ static enum ar_status print_many(FILE *stream, const struct tenants_page *page,
         range(table, page, i, offsetof(struct tenant_result, end_physical_bytes));
     }
     fputc('\n', stream);
-    if (status == AR_OK)
-        status = table_end(table, stream, TABLE_TEXT, error);
+    AR_THEN(status, table_end(table, stream, TABLE_TEXT, error));
     return status;
 }
 

@@ -825,21 +825,14 @@ enum ar_status twin_page_print(FILE *stream, const struct twin_page *page, struc
         return AR_OK;
     fputs("\nBytes by owner at the end of each phase (MiB)\n", stream);
     enum ar_status status = print_owners(stream, page, error);
-    if (!status)
-        status = print_peak(stream, page, error);
-    if (!status)
-        status = print_residue(stream, page, error);
-    if (!status)
-        status = print_left(stream, page, error);
-    if (!status)
-        status = print_pins(stream, page, error);
+    AR_THEN(status, print_peak(stream, page, error));
+    AR_THEN(status, print_residue(stream, page, error));
+    AR_THEN(status, print_left(stream, page, error));
+    AR_THEN(status, print_pins(stream, page, error));
     print_caches(stream, page);
-    if (!status)
-        status = print_graphs(stream, page, error);
+    AR_THEN(status, print_graphs(stream, page, error));
     print_lines(stream, page);
-    if (!status)
-        status = print_reported(stream, page, error);
-    if (!status)
-        status = print_whatifs(stream, page, error);
+    AR_THEN(status, print_reported(stream, page, error));
+    AR_THEN(status, print_whatifs(stream, page, error));
     return status;
 }

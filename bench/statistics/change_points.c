@@ -105,8 +105,7 @@ static enum ar_status place(const struct search *self, size_t from, size_t *at, 
     for (size_t i = from + CHANGE_LEAST; i + CHANGE_LEAST <= end && !status; i++) {
         double cost = 0;
         status = spread(self->values + from, i - from, &cost, self->error);
-        if (!status)
-            status = spread(self->values + i, end - i, &cost, self->error);
+        AR_THEN(status, spread(self->values + i, end - i, &cost, self->error));
         if (cost < least) {
             least = cost;
             *at = i;
@@ -128,14 +127,11 @@ static enum ar_status test_all(const struct search *self, size_t count, struct c
         size_t end = i + 1 < found ? points[i + 1].at : count;
         struct rank_test test = {0};
         status = place(self, from, &points[i].at, end);
-        if (!status)
-            status = test_at(self, from, points[i].at, end, &test);
-        if (!status)
-            status =
-                median(self->values + from, points[i].at - from, &points[i].before, self->error);
-        if (!status)
-            status = median(self->values + points[i].at, end - points[i].at, &points[i].after,
-                            self->error);
+        AR_THEN(status, test_at(self, from, points[i].at, end, &test));
+        AR_THEN(status,
+                median(self->values + from, points[i].at - from, &points[i].before, self->error));
+        AR_THEN(status, median(self->values + points[i].at, end - points[i].at, &points[i].after,
+                               self->error));
         points[i].p = test.p;
         double size = fabs(log(test.ratio));
         bool holds = test.p <= self->rules->alpha && fabs(test.ratio - 1) >= self->rules->effect;

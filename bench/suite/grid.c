@@ -342,8 +342,7 @@ static enum ar_status multiply(const struct suite_axis *axis, struct text_list *
         for (size_t j = 0; j < axis->values.count && !status; j++) {
             char *with = NULL;
             status = spec_text_with(list->items[i], axis->key, axis->values.items[j], &with, error);
-            if (!status)
-                status = grid_add(&out, with, error);
+            AR_THEN(status, grid_add(&out, with, error));
             free(with);
         }
     }
@@ -378,8 +377,7 @@ static enum ar_status apply(const struct suite_axis *axis, struct suite *suite, 
     }
     if (!status && only == LISTS)
         status = refuse_unreached(axis, &names, error);
-    if (!status)
-        status = multiply(axis, list_of(suite, only), only, error);
+    AR_THEN(status, multiply(axis, list_of(suite, only), only, error));
     return status ? ar_error_prefix(error, status, "%s:%u", path, axis->line) : AR_OK;
 }
 
@@ -508,9 +506,8 @@ static enum ar_status finish(const struct sweep *self, const struct suite *suite
     enum ar_status status = quiet ? AR_OK : print_best(self, stream, TABLE_TEXT, error);
     if (!status && suite->output)
         status = write_folder(self, &folder, suite->output, outputs, error);
-    if (!status)
-        status =
-            result_folder_commit(&folder, outputs, suite->output && !quiet ? stream : NULL, error);
+    AR_THEN(status,
+            result_folder_commit(&folder, outputs, suite->output && !quiet ? stream : NULL, error));
     if (status) {
         output_set_abandon(outputs);
         result_folder_take_away(&folder);
@@ -537,19 +534,15 @@ enum ar_status sweep_run(struct suite *suite, const struct sweep_files *files,
     FILE *json = NULL;
     FILE *csv = NULL;
     enum ar_status status = check(suite, error);
-    if (!status)
-        status = expand_all(suite, files->suite, error);
-    if (!status)
-        status = plan_make(&self.plan, suite, error);
+    AR_THEN(status, expand_all(suite, files->suite, error));
+    AR_THEN(status, plan_make(&self.plan, suite, error));
     if (status)
         return status;
     status = open_files(files, suite->output, &outputs, &json, &csv, error);
-    if (!status)
-        status = run_all(&self, files, error);
+    AR_THEN(status, run_all(&self, files, error));
     self.results.environment = environment;
     self.results.suite = suite->name;
-    if (!status)
-        status = finish(&self, suite, &outputs, json, csv, stream, error);
+    AR_THEN(status, finish(&self, suite, &outputs, json, csv, stream, error));
     if (self.has_journal)
         journal_close(&self.journal, status == AR_OK);
     output_set_abandon(&outputs);

@@ -237,8 +237,7 @@ static enum ar_status look_up_policies(struct plan *self, struct ar_error *error
         policy->spec.catalog = self->suite->catalog;
         self->policy_count++; /* from here on plan_close closes the spec */
         status = registry_lookup(&policy->spec, &policy->ops, error);
-        if (!status)
-            status = choose_pinned(self, policy, error);
+        AR_THEN(status, choose_pinned(self, policy, error));
         if (status)
             return status;
     }
@@ -332,8 +331,7 @@ static enum ar_status write_devices(struct plan *self, struct ar_error *error)
             char *with = NULL;
             if (capacities->count)
                 status = spec_text_with(text, "capacity", capacities->items[j], &with, error);
-            if (!status)
-                status = text_list_add(&self->devices, with ? with : text, error);
+            AR_THEN(status, text_list_add(&self->devices, with ? with : text, error));
             free(with);
         }
     }
@@ -406,8 +404,7 @@ static enum ar_status replicate_device(struct plan *self, const char *text, stru
         snprintf(seed, sizeof seed, "%llu", (unsigned long long)(self->suite->seed + replicate));
         if (replicates > 1 && addresses)
             status = spec_text_with(text, "seed", seed, &with, error);
-        if (!status)
-            status = text_list_add(&self->device_texts, with ? with : text, error);
+        AR_THEN(status, text_list_add(&self->device_texts, with ? with : text, error));
         free(with);
         if (status)
             return status;
@@ -500,14 +497,10 @@ enum ar_status plan_make(struct plan *self, const struct suite *suite, struct ar
 {
     *self = (struct plan){.suite = suite};
     enum ar_status status = look_up_policies(self, error);
-    if (!status)
-        status = look_up_workloads(self, error);
-    if (!status)
-        status = write_devices(self, error);
-    if (!status)
-        status = look_at_devices(self, error);
-    if (!status)
-        status = write_runs(self, error);
+    AR_THEN(status, look_up_workloads(self, error));
+    AR_THEN(status, write_devices(self, error));
+    AR_THEN(status, look_at_devices(self, error));
+    AR_THEN(status, write_runs(self, error));
     if (status)
         plan_close(self);
     return status;

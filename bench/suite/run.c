@@ -404,8 +404,7 @@ static enum ar_status add_record(struct journal *journal, const struct plan *pla
     void *payload = NULL;
     size_t bytes = 0;
     enum ar_status status = run_pack(&plan->runs[run], record, &payload, &bytes, error);
-    if (!status)
-        status = journal_add(journal, run, payload, bytes, error);
+    AR_THEN(status, journal_add(journal, run, payload, bytes, error));
     free(payload);
     return status;
 }
@@ -621,8 +620,7 @@ enum ar_status matrix_run_journal(const struct plan *plan, unsigned jobs, bool l
         self.done ? journal_open(journal, path, key_of(plan), take_record, &taken, error)
                   : ar_no_memory(error, "the journal");
     *opened = !status;
-    if (!status)
-        status = run_all(&self, plan->run_count, jobs, error);
+    AR_THEN(status, run_all(&self, plan->run_count, jobs, error));
     free(self.done);
     return status;
 }

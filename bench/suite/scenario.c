@@ -314,9 +314,8 @@ enum ar_status scenario_read(const char *path, const char *const *kinds, size_t 
         snprintf(room[i], sizeof room[i], "%s *", kinds[i]);
         sections[FIXED + i] = room[i];
     }
-    if (!status)
-        status = ini_read_sections(path, sections, FIXED + kind_count, begin_section, take_line,
-                                   out, error);
+    AR_THEN(status, ini_read_sections(path, sections, FIXED + kind_count, begin_section, take_line,
+                                      out, error));
     free(room);
     free((void *)sections);
     if (status)

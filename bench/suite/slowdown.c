@@ -90,8 +90,7 @@ static enum ar_status add_devices(struct work *work, const struct run_record *re
             ar_size_print_exact(capacity_at(record, suite->ratios[i]), capacity, sizeof capacity);
             status = spec_text_with(plan->device_texts.items[replicate], "capacity", capacity,
                                     &text, error);
-            if (!status)
-                status = text_list_add(&work->devices, text, error);
+            AR_THEN(status, text_list_add(&work->devices, text, error));
             free(text);
         }
     }
@@ -180,8 +179,7 @@ enum ar_status slowdown_run(const struct plan *plan, const struct run_record *re
         status = ar_no_memory(error, "the slowdown curve");
     for (size_t i = 0; i < plan->workload_count && !status; i++)
         status = add_workload(&work, records, i, error);
-    if (!status)
-        status = run_points(&work, jobs, error);
+    AR_THEN(status, run_points(&work, jobs, error));
     free(work.runs);
     text_list_close(&work.devices);
     if (status)

@@ -341,8 +341,7 @@ static enum ar_status note_key(struct reading *reading, const char *section, con
         if (strcmp(reading->keys.items[i], name) == 0)
             status = ar_error_set(error, AR_INVALID,
                                   "the key \"%.60s\" is given twice; give it once", key);
-    if (!status)
-        status = text_list_add(&reading->keys, name, error);
+    AR_THEN(status, text_list_add(&reading->keys, name, error));
     free(name);
     return status;
 }

@@ -199,16 +199,14 @@ static enum ar_status run_all(struct suite_work *self, struct ar_error *error)
     if (!self->records || !self->series || !self->series_observers)
         return ar_no_memory(error, "the results");
     enum ar_status status = attach(self, error);
-    if (!status)
-        status = do_runs(self, jobs, error);
+    AR_THEN(status, do_runs(self, jobs, error));
     if (!status && holds_events(self->files) && self->plan.run_count == 1)
         forget_cut_off_rows(self);
     if (!status && self->suite->ratio_count)
         status = slowdown_run(&self->plan, self->records, jobs, &self->curve, error);
     if (!status && self->suite->time)
         status = time_runs(self, error);
-    if (!status)
-        status = results_open(&self->results, self->records, self->plan.run_count, error);
+    AR_THEN(status, results_open(&self->results, self->records, self->plan.run_count, error));
     self->results.environment = &self->environment;
     self->results.suite = self->suite->name;
     self->results.points = self->curve.points;
@@ -491,34 +489,28 @@ enum ar_status suite_run(const struct suite *suite, const struct suite_files *fi
     struct suite_work self = {.suite = suite, .files = files, .environment = *environment};
     bool quiet = false;
     enum ar_status status = want_one_format(files, &quiet, error);
-    if (!status)
-        status = plan_make(&self.plan, suite, error);
+    AR_THEN(status, plan_make(&self.plan, suite, error));
     if (status)
         return status;
     share_process(&self);
     status = want_one_run(&self, error);
-    if (!status)
-        status = open_files(&self, error);
+    AR_THEN(status, open_files(&self, error));
     environment_card_before(&self.environment, card_of(&self.plan));
-    if (!status)
-        status = run_all(&self, error);
+    AR_THEN(status, run_all(&self, error));
     environment_card_after(&self.environment);
-    if (!status)
-        status = want_one_begun(&self, error);
+    AR_THEN(status, want_one_begun(&self, error));
     if (!status && !quiet)
         status = print_tables(&self, stream, suite->wide ? TABLE_TEXT_WIDE : TABLE_TEXT, error);
-    if (!status)
-        status = write_files(&self, error);
-    if (!status)
-        status = result_folder_commit(&self.folder, &self.outputs, quiet ? NULL : stream, error);
+    AR_THEN(status, write_files(&self, error));
+    AR_THEN(status,
+            result_folder_commit(&self.folder, &self.outputs, quiet ? NULL : stream, error));
     if (status) {
         output_set_abandon(&self.outputs);
         result_folder_take_away(&self.folder);
     }
     if (self.has_journal)
         journal_close(&self.journal, status == AR_OK);
-    if (!status)
-        status = judge(&self, quiet, error);
+    AR_THEN(status, judge(&self, quiet, error));
     close_work(&self);
     return status;
 }

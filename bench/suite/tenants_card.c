@@ -245,8 +245,7 @@ static enum ar_status begin(struct member *self, struct answer *answer)
     status = configure(self, &answer->error);
     look_away(self);
     process_warnings(&self->process, result->warned, sizeof result->warned);
-    if (status == AR_OK)
-        status = open_pools(self, &answer->error);
+    AR_THEN(status, open_pools(self, &answer->error));
     if (status == AR_NEGATIVE)
         result->outcome = TENANT_REFUSED_SETTINGS;
     else if (status == AR_REFUSED || status == AR_NO_MEMORY || status == AR_MISSING)
@@ -550,8 +549,7 @@ enum ar_status tenants_card_run(const struct tenants *tenants, const char *devic
             self->round++;
         else
             status = tenants->free ? some_steps(self, error) : round_of_all(self, error);
-        if (!status)
-            status = come_and_go(self, error);
+        AR_THEN(status, come_and_go(self, error));
     }
     for (size_t i = 0; i < tenants->count; i++)
         leave(self, i);

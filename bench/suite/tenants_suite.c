@@ -292,8 +292,7 @@ enum ar_status tenants_suite_read(const char *path, struct tenants_suite *suite,
     snprintf(suite->name, sizeof suite->name, "%.*s", (int)strcspn(slash ? slash + 1 : path, "."),
              slash ? slash + 1 : path);
     enum ar_status status = ini_read(path, sections, 3, take_line, &reading, error);
-    if (status == AR_OK)
-        status = check(suite, path, error);
+    AR_THEN(status, check(suite, path, error));
     if (status != AR_OK)
         tenants_suite_close(suite);
     return status;

@@ -624,8 +624,7 @@ static enum ar_status do_trial(void *argument, size_t number, struct trace_sourc
     if (!known) {
         status = run_trial(trial, &record, error);
         pthread_mutex_lock(&self->lock);
-        if (!status)
-            status = keep(self->trials, run, &record, error);
+        AR_THEN(status, keep(self->trials, run, &record, error));
         pthread_mutex_unlock(&self->lock);
     }
     if (!status)

@@ -53,8 +53,7 @@ static enum ar_status try_value(struct search *self, int steps, bool *passes,
         return status;
     snprintf(text, sizeof text, self->type == AR_OPTION_FRACTION ? "%.2f" : "%.0f", value);
     status = scenario_set(&edited, self->part, cache->option, text, error);
-    if (!status)
-        status = twin_trials_run(self->trials, &trial, 1, error);
+    AR_THEN(status, twin_trials_run(self->trials, &trial, 1, error));
     scenario_close(&edited);
     *passes = !status && !trial.cannot_run && trial.summary.outcome == TWIN_PASSED;
     cache->runs++;
@@ -237,8 +236,7 @@ static enum ar_status try_changes(struct twin_study *self, const struct scenario
             at[runs++] =
                 (struct twin_trial){.text = &self->changes.at[i].edited, .cache_part = SIZE_MAX};
         }
-    if (!status)
-        status = twin_trials_run(&self->trials, at, runs, error);
+    AR_THEN(status, twin_trials_run(&self->trials, at, runs, error));
     for (size_t i = 0; i < count && !status; i++)
         take_trial(&self->whatifs[i], &self->changes.at[i], &at[places[i]], &at[0].summary);
     if (!status) {
@@ -260,10 +258,8 @@ static enum ar_status run_again(struct twin_study *self, const struct scenario *
     self->has_few = !status;
     if (!status && self->few.cycles > TWIN_WHATIF_CYCLES)
         self->few.cycles = TWIN_WHATIF_CYCLES;
-    if (!status)
-        status = search_caches(self, &self->few, error);
-    if (!status)
-        status = try_changes(self, &self->few, error);
+    AR_THEN(status, search_caches(self, &self->few, error));
+    AR_THEN(status, try_changes(self, &self->few, error));
     return status;
 }
 

@@ -11,18 +11,15 @@ int main(int argc, char **argv)
     struct ar_results *results = NULL;
     struct ar_error error = {{0}};
     enum ar_status status = ar_library_open(&library, &error);
-    if (!status)
-        status = ar_experiment_open(library, &experiment, &error);
+    AR_THEN(status, ar_experiment_open(library, &experiment, &error));
     for (int i = 1; i < argc && !status; i++)
         status = ar_experiment_set(experiment, i == 1 ? "workload" : "policy", argv[i], &error);
-    if (!status)
-        status = ar_experiment_run(experiment, &results, &error);
+    AR_THEN(status, ar_experiment_run(experiment, &results, &error));
     for (size_t i = 0; !status && i < ar_results_count(results); i++) {
         struct ar_row row;
         struct ar_value peak;
         status = ar_results_row(results, i, &row, sizeof row, &error);
-        if (!status)
-            status = ar_results_metric(results, i, "peak_physical_bytes", &peak, &error);
+        AR_THEN(status, ar_results_metric(results, i, "peak_physical_bytes", &peak, &error));
         if (!status)
             printf("%s %" PRIu64 " %s\n", row.policy, peak.integer,
                    row.passed ? "passed" : row.cause);
