@@ -633,10 +633,8 @@ static enum ar_status replay(struct program *self, struct ar_error *error)
         .policy_host = &host,
     };
     struct replay_result result;
-    enum ar_status status = ar_spec_parse("torch", &torch, error);
-    if (status != AR_OK)
-        return status;
-    status = registry_create(&torch, &context, &config.policy, error);
+    AR_TRY(ar_spec_parse("torch", &torch, error));
+    enum ar_status status = registry_create(&torch, &context, &config.policy, error);
     if (status == AR_OK) {
         status = replay_run(&config, &result, error);
         replay_result_close(&result);

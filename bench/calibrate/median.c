@@ -368,9 +368,7 @@ enum ar_status median_of(const struct calibration *calibrations, size_t count, c
                             "a median is of two or more calibrations, and %s named",
                             count ? "one is" : "none is");
     struct merge self = {.from = calibrations, .count = count, .error = error};
-    enum ar_status status = check_all(&self);
-    if (status)
-        return status;
+    AR_TRY(check_all(&self));
     self.values = calloc(count, 2 * sizeof *self.values);
     if (!self.values)
         return ar_error_set(error, AR_HOST_MEMORY, "no memory for a median of %zu", count);
@@ -385,7 +383,8 @@ enum ar_status median_of(const struct calibration *calibrations, size_t count, c
     for (int kind = 0; kind < SIM_COST_COUNT; kind++)
         merge_rests(&self, kind, out);
     struct sim_profile *profile = &out->profile;
-    status = merge_curves(&self, offsetof(struct sim_profile, costs), SIM_COST_COUNT, profile);
+    enum ar_status status =
+        merge_curves(&self, offsetof(struct sim_profile, costs), SIM_COST_COUNT, profile);
     AR_THEN(status,
             merge_curves(&self, offsetof(struct sim_profile, busy_costs), SIM_COST_COUNT, profile));
     AR_THEN(status, merge_curves(&self, offsetof(struct sim_profile, kernel_ops),

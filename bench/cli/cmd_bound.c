@@ -259,10 +259,8 @@ static enum ar_status check(const struct arguments *self, const struct bound_blo
 {
     struct plan_file plan;
     struct bound_verdict verdict = {0};
-    enum ar_status status = plan_file_read(&plan, self->check, error);
-    if (status)
-        return status;
-    status = bound_check(blocks, &plan, self->capacity_bytes, &verdict, error);
+    AR_TRY(plan_file_read(&plan, self->check, error));
+    enum ar_status status = bound_check(blocks, &plan, self->capacity_bytes, &verdict, error);
     plan_file_close(&plan);
     if (status)
         return status;

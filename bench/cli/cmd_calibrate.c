@@ -161,10 +161,8 @@ static enum ar_status verify(const char *path, struct ar_device *device,
     putchar('\n');
     struct ar_spec spec;
     snprintf(text, sizeof text, "sim:profile='%s%s'", place_of(path), path);
-    enum ar_status status = ar_spec_parse(text, &spec, error);
-    if (status)
-        return status;
-    status = ar_device_open(&spec, &model, error);
+    AR_TRY(ar_spec_parse(text, &spec, error));
+    enum ar_status status = ar_device_open(&spec, &model, error);
     ar_spec_close(&spec);
     if (status)
         return status;

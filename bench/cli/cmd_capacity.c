@@ -509,11 +509,9 @@ static enum ar_status plan_and_find(struct arguments *self, struct ar_error *err
         return ar_error_set(error, AR_INVALID,
                             "capacity: no %s given; write capacity -p SPEC -w WORKLOAD",
                             self->suite.policies.count ? "workload" : "policy");
-    enum ar_status status = no_capacity(&self->suite.devices, error);
-    AR_THEN(status, plan_make(&plan, &self->suite, error));
-    if (status)
-        return status;
-    status = find_all(self, &plan, error);
+    AR_TRY(no_capacity(&self->suite.devices, error));
+    AR_TRY(plan_make(&plan, &self->suite, error));
+    enum ar_status status = find_all(self, &plan, error);
     plan_close(&plan);
     return status;
 }

@@ -109,9 +109,7 @@ enum ar_status cmd_compare(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {.rules = {.alpha = 0.05}, .effect_percent = 5};
     struct result_set old, new;
-    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
-    if (status)
-        return status;
+    AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (self.today && !waivers_is_date(self.today))
         return ar_error_set(error, AR_INVALID,
                             "compare: --today is \"%.40s\"; write a date such as 2027-01-31",
@@ -121,10 +119,8 @@ enum ar_status cmd_compare(int argc, char **argv, struct ar_error *error)
     self.old = self.sets.at[0];
     self.new = self.sets.at[1];
     self.rules.effect = self.effect_percent / 100;
-    status = result_set_read(&old, self.old, error);
-    if (status)
-        return status;
-    status = result_set_read(&new, self.new, error);
+    AR_TRY(result_set_read(&old, self.old, error));
+    enum ar_status status = result_set_read(&new, self.new, error);
     if (!status) {
         status = compare(&self, &old, &new, error);
         result_set_close(&new);

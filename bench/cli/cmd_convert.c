@@ -129,10 +129,8 @@ static enum ar_status open_source(const struct arguments *self, struct trace_sou
                                   struct ar_error *error)
 {
     struct trace_source *source = NULL;
-    enum ar_status status = open_one(self, self->files.at[0], &source, error);
-    if (status)
-        return status;
-    status = import_page_print(stdout, self->files.at[0], source, error);
+    AR_TRY(open_one(self, self->files.at[0], &source, error));
+    enum ar_status status = import_page_print(stdout, self->files.at[0], source, error);
     if (status) {
         trace_close(source);
         return status;
@@ -156,15 +154,13 @@ enum ar_status cmd_convert(int argc, char **argv, struct ar_error *error)
     struct arguments self = {0};
     struct trace_output_choice format;
     struct trace_source *source = NULL;
-    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
-    if (status)
-        return status;
+    AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (self.files.count < 2)
         return ar_error_set(error, AR_INVALID,
                             "convert: two files are needed; write convert IN OUT");
     const char *out = self.files.at[1];
     self.filter.streams = self.streams;
-    status = trace_output_choose(out, self.format, &format, error);
+    enum ar_status status = trace_output_choose(out, self.format, &format, error);
     AR_THEN(status, open_source(&self, &source, error));
     AR_THEN(status, trace_output_save(source, out, &format, error));
     if (!status)

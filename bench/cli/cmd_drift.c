@@ -195,10 +195,8 @@ static enum ar_status answer(const struct arguments *self, const struct trace_in
                              .steps = self->steps,
                              .answers = runs.answers,
                              .answer_count = self->policies.count};
-    enum ar_status status = find_device(self, info, &base, &device, &out.capacity_bytes, error);
-    if (status)
-        return status;
-    status = output_set_add(&outputs.files, self->json, &outputs.json, error);
+    AR_TRY(find_device(self, info, &base, &device, &out.capacity_bytes, error));
+    enum ar_status status = output_set_add(&outputs.files, self->json, &outputs.json, error);
     AR_THEN(status, output_set_add(&outputs.files, self->series, &outputs.series, error));
     AR_THEN(status, set_up(self, model, &device.spec, &runs, error));
     AR_THEN(status, run_all(self, &runs, model, error));

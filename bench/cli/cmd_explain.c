@@ -260,15 +260,11 @@ static enum ar_status explain_run_of(const struct plan *plan, const struct plan_
         .stop_on_failure = true,
         .seed = run->seed,
     };
-    enum ar_status status = recorded_card_find(source, device, &card, error);
-    if (status)
-        return status;
-    status = session_device_as(&with, device, card.profile, card.capacity_bytes, error);
-    if (status)
-        return status;
+    AR_TRY(recorded_card_find(source, device, &card, error));
+    AR_TRY(session_device_as(&with, device, card.profile, card.capacity_bytes, error));
     if (card.source != RECORDED_CARD_ASKED)
         experiment.device = &with.spec;
-    status = session_trace(&experiment, false, &trace, &owned, error);
+    enum ar_status status = session_trace(&experiment, false, &trace, &owned, error);
     if (status) {
         session_device_end(&with);
         return status;
@@ -358,10 +354,8 @@ static enum ar_status plan_and_explain(const struct arguments *self, struct expl
         return ar_error_set(error, AR_INVALID,
                             "explain: name one trace and one policy, explain TRACE -p SPEC, or a "
                             "message, explain --message TEXT");
-    enum ar_status status = plan_make(&plan, &self->suite, error);
-    if (status)
-        return status;
-    status = explain_trace(&plan, output, error);
+    AR_TRY(plan_make(&plan, &self->suite, error));
+    enum ar_status status = explain_trace(&plan, output, error);
     plan_close(&plan);
     return status ? ar_error_prefix(error, status, "explain") : AR_OK;
 }

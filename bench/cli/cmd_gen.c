@@ -59,10 +59,8 @@ static enum ar_status play(const struct arguments *self, struct trace_source *so
 {
     struct ar_spec policy;
     struct ar_spec device;
-    enum ar_status status = ar_spec_parse(self->policy, &policy, error);
-    if (status)
-        return status;
-    status = ar_spec_parse(self->device ? self->device : "sim", &device, error);
+    AR_TRY(ar_spec_parse(self->policy, &policy, error));
+    enum ar_status status = ar_spec_parse(self->device ? self->device : "sim", &device, error);
     if (!status) {
         const struct experiment experiment = {
             .policy = &policy, .device = &device, .source = source, .seed = 1};
@@ -98,17 +96,13 @@ enum ar_status cmd_gen(int argc, char **argv, struct ar_error *error)
     struct arguments self = {0};
     struct trace_output_choice format;
     struct ar_spec workload;
-    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
-    if (status)
-        return status;
+    AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.workload || !self.path)
         return ar_error_set(error, AR_INVALID, "gen: %s; write gen WORKLOAD -o FILE",
                             self.workload ? "no output file is given" : "no workload is given");
-    status = trace_output_choose(self.path, self.format, &format, error);
-    AR_THEN(status, ar_spec_parse(self.workload, &workload, error));
-    if (status)
-        return status;
-    status = make(&self, &workload, &format, error);
+    AR_TRY(trace_output_choose(self.path, self.format, &format, error));
+    AR_TRY(ar_spec_parse(self.workload, &workload, error));
+    enum ar_status status = make(&self, &workload, &format, error);
     ar_spec_close(&workload);
     return status;
 }

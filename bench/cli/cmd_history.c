@@ -59,10 +59,8 @@ static enum ar_status append(const struct arguments *self, struct ar_error *erro
 {
     struct result_set results;
     struct history_added added;
-    enum ar_status status = result_set_read(&results, self->append, error);
-    if (status)
-        return status;
-    status = history_append(self->file, &results, &self->stamp, &added, error);
+    AR_TRY(result_set_read(&results, self->append, error));
+    enum ar_status status = history_append(self->file, &results, &self->stamp, &added, error);
     if (!status && added.cut_bytes)
         printf("Removed an incomplete last line of an interrupted write (%zu bytes).\n",
                added.cut_bytes);
@@ -201,9 +199,7 @@ enum ar_status cmd_history(int argc, char **argv, struct ar_error *error)
     struct arguments self = {
         .rules = {.alpha = 0.001, .last = 10}, .panels = 6, .effect_percent = 5};
     struct history history;
-    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
-    if (status)
-        return status;
+    AR_TRY(cli_parse(&page, argc, argv, &self, error));
     self.rules.effect = self.effect_percent / 100;
     if (self.today && !waivers_is_date(self.today))
         return ar_error_set(error, AR_INVALID,
@@ -215,13 +211,9 @@ enum ar_status cmd_history(int argc, char **argv, struct ar_error *error)
         return ar_error_set(error, AR_INVALID,
                             "history: --commit and --time describe results; add --append RESULTS");
     if (self.append)
-        status = append(&self, error);
-    if (status)
-        return status;
-    status = history_read(&history, self.file, error);
-    if (status)
-        return status;
-    status = judge(&self, &history, error);
+        AR_TRY(append(&self, error));
+    AR_TRY(history_read(&history, self.file, error));
+    enum ar_status status = judge(&self, &history, error);
     history_close(&history);
     return status;
 }

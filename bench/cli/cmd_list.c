@@ -397,10 +397,8 @@ static enum ar_status show_object(const char *name, struct ar_error *error)
 {
     struct ar_spec spec;
     const struct ar_policy_ops *ops;
-    enum ar_status status = ar_spec_parse(name, &spec, error);
-    if (status)
-        return status;
-    status = registry_lookup(&spec, &ops, error);
+    AR_TRY(ar_spec_parse(name, &spec, error));
+    enum ar_status status = registry_lookup(&spec, &ops, error);
     ar_spec_close(&spec);
     return status ? status : show_policy(ops, error);
 }

@@ -84,13 +84,11 @@ static enum ar_status run(const struct arguments *self, const struct condition *
 {
     struct trace_source *smallest = NULL;
     struct minimize_result result;
-    enum ar_status status = open_trace(self, &experiment->source, error);
-    if (status)
-        return status;
+    AR_TRY(open_trace(self, &experiment->source, error));
     enum replay_frees modes[2];
     (void)replay_frees_choices(&experiment->source->info, experiment->frees, modes);
     experiment->frees = modes[0];
-    status = minimize(experiment, condition, &smallest, &result, error);
+    enum ar_status status = minimize(experiment, condition, &smallest, &result, error);
     if (!status && !result.shown)
         status = ar_error_set(error, AR_NEGATIVE,
                               "minimize: the whole trace %s does not show %s: nothing to minimize",
@@ -117,10 +115,9 @@ static enum ar_status prepare(const struct arguments *self, const struct conditi
             "minimize: no policy is given; write minimize TRACE --until %s -p SPEC -o "
             "FILE",
             self->until);
-    enum ar_status status = ar_spec_parse(own ? "null" : self->policy, &policy, error);
-    if (status)
-        return status;
-    status = ar_spec_parse(self->device.spec ? self->device.spec : "sim", &device, error);
+    AR_TRY(ar_spec_parse(own ? "null" : self->policy, &policy, error));
+    enum ar_status status =
+        ar_spec_parse(self->device.spec ? self->device.spec : "sim", &device, error);
     if (status) {
         ar_spec_close(&policy);
         return status;
@@ -151,10 +148,8 @@ static enum ar_status check_and_run(const struct arguments *self, struct ar_erro
         return ar_error_set(error, AR_INVALID,
                             "minimize: %s; write minimize TRACE --until COND -p SPEC -o FILE",
                             lacks);
-    enum ar_status status = trace_output_choose(self->path, "text", &format, error);
-    if (status)
-        return status;
-    status = condition_parse(self->until, &condition, error);
+    AR_TRY(trace_output_choose(self->path, "text", &format, error));
+    enum ar_status status = condition_parse(self->until, &condition, error);
     if (status)
         return ar_error_prefix(error, status, "minimize: --until");
     status = prepare(self, &condition, &format, error);

@@ -231,18 +231,12 @@ enum ar_status cmd_record(int argc, char **argv, struct ar_error *error)
     struct trace_output_choice format;
     struct program_end end;
     char folder[400];
-    enum ar_status status = read_arguments(argc, argv, &self, error);
-    if (status)
-        return status;
-    status = trace_output_choose(self.path, self.format, &format, error);
-    if (status)
-        return status;
+    AR_TRY(read_arguments(argc, argv, &self, error));
+    AR_TRY(trace_output_choose(self.path, self.format, &format, error));
     if (self.from)
         return write_trace(self.from, &self, &format, false, error);
-    status = make_folder(self.path, folder, sizeof folder, error);
-    if (status)
-        return status;
-    status = run_recorded(&self, folder, &end, error);
+    AR_TRY(make_folder(self.path, folder, sizeof folder, error));
+    enum ar_status status = run_recorded(&self, folder, &end, error);
     if (status) {
         (void)rmdir(folder);
         return status;

@@ -37,9 +37,7 @@ enum ar_status cmd_sweep(int argc, char **argv, struct ar_error *error)
     struct arguments self = {.path = NULL};
     struct environment environment;
     char *journal = NULL;
-    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
-    if (status)
-        return status;
+    AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.path)
         return ar_error_set(error, AR_INVALID, "sweep: no suite is given; write sweep SUITE.ini");
     if (!self.files.journal && asprintf(&journal, "%s.journal", self.path) < 0)
@@ -48,7 +46,7 @@ enum ar_status cmd_sweep(int argc, char **argv, struct ar_error *error)
         self.files.journal = journal;
     self.files.suite = self.path;
     suite_init(&self.suite);
-    status = suite_read(&self.suite, self.path, error);
+    enum ar_status status = suite_read(&self.suite, self.path, error);
     if (!status && self.jobs)
         status = suite_set(&self.suite, "jobs", self.jobs, error);
     if (!status && self.output)

@@ -251,15 +251,13 @@ enum ar_status cmd_tenants(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {.seed = NOT_GIVEN};
     struct tenants_suite suite;
-    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
-    if (status)
-        return status;
+    AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.path)
         return ar_error_set(error, AR_INVALID,
                             "tenants: no suite is given; write tenants SUITE.ini");
     if (self.mode && strcmp(self.mode, "free") != 0 && strcmp(self.mode, "barriered") != 0)
         return ar_error_set(error, AR_INVALID, "tenants: --mode %s: barriered or free", self.mode);
-    status = tenants_suite_read(self.path, &suite, error);
+    enum ar_status status = tenants_suite_read(self.path, &suite, error);
     if (status)
         return status;
     suite.free = self.mode ? !strcmp(self.mode, "free") : suite.free;

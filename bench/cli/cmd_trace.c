@@ -246,16 +246,12 @@ enum ar_status cmd_trace(int argc, char **argv, struct ar_error *error)
     struct trace_output_choice format;
     struct program_end end;
     char folder[TRACED_PATH_ROOM], path[TRACED_PATH_ROOM + 16];
-    enum ar_status status = read_arguments(argc, argv, &self, error);
-    if (status)
-        return status;
-    status = trace_output_choose(self.path, NULL, &format, error);
-    AR_THEN(status, traced_folder_make(folder, error));
-    if (status)
-        return status;
+    AR_TRY(read_arguments(argc, argv, &self, error));
+    AR_TRY(trace_output_choose(self.path, NULL, &format, error));
+    AR_TRY(traced_folder_make(folder, error));
     snprintf(path, sizeof path, "%s/trace.txt", folder);
     self.program.path = path;
-    status = traced_program_run(&self.program, &end, error);
+    enum ar_status status = traced_program_run(&self.program, &end, error);
     if (!status)
         return finish(&self, folder, &format, &end, error);
     traced_folder_remove(folder);

@@ -64,10 +64,8 @@ static enum ar_status read_scenario(const struct arguments *self, struct scenari
 {
     const char *kinds[TWIN_KINDS_MOST];
     size_t count = twin_setup_kinds(kinds, TWIN_KINDS_MOST);
-    enum ar_status status = scenario_read(self->path, kinds, count, out, error);
-    if (status)
-        return status;
-    status = twin_compare_check(out, error);
+    AR_TRY(scenario_read(self->path, kinds, count, out, error));
+    enum ar_status status = twin_compare_check(out, error);
     if (self->cycles != NOT_GIVEN)
         out->cycles = self->cycles;
     for (size_t i = 0; i < self->sets.count && !status; i++)
@@ -183,11 +181,9 @@ enum ar_status cmd_twin(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {.cycles = NOT_GIVEN};
     struct scenario text;
-    enum ar_status status = cli_parse(&page, argc, argv, &self, error);
-    if (!status && self.figure)
-        status = check_figure(self.figure, error);
-    if (status)
-        return status;
+    AR_TRY(cli_parse(&page, argc, argv, &self, error));
+    if (self.figure)
+        AR_TRY(check_figure(self.figure, error));
     if (!self.path)
         return ar_error_set(error, AR_INVALID,
                             "twin: no scenario is given; workloads/scenarios has examples");
@@ -197,7 +193,7 @@ enum ar_status cmd_twin(int argc, char **argv, struct ar_error *error)
     if (self.journal && !self.again)
         return ar_error_set(error, AR_INVALID,
                             "twin: --journal is of the runs with changes; write --what-if yes");
-    status = read_scenario(&self, &text, error);
+    enum ar_status status = read_scenario(&self, &text, error);
     if (status)
         return status;
     if (self.check && !text.reported_count)

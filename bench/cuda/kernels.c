@@ -111,13 +111,11 @@ static enum ar_status launch_all(struct kernels *self)
 {
     uint64_t zero[8] = {0};
     void *arguments[] = {zero, zero, zero, zero};
-    enum ar_status status = AR_OK;
-    for (int i = 0; i < KERNEL_COUNT && status == AR_OK; i++)
-        status = kernels_launch(self, (enum kernel)i, (struct kernel_grid){1, 32, 1}, NULL,
-                                arguments, 0);
-    return status == AR_OK ? kernels_result(self, self->api->ctx_synchronize(),
-                                            "the first launch of all kernels (cuCtxSynchronize)", 0)
-                           : status;
+    for (int i = 0; i < KERNEL_COUNT; i++)
+        AR_TRY(kernels_launch(self, (enum kernel)i, (struct kernel_grid){1, 32, 1}, NULL, arguments,
+                              0));
+    return kernels_result(self, self->api->ctx_synchronize(),
+                          "the first launch of all kernels (cuCtxSynchronize)", 0);
 }
 
 enum ar_status kernels_open(const struct cuda_api *api, CUdevice card, struct kernels **out,
@@ -608,9 +606,7 @@ static enum ar_status matmul(struct kernels *self, const struct ar_kernel_op *op
     bool floats = op->type != AR_DEVICE_I8 && op->type != AR_DEVICE_I64;
     if (!small || !floats)
         return plain_matmul(self, op, &shape, stream);
-    enum ar_status status = open_matmul(self);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(open_matmul(self));
     if (!self->blas)
         return plain_matmul(self, op, &shape, stream);
     struct blas_product product = {
@@ -624,7 +620,7 @@ static enum ar_status matmul(struct kernels *self, const struct ar_kernel_op *op
         .pitch_a = shape.pitch_a,
     };
     struct ar_error why;
-    status = blas_matmul(self->blas, &product, stream, &why);
+    enum ar_status status = blas_matmul(self->blas, &product, stream, &why);
     if (status != AR_OK)
         snprintf(self->problem, sizeof self->problem, "%.500s", why.text);
     return status;

@@ -87,9 +87,7 @@ enum ar_status cuda_segment_alloc(struct ar_backing *backing, uint64_t bytes, ui
     struct cuda_device *self = cuda_of_backing(backing);
     if (bytes == 0)
         return cuda_misuse(self, "a driver allocation of no bytes");
-    enum ar_status status = cuda_ready(self);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(cuda_ready(self));
     if (bytes >= self->page_bytes &&
         sim_ledger_units(&self->ledger, bytes) > sim_ledger_free(&self->ledger))
         return cuda_refuse(self, AR_DEVICE_CALL_alloc);
@@ -101,7 +99,7 @@ enum ar_status cuda_segment_alloc(struct ar_backing *backing, uint64_t bytes, ui
     uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_alloc(&pointer, bytes);
     uint64_t ended_ns = cuda_clock_ns(self);
-    status = cuda_answer(self, result, "cuMemAlloc", bytes);
+    enum ar_status status = cuda_answer(self, result, "cuMemAlloc", bytes);
     if (status != AR_OK) {
         free(segment);
         if (status == AR_REFUSED)
@@ -369,17 +367,15 @@ CUmemAllocationProp cuda_memory_kind(const struct cuda_device *self)
 enum ar_status cuda_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    enum ar_status status = cuda_ready(self);
-    AR_THEN(status, memory_check_bytes(&self->memory, "a reservation", bytes));
-    if (status != AR_OK)
-        return status;
+    AR_TRY(cuda_ready(self));
+    AR_TRY(memory_check_bytes(&self->memory, "a reservation", bytes));
     struct memory_segment *segment = calloc(1, sizeof *segment);
     if (!segment)
         return AR_HOST_MEMORY;
     CUdeviceptr pointer;
     uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_address_reserve(&pointer, bytes, 0, 0, 0);
-    status = cuda_answer(self, result, "cuMemAddressReserve", bytes);
+    enum ar_status status = cuda_answer(self, result, "cuMemAddressReserve", bytes);
     if (status != AR_INVALID)
         cuda_count(self, AR_DEVICE_CALL_reserve, bytes, begun_ns, 0, status == AR_REFUSED);
     if (status != AR_OK) {
@@ -409,10 +405,8 @@ enum ar_status cuda_release(struct ar_backing *backing, uint64_t address)
 enum ar_status cuda_create(struct ar_backing *backing, uint64_t bytes, ar_backing_handle *handle)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    enum ar_status status = cuda_ready(self);
-    AR_THEN(status, memory_check_bytes(&self->memory, "physical memory", bytes));
-    if (status != AR_OK)
-        return status;
+    AR_TRY(cuda_ready(self));
+    AR_TRY(memory_check_bytes(&self->memory, "physical memory", bytes));
     if (bytes > sim_ledger_free(&self->ledger))
         return cuda_refuse(self, AR_DEVICE_CALL_create);
     struct memory_physical *physical = calloc(1, sizeof *physical);
@@ -422,7 +416,7 @@ enum ar_status cuda_create(struct ar_backing *backing, uint64_t bytes, ar_backin
     CUmemGenericAllocationHandle driver_handle = 0;
     uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_create(&driver_handle, bytes, &kind, 0);
-    status = cuda_answer(self, result, "cuMemCreate", bytes);
+    enum ar_status status = cuda_answer(self, result, "cuMemCreate", bytes);
     if (status != AR_INVALID)
         cuda_count(self, AR_DEVICE_CALL_create, bytes, begun_ns, 0, status == AR_REFUSED);
     if (status != AR_OK) {
@@ -467,16 +461,14 @@ enum ar_status cuda_map(struct ar_backing *backing, uint64_t address, ar_backing
     struct cuda_device *self = cuda_of_backing(backing);
     struct memory_physical *physical;
     struct memory_segment *range;
-    enum ar_status status = cuda_ready(self);
-    AR_THEN(status, memory_check_map(&self->memory, address, handle, &physical, &range));
-    if (status != AR_OK)
-        return status;
+    AR_TRY(cuda_ready(self));
+    AR_TRY(memory_check_map(&self->memory, address, handle, &physical, &range));
     struct memory_mapping *mapping = calloc(1, sizeof *mapping);
     if (!mapping)
         return AR_HOST_MEMORY;
     uint64_t bytes = physical->bytes, begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_map(address, bytes, 0, physical->driver_handle, 0);
-    status = cuda_answer(self, result, "cuMemMap", bytes);
+    enum ar_status status = cuda_answer(self, result, "cuMemMap", bytes);
     if (status != AR_INVALID)
         cuda_count(self, AR_DEVICE_CALL_map, bytes, begun_ns, 0, status == AR_REFUSED);
     if (status != AR_OK) {
@@ -491,17 +483,15 @@ enum ar_status cuda_map(struct ar_backing *backing, uint64_t address, ar_backing
 enum ar_status cuda_access(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    enum ar_status status = cuda_ready(self);
-    AR_THEN(status, memory_check_run(&self->memory, "an access", address, bytes));
-    if (status != AR_OK)
-        return status;
+    AR_TRY(cuda_ready(self));
+    AR_TRY(memory_check_run(&self->memory, "an access", address, bytes));
     const CUmemAccessDesc access = {
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = self->card},
         .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
     };
     uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_set_access(address, bytes, &access, 1);
-    status = cuda_answer(self, result, "cuMemSetAccess", bytes);
+    enum ar_status status = cuda_answer(self, result, "cuMemSetAccess", bytes);
     if (status != AR_INVALID)
         cuda_count(self, AR_DEVICE_CALL_access, bytes, begun_ns, 0, status == AR_REFUSED);
     return status;

@@ -61,13 +61,11 @@ static enum ar_status run_engine(struct bout *bout)
         .backing = config->device->backing, .host = &host, .unguarded = true};
     struct ar_policy *policy = NULL;
     replay_result_close(&bout->last);
-    enum ar_status status = trace_rewind(bout->source, bout->error);
-    AR_THEN(status, registry_create(config->policy, &context, &policy, bout->error));
-    if (status != AR_OK)
-        return status;
+    AR_TRY(trace_rewind(bout->source, bout->error));
+    AR_TRY(registry_create(config->policy, &context, &policy, bout->error));
     struct replay_config replay = {
         .policy = policy, .device = config->device, .source = bout->source, .policy_host = &host};
-    status = replay_run(&replay, &bout->last, bout->error);
+    enum ar_status status = replay_run(&replay, &bout->last, bout->error);
     config->device->ops->sync(config->device, TRACE_NO_STREAM);
     ar_policy_destroy(policy);
     if (status == AR_OK && !bout->last.passed)

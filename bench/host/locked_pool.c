@@ -466,16 +466,14 @@ enum ar_status threads_run(const struct threads_config *config, struct threads_r
 {
     struct gate gate = {0};
     *result = (struct threads_result){0};
-    enum ar_status status = check(config, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(check(config, error));
     struct worker *workers = aligned_alloc(CACHE_LINE, config->threads * sizeof *workers);
     if (!workers)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %u threads",
                             config->threads);
     for (unsigned i = 0; i < config->threads; i++)
         workers[i] = (struct worker){0};
-    status = prepare(workers, config, &gate, error);
+    enum ar_status status = prepare(workers, config, &gate, error);
     AR_THEN(status, start_and_join(workers, config->threads, &gate, error));
     AR_THEN(status, add_up(workers, config->threads, result, error));
     for (unsigned i = 0; i < config->threads; i++) {

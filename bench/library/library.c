@@ -290,11 +290,9 @@ enum ar_status ar_library_device(const struct ar_library *library, const char *t
                                  struct ar_device **out, struct ar_error *error)
 {
     struct ar_spec spec;
-    enum ar_status status = ar_spec_parse(text, &spec, error);
-    if (status)
-        return status;
+    AR_TRY(ar_spec_parse(text, &spec, error));
     spec.catalog = &library->catalog;
-    status = ar_device_open(&spec, out, error);
+    enum ar_status status = ar_device_open(&spec, out, error);
     ar_spec_close(&spec);
     return status;
 }
@@ -327,10 +325,8 @@ enum ar_status ar_session_open(const struct ar_library *library, const char *pol
                                struct ar_error *error)
 {
     struct ar_device *opened = NULL;
-    enum ar_status status = ar_library_device(library, device, &opened, error);
-    if (status)
-        return status;
-    status = ar_session_open_on(library, policy, opened->backing, seed, out, error);
+    AR_TRY(ar_library_device(library, device, &opened, error));
+    enum ar_status status = ar_session_open_on(library, policy, opened->backing, seed, out, error);
     if (status)
         ar_device_close(opened);
     else

@@ -144,14 +144,12 @@ static enum ar_status run_policy(const struct arguments *arguments, const char *
 {
     struct ar_spec spec;
     struct harness_result result;
-    enum ar_status status = ar_spec_parse(policy, &spec, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(ar_spec_parse(policy, &spec, error));
     struct harness_config config = {.policy = &spec,
                                     .workload = arguments->workload,
                                     .device = device,
                                     .blocks = (unsigned)arguments->blocks};
-    status = harness_measure(&config, &result, error);
+    enum ar_status status = harness_measure(&config, &result, error);
     ar_spec_close(&spec);
     if (status != AR_OK)
         return ar_error_prefix(error, status, "%s", policy);

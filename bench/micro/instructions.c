@@ -141,11 +141,9 @@ static enum ar_status replay_twice(struct rig *rig, struct trace_source *source,
                                    .measure = measure,
                                    .policy_host = &rig->host};
     struct replay_result result = {0};
-    enum ar_status status = replay_run(&config, &result, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(replay_run(&config, &result, error));
     replay_result_close(&result);
-    status = trace_rewind(source, error);
+    enum ar_status status = trace_rewind(source, error);
     CALLGRIND_START_INSTRUMENTATION; /* what comes before takes most of the time */
     AR_THEN(status, measured_replay(&config, &result, error));
     if (status != AR_OK)
@@ -164,10 +162,8 @@ static enum ar_status replay(const char *spec, const char *path, enum replay_mea
 {
     struct rig rig;
     struct trace_source *source = NULL;
-    enum ar_status status = rig_open(&rig, spec, error);
-    if (status != AR_OK)
-        return status;
-    status = trace_open(path, &source, error);
+    AR_TRY(rig_open(&rig, spec, error));
+    enum ar_status status = trace_open(path, &source, error);
     AR_THEN(status, replay_twice(&rig, source, measure, error));
     trace_close(source);
     rig_close(&rig);
@@ -207,11 +203,10 @@ static enum ar_status make_free_blocks(struct ar_policy *policy, struct ar_polic
 static enum ar_status pairs(const char *spec, uint64_t free_blocks, struct ar_error *error)
 {
     struct rig rig;
-    enum ar_status status = rig_open(&rig, spec, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(rig_open(&rig, spec, error));
     struct ar_policy_block *blocks = calloc(2 * free_blocks, sizeof *blocks);
-    status = blocks ? make_free_blocks(rig.policy, blocks, free_blocks) : AR_HOST_MEMORY;
+    enum ar_status status =
+        blocks ? make_free_blocks(rig.policy, blocks, free_blocks) : AR_HOST_MEMORY;
     CALLGRIND_START_INSTRUMENTATION;
     AR_THEN(status, measured_pairs(rig.policy));
     if (status != AR_OK)
@@ -261,11 +256,9 @@ static enum ar_status fill_streams(struct ar_policy *policy, struct ar_policy_bl
 static enum ar_status by_turns(const char *spec, uint32_t streams, struct ar_error *error)
 {
     struct rig rig;
-    enum ar_status status = rig_open(&rig, spec, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(rig_open(&rig, spec, error));
     struct ar_policy_block *blocks = calloc((size_t)streams + 1, sizeof *blocks);
-    status = blocks ? fill_streams(rig.policy, blocks, streams) : AR_HOST_MEMORY;
+    enum ar_status status = blocks ? fill_streams(rig.policy, blocks, streams) : AR_HOST_MEMORY;
     CALLGRIND_START_INSTRUMENTATION;
     AR_THEN(status, measured_streams(rig.policy, streams));
     if (status != AR_OK)
@@ -350,11 +343,10 @@ static enum ar_status size(const char *spec, const char *kind, uint64_t count,
         of++;
     if (of == end || !count)
         return ar_error_set(error, AR_INVALID, "no size \"%s\", or a count of 0", kind);
-    enum ar_status status = rig_open_or(&rig, spec, "sim:profile=h100,capacity=64TiB", error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(rig_open_or(&rig, spec, "sim:profile=h100,capacity=64TiB", error));
     struct ar_policy_block *blocks = calloc(count, sizeof *blocks);
-    status = blocks ? crowd_make(rig.policy, &of->crowd, blocks, count) : AR_HOST_MEMORY;
+    enum ar_status status =
+        blocks ? crowd_make(rig.policy, &of->crowd, blocks, count) : AR_HOST_MEMORY;
     CALLGRIND_START_INSTRUMENTATION;
     AR_THEN(status, measured_size(rig.policy, &of->crowd, blocks, count));
     if (status != AR_OK)

@@ -36,10 +36,8 @@ enum ar_status rig_open_or(struct rig *rig, const char *spec, const char *other,
                            struct ar_error *error)
 {
     *rig = (struct rig){0};
-    enum ar_status status = ar_spec_parse(spec, &rig->spec, error);
-    if (status != AR_OK)
-        return status;
-    status = make_on(rig, "sim:profile=bump", error);
+    AR_TRY(ar_spec_parse(spec, &rig->spec, error));
+    enum ar_status status = make_on(rig, "sim:profile=bump", error);
     if (status == AR_UNSUPPORTED) {
         ar_device_close(rig->device);
         rig->device = NULL;

@@ -694,9 +694,7 @@ enum ar_status history_append(const char *path, const struct result_set *results
     char *line = NULL;
     size_t bytes = 0;
     *added = (struct history_added){0};
-    enum ar_status status = check(results, &used, error);
-    if (status)
-        return status;
+    AR_TRY(check(results, &used, error));
     FILE *stream = open_memstream(&line, &bytes);
     if (!stream)
         return ar_no_memory(error, "the history");
@@ -708,7 +706,7 @@ enum ar_status history_append(const char *path, const struct result_set *results
     }
     bool made = false;
     int file = open_locked(path, &made, error);
-    status = file < 0 ? AR_IO : add_to(file, path, line, bytes, added, error);
+    enum ar_status status = file < 0 ? AR_IO : add_to(file, path, line, bytes, added, error);
     if (file >= 0 && status && made)
         (void)unlink(path);
     if (file >= 0)

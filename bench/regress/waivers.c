@@ -91,11 +91,10 @@ static enum ar_status read_entry(void *argument, const struct ini_line *line,
 {
     const char *key = NULL;
     const char *value = NULL;
-    enum ar_status status = ini_split(line, &key, &value, error);
-    if (status)
-        return status;
+    AR_TRY(ini_split(line, &key, &value, error));
     struct waiver *waiver = waiver_of(argument, line->section);
-    status = waiver ? set_key(waiver, key, value, error) : ar_no_memory(error, "the waivers");
+    enum ar_status status =
+        waiver ? set_key(waiver, key, value, error) : ar_no_memory(error, "the waivers");
     return status ? ar_error_prefix(error, status, "%s:%u", line->path, line->number) : AR_OK;
 }
 

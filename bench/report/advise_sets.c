@@ -218,9 +218,7 @@ enum ar_status advise_page_batches(FILE *stream, const struct advise_page *pages
 {
     struct batch_curve curve;
     struct trace_source *const traces[2] = {pages[0].source, pages[1].source};
-    enum ar_status status = batch_curve_find(traces, batches, &curve, error);
-    if (status)
-        return status;
+    AR_TRY(batch_curve_find(traces, batches, &curve, error));
     const struct advise_result *first = pages[0].result, *second = pages[1].result;
     const struct advise_result *small = batches[0] < batches[1] ? first : second;
     if (isinf(batch_curve_largest(&curve, 1, (double)first->capacity_bytes)) ||
@@ -231,7 +229,7 @@ enum ar_status advise_page_batches(FILE *stream, const struct advise_page *pages
                             "with different batches, in the order of --batches?");
     }
     print_curve(stream, pages, batches, &curve);
-    status = print_batches(stream, pages, &curve, error);
+    enum ar_status status = print_batches(stream, pages, &curve, error);
     batch_curve_close(&curve);
     if (status)
         return status;

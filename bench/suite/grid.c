@@ -533,12 +533,10 @@ enum ar_status sweep_run(struct suite *suite, const struct sweep_files *files,
     struct output_set outputs = {0};
     FILE *json = NULL;
     FILE *csv = NULL;
-    enum ar_status status = check(suite, error);
-    AR_THEN(status, expand_all(suite, files->suite, error));
-    AR_THEN(status, plan_make(&self.plan, suite, error));
-    if (status)
-        return status;
-    status = open_files(files, suite->output, &outputs, &json, &csv, error);
+    AR_TRY(check(suite, error));
+    AR_TRY(expand_all(suite, files->suite, error));
+    AR_TRY(plan_make(&self.plan, suite, error));
+    enum ar_status status = open_files(files, suite->output, &outputs, &json, &csv, error);
     AR_THEN(status, run_all(&self, files, error));
     self.results.environment = environment;
     self.results.suite = suite->name;

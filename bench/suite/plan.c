@@ -53,11 +53,9 @@ static enum ar_status look(void *argument, void **payload, size_t *bytes, struct
     if (!*payload)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory left to look at a device");
     struct ar_spec spec;
-    enum ar_status status = ar_spec_parse(probe->text, &spec, error);
-    if (status)
-        return status;
+    AR_TRY(ar_spec_parse(probe->text, &spec, error));
     spec.catalog = probe->plan->suite->catalog;
-    status = ar_device_open(&spec, &device, error);
+    enum ar_status status = ar_device_open(&spec, &device, error);
     ar_spec_close(&spec);
     if (status)
         return status;

@@ -82,16 +82,12 @@ enum ar_status run_execute(struct run_worker *worker, const struct plan *plan,
 {
     struct ar_spec device;
     struct replay_result result;
-    enum ar_status status = open_source(worker, run, error);
-    if (status)
-        return status;
+    AR_TRY(open_source(worker, run, error));
     fill_record(record, plan, run);
-    status = ar_spec_parse(run->device_text, &device, error);
-    if (status)
-        return status;
+    AR_TRY(ar_spec_parse(run->device_text, &device, error));
     device.catalog = plan->suite->catalog;
     const struct experiment experiment = experiment_of(worker, plan, run, &device);
-    status = experiment_run(&experiment, &result, &record->device, error);
+    enum ar_status status = experiment_run(&experiment, &result, &record->device, error);
     ar_spec_close(&device);
     if (status == AR_REFUSED || status == AR_UNSUPPORTED) {
         not_started(record, status, error);
@@ -122,10 +118,8 @@ enum ar_status run_find_capacity(const struct plan *plan, const struct plan_run 
     struct ar_spec device;
     const struct plan_policy *policy = &plan->policies[run->policy];
     why[0] = '\0';
-    enum ar_status status = workload_open(run->workload_text, &source, error);
-    if (status)
-        return status;
-    status = ar_spec_parse(run->device_text, &device, error);
+    AR_TRY(workload_open(run->workload_text, &source, error));
+    enum ar_status status = ar_spec_parse(run->device_text, &device, error);
     if (!status) {
         device.catalog = plan->suite->catalog;
         const struct experiment experiment = {

@@ -488,12 +488,10 @@ enum ar_status suite_run(const struct suite *suite, const struct suite_files *fi
 {
     struct suite_work self = {.suite = suite, .files = files, .environment = *environment};
     bool quiet = false;
-    enum ar_status status = want_one_format(files, &quiet, error);
-    AR_THEN(status, plan_make(&self.plan, suite, error));
-    if (status)
-        return status;
+    AR_TRY(want_one_format(files, &quiet, error));
+    AR_TRY(plan_make(&self.plan, suite, error));
     share_process(&self);
-    status = want_one_run(&self, error);
+    enum ar_status status = want_one_run(&self, error);
     AR_THEN(status, open_files(&self, error));
     environment_card_before(&self.environment, card_of(&self.plan));
     AR_THEN(status, run_all(&self, error));

@@ -239,10 +239,8 @@ static enum ar_status look_for_driver(struct ar_error *error)
 static enum ar_status begin(struct member *self, struct answer *answer)
 {
     struct tenant_result *result = &answer->result;
-    enum ar_status status = look_for_driver(&answer->error);
-    if (status != AR_OK)
-        return status;
-    status = configure(self, &answer->error);
+    AR_TRY(look_for_driver(&answer->error));
+    enum ar_status status = configure(self, &answer->error);
     look_away(self);
     process_warnings(&self->process, result->warned, sizeof result->warned);
     AR_THEN(status, open_pools(self, &answer->error));

@@ -152,11 +152,8 @@ static enum ar_status policy_changes(struct finding *self, const struct twin_pro
 {
     struct ar_spec spec;
     const struct ar_policy_ops *ops;
-    enum ar_status status =
-        ar_spec_parse(process->policy ? process->policy : "torch", &spec, self->error);
-    if (status)
-        return status;
-    status = registry_lookup(&spec, &ops, self->error);
+    AR_TRY(ar_spec_parse(process->policy ? process->policy : "torch", &spec, self->error));
+    enum ar_status status = registry_lookup(&spec, &ops, self->error);
     const struct ar_option *growing =
         status || !ops->options ? NULL : ar_options_find(ops->options, "expandable_segments");
     const struct ar_option *threshold =

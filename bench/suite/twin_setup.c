@@ -567,12 +567,9 @@ enum ar_status twin_setup_make(const struct scenario *text, struct twin_setup *o
     enum ar_status status =
         out->processes && out->parts ? take_sections(text, out, error) : no_memory(text, error);
 <<<<<<< HEAD
-    if (!status)
-        status = take_schedule(text, out, error);
-    if (!status)
-        status = check_all(text, out, error);
-    if (!status)
-        status = check_named(text, out, error);
+    AR_THEN(status, take_schedule(text, out, error));
+    AR_THEN(status, check_all(text, out, error));
+    AR_THEN(status, check_named(text, out, error));
 =======
     AR_THEN(status, take_schedule(text, out, error));
     AR_THEN(status, check_all(text, out, error));

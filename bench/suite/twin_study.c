@@ -48,11 +48,9 @@ static enum ar_status try_value(struct search *self, int steps, bool *passes,
     struct twin_trial trial = {.text = &edited, .cache_part = cache->part};
     const double value = steps * self->step;
     char text[32];
-    enum ar_status status = scenario_copy(self->text, &edited, error);
-    if (status)
-        return status;
+    AR_TRY(scenario_copy(self->text, &edited, error));
     snprintf(text, sizeof text, self->type == AR_OPTION_FRACTION ? "%.2f" : "%.0f", value);
-    status = scenario_set(&edited, self->part, cache->option, text, error);
+    enum ar_status status = scenario_set(&edited, self->part, cache->option, text, error);
     AR_THEN(status, twin_trials_run(self->trials, &trial, 1, error));
     scenario_close(&edited);
     *passes = !status && !trial.cannot_run && trial.summary.outcome == TWIN_PASSED;
@@ -251,10 +249,8 @@ static enum ar_status try_changes(struct twin_study *self, const struct scenario
 static enum ar_status run_again(struct twin_study *self, const struct scenario *text,
                                 const char *journal, struct ar_error *error)
 {
-    enum ar_status status = twin_trials_open(&self->trials, text, journal, error);
-    if (status)
-        return status;
-    status = scenario_copy(text, &self->few, error);
+    AR_TRY(twin_trials_open(&self->trials, text, journal, error));
+    enum ar_status status = scenario_copy(text, &self->few, error);
     self->has_few = !status;
     if (!status && self->few.cycles > TWIN_WHATIF_CYCLES)
         self->few.cycles = TWIN_WHATIF_CYCLES;
