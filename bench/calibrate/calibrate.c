@@ -167,17 +167,16 @@ enum ar_status calibrate(struct ar_device *device, const struct calibrate_option
     struct meter meter;
     memset(out, 0, sizeof *out);
     if (!device->backing->page_bytes || device->props.total_bytes == UINT64_MAX)
-        return ar_error_set(error, AR_INVALID,
-                            "the device %s has no pages and no end: there is nothing to measure",
-                            device->props.profile);
+        return ar_invalid(error,
+                          "the device %s has no pages and no end: there is nothing to measure",
+                          device->props.profile);
     if (!meter_open(&meter, device, out, options->cold))
         return ar_no_memory(error, "calibrating");
     if (meter.free_bytes < FREE_LEAST) {
         meter_close(&meter);
-        return ar_error_set(error, AR_INVALID,
-                            "the device %s has %" PRIu64
-                            " bytes free, and calibrating needs 256 MiB",
-                            device->props.profile, meter.free_bytes);
+        return ar_invalid(error,
+                          "the device %s has %" PRIu64 " bytes free, and calibrating needs 256 MiB",
+                          device->props.profile, meter.free_bytes);
     }
     describe(&meter, out);
     for (size_t i = 0; i < PART_COUNT; i++)

@@ -267,8 +267,8 @@ static enum ar_status compare(const struct calls *measured, const struct calls *
     }
     if (same)
         return AR_OK;
-    return ar_error_set(error, AR_INVALID,
-                        "checking the profile: the card and its model did not make the same calls");
+    return ar_invalid(error,
+                      "checking the profile: the card and its model did not make the same calls");
 }
 
 enum ar_status check_devices(struct ar_device *measured, struct ar_device *modelled,

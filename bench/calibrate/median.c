@@ -112,10 +112,10 @@ static enum ar_status merge_curve(struct merge *self, size_t offset, struct sim_
     while ((found = next_size(self, offset, bytes, &bytes)) > 0) {
         const char *wrong = sim_curve_add(curve, bytes, median(self->values, found));
         if (wrong)
-            return ar_error_set(self->error, AR_INVALID,
-                                "the calibrations have too many different sizes together: %s; take "
-                                "some that were measured at the same sizes",
-                                wrong);
+            return ar_invalid(self->error,
+                              "the calibrations have too many different sizes together: %s; take "
+                              "some that were measured at the same sizes",
+                              wrong);
     }
     return AR_OK;
 }
@@ -160,10 +160,10 @@ static enum ar_status cards_differ(const struct calibration *a, const struct cal
                                    struct ar_error *error)
 {
     static const char none[] = "no card that it names";
-    return ar_error_set(error, AR_INVALID,
-                        "%s is of %s and %s of %s; a median is of calibrations of one kind of card",
-                        a->path, a->profile.card[0] ? a->profile.card : none, b->path,
-                        b->profile.card[0] ? b->profile.card : none);
+    return ar_invalid(error,
+                      "%s is of %s and %s of %s; a median is of calibrations of one kind of card",
+                      a->path, a->profile.card[0] ? a->profile.card : none, b->path,
+                      b->profile.card[0] ? b->profile.card : none);
 }
 
 static enum ar_status check_number(const struct calibration *a, const struct calibration *b,
@@ -172,11 +172,10 @@ static enum ar_status check_number(const struct calibration *a, const struct cal
     uint64_t left = number_at(&a->profile, offset), right = number_at(&b->profile, offset);
     if (left == right)
         return AR_OK;
-    return ar_error_set(error, AR_INVALID,
-                        "%s is %" PRIu64 " in %s and %" PRIu64
-                        " in %s; a median is of calibrations "
-                        "that agree in it",
-                        key, left, a->path, right, b->path);
+    return ar_invalid(error,
+                      "%s is %" PRIu64 " in %s and %" PRIu64 " in %s; a median is of calibrations "
+                      "that agree in it",
+                      key, left, a->path, right, b->path);
 }
 
 static bool capacity_differs(uint64_t a, uint64_t b)
@@ -196,8 +195,8 @@ static enum ar_status check_pair(const struct calibration *a, const struct calib
     if (capacity_differs(a->profile.total_bytes, b->profile.total_bytes))
         return check_number(a, b, "total_bytes", offsetof(struct sim_profile, total_bytes), error);
     if (a->profile.waits != b->profile.waits)
-        return ar_error_set(
-            error, AR_INVALID,
+        return ar_invalid(
+            error,
             "%s and %s do not say that the same calls wait (their lines \"waits:\"); a "
             "median is of calibrations that agree in it",
             a->path, b->path);
@@ -314,10 +313,10 @@ enum ar_status median_load(const char *const *paths, size_t count, struct calibr
             return status;
         const char *costs_of = (*out)[i].profile.costs_of;
         if (costs_of[0])
-            return ar_error_set(error, AR_INVALID,
-                                "%s has the costs of %s, which is no measurement of its card; "
-                                "leave it out",
-                                paths[i], costs_of);
+            return ar_invalid(error,
+                              "%s has the costs of %s, which is no measurement of its card; "
+                              "leave it out",
+                              paths[i], costs_of);
     }
     return AR_OK;
 }
@@ -342,8 +341,8 @@ enum ar_status median_one_host(struct calibration *calibrations, size_t count, u
     free(clocks);
     return status || !without || !clock_ps
                ? status
-               : ar_error_set(
-                     error, AR_INVALID,
+               : ar_invalid(
+                     error,
                      "%s has no line host_clock_ps, so it cannot be brought to another host; "
                      "leave it out, or the option --host-clock",
                      without);
@@ -364,9 +363,8 @@ enum ar_status median_of(const struct calibration *calibrations, size_t count, c
 {
     memset(out, 0, sizeof *out);
     if (count < 2)
-        return ar_error_set(error, AR_INVALID,
-                            "a median is of two or more calibrations, and %s named",
-                            count ? "one is" : "none is");
+        return ar_invalid(error, "a median is of two or more calibrations, and %s named",
+                          count ? "one is" : "none is");
     struct merge self = {.from = calibrations, .count = count, .error = error};
     AR_TRY(check_all(&self));
     self.values = calloc(count, 2 * sizeof *self.values);

@@ -52,15 +52,13 @@ enum ar_status cli_unknown(const char *what, const char *word, const char *const
     size_t begin = names_that_begin(word, names, count, longer, sizeof longer / sizeof *longer);
     if (begin && !(near && strncmp(near, word, strlen(word)) == 0)) {
         join_names(longer, begin, all, sizeof all);
-        return ar_error_set(error, AR_INVALID, "there is no %s \"%.60s\"; did you mean: %s?", what,
-                            word, all);
+        return ar_invalid(error, "there is no %s \"%.60s\"; did you mean: %s?", what, word, all);
     }
     if (near)
-        return ar_error_set(error, AR_INVALID, "there is no %s \"%.60s\"; did you mean \"%s\"?",
-                            what, word, near);
+        return ar_invalid(error, "there is no %s \"%.60s\"; did you mean \"%s\"?", what, word,
+                          near);
     join_names(names, count, all, sizeof all);
-    return ar_error_set(error, AR_INVALID, "there is no %s \"%.60s\"; there are: %s", what, word,
-                        all);
+    return ar_invalid(error, "there is no %s \"%.60s\"; there are: %s", what, word, all);
 }
 
 /* ---- values --------------------------------------------------------------------------------- */
@@ -90,16 +88,16 @@ enum ar_status cli_no_command(void *arguments, const struct cli_option *option, 
 {
     (void)arguments;
     (void)option;
-    return ar_error_set(error, AR_INVALID, "\"%s\": write -- before the command", value);
+    return ar_invalid(error, "\"%s\": write -- before the command", value);
 }
 
 static enum ar_status too_many(const struct cli_option *option, const char *value,
                                struct ar_error *error)
 {
     if (option->name && option->kind != CLI_KIND_WORDS)
-        return ar_error_set(error, AR_INVALID, "--%s is given twice", option->name);
-    return ar_error_set(error, AR_INVALID, "\"%s\" is one %s too many", value,
-                        option->name ? option->name : option->value);
+        return ar_invalid(error, "--%s is given twice", option->name);
+    return ar_invalid(error, "\"%s\" is one %s too many", value,
+                      option->name ? option->name : option->value);
 }
 
 static enum ar_status take_text(const char **place, const struct cli_option *option,
@@ -117,10 +115,9 @@ static enum ar_status take_count(uint64_t *place, const struct cli_option *optio
     const uint64_t least = (uint64_t)option->least;
     const uint64_t most = option->most < CLI_NO_LIMIT ? (uint64_t)option->most : UINT64_MAX;
     if (ar_count_parse(value, place, NULL) || *place < least || *place > most)
-        return ar_error_set(error, AR_INVALID,
-                            "--%s is \"%.40s\"; it must be a whole number from %" PRIu64
-                            " to %" PRIu64,
-                            option->name, value, least, most);
+        return ar_invalid(
+            error, "--%s is \"%.40s\"; it must be a whole number from %" PRIu64 " to %" PRIu64,
+            option->name, value, least, most);
     return AR_OK;
 }
 
@@ -135,12 +132,10 @@ static enum ar_status take_number(double *place, const struct cli_option *option
         *place <= option->most)
         return AR_OK;
     if (option->least > 0)
-        return ar_error_set(error, AR_INVALID,
-                            "--%s is \"%.40s\"; it must be a number from %g to %g", option->name,
-                            value, option->least, option->most);
-    return ar_error_set(error, AR_INVALID,
-                        "--%s is \"%.40s\"; it must be a number above 0, at most %g", option->name,
-                        value, option->most);
+        return ar_invalid(error, "--%s is \"%.40s\"; it must be a number from %g to %g",
+                          option->name, value, option->least, option->most);
+    return ar_invalid(error, "--%s is \"%.40s\"; it must be a number above 0, at most %g",
+                      option->name, value, option->most);
 }
 
 static enum ar_status take_bytes(uint64_t *place, const char *name, const char *value,
@@ -148,7 +143,7 @@ static enum ar_status take_bytes(uint64_t *place, const char *name, const char *
 {
     enum ar_status status = ar_size_parse(value, place, error);
     if (!status && !*place)
-        status = ar_error_set(error, AR_INVALID, "0 bytes are not possible");
+        status = ar_invalid(error, "0 bytes are not possible");
     return status ? ar_error_prefix(error, status, "--%s", name) : AR_OK;
 }
 
@@ -157,9 +152,8 @@ enum ar_status cli_card_bytes(const char *name, const char *value, uint64_t *byt
 {
     AR_TRY(take_bytes(bytes, name, value, error));
     if (*bytes < 1024)
-        return ar_error_set(error, AR_INVALID,
-                            "--%s %.40s is %" PRIu64 " byte%s; did you mean %" PRIu64 "GiB?", name,
-                            value, *bytes, *bytes == 1 ? "" : "s", *bytes);
+        return ar_invalid(error, "--%s %.40s is %" PRIu64 " byte%s; did you mean %" PRIu64 "GiB?",
+                          name, value, *bytes, *bytes == 1 ? "" : "s", *bytes);
     return AR_OK;
 }
 
@@ -211,7 +205,7 @@ static enum ar_status take_value_of(const struct cli_option *option, void *argum
     case CLI_KIND_CALL:
         return option->take(arguments, option, value, error);
     default:
-        return ar_error_set(error, AR_INVALID, "\"%s\" belongs to no option", value);
+        return ar_invalid(error, "\"%s\" belongs to no option", value);
     }
 }
 
@@ -269,9 +263,8 @@ static enum ar_status unknown_long(const struct cli_page *page, const char *name
             names[count++] = option->name;
     const char *near = ar_nearest_name(name, names, count);
     if (near)
-        return ar_error_set(error, AR_INVALID, "there is no option --%s; did you mean --%s?", name,
-                            near);
-    return ar_error_set(error, AR_INVALID, "there is no option --%s; --help lists them", name);
+        return ar_invalid(error, "there is no option --%s; did you mean --%s?", name, near);
+    return ar_invalid(error, "there is no option --%s; --help lists them", name);
 }
 
 /* The option whose name is `name`, or the only one that begins with it. */
@@ -289,8 +282,7 @@ static enum ar_status find_long(const struct cli_page *page, const char *name,
             return AR_OK;
     }
     if (count > 1)
-        return ar_error_set(error, AR_INVALID,
-                            "--%s is ambiguous; write the whole name of the option", name);
+        return ar_invalid(error, "--%s is ambiguous; write the whole name of the option", name);
     return count ? AR_OK : unknown_long(page, name, error);
 }
 
@@ -323,11 +315,11 @@ static enum ar_status read_long(struct cursor *cursor, struct ar_error *error)
              word);
     AR_TRY(find_long(cursor->page, name, &option, error));
     if (!option->value && value)
-        return ar_error_set(error, AR_INVALID, "--%s takes no value", option->name);
+        return ar_invalid(error, "--%s takes no value", option->name);
     if (option->value && !value) {
         if (cursor->at + 1 == cursor->argc)
-            return ar_error_set(error, AR_INVALID, "--%s needs a value: --%s %s", option->name,
-                                option->name, option->value);
+            return ar_invalid(error, "--%s needs a value: --%s %s", option->name, option->name,
+                              option->value);
         value = cursor->argv[++cursor->at];
     }
     return take_value(cursor, option, value, error);
@@ -340,16 +332,14 @@ static enum ar_status read_short(struct cursor *cursor, struct ar_error *error)
         while (option->help && !(option->name && option->letter == *letter))
             option++;
         if (!option->help)
-            return ar_error_set(error, AR_INVALID, "there is no option -%c; --help lists them",
-                                *letter);
+            return ar_invalid(error, "there is no option -%c; --help lists them", *letter);
         const char *value = NULL;
         if (option->value && letter[1])
             value = letter + 1;
         else if (option->value && cursor->at + 1 < cursor->argc)
             value = cursor->argv[++cursor->at];
         else if (option->value)
-            return ar_error_set(error, AR_INVALID, "-%c needs a value: -%c %s", *letter, *letter,
-                                option->value);
+            return ar_invalid(error, "-%c needs a value: -%c %s", *letter, *letter, option->value);
         enum ar_status status = take_value(cursor, option, value, error);
         if (status || value)
             return status;
@@ -423,27 +413,24 @@ enum ar_status cli_files_check(const struct cli_file *files, size_t count, struc
         if (!files[i].option->writes)
             continue;
         if (!files[i].value[0])
-            return ar_error_set(error, AR_INVALID,
-                                "an output has an empty name; name a %s for --%s",
-                                strcmp(files[i].option->value, "FOLDER") ? "file" : "folder",
-                                files[i].option->name);
+            return ar_invalid(error, "an output has an empty name; name a %s for --%s",
+                              strcmp(files[i].option->value, "FOLDER") ? "file" : "folder",
+                              files[i].option->name);
         for (size_t k = 0; k < count; k++) {
             bool output = files[k].option->writes;
             if (k == i || (output && k > i))
                 continue;
             if (files[k].option == files[i].option)
-                return ar_error_set(error, AR_INVALID, "--%s is given twice",
-                                    files[i].option->name);
+                return ar_invalid(error, "--%s is given twice", files[i].option->name);
             if (!same_file(files[i].value, files[k].value))
                 continue;
             if (output)
-                return ar_error_set(
-                    error, AR_INVALID,
-                    "\"%s\" is named for two outputs; name another file for one of them",
+                return ar_invalid(
+                    error, "\"%s\" is named for two outputs; name another file for one of them",
                     files[i].value);
-            return ar_error_set(error, AR_INVALID,
-                                "--%s would overwrite \"%s\", which is an input; name another file",
-                                files[i].option->name, files[i].value);
+            return ar_invalid(error,
+                              "--%s would overwrite \"%s\", which is an input; name another file",
+                              files[i].option->name, files[i].value);
         }
     }
     return AR_OK;
@@ -497,12 +484,11 @@ enum ar_status trace_output_choose(const char *path, const char *format,
     size_t length = strlen(path);
     *out = (struct trace_output_choice){0};
     if (!path[0])
-        return ar_error_set(error, AR_INVALID,
-                            "an output has an empty name; name a file, such as out.trace");
+        return ar_invalid(error, "an output has an empty name; name a file, such as out.trace");
     if (strcmp(path, "-") == 0)
-        return ar_error_set(error, AR_INVALID,
-                            "a trace cannot be written to standard output; name a file, such as "
-                            "out.trace");
+        return ar_invalid(error,
+                          "a trace cannot be written to standard output; name a file, such as "
+                          "out.trace");
     if (ends_in(path, length, ".zst")) {
         out->own.compress = true;
         length -= 4;
@@ -511,10 +497,10 @@ enum ar_status trace_output_choose(const char *path, const char *format,
         return by_name(format, out, error);
     if (by_ending(path, length, out))
         return AR_OK;
-    return ar_error_set(error, AR_INVALID,
-                        "%s: the ending does not tell the format; use .txt, .trace or .bin, add "
-                        ".zst to compress, or add --format (`allocrig list formats`)",
-                        path);
+    return ar_invalid(error,
+                      "%s: the ending does not tell the format; use .txt, .trace or .bin, add "
+                      ".zst to compress, or add --format (`allocrig list formats`)",
+                      path);
 }
 
 enum ar_status trace_output_save(struct trace_source *source, const char *path,

@@ -31,7 +31,7 @@ static enum ar_status take_capacity(void *arguments, const struct cli_option *op
 {
     struct arguments *self = arguments;
     if (self->capacity_bytes)
-        return ar_error_set(error, AR_INVALID, "give --capacity or --limit once, and not both");
+        return ar_invalid(error, "give --capacity or --limit once, and not both");
     self->as_limit = strcmp(option->name, "limit") == 0;
     return cli_card_bytes(option->name, value, &self->capacity_bytes, error);
 }
@@ -44,14 +44,12 @@ static enum ar_status take_batches(void *arguments, const struct cli_option *opt
     const char *comma = strchr(value, ',');
     (void)option;
     if (!comma || (size_t)(comma - value) >= sizeof first)
-        return ar_error_set(error, AR_INVALID, "--batches %s: write two numbers, such as 8,16",
-                            value);
+        return ar_invalid(error, "--batches %s: write two numbers, such as 8,16", value);
     snprintf(first, sizeof first, "%.*s", (int)(comma - value), value);
     AR_TRY(ar_count_parse(first, &self->batches[0], error));
     AR_TRY(ar_count_parse(comma + 1, &self->batches[1], error));
     if (self->batches[0] == self->batches[1] || !self->batches[0] || !self->batches[1])
-        return ar_error_set(error, AR_INVALID, "--batches %s: they must differ and not be 0",
-                            value);
+        return ar_invalid(error, "--batches %s: they must differ and not be 0", value);
     return AR_OK;
 }
 
@@ -137,9 +135,8 @@ static enum ar_status advise_one(void *argument, const struct workload_part *par
     char *path = at < PAGES_MOST ? strdup(part->text) : NULL;
     if (!path) {
         trace_close(part->source);
-        return at < PAGES_MOST
-                   ? ar_no_memory(error, "the advice")
-                   : ar_error_set(error, AR_INVALID, "more than %d traces at once", PAGES_MOST);
+        return at < PAGES_MOST ? ar_no_memory(error, "the advice")
+                               : ar_invalid(error, "more than %d traces at once", PAGES_MOST);
     }
     const struct trace_info *info = &part->source->info;
     /* Recorded completions of frees are used if there are any. */
@@ -196,9 +193,8 @@ static enum ar_status advise_all(const struct arguments *self, const struct ar_s
             workload_each(self->suite.workloads.items[i], &choice, advise_one, &advising, error);
     progress_end(&advising.progress);
     if (!status && self->batches[0] && advice->count != 2)
-        status =
-            ar_error_set(error, AR_INVALID,
-                         "--batches: the traces have several GPUs; select one with --device N");
+        status = ar_invalid(error,
+                            "--batches: the traces have several GPUs; select one with --device N");
     return status;
 }
 
@@ -290,9 +286,8 @@ static enum ar_status take_device(struct arguments *self, const struct ar_spec *
         if (strcmp(link->pairs[i].key, "capacity") != 0)
             continue;
         if (self->capacity_bytes)
-            return ar_error_set(error, AR_INVALID,
-                                "the capacity is given twice: give capacity= of the device, "
-                                "--capacity or --limit");
+            return ar_invalid(error, "the capacity is given twice: give capacity= of the device, "
+                                     "--capacity or --limit");
         enum ar_status status = ar_size_parse(link->pairs[i].value, &self->capacity_bytes, error);
         if (status)
             return status;
@@ -399,10 +394,9 @@ static enum ar_status predict_pairs(const struct suite *suite, const struct ar_s
             AR_TRY(predict(suite, device, &from, &to, error));
         }
     if (!pairs)
-        return ar_error_set(
-            error, AR_INVALID,
-            "no two traces are of one program: their names must begin with the same "
-            "PROGRAM, as in PROGRAM.SETTING.csv.gz");
+        return ar_invalid(error,
+                          "no two traces are of one program: their names must begin with the same "
+                          "PROGRAM, as in PROGRAM.SETTING.csv.gz");
     return AR_OK;
 }
 
@@ -428,15 +422,15 @@ static enum ar_status advise(struct arguments *self, struct ar_error *error)
     struct ar_spec device;
     const struct text_list *devices = &self->suite.devices;
     if (self->suite.workloads.count == 0)
-        return ar_error_set(error, AR_INVALID, "name a trace: advise TRACE");
+        return ar_invalid(error, "name a trace: advise TRACE");
     if (self->batches[0] && self->suite.workloads.count != 2)
-        return ar_error_set(error, AR_INVALID, "--batches needs two traces");
+        return ar_invalid(error, "--batches needs two traces");
     if (self->what_if && (self->json || self->batches[0] || self->capacity_bytes))
-        return ar_error_set(error, AR_INVALID,
-                            "--what-if takes the recorded capacities: leave --json, --batches, "
-                            "--capacity and --limit out");
+        return ar_invalid(error,
+                          "--what-if takes the recorded capacities: leave --json, --batches, "
+                          "--capacity and --limit out");
     if (devices->count > 1)
-        return ar_error_set(error, AR_INVALID, "give one device");
+        return ar_invalid(error, "give one device");
     enum ar_status status =
         ar_spec_parse(devices->count ? devices->items[0] : "sim", &device, error);
     if (status)
@@ -445,7 +439,7 @@ static enum ar_status advise(struct arguments *self, struct ar_error *error)
     if (!advice)
         status = ar_no_memory(error, "the advice");
     else if (strcmp(device.links[0].name, "sim") != 0)
-        status = ar_error_set(error, AR_INVALID, "advise needs a simulated device: -d sim:..");
+        status = ar_invalid(error, "advise needs a simulated device: -d sim:..");
     else if (self->what_if)
         status = advise_whatif(&self->suite, &device, error);
     else

@@ -33,7 +33,7 @@ static enum ar_status take_granule(void *arguments, const struct cli_option *opt
     struct arguments *self = arguments;
     enum ar_status status = ar_size_parse(value, &self->granule_bytes, error);
     if (!status && (!ar_size_is_power_of_two(self->granule_bytes) || self->granule_bytes > AR_GIB))
-        status = ar_error_set(error, AR_INVALID, "%s is no power of two up to 1 GiB", value);
+        status = ar_invalid(error, "%s is no power of two up to 1 GiB", value);
     return status ? ar_error_prefix(error, status, "--%s", option->name) : AR_OK;
 }
 
@@ -47,8 +47,8 @@ static enum ar_status take_frees(void *arguments, const struct cli_option *optio
             self->frees = modes[i];
             return AR_OK;
         }
-    return ar_error_set(error, AR_INVALID, "--%s: \"%.40s\" is neither at-once nor recorded",
-                        option->name, value);
+    return ar_invalid(error, "--%s: \"%.40s\" is neither at-once nor recorded", option->name,
+                      value);
 }
 
 static const struct cli_option options[] = {
@@ -319,9 +319,8 @@ static enum ar_status answer_part(void *argument, const struct workload_part *pa
     struct arguments *self = argument;
     enum ar_status status = AR_OK;
     if (part->several && (self->plan || self->json || self->check))
-        status = ar_error_set(error, AR_INVALID,
-                              "bound: the workload has several GPUs, and --plan, --check and "
-                              "--json are for one; select it with --device N");
+        status = ar_invalid(error, "bound: the workload has several GPUs, and --plan, --check and "
+                                   "--json are for one; select it with --device N");
     else if (self->begun)
         puts("");
     self->begun = true;
@@ -335,16 +334,15 @@ enum ar_status cmd_bound(int argc, char **argv, struct ar_error *error)
     struct arguments self = {.frees = REPLAY_AT_ONCE};
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.workload)
-        return ar_error_set(error, AR_INVALID, "bound: no workload is given; write bound WORKLOAD");
+        return ar_invalid(error, "bound: no workload is given; write bound WORKLOAD");
     if (self.check && (self.plan || self.json))
-        return ar_error_set(error, AR_INVALID, "bound: --check writes neither --plan nor --json");
+        return ar_invalid(error, "bound: --check writes neither --plan nor --json");
     if (self.capacity_bytes && !self.check)
-        return ar_error_set(error, AR_INVALID, "bound: --capacity needs --check");
+        return ar_invalid(error, "bound: --capacity needs --check");
     if ((self.seconds || self.steps) && !self.exact)
-        return ar_error_set(error, AR_INVALID, "bound: --seconds and --steps need --exact");
+        return ar_invalid(error, "bound: --seconds and --steps need --exact");
     if (self.exact && self.check)
-        return ar_error_set(error, AR_INVALID,
-                            "bound: --check does not search for a plan: leave --exact out");
+        return ar_invalid(error, "bound: --check does not search for a plan: leave --exact out");
     const struct workload_choice choice = cli_choice(&self.device, false);
     return workload_each(self.workload, &choice, answer_part, &self, error);
 }

@@ -50,30 +50,27 @@ static const struct cli_page page = {
 static enum ar_status check_arguments(const struct arguments *self, struct ar_error *error)
 {
     if (!self->median && self->profiles.count)
-        return ar_error_set(error, AR_INVALID,
-                            "calibrate: \"%s\" belongs to no option; the output goes after -o, and "
-                            "profiles need --median",
-                            self->profiles.at[0]);
+        return ar_invalid(error,
+                          "calibrate: \"%s\" belongs to no option; the output goes after -o, and "
+                          "profiles need --median",
+                          self->profiles.at[0]);
     if (self->median && (self->device || self->cold))
-        return ar_error_set(
-            error, AR_INVALID,
+        return ar_invalid(
+            error,
             "calibrate: --median measures nothing, so --%s has no effect; leave one of "
             "them out",
             self->device ? "device" : "cold");
     if (self->host_clock_ns > 0 && !self->median)
-        return ar_error_set(
-            error, AR_INVALID,
-            "calibrate: --host-clock needs --median; a measurement uses the clock of "
-            "its host");
+        return ar_invalid(error,
+                          "calibrate: --host-clock needs --median; a measurement uses the clock of "
+                          "its host");
     if (self->median && self->profiles.count < 2)
-        return ar_error_set(
-            error, AR_INVALID,
-            "calibrate: a median needs two or more profiles; write calibrate --median "
-            "PROFILE PROFILE.. -o FILE");
+        return ar_invalid(
+            error, "calibrate: a median needs two or more profiles; write calibrate --median "
+                   "PROFILE PROFILE.. -o FILE");
     if (!self->path)
-        return ar_error_set(error, AR_INVALID,
-                            "calibrate: no output file is given; write calibrate%s -o FILE",
-                            self->median ? " --median PROFILE PROFILE.." : "");
+        return ar_invalid(error, "calibrate: no output file is given; write calibrate%s -o FILE",
+                          self->median ? " --median PROFILE PROFILE.." : "");
     return AR_OK;
 }
 
@@ -90,13 +87,12 @@ static enum ar_status name_profile(const struct arguments *self, char *name, siz
     else if (!self->name && ending && ending != from)
         length = (size_t)(ending - from);
     if (length == 0 || length >= name_bytes)
-        return ar_error_set(
-            error, AR_INVALID,
-            "calibrate: the name of a profile has 1 to 63 characters; give it with --name");
+        return ar_invalid(
+            error, "calibrate: the name of a profile has 1 to 63 characters; give it with --name");
     for (size_t i = 0; i < length; i++)
         if (!isgraph((unsigned char)from[i]))
-            return ar_error_set(
-                error, AR_INVALID,
+            return ar_invalid(
+                error,
                 "calibrate: \"%.*s\" is not a valid name for a profile: use letters, digits "
                 "and punctuation only; give one with --name",
                 (int)length, from);

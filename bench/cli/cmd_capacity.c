@@ -487,8 +487,8 @@ static enum ar_status no_capacity(const struct text_list *devices, struct ar_err
             return AR_INVALID;
         const char *given = ar_spec_value(&spec, "capacity");
         if (given)
-            status = ar_error_set(
-                error, AR_INVALID,
+            status = ar_invalid(
+                error,
                 "capacity: it searches the capacity, so leave capacity=%.40s out of the device; "
                 "`run -d sim:capacity=%.40s` tries one",
                 given, given);
@@ -501,14 +501,13 @@ static enum ar_status plan_and_find(struct arguments *self, struct ar_error *err
 {
     struct plan plan;
     if (self->wants_curve && self->suite.replicates > 1)
-        return ar_error_set(
-            error, AR_INVALID,
+        return ar_invalid(
+            error,
             "capacity: --curve is for one replicate; leave --replicates out, or use `run` with a "
             "suite that has [slowdown]");
     if (self->suite.policies.count == 0 || self->suite.workloads.count == 0)
-        return ar_error_set(error, AR_INVALID,
-                            "capacity: no %s given; write capacity -p SPEC -w WORKLOAD",
-                            self->suite.policies.count ? "workload" : "policy");
+        return ar_invalid(error, "capacity: no %s given; write capacity -p SPEC -w WORKLOAD",
+                          self->suite.policies.count ? "workload" : "policy");
     AR_TRY(no_capacity(&self->suite.devices, error));
     AR_TRY(plan_make(&plan, &self->suite, error));
     enum ar_status status = find_all(self, &plan, error);

@@ -93,7 +93,7 @@ static enum ar_status compare(const struct arguments *self, const struct result_
     if (self->today || new->time)
         snprintf(today, sizeof today, "%.10s", self->today ? self->today : new->time);
     if (self->waivers && !waivers_is_date(today))
-        return ar_error_set(error, AR_INVALID, "compare: NEW has no date; add --today YYYY-MM-DD");
+        return ar_invalid(error, "compare: NEW has no date; add --today YYYY-MM-DD");
     if (self->waivers)
         status = waivers_read(&waivers, self->waivers, today, error);
     AR_THEN(status, verdicts_make(&verdicts, old, new, &self->rules, &waivers, error));
@@ -111,11 +111,10 @@ enum ar_status cmd_compare(int argc, char **argv, struct ar_error *error)
     struct result_set old, new;
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (self.today && !waivers_is_date(self.today))
-        return ar_error_set(error, AR_INVALID,
-                            "compare: --today is \"%.40s\"; write a date such as 2027-01-31",
-                            self.today);
+        return ar_invalid(error, "compare: --today is \"%.40s\"; write a date such as 2027-01-31",
+                          self.today);
     if (self.sets.count < 2)
-        return ar_error_set(error, AR_INVALID, "compare: name two result sets: compare OLD NEW");
+        return ar_invalid(error, "compare: name two result sets: compare OLD NEW");
     self.old = self.sets.at[0];
     self.new = self.sets.at[1];
     self.rules.effect = self.effect_percent / 100;

@@ -54,16 +54,15 @@ static enum ar_status take_streams(void *arguments, const struct cli_option *opt
         if (status)
             status = ar_error_prefix(error, status, "--streams");
         else if (stream >= TRACE_NO_STREAM || self->filter.stream_count == STREAMS_MOST)
-            status =
-                ar_error_set(error, AR_INVALID,
-                             "--streams takes at most %d streams, numbered from 0; %s is not one",
-                             STREAMS_MOST, word);
+            status = ar_invalid(
+                error, "--streams takes at most %d streams, numbered from 0; %s is not one",
+                STREAMS_MOST, word);
         else
             self->streams[self->filter.stream_count++] = (uint32_t)stream;
     }
     free(copy);
     if (!status && self->filter.stream_count == 0)
-        status = ar_error_set(error, AR_INVALID, "--streams \"%s\" names no stream", list);
+        status = ar_invalid(error, "--streams \"%s\" names no stream", list);
     return status;
 }
 
@@ -156,8 +155,7 @@ enum ar_status cmd_convert(int argc, char **argv, struct ar_error *error)
     struct trace_source *source = NULL;
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (self.files.count < 2)
-        return ar_error_set(error, AR_INVALID,
-                            "convert: two files are needed; write convert IN OUT");
+        return ar_invalid(error, "convert: two files are needed; write convert IN OUT");
     const char *out = self.files.at[1];
     self.filter.streams = self.streams;
     enum ar_status status = trace_output_choose(out, self.format, &format, error);

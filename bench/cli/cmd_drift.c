@@ -166,8 +166,8 @@ static enum ar_status find_device(const struct arguments *self, const struct tra
     const char *given = ar_spec_value(base, "capacity");
     uint64_t bytes = self->capacity_bytes;
     if (bytes && self->device.spec && given)
-        status = ar_error_set(error, AR_INVALID,
-                              "drift: the capacity is given twice: give capacity= of the device or "
+        status =
+            ar_invalid(error, "drift: the capacity is given twice: give capacity= of the device or "
                               "--capacity");
     else if (given && !bytes)
         status = ar_size_parse(given, &bytes, error);
@@ -216,10 +216,10 @@ static enum ar_status predict(void *argument, const struct workload_part *part,
     struct learned_model *model = NULL;
     enum ar_status status = AR_OK;
     if (part->several && (self->json || self->series))
-        status = ar_error_set(error, AR_INVALID,
-                              "drift: a file of --json or --series is of one GPU, and %s has "
-                              "several; select one with --device N",
-                              self->trace);
+        status = ar_invalid(error,
+                            "drift: a file of --json or --series is of one GPU, and %s has "
+                            "several; select one with --device N",
+                            self->trace);
     if (!status) {
         struct progress progress;
         const struct learned_watch watch = {show_read, &progress};
@@ -240,7 +240,7 @@ enum ar_status cmd_drift(int argc, char **argv, struct ar_error *error)
     struct arguments self = {.steps = STEPS_DEFAULT, .seeds = SEEDS_DEFAULT, .first_seed = 1};
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.trace)
-        return ar_error_set(error, AR_INVALID, "drift: no recording is given; write drift TRACE");
+        return ar_invalid(error, "drift: no recording is given; write drift TRACE");
     if (!self.policies.count) {
         self.policies.at[self.policies.count++] = "torch";
         self.policies.at[self.policies.count++] = "torch:expandable_segments=true";

@@ -157,10 +157,10 @@ static enum ar_status read_all(struct window *self, struct message *out, struct 
             break;
         if (is_at_limit(self)) {
             if (!bared && !incomplete)
-                return ar_error_set(error, AR_INVALID,
-                                    "%s: the first 64 MiB hold no out-of-memory message; write the "
-                                    "part with the message to a file",
-                                    self->path);
+                return ar_invalid(error,
+                                  "%s: the first 64 MiB hold no out-of-memory message; write the "
+                                  "part with the message to a file",
+                                  self->path);
             break;
         }
         move_on(self, WINDOW_BYTES / 2 - BEFORE_BYTES);
@@ -304,8 +304,8 @@ static enum ar_status explain_trace(const struct plan *plan, struct explain_outp
         status = ar_spec_parse(run->device_text, &device, error);
         if (!status) {
             if (strcmp(device.links[0].name, "cuda") == 0)
-                status = ar_error_set(error, AR_INVALID,
-                                      "explain needs a simulated device; write -d sim:capacity=..");
+                status =
+                    ar_invalid(error, "explain needs a simulated device; write -d sim:capacity=..");
             else
                 status = explain_run_of(plan, run, source, &device, output, error);
             ar_spec_close(&device);
@@ -351,9 +351,9 @@ static enum ar_status plan_and_explain(const struct arguments *self, struct expl
 {
     struct plan plan;
     if (self->suite.workloads.count != 1 || self->suite.policies.count != 1)
-        return ar_error_set(error, AR_INVALID,
-                            "explain: name one trace and one policy, explain TRACE -p SPEC, or a "
-                            "message, explain --message TEXT");
+        return ar_invalid(error,
+                          "explain: name one trace and one policy, explain TRACE -p SPEC, or a "
+                          "message, explain --message TEXT");
     AR_TRY(plan_make(&plan, &self->suite, error));
     enum ar_status status = explain_trace(&plan, output, error);
     plan_close(&plan);
@@ -374,13 +374,12 @@ static enum ar_status explain(struct arguments *self, struct ar_error *error)
     struct explain_output output;
     enum ar_status status = AR_OK;
     if (self->message && (self->suite.workloads.count || self->suite.policies.count))
-        return ar_error_set(
-            error, AR_INVALID,
-            "explain: --message takes no trace and no policy; leave one of them out");
+        return ar_invalid(error,
+                          "explain: --message takes no trace and no policy; leave one of them out");
     if (self->message && has_run_options(&self->suite))
-        return ar_error_set(error, AR_INVALID,
-                            "explain: --message replays nothing; leave --device, --frees, --host, "
-                            "--seed and --jobs out");
+        return ar_invalid(error,
+                          "explain: --message replays nothing; leave --device, --frees, --host, "
+                          "--seed and --jobs out");
     if (!self->message && self->suite.workloads.count == 1 && !self->suite.policies.count)
         status = fill_in(self, error);
     if (status)

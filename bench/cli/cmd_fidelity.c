@@ -241,9 +241,8 @@ static enum ar_status compare_part(void *argument, const struct workload_part *p
     struct arguments *self = argument;
     enum ar_status status = AR_OK;
     if (part->several && self->placements)
-        status = ar_error_set(error, AR_INVALID,
-                              "fidelity: the recording has several GPUs; select the one of "
-                              "--placements with --device N");
+        status = ar_invalid(error, "fidelity: the recording has several GPUs; select the one of "
+                                   "--placements with --device N");
     else if (self->count++)
         puts("");
     AR_THEN(status, compare_source(self, part->source, error));
@@ -263,8 +262,7 @@ enum ar_status cmd_fidelity(int argc, char **argv, struct ar_error *error)
     struct arguments self = {0};
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.trace)
-        return ar_error_set(error, AR_INVALID,
-                            "fidelity: no recording is given; write fidelity TRACE");
+        return ar_invalid(error, "fidelity: no recording is given; write fidelity TRACE");
     const struct workload_choice choice = cli_choice(&self.device, true);
     AR_TRY(workload_each(self.trace, &choice, compare_part, &self, error));
     if (self.differ)

@@ -55,10 +55,10 @@ static enum ar_status take_vary(void *arguments, const struct cli_option *option
     if (sscanf(value, "%63[^=]=%" SCNu64 "..%" SCNu64 "%c", vary->name, &vary->low, &vary->high,
                &end) != 3 ||
         !vary->low || vary->low > vary->high || vary->high > UINT32_MAX)
-        return ar_error_set(error, AR_INVALID,
-                            "--vary %s: write a name and two numbers from 1 on, such as "
-                            "BATCH=1..64",
-                            value);
+        return ar_invalid(error,
+                          "--vary %s: write a name and two numbers from 1 on, such as "
+                          "BATCH=1..64",
+                          value);
     return AR_OK;
 }
 
@@ -106,19 +106,16 @@ static enum ar_status read_arguments(int argc, char **argv, struct arguments *se
     if (program->seed)
         self->first_seed = strtoull(program->seed, NULL, 10);
     if (!self->file == !program->command)
-        return ar_error_set(error, AR_INVALID,
-                            self->file ? "fits: give a trace or a command, not both"
-                                       : "fits: no command is given; write fits -- python3 "
-                                         "train.py, or name a trace");
+        return ar_invalid(error, self->file ? "fits: give a trace or a command, not both"
+                                            : "fits: no command is given; write fits -- python3 "
+                                              "train.py, or name a trace");
     size_t length = self->file ? strlen(self->file) : 0;
     if (length > 3 && strcmp(self->file + length - 3, ".py") == 0)
-        return ar_error_set(error, AR_INVALID,
-                            "fits: %s is a program, not a trace; write fits -- python3 %s",
-                            self->file, self->file);
+        return ar_invalid(error, "fits: %s is a program, not a trace; write fits -- python3 %s",
+                          self->file, self->file);
     if (self->file && (self->vary.name[0] || self->seeds > 1 || program->seed || program->steps ||
                        program->rank || program->world))
-        return ar_error_set(error, AR_INVALID,
-                            "fits: of a trace that exists; only --card and --json apply");
+        return ar_invalid(error, "fits: of a trace that exists; only --card and --json apply");
     return AR_OK;
 }
 

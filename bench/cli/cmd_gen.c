@@ -41,16 +41,14 @@ static enum ar_status check_adaptive(const struct ar_spec *workload,
     const struct gen_ops *ops = gen_find(workload->links[workload->link_count - 1].name);
     *adaptive = ops && (ops->capabilities & GEN_ADAPTIVE);
     if (*adaptive && !arguments->policy)
-        return ar_error_set(error, AR_INVALID,
-                            "gen: the requests of %s depend on the addresses of its blocks; add a "
-                            "policy to run it under, such as -p first-fit",
-                            ops->name);
+        return ar_invalid(error,
+                          "gen: the requests of %s depend on the addresses of its blocks; add a "
+                          "policy to run it under, such as -p first-fit",
+                          ops->name);
     if (ops && !*adaptive && arguments->policy)
-        return ar_error_set(error, AR_INVALID,
-                            "gen: %s is the same under every policy; leave -p out", ops->name);
+        return ar_invalid(error, "gen: %s is the same under every policy; leave -p out", ops->name);
     if (ops && !*adaptive && arguments->device)
-        return ar_error_set(error, AR_INVALID, "gen: %s is the same on every device; leave -d out",
-                            ops->name);
+        return ar_invalid(error, "gen: %s is the same on every device; leave -d out", ops->name);
     return AR_OK;
 }
 
@@ -98,8 +96,8 @@ enum ar_status cmd_gen(int argc, char **argv, struct ar_error *error)
     struct ar_spec workload;
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.workload || !self.path)
-        return ar_error_set(error, AR_INVALID, "gen: %s; write gen WORKLOAD -o FILE",
-                            self.workload ? "no output file is given" : "no workload is given");
+        return ar_invalid(error, "gen: %s; write gen WORKLOAD -o FILE",
+                          self.workload ? "no output file is given" : "no workload is given");
     AR_TRY(trace_output_choose(self.path, self.format, &format, error));
     AR_TRY(ar_spec_parse(self.workload, &workload, error));
     enum ar_status status = make(&self, &workload, &format, error);

@@ -125,14 +125,14 @@ static enum ar_status check_pattern(const char *option, const char *pattern,
             return AR_OK;
     const char *near = ar_nearest_name(pattern, names, count);
     if (near)
-        return ar_error_set(error, AR_INVALID,
-                            "history: --%s \"%.60s\" matches nothing in the history; did you mean "
-                            "\"%.200s\"?",
-                            option, pattern, near);
-    return ar_error_set(error, AR_INVALID,
-                        "history: --%s \"%.60s\" matches nothing in the history; `history FILE "
-                        "--all` lists what there is",
-                        option, pattern);
+        return ar_invalid(error,
+                          "history: --%s \"%.60s\" matches nothing in the history; did you mean "
+                          "\"%.200s\"?",
+                          option, pattern, near);
+    return ar_invalid(error,
+                      "history: --%s \"%.60s\" matches nothing in the history; `history FILE "
+                      "--all` lists what there is",
+                      option, pattern);
 }
 
 /* For patterns that leave no series: tells which one matches nothing. */
@@ -160,9 +160,8 @@ static enum ar_status explain_no_series(const struct history *history,
     }
     AR_THEN(status, check_pattern("workload", rules->workload, names, 2 * all.count, error));
     AR_THEN(status,
-            ar_error_set(error, AR_INVALID,
-                         "history: --policy, --workload and --metric together match nothing "
-                         "in the history; leave one of them out"));
+            ar_invalid(error, "history: --policy, --workload and --metric together match nothing "
+                              "in the history; leave one of them out"));
     free(names);
     history_judged_close(&all);
     return status;
@@ -202,14 +201,13 @@ enum ar_status cmd_history(int argc, char **argv, struct ar_error *error)
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     self.rules.effect = self.effect_percent / 100;
     if (self.today && !waivers_is_date(self.today))
-        return ar_error_set(error, AR_INVALID,
-                            "history: --today is \"%.40s\"; write a date such as 2027-01-31",
-                            self.today);
+        return ar_invalid(error, "history: --today is \"%.40s\"; write a date such as 2027-01-31",
+                          self.today);
     if (!self.file)
-        return ar_error_set(error, AR_INVALID, "history: no file is given; write history FILE");
+        return ar_invalid(error, "history: no file is given; write history FILE");
     if (!self.append && (self.stamp.commit || self.stamp.time))
-        return ar_error_set(error, AR_INVALID,
-                            "history: --commit and --time describe results; add --append RESULTS");
+        return ar_invalid(error,
+                          "history: --commit and --time describe results; add --append RESULTS");
     if (self.append)
         AR_TRY(append(&self, error));
     AR_TRY(history_read(&history, self.file, error));

@@ -32,10 +32,10 @@ static enum ar_status print_part(struct arguments *self, const struct workload_p
     struct inspect inspect = {0};
     struct trace_source *source = part->source;
     if (source->info.adaptive)
-        return ar_error_set(error, AR_INVALID,
-                            "inspect: the requests of %s depend on the policy; write it to a file "
-                            "first: gen %s -p POLICY -o FILE",
-                            self->path, self->path);
+        return ar_invalid(error,
+                          "inspect: the requests of %s depend on the policy; write it to a file "
+                          "first: gen %s -p POLICY -o FILE",
+                          self->path, self->path);
     if (self->begun)
         puts("\n");
     self->begun = true;
@@ -64,7 +64,7 @@ enum ar_status cmd_inspect(int argc, char **argv, struct ar_error *error)
     struct arguments self = {0};
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.path)
-        return ar_error_set(error, AR_INVALID, "inspect: no trace is given; write inspect FILE");
+        return ar_invalid(error, "inspect: no trace is given; write inspect FILE");
     const struct workload_choice choice = cli_choice(&self.device, false);
     return workload_each(self.path, &choice, describe, &self, error);
 }

@@ -574,8 +574,7 @@ static enum ar_status list_recordings(const char *name, struct ar_error *error)
     size_t count;
     AR_TRY(print_recordings(name, "", &count, error));
     if (name && count == 0)
-        return ar_error_set(error, AR_INVALID, "there is no recording \"%.60s\" in " RECORDINGS,
-                            name);
+        return ar_invalid(error, "there is no recording \"%.60s\" in " RECORDINGS, name);
     return AR_OK;
 }
 
@@ -696,9 +695,8 @@ enum ar_status cmd_list(int argc, char **argv, struct ar_error *error)
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     const char *kind = self.words.at[0], *name = self.words.at[1];
     if (self.names && (!kind || name))
-        return ar_error_set(
-            error, AR_INVALID,
-            "list: --names needs one kind and no name: `allocrig list policies --names`");
+        return ar_invalid(
+            error, "list: --names needs one kind and no name: `allocrig list policies --names`");
     if (!kind)
         return list_all(error);
     for (size_t i = 0; i < KIND_COUNT; i++)

@@ -67,8 +67,7 @@ static enum ar_status take_source(void *argument, const struct workload_part *pa
         return AR_OK;
     }
     trace_close(part->source);
-    return ar_error_set(error, AR_INVALID,
-                        "minimize: the trace has several GPUs; select one with --device N");
+    return ar_invalid(error, "minimize: the trace has several GPUs; select one with --device N");
 }
 
 static enum ar_status open_trace(const struct arguments *self, struct trace_source **out,
@@ -107,11 +106,10 @@ static enum ar_status prepare(const struct arguments *self, const struct conditi
     const struct ar_policy_ops *ops;
     bool own = condition->kind == CONDITION_DIFFERS;
     if (own && self->policy)
-        return ar_error_set(error, AR_INVALID, "minimize: %s names its policies; leave -p out",
-                            self->until);
+        return ar_invalid(error, "minimize: %s names its policies; leave -p out", self->until);
     if (!own && !self->policy)
-        return ar_error_set(
-            error, AR_INVALID,
+        return ar_invalid(
+            error,
             "minimize: no policy is given; write minimize TRACE --until %s -p SPEC -o "
             "FILE",
             self->until);
@@ -145,9 +143,8 @@ static enum ar_status check_and_run(const struct arguments *self, struct ar_erro
                         : !self->path  ? "no output file is given"
                                        : NULL;
     if (lacks)
-        return ar_error_set(error, AR_INVALID,
-                            "minimize: %s; write minimize TRACE --until COND -p SPEC -o FILE",
-                            lacks);
+        return ar_invalid(error, "minimize: %s; write minimize TRACE --until COND -p SPEC -o FILE",
+                          lacks);
     AR_TRY(trace_output_choose(self->path, "text", &format, error));
     enum ar_status status = condition_parse(self->until, &condition, error);
     if (status)

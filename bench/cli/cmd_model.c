@@ -86,9 +86,8 @@ static enum ar_status read_measured(const struct arguments *self, const char *na
                         NULL, error));
         if (strcmp(result->policy, out->results[0].policy) != 0 ||
             strcmp(result->workload, out->results[0].workload) != 0)
-            return ar_error_set(
-                error, AR_INVALID,
-                "%s/%s: card.csv is of %s with %s, so it is not a repetition of %s with %s",
+            return ar_invalid(
+                error, "%s/%s: card.csv is of %s with %s, so it is not a repetition of %s with %s",
                 self->folders.at[i], name, result->workload, result->policy,
                 out->results[0].workload, out->results[0].policy);
     }
@@ -109,9 +108,9 @@ static enum ar_status read_cell(const struct arguments *self, const char *name,
     AR_THEN(status, read_one(self, folder, name, "sim.calls", &sim, NULL, error));
     if (!status && (strcmp(cell->card.policy, cell->sim.policy) != 0 ||
                     strcmp(cell->card.workload, cell->sim.workload) != 0))
-        status = ar_error_set(
-            error, AR_INVALID, "%s/%s: card.csv is of %s with %s, sim.csv of %s with %s", folder,
-            name, cell->card.workload, cell->card.policy, cell->sim.workload, cell->sim.policy);
+        status = ar_invalid(error, "%s/%s: card.csv is of %s with %s, sim.csv of %s with %s",
+                            folder, name, cell->card.workload, cell->card.policy,
+                            cell->sim.workload, cell->sim.policy);
     AR_THEN(status, model_repeat_compare(cell, measured->calls, measured->count, &sim, error));
     for (size_t i = 0; i < REPETITIONS_MOST; i++)
         call_list_close(&measured->calls[i]);
@@ -206,8 +205,8 @@ static enum ar_status refuse_twice(const struct arguments *self, struct ar_error
                                 strerror(errno));
         for (size_t j = 0; j < i; j++)
             if (all[i].st_dev == all[j].st_dev && all[i].st_ino == all[j].st_ino)
-                return ar_error_set(
-                    error, AR_INVALID,
+                return ar_invalid(
+                    error,
                     "model: %s and %s are the same folder, so its runs are not repetitions; "
                     "name it once",
                     self->folders.at[j], self->folders.at[i]);
@@ -221,11 +220,11 @@ static enum ar_status refuse_same(const struct arguments *self, struct dirent **
 {
     for (int i = 0; i < at; i++)
         if (by_workload(&cells[i], &cells[at]) == 0)
-            return ar_error_set(error, AR_INVALID,
-                                "%s: %s and %s are both runs of %s with %s; remove one, or put it "
-                                "into a folder of repetitions",
-                                self->folders.at[0], names[i]->d_name, names[at]->d_name,
-                                cells[at].card.workload, cells[at].card.policy);
+            return ar_invalid(error,
+                              "%s: %s and %s are both runs of %s with %s; remove one, or put it "
+                              "into a folder of repetitions",
+                              self->folders.at[0], names[i]->d_name, names[at]->d_name,
+                              cells[at].card.workload, cells[at].card.policy);
     return AR_OK;
 }
 
@@ -241,8 +240,7 @@ static enum ar_status run(const struct arguments *self, struct ar_error *error)
     if (!cells)
         status = ar_no_memory(error, "the runs");
     else if (!count)
-        status = ar_error_set(error, AR_INVALID, "%s: the folder has no folders of runs",
-                              self->folders.at[0]);
+        status = ar_invalid(error, "%s: the folder has no folders of runs", self->folders.at[0]);
     for (int i = 0; i < count && !status; i++) {
         status = read_cell(self, names[i]->d_name, &cells[i], error);
         AR_THEN(status, refuse_same(self, names, cells, i, error));
@@ -264,6 +262,6 @@ enum ar_status cmd_model(int argc, char **argv, struct ar_error *error)
     struct arguments self = {0};
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.folders.count)
-        return ar_error_set(error, AR_INVALID, "model: name a folder of runs: model FOLDER");
+        return ar_invalid(error, "model: name a folder of runs: model FOLDER");
     return run(&self, error);
 }

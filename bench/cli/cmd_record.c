@@ -50,15 +50,14 @@ static enum ar_status read_arguments(int argc, char **argv, struct arguments *se
     self->command = program_command(argc, argv, &own);
     AR_TRY(cli_parse(&page, own, argv, self, error));
     if (!self->path)
-        return ar_error_set(error, AR_INVALID,
-                            "record: no output file is given; write record -o FILE -- COMMAND");
+        return ar_invalid(error,
+                          "record: no output file is given; write record -o FILE -- COMMAND");
     if (!self->command == !self->from)
-        return ar_error_set(error, AR_INVALID,
-                            self->command
-                                ? "record: --from reads an earlier recording and runs no command; "
-                                  "leave one of them out"
-                                : "record: no command is given; write record -o FILE -- "
-                                  "COMMAND");
+        return ar_invalid(
+            error, self->command ? "record: --from reads an earlier recording and runs no command; "
+                                   "leave one of them out"
+                                 : "record: no command is given; write record -o FILE -- "
+                                   "COMMAND");
     return AR_OK;
 }
 
@@ -190,11 +189,11 @@ static enum ar_status check_driver(struct ar_error *error)
     dlclose(driver);
     const char *other = getenv(INJECTION);
     if (other && *other)
-        return ar_error_set(error, AR_INVALID,
-                            INJECTION
-                            " is %s: another tool records, and the driver allows only one; unset "
-                            "it",
-                            other);
+        return ar_invalid(error,
+                          INJECTION
+                          " is %s: another tool records, and the driver allows only one; unset "
+                          "it",
+                          other);
     return AR_OK;
 }
 

@@ -159,8 +159,8 @@ static enum ar_status check_files(const struct arguments *self, struct ar_error 
             continue;
         for (size_t j = 0; j < i; j++)
             if (paths[j] && strcmp(paths[i], "-") != 0 && same_path(paths[i], paths[j]))
-                return ar_error_set(
-                    error, AR_INVALID,
+                return ar_invalid(
+                    error,
                     "run: \"%s\" is named for two outputs; name another file for one of them",
                     paths[i]);
     }
@@ -171,14 +171,12 @@ static enum ar_status check(const struct arguments *self, struct ar_error *error
 {
     AR_TRY(check_files(self, error));
     if (self->suite.policies.count == 0)
-        return ar_error_set(
-            error, AR_INVALID,
-            "run: no policy given; add -p NAME (`allocrig list policies`), or name a "
-            "suite file");
+        return ar_invalid(error,
+                          "run: no policy given; add -p NAME (`allocrig list policies`), or name a "
+                          "suite file");
     if (self->suite.workloads.count == 0)
-        return ar_error_set(error, AR_INVALID,
-                            "run: no workload given; add -w FILE or -w NAME (`allocrig list "
-                            "workloads`)");
+        return ar_invalid(error, "run: no workload given; add -w FILE or -w NAME (`allocrig list "
+                                 "workloads`)");
     return AR_OK;
 }
 
@@ -201,9 +199,8 @@ static enum ar_status read_and_run(struct arguments *self, int argc, char **argv
     if (path)
         AR_TRY(suite_read(&self->suite, path, error));
     if (self->suite.axis_count)
-        return ar_error_set(error, AR_INVALID,
-                            "%s:%u: a suite with [grid] is run by `allocrig sweep %s`", path,
-                            self->suite.axes[0].line, path);
+        return ar_invalid(error, "%s:%u: a suite with [grid] is run by `allocrig sweep %s`", path,
+                          self->suite.axes[0].line, path);
     AR_TRY(cli_parse(&page, argc, argv, self, error));
     AR_TRY(check(self, error));
     AR_TRY(suite_put_first(&self->suite, error));

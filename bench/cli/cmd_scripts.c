@@ -58,8 +58,7 @@ static enum ar_status run(struct script *script, int argc, char **argv, struct a
     char path[PATH_MAX];
     AR_TRY(cli_parse(&script->page, argc > 1 ? 2 : 1, argv, script, error));
     if (argc == 1)
-        return ar_error_set(error, AR_INVALID, "%s: no action is given; write %s", script->name,
-                            script->example);
+        return ar_invalid(error, "%s: no action is given; write %s", script->name, script->example);
     if (!program_find(script->places, path, sizeof path))
         return ar_error_set(error, AR_MISSING,
                             "%s is neither in the tree of %s nor in ../share/allocrig: run `make "

@@ -39,7 +39,7 @@ enum ar_status cmd_sweep(int argc, char **argv, struct ar_error *error)
     char *journal = NULL;
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.path)
-        return ar_error_set(error, AR_INVALID, "sweep: no suite is given; write sweep SUITE.ini");
+        return ar_invalid(error, "sweep: no suite is given; write sweep SUITE.ini");
     if (!self.files.journal && asprintf(&journal, "%s.journal", self.path) < 0)
         return ar_no_memory(error, "a name");
     if (journal)

@@ -27,10 +27,10 @@ static enum ar_status take_device(void *arguments, const struct cli_option *opti
     self->device = strncmp(value, "cuda", 4) == 0 ? value : NULL;
     return self->device || !strcmp(value, "sim")
                ? AR_OK
-               : ar_error_set(error, AR_INVALID,
-                              "-d %s: write sim (the simulated cards of the suite) or cuda (the "
-                              "cards of the driver)",
-                              value);
+               : ar_invalid(error,
+                            "-d %s: write sim (the simulated cards of the suite) or cuda (the "
+                            "cards of the driver)",
+                            value);
 }
 
 static const struct cli_option options[] = {
@@ -253,10 +253,9 @@ enum ar_status cmd_tenants(int argc, char **argv, struct ar_error *error)
     struct tenants_suite suite;
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.path)
-        return ar_error_set(error, AR_INVALID,
-                            "tenants: no suite is given; write tenants SUITE.ini");
+        return ar_invalid(error, "tenants: no suite is given; write tenants SUITE.ini");
     if (self.mode && strcmp(self.mode, "free") != 0 && strcmp(self.mode, "barriered") != 0)
-        return ar_error_set(error, AR_INVALID, "tenants: --mode %s: barriered or free", self.mode);
+        return ar_invalid(error, "tenants: --mode %s: barriered or free", self.mode);
     enum ar_status status = tenants_suite_read(self.path, &suite, error);
     if (status)
         return status;
@@ -264,16 +263,14 @@ enum ar_status cmd_tenants(int argc, char **argv, struct ar_error *error)
     suite.replicates = self.replicates ? self.replicates : suite.replicates;
     suite.seed = self.seed == NOT_GIVEN ? suite.seed : self.seed;
     if (self.series && self.device)
-        status = ar_error_set(error, AR_INVALID, "--series needs simulated processes");
+        status = ar_invalid(error, "--series needs simulated processes");
     for (size_t i = 0; i < suite.count && self.device && !status; i++)
         if (suite.setups[i].pinned)
-            status = ar_error_set(error, AR_INVALID,
-                                  "%s: process %s: pinned memory needs simulated processes",
-                                  self.path, suite.setups[i].name);
+            status = ar_invalid(error, "%s: process %s: pinned memory needs simulated processes",
+                                self.path, suite.setups[i].name);
     if (!status && self.replicates && !suite.free)
-        status =
-            ar_error_set(error, AR_INVALID,
-                         "--replicates needs mode = free: barriered processes have one outcome");
+        status = ar_invalid(error,
+                            "--replicates needs mode = free: barriered processes have one outcome");
     AR_THEN(status, run_suite(&self, &suite, error));
     tenants_suite_close(&suite);
     return status;

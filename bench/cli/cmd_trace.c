@@ -57,8 +57,7 @@ static enum ar_status read_arguments(int argc, char **argv, struct arguments *se
     if (!self->path)
         self->path = "out.trace";
     if (!status && !self->program.command)
-        status = ar_error_set(error, AR_INVALID,
-                              "trace: no command is given; write trace -- python3 train.py");
+        status = ar_invalid(error, "trace: no command is given; write trace -- python3 train.py");
     return status;
 }
 
@@ -70,7 +69,7 @@ enum ar_status traced_number(void *arguments, const struct cli_option *option, c
     const char **place = (const char **)((char *)arguments + option->at);
     uint64_t number;
     if (*place)
-        return ar_error_set(error, AR_INVALID, "--%s is given twice", option->name);
+        return ar_invalid(error, "--%s is given twice", option->name);
     *place = value;
     enum ar_status status = ar_count_parse(value, &number, error);
     return status ? ar_error_prefix(error, status, "--%s", option->name) : AR_OK;
@@ -88,8 +87,8 @@ enum ar_status traced_card_find(const char *name, struct sim_profile *out, struc
     if (!status && !out->compute[0] && first)
         status = sim_profile_read(sim_profile_builtin(first), first, out, error);
     if (!status && !out->compute[0])
-        return ar_error_set(error, AR_INVALID,
-                            "%s is not an NVIDIA card; name another one of `list devices`", name);
+        return ar_invalid(error, "%s is not an NVIDIA card; name another one of `list devices`",
+                          name);
     return status;
 }
 
@@ -112,9 +111,7 @@ static enum ar_status find_tracer(char *path, size_t room, struct ar_error *erro
     int used = snprintf(path, room, "%s/start:%s%s%s", whole ? whole : found, whole ? whole : found,
                         before && *before ? ":" : "", before ? before : "");
     free(whole);
-    return used > 0 && (size_t)used < room
-               ? AR_OK
-               : ar_error_set(error, AR_INVALID, "PYTHONPATH is too long");
+    return used > 0 && (size_t)used < room ? AR_OK : ar_invalid(error, "PYTHONPATH is too long");
 }
 
 #define VARIABLES_MOST 11
@@ -128,8 +125,8 @@ enum ar_status traced_program_run(const struct traced_program *self, struct prog
     *end = (struct program_end){0};
     AR_TRY(traced_card_find(self->card ? self->card : "h100", &card, error));
     if (strtoull(self->rank ? self->rank : "0", NULL, 10) >= strtoull(world, NULL, 10))
-        return ar_error_set(error, AR_INVALID, "--rank %s needs --world with a larger number",
-                            self->rank ? self->rank : "0");
+        return ar_invalid(error, "--rank %s needs --world with a larger number",
+                          self->rank ? self->rank : "0");
     AR_TRY(find_tracer(python_path, sizeof python_path, error));
     snprintf(bytes, sizeof bytes, "%" PRIu64, card.total_bytes);
     const struct program_variable given[VARIABLES_MOST] = {

@@ -55,8 +55,7 @@ static enum ar_status check_figure(const char *path, struct ar_error *error)
     for (size_t i = 0; i < 3; i++)
         if (length > 4 && !strcmp(path + length - 4, endings[i]))
             return AR_OK;
-    return ar_error_set(error, AR_INVALID,
-                        "twin: --figure %s: the name ends with .svg, .png or .pdf", path);
+    return ar_invalid(error, "twin: --figure %s: the name ends with .svg, .png or .pdf", path);
 }
 
 static enum ar_status read_scenario(const struct arguments *self, struct scenario *out,
@@ -185,20 +184,19 @@ enum ar_status cmd_twin(int argc, char **argv, struct ar_error *error)
     if (self.figure)
         AR_TRY(check_figure(self.figure, error));
     if (!self.path)
-        return ar_error_set(error, AR_INVALID,
-                            "twin: no scenario is given; workloads/scenarios has examples");
+        return ar_invalid(error, "twin: no scenario is given; workloads/scenarios has examples");
     if (self.what_if && strcmp(self.what_if, "yes") != 0 && strcmp(self.what_if, "no") != 0)
-        return ar_error_set(error, AR_INVALID, "twin: --what-if %s: yes or no", self.what_if);
+        return ar_invalid(error, "twin: --what-if %s: yes or no", self.what_if);
     self.again = self.what_if ? !strcmp(self.what_if, "yes") : !self.check;
     if (self.journal && !self.again)
-        return ar_error_set(error, AR_INVALID,
-                            "twin: --journal is of the runs with changes; write --what-if yes");
+        return ar_invalid(error,
+                          "twin: --journal is of the runs with changes; write --what-if yes");
     enum ar_status status = read_scenario(&self, &text, error);
     if (status)
         return status;
     if (self.check && !text.reported_count)
-        status = ar_error_set(error, AR_INVALID,
-                              "%s: --check needs figures; write them below [reported]", self.path);
+        status =
+            ar_invalid(error, "%s: --check needs figures; write them below [reported]", self.path);
     AR_THEN(status, run(&self, &text, error));
     scenario_close(&text);
     return status;

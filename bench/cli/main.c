@@ -111,7 +111,7 @@ int main(int argc, char **argv)
     crash_reports_begin();
     enum ar_status status =
         argc > 1 ? run_command(argc - 1, argv + 1, &error)
-                 : ar_error_set(&error, AR_INVALID, "no command given; `allocrig help` lists them");
+                 : ar_invalid(&error, "no command given; `allocrig help` lists them");
     if ((fflush(stdout) != 0 || ferror(stdout)) && (!status || status == CLI_HELPED))
         status = ar_error_set(&error, AR_IO, "standard output cannot be written");
     if (status && status != CLI_HELPED)

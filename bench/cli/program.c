@@ -87,8 +87,7 @@ enum ar_status program_run(const struct program *program, struct program_end *en
     if (child < 0)
         return ar_error_set(error, AR_IO, "no process can be made: %s", strerror(fork_errno));
     if (told == (ssize_t)sizeof why)
-        return ar_error_set(error, AR_INVALID, "%s: cannot be run: %s", program->command[0],
-                            strerror(why));
+        return ar_invalid(error, "%s: cannot be run: %s", program->command[0], strerror(why));
     return AR_OK;
 }
 

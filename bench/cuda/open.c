@@ -108,15 +108,15 @@ static enum ar_status capacity_check(const struct cuda_device *self, uint64_t ca
 {
     const struct ar_device_props *props = &self->base.props;
     if (capacity_bytes > props->total_bytes)
-        return ar_error_set(error, AR_INVALID,
-                            "device cuda: capacity=%" PRIu64 " is more than the %" PRIu64
-                            " bytes that the card %s has; ask for less, or leave it out",
-                            capacity_bytes, props->total_bytes, props->profile);
+        return ar_invalid(error,
+                          "device cuda: capacity=%" PRIu64 " is more than the %" PRIu64
+                          " bytes that the card %s has; ask for less, or leave it out",
+                          capacity_bytes, props->total_bytes, props->profile);
     if (capacity_bytes && capacity_bytes < 2 * AR_MIB)
-        return ar_error_set(error, AR_INVALID,
-                            "device cuda: capacity=%" PRIu64 " is less than one page of %" PRIu64
-                            " bytes, so nothing could be allocated; ask for more, or leave it out",
-                            capacity_bytes, 2 * AR_MIB);
+        return ar_invalid(error,
+                          "device cuda: capacity=%" PRIu64 " is less than one page of %" PRIu64
+                          " bytes, so nothing could be allocated; ask for more, or leave it out",
+                          capacity_bytes, 2 * AR_MIB);
     return AR_OK;
 }
 

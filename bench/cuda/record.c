@@ -24,10 +24,10 @@ enum ar_status cuda_record_open(struct cuda_record *record, const char *path,
     if (!path)
         return AR_OK;
     if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
-        return ar_error_set(error, AR_INVALID,
-                            "device cuda: the addresses cannot be written to %s: it is a folder; "
-                            "name a file",
-                            path);
+        return ar_invalid(error,
+                          "device cuda: the addresses cannot be written to %s: it is a folder; "
+                          "name a file",
+                          path);
     record->path = strdup(path);
     record->rows = malloc(ROWS_MOST * sizeof *record->rows);
     if (!record->path || !record->rows)

@@ -104,9 +104,9 @@ static enum ar_status prepare(struct bout *bout)
     if (status != AR_OK)
         return status;
     if (bout->last.steps < 2 || bout->launches.marks < bout->last.steps + 1)
-        return ar_error_set(bout->error, AR_INVALID,
-                            "%s: at least two steps are needed, that is, marks called \"step\"",
-                            bout->config->workload);
+        return ar_invalid(bout->error,
+                          "%s: at least two steps are needed, that is, marks called \"step\"",
+                          bout->config->workload);
     bout->step_ns = calloc((size_t)bout->last.steps, sizeof *bout->step_ns);
     bout->mark_ns = calloc(bout->launches.marks, sizeof *bout->mark_ns);
     if (!bout->step_ns || !bout->mark_ns)
@@ -124,8 +124,7 @@ static enum ar_status run_block(struct bout *bout, struct harness_block *block)
     AR_TRY(time_engine(bout, &block->engine_ns[1]));
     double loop_ns = block->loop_ns[0] + block->loop_ns[1];
     if (loop_ns <= 0)
-        return ar_error_set(bout->error, AR_INVALID, "%s: its steps take no time",
-                            bout->config->workload);
+        return ar_invalid(bout->error, "%s: its steps take no time", bout->config->workload);
     block->added = (block->engine_ns[0] + block->engine_ns[1]) / loop_ns - 1;
     return AR_OK;
 }
@@ -160,7 +159,7 @@ static enum ar_status measure(struct bout *bout, struct harness_result *result)
     const struct harness_config *config = bout->config;
     double warm_ns;
     if (!config->blocks)
-        return ar_error_set(bout->error, AR_INVALID, "0 blocks of runs: choose at least 1");
+        return ar_invalid(bout->error, "0 blocks of runs: choose at least 1");
     result->blocks = calloc(config->blocks, sizeof *result->blocks);
     if (!result->blocks)
         return ar_error_set(bout->error, AR_HOST_MEMORY, "no host memory for %u blocks",

@@ -390,11 +390,9 @@ static void *work(void *argument)
 static enum ar_status check(const struct threads_config *config, struct ar_error *error)
 {
     if (!config->threads || config->threads > THREADS_MOST)
-        return ar_error_set(error, AR_INVALID, "%u threads: choose 1 to %u", config->threads,
-                            THREADS_MOST);
+        return ar_invalid(error, "%u threads: choose 1 to %u", config->threads, THREADS_MOST);
     if (!config->live || !config->least_bytes || config->least_bytes > config->most_bytes)
-        return ar_error_set(error, AR_INVALID,
-                            "threads need at least one place and sizes from 1 byte upward");
+        return ar_invalid(error, "threads need at least one place and sizes from 1 byte upward");
     return AR_OK;
 }
 

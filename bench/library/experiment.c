@@ -62,7 +62,7 @@ static enum ar_status set_capacity(struct planned *self, const char *key, const 
 {
     enum ar_status status = ar_size_parse(value, &self->capacity_bytes, error);
     if (!status && !self->capacity_bytes)
-        status = ar_error_set(error, AR_INVALID, "%s: a capacity of 0 bytes holds nothing", key);
+        status = ar_invalid(error, "%s: a capacity of 0 bytes holds nothing", key);
     self->as_limit = strcmp(key, "limit") == 0;
     return status;
 }
@@ -78,8 +78,8 @@ static enum ar_status apply(struct planned *self, const char *key, const char *v
         at++;
     if (at == count) {
         const char *near = ar_nearest_name(key, keys, count);
-        return ar_error_set(error, AR_INVALID, "an experiment has no key \"%.60s\"%s%s%s", key,
-                            near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+        return ar_invalid(error, "an experiment has no key \"%.60s\"%s%s%s", key,
+                          near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     }
     if (strcmp(key, "policy") == 0)
         return suite_add_policy(&self->suite, value, error);
@@ -123,7 +123,7 @@ static enum ar_status settle(struct planned *self, const struct ar_experiment *e
     for (size_t i = 0; i < experiment->keys.count; i++)
         AR_TRY(apply(self, experiment->keys.items[i], experiment->values.items[i], error));
     if (!self->suite.workloads.count)
-        return ar_error_set(error, AR_INVALID, "the experiment has no workload; set one");
+        return ar_invalid(error, "the experiment has no workload; set one");
     return AR_OK;
 }
 
@@ -132,7 +132,7 @@ static enum ar_status make_plan(struct planned *self, const struct ar_experiment
 {
     AR_TRY(settle(self, experiment, error));
     if (!self->suite.policies.count)
-        return ar_error_set(error, AR_INVALID, "the experiment has no policy; set one");
+        return ar_invalid(error, "the experiment has no policy; set one");
     return plan_make(&self->plan, &self->suite, error);
 }
 
@@ -277,8 +277,8 @@ enum ar_status ar_results_metric(const struct ar_results *self, size_t index, co
         return AR_OK;
     }
     const char *near = ar_nearest_name(name, names, METRIC_COUNT);
-    return ar_error_set(error, AR_INVALID, "there is no metric \"%.60s\"%s%s%s", name,
-                        near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    return ar_invalid(error, "there is no metric \"%.60s\"%s%s%s", name,
+                      near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
 /* Ends a text that was written through open_memstream, which sets `text` when it is closed. */
@@ -483,7 +483,7 @@ enum ar_status ar_experiment_advise(const struct ar_experiment *experiment, stru
     const struct suite *suite = &self->planned.suite;
     enum ar_status status = settle(&self->planned, experiment, error);
     if (!status && (suite->workloads.count != 1 || suite->devices.count > 1))
-        status = ar_error_set(error, AR_INVALID, "advice is for one workload and one device");
+        status = ar_invalid(error, "advice is for one workload and one device");
     AR_THEN(status,
             ar_spec_parse(suite->devices.count ? suite->devices.items[0] : "sim", &device, error));
     if (!status) {

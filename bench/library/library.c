@@ -68,16 +68,14 @@ const struct ar_device_kind *ar_device_kind_at(const struct ar_library *self, si
 static enum ar_status check_name(const char *what, const char *name, struct ar_error *error)
 {
     if (!name || !*name || strpbrk(name, ":+(),=/'\" \t\n"))
-        return ar_error_set(error, AR_INVALID,
-                            "a %s needs a name without blanks, quotes and the signs : + ( ) , = /",
-                            what);
+        return ar_invalid(
+            error, "a %s needs a name without blanks, quotes and the signs : + ( ) , = /", what);
     return AR_OK;
 }
 
 static enum ar_status taken(const char *what, const char *name, struct ar_error *error)
 {
-    return ar_error_set(error, AR_INVALID, "there is a %s \"%.60s\" already; choose another name",
-                        what, name);
+    return ar_invalid(error, "there is a %s \"%.60s\" already; choose another name", what, name);
 }
 
 enum ar_status ar_register_policy(struct ar_library *self, const struct ar_policy_ops *policy,
@@ -108,8 +106,7 @@ enum ar_status ar_register_device(struct ar_library *self, const struct ar_devic
 {
     AR_TRY(check_name("device", kind->name, error));
     if (!kind->summary || !kind->options || !kind->open)
-        return ar_error_set(error, AR_INVALID, "device %.60s lacks summary, options or open",
-                            kind->name);
+        return ar_invalid(error, "device %.60s lacks summary, options or open", kind->name);
     const struct ar_device_kind *other;
     for (size_t i = 0; (other = ar_device_kind_at(self, i)); i++)
         if (strcmp(other->name, kind->name) == 0)
@@ -370,9 +367,9 @@ enum ar_status ar_session_alloc(struct ar_session *self, const struct ar_policy_
 {
     struct ar_policy_block block = {0};
     if (!request->bytes || request->bytes >= TRACE_BYTES_LIMIT)
-        return ar_error_set(error, AR_INVALID, "a request must have from 1 to 2^60 - 1 bytes");
+        return ar_invalid(error, "a request must have from 1 to 2^60 - 1 bytes");
     if (request->alignment & (request->alignment - 1))
-        return ar_error_set(error, AR_INVALID, "the alignment must be a power of two, or 0");
+        return ar_invalid(error, "the alignment must be a power of two, or 0");
     enum ar_status status = ar_policy_alloc(self->policy, request, &block);
     if (status)
         return refused(self, status, "serve the request", error);

@@ -342,7 +342,7 @@ static enum ar_status size(const char *spec, const char *kind, uint64_t count,
     while (of < end && strcmp(of->name, kind) != 0)
         of++;
     if (of == end || !count)
-        return ar_error_set(error, AR_INVALID, "no size \"%s\", or a count of 0", kind);
+        return ar_invalid(error, "no size \"%s\", or a count of 0", kind);
     AR_TRY(rig_open_or(&rig, spec, "sim:profile=h100,capacity=64TiB", error));
     struct ar_policy_block *blocks = calloc(count, sizeof *blocks);
     enum ar_status status =

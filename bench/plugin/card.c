@@ -112,8 +112,8 @@ static enum ar_status stream_add(struct card *card, CUstream stream, struct ar_e
     }
     if (ordinal == CARD_STREAMS_MOST ||
         !cuda_device_adopt_stream(card->memory.device, ordinal, stream))
-        return ar_error_set(
-            error, AR_INVALID,
+        return ar_invalid(
+            error,
             "allocrig: the program uses more than %u streams on GPU %u, the most that the plug-in "
             "supports",
             CARD_STREAMS_MOST, card->ordinal);
@@ -364,11 +364,11 @@ static enum ar_status unknown(struct card *card, uint64_t address, const char *w
                               struct ar_error *error)
 {
     card->figures.unknown++;
-    return ar_error_set(error, AR_INVALID,
-                        "allocrig: the program %s 0x%" PRIx64
-                        " on GPU %u, where no block starts; it was "
-                        "freed before, or comes from another allocator",
-                        what, address, card->ordinal);
+    return ar_invalid(error,
+                      "allocrig: the program %s 0x%" PRIx64
+                      " on GPU %u, where no block starts; it was "
+                      "freed before, or comes from another allocator",
+                      what, address, card->ordinal);
 }
 
 enum ar_status card_free(struct card *card, uint64_t address, CUstream stream,
@@ -626,14 +626,14 @@ size_t card_ranges(struct card *card, struct allocrig_range *out, size_t room)
 static enum ar_status check_policy(const struct ar_policy_ops *ops, struct ar_error *error)
 {
     if (ops->capabilities & AR_POLICY_OVERLAPS)
-        return ar_error_set(
-            error, AR_INVALID,
+        return ar_invalid(
+            error,
             "policy %s hands out addresses without memory behind them and cannot serve a "
             "program; choose another one",
             ops->name);
     if (ops->capabilities & AR_POLICY_OFFLINE)
-        return ar_error_set(
-            error, AR_INVALID,
+        return ar_invalid(
+            error,
             "policy %s must know all requests before the first one and cannot serve a "
             "program; choose another one",
             ops->name);

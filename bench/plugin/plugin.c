@@ -76,8 +76,7 @@ static void *request(size_t bytes, int device, void *stream, struct ar_error *er
     if (!bytes)
         return NULL;
     if (bytes >= BYTES_LIMIT) {
-        (void)ar_error_set(error, AR_INVALID, "allocrig: a request of %zu bytes, which is no size",
-                           bytes);
+        (void)ar_invalid(error, "allocrig: a request of %zu bytes, which is no size", bytes);
         return NULL;
     }
     struct card *card = process_card(device, error);

@@ -335,7 +335,7 @@ struct card *process_card(int ordinal, struct ar_error *error)
         return NULL;
     }
     if (ordinal < 0 || ordinal >= CARDS_MOST) {
-        (void)ar_error_set(error, AR_INVALID, "allocrig: there is no GPU %d", ordinal);
+        (void)ar_invalid(error, "allocrig: there is no GPU %d", ordinal);
         return NULL;
     }
     if (self->status != AR_OK) {

@@ -633,27 +633,23 @@ static enum ar_status check(const struct result_set *results, struct history_sta
                             struct ar_error *error)
 {
     if (!results->machine)
-        return ar_error_set(
-            error, AR_INVALID,
-            "there is no result of `run --json` among them, so the machine is unknown");
+        return ar_invalid(
+            error, "there is no result of `run --json` among them, so the machine is unknown");
     if (!stamp->commit && results->dirty)
-        return ar_error_set(error, AR_INVALID,
-                            "the results are of a tree with uncommitted changes; commit "
-                            "them and measure again, or name the line: --commit NAME");
+        return ar_invalid(error, "the results are of a tree with uncommitted changes; commit "
+                                 "them and measure again, or name the line: --commit NAME");
     if (!stamp->commit)
         stamp->commit = results->commit ? results->commit : "unknown";
     if (strcmp(stamp->commit, "unknown") == 0 || !*stamp->commit)
-        return ar_error_set(error, AR_INVALID, "the results name no commit; add --commit NAME");
+        return ar_invalid(error, "the results name no commit; add --commit NAME");
     if (!stamp->time)
         stamp->time = results->time ? results->time : "";
     if (!is_time(stamp->time))
-        return ar_error_set(
-            error, AR_INVALID,
-            "\"%.40s\" is not a time; write the time of the commit as YYYY-MM-DDTHH:MM:SSZ",
+        return ar_invalid(
+            error, "\"%.40s\" is not a time; write the time of the commit as YYYY-MM-DDTHH:MM:SSZ",
             stamp->time);
     if (!*results->machine)
-        return ar_error_set(error, AR_INVALID,
-                            "the results are of several machines; a line is for one machine");
+        return ar_invalid(error, "the results are of several machines; a line is for one machine");
     return AR_OK;
 }
 

@@ -273,8 +273,7 @@ static enum ar_status read_folder(struct result_set *self, const char *folder,
         return ar_error_set(error, AR_IO, "%s: cannot be read: %s", folder, strerror(errno));
     enum ar_status status = AR_OK;
     if (count == 0)
-        status = ar_error_set(error, AR_INVALID, "%s: the folder has no result (a file NAME.json)",
-                              folder);
+        status = ar_invalid(error, "%s: the folder has no result (a file NAME.json)", folder);
     for (int i = 0; i < count; i++) {
         char *path = NULL;
         if (!status && asprintf(&path, "%s/%s", folder, names[i]->d_name) < 0)

@@ -38,9 +38,9 @@ static enum ar_status set_text(char **place, const char *key, const char *value,
                                struct ar_error *error)
 {
     if (*place)
-        return ar_error_set(error, AR_INVALID, "the key \"%s\" is given twice; give it once", key);
+        return ar_invalid(error, "the key \"%s\" is given twice; give it once", key);
     if (!value[0])
-        return ar_error_set(error, AR_INVALID, "the key \"%s\" is empty", key);
+        return ar_invalid(error, "the key \"%s\" is empty", key);
     *place = strdup(value);
     return *place ? AR_OK : ar_no_memory(error, "the waivers");
 }
@@ -51,8 +51,7 @@ static enum ar_status set_most(struct waiver *waiver, const char *value, struct 
     double percent = strtod(value, &end);
     end += strspn(end, " ");
     if (end == value || strcmp(end, "%") != 0 || !(percent >= 0 && percent <= 1e6))
-        return ar_error_set(error, AR_INVALID, "at-most is \"%.40s\"; write a share such as 5%%",
-                            value);
+        return ar_invalid(error, "at-most is \"%.40s\"; write a share such as 5%%", value);
     waiver->at_most = percent / 100;
     return AR_OK;
 }
@@ -76,14 +75,13 @@ static enum ar_status set_key(struct waiver *waiver, const char *key, const char
         return set_most(waiver, value, error);
     if (strcmp(key, "until") == 0) {
         if (!waivers_is_date(value))
-            return ar_error_set(error, AR_INVALID,
-                                "until is \"%.40s\"; write a date such as 2027-01-31", value);
+            return ar_invalid(error, "until is \"%.40s\"; write a date such as 2027-01-31", value);
         memcpy(waiver->until, value, sizeof waiver->until);
         return AR_OK;
     }
     const char *near = ar_nearest_name(key, keys, sizeof keys / sizeof keys[0]);
-    return ar_error_set(error, AR_INVALID, "there is no key \"%.60s\" here; did you mean \"%s\"?",
-                        key, near ? near : "metric");
+    return ar_invalid(error, "there is no key \"%.60s\" here; did you mean \"%s\"?", key,
+                      near ? near : "metric");
 }
 
 static enum ar_status read_entry(void *argument, const struct ini_line *line,
@@ -107,8 +105,8 @@ enum ar_status waivers_read(struct waivers *self, const char *path, const char *
     for (size_t i = 0; i < self->count && !status; i++) {
         struct waiver *waiver = &self->items[i];
         if (!waiver->reason || !waiver->until[0])
-            status = ar_error_set(error, AR_INVALID, "%s: waiver %s has no %s; each needs one",
-                                  path, waiver->name, waiver->reason ? "date (until)" : "reason");
+            status = ar_invalid(error, "%s: waiver %s has no %s; each needs one", path,
+                                waiver->name, waiver->reason ? "date (until)" : "reason");
         waiver->expired = strcmp(waiver->until, today) < 0;
     }
     if (status)

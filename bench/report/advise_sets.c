@@ -224,9 +224,9 @@ enum ar_status advise_page_batches(FILE *stream, const struct advise_page *pages
     if (isinf(batch_curve_largest(&curve, 1, (double)first->capacity_bytes)) ||
         small->peak.bytes > (small == first ? second : first)->peak.bytes) {
         batch_curve_close(&curve);
-        return ar_error_set(error, AR_INVALID,
-                            "the larger batch needs no more memory: are the traces of one program "
-                            "with different batches, in the order of --batches?");
+        return ar_invalid(error,
+                          "the larger batch needs no more memory: are the traces of one program "
+                          "with different batches, in the order of --batches?");
     }
     print_curve(stream, pages, batches, &curve);
     enum ar_status status = print_batches(stream, pages, &curve, error);

@@ -32,7 +32,7 @@ static enum ar_status cannot_write(const char *path, int number, struct ar_error
 
 static enum ar_status no_name(const char *what, struct ar_error *error)
 {
-    return ar_error_set(error, AR_INVALID, "an output has an empty name; name a %s", what);
+    return ar_invalid(error, "an output has an empty name; name a %s", what);
 }
 
 static void forget(struct output_file *self)
@@ -193,8 +193,7 @@ FILE *output_set_open(struct output_set *self, const char *path, struct ar_error
     }
     for (size_t i = 0; i < self->count; i++)
         if (strcmp(path, "-") == 0 && strcmp(self->files[i].path, "-") == 0) {
-            (void)ar_error_set(error, AR_INVALID,
-                               "-: two outputs would mix in standard output; give one a file");
+            (void)ar_invalid(error, "-: two outputs would mix in standard output; give one a file");
             return NULL;
         }
     if (output_open(&self->files[self->count], path, error))

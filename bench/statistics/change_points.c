@@ -187,7 +187,7 @@ enum ar_status change_points_find(const double *values, size_t count, enum chang
     }
     for (size_t i = 0; i < count; i++)
         if (!(values[i] > 0) || isinf(values[i]))
-            return ar_error_set(error, AR_INVALID, "times must be above 0 to look for changes");
+            return ar_invalid(error, "times must be above 0 to look for changes");
     struct search self = {values, rules, calloc(count + 1, sizeof(bool)), error};
     if (!self.changes)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory left to look for changes");

@@ -268,10 +268,10 @@ enum ar_status rank_test(const double *old, size_t old_count, const double *new_
     for (size_t i = 0; i < old_count + new_count; i++) {
         double value = i < old_count ? old[i] : new_[i - old_count];
         if (!(value > 0) || isinf(value))
-            return ar_error_set(error, AR_INVALID, "a rank test of factors needs numbers above 0");
+            return ar_invalid(error, "a rank test of factors needs numbers above 0");
     }
     if (!old_count || !new_count)
-        return ar_error_set(error, AR_INVALID, "a rank test needs values on both sides");
+        return ar_invalid(error, "a rank test needs values on both sides");
     AR_TRY(test_ranks(old, old_count, new_, new_count, out, error));
     return shift(old, old_count, new_, new_count, out, error);
 }

@@ -97,8 +97,7 @@ static size_t find(const char *text, size_t at, const char *signs)
 static enum ar_status grid_add(struct text_list *list, const char *text, struct ar_error *error)
 {
     if (list->count == TEXTS_MOST)
-        return ar_error_set(error, AR_INVALID, "a grid of more than %d specs; ask for fewer",
-                            TEXTS_MOST);
+        return ar_invalid(error, "a grid of more than %d specs; ask for fewer", TEXTS_MOST);
     return text_list_add(list, text, error);
 }
 
@@ -111,15 +110,14 @@ static enum ar_status expand(struct text_list *out, const char *text, struct ar_
     for (size_t at; (at = find(text, begin, "=,()|")) < bar;)
         begin = at + 1;
     if (begin == 0 || text[begin - 1] != '=')
-        return ar_error_set(error, AR_INVALID,
-                            "\"%.80s\": a list a|b takes the place of a value: key=a|b", text);
+        return ar_invalid(error, "\"%.80s\": a list a|b takes the place of a value: key=a|b", text);
     size_t end = find(text, bar, ",)");
     enum ar_status status = AR_OK;
     for (size_t at = begin, next; at <= end && !status; at = next + 1) {
         char *one = NULL;
         next = find(text, at, "|,)");
         if (next == at)
-            return ar_error_set(error, AR_INVALID, "\"%.80s\": a value of a list is empty", text);
+            return ar_invalid(error, "\"%.80s\": a value of a list is empty", text);
         if (asprintf(&one, "%.*s%.*s%s", (int)begin, text, (int)(next - at), text + at,
                      text + end) < 0)
             return ar_no_memory(error, "a grid");
@@ -166,14 +164,13 @@ static enum ar_status read_values(struct text_list *values, char *text, struct a
         char *begin = quote[0] ? text + 1 : text;
         char *end = begin + strcspn(begin, quote[0] ? quote : gaps);
         if (quote[0] && (!*end || !strchr(" \t,", end[1])))
-            return ar_error_set(error, AR_INVALID,
-                                "\"%.60s\": the quote does not end with the value", text);
+            return ar_invalid(error, "\"%.60s\": the quote does not end with the value", text);
         text = *end ? end + 1 : end;
         *end = '\0';
         status = text_list_add(values, begin, error);
     }
     if (!status && values->count == 0)
-        status = ar_error_set(error, AR_INVALID, "a key of [grid] needs values: key = 1 2 3");
+        status = ar_invalid(error, "a key of [grid] needs values: key = 1 2 3");
     return status;
 }
 
@@ -192,8 +189,7 @@ enum ar_status axes_add(struct suite *suite, const char *key, const char *values
     if (!axes || !copy || !axis.key || (colon && !axis.target))
         status = ar_no_memory(error, "the grid of a suite");
     else if (!axis.key[0] || (colon && !axis.target[0]))
-        status = ar_error_set(error, AR_INVALID,
-                              "\"%.60s\" is no key of [grid]; write key or name:key", key);
+        status = ar_invalid(error, "\"%.60s\" is no key of [grid]; write key or name:key", key);
     else
         status = read_values(&axis.values, copy, error);
     free(copy);
@@ -308,18 +304,16 @@ static enum ar_status refuse_unreached(const struct suite_axis *axis, const stru
     const char *near = ar_nearest_name(axis->key, names->items, names->count);
     const char *target = axis->target ? axis->target : "the suite";
     if (near && strcmp(near, axis->key) == 0)
-        return ar_error_set(
-            error, AR_INVALID,
+        return ar_invalid(
+            error,
             "every spec that has an option \"%.60s\" gives it a value already; take it "
             "out of one of both",
             axis->key);
     if (names->count == 0)
-        return ar_error_set(error, AR_INVALID,
-                            "nothing that \"%.60s\" names is in this suite and has options",
-                            target);
-    return ar_error_set(error, AR_INVALID, "nothing in %.60s has an option \"%.60s\"%s%s%s", target,
-                        axis->key, near ? "; did you mean \"" : "", near ? near : "",
-                        near ? "\"?" : "");
+        return ar_invalid(error, "nothing that \"%.60s\" names is in this suite and has options",
+                          target);
+    return ar_invalid(error, "nothing in %.60s has an option \"%.60s\"%s%s%s", target, axis->key,
+                      near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
 /* ---- [grid]: applying ------------------------------------------------------------------------ */
@@ -367,11 +361,10 @@ static enum ar_status apply(const struct suite_axis *axis, struct suite *suite, 
         if (status)
             return status; /* an error of another line: the text names the spec */
         if (count && only != LISTS)
-            status =
-                ar_error_set(error, AR_INVALID,
-                             "\"%.60s\" is an option of %s and of %s: write %s:%.60s or %s:%.60s",
-                             axis->key, list_names[only], list_names[which], list_names[only],
-                             axis->key, list_names[which], axis->key);
+            status = ar_invalid(
+                error, "\"%.60s\" is an option of %s and of %s: write %s:%.60s or %s:%.60s",
+                axis->key, list_names[only], list_names[which], list_names[only], axis->key,
+                list_names[which], axis->key);
         else if (count)
             only = which;
     }
@@ -406,12 +399,12 @@ struct sweep {
 static enum ar_status check(const struct suite *suite, struct ar_error *error)
 {
     if (suite->time)
-        return ar_error_set(error, AR_INVALID,
-                            "sweep: cases side by side disturb each other's host times; leave time "
-                            "out, or use `run --time`");
+        return ar_invalid(error,
+                          "sweep: cases side by side disturb each other's host times; leave time "
+                          "out, or use `run --time`");
     if (suite->ratio_count)
-        return ar_error_set(error, AR_INVALID,
-                            "sweep: [slowdown] is for `run`; list capacities in [suite] instead");
+        return ar_invalid(error,
+                          "sweep: [slowdown] is for `run`; list capacities in [suite] instead");
     return AR_OK;
 }
 
@@ -470,9 +463,8 @@ static enum ar_status run_all(struct sweep *self, const struct sweep_files *file
         struct plan_run *run = &self->plan.runs[i];
         run->alone = self->plan.alone[run->device]; /* policies of shared objects run here too */
         if (run->alone)
-            return ar_error_set(
-                error, AR_INVALID,
-                "sweep: cases share this process; a card and isolate are for `run`");
+            return ar_invalid(error,
+                              "sweep: cases share this process; a card and isolate are for `run`");
     }
     self->records = calloc(count ? count : 1, sizeof *self->records);
     if (!self->records)

@@ -168,8 +168,8 @@ static enum ar_status refuse_twice(const struct text_list *list, const char *wha
     for (size_t i = 0; i < list->count; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(list->items[i], list->items[j]) == 0)
-                return ar_error_set(error, AR_INVALID, "%s \"%s\" is given twice; name it once",
-                                    what, list->items[i]);
+                return ar_invalid(error, "%s \"%s\" is given twice; name it once", what,
+                                  list->items[i]);
     return AR_OK;
 }
 
@@ -298,8 +298,7 @@ static enum ar_status add_workload(void *argument, const struct workload_part *p
     struct plan_workload *added = &self->workloads[self->workload_count - 1];
     for (size_t i = 0; i + 1 < self->workload_count; i++)
         if (strcmp(self->workloads[i].text, added->text) == 0)
-            return ar_error_set(error, AR_INVALID, "workload \"%s\" is given twice; name it once",
-                                added->text);
+            return ar_invalid(error, "workload \"%s\" is given twice; name it once", added->text);
     added->frees_count = replay_frees_choices(&added->info, self->suite->frees, added->frees);
     return replicate_workload(added, self->suite, error);
 }
@@ -360,8 +359,8 @@ static enum ar_status look_at_device(struct plan *self, size_t device, struct ar
     const char *text = self->devices.items[device];
     struct ar_error *why = NULL;
     if (self->suite->verify && !plan_wants_process(text))
-        return ar_error_set(
-            error, AR_INVALID,
+        return ar_invalid(
+            error,
             "run: --verify fills and checks real memory, and device %s has none; name "
             "a card with -d cuda, or leave it out",
             text);
@@ -389,12 +388,11 @@ static enum ar_status replicate_device(struct plan *self, const char *text, stru
     for (size_t i = 0; i < self->workload_count; i++)
         workloads = workloads || self->workloads[i].texts.count;
     if (replicates > 1 && !addresses && !workloads)
-        return ar_error_set(
-            error, AR_INVALID,
-            "several replicates need something that depends on a seed: write "
-            "\"%s%saddresses=random\" for "
-            "the device, name a generator that has a seed, or leave --replicates out",
-            text, strchr(text, ':') ? "," : ":");
+        return ar_invalid(error,
+                          "several replicates need something that depends on a seed: write "
+                          "\"%s%saddresses=random\" for "
+                          "the device, name a generator that has a seed, or leave --replicates out",
+                          text, strchr(text, ':') ? "," : ":");
     for (uint64_t replicate = 0; replicate < replicates; replicate++) {
         char seed[24];
         char *with = NULL;
@@ -477,10 +475,9 @@ static enum ar_status write_runs(struct plan *self, struct ar_error *error)
     for (size_t i = 0; i < self->devices.count && runs <= most; i++)
         runs += ways * each > most ? most + 1 : ways * each * plan_reps(self, i);
     if (runs > most)
-        return ar_error_set(
-            error, AR_INVALID,
-            "policies x workloads x devices x repetitions x replicates make more than "
-            "1,000,000 runs; ask for fewer");
+        return ar_invalid(
+            error, "policies x workloads x devices x repetitions x replicates make more than "
+                   "1,000,000 runs; ask for fewer");
     self->runs = calloc(runs ? runs : 1, sizeof *self->runs);
     if (!self->runs)
         return ar_no_memory(error, "the plan of the runs");

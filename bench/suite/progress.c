@@ -134,22 +134,21 @@ static enum ar_status read_journal(struct journal *self, uint64_t key, journal_t
     struct head head;
     struct stat about;
     if (flock(self->file, LOCK_EX | LOCK_NB) != 0)
-        return ar_error_set(error, AR_INVALID, "%s: another process is writing to it", self->path);
+        return ar_invalid(error, "%s: another process is writing to it", self->path);
     if (fstat(self->file, &about) != 0)
         return ar_error_set(error, AR_IO, "%s: cannot be read: %s", self->path, strerror(errno));
     if (!S_ISREG(about.st_mode))
-        return ar_error_set(error, AR_INVALID, "%s: is no file that a journal can be kept in",
-                            self->path);
+        return ar_invalid(error, "%s: is no file that a journal can be kept in", self->path);
     bool whole = about.st_size >= (off_t)sizeof head;
     size_t there = whole ? sizeof head : (size_t)about.st_size;
     size_t same = there < sizeof head.magic ? there : sizeof head.magic;
     if (!read_all(self->file, &head, there) || memcmp(&head, &wanted, same) != 0 ||
         (whole && head.key != wanted.key))
-        return ar_error_set(error, AR_INVALID,
-                            "%s: is the journal of another sweep or suite, of another scenario, or "
-                            "of another build of this program; remove it to begin anew, or name "
-                            "another with --journal",
-                            self->path);
+        return ar_invalid(error,
+                          "%s: is the journal of another sweep or suite, of another scenario, or "
+                          "of another build of this program; remove it to begin anew, or name "
+                          "another with --journal",
+                          self->path);
     if (!whole) { /* new, or killed within its head */
         if (ftruncate(self->file, 0) != 0 || lseek(self->file, 0, SEEK_SET) != 0)
             return ar_error_set(error, AR_IO, "%s: cannot be written: %s", self->path,
@@ -170,8 +169,7 @@ enum ar_status journal_open(struct journal *self, const char *path, uint64_t key
     self->path = path;
     self->synced_ns = latency_clock_ns();
     if (!*path || strcmp(path, "-") == 0)
-        return ar_error_set(error, AR_INVALID,
-                            "\"%s\" is no journal: it is read again, so name a file", path);
+        return ar_invalid(error, "\"%s\" is no journal: it is read again, so name a file", path);
     bool made = false;
     self->file = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if (self->file < 0 && errno == ENOENT) {

@@ -134,10 +134,10 @@ static enum ar_status check_histogram(const char *name, struct ar_error *error)
         return AR_OK;
     HISTOGRAMS(X)
 #undef X
-    return ar_error_set(error, AR_INVALID,
-                        "--hdr-of \"%.40s\" is no histogram; there are alloc_ns, free_ns, "
-                        "alloc_total_ns and free_total_ns",
-                        name);
+    return ar_invalid(error,
+                      "--hdr-of \"%.40s\" is no histogram; there are alloc_ns, free_ns, "
+                      "alloc_total_ns and free_total_ns",
+                      name);
 }
 
 /* The timeline of a run's run. */
@@ -189,9 +189,9 @@ enum ar_status run_files_open(struct run_files *self, FILE *const *streams,
         self->hdr_of = files->hdr_of;
     AR_TRY(check_histogram(self->hdr_of, error));
     if (files->path[SUITE_FILE_hdr] && !plan->suite->time)
-        return ar_error_set(error, AR_INVALID,
-                            "--hdr writes the host time of calls, which only --time measures; add "
-                            "--time");
+        return ar_invalid(error,
+                          "--hdr writes the host time of calls, which only --time measures; add "
+                          "--time");
     if (!files->path[SUITE_FILE_snapshot] && !files->path[SUITE_FILE_chrome])
         return AR_OK;
     self->count = plan->run_count;
@@ -293,9 +293,9 @@ enum ar_status result_folder_check(const char *path, const struct output_set *ou
         if (replaces(path, data, outputs->files[i].path))
             taken = outputs->files[i].path;
     if (taken)
-        status = ar_error_set(
-            error, AR_INVALID,
-            "\"%s\" is one of the files of the results in %s; give it another place", taken, path);
+        status = ar_invalid(
+            error, "\"%s\" is one of the files of the results in %s; give it another place", taken,
+            path);
     free(data);
     return status;
 }

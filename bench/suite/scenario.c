@@ -181,7 +181,7 @@ static enum ar_status step_bad(const struct scenario *self, unsigned line, const
 {
     return line
                ? ar_error_set(error, AR_FORMAT, "%s:%u: \"%.80s\" %s", self->path, line, text, what)
-               : ar_error_set(error, AR_INVALID, "\"%.80s\" %s", text, what);
+               : ar_invalid(error, "\"%.80s\" %s", text, what);
 }
 
 static enum ar_status read_call(struct scenario *self, const char *text, unsigned line,
@@ -391,9 +391,9 @@ enum ar_status scenario_set(struct scenario *self, const char *name, const char 
             names[count++] =
                 self->sections[i].name[0] ? self->sections[i].name : self->sections[i].kind;
         const char *near = ar_nearest_name(name, names, count);
-        return ar_error_set(
-            error, AR_INVALID, "%s has no process or part \"%.60s\"%s%s%s; write SECTION.KEY=VALUE",
-            self->path, name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+        return ar_invalid(
+            error, "%s has no process or part \"%.60s\"%s%s%s; write SECTION.KEY=VALUE", self->path,
+            name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     }
     if (value)
         return set_key(self, section, key, value, 0, error);
@@ -410,10 +410,10 @@ enum ar_status scenario_set_text(struct scenario *self, const char *text, struct
 {
     const char *equals = strchr(text, '='), *dot = strchr(text, '.');
     if (!equals || !dot || dot == text || dot > equals || dot + 1 == equals)
-        return ar_error_set(error, AR_INVALID,
-                            "\"%.80s\" is no change; write SECTION.KEY=VALUE, as in "
-                            "engine.max_num_seqs=64 or schedule.cycles=10",
-                            text);
+        return ar_invalid(error,
+                          "\"%.80s\" is no change; write SECTION.KEY=VALUE, as in "
+                          "engine.max_num_seqs=64 or schedule.cycles=10",
+                          text);
     char *section = strndup(text, (size_t)(dot - text));
     char *key = strndup(dot + 1, (size_t)(equals - dot - 1));
     enum ar_status status = section && key ? scenario_set(self, section, key, equals + 1, error)

@@ -86,11 +86,10 @@ enum ar_status suite_add_device(struct suite *self, const char *text, struct ar_
         return text_list_add(&self->devices, text, error);
     enum ar_status status = workload_gpu_parse(text, &gpu, error);
     if (!status && self->gpu_given && self->gpu != gpu)
-        status =
-            ar_error_set(error, AR_INVALID,
-                         "GPU %" PRIu32 " and GPU %" PRIu32 ": select one of them, or none for "
-                         "all",
-                         self->gpu, gpu);
+        status = ar_invalid(error,
+                            "GPU %" PRIu32 " and GPU %" PRIu32 ": select one of them, or none for "
+                            "all",
+                            self->gpu, gpu);
     self->gpu_given = true;
     self->gpu = gpu;
     return status ? ar_error_prefix(error, status, "device") : AR_OK;
@@ -103,17 +102,16 @@ enum ar_status suite_put_first(struct suite *self, struct ar_error *error)
     if (!self->against)
         return AR_OK;
     if (self->replicates < 2)
-        return ar_error_set(error, AR_INVALID,
-                            "against \"%.60s\": only replicates are compared in pairs; add "
-                            "--replicates N",
-                            self->against);
+        return ar_invalid(error,
+                          "against \"%.60s\": only replicates are compared in pairs; add "
+                          "--replicates N",
+                          self->against);
     while (at < list->count && strcmp(list->items[at], self->against) != 0)
         at++;
     if (at == list->count)
-        return ar_error_set(
-            error, AR_INVALID,
-            "against \"%.60s\": none of the policies of this run; write it as there",
-            self->against);
+        return ar_invalid(error,
+                          "against \"%.60s\": none of the policies of this run; write it as there",
+                          self->against);
     char *first = list->items[at];
     memmove(&list->items[1], &list->items[0], at * sizeof list->items[0]);
     list->items[0] = first;
@@ -128,8 +126,8 @@ static enum ar_status set_count(uint64_t *count, const char *key, const char *va
     if (status)
         return ar_error_prefix(error, status, "%s", key);
     if (number < least || number > most)
-        return ar_error_set(error, AR_INVALID, "%s is %s; it must be between %llu and %llu", key,
-                            value, (unsigned long long)least, (unsigned long long)most);
+        return ar_invalid(error, "%s is %s; it must be between %llu and %llu", key, value,
+                          (unsigned long long)least, (unsigned long long)most);
     *count = number;
     return AR_OK;
 }
@@ -148,11 +146,10 @@ static enum ar_status set_text(char **text, const char *value, struct ar_error *
 static enum ar_status set_folder(char **text, const char *value, struct ar_error *error)
 {
     if (!value[0])
-        return ar_error_set(error, AR_INVALID,
-                            "an output has an empty name; name a folder for output");
+        return ar_invalid(error, "an output has an empty name; name a folder for output");
     if (strcmp(value, "-") == 0)
-        return ar_error_set(error, AR_INVALID,
-                            "output is -, but a folder cannot be standard output; name a folder");
+        return ar_invalid(error,
+                          "output is -, but a folder cannot be standard output; name a folder");
     return set_text(text, value, error);
 }
 
@@ -179,7 +176,7 @@ static enum ar_status add_capacity(struct suite *self, const char *word, struct 
     uint64_t bytes = 0;
     AR_TRY(ar_size_parse(word, &bytes, error));
     if (bytes == 0)
-        return ar_error_set(error, AR_INVALID, "capacity \"%s\" holds nothing", word);
+        return ar_invalid(error, "capacity \"%s\" holds nothing", word);
     return text_list_add(&self->capacities, word, error);
 }
 
@@ -188,14 +185,14 @@ static enum ar_status add_ratio(struct suite *self, const char *word, struct ar_
     char *end = NULL;
     double ratio = strtod(word, &end);
     if (end == word || *end || !(ratio >= 1.0 && ratio <= 1000.0))
-        return ar_error_set(
-            error, AR_INVALID,
+        return ar_invalid(
+            error,
             "\"%.40s\" is not a capacity in peak live bytes; write numbers from 1 up, "
             "such as 1.00 1.05 1.5",
             word);
     if (self->ratio_count == SUITE_RATIOS_MOST)
-        return ar_error_set(error, AR_INVALID, "there are more than %d capacities in [slowdown]",
-                            SUITE_RATIOS_MOST);
+        return ar_invalid(error, "there are more than %d capacities in [slowdown]",
+                          SUITE_RATIOS_MOST);
     self->ratios[self->ratio_count++] = ratio;
     return AR_OK;
 }
@@ -287,8 +284,7 @@ static enum ar_status set_choice(void *place, const struct suite_key *key, const
                 sizeof all - strlen(all) - 1);
         text_add(all, sizeof all, "%s", choice->name);
     }
-    return ar_error_set(error, AR_INVALID, "%s \"%.60s\" is not known; it is %s", key->name, value,
-                        all);
+    return ar_invalid(error, "%s \"%.60s\" is not known; it is %s", key->name, value, all);
 }
 
 enum ar_status suite_set(struct suite *self, const char *name, const char *value,
@@ -302,9 +298,8 @@ enum ar_status suite_set(struct suite *self, const char *name, const char *value
     }
     if (!key) {
         const char *near = ar_nearest_name(name, names, KEY_COUNT_ALL);
-        return ar_error_set(error, AR_INVALID,
-                            "there is no key \"%.60s\" here; did you mean \"%s\"?", name,
-                            near ? near : "name");
+        return ar_invalid(error, "there is no key \"%.60s\" here; did you mean \"%s\"?", name,
+                          near ? near : "name");
     }
     void *place = (char *)self + key->place;
     switch (key->kind) {
@@ -339,8 +334,7 @@ static enum ar_status note_key(struct reading *reading, const char *section, con
     enum ar_status status = AR_OK;
     for (size_t i = 0; i < reading->keys.count && !status; i++)
         if (strcmp(reading->keys.items[i], name) == 0)
-            status = ar_error_set(error, AR_INVALID,
-                                  "the key \"%.60s\" is given twice; give it once", key);
+            status = ar_invalid(error, "the key \"%.60s\" is given twice; give it once", key);
     AR_THEN(status, text_list_add(&reading->keys, name, error));
     free(name);
     return status;
@@ -374,9 +368,8 @@ static enum ar_status read_entry(void *argument, const struct ini_line *line,
         else if (strcmp(key, "at") == 0)
             status = each_word(self, value, add_ratio, error);
         else
-            status =
-                ar_error_set(error, AR_INVALID,
-                             "there is no key \"%.60s\" in [slowdown]; did you mean \"at\"?", key);
+            status = ar_invalid(
+                error, "there is no key \"%.60s\" in [slowdown]; did you mean \"at\"?", key);
     }
     return status ? ar_error_prefix(error, status, "%s:%u", line->path, line->number) : AR_OK;
 }

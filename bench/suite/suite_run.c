@@ -51,24 +51,22 @@ static enum ar_status want_one_run(const struct suite_work *self, struct ar_erro
         return AR_OK;
     snprintf(what, sizeof what, "--%s", suite_file_name(file));
     if (self->plan.policy_count > 1 || self->plan.workload_count > 1)
-        return ar_error_set(error, AR_INVALID,
-                            "%s holds one run and this is %zu; name one policy and one workload%s",
-                            what, self->plan.run_count,
-                            workload_gpu_of(self->plan.workloads[0].text)
-                                ? ", and select one GPU with --device N"
-                                : "");
+        return ar_invalid(
+            error, "%s holds one run and this is %zu; name one policy and one workload%s", what,
+            self->plan.run_count,
+            workload_gpu_of(self->plan.workloads[0].text) ? ", and select one GPU with --device N"
+                                                          : "");
     if (self->plan.workloads[0].frees_count > 1)
-        return ar_error_set(
-            error, AR_INVALID,
+        return ar_invalid(
+            error,
             "%s holds one run, and %s is replayed in two ways; add --frees at-once or "
             "--frees recorded",
             what, self->plan.workloads[0].text);
     if (self->plan.run_count > 1)
-        return ar_error_set(
-            error, AR_INVALID,
-            "%s holds one run and this is %zu; name one device and leave out --reps "
-            "and --replicates",
-            what, self->plan.run_count);
+        return ar_invalid(error,
+                          "%s holds one run and this is %zu; name one device and leave out --reps "
+                          "and --replicates",
+                          what, self->plan.run_count);
     return AR_OK;
 }
 
@@ -183,9 +181,9 @@ static enum ar_status do_runs(struct suite_work *self, unsigned jobs, struct ar_
         return matrix_run(&self->plan, self->plan.runs, self->plan.run_count, jobs, self->records,
                           error);
     if (holds_events(self->files))
-        return ar_error_set(error, AR_INVALID,
-                            "--journal keeps the figures of runs and not their events; leave out "
-                            "--journal, or the file of events");
+        return ar_invalid(error,
+                          "--journal keeps the figures of runs and not their events; leave out "
+                          "--journal, or the file of events");
     return matrix_run_journal(&self->plan, jobs, false, path, &self->journal, &self->has_journal,
                               self->records, error);
 }
@@ -468,8 +466,7 @@ static enum ar_status want_one_format(const struct suite_files *files, bool *qui
         count += files->path[i] && strcmp(files->path[i], "-") == 0;
     *quiet = count > 0;
     if (count > 1)
-        return ar_error_set(error, AR_INVALID,
-                            "only one file can be - (standard output); name the others");
+        return ar_invalid(error, "only one file can be - (standard output); name the others");
     return AR_OK;
 }
 

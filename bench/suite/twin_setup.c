@@ -319,7 +319,7 @@ static enum ar_status bad_step(const struct scenario *text, const struct scenari
 {
     return step->line ? ar_error_set(error, AR_FORMAT, "%s:%u: %s: %s", text->path, step->line,
                                      step->text, what)
-                      : ar_error_set(error, AR_INVALID, "%s: %s", step->text, what);
+                      : ar_invalid(error, "%s: %s", step->text, what);
 }
 
 /* The actions of a part or a process; NULL: there is no such name. */
