@@ -306,14 +306,11 @@ static void print_row(struct table *table, const char *name, const struct check_
 
 enum ar_status check_print(const struct check *self, FILE *stream, struct ar_error *error)
 {
-    static const struct table_column columns[] = {
-        {"call", "", true, 0},     {"calls", "", false, 0},          {"measured", "us", false, 0},
-        {"model", "us", false, 0}, {"model/measured", "", false, 0}, {"within 2x", "%", false, 0},
-    };
     static const char *const modes[CHECK_MODES] = {
         "Mixed calls, idle card", "Mixed calls between kernels",
         "Mixed calls between kernels, the host's caches cold"};
-    struct table *table = table_of(columns);
+    struct table *table =
+        table_of("call<; calls; measured|us; model|us; model/measured; within 2x|%%");
     for (int mode = 0; mode < CHECK_MODES; mode++) {
         const struct check_row *rows = self->rows[mode];
         table_heading(table, "%s", modes[mode]);

@@ -140,11 +140,7 @@ static void add_rows(struct table *table, const struct bounds *bounds)
 static enum ar_status print_table(const struct bound_blocks *blocks, const struct bounds *bounds,
                                   const char *name, struct ar_error *error)
 {
-    static const struct table_column columns[] = {{"bound or plan", "", true, 0},
-                                                  {"top", "bytes", false, 0},
-                                                  {"top", "/ live", false, 0},
-                                                  {"how", "", true, 0}};
-    struct table *table = table_of(columns);
+    struct table *table = table_of("bound or plan<; top|bytes; top|/ live; how<");
     table_heading(table, "%s: %zu blocks, live peak %s", name, blocks->count,
                   AR_SIZE(bounds->live_peak_bytes));
     add_rows(table, bounds);

@@ -206,18 +206,8 @@ static void print_cards(const struct answer *answers, size_t count)
 static enum ar_status print_table(const struct answer *answers, size_t count,
                                   struct ar_error *error)
 {
-    static const struct table_column columns[] = {
-        {"#", "", false, 0},
-        {"policy", "", true, 30},
-        {"first pass", "MiB", false, 0},
-        {"safe", "MiB", false, 0},
-        {"safe", "/ live", false, 0},
-        {"no flush", "MiB", false, 0},
-        {"no retry", "MiB", false, 0},
-        {"runs", "", false, 0},
-        {"gaps", "MiB", true, 0},
-    };
-    struct table *table = table_of(columns);
+    struct table *table = table_of("#; policy<30; first pass|MiB; safe|MiB; safe|/ live; no "
+                                   "flush|MiB; no retry|MiB; runs; gaps|MiB<");
     size_t begin = 0;
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || answers[i].workload != answers[begin].workload ||
@@ -259,12 +249,7 @@ static struct statistic safe_of(const struct answer *answers, size_t replicates,
 static enum ar_status print_replicates(const struct answer *answers, size_t count,
                                        size_t replicates, struct ar_error *error)
 {
-    static const struct table_column columns[] = {
-        {"#", "", false, 0},           {"policy", "", true, 30},
-        {"passed", "seeds", false, 0}, {"safe", "MiB least", false, 0},
-        {"", "median", false, 0},      {"", "most", false, 0},
-    };
-    struct table *table = table_of(columns);
+    struct table *table = table_of("#; policy<30; passed|seeds; safe|MiB least; |median; |most");
     struct statistic *safe = calloc(count, sizeof *safe);
     double *values = calloc(count, sizeof *values);
     double *each = calloc(count, sizeof *each);

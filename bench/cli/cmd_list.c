@@ -46,12 +46,9 @@ static const struct cli_page page = {
 
 /* ---- names with a text for each ------------------------------------------------------------ */
 
-#define TEXT_WIDTH 22u
 #define NAMES_MOST 128
 
-static const struct table_column name_columns[] = {{"name", "", true, TEXT_WIDTH},
-                                                   {"what it is", "", true, 0}};
-
+#define NAME_COLUMNS "name<22; what it is<"
 /* The name at an index, in the order of the list, and its text; NULL past the last. */
 typedef const char *name_at(size_t index, const char **text);
 
@@ -110,7 +107,7 @@ static enum ar_status list_names(const char *what, name_at *at, show_at *show, c
         return unknown(what, name, at, error);
     if (name && show)
         return show(index, error);
-    struct table *table = table_of(name_columns);
+    struct table *table = table_of(NAME_COLUMNS);
     add_rows(table, at, name);
     return table_end(table, stdout, TABLE_TEXT, error);
 }
@@ -147,16 +144,11 @@ static void range_cell(struct table *table, const struct ar_option *option)
 
 static enum ar_status print_options(const struct ar_option *list, struct ar_error *error)
 {
-    static const struct table_column columns[] = {{"option", "", true, 13},
-                                                  {"type", "", true, 8},
-                                                  {"default", "", true, 8},
-                                                  {"range", "", true, 12},
-                                                  {"what it is", "", true, 0}};
     if (!list || !list->name) {
         puts("No options.");
         return AR_OK;
     }
-    struct table *table = table_of(columns);
+    struct table *table = table_of("option<13; type<8; default<8; range<12; what it is<");
     for (; list->name; list++) {
         table_cell(table, "%s", list->name);
         table_cell(table, "%s", type_name(list));
@@ -187,15 +179,10 @@ static void profile_row(struct table *table, const char *name, const struct sim_
 /* The built-in profiles of the simulated device. */
 static enum ar_status print_profiles(struct ar_error *error)
 {
-    static const struct table_column columns[] = {{"profile", "", true, 0},
-                                                  {"card", "", true, 0},
-                                                  {"total", "GiB", false, 0},
-                                                  {"memory", "", true, 0},
-                                                  {"costs", "", true, 0}};
     const char *names[SIM_PROFILES_MOST];
     size_t count = sim_profile_names(names, SIM_PROFILES_MOST);
     struct sim_profile profile;
-    struct table *table = table_of(columns);
+    struct table *table = table_of("profile<; card<; total|GiB; memory<; costs<");
     for (size_t i = 0; i < count; i++) {
         enum ar_status status =
             sim_profile_read(sim_profile_builtin(names[i]), names[i], &profile, error);
@@ -267,14 +254,9 @@ static const char *metric_at(size_t index, const char **text)
 
 static enum ar_status list_metrics(const char *name, struct ar_error *error)
 {
-    static const struct table_column columns[] = {{"metric", "", true, 22},
-                                                  {"unit", "", true, 0},
-                                                  {"better", "", true, 0},
-                                                  {"class", "", true, 0},
-                                                  {"definition", "", true, 0}};
     if (name)
         return list_names("metric", metric_at, show_metric, name, error);
-    struct table *table = table_of(columns);
+    struct table *table = table_of("metric<22; unit<; better<; class<; definition<");
     for (int i = 0; i < METRIC_COUNT; i++) {
         const struct metric_info *info = metric_info((enum metric)i);
         table_cell(table, "%s", info->name);
@@ -461,7 +443,7 @@ static enum ar_status list_policies(const char *name, struct ar_error *error)
         return show_object(name, error);
     if (name)
         return list_names("policy", policy_word_at, show_policy_word, name, error);
-    struct table *table = table_of(name_columns);
+    struct table *table = table_of(NAME_COLUMNS);
     add_rows(table, policy_at, NULL);
     table_heading(table, "decorators, written before a policy: checked+growth");
     add_rows(table, decorator_at, NULL);
@@ -557,9 +539,7 @@ static enum ar_status each_recording(struct table *table, const char *name, size
 static enum ar_status print_recordings(const char *name, const char *before, size_t *count,
                                        struct ar_error *error)
 {
-    static const struct table_column columns[] = {{"recording", "", true, 50},
-                                                  {"settings of PyTorch", "", true, 0}};
-    struct table *table = table_of(columns);
+    struct table *table = table_of("recording<50; settings of PyTorch<");
     enum ar_status status = each_recording(table, name, count, error);
     if (!status && *count > 0) {
         fputs(before, stdout);
@@ -607,9 +587,7 @@ static const char *part_at(size_t index, const char **text)
 
 static enum ar_status print_actions(const struct twin_action *action, struct ar_error *error)
 {
-    static const struct table_column columns[] = {
-        {"action", "", true, 0}, {"arguments", "", true, 24}, {"what it does", "", true, 0}};
-    struct table *table = table_create(columns, 3);
+    struct table *table = table_of("action<; arguments<24; what it does<");
     for (; action->name; action++) {
         table_cell(table, "%s", action->name);
         table_cell(table, "%s", action->arguments ? action->arguments : "-");

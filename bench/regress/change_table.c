@@ -201,12 +201,7 @@ static enum ar_status print_all(const struct change_row *rows, size_t count,
                                 const struct change_words *words, FILE *stream,
                                 enum table_form form, struct ar_error *error)
 {
-    const struct table_column columns[] = {{"verdict", "", true, 0},
-                                           {"figure", "", true, 0},
-                                           {words->old, "", false, 0},
-                                           {words->new, "", false, 0},
-                                           {"", "", true, 0}};
-    struct table *table = table_of(columns);
+    struct table *table = table_of("verdict<; figure<; %s; %s; <", words->old, words->new);
     for (size_t i = 0; i < count; i++) {
         const struct change_row *row = &rows[i], *before = i ? row - 1 : NULL;
         bool begins = !before || before->section != row->section;
@@ -244,8 +239,6 @@ static enum ar_status print_groups(const struct change_row *rows, size_t count,
                                    const struct change_words *words, FILE *stream,
                                    enum table_form form, struct ar_error *error)
 {
-    static const struct table_column columns[] = {
-        {"verdict", "", true, 0}, {"rows", "", false, 0}, {"what", "", true, 0}};
     struct group_item *items = calloc(count, sizeof *items);
     struct groups groups = {0};
     if (!items)
@@ -253,7 +246,7 @@ static enum ar_status print_groups(const struct change_row *rows, size_t count,
     for (size_t i = 0; i < count; i++)
         items[i] = rows[i].item;
     enum ar_status status = groups_make(&groups, items, count, error);
-    struct table *table = table_of(columns);
+    struct table *table = table_of("verdict<; rows; what<");
     for (size_t i = 0; i < groups.count; i++) {
         const struct change_row *row = &rows[groups.items[i].worst];
         bool begins = !i || rows[groups.items[i - 1].worst].section != row->section;

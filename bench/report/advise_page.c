@@ -540,17 +540,11 @@ static enum ar_status print_table(FILE *stream, const struct advise_result *resu
     const double size = (double)result->capacity_bytes / (double)(large ? AR_GIB : AR_MIB);
     const char *capacity = AR_SIZE(result->capacity_bytes);
     snprintf(at, sizeof at, size < 100 ? "%.3g %s" : "%.0f %s", size, large ? "GiB" : "MiB");
-    const struct table_column timed[] = {
-        {"#", "", false, 0},        {"needs", "MiB", false, 0}, {"slow", "at need", false, 0},
-        {"takes", "MiB", false, 0}, {"fits", "", true, 0},      {"slow at", at, false, 0},
-        {"flush", "", false, 0},    {"setting", "", true, 0},
-    };
-    static const struct table_column untimed[] = {
-        {"#", "", false, 0},      {"needs", "MiB", false, 0}, {"takes", "MiB", false, 0},
-        {"fits", "", true, 0},    {"flush", "", false, 0},    {"retry", "", false, 0},
-        {"setting", "", true, 0},
-    };
-    struct table *table = result->timed ? table_of(timed) : table_of(untimed);
+    struct table *table =
+        result->timed
+            ? table_of("#; needs|MiB; slow|at need; takes|MiB; fits<; slow at|%s; flush; setting<",
+                       at)
+            : table_of("#; needs|MiB; takes|MiB; fits<; flush; retry; setting<");
     const struct advise_row *given = advise_given(result);
     const struct row_counts counts = add_rows(table, result, given);
     fputc('\n', stream);

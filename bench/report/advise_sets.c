@@ -111,13 +111,7 @@ static void print_choice(FILE *stream, const struct advise_page *pages, size_t c
 enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, size_t count,
                                  struct ar_error *error)
 {
-    static const struct table_column columns[] = {
-        {"setting", "", true, 56},
-        {"needs", "MiB", false, 0},
-        {"most in", "", true, 0},
-        {"fits", "", true, 0},
-    };
-    struct table *table = table_of(columns);
+    struct table *table = table_of("setting<56; needs|MiB; most in<; fits<");
     const struct advise_result *first = pages[0].result;
     struct choice choice = {0};
     for (size_t i = 0; i < first->tried; i++) {

@@ -112,11 +112,7 @@ static void print_head(FILE *stream, const struct drift_page *page)
 static enum ar_status print_levels(FILE *stream, const struct drift_answer *answer,
                                    struct ar_error *error)
 {
-    static const struct table_column columns[] = {
-        {"after", "steps", false, 0}, {"reserved", "MiB", false, 0}, {"from", "MiB", false, 0},
-        {"to", "MiB", false, 0},      {"live", "MiB", false, 0},     {"runs", "", false, 0},
-    };
-    struct table *table = table_of(columns);
+    struct table *table = table_of("after|steps; reserved|MiB; from|MiB; to|MiB; live|MiB; runs");
     for (size_t i = 0; i < answer->level_count; i++) {
         const struct drift_level *level = &answer->levels[i];
         table_cell(table, "%" PRIu64, level->step);
@@ -193,18 +189,14 @@ static void print_verdict(FILE *stream, const struct drift_page *page,
 
 static enum ar_status print_pins(FILE *stream, const struct drift_run *run, struct ar_error *error)
 {
-    static const struct table_column columns[] = {
-        {"kept free", "MiB", false, 0}, {"alone", "MiB", false, 0}, {"segments", "", false, 0},
-        {"blocks", "", false, 0},       {"of each", "", false, 0},  {"step", "", false, 0},
-        {"tag", "", true, 0},
-    };
     sentence_format(stream, 2,
                     "Blocks that keep free memory at the end of the first run; %.1f MiB "
                     "more are free in segments or pages without one.",
                     (double)run->cached_bytes / (double)AR_MIB);
     if (!run->pin_count)
         return AR_OK;
-    struct table *table = table_of(columns);
+    struct table *table =
+        table_of("kept free|MiB; alone|MiB; segments; blocks; of each; step; tag<");
     for (size_t i = 0; i < run->pin_count; i++) {
         const struct drift_pin *pin = &run->pins[i];
         table_number(table, true, 1, (double)pin->free_bytes / (double)AR_MIB);

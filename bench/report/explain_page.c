@@ -320,22 +320,12 @@ void explain_page_advice(const struct explain_result *result, char *text, size_t
 static enum ar_status print_pins(FILE *stream, const struct explain_result *result,
                                  struct ar_error *error)
 {
-    static const struct table_column columns[] = {
-        {"block", "", true, 0},
-        {"tag", "", true, 9},
-        {"adjacent", "free MiB", false, 0},
-        {"made", "event", false, 0},
-        {"age", "events", false, 0},
-        {"asked", "since, MiB", false, 0},
-        {"step", "", false, 0},
-        {"stream", "", false, 0},
-        {"in the", "stretch", true, 0},
-    };
     if (result->opaque || !result->pinning_block_count || result->kind != EXPLAIN_REQUEST)
         return AR_OK;
     print_free_blocks(stream, result);
     print_stretch(stream, result);
-    struct table *table = table_of(columns);
+    struct table *table = table_of("block<; tag<9; adjacent|free MiB; made|event; age|events; "
+                                   "asked|since, MiB; step; stream; in the|stretch<");
     for (size_t i = 0; i < result->pinning_block_count; i++) {
         const struct explain_pinning_block *pin = &result->pinning_blocks[i];
         table_cell(table, "%s", AR_SIZE(pin->bytes));

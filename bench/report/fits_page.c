@@ -10,8 +10,7 @@
 #include "sim/sim_device/profile.h"
 
 #define NAMES_MOST 4  /* operators in a sentence */
-#define TAG_WIDE   28 /* columns next to a line of LINE_WIDE */
-#define LINE_WIDE  24
+#define TAG_WIDE   28 /* columns next to a line of 24 */
 
 static const char *const searched[FITS_SETTINGS] = {
     "the program's own setting", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"};
@@ -71,11 +70,7 @@ static void bytes_cell(struct table *table, uint64_t bytes)
 
 static enum ar_status print_rows(FILE *stream, const struct fits_page *page, struct ar_error *error)
 {
-    static const struct table_column columns[] = {
-        {"reserved", "MiB", false, 0}, {"safe", "MiB", false, 0}, {"fits", "", true, 0},
-        {"smallest", "card", true, 0}, {"setting", "", true, 0},
-    };
-    struct table *table = table_of(columns);
+    struct table *table = table_of("reserved|MiB; safe|MiB; fits<; smallest|card<; setting<");
     const struct advise_row *rows[FITS_ROWS_MOST];
     size_t count = fits_rows(page->advice, rows);
     struct sim_profile card;
@@ -152,11 +147,7 @@ static void tag_cell(struct table *table, const char *tag)
 
 static enum ar_status print_peak(FILE *stream, const struct holders *peak, struct ar_error *error)
 {
-    static const struct table_column columns[] = {
-        {"MiB", "", false, 0},         {"share", "%", false, 0},         {"blocks", "", false, 0},
-        {"line", "", true, LINE_WIDE}, {"module:operator", "", true, 0},
-    };
-    struct table *table = table_of(columns);
+    struct table *table = table_of("MiB; share|%%; blocks; line<24; module:operator<");
     struct holder rest = {.tag = "all others", .bytes = peak->bytes, .blocks = peak->blocks};
     for (size_t i = 0; i <= peak->count; i++) {
         const struct holder *holder = i < peak->count ? &peak->at[i] : &rest;

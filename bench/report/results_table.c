@@ -548,13 +548,8 @@ static void pair_rows(struct table *table, const struct result_group *group,
 enum ar_status pairs_table_print(const struct results *results, FILE *stream, enum table_form form,
                                  struct ar_error *error)
 {
-    static const struct table_column columns[] = {
-        {"policy", "", true, POLICY_WIDTH}, {"", "", true, 0},
-        {"median", "ratio", false, 0},      {"low", "ratio", false, 0},
-        {"high", "ratio", false, 0},        {"less", "seeds", false, 0},
-        {"equal", "seeds", false, 0},       {"more", "seeds", false, 0},
-    };
-    struct table *table = table_of(columns);
+    struct table *table = table_of(
+        "policy<22; <; median|ratio; low|ratio; high|ratio; less|seeds; equal|seeds; more|seeds");
     table_label(table, "pairs");
     for (size_t i = 0; i < results->group_count && table; i++) {
         const struct result_group *group = &results->groups[i];

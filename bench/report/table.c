@@ -35,6 +35,8 @@ struct table_row {
 struct table {
     const struct table_column *columns;
     size_t column_count;
+    struct table_column *own_columns; /* of table_of, with their texts in `own_text` */
+    char *own_text;
     struct table_row **rows;
     size_t row_count, row_room;
     const char *label; /* for LaTeX; NULL: none */
@@ -51,6 +53,42 @@ struct table *table_create(const struct table_column *columns, size_t column_cou
     return self;
 }
 
+struct table *table_of(const char *format, ...)
+{
+    size_t count = 1;
+    char *text;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&text, format, arguments) < 0)
+        text = NULL;
+    va_end(arguments);
+    for (const char *at = text; at && *at; at++)
+        count += *at == ';';
+    struct table_column *own = calloc(count, sizeof *own);
+    struct table *self = table_create(own, count);
+    if (!self || !text || !own) {
+        free(text);
+        free(own);
+        free(self);
+        return NULL;
+    }
+    self->own_columns = own;
+    self->own_text = text;
+    for (char *rest = text; rest; own++) {
+        char *title = strsep(&rest, ";");
+        char *left = strchr(title, '<'), *unit = strchr(title, '|');
+        *own = (struct table_column){.title = title + strspn(title, " "),
+                                     .unit = unit ? unit + 1 : "",
+                                     .left = left != NULL,
+                                     .most_wide = left ? (unsigned)atoi(left + 1) : 0};
+        if (left)
+            *left = '\0';
+        if (unit)
+            *unit = '\0';
+    }
+    return self;
+}
+
 void table_close(struct table *self)
 {
     if (!self)
@@ -61,6 +99,8 @@ void table_close(struct table *self)
         free(self->rows[i]);
     }
     free(self->rows);
+    free(self->own_columns);
+    free(self->own_text);
     free(self);
 }
 

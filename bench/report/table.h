@@ -44,7 +44,9 @@ struct table;
 /* `columns` must outlive the table. NULL: no host memory; the functions below accept that, and
  * table_print() reports it. The caller closes the table. */
 struct table *table_create(const struct table_column *columns, size_t column_count);
-#define table_of(columns) table_create(columns, sizeof(columns) / sizeof *(columns))
+/* The columns as a text of printf, "#; policy<30; safe|MiB least; gaps<": for each its title, its
+ * unit after |, and < if it is aligned left, with the most that it is wide. */
+struct table *table_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void table_close(struct table *self);
 
 /* For LaTeX: each group has the label `tab:LABEL-GROUP`. The text must outlive the table. */

@@ -100,18 +100,12 @@ static void print_reasons(FILE *stream, const struct tenants_page *page)
 static enum ar_status print_one(FILE *stream, const struct tenants_page *page,
                                 struct ar_error *error)
 {
-    static const struct table_column wide[] = {
-        {"process", "", true, 20}, {"card", "", false, 0},        {"steps", "", false, 0},
-        {"live", "MiB", false, 0}, {"reserved", "MiB", false, 0}, {"physical", "MiB", false, 0},
-        {"used", "MiB", false, 0}, {"at end", "MiB", false, 0},   {"stall", "ms", false, 0},
-        {"slow", "", false, 0},    {"outcome", "", true, 0},
-    };
-    static const struct table_column narrow[] = {
-        {"process", "", true, 20},     {"card", "", false, 0},    {"steps", "", false, 0},
-        {"physical", "MiB", false, 0}, {"used", "MiB", false, 0}, {"at end", "MiB", false, 0},
-        {"slow", "", false, 0},        {"outcome", "", true, 0},
-    };
-    struct table *table = page->wide ? table_of(wide) : table_of(narrow);
+    struct table *table =
+        page->wide
+            ? table_of("process<20; card; steps; live|MiB; reserved|MiB; physical|MiB; used|MiB; "
+                       "at end|MiB; stall|ms; slow; outcome<")
+            : table_of(
+                  "process<20; card; steps; physical|MiB; used|MiB; at end|MiB; slow; outcome<");
     for (size_t i = 0; i < page->count; i++) {
         const struct tenant_result *result = result_of(page, 0, i);
         char outcome[128];
@@ -192,13 +186,9 @@ static void range(struct table *table, const struct tenants_page *page, size_t i
 static enum ar_status print_many(FILE *stream, const struct tenants_page *page,
                                  struct ar_error *error)
 {
-    static const struct table_column columns[] = {
-        {"process", "", true, 20},       {"passed", "", false, 0},
-        {"reserved", "MiB", false, 0},   {"physical", "MiB", false, 0},
-        {"at the end", "MiB", false, 0},
-    };
     enum ar_status status = print_outcomes(stream, page, error);
-    struct table *table = table_of(columns);
+    struct table *table =
+        table_of("process<20; passed; reserved|MiB; physical|MiB; at the end|MiB");
     for (size_t i = 0; i < page->count; i++) {
         size_t passed = 0;
         for (size_t replicate = 0; replicate < page->replicates; replicate++)

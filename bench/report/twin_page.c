@@ -100,8 +100,6 @@ static void print_cards(FILE *stream, const struct twin_page *page)
 
 static enum ar_status print_peak(FILE *stream, const struct twin_page *page, struct ar_error *error)
 {
-    static const struct table_column columns[] = {
-        {"MiB", "", false, 0}, {"share", "%", false, 0}, {"owner", "", true, 0}};
     const struct twin_result *result = page->result;
     const struct twin_peak peak = twin_answer_peak(result);
     char place[160];
@@ -114,7 +112,7 @@ static enum ar_status print_peak(FILE *stream, const struct twin_page *page, str
         shares[i] = (struct twin_share){amount->bytes, result->owners[amount->owner].name};
     }
     qsort(shares, amounts.count, sizeof *shares, twin_by_share);
-    struct table *table = table_create(columns, 3);
+    struct table *table = table_of("MiB; share|%%; owner<");
     uint64_t rest = peak.bytes;
     for (size_t i = 0; i < amounts.count && i < PEAK_ROWS && shares[i].bytes; i++) {
         table_cell(table, "%.1f", twin_mib((double)shares[i].bytes));
@@ -197,11 +195,9 @@ static bool is_of_graphs(const char *owner)
 static enum ar_status print_graphs(FILE *stream, const struct twin_page *page,
                                    struct ar_error *error)
 {
-    static const struct table_column columns[] = {
-        {"MiB", "", false, 0}, {"", "", true, 0}, {"owner", "", true, 0}};
     const struct twin_result *result = page->result;
     const unsigned card = twin_answer_peak(result).card;
-    struct table *table = table_create(columns, 3);
+    struct table *table = table_of("MiB; <; owner<");
     double total = 0;
     for (size_t owner = 0; owner < result->owner_count; owner++) {
         if (!is_of_graphs(result->owners[owner].name))
@@ -261,13 +257,9 @@ static void print_lines(FILE *stream, const struct twin_page *page)
 static enum ar_status print_reported(FILE *stream, const struct twin_page *page,
                                      struct ar_error *error)
 {
-    static const struct table_column columns[] = {
-        {"reported", "", false, 0}, {"twin", "", false, 0},  {"differs", "%", false, 0},
-        {"", "", true, 0},          {"figure", "", true, 0},
-    };
     if (!page->reported_count)
         return AR_OK;
-    struct table *table = table_of(columns);
+    struct table *table = table_of("reported; twin; differs|%%; <; figure<");
     size_t agree = 0;
     for (size_t i = 0; i < page->reported_count; i++) {
         const struct twin_page_reported *one = &page->reported[i];
@@ -297,16 +289,13 @@ static void saved_cell(struct table *table, bool known, double bytes)
 static enum ar_status print_whatifs(FILE *stream, const struct twin_page *page,
                                     struct ar_error *error)
 {
-    static const struct table_column columns[] = {{"peak", "MiB less", false, 0},
-                                                  {"residue", "MiB less", false, 0},
-                                                  {"what if", "", true, 0}};
     size_t rows = 0, less = 0, without = 0;
     char few[48] = "";
     if (page->whatif_cycles)
         snprintf(few, sizeof few, " (in %" PRIu64 " cycles)", page->whatif_cycles);
     if (!page->has_whatifs)
         return AR_OK;
-    struct table *table = table_create(columns, 3);
+    struct table *table = table_of("peak|MiB less; residue|MiB less; what if<");
     for (size_t i = 0; i < page->whatif_count; i++) {
         const struct twin_page_whatif *one = &page->whatifs[i];
         bool saves = one->now_fits || one->peak_saved >= (double)AR_MIB / 20 ||
@@ -638,17 +627,6 @@ static void residue_row(struct table *table, const struct twin_page *page, size_
 static enum ar_status print_residue(FILE *stream, const struct twin_page *page,
                                     struct ar_error *error)
 {
-    static const struct table_column columns[] = {
-        {"at the end of", "", true, 28}, {"residue", "first", false, 0},
-        {"", "last", false, 0},          {"used", "first", false, 0},
-        {"", "last", false, 0},          {"drift", "a cycle", false, 0},
-    };
-    static const struct table_column narrow[] = {
-        {"at the end of", "", true, 28},
-        {"used", "first", false, 0},
-        {"", "last", false, 0},
-        {"drift", "a cycle", false, 0},
-    };
     const struct twin_result *result = page->result;
     bool sleeps = false;
     size_t rows = 0, process;
@@ -659,7 +637,10 @@ static enum ar_status print_residue(FILE *stream, const struct twin_page *page,
     }
     if (!rows)
         return AR_OK;
-    struct table *table = sleeps ? table_of(columns) : table_of(narrow);
+    struct table *table =
+        sleeps
+            ? table_of("at the end of<28; residue|first; |last; used|first; |last; drift|a cycle")
+            : table_of("at the end of<28; used|first; |last; drift|a cycle");
     for (size_t phase = 0; phase < result->phase_count; phase++)
         if (result->phases[phase].stage == TWIN_CYCLE && result->phases[phase].cycle == 1)
             residue_row(table, page, phase, sleeps);
@@ -756,10 +737,6 @@ static enum ar_status print_left(FILE *stream, const struct twin_page *page, str
 
 static enum ar_status print_pins(FILE *stream, const struct twin_page *page, struct ar_error *error)
 {
-    static const struct table_column columns[] = {
-        {"keep", "MiB", false, 0}, {"blocks", "", false, 0},  {"each", "MiB", false, 0},
-        {"owner", "", true, 20},   {"born in", "", true, 30}, {"tag", "", true, 0},
-    };
     const struct twin_result *result = page->result;
     const size_t phase = pin_phase(page);
     struct pin_group *groups = calloc(result->pin_count + 1, sizeof *groups);
@@ -786,7 +763,7 @@ static enum ar_status print_pins(FILE *stream, const struct twin_page *page, str
         return AR_OK;
     }
     qsort(groups, count, sizeof *groups, by_kept);
-    struct table *table = table_of(columns);
+    struct table *table = table_of("keep|MiB; blocks; each|MiB; owner<20; born in<30; tag<");
     for (size_t i = 0; i < count && i < PIN_ROWS; i++) {
         const struct twin_pin *pin = &groups[i].first;
         table_cell(table, "%.1f", twin_mib((double)groups[i].keeps_bytes));

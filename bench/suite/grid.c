@@ -412,11 +412,8 @@ static enum ar_status check(const struct suite *suite, struct ar_error *error)
 static enum ar_status print_best(const struct sweep *self, FILE *stream, enum table_form form,
                                  struct ar_error *error)
 {
-    static const struct table_column columns[] = {
-        {"workload", "", true, 40},      {"device", "", true, 32},   {"finished", "", false, 0},
-        {"peak phys.", "MiB", false, 0}, {"overhead", "", false, 0}, {"best policy", "", true, 0},
-    };
-    struct table *table = table_of(columns);
+    struct table *table =
+        table_of("workload<40; device<32; finished; peak phys.|MiB; overhead; best policy<");
     for (size_t i = 0; i < self->results.group_count; i++) {
         const struct result_group *group = &self->results.groups[i];
         const struct run_record *best = NULL;

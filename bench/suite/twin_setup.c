@@ -566,14 +566,9 @@ enum ar_status twin_setup_make(const struct scenario *text, struct twin_setup *o
     out->scenario.name = text->path;
     enum ar_status status =
         out->processes && out->parts ? take_sections(text, out, error) : no_memory(text, error);
-<<<<<<< HEAD
     AR_THEN(status, take_schedule(text, out, error));
     AR_THEN(status, check_all(text, out, error));
     AR_THEN(status, check_named(text, out, error));
-=======
-    AR_THEN(status, take_schedule(text, out, error));
-    AR_THEN(status, check_all(text, out, error));
->>>>>>> 354304db (bench: AR_THEN is the next step of a chain that cleans up at its end)
     if (status)
         twin_setup_close(out);
     return status;
