@@ -5,9 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bench/suite/plan.h"
 #include "bench/suite/progress.h"
+#include "bench/suite/run.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
+#include "tests/support/writing.h"
 
 #define KEY     UINT64_C(0x1234567890abcdef)
 #define RECORDS 4
@@ -144,5 +147,63 @@ TEST(what_follows_the_records_is_cut_off)
     assert_int_equal(go_on(file.path, damaged, count + 100, whole, count), RECORDS);
     memset(damaged + count, 0xff, 100);
     assert_int_equal(go_on(file.path, damaged, count + 100, whole, count), RECORDS);
+    unlink(file.path);
+}
+
+struct order {
+    uint64_t runs[8];
+    size_t count;
+};
+
+static bool keep_run(void *argument, uint64_t run, const void *payload, size_t bytes)
+{
+    struct order *order = argument;
+    order->runs[order->count++ % 8] = run;
+    return true;
+}
+
+/* A sweep begins with its longest workloads, and those of one length in their order: an interrupted
+ * one has them in its journal. */
+TEST(the_longest_runs_come_first)
+{
+    static const uint64_t wanted[] = {1, 3, 2, 0};
+    static const char *const traces[] = {"a,0,8\n", "a,0,8\na,1,8\nf,1\n", "a,0,8\nf,0\n",
+                                         "a,0,8\nf,0\na,1,8\n"};
+    struct temporary_file files[4], ini, file = temporary_file("");
+    struct writing text = {"[policies]\nnull\n[devices]\nsim\n[workloads]\n"};
+    for (size_t i = 0; i < 4; i++) {
+        struct writing trace = {"# allocrig-trace 1\n"};
+        writing_add(&trace, "%s", traces[i]);
+        files[i] = temporary_file(trace.text);
+        writing_add(&text, "%s\n", files[i].path);
+    }
+    ini = temporary_file(text.text);
+    char bytes[MOST];
+    uint64_t key;
+    struct suite suite;
+    struct plan plan;
+    struct journal journal;
+    struct order order = {.count = 0};
+    bool opened;
+    suite_init(&suite);
+    assert_ok(suite_read(&suite, ini.path, &test_error));
+    assert_ok(plan_make(&plan, &suite, &test_error));
+    struct run_record *records = calloc(plan.run_count, sizeof *records);
+    assert_non_null(records);
+    assert_ok(
+        matrix_run_journal(&plan, 1, true, file.path, &journal, &opened, records, &test_error));
+    journal_close(&journal, false);
+    (void)read_file(file.path, bytes);
+    memcpy(&key, bytes + 8, sizeof key);
+    assert_ok(journal_open(&journal, file.path, key, keep_run, &order, &test_error));
+    journal_close(&journal, false);
+    assert_int_equal(order.count, 4);
+    assert_memory_equal(order.runs, wanted, sizeof wanted);
+    free(records);
+    plan_close(&plan);
+    suite_close(&suite);
+    for (size_t i = 0; i < 4; i++)
+        unlink(files[i].path);
+    unlink(ini.path);
     unlink(file.path);
 }

@@ -448,9 +448,11 @@ TEST(replaced_results_are_named)
     static const struct {
         const char *summary, *says; /* NULL: nothing */
     } cases[] = {
-        {"# Results of the suite quick\n\nallocrig 0.1, commit abc with changes, 2027; cpu\n",
-         "quick, commit abc with changes, 2027; --output"},
-        {"# Results of the suite q\n\nx, commit abc; cpu, commit d\n", "q, commit abc; --output"},
+        {"# Results of the suite quick\n\nallocrig 0.1, commit abc with changes, 2027; cpu\n"
+         "\n\n\n\n",
+         ": suite quick, commit abc with changes, 2027; --output"},
+        {"# Results of the suite q\n\nx, commit abc; cpu, commit d\n",
+         ": suite q, commit abc; --output"},
         {"# Results of the suites\n\nallocrig 0.1, commit abc; cpu\n", NULL},
         {"# Results of the suite q\n\nno revision\n", NULL},
         {"# Results of the suite q\n", NULL},

@@ -502,11 +502,17 @@ TEST(experts_by_release_and_card)
         bool plain;
         uint64_t kept, first, second; /* for `rows` */
     } cases[] = {
-        {"0.13", 90, true, 0, 7168, 256},          {"0.14", 90, true, 2 * 7168, 0, 0},
-        {"0.19", 100, true, 2 * 7168, 0, 0},       {"0.20", 80, true, 2 * 7168, 0, 0}, /* Triton */
+        {"0.13", 90, true, 0, 7168, 256},
+        {"0.14", 90, true, 2 * 7168, 0, 0},
+        {"0.19", 100, true, 2 * 7168, 0, 0},
+        {"0.20", 80, true, 2 * 7168, 0, 0},        /* Triton */
         {"0.20", 90, true, 7168 / 8, 2 * 7168, 0}, /* FlashInfer, CUTLASS */
         {"0.20", 100, true, 0, 2 * 256, 7168},     /* TRT-LLM */
-        {"0.19", 90, true, 2 * 7168, 0, 0},        {"0.23", 90, false, 2 * 7168, 0, 0},
+        {"0.19", 90, true, 2 * 7168, 0, 0},
+        {"0.23", 90, false, 2 * 7168, 0, 0},
+        {"0.14.0", 90, true, 2 * 7168, 0, 0},
+        {"0.20.0", 90, true, 7168 / 8, 2 * 7168, 0},
+        {"0.20.0", 100, true, 0, 2 * 256, 7168},
         {"0.23", 100, false, 2 * 7168, 0, 0}, /* Marlin */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -519,6 +525,10 @@ TEST(experts_by_release_and_card)
     /* gate and up are wider than the result; tokens in pieces */
     assert_int_equal(vllm_experts_of(vllm("0.14"), 90, false, 100000, 2, 1024, 1024, 2).kept_bytes,
                      UINT64_C(16384) * 2 * 3 * 1024 * 2);
+    assert_int_equal(vllm_experts_of(vllm("0.13"), 90, true, 8, 2, 1024, 1024, 2).passing_bytes[0],
+                     8 * 2 * 2048 * 2);
+    /* each cache is whole blocks of 256 bytes */
+    assert_int_equal(vllm_experts_of(vllm("0.14"), 90, true, 1, 1, 3, 5, 2).kept_bytes, 2 * 256);
 }
 
 /* Buffers of all-reduces by hand, MiB. */
