@@ -259,55 +259,6 @@ static const char *hook_backing_problem(struct ar_backing *backing)
     return cuda_of_backing(backing)->problem;
 }
 
-const struct ar_device_ops cuda_device_ops = {
-    .close = cuda_close,
-    .outside = cuda_outside,
-    .advance = hook_advance,
-    .now = hook_now,
-    .idle_at = hook_idle_at,
-    .kernel = hook_kernel,
-    .event_record = hook_event_record,
-    .stream_wait = hook_stream_wait,
-    .sync = hook_sync,
-    .used = cuda_used,
-    .handed_out = cuda_handed_out,
-    .race_text = hook_race_text,
-    .segment_of = hook_segment_of,
-    .fill = hook_fill,
-    .verify = hook_verify,
-    .wrong = hook_wrong,
-    .touch = hook_touch,
-    .kernel_op = hook_kernel_op,
-    .problem = hook_problem,
-    .mark = cuda_mark,
-    .mark_ns = cuda_mark_ns,
-    .card_bytes = hook_card_bytes,
-    .flush = cuda_record_flush,
-};
-
-const struct ar_backing_ops cuda_backing_ops = {
-    .segment_alloc = cuda_segment_alloc,
-    .segment_free = cuda_segment_free,
-    .reserve = cuda_reserve,
-    .release = cuda_release,
-    .create = cuda_create,
-    .destroy = cuda_destroy,
-    .map = cuda_map,
-    .access = cuda_access,
-    .unmap = cuda_unmap,
-    .fence = hook_fence,
-    .done = hook_done,
-    .wait = hook_wait,
-    .order = hook_order,
-    .memory = hook_memory,
-    .pool_alloc = cuda_pool_alloc,
-    .pool_free = cuda_pool_free,
-    .pool_trim = cuda_pool_trim,
-    .pool_memory = cuda_pool_memory,
-    .problem = hook_backing_problem,
-    .pool_open = cuda_pool_open,
-};
-
 /* The bytes that other processes hold, so that the rest of the used bytes is this process's.
  *
  * The driver reports only the bytes of all processes together. The management library reports the
@@ -379,7 +330,7 @@ static enum ar_status piece_end(struct cuda_device *self)
     return worked ? AR_OK : AR_INVALID;
 }
 
-enum ar_status cuda_outside(struct ar_device *device, uint64_t bytes)
+static enum ar_status cuda_outside(struct ar_device *device, uint64_t bytes)
 {
     struct cuda_device *self = cuda_of(device);
     enum ar_status status = cuda_ready(self);
@@ -486,8 +437,8 @@ void cuda_show_memory(struct cuda_device *self)
  * 3. Without order the policy is responsible. Races do not depend on the device: the simulated one
  *    finds them, and here --verify finds a wrong byte. From then on no uses are kept. */
 
-void cuda_used(struct ar_device *device, uint64_t address, uint64_t bytes, uint32_t ordinal,
-               uint64_t event)
+static void cuda_used(struct ar_device *device, uint64_t address, uint64_t bytes, uint32_t ordinal,
+                      uint64_t event)
 {
     struct cuda_device *self = cuda_of(device);
     const struct cuda_streams *streams = &self->streams;
@@ -514,8 +465,8 @@ static bool hand_out_visit(void *argument, const struct sim_use *use, uint64_t s
     return true;
 }
 
-uint64_t cuda_handed_out(struct ar_device *device, uint64_t address, uint64_t bytes,
-                         uint32_t stream, bool order, uint64_t event)
+static uint64_t cuda_handed_out(struct ar_device *device, uint64_t address, uint64_t bytes,
+                                uint32_t stream, bool order, uint64_t event)
 {
     struct cuda_device *self = cuda_of(device);
     (void)event;
@@ -532,3 +483,54 @@ uint64_t cuda_handed_out(struct ar_device *device, uint64_t address, uint64_t by
     }
     return 0;
 }
+
+/* ---- the tables ----------------------------------------------------------------------------- */
+
+const struct ar_device_ops cuda_device_ops = {
+    .close = cuda_close,
+    .outside = cuda_outside,
+    .advance = hook_advance,
+    .now = hook_now,
+    .idle_at = hook_idle_at,
+    .kernel = hook_kernel,
+    .event_record = hook_event_record,
+    .stream_wait = hook_stream_wait,
+    .sync = hook_sync,
+    .used = cuda_used,
+    .handed_out = cuda_handed_out,
+    .race_text = hook_race_text,
+    .segment_of = hook_segment_of,
+    .fill = hook_fill,
+    .verify = hook_verify,
+    .wrong = hook_wrong,
+    .touch = hook_touch,
+    .kernel_op = hook_kernel_op,
+    .problem = hook_problem,
+    .mark = cuda_mark,
+    .mark_ns = cuda_mark_ns,
+    .card_bytes = hook_card_bytes,
+    .flush = cuda_record_flush,
+};
+
+const struct ar_backing_ops cuda_backing_ops = {
+    .segment_alloc = cuda_segment_alloc,
+    .segment_free = cuda_segment_free,
+    .reserve = cuda_reserve,
+    .release = cuda_release,
+    .create = cuda_create,
+    .destroy = cuda_destroy,
+    .map = cuda_map,
+    .access = cuda_access,
+    .unmap = cuda_unmap,
+    .fence = hook_fence,
+    .done = hook_done,
+    .wait = hook_wait,
+    .order = hook_order,
+    .memory = hook_memory,
+    .pool_alloc = cuda_pool_alloc,
+    .pool_free = cuda_pool_free,
+    .pool_trim = cuda_pool_trim,
+    .pool_memory = cuda_pool_memory,
+    .problem = hook_backing_problem,
+    .pool_open = cuda_pool_open,
+};

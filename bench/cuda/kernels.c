@@ -33,8 +33,8 @@ static const char *const kernel_names[KERNEL_COUNT] = {
 
 /* ---- launching ------------------------------------------------------------------------------- */
 
-enum ar_status kernels_result(struct kernels *self, CUresult result, const char *call,
-                              uint64_t bytes)
+static enum ar_status kernels_result(struct kernels *self, CUresult result, const char *call,
+                                     uint64_t bytes)
 {
     if (result == CUDA_SUCCESS)
         return AR_OK;
@@ -43,7 +43,8 @@ enum ar_status kernels_result(struct kernels *self, CUresult result, const char 
     return result == CUDA_ERROR_OUT_OF_MEMORY ? AR_REFUSED : AR_INVALID;
 }
 
-struct kernel_grid kernels_grid(const struct kernels *self, uint64_t items)
+/* As many blocks of 256 threads as `items` fill, up to what the card runs at once. */
+static struct kernel_grid kernels_grid(const struct kernels *self, uint64_t items)
 {
     uint64_t blocks = (items + THREADS - 1) / THREADS, most = self->processors;
     most *= BLOCKS_PER_PROCESSOR;
@@ -51,8 +52,9 @@ struct kernel_grid kernels_grid(const struct kernels *self, uint64_t items)
     return (struct kernel_grid){(unsigned)blocks, THREADS, 1};
 }
 
-enum ar_status kernels_launch(struct kernels *self, enum kernel kernel, struct kernel_grid grid,
-                              CUstream stream, void **arguments, uint64_t bytes)
+static enum ar_status kernels_launch(struct kernels *self, enum kernel kernel,
+                                     struct kernel_grid grid, CUstream stream, void **arguments,
+                                     uint64_t bytes)
 {
     CUresult result = self->api->launch_kernel(self->function[kernel], grid.blocks, 1, 1, grid.x,
                                                grid.y, 1, 0, stream, arguments, NULL);

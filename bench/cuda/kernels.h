@@ -117,16 +117,6 @@ struct kernel_grid {
     unsigned blocks, x, y; /* x * y threads a block */
 };
 
-/* As many blocks of 256 threads as `items` fill, up to what the card runs at once. */
-struct kernel_grid kernels_grid(const struct kernels *self, uint64_t items);
-
-enum ar_status kernels_launch(struct kernels *self, enum kernel kernel, struct kernel_grid grid,
-                              CUstream stream, void **arguments, uint64_t bytes);
-
-/* Translates the result of a driver call; `bytes` is the size of the call. */
-enum ar_status kernels_result(struct kernels *self, CUresult result, const char *call,
-                              uint64_t bytes);
-
 enum ar_status spin_calibrate(struct kernels *self);
 
 /* ---- matrix products of cuBLAS ------------------------------------------------------------- */

@@ -67,12 +67,8 @@ struct cuda_streams {
     size_t program_events_bound;
 };
 
-bool cuda_events_open(struct cuda_device *device, struct cuda_event_store *store, unsigned flags,
-                      uint32_t count);
-void cuda_events_close(struct cuda_device *device, struct cuda_event_store *store);
 /* NULL: the device has failed. */
 CUevent cuda_events_take(struct cuda_device *device, struct cuda_event_store *store);
-void cuda_events_give(struct cuda_event_store *store, CUevent event);
 
 /* False: the device has failed. */
 bool cuda_streams_open(struct cuda_device *device);
@@ -278,7 +274,6 @@ enum ar_status cuda_segment_free(struct ar_backing *backing, uint64_t address);
 void cuda_segments_close(struct cuda_device *self);
 
 /* cuda_device.c */
-enum ar_status cuda_outside(struct ar_device *device, uint64_t bytes);
 void cuda_outside_close(struct cuda_device *self);
 
 /* memory.c */
@@ -311,11 +306,5 @@ int64_t cuda_others_look(uint64_t ordinal);
 /* Bytes that other processes hold, from the bytes held before there was a context and now, and from
  * the driver's figure now. */
 uint64_t cuda_others_bytes(int64_t before_bytes, int64_t now_bytes, uint64_t driver_bytes);
-
-/* cuda_device.c: uses of memory by streams */
-void cuda_used(struct ar_device *device, uint64_t address, uint64_t bytes, uint32_t stream,
-               uint64_t event);
-uint64_t cuda_handed_out(struct ar_device *device, uint64_t address, uint64_t bytes,
-                         uint32_t stream, bool order, uint64_t event);
 
 #endif

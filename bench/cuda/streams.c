@@ -42,14 +42,14 @@ static bool events_make(struct cuda_device *device, struct cuda_event_store *sto
     return true;
 }
 
-bool cuda_events_open(struct cuda_device *device, struct cuda_event_store *store, unsigned flags,
-                      uint32_t count)
+static bool cuda_events_open(struct cuda_device *device, struct cuda_event_store *store,
+                             unsigned flags, uint32_t count)
 {
     *store = (struct cuda_event_store){.flags = flags};
     return events_make(device, store, count);
 }
 
-void cuda_events_close(struct cuda_device *device, struct cuda_event_store *store)
+static void cuda_events_close(struct cuda_device *device, struct cuda_event_store *store)
 {
     for (uint32_t i = 0; i < store->count; i++)
         (void)device->api.event_destroy(store->events[i]);
@@ -64,7 +64,7 @@ CUevent cuda_events_take(struct cuda_device *device, struct cuda_event_store *st
     return store->events[--store->count];
 }
 
-void cuda_events_give(struct cuda_event_store *store, CUevent event)
+static void cuda_events_give(struct cuda_event_store *store, CUevent event)
 {
     store->events[store->count++] = event;
 }

@@ -111,7 +111,8 @@ void locked_pool_counts(struct locked_pool *pool, struct locked_pool_counts *out
     pthread_mutex_unlock(&pool->lock);
 }
 
-const char *locked_pool_problem(struct locked_pool *pool, char *text, size_t text_bytes)
+/* Copies the sentence of the policy's last CORRUPT, "" if there was none. Returns `text`. */
+static const char *locked_pool_problem(struct locked_pool *pool, char *text, size_t text_bytes)
 {
     pthread_mutex_lock(&pool->lock);
     snprintf(text, text_bytes, "%s", ar_policy_problem(pool->policy));
@@ -288,7 +289,8 @@ struct worker {
     struct threads_result counts; /* its own part */
 } __attribute__((aligned(CACHE_LINE)));
 
-uint64_t threads_think(uint64_t rounds, uint64_t value)
+/* Does `rounds` of work in registers. Returns a value that depends on all of it. */
+static uint64_t threads_think(uint64_t rounds, uint64_t value)
 {
     for (uint64_t i = 0; i < rounds; i++) {
         value = value * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);

@@ -41,9 +41,6 @@ enum ar_status locked_pool_free(struct locked_pool *pool, uint64_t address, uint
 
 void locked_pool_counts(struct locked_pool *pool, struct locked_pool_counts *out);
 
-/* Copies the sentence of the policy's last CORRUPT, "" if there was none. Returns `text`. */
-const char *locked_pool_problem(struct locked_pool *pool, char *text, size_t text_bytes);
-
 /* A device's memory for several policies in several threads. Each policy gets its own backing,
  * which takes one lock around every call of the device's backing. Policies run concurrently between
  * these calls. A wait for a stream holds the lock too. */
@@ -137,8 +134,5 @@ struct threads_result {
  * HOST_MEMORY, CORRUPT and other errors come from the pools. */
 enum ar_status threads_run(const struct threads_config *config, struct threads_result *result,
                            struct ar_error *error) AR_STATUS_CHECKED;
-
-/* Does `rounds` of work in registers. Returns a value that depends on all of it. */
-uint64_t threads_think(uint64_t rounds, uint64_t value);
 
 #endif

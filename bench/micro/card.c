@@ -1,12 +1,36 @@
-#include "bench/micro/card.h"
-
+/* A device whose calls take time, for the card's sections of the micro-benchmarks. Times are of the
+ * device's clock: the host's on a card, modelled on a simulated device.
+ *
+ * `busy`: a kernel runs on stream CARD_BUSY_STREAM whenever a call is timed. When it has ended, the
+ * next is queued outside of the timed part. A call that waits for the device therefore waits up to
+ * CARD_KERNEL_NS, which is part of its time and reported separately as wait_ns. */
 #include <stdio.h>
 
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "bench/micro/grid.h"
+#include "sim/device.h"
 #include "sim/replay/timing.h"
 #include "workloads/trace/event.h"
+
+enum { CARD_STREAM = 0, CARD_BUSY_STREAM = 1, CARD_OTHER_STREAM = 2 };
+#define CARD_KERNEL_NS UINT64_C(2000000)
+#define CARD_BUDGET_NS (20 * UINT64_C(1000000))
+#define CARD_LEAST     5u
+
+struct timed_card {
+    struct ar_device *device;
+    bool busy;
+    bool queued; /* `kernel` is a fence after the last kernel */
+    struct ar_backing_ticket kernel;
+    uint64_t clock_ns; /* of reading the device's clock twice */
+    uint64_t begun_ns; /* of the timed call */
+    /* Of the device's counters: at timed_card_start, what the last timed call added, and all of
+     * them. */
+    struct card_sums {
+        uint64_t driver_ns, stall_ns, calls;
+    } before, last, all;
+};
 
 enum { CLOCK_TRIALS = 101 };
 
@@ -30,13 +54,15 @@ static uint64_t clock_cost(struct ar_device *device)
     return least_ns;
 }
 
-void timed_card_begin(struct timed_card *card, struct ar_device *device, bool busy)
+/* Prepares one benchmark. No work may be pending on the device. */
+static void timed_card_begin(struct timed_card *card, struct ar_device *device, bool busy)
 {
     device->ops->sync(device, TRACE_NO_STREAM);
     *card = (struct timed_card){.device = device, .busy = busy, .clock_ns = clock_cost(device)};
 }
 
-void timed_card_start(struct timed_card *card)
+/* Before each call: queues a kernel if one must run, and starts the time. */
+static void timed_card_start(struct timed_card *card)
 {
     struct ar_device *device = card->device;
     if (card->busy && (!card->queued || ar_backing_done(device->backing, card->kernel))) {
@@ -48,7 +74,9 @@ void timed_card_start(struct timed_card *card)
     card->begun_ns = device->ops->now(device);
 }
 
-uint64_t timed_card_stop(struct timed_card *card)
+/* After it: returns the time since timed_card_start, less the clock's. `last` has the device's own
+ * counts of the driver calls in between, without its bookkeeping. */
+static uint64_t timed_card_stop(struct timed_card *card)
 {
     uint64_t passed_ns = card->device->ops->now(card->device) - card->begun_ns;
     struct card_sums after = sums_of(card->device);
@@ -61,8 +89,10 @@ uint64_t timed_card_stop(struct timed_card *card)
     return passed_ns > card->clock_ns ? passed_ns - card->clock_ns : 0;
 }
 
-void timed_card_report(struct timed_card *card, struct samples *samples, struct micro_state *state,
-                       uint64_t operations)
+/* Waits for the device and reports the samples, each of `operations`, with driver_ns, wait_ns and
+ * driver_calls of a sample. */
+static void timed_card_report(struct timed_card *card, struct samples *samples,
+                              struct micro_state *state, uint64_t operations)
 {
     struct ar_device *device = card->device;
     double count = (double)samples->count;
@@ -73,8 +103,10 @@ void timed_card_report(struct timed_card *card, struct samples *samples, struct 
     micro_counter(state, "driver_calls", (double)card->all.calls / count);
 }
 
-void timed_card_fail(struct timed_card *card, struct micro_state *state, enum ar_status status,
-                     const char *sentence)
+/* Ends the benchmark with a sentence: that of the device, of the policy, or what the status
+ * means. */
+static void timed_card_fail(struct timed_card *card, struct micro_state *state,
+                            enum ar_status status, const char *sentence)
 {
     char text[320];
     if (!sentence || !*sentence)

@@ -283,7 +283,8 @@ static void add_limit(char *text, size_t room, const struct explain_result *resu
             bytes, limit);
 }
 
-void explain_page_advice(const struct explain_result *result, char *text, size_t room)
+/* What to do about causes that no setting of the policy answers: sentences, or "". */
+static void explain_page_advice(const struct explain_result *result, char *text, size_t room)
 {
     const struct cache_calls *calls = cache_calls_of(result->framework);
     text[0] = '\0';

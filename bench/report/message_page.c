@@ -194,7 +194,8 @@ static void print_remainder(FILE *stream, const struct message *message)
             text);
 }
 
-bool message_is_limited(const struct message *message)
+/* Without a limit PyTorch prints the size of the card in its place. */
+static bool message_is_limited(const struct message *message)
 {
     const struct message_figure *figures = message->figures;
     const struct message_figure *allowed = &figures[MESSAGE_FIGURE_ALLOWED];
@@ -203,7 +204,8 @@ bool message_is_limited(const struct message *message)
              allowed->bytes >= figures[MESSAGE_FIGURE_TOTAL].bytes);
 }
 
-bool message_passes_limit(const struct message *message)
+/* Whether the request would exceed the limit. */
+static bool message_passes_limit(const struct message *message)
 {
     const struct message_figure *figures = message->figures;
     const struct message_figure *reserved = &figures[MESSAGE_FIGURE_RESERVED];

@@ -136,7 +136,7 @@ enum ar_status model_result_read(const char *path, struct model_result *out, str
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
-void model_kind_add(struct model_kind *whole, const struct model_kind *part)
+static void model_kind_add(struct model_kind *whole, const struct model_kind *part)
 {
     whole->count += part->count;
     whole->small += part->small;

@@ -78,9 +78,6 @@ enum ar_status model_repeat_results(struct model_result *runs, size_t count,
 /* Of two middle values their mean; NAN for no values. Sorts them. */
 double model_median(double *values, size_t count);
 
-/* Adds `part` to `whole`. */
-void model_kind_add(struct model_kind *whole, const struct model_kind *part);
-
 /* sim / card - 1; NAN if `card` is 0. */
 double model_error(double card, double sim);
 

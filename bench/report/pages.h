@@ -25,9 +25,6 @@ struct explain_page {
     const struct recorded_card *card;
 };
 
-/* What to do about causes that no setting of the policy answers: sentences, or "". */
-void explain_page_advice(const struct explain_result *result, char *text, size_t room);
-
 /* HOST_MEMORY. */
 enum ar_status explain_page_print(FILE *stream, const struct explain_page *page,
                                   struct ar_error *error) AR_STATUS_CHECKED;
@@ -48,12 +45,6 @@ void explain_json_message(FILE *stream, const struct message *message);
 const char *message_page_advice(const struct message *message, char *line, size_t line_bytes);
 
 /* The limit that a program set for itself, as PyTorch's messages print it. */
-
-/* Without a limit PyTorch prints the size of the card in its place. */
-bool message_is_limited(const struct message *message);
-
-/* Whether the request would exceed the limit. */
-bool message_passes_limit(const struct message *message);
 
 /* Advice as pages for a reader, and as JSON. */
 

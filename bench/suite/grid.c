@@ -127,7 +127,9 @@ static enum ar_status expand(struct text_list *out, const char *text, struct ar_
     return status;
 }
 
-enum ar_status grid_expand(struct text_list *list, struct ar_error *error)
+/* Replaces each spec of the list by those that it stands for; the first value varies slowest.
+ * INVALID for a bar outside of a value, and for too many specs. */
+static enum ar_status grid_expand(struct text_list *list, struct ar_error *error)
 {
     struct text_list out = {0};
     enum ar_status status = AR_OK;
@@ -374,7 +376,10 @@ static enum ar_status apply(const struct suite_axis *axis, struct suite *suite, 
     return status ? ar_error_prefix(error, status, "%s:%u", path, axis->line) : AR_OK;
 }
 
-enum ar_status axes_apply(struct suite *suite, const char *path, struct ar_error *error)
+/* Puts the specs of every combination into the lists of the suite and empties the grid. `path` is
+ * that of the suite, for errors. INVALID by rule 4, for specs that cannot be read, and for too many
+ * specs. */
+static enum ar_status axes_apply(struct suite *suite, const char *path, struct ar_error *error)
 {
     enum ar_status status = AR_OK;
     if (suite->axis_count && !suite->devices.count)

@@ -421,7 +421,7 @@ static enum ar_status look_at_devices(struct plan *self, struct ar_error *error)
     return AR_OK;
 }
 
-uint64_t plan_reps(const struct plan *self, size_t device)
+static uint64_t plan_reps(const struct plan *self, size_t device)
 {
     if (self->suite->reps)
         return self->suite->reps;

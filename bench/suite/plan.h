@@ -74,7 +74,6 @@ bool plan_is_alone(const struct plan *self, size_t policy, size_t device);
 /* Repetitions on the device of that index: the suite's, else one, or on a real card six: the fewest
  * that give an interval of the median at 95 %. */
 #define PLAN_REPS_ON_A_CARD 6
-uint64_t plan_reps(const struct plan *self, size_t device);
 
 /* Whether each run on the device that `text` names has a process of its own. On a card it does: the
  * state of a driver does not survive a fork, and one run would leave state for the next. */

@@ -169,8 +169,10 @@ static size_t series_bytes(const struct plan_run *run)
     return offsetof(struct thin_series, buckets) + series->count * sizeof series->buckets[0];
 }
 
-enum ar_status run_pack(const struct plan_run *run, const struct run_record *record, void **payload,
-                        size_t *bytes, struct ar_error *error)
+/* The record of a run as bytes, which run_receive() of the same program reads; the caller frees
+ * them. HOST_MEMORY. */
+static enum ar_status run_pack(const struct plan_run *run, const struct run_record *record,
+                               void **payload, size_t *bytes, struct ar_error *error)
 {
     size_t more = series_bytes(run);
     struct run_message *result = calloc(1, sizeof *result + more);
@@ -202,7 +204,10 @@ enum ar_status run_pack(const struct plan_run *run, const struct run_record *rec
     return AR_OK;
 }
 
-enum ar_status run_work(void *argument, void **payload, size_t *bytes, struct ar_error *error)
+/* A child_work: executes the run and returns its record, and its thin series if it has one, as
+ * bytes. Rows and samples go from there straight to their files. */
+static enum ar_status run_work(void *argument, void **payload, size_t *bytes,
+                               struct ar_error *error)
 {
     const struct run_job *job = argument;
     struct run_worker worker = {0};
@@ -284,8 +289,10 @@ static void tell_broken(struct run_record *record, const char *text)
              BROKEN_MOST - before, rest ? rest : text);
 }
 
-enum ar_status run_receive(const struct run_job *job, const struct child_answer *answer,
-                           struct run_record *record, struct ar_error *error)
+/* The record of a run from the answer of its process. One that crashed or exceeded its time is a
+ * run that did not finish. CORRUPT if the answer is not from run_work(). */
+static enum ar_status run_receive(const struct run_job *job, const struct child_answer *answer,
+                                  struct run_record *record, struct ar_error *error)
 {
     struct run_message result;
     fill_record(record, job->plan, job->run);

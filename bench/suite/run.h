@@ -32,20 +32,6 @@ struct run_job {
     const struct plan_run *run;
 };
 
-/* The record of a run as bytes, which run_receive() of the same program reads; the caller frees
- * them. HOST_MEMORY. */
-enum ar_status run_pack(const struct plan_run *run, const struct run_record *record, void **payload,
-                        size_t *bytes, struct ar_error *error) AR_STATUS_CHECKED;
-
-/* A child_work: executes the run and returns its record, and its thin series if it has one, as
- * bytes. Rows and samples go from there straight to their files. */
-enum ar_status run_work(void *argument, void **payload, size_t *bytes, struct ar_error *error);
-
-/* The record of a run from the answer of its process. One that crashed or exceeded its time is a
- * run that did not finish. CORRUPT if the answer is not from run_work(). */
-enum ar_status run_receive(const struct run_job *job, const struct child_answer *answer,
-                           struct run_record *record, struct ar_error *error) AR_STATUS_CHECKED;
-
 /* ---- all runs of a plan ---------------------------------------------------------------------- */
 
 /* Runs a plan on several workers. Records are in the order of the runs, for any number of workers;

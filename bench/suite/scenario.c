@@ -18,7 +18,8 @@ static enum ar_status no_memory(const struct scenario *self, struct ar_error *er
     return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory for the scenario", self->path);
 }
 
-const char *scenario_text(struct scenario *self, const char *text, size_t length)
+/* A copy of a text that the file owns; NULL: no host memory. */
+static const char *scenario_text(struct scenario *self, const char *text, size_t length)
 {
     char *copy = strndup(text, length);
     if (copy && AR_ARRAY_ADD(self->texts, self->text_count, self->text_room, copy))
@@ -286,190 +287,6 @@ static enum ar_status schedule_key(struct scenario *self, const char *key, const
     return AR_OK;
 }
 
-/* ---- the file ------------------------------------------------------------------------------- */
-
-static enum ar_status take_line(void *argument, const struct ini_line *line, struct ar_error *error)
-{
-    struct scenario *self = argument;
-    const char *key, *value;
-    if (!strcmp(line->section, "reported"))
-        return scenario_reported_line(self, line, error);
-    AR_TRY(ini_split(line, &key, &value, error));
-    return !strcmp(line->section, "schedule") ? schedule_key(self, key, value, line->number, error)
-                                              : section_line(self, line, key, value, error);
-}
-
-enum ar_status scenario_read(const char *path, const char *const *kinds, size_t kind_count,
-                             struct scenario *out, struct ar_error *error)
-{
-    static const char *const fixed[] = {"machine", "schedule", "reported", "process *"};
-    enum { FIXED = sizeof fixed / sizeof *fixed };
-    *out = (struct scenario){.path = path, .cycles = 1, .tolerance = TOLERANCE_DEFAULT};
-    char(*room)[64] = calloc(kind_count + 1, sizeof *room);
-    const char **sections = calloc(FIXED + kind_count, sizeof *sections);
-    enum ar_status status = room && sections ? AR_OK : no_memory(out, error);
-    for (size_t i = 0; !status && i < FIXED; i++)
-        sections[i] = fixed[i];
-    for (size_t i = 0; !status && i < kind_count; i++) {
-        snprintf(room[i], sizeof room[i], "%s *", kinds[i]);
-        sections[FIXED + i] = room[i];
-    }
-    AR_THEN(status, ini_read_sections(path, sections, FIXED + kind_count, begin_section, take_line,
-                                      out, error));
-    free(room);
-    free((void *)sections);
-    if (status)
-        scenario_close(out);
-    return status;
-}
-
-static void *copy_of(const void *items, size_t count, size_t bytes)
-{
-    void *copy = malloc(count ? count * bytes : 1);
-    if (copy && count)
-        memcpy(copy, items, count * bytes);
-    return copy;
-}
-
-enum ar_status scenario_copy(const struct scenario *from, struct scenario *out,
-                             struct ar_error *error)
-{
-    *out = *from;
-    out->texts = NULL;
-    out->text_count = out->text_room = 0;
-    bool good = (out->sections =
-                     copy_of(from->sections, from->section_count, sizeof *from->sections)) != NULL;
-    out->section_room = good ? from->section_count : 0;
-    if (!good)
-        out->section_count = 0;
-    for (size_t i = 0; i < out->section_count; i++) {
-        struct scenario_section *section = &out->sections[i];
-        section->keys = copy_of(section->keys, section->key_count, sizeof *section->keys);
-        section->key_room = section->key_count;
-        good = good && section->keys;
-    }
-    for (int i = 0; i < SCENARIO_LISTS; i++) {
-        struct scenario_steps *list = &out->lists[i];
-        list->at = copy_of(list->at, list->count, sizeof *list->at);
-        list->room = list->count;
-        good = good && list->at;
-    }
-    out->reported = copy_of(from->reported, from->reported_count, sizeof *from->reported);
-    out->reported_room = from->reported_count;
-    if (good && out->reported)
-        return AR_OK;
-    scenario_close(out);
-    return no_memory(from, error);
-}
-
-void scenario_close(struct scenario *self)
-{
-    for (size_t i = 0; i < self->section_count; i++)
-        free(self->sections[i].keys);
-    free(self->sections);
-    for (int i = 0; i < SCENARIO_LISTS; i++)
-        free(self->lists[i].at);
-    free(self->reported);
-    for (size_t i = 0; i < self->text_count; i++)
-        free(self->texts[i]);
-    free(self->texts);
-    *self = (struct scenario){0};
-}
-
-/* ---- edits ---------------------------------------------------------------------------------- */
-
-enum ar_status scenario_set(struct scenario *self, const char *name, const char *key,
-                            const char *value, struct ar_error *error)
-{
-    if (!strcmp(name, "schedule"))
-        return schedule_key(self, key, value ? value : "", 0, error);
-    struct scenario_section *section = scenario_find(self, name);
-    if (!section) {
-        const char *names[SCENARIO_SECTIONS + 1] = {"schedule"};
-        size_t count = 1;
-        for (size_t i = 0; i < self->section_count; i++)
-            names[count++] =
-                self->sections[i].name[0] ? self->sections[i].name : self->sections[i].kind;
-        const char *near = ar_nearest_name(name, names, count);
-        return ar_invalid(
-            error, "%s has no process or part \"%.60s\"%s%s%s; write SECTION.KEY=VALUE", self->path,
-            name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
-    }
-    if (value)
-        return set_key(self, section, key, value, 0, error);
-    struct scenario_key *known = find_key(section, key);
-    if (known) {
-        size_t after = section->key_count - 1 - (size_t)(known - section->keys);
-        memmove(known, known + 1, after * sizeof *known);
-        section->key_count--;
-    }
-    return AR_OK;
-}
-
-enum ar_status scenario_set_text(struct scenario *self, const char *text, struct ar_error *error)
-{
-    const char *equals = strchr(text, '='), *dot = strchr(text, '.');
-    if (!equals || !dot || dot == text || dot > equals || dot + 1 == equals)
-        return ar_invalid(error,
-                          "\"%.80s\" is no change; write SECTION.KEY=VALUE, as in "
-                          "engine.max_num_seqs=64 or schedule.cycles=10",
-                          text);
-    char *section = strndup(text, (size_t)(dot - text));
-    char *key = strndup(dot + 1, (size_t)(equals - dot - 1));
-    enum ar_status status = section && key ? scenario_set(self, section, key, equals + 1, error)
-                                           : no_memory(self, error);
-    free(section);
-    free(key);
-    return status;
-}
-
-enum ar_status scenario_insert(struct scenario *self, enum scenario_list list, size_t place,
-                               const char *text, struct ar_error *error)
-{
-    struct scenario_steps *steps = &self->lists[list];
-    struct scenario_step step;
-    AR_TRY(read_step(self, text, 0, &step, error));
-    if (!ar_array_make_room(&steps->at, steps->count, &steps->room, sizeof *steps->at))
-        return no_memory(self, error);
-    place = place < steps->count ? place : steps->count;
-    memmove(steps->at + place + 1, steps->at + place, (steps->count - place) * sizeof *steps->at);
-    steps->at[place] = step;
-    steps->count++;
-    return AR_OK;
-}
-
-void scenario_remove(struct scenario *self, enum scenario_list list, size_t place)
-{
-    struct scenario_steps *steps = &self->lists[list];
-    if (place >= steps->count)
-        return;
-    steps->count--;
-    memmove(steps->at + place, steps->at + place + 1, (steps->count - place) * sizeof *steps->at);
-}
-
-static uint64_t add_text(uint64_t hash, const char *text)
-{
-    return fnv_add(hash, text, strlen(text) + 1);
-}
-
-uint64_t scenario_hash(const struct scenario *self)
-{
-    uint64_t hash = fnv_add(FNV_SEED, &self->cycles, sizeof self->cycles);
-    for (size_t i = 0; i < self->section_count; i++) {
-        const struct scenario_section *section = &self->sections[i];
-        hash = add_text(add_text(hash, section->kind), section->name);
-        for (size_t k = 0; k < section->key_count; k++)
-            hash = add_text(add_text(hash, section->keys[k].name), section->keys[k].value);
-        hash = add_text(hash, "");
-    }
-    for (int i = 0; i < SCENARIO_LISTS; i++) {
-        for (size_t k = 0; k < self->lists[i].count; k++)
-            hash = add_text(hash, self->lists[i].at[k].text);
-        hash = add_text(hash, "");
-    }
-    return hash;
-}
-
 /* ---- reported figures ------------------------------------------------------------------------ */
 
 static const struct {
@@ -670,8 +487,9 @@ static enum ar_status take_tolerance(struct scenario *self, const struct ini_lin
     return AR_OK;
 }
 
-enum ar_status scenario_reported_line(struct scenario *self, const struct ini_line *line,
-                                      struct ar_error *error)
+/* The section [reported] of a scenario file. */
+static enum ar_status scenario_reported_line(struct scenario *self, const struct ini_line *line,
+                                             struct ar_error *error)
 {
     char *equals = strrchr(line->text, '=');
     char *first = strchr(line->text, '=');
@@ -705,4 +523,188 @@ enum ar_status scenario_reported_line(struct scenario *self, const struct ini_li
     if (!AR_ARRAY_ADD(self->reported, self->reported_count, self->reported_room, one))
         return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory", line->path);
     return AR_OK;
+}
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+static enum ar_status take_line(void *argument, const struct ini_line *line, struct ar_error *error)
+{
+    struct scenario *self = argument;
+    const char *key, *value;
+    if (!strcmp(line->section, "reported"))
+        return scenario_reported_line(self, line, error);
+    AR_TRY(ini_split(line, &key, &value, error));
+    return !strcmp(line->section, "schedule") ? schedule_key(self, key, value, line->number, error)
+                                              : section_line(self, line, key, value, error);
+}
+
+enum ar_status scenario_read(const char *path, const char *const *kinds, size_t kind_count,
+                             struct scenario *out, struct ar_error *error)
+{
+    static const char *const fixed[] = {"machine", "schedule", "reported", "process *"};
+    enum { FIXED = sizeof fixed / sizeof *fixed };
+    *out = (struct scenario){.path = path, .cycles = 1, .tolerance = TOLERANCE_DEFAULT};
+    char(*room)[64] = calloc(kind_count + 1, sizeof *room);
+    const char **sections = calloc(FIXED + kind_count, sizeof *sections);
+    enum ar_status status = room && sections ? AR_OK : no_memory(out, error);
+    for (size_t i = 0; !status && i < FIXED; i++)
+        sections[i] = fixed[i];
+    for (size_t i = 0; !status && i < kind_count; i++) {
+        snprintf(room[i], sizeof room[i], "%s *", kinds[i]);
+        sections[FIXED + i] = room[i];
+    }
+    AR_THEN(status, ini_read_sections(path, sections, FIXED + kind_count, begin_section, take_line,
+                                      out, error));
+    free(room);
+    free((void *)sections);
+    if (status)
+        scenario_close(out);
+    return status;
+}
+
+static void *copy_of(const void *items, size_t count, size_t bytes)
+{
+    void *copy = malloc(count ? count * bytes : 1);
+    if (copy && count)
+        memcpy(copy, items, count * bytes);
+    return copy;
+}
+
+enum ar_status scenario_copy(const struct scenario *from, struct scenario *out,
+                             struct ar_error *error)
+{
+    *out = *from;
+    out->texts = NULL;
+    out->text_count = out->text_room = 0;
+    bool good = (out->sections =
+                     copy_of(from->sections, from->section_count, sizeof *from->sections)) != NULL;
+    out->section_room = good ? from->section_count : 0;
+    if (!good)
+        out->section_count = 0;
+    for (size_t i = 0; i < out->section_count; i++) {
+        struct scenario_section *section = &out->sections[i];
+        section->keys = copy_of(section->keys, section->key_count, sizeof *section->keys);
+        section->key_room = section->key_count;
+        good = good && section->keys;
+    }
+    for (int i = 0; i < SCENARIO_LISTS; i++) {
+        struct scenario_steps *list = &out->lists[i];
+        list->at = copy_of(list->at, list->count, sizeof *list->at);
+        list->room = list->count;
+        good = good && list->at;
+    }
+    out->reported = copy_of(from->reported, from->reported_count, sizeof *from->reported);
+    out->reported_room = from->reported_count;
+    if (good && out->reported)
+        return AR_OK;
+    scenario_close(out);
+    return no_memory(from, error);
+}
+
+void scenario_close(struct scenario *self)
+{
+    for (size_t i = 0; i < self->section_count; i++)
+        free(self->sections[i].keys);
+    free(self->sections);
+    for (int i = 0; i < SCENARIO_LISTS; i++)
+        free(self->lists[i].at);
+    free(self->reported);
+    for (size_t i = 0; i < self->text_count; i++)
+        free(self->texts[i]);
+    free(self->texts);
+    *self = (struct scenario){0};
+}
+
+/* ---- edits ---------------------------------------------------------------------------------- */
+
+enum ar_status scenario_set(struct scenario *self, const char *name, const char *key,
+                            const char *value, struct ar_error *error)
+{
+    if (!strcmp(name, "schedule"))
+        return schedule_key(self, key, value ? value : "", 0, error);
+    struct scenario_section *section = scenario_find(self, name);
+    if (!section) {
+        const char *names[SCENARIO_SECTIONS + 1] = {"schedule"};
+        size_t count = 1;
+        for (size_t i = 0; i < self->section_count; i++)
+            names[count++] =
+                self->sections[i].name[0] ? self->sections[i].name : self->sections[i].kind;
+        const char *near = ar_nearest_name(name, names, count);
+        return ar_invalid(
+            error, "%s has no process or part \"%.60s\"%s%s%s; write SECTION.KEY=VALUE", self->path,
+            name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    }
+    if (value)
+        return set_key(self, section, key, value, 0, error);
+    struct scenario_key *known = find_key(section, key);
+    if (known) {
+        size_t after = section->key_count - 1 - (size_t)(known - section->keys);
+        memmove(known, known + 1, after * sizeof *known);
+        section->key_count--;
+    }
+    return AR_OK;
+}
+
+enum ar_status scenario_set_text(struct scenario *self, const char *text, struct ar_error *error)
+{
+    const char *equals = strchr(text, '='), *dot = strchr(text, '.');
+    if (!equals || !dot || dot == text || dot > equals || dot + 1 == equals)
+        return ar_invalid(error,
+                          "\"%.80s\" is no change; write SECTION.KEY=VALUE, as in "
+                          "engine.max_num_seqs=64 or schedule.cycles=10",
+                          text);
+    char *section = strndup(text, (size_t)(dot - text));
+    char *key = strndup(dot + 1, (size_t)(equals - dot - 1));
+    enum ar_status status = section && key ? scenario_set(self, section, key, equals + 1, error)
+                                           : no_memory(self, error);
+    free(section);
+    free(key);
+    return status;
+}
+
+enum ar_status scenario_insert(struct scenario *self, enum scenario_list list, size_t place,
+                               const char *text, struct ar_error *error)
+{
+    struct scenario_steps *steps = &self->lists[list];
+    struct scenario_step step;
+    AR_TRY(read_step(self, text, 0, &step, error));
+    if (!ar_array_make_room(&steps->at, steps->count, &steps->room, sizeof *steps->at))
+        return no_memory(self, error);
+    place = place < steps->count ? place : steps->count;
+    memmove(steps->at + place + 1, steps->at + place, (steps->count - place) * sizeof *steps->at);
+    steps->at[place] = step;
+    steps->count++;
+    return AR_OK;
+}
+
+void scenario_remove(struct scenario *self, enum scenario_list list, size_t place)
+{
+    struct scenario_steps *steps = &self->lists[list];
+    if (place >= steps->count)
+        return;
+    steps->count--;
+    memmove(steps->at + place, steps->at + place + 1, (steps->count - place) * sizeof *steps->at);
+}
+
+static uint64_t add_text(uint64_t hash, const char *text)
+{
+    return fnv_add(hash, text, strlen(text) + 1);
+}
+
+uint64_t scenario_hash(const struct scenario *self)
+{
+    uint64_t hash = fnv_add(FNV_SEED, &self->cycles, sizeof self->cycles);
+    for (size_t i = 0; i < self->section_count; i++) {
+        const struct scenario_section *section = &self->sections[i];
+        hash = add_text(add_text(hash, section->kind), section->name);
+        for (size_t k = 0; k < section->key_count; k++)
+            hash = add_text(add_text(hash, section->keys[k].name), section->keys[k].value);
+        hash = add_text(hash, "");
+    }
+    for (int i = 0; i < SCENARIO_LISTS; i++) {
+        for (size_t k = 0; k < self->lists[i].count; k++)
+            hash = add_text(hash, self->lists[i].at[k].text);
+        hash = add_text(hash, "");
+    }
+    return hash;
 }

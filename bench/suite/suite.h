@@ -113,20 +113,10 @@ enum ar_status suite_read(struct suite *self, const char *path,
 enum ar_status spec_text_with(const char *text, const char *key, const char *value, char **out,
                               struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Replaces each spec of the list by those that it stands for; the first value varies slowest.
- * INVALID for a bar outside of a value, and for too many specs. */
-enum ar_status grid_expand(struct text_list *list, struct ar_error *error) AR_STATUS_CHECKED;
-
 /* Adds `[TARGET:]KEY = VALUES` of line `number` to the suite's grid. INVALID for an empty list or a
  * quote that does not end. */
 enum ar_status axes_add(struct suite *suite, const char *key, const char *values, unsigned number,
                         struct ar_error *error) AR_STATUS_CHECKED;
 void axes_close(struct suite *suite);
-
-/* Puts the specs of every combination into the lists of the suite and empties the grid. `path` is
- * that of the suite, for errors. INVALID by rule 4, for specs that cannot be read, and for too many
- * specs. */
-enum ar_status axes_apply(struct suite *suite, const char *path,
-                          struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

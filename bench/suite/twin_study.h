@@ -124,10 +124,6 @@ void twin_study_close(struct twin_study *self, bool finished);
 
 /* The reported figures of a scenario beside those of its twin. */
 
-/* `out` has room for all of text->reported. */
-void twin_compare(const struct scenario *text, const struct twin_setup *setup,
-                  const struct twin_result *result, struct twin_page_reported *out);
-
 /* Checks that the steps of reported figures are in the schedule. FORMAT names the line. */
 enum ar_status twin_compare_check(const struct scenario *text,
                                   struct ar_error *error) AR_STATUS_CHECKED;
