@@ -22,9 +22,8 @@
 #     `weights` there has the processor seconds of this run, in the form of tests/weights.
 #  7. The last line is `N passed, N failed, N skipped`. Exit status 1 when one failed.
 set -u
-cd "$(dirname "$0")/.." || exit 2
+[ "${1:-}" = --one ] || cd "$(dirname "$0")/.." || exit 2
 
-jobs=${TEST_JOBS:-$(($(nproc 2>/dev/null || echo 2) + 1))}
 poll=${TEST_POLL:-5}
 idle_limit=${TEST_IDLE:-60}
 cpu_limit=${TEST_CPU:-3600}
@@ -35,9 +34,12 @@ export ASAN_OPTIONS=handle_sigill=1:exitcode=99${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 # Freed memory is used again after 32 MiB (256 MiB with TEST_SOAK=1): fewer pages have to be cleared.
 [ "${TEST_SOAK:-0}" = 1 ] || ASAN_OPTIONS=quarantine_size_mb=32:malloc_context_size=10:$ASAN_OPTIONS
 
-# Reads a test's output and prints "passed failed skipped".
+# count_cases LOG PART: reads a test's output and prints "passed failed skipped" and the number of cases that the
+# part has, or - if the output does not name the part.
 count_cases() {
-    awk '
+    awk -v part="[  PART    ] $2: " '
+        BEGIN { cases = "-" }
+        index($0, part) == 1 { cases = substr($0, length(part) + 1) + 0; next }
         /^\[ RUN      \]/ { if (open != "") { failed++ } open = substr($0, 14); next }
         /^\[       OK \]/ { if (open != "") { passed++; open = "" } next }
         /^\[  FAILED  \]/ { if (open != "") { failed++; open = "" } next }
@@ -45,15 +47,15 @@ count_cases() {
         /^ok / { passed++ }
         /^not ok / { failed++ }
         /^skip / { skipped++ }
-        END { if (open != "") failed++; print passed + 0, failed + 0, skipped + 0 }' "$1"
+        END { if (open != "") failed++; print passed + 0, failed + 0, skipped + 0, cases }' "$1"
 }
 
-# Prints "PID STATE TICKS COMMAND" for each process of a session; TICKS of processor time are its own
-# and those of its children that ended.
+# session_processes SESSION [STATE]: "PID STATE TICKS COMMAND" for each process of a session, but not those in
+# that state; TICKS of processor time are its own and those of its children that ended.
 session_processes() {
-    cat /proc/[0-9]*/stat 2>/dev/null | awk -v session="$1" '
+    cat /proc/[0-9]*/stat 2>/dev/null | awk -v session="$1" -v not="${2:-}" '
         { pid = $1; name = $0; sub(/^[^(]*\(/, "", name); sub(/\)[^)]*$/, "", name); sub(/^.*\) /, "")
-          if ($4 == session) print pid, $1, $12 + $13 + $14 + $15, name }'
+          if ($4 == session && $1 != not) print pid, $1, $12 + $13 + $14 + $15, name }'
 }
 
 # end_session SESSION: ends its processes, at first with a signal that they can handle.
@@ -61,9 +63,9 @@ end_session() {
     local signal wait
     for signal in TERM KILL; do
         for ((wait = 0; wait < 12; wait++)); do
-            mapfile -t left < <(session_processes "$1" | awk '$2 != "Z" { print $1 }')
+            mapfile -t left < <(session_processes "$1" Z)
             [ ${#left[@]} -gt 0 ] || return
-            [ $wait != 0 ] || kill -$signal "${left[@]}" 2>/dev/null
+            [ $wait != 0 ] || kill -$signal "${left[@]%% *}" 2>/dev/null
             sleep 0.25
         done
     done
@@ -102,13 +104,13 @@ watch() {
 
 # run_one SET PATH PART: runs it, writes LOG and LOG.count, prints its line. PART is K/N or -.
 run_one() {
-    local set=$1 path=$2 part=$3 name log status seconds cpu passed failed skipped fd session
+    local set=$1 path=$2 part=$3 name log status seconds user system cpu_ms passed failed skipped cases fd session
     name=${path#.build/*/} name=${name#tests/} name=${name%.sh}
     local label=$name
     [ "$part" = - ] || label="$name.${part/\//of}"
     log=$logs/$set-${label//\//-}.log
     TEST_TMP=$PWD/.build/test-tmp/$set-${label//\//-}
-    rm -rf "$TEST_TMP" && mkdir -p "$TEST_TMP"
+    mkdir -p "$TEST_TMP"
     export TEST_TMP
     local -a arguments=()
     case $path in
@@ -128,12 +130,14 @@ run_one() {
     exec {fd}<&-
     end_session "$session" # what the test left running
     trap - INT TERM
-    read -r seconds cpu < <(awk '{ print $1, $2 + $3 }' "$log.time" 2>/dev/null)
-    read -r passed failed skipped < <(count_cases "$log")
-    if [ "$part" != - ] && ! grep -q "^\[  PART    \] $part: " "$log"; then
+    seconds=0 user=0 system=0
+    [ ! -s "$log.time" ] || read -r seconds user system <"$log.time"
+    cpu_ms=$((10#${user/[.,]/} + 10#${system/[.,]/})) # times have three decimals
+    read -r passed failed skipped cases < <(count_cases "$log" "$part")
+    if [ "$part" != - ] && [ "$cases" = - ]; then
         failed=$((failed + 1))
         echo "run.sh: did not run part $part of its cases (see tests/weights)" >>"$log"
-    elif [ $((passed + failed + skipped)) = 0 ] && ! grep -q "^\[  PART    \] $part: 0 cases" "$log"; then
+    elif [ $((passed + failed + skipped)) = 0 ] && [ "$cases" != 0 ]; then
         failed=1
         echo "run.sh: showed no test case" >>"$log"
     fi
@@ -142,13 +146,13 @@ run_one() {
         echo "run.sh: ended with status $status" >>"$log"
     fi
     echo "$passed $failed $skipped" >"$log.count"
-    echo "$set $name ${cpu:-0}" >"$log.time"
+    printf '%s %s %d.%03d\n' "$set" "$name" $((cpu_ms / 1000)) $((cpu_ms % 1000)) >"$log.time"
     rm -rf "$TEST_TMP"
     local verdict=ok
     [ "$failed" = 0 ] || verdict=FAILED
     if [ "$failed" != 0 ]; then
         printf '%-7s %-8s %-36s %6.1f s  %s passed, %s failed, %s skipped\n%s\n' "$verdict" "$set" "$label" \
-            "${seconds:-0}" "$passed" "$failed" "$skipped" "$(tail -n 60 "$log" | sed 's/^/    /')"
+            "$seconds" "$passed" "$failed" "$skipped" "$(tail -n 60 "$log" | sed 's/^/    /')"
     else
         printf '%-7s %-8s %-36s %6.1f s  %s passed%s\n' "$verdict" "$set" "$label" "$seconds" "$passed" \
             "$([ "$skipped" = 0 ] || echo ", $skipped skipped: $(grep -m 1 '^skip ' "$log")")"
@@ -215,6 +219,9 @@ order() {
 
 rm -rf "$logs" .build/test-tmp
 mkdir -p "$logs"
+jobs=${TEST_JOBS:-$(($(nproc 2>/dev/null || echo 2) + 1))}
+# A python3 that is a script of pyenv or asdf asks for the version at each start, which takes longer than the start.
+python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) && [ -x "$python" ] && export PATH="${python%/*}:$PATH"
 plan=$logs/plan
 for set in "$@"; do list_set "$set"; done | grep -E "$match" | order >"$plan"
 [ -s "$plan" ] || echo "run.sh: no test of $* matches $match, or none is built" >&2

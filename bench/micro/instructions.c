@@ -16,11 +16,16 @@
  *     streams, pools or segments, in turns on the streams and pools
  *   instructions policies
  *     the names of the policies, and whether each is bounded
+ *   instructions batch FILE
+ *     each line of the file is one of these commands, run in a child process: callgrind starts once
+ *     and counts each as if it were alone. After what the command prints comes `ended PID STATUS`
  *
  * Each prints `operations N` for the counted part. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* The header comes with valgrind, which is needed only to count. */
 #if __has_include(<valgrind/callgrind.h>)
@@ -369,7 +374,7 @@ static void print_policies(void)
             printf("%s %s\n", ops->name, rig_spec(ops, spec, sizeof spec));
 }
 
-int main(int argc, char **argv)
+static int command(int argc, char **argv)
 {
     struct ar_error error = {{0}};
     enum ar_status status;
@@ -390,12 +395,57 @@ int main(int argc, char **argv)
     } else if (argc == 4 && strcmp(argv[1], "streams") == 0) {
         status = by_turns(argv[2], (uint32_t)strtoul(argv[3], NULL, 10), &error);
     } else {
-        fprintf(
-            stderr,
-            "usage: instructions prepare|replay|pairs|size|streams|policies ...: see its source\n");
+        fprintf(stderr, "usage: instructions prepare|replay|pairs|size|streams|policies|batch ...: "
+                        "see its source\n");
         return 2;
     }
     if (status != AR_OK)
         fprintf(stderr, "instructions: %s\n", error.text);
     return ar_status_exit(status);
+}
+
+/* Runs the command in a line of a batch, whose words are separated by blanks. */
+static int line_command(char *program, char *line)
+{
+    char *words[8] = {program}, *rest = NULL;
+    int count = 1;
+    for (char *word = strtok_r(line, " \n", &rest); word && count < 7;
+         word = strtok_r(NULL, " \n", &rest))
+        words[count++] = word;
+    return command(count, words);
+}
+
+static int batch(char *program, const char *path)
+{
+    char line[4096];
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        perror(path);
+        return 2;
+    }
+    while (fgets(line, sizeof line, file)) {
+        int status = -1;
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0) {
+            status = line_command(program, line);
+            fflush(stdout);
+            _exit(status); /* the file belongs to the parent */
+        }
+        if (child < 0 || waitpid(child, &status, 0) < 0) {
+            perror("fork");
+            fclose(file);
+            return 2;
+        }
+        printf("ended %ld %d\n", (long)child, status);
+    }
+    fclose(file);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "batch") == 0)
+        return batch(argv[0], argv[2]);
+    return command(argc, argv);
 }

@@ -29,20 +29,29 @@ micro() {
 
 # ---- instructions -------------------------------------------------------------------------------
 
-# counted COMMAND...: runs the driver under callgrind; sets `operations`, `metadata`, `total`. Callgrind starts
-# where the program says so; if it was built without valgrind's header, at once.
+# counted COMMAND...: sets `operations`, `metadata`, `total` of a command of the driver. A first pass only writes the
+# commands down (planning=1); count_all runs them, and the second pass reads what it counted, in the same order.
 counted() {
-    local out=$work/callgrind.out log=$work/log
     operations=0 total=0 metadata=
-    if ! valgrind --tool=callgrind --instr-atstart=$at_start --callgrind-out-file="$out" --toggle-collect='measured_*' \
-        "$build/bench/micro/instructions" "$@" >"$log" 2>"$log.err"; then
-        grep -v '^==' "$log.err" | sed 's/^/  /' >&2
-        return 1
-    fi
-    total=$(awk '/^(summary|totals):/ { print $2; exit }' "$out")
-    [ "${total:-0} $at_start" != '0 no' ] || { at_start=yes; counted "$@"; return; }
-    operations=$(awk '$1 == "operations" { print $2 }' "$log")
-    metadata=$(awk '$1 == "metadata" { print $2 }' "$log")
+    if [ $planning = 1 ]; then echo "$*" >>"$work/cases"; else read -r operations total metadata <&3; fi
+}
+
+# count_all: runs all cases in one callgrind, whose start takes longer than most of them. Callgrind starts to count where
+# the program says so; if it was built without valgrind's header, at once.
+count_all() {
+    local start
+    for start in no yes; do
+        rm -f "$work"/callgrind.*
+        valgrind --tool=callgrind --instr-atstart=$start --callgrind-out-file="$work/callgrind.%p" --toggle-collect='measured_*' \
+            "$build/bench/micro/instructions" batch "$work/cases" >"$work/log" 2>"$work/log.err"
+        grep -v '^==' "$work/log.err" | sed 's/^/  /' >&2
+        awk '/^(summary|totals):/ { match(FILENAME, /[0-9]+$/); total[substr(FILENAME, RSTART)] = $2 }
+            $1 == "operations" { operations = $2 }
+            $1 == "metadata" { metadata = $2 }
+            $1 == "ended" { print operations + 0, $3 ? 0 : total[$2] + 0, metadata; operations = metadata = "" }' \
+            "$work"/callgrind.* "$work/log" >"$work/counts"
+        ! awk '{ all += $2 } END { exit !all }' "$work/counts" || break
+    done
 }
 
 per_operation() { awk -v t="$total" -v n="$operations" 'BEGIN { if (n > 0) printf "%.1f", t / n; else print "-" }'; }
@@ -108,7 +117,11 @@ replays() {
             continue
         fi
         for kind in $kinds; do
-            "$build/bench/micro/instructions" prepare "$file" "$work/$trace.$kind.bin" "$kind" || { missed=$((missed + 1)); continue; }
+            if [ $planning = 1 ]; then
+                rm -f "$work/$trace.$kind.bin"
+                "$build/bench/micro/instructions" prepare "$file" "$work/$trace.$kind.bin" "$kind"
+            fi
+            [ -s "$work/$trace.$kind.bin" ] || { missed=$((missed + 1)); continue; }
             while read -r policy spec; do
                 local -a values=() verdicts=()
                 for measure in none exact; do
@@ -178,20 +191,27 @@ choose_policies() {
     fi
 }
 
+tables() {
+    replays
+    [ "$what" = counts ] || { free_blocks; streams; }
+}
+
 instructions() {
     command -v valgrind >/dev/null || { echo 'skipped: instructions, since valgrind is not installed ("make deps")'; exit 0; }
     work=${TEST_TMP:-$build}/instructions
-    table=$results/instructions.txt
     mkdir -p "$work"
-    missed=0
-    at_start=no
-    : >"$work/rows"
     choose_policies
+    : >"$work/cases"
+    planning=1 missed=0 table=/dev/null
+    tables >/dev/null
+    count_all
+    exec 3<"$work/counts"
+    planning=0 missed=0 table=$results/instructions.txt
+    : >"$work/rows"
     printf 'instructions per operation: one alloc or one free, the engine included; warm;\n%s\n' \
         "$(${CC:-gcc} --version | head -n 1)" | tee "$table"
-    replays
+    tables
     write_counts
-    [ "$what" = counts ] || { free_blocks; streams; }
     printf '%s\n' "PyTorch's own allocator takes about 1,650 an operation, with locks and a map of" \
         'pointers that a replay does not need.' | tee -a "$table"
     if [ $missed -gt 0 ]; then echo "$missed bars missed" | tee -a "$table"; else echo "all bars met" | tee -a "$table"; fi

@@ -2,8 +2,9 @@
 #   -v mode=experiments   name, command, split_step, tape, phase and later_steps, separated by |, of the experiments that
 #                         can be measured with -v device=sim or cuda and -v cards=N
 #   -v mode=judge         the page in Markdown, from the numbers in the second file (experiment,field,value);
-#                         -v tsv=FILE: verdicts and the data of figures; -v swap=ROW (all: each): with experiment and control
-#                         exchanged. Exit status 1 if a verdict is not the expected one.
+#                         -v tsv=FILE: verdicts and the data of figures; -v swap=ROW (all: all rows): with experiment and
+#                         control exchanged. Exit status 1 if a verdict is not the expected one. swap=each: each row in turn,
+#                         in `tsv` alone; the lines of a row end with a line "status", the row and that status
 # A claim's measure is one number, or two with / or - between. Its letters a and b are the experiments that the
 # row names; for the control they are the experiments that `control` names.
 function fail(text) {
@@ -193,6 +194,15 @@ function judge(name,    row, yes, no, value, told_a, told_b, verdict, expected, 
     if (get(row, "against") != "")
         contradictions = contradictions sprintf("| %s | %s | %s | %s |\n", titles(get(row, "document")), get(row, "says"), get(row, "against"), verdict)
 }
+# Judges all rows as often as there are rows, each time with another one exchanged.
+function judge_each(    s, c) {
+    for (s = 1; s <= claim_count && !failed; s++) {
+        swap = claims[s]
+        bad = 0; rows = detail = contradictions = ""
+        for (c = 1; c <= claim_count && !failed; c++) judge(claims[c])
+        print "status", swap, bad >tsv
+    }
+}
 END {
     if (failed) exit failed
     if (!claim_count) wrong("there is no [claim] in it")
@@ -200,6 +210,7 @@ END {
     if (mode == "experiments") { list_experiments(); if (failed) exit failed; exit 0 }
     OFS = "\t"; OFMT = "%.12g" # "5e+09" is no number to gnuplot
     if (tsv != "") print "row", "verdict", "expected", "value", "control_value", "bound", "experiment", "control", "measured", "control_measured", "measure", "says" >tsv
+    if (swap == "each") { judge_each(); exit failed }
     for (c = 1; c <= claim_count && !failed; c++) judge(claims[c])
     if (failed) exit failed
     print "# What people say about GPU memory, row by row\n"

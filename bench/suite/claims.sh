@@ -2,8 +2,8 @@
 # Measures claims about GPU memory and judges them, row by row (workloads/suites/claims/claims.ini).
 # Usage: bench/suite/claims.sh [--resume] [--figures] FOLDER [sim|cuda]
 #                     measures, judges and, with --figures, draws FOLDER/figures (plots/claim_rows.sh)
-#        bench/suite/claims.sh --judge FOLDER [sim|cuda] [ROW|all]
-#                     judges what is in FOLDER; with experiment and control exchanged in that row
+#        bench/suite/claims.sh --judge FOLDER [sim|cuda] [ROW|all|each]
+#                     judges what is in FOLDER; with experiment and control exchanged in that row (each: in every row in turn)
 #
 # FOLDER/numbers.csv      experiment,field,value
 # FOLDER/times.tsv        experiment, seconds, checksums of its command and of its output, added as each ends; --resume
