@@ -194,6 +194,31 @@ TEST(a_suspended_communicator)
     assert_int_equal(nccl_suspend(&ring), 0);
 }
 
+/* Without cuMem a communicator has all of its connections at once. Ranks at the ends of the tree
+ * have fewer: SGLang on eight H200 prints 2.01 GiB, on the first 1.96 and on the last 1.77
+ * (sglang#11716); with two communicators on eight B200 2.50, 2.38 and 1.88 (sglang#5390). One rank
+ * has the buffer for sends alone, 512 MiB (an H200 with NCCL 2.28.9; NVIDIA/nccl#2363). */
+TEST(ends_of_a_tree)
+{
+    struct nccl_setup setup = {
+        .release = 227, .compute = 90, .nvlink = true, .no_cumem = true, .no_nvls = true};
+    static const uint32_t compute[] = {90, 100}, channels[] = {24, 32};
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t bytes[3];
+        setup.compute = compute[i];
+        for (unsigned place = 0; place < 3; place++) {
+            struct nccl_communicator self =
+                nccl_communicator(&setup, 8, (const uint32_t[]){0, 3, 7}[place]);
+            bytes[place] = nccl_start(&self);
+        }
+        assert_int_equal(bytes[1] - bytes[0], channels[i] * 2 * AR_MIB);
+        assert_int_equal(bytes[1] - bytes[2], channels[i] * 10 * AR_MIB);
+    }
+    setup.release = 228;
+    struct nccl_communicator one = nccl_communicator(&setup, 1, 0);
+    assert_int_equal(nccl_start(&one), 512 * AR_MIB);
+}
+
 /* NVIDIA/nccl#1234: from 2.19 on captured graphs take memory for each operation of NCCL, so that 35
  * graphs of Llama-2-7B (65 all-reduces each) no longer fit beside the model on an L4. */
 TEST(captured_operations)
