@@ -172,7 +172,7 @@ static void print_remainder(FILE *stream, const struct message *message)
     const struct message_figure *figures = message->figures;
     const struct message_figure *rest = &figures[MESSAGE_FIGURE_REMAINDER];
     char text[32];
-    if (!rest->known ||
+    if (!rest->known || message->cause == MESSAGE_IMPOSSIBLE ||
         (rest->bytes <= MESSAGE_CONTEXT_MOST && rest->bytes < figures[MESSAGE_FIGURE_ASKED].bytes))
         return;
     size_of(message, MESSAGE_FIGURE_REMAINDER, text, sizeof text);
@@ -460,7 +460,11 @@ static void print_reason(FILE *stream, const struct message *message)
                      asked, verb, size_of(message, MESSAGE_FIGURE_ALLOCATED, a, sizeof a),
                      size_of(message, MESSAGE_FIGURE_TOTAL, b, sizeof b));
         else
-            snprintf(line, sizeof line, "%s %s, more than is left.", asked, verb);
+            snprintf(line, sizeof line, "%s %s, %s.", asked, verb,
+                     bytes_of(message, MESSAGE_FIGURE_ASKED) <
+                             bytes_of(message, MESSAGE_FIGURE_FREE)
+                         ? "as much as is left, within the rounding of the figures"
+                         : "more than is left");
     }
     sentence_print(stream, line);
 }
@@ -527,6 +531,7 @@ static const struct platform *platform_of(const struct message *message)
         {"MUSA", "mthreads-gmi", "torch.musa", "torch.musa.memory_summary()",
          "MCCL, muBLAS workspaces"},
         {"HPU", "hl-smi", "torch.hpu", "torch.hpu.memory_stats()", "HCCL, recipes of graphs"},
+        {"D3D12", "the Task Manager (GPU)", "torch.cuda", "", some},
         {"Metal", "the Activity Monitor", "torch.mps", "torch.mps.driver_allocated_memory()",
          "other users of Metal"},
         {"MPS", "the Activity Monitor", "torch.mps", "torch.mps.driver_allocated_memory()",
@@ -739,6 +744,9 @@ static const char *impossible(const struct message *message)
         return "No setting helps if the total is right: look at the shape or the batch size of "
                "this request. An APU reports only the memory that the firmware or the driver sets "
                "aside for it (UMA size, amdgpu.gttsize, ttm.pages_limit).";
+    if (bytes_of(message, MESSAGE_FIGURE_ASKED) >= UINT64_C(1) << 40)
+        return "No setting helps: most often such a size was computed wrongly, from an overflow, a "
+               "negative number or a wrong shape.";
     return "No setting helps: look at the shape or the batch size of this request. Often it is a "
            "full attention matrix, or a broadcast that was not meant.";
 }

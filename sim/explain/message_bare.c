@@ -104,6 +104,32 @@ static const char how_mapped[] =
 static const char how_shm[] =
     "NCCL makes files in /dev/shm, and there was no room for one. Find out: df -h /dev/shm. Give a "
     "container more (docker run --shm-size=1g or --ipc=host), or delete old nccl-* files there.";
+static const char how_workers[] =
+    "Workers hand over tensors in /dev/shm, and it is full; a container has 64 MiB of it by "
+    "default. Give it more (docker run --shm-size=8g or --ipc=host, a memory volume at /dev/shm in "
+    "Kubernetes); else fewer workers, or "
+    "torch.multiprocessing.set_sharing_strategy(\"file_system\"). Find out: df -h /dev/shm; if it "
+    "has room, look at the limits of open files (ulimit -n) and of mappings (sysctl "
+    "vm.max_map_count).";
+static const char how_pinned[] =
+    "It is pinned memory, which the driver locks in the host's RAM. Find out: free -h, ulimit -l "
+    "(in a container --ulimit memlock=-1). Fewer workers and prefetched batches, or less "
+    "offloading to the host; WSL 2 limits it (memory= of .wslconfig).";
+static const char how_limit[] =
+    "The process was killed for memory of the host. Raise the limit (resources.limits.memory of a "
+    "pod, docker run -m, --mem of Slurm), or lower the number of workers and the data that is "
+    "loaded at once. Find out how much it needs: memory.peak of its cgroup, sacct -o MaxRSS.";
+static const char how_ray[] =
+    "Ray kills tasks when a node uses 95 % of its memory (RAY_memory_usage_threshold). Run fewer "
+    "at a time: a higher num_cpus or a memory= for each task, or fewer workers.";
+static const char how_paging[] =
+    "Windows promises programs no more memory than RAM and paging file together, and that is used "
+    "up, even if RAM is free. Enlarge the paging file (System, Advanced, Performance, Virtual "
+    "memory); or fewer workers, as each loads the libraries of CUDA, or a smaller model.";
+static const char how_heap[] =
+    "The heap of the language's runtime is at its limit, not the host. Raise it: -Xmx for Java "
+    "(-XX:MaxDirectMemorySize for direct buffers, -XX:MaxMetaspaceSize for classes), "
+    "spark.executor.memory for Spark, --max-old-space-size for Node.js.";
 static const char how_shared[] =
     "A kernel needs more shared memory than a multiprocessor has; no allocator is in it. Use "
     "smaller blocks or layers, or a build for this architecture.";
@@ -112,7 +138,7 @@ static const struct bare {
     const char *words;
     enum message_framework framework;
     const char *device, *how;
-    enum { CARD, HOST, HOST_LIKELY, CHIP, ELSEWHERE, BLOCK, NEAR } memory;
+    enum { CARD, HOST, HOST_LIKELY, ONE_WORD, CHIP, ELSEWHERE, BLOCK, NEAR } memory;
 } bares[] = {
     {"openencodesessionexfailed:outofmemory", MESSAGE_LIBRARY, "CUDA", how_nvenc, CARD},
     {"createbitstreambufferfailed:outofmemory", MESSAGE_LIBRARY, "CUDA", how_nvenc, CARD},
@@ -156,17 +182,17 @@ static const struct bare {
     {"unabletoallocatesycl", MESSAGE_GGML, "XPU", how_buffer, CARD},
     {"unabletoallocatebackendbuffer", MESSAGE_GGML, "", how_buffer, CARD},
     {"erroroutofdevicememory", MESSAGE_DRIVER, "Vulkan", how_driver, CARD},
-    {"cudahostalloc", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"cumemhostalloc", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"cumemallochost", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"cudamallochost", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"hiphostmalloc", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"cudahostalloc", MESSAGE_HOST_PROGRAM, "", how_pinned, HOST},
+    {"cumemhostalloc", MESSAGE_HOST_PROGRAM, "", how_pinned, HOST},
+    {"cumemallochost", MESSAGE_HOST_PROGRAM, "", how_pinned, HOST},
+    {"cudamallochost", MESSAGE_HOST_PROGRAM, "", how_pinned, HOST},
+    {"hiphostmalloc", MESSAGE_HOST_PROGRAM, "", how_pinned, HOST},
     {"outofhostmemory", MESSAGE_HOST_PROGRAM, "", how_handles, HOST_LIKELY},
     {"out_of_host_memory", MESSAGE_HOST_PROGRAM, "", how_handles, HOST_LIKELY},
     {"errno12]cannotallocatememory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"failedtoallocatepinnedsystemmemory", MESSAGE_TRITON_SERVER, "", NULL, HOST},
-    {"failedtoallocatepinnedmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"failedtoregisterpinnedmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"failedtoallocatepinnedmemory", MESSAGE_HOST_PROGRAM, "", how_pinned, HOST},
+    {"failedtoregisterpinnedmemory", MESSAGE_HOST_PROGRAM, "", how_pinned, HOST},
     {"maximumvariablesizeallowedonthedevice", MESSAGE_LIBRARY, "CUDA", NULL, BLOCK},
     {"largefortheimplementationwhenmapped", MESSAGE_LIBRARY, "WebGPU", how_mapped, HOST_LIKELY},
     {"cl_invalid_buffer_size", MESSAGE_DRIVER, "OpenCL", NULL, BLOCK},
@@ -201,37 +227,46 @@ static const struct bare {
     {"notenoughmemoryleft", MESSAGE_DRIVER, "", how_driver, CARD},
     {"attemptingtoreserve", MESSAGE_JAX, "TPU", NULL, CARD},
     {"resource_exhausted:outofmemory", MESSAGE_JAX, "", NULL, CARD},
+    {"insufficientsharedmemory(shm)", MESSAGE_HOST_PROGRAM, "", how_workers, HOST_LIKELY},
+    {"unabletoopensharedmemoryobject", MESSAGE_HOST_PROGRAM, "", how_workers, HOST_LIKELY},
+    {"unabletowritetofile</torch_", MESSAGE_HOST_PROGRAM, "", how_workers, HOST_LIKELY},
+    {"nospaceleftondevice:'/dev/shm", MESSAGE_HOST_PROGRAM, "", how_workers, HOST_LIKELY},
+    {"unabletommap", MESSAGE_HOST_PROGRAM, "", how_workers, HOST_LIKELY},
     {"insufficientsharedmemory", MESSAGE_LIBRARY, "", how_shared, CHIP},
     {"sharedmemoryallocationexceeded", MESSAGE_LIBRARY, "", how_shared, CHIP},
     {"toomuchshareddata", MESSAGE_LIBRARY, "", how_shared, CHIP},
-    {"rayoutofmemoryerror", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"outofmemoryerror:directbuffermemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"outofmemoryerror:metaspace", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"rayoutofmemoryerror", MESSAGE_HOST_PROGRAM, "", how_ray, HOST},
+    {"outofmemoryerror:directbuffermemory", MESSAGE_HOST_PROGRAM, "", how_heap, HOST},
+    {"outofmemoryerror:metaspace", MESSAGE_HOST_PROGRAM, "", how_heap, HOST},
     {"runtime:outofmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST}, /* Go */
     {"systemoutofmemory!", MESSAGE_HOST_PROGRAM, "", NULL, HOST},  /* Unity */
-    {"exceedingmemorylimits", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"lowonresource:memory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"exceedingmemorylimits", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
+    {"lowonresource:memory", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
     {"memoryresourcesareavailabletoprocess", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"cannotallocatevectorofsize", MESSAGE_HOST_PROGRAM, "", NULL, HOST}, /* R */
-    {"killedduetomemorypressure", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"killedduetothenoderunninglowonmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"exceedsthememoryusagethreshold", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"killedoutofmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"killedduetomemorypressure", MESSAGE_HOST_PROGRAM, "", how_ray, HOST},
+    {"killedduetothenoderunninglowonmemory", MESSAGE_HOST_PROGRAM, "", how_ray, HOST},
+    {"exceedsthememoryusagethreshold", MESSAGE_HOST_PROGRAM, "", how_ray, HOST},
+    {"killedoutofmemory", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
     {"allocate[host]memory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"physicalmemoryusageistoohigh", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"outofmemory:killedprocess", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"systemd-oomdkilled", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"outofmemory:killedprocess", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
+    {"systemd-oomdkilled", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
     {"creatingsharedmemorysegment", MESSAGE_HOST_PROGRAM, "", how_shm, HOST_LIKELY},
-    {"winerror1455", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"thepagingfileistoosmall", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"outofsharedmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"iskilledbysignal:killed", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"javaheapspace", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"gcoverheadlimitexceeded", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"heapoutofmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"winerror1455", MESSAGE_HOST_PROGRAM, "", how_paging, HOST},
+    {"thepagingfileistoosmall", MESSAGE_HOST_PROGRAM, "", how_paging, HOST},
+    {"outofsharedmemory", MESSAGE_HOST_PROGRAM, "", how_workers, HOST},
+    {"iskilledbysignal:killed", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
+    {"javaheapspace", MESSAGE_HOST_PROGRAM, "", how_heap, HOST},
+    {"gcoverheadlimitexceeded", MESSAGE_HOST_PROGRAM, "", how_heap, HOST},
+    {"heapoutofmemory", MESSAGE_HOST_PROGRAM, "", how_heap, HOST},
     {"cannotallocatememory(oserror12)", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"oom-kill", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"oomkilled", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"oom-kill", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
+    {"byoomkiller", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
+    {"bytheoomkiller", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
+    {"outofmemorysrun:", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
+    {"defaultcpuallocator:", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
+    {"oomkilled", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
     {"cl_out_of_resources", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
     {"(outofresources)", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
     {"curesulterrorresult=2file", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
@@ -244,6 +279,8 @@ static const struct bare {
     {"outofmemory", MESSAGE_DRIVER, "", how_driver, CARD},
     {"out_of_memory", MESSAGE_DRIVER, "", how_driver, CARD},
     {"outofdevicememory", MESSAGE_DRIVER, "", how_driver, CARD},
+    {"\xe6\x98\xbe\xe5\xad\x98\xe4\xb8\x8d\xe8\xb6\xb3", MESSAGE_DRIVER, "", message_how_unknown,
+     CARD}, /* in Chinese */
     {"outofvideomemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
     {"ranoutofmemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
     {"memoryexhausted", MESSAGE_DRIVER, "", message_how_unknown, CARD},
@@ -282,7 +319,7 @@ static const struct bare {
     {"can'tallocate", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
     {"couldnotallocate", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
     {"unabletoallocate", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
-    {"memoryerror", MESSAGE_HOST_PROGRAM, "", NULL, HOST_LIKELY}, /* Python */
+    {"memoryerror", MESSAGE_HOST_PROGRAM, "", NULL, ONE_WORD}, /* Python */
     {"returncode=-9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
     {"exitcode:-9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
     {"exitcode-9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
@@ -355,7 +392,9 @@ bool message_read_bare(const struct message_text *text, struct message *self)
 {
     for (size_t i = 0; i < sizeof bares / sizeof *bares; i++) {
         size_t at = find_said(text, bares[i].words, 0);
-        if (at == MESSAGE_NOWHERE || (bares[i].memory == NEAR && !names_card(text, at)))
+        if (at == MESSAGE_NOWHERE || (bares[i].memory == NEAR && !names_card(text, at)) ||
+            (bares[i].memory == ONE_WORD &&
+             memchr(text->gaps + at + 1, MESSAGE_GAP_SPACE, strlen(bares[i].words) - 1)))
             continue;
         self->framework = bares[i].framework;
         self->how = bares[i].how;
@@ -364,8 +403,8 @@ bool message_read_bare(const struct message_text *text, struct message *self)
         for (; at != MESSAGE_NOWHERE; at = find_said(text, bares[i].words, at + 1))
             self->count++;
         snprintf(self->device, sizeof self->device, "%s", bares[i].device);
-        self->host = bares[i].memory == HOST || bares[i].memory == HOST_LIKELY;
-        self->indirect = bares[i].memory == HOST_LIKELY;
+        self->indirect = bares[i].memory == HOST_LIKELY || bares[i].memory == ONE_WORD;
+        self->host = bares[i].memory == HOST || self->indirect;
         self->on_chip = bares[i].memory == CHIP;
         self->elsewhere = bares[i].memory == ELSEWHERE;
         self->block_limit = bares[i].memory == BLOCK;

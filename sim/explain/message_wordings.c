@@ -112,6 +112,10 @@ static const char how_tvm[] =
     "is not the card that is full. Compile with larger bounds (context_window_size, "
     "prefill_chunk_size), or give a smaller input.";
 
+static const char how_system[] =
+    "Ollama keeps what does not fit on the GPU in the host's memory. Close other programs, use a "
+    "smaller model or quantization, or a smaller context (num_ctx).";
+
 const struct message_form message_forms[] = {
     FORM(ONNX, NULL, "issmallerthanrequestedbytesof", "availablememoryof", 60, 80, 0, how_onnx,
          ASKED("issmallerthanrequestedbytesof", NULL),
@@ -266,7 +270,7 @@ const struct message_form message_forms[] = {
          FIELD(LARGEST, "maximumbindingsize(", NULL)),
     FORM(PYTORCH, "MPS", "invalidbuffersize:", NULL, 0, 40, FORM_BLOCK, NULL,
          ASKED("buffersize:", NULL)),
-    FORM(HOST_PROGRAM, NULL, "modelrequesttoolargeforsystem", NULL, 0, 160, FORM_HOST, NULL,
+    FORM(HOST_PROGRAM, NULL, "modelrequesttoolargeforsystem", NULL, 0, 160, FORM_HOST, how_system,
          ASKED("requested=\"", NULL), FIELD(FREE, "available=", NULL)),
     FORM(RMM, NULL, "attemptedtoallocate:", NULL, 0, 60, 0, NULL,
          ASKED("attemptedtoallocate:", NULL)),
@@ -284,7 +288,7 @@ const struct message_form message_forms[] = {
          "memory; StandardGpuResources.setTempMemory with less, a smaller batch of queries, "
          "float16 storage.",
          ASKED("size", "(")),
-    FORM(HOST_PROGRAM, NULL, "modelrequiresmoresystemmemory(", NULL, 0, 120, FORM_HOST, NULL,
+    FORM(HOST_PROGRAM, NULL, "modelrequiresmoresystemmemory(", NULL, 0, 120, FORM_HOST, how_system,
          ASKED("systemmemory(", NULL), FIELD(FREE, "isavailable(", NULL)),
     /* Rust, Unity, Dr.Jit */
     FORM(HOST_PROGRAM, NULL, "memoryallocationof", NULL, 0, 60, FORM_HOST, NULL,
