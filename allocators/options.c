@@ -241,9 +241,8 @@ enum ar_status ar_options_read(const struct ar_option *table, const struct ar_sp
                 return ar_error_set(error, AR_INVALID,
                                     "%s, option %s: it is given twice; leave one", owner,
                                     pair->key);
-        enum ar_status status = read_pair(option, pair, values, error);
-        if (status)
-            return ar_error_prefix(error, status, "%s, option %s", owner, option->name);
+        AR_TRY(ar_error_prefix(error, read_pair(option, pair, values, error), "%s, option %s",
+                               owner, option->name));
     }
     return AR_OK;
 }

@@ -150,9 +150,7 @@ static enum ar_status load_object(const char *path, const struct ar_policy_ops *
     if (!ops)
         return ar_error_set(error, AR_INVALID, "%s in \"%.200s\" returned NULL",
                             AR_POLICY_ENTRY_NAME, path);
-    enum ar_status status = ar_policy_check(ops, error);
-    if (status)
-        return ar_error_prefix(error, status, "in \"%.200s\"", path);
+    AR_TRY(ar_error_prefix(error, ar_policy_check(ops, error), "in \"%.200s\"", path));
     *out = ops;
     return AR_OK;
 }

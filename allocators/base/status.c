@@ -32,7 +32,7 @@ enum ar_status ar_error_set(struct ar_error *error, enum ar_status status, const
 enum ar_status ar_error_prefix(struct ar_error *error, enum ar_status status, const char *format,
                                ...)
 {
-    if (error) {
+    if (error && status) {
         struct ar_error before;
         struct ar_error after = *error;
         va_list arguments;

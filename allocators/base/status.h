@@ -42,7 +42,7 @@ AR_API enum ar_status ar_error_set(struct ar_error *error, enum ar_status status
 /* The same with INVALID, as most sentences have it. */
 #define ar_invalid(error, ...) ar_error_set(error, AR_INVALID, __VA_ARGS__)
 
-/* Puts "prefix: " before the present sentence. Returns `status`. */
+/* Puts "prefix: " before the present sentence, unless `status` is OK. Returns `status`. */
 AR_API enum ar_status ar_error_prefix(struct ar_error *error, enum ar_status status,
                                       const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -155,16 +155,12 @@ static enum ar_status append_block(struct conversion *c, const struct row *row, 
     struct trace_attributes keys;
     struct trace_event event;
     uint64_t id = c->block_count, below = top_block(c, row->address);
-    enum ar_status status = AR_OK;
     if (below != NO_BLOCK && c->blocks[below].bytes && row->bytes && row->address) {
         c->missing_frees++;
-        status = append_free(c, below, c->blocks[below].stream, 0, error);
+        AR_TRY(append_free(c, below, c->blocks[below].stream, 0, error));
         below = c->blocks[below].below;
     }
-    if (!status)
-        status = make_request(c, row, &event, &keys, error);
-    if (status)
-        return status;
+    AR_TRY(make_request(c, row, &event, &keys, error));
     keys.rest = rest;
     AR_TRY(format_event(c->reading, event, &keys, NULL, error));
     c->blocks[id].below = below;
@@ -281,10 +277,8 @@ static enum ar_status convert(struct conversion *c, struct ar_error *error)
         if (status)
             break;
     }
-    return status
-               ? ar_error_prefix(error, status, "%s%s%" PRIu64, trace_input_path(c->reading->input),
-                                 rows->unit, at < rows->count ? rows->items[at].position : 0)
-               : AR_OK;
+    return ar_error_prefix(error, status, "%s%s%" PRIu64, trace_input_path(c->reading->input),
+                           rows->unit, at < rows->count ? rows->items[at].position : 0);
 }
 
 static void say_guesses(const struct conversion *c)

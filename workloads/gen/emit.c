@@ -367,9 +367,7 @@ static enum ar_status chunk_make(struct emit *self, struct ar_error *error)
     if (state->event_count == 0 && !state->ending)
         self->ops->advance(self);
     AR_TRY(failure(self, error));
-    enum ar_status status = chunk_check(self, error);
-    if (status != AR_OK)
-        return ar_error_prefix(error, status, "generator %s", self->ops->name);
+    AR_TRY(ar_error_prefix(error, chunk_check(self, error), "generator %s", self->ops->name));
     state->ended = state->event_count == 0;
     return AR_OK;
 }

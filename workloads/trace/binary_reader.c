@@ -162,10 +162,10 @@ static enum ar_status take_text(struct binary_trace *trace, const char *line, si
 {
     uint64_t index = 0;
     size_t before = trace->tables.texts.count;
-    enum ar_status status = trace_tables_add_text(&trace->tables, line, length, &index, error);
-    if (!status && index != before)
+    AR_TRY(trace_tables_add_text(&trace->tables, line, length, &index, error));
+    if (index != before)
         return ar_error_set(error, AR_FORMAT, "the text \"%.60s\" is there twice", line);
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status read_tables(struct binary_trace *trace, struct ar_error *error)

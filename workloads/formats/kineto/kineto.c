@@ -279,23 +279,18 @@ static enum ar_status append_memory(struct conversion *c, struct kineto_row *row
         return AR_OK;
     if (row->bytes < 0)
         return append_free(c, row);
-    enum ar_status status = AR_OK;
     if (row->mark == KINETO_AGAIN)
-        status = append_free(c, row);
-    return status ? status : append_block(c, row, (uint64_t)row->bytes, false);
+        AR_TRY(append_free(c, row));
+    return append_block(c, row, (uint64_t)row->bytes, false);
 }
 
 static enum ar_status append_row(struct conversion *c, size_t at)
 {
     struct kineto_row *row = &c->rows.items[at];
     struct trace_attributes keys = {.device = row->device};
-    enum ar_status status = AR_OK;
     if (row->kind != KINETO_KERNEL) /* no error names one of these */
-        status = trace_memory_line(c->reading->memory, row->line, c->error);
-    if (!status)
-        status = append_time(c, at);
-    if (status)
-        return status;
+        AR_TRY(trace_memory_line(c->reading->memory, row->line, c->error));
+    AR_TRY(append_time(c, at));
     switch (row->kind) {
     case KINETO_MEMORY:
         return append_memory(c, row);
@@ -315,29 +310,27 @@ static enum ar_status append_row(struct conversion *c, size_t at)
 /* What the profiler counted before the first event. */
 static enum ar_status append_before(struct conversion *c)
 {
-    enum ar_status status = AR_OK;
-    for (uint16_t device = 0; device < DEVICE_LIMIT && !status; device++) {
+    for (uint16_t device = 0; device < DEVICE_LIMIT; device++) {
         struct kineto_row row = {.device = device};
         if (c->before[device])
-            status = append_block(c, &row, c->before[device], true);
+            AR_TRY(append_block(c, &row, c->before[device], true));
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status append_all(struct conversion *c)
 {
-    enum ar_status status = append_before(c);
-    for (size_t i = 0; i < c->rows.count && !status; i++) {
+    AR_TRY(append_before(c));
+    for (size_t i = 0; i < c->rows.count; i++) {
         struct kineto_row *row = &c->rows.items[i];
         if (row->mark != KINETO_INITIAL)
             continue;
-        status = trace_memory_line(c->reading->memory, row->line, c->error);
-        if (!status)
-            status = append_block(c, row, (uint64_t)-row->bytes, true);
+        AR_TRY(trace_memory_line(c->reading->memory, row->line, c->error));
+        AR_TRY(append_block(c, row, (uint64_t)-row->bytes, true));
     }
-    for (size_t i = 0; i < c->rows.count && !status; i++)
-        status = append_row(c, i);
-    return status;
+    for (size_t i = 0; i < c->rows.count; i++)
+        AR_TRY(append_row(c, i));
+    return AR_OK;
 }
 
 /* ---- the report -------------------------------------------------------------------------- */
@@ -491,11 +484,8 @@ static enum ar_status read_kineto(struct format_reading *reading, struct ar_erro
     struct conversion c = {.reading = reading, .error = error};
     (void)snprintf(reading->info.recorder, sizeof reading->info.recorder, "kineto");
     enum ar_status status = kineto_rows_read(reading->input, &c.rows, &reading->info, error);
-    if (!status) {
-        status = convert(&c);
-        if (status)
-            ar_error_prefix(error, status, "%s", trace_input_path(reading->input));
-    }
+    if (!status)
+        status = ar_error_prefix(error, convert(&c), "%s", trace_input_path(reading->input));
     kineto_rows_close(&c.rows);
     ar_map_close(&c.streams);
     return status;

@@ -127,9 +127,7 @@ static enum ar_status parse_time(struct reading *r, const char *text, uint64_t *
                                  struct ar_error *error)
 {
     bool dated;
-    enum ar_status status = field_time(text, time_ns, &dated, error);
-    if (status)
-        return ar_error_prefix(error, status, "Time");
+    AR_TRY(ar_error_prefix(error, field_time(text, time_ns, &dated, error), "Time"));
     if (!dated)
         *time_ns = passed_ns(r, *time_ns);
     r->time_ns = r->timed && *time_ns < r->time_ns ? r->time_ns : *time_ns;
@@ -156,19 +154,12 @@ static enum ar_status parse_row(struct reading *r, char *line, struct row *row,
     if (count != COLUMNS)
         return ar_error_set(error, AR_INVALID, "there are %zu columns instead of %d: %s", count,
                             COLUMNS, HEADER);
-    enum ar_status status = parse_thread(r, fields[THREAD], &row->thread, error);
-    if (!status)
-        status = parse_time(r, fields[TIME], &row->time_ns, error);
-    if (!status)
-        status = parse_action(fields[ACTION], &row->action, error);
-    if (status)
-        return status;
-    if ((status = field_pointer(fields[POINTER], &row->address, error)))
-        return ar_error_prefix(error, status, "Pointer");
-    if ((status = ar_count_parse(fields[SIZE], &row->bytes, error)))
-        return ar_error_prefix(error, status, "Size");
-    if ((status = field_pointer(fields[STREAM], &row->stream, error)))
-        return ar_error_prefix(error, status, "Stream");
+    AR_TRY(parse_thread(r, fields[THREAD], &row->thread, error));
+    AR_TRY(parse_time(r, fields[TIME], &row->time_ns, error));
+    AR_TRY(parse_action(fields[ACTION], &row->action, error));
+    AR_TRY(ar_error_prefix(error, field_pointer(fields[POINTER], &row->address, error), "Pointer"));
+    AR_TRY(ar_error_prefix(error, ar_count_parse(fields[SIZE], &row->bytes, error), "Size"));
+    AR_TRY(ar_error_prefix(error, field_pointer(fields[STREAM], &row->stream, error), "Stream"));
     take_stream(r, row);
     return AR_OK;
 }
@@ -282,19 +273,15 @@ static enum ar_status take_debug_request(struct reading *r, const struct debug_l
     if (!take_brackets(&at, stream, sizeof stream) || !take_brackets(&at, bytes, sizeof bytes))
         return ar_error_set(error, AR_INVALID,
                             "a stream and a size in brackets are expected: [A][stream 0x2][256B]");
-    enum ar_status status = parse_thread(r, line->thread, &row->thread, error);
-    if (!status)
-        status = parse_time(r, line->time, &row->time_ns, error);
-    if (!status && (status = field_pointer(stream + strlen("stream "), &row->stream, error)))
-        return ar_error_prefix(error, status, "stream");
-    if (!status && (status = parse_debug_bytes(bytes, &row->bytes, error)))
-        return ar_error_prefix(error, status, "size");
-    if (status)
-        return status;
+    AR_TRY(parse_thread(r, line->thread, &row->thread, error));
+    AR_TRY(parse_time(r, line->time, &row->time_ns, error));
+    AR_TRY(ar_error_prefix(error, field_pointer(stream + strlen("stream "), &row->stream, error),
+                           "stream"));
+    AR_TRY(ar_error_prefix(error, parse_debug_bytes(bytes, &row->bytes, error), "size"));
     take_stream(r, row);
     bool has_pointer = take_brackets(&at, pointer, sizeof pointer);
-    if (has_pointer && (status = field_pointer(pointer, &row->address, error)))
-        return ar_error_prefix(error, status, "pointer");
+    if (has_pointer)
+        AR_TRY(ar_error_prefix(error, field_pointer(pointer, &row->address, error), "pointer"));
     if (!has_pointer && frees)
         return ar_error_set(error, AR_INVALID,
                             "a free has no pointer: [D][stream 0x2][256B][0x7f00]");

@@ -51,13 +51,9 @@ static enum ar_status parse_row(char *line, struct row *row, struct ar_error *er
         return ar_error_set(error, AR_INVALID, "\"%.40s\" is neither 1 (a request) nor 0 (a free)",
                             fields[ACTION]);
     row->action = fields[ACTION][0] == '1' ? ROW_ALLOC : ROW_FREE;
-    enum ar_status status = field_pointer(fields[POINTER], &row->address, error);
-    if (status)
-        return ar_error_prefix(error, status, "address");
-    if ((status = ar_count_parse(fields[SIZE], &row->bytes, error)))
-        return ar_error_prefix(error, status, "size");
-    status = field_pointer(fields[STREAM], &row->stream, error);
-    return status ? ar_error_prefix(error, status, "stream") : AR_OK;
+    AR_TRY(ar_error_prefix(error, field_pointer(fields[POINTER], &row->address, error), "address"));
+    AR_TRY(ar_error_prefix(error, ar_count_parse(fields[SIZE], &row->bytes, error), "size"));
+    return ar_error_prefix(error, field_pointer(fields[STREAM], &row->stream, error), "stream");
 }
 
 static bool matches_stalloc(const char *head, size_t count)

@@ -122,7 +122,7 @@ static enum ar_status handle_of(const json_t *object, const char *const *keys, u
             continue;
         enum ar_status status = field_pointer(text, handle, error);
         *found = true;
-        return status ? ar_error_prefix(error, status, "%s", *keys) : AR_OK;
+        return ar_error_prefix(error, status, "%s", *keys);
     }
     return AR_OK;
 }

@@ -151,15 +151,11 @@ static enum ar_status read_meanings(struct reading *r, struct ar_error *error)
     static const char *const streams[] = {"streamId", NULL};
     static const char *const exports[] = {"name", "value", NULL};
     bool has;
-    enum ar_status status = read_table(r, "ENUM_CUDA_MEM_KIND", names, take_kind, &has, error);
-    if (!status)
-        status = read_table(r, "ENUM_CUDA_DEV_MEM_EVENT_OPER", names, take_operation, &has, error);
-    if (!status)
-        status = read_table(r, NULLS, streams, take_null_stream, &has, error);
+    AR_TRY(read_table(r, "ENUM_CUDA_MEM_KIND", names, take_kind, &has, error));
+    AR_TRY(read_table(r, "ENUM_CUDA_DEV_MEM_EVENT_OPER", names, take_operation, &has, error));
+    AR_TRY(read_table(r, NULLS, streams, take_null_stream, &has, error));
     r->has_null_streams = r->null_streams.count > 0;
-    if (!status)
-        status = read_table(r, "META_DATA_EXPORT", exports, take_export, &has, error);
-    return status;
+    return read_table(r, "META_DATA_EXPORT", exports, take_export, &has, error);
 }
 
 static enum kind kind_of(const struct reading *r, const struct sqlite_value *value)
@@ -310,29 +306,27 @@ static enum ar_status read_memory(struct reading *r, struct ar_error *error)
 {
     unsigned missing = 0;
     bool has = false, nsys = false;
-    enum ar_status status = sqlite_file_has(r->file, MEMORY, &has, error);
-    if (!status && !has)
-        status = sqlite_file_has(r->file, "StringIds", &nsys, error);
-    if (!status && !has)
+    AR_TRY(sqlite_file_has(r->file, MEMORY, &has, error));
+    if (!has)
+        AR_TRY(sqlite_file_has(r->file, "StringIds", &nsys, error));
+    if (!has)
         return ar_error_set(error, AR_FORMAT,
                             "%s: the database has no table " MEMORY
                             ": profile with --cuda-memory-usage=true%s",
                             trace_input_path(r->rows.reading->input),
                             nsys ? "" : "; and no table EVENTS, which a replay log of Umpire has");
-    if (!status)
-        status = sqlite_file_lacks(r->file, MEMORY, memory_columns, &missing, error);
-    if (!status && missing & MEMORY_WANTED)
+    AR_TRY(sqlite_file_lacks(r->file, MEMORY, memory_columns, &missing, error));
+    if (missing & MEMORY_WANTED)
         return ar_error_set(error, AR_FORMAT,
                             "%s: " MEMORY " lacks one of the columns start, bytes, "
                             "memoryOperationType and address",
                             trace_input_path(r->rows.reading->input));
     r->has_kinds = !(missing & MEMORY_KIND);
-    if (!status)
-        status = sqlite_file_rows(r->file, MEMORY, memory_columns, take_memory, r, error);
-    if (!status && !r->rows.count)
-        status = ar_error_set(error, AR_FORMAT, "%s: " MEMORY " has no rows of device memory",
-                              trace_input_path(r->rows.reading->input));
-    return status ? status : choose_process(r, error);
+    AR_TRY(sqlite_file_rows(r->file, MEMORY, memory_columns, take_memory, r, error));
+    if (!r->rows.count)
+        return ar_error_set(error, AR_FORMAT, "%s: " MEMORY " has no rows of device memory",
+                            trace_input_path(r->rows.reading->input));
+    return choose_process(r, error);
 }
 
 static int compare_rows(const void *left, const void *right)
@@ -407,14 +401,11 @@ static void say_guesses(struct reading *r)
 
 static enum ar_status read_all(struct reading *r, struct ar_error *error)
 {
-    enum ar_status status = read_meanings(r, error);
-    if (!status)
-        status = read_memory(r, error);
-    if (!status)
-        status = read_kernels(r, error);
-    if (!status)
-        order_rows(r);
-    return status;
+    AR_TRY(read_meanings(r, error));
+    AR_TRY(read_memory(r, error));
+    AR_TRY(read_kernels(r, error));
+    order_rows(r);
+    return AR_OK;
 }
 
 static enum ar_status read_export(struct format_reading *reading, struct sqlite_file *file,

@@ -152,13 +152,10 @@ static enum ar_status parse_row(struct reading *r, char *line, struct buffer *bu
         return ar_error_set(error, AR_INVALID,
                             "there are %zu columns where the first line names %d", count,
                             r->layout.count);
-    enum ar_status status = parse_moment(fields[index[LOWER]], "lower", &buffer->lower, error);
-    if (!status)
-        status = parse_moment(fields[index[UPPER]], "upper", &buffer->upper, error);
-    if (status)
-        return status;
-    if ((status = ar_count_parse(fields[index[SIZE]], &buffer->size, error)))
-        return ar_error_prefix(error, status, "size");
+    AR_TRY(parse_moment(fields[index[LOWER]], "lower", &buffer->lower, error));
+    AR_TRY(parse_moment(fields[index[UPPER]], "upper", &buffer->upper, error));
+    AR_TRY(
+        ar_error_prefix(error, ar_count_parse(fields[index[SIZE]], &buffer->size, error), "size"));
     buffer->upper += r->layout.end_inclusive;
     if (buffer->upper < buffer->lower)
         return ar_error_set(error, AR_INVALID,
@@ -167,7 +164,7 @@ static enum ar_status parse_row(struct reading *r, char *line, struct buffer *bu
     if (buffer->size >= TRACE_BYTES_LIMIT)
         return ar_error_set(error, AR_INVALID, "a buffer of %" PRIu64 " bytes cannot be",
                             buffer->size);
-    status = parse_optional(r, fields, buffer, error);
+    enum ar_status status = parse_optional(r, fields, buffer, error);
     char id[256];
     field_text(fields[index[ID]], id, sizeof id);
     return status ? status : texts_intern(&r->ids, id, strlen(id), &buffer->text, error);

@@ -251,19 +251,15 @@ static enum ar_status append_row(struct conversion *c, struct timeline_row *row,
     uint64_t time_ns;
     if (row->action == ACTION_BEFORE || row->action == ACTION_WRITE)
         return AR_OK;
-    enum ar_status status = trace_memory_line(c->reading->memory, row->line, c->error);
-    if (status)
-        return status;
+    AR_TRY(trace_memory_line(c->reading->memory, row->line, c->error));
     if (__builtin_mul_overflow((uint64_t)(row->time - c->begin), (uint64_t)c->scale, &time_ns) ||
         time_ns >= UINT64_C(1) << 62)
         return ar_error_set(c->error, AR_INVALID,
                             "the time in line %" PRIu64 " is too far after the first", row->line);
     if (time_ns > *now_ns || *now_ns == UINT64_MAX) {
         *now_ns = time_ns;
-        status = append(c, (struct trace_event){.kind = TRACE_TIME, .value = time_ns}, NULL);
+        AR_TRY(append(c, (struct trace_event){.kind = TRACE_TIME, .value = time_ns}, NULL));
     }
-    if (status)
-        return status;
     if (row->action == ACTION_MAKE)
         return append_block(c, row);
     uint64_t id = row->pair == NONE ? row->id : c->rows[row->pair].id;
@@ -273,16 +269,14 @@ static enum ar_status append_row(struct conversion *c, struct timeline_row *row,
 static enum ar_status append_all(struct conversion *c)
 {
     uint64_t now_ns = UINT64_MAX;
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < c->count && !status; i++)
+    for (size_t i = 0; i < c->count; i++)
         if (c->rows[i].initial) {
-            status = trace_memory_line(c->reading->memory, c->rows[i].line, c->error);
-            if (!status)
-                status = append_block(c, &c->rows[i]);
+            AR_TRY(trace_memory_line(c->reading->memory, c->rows[i].line, c->error));
+            AR_TRY(append_block(c, &c->rows[i]));
         }
-    for (size_t i = 0; i < c->count && !status; i++)
-        status = append_row(c, &c->rows[i], &now_ns);
-    return status;
+    for (size_t i = 0; i < c->count; i++)
+        AR_TRY(append_row(c, &c->rows[i], &now_ns));
+    return AR_OK;
 }
 
 static enum ar_status convert(struct conversion *c)
@@ -311,11 +305,8 @@ static enum ar_status read_timeline(struct format_reading *reading, struct ar_er
     enum ar_status status = json_pull_open(reading->input, &c.pull, error);
     if (!status)
         status = read_rows(&c);
-    if (!status) {
-        status = convert(&c);
-        if (status)
-            ar_error_prefix(error, status, "%s", trace_input_path(reading->input));
-    }
+    if (!status)
+        status = ar_error_prefix(error, convert(&c), "%s", trace_input_path(reading->input));
     json_pull_close(c.pull);
     ar_map_close(&c.stacks);
     free(c.rows);

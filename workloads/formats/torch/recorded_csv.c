@@ -97,9 +97,7 @@ static enum ar_status parse_row(char *line, struct row *row, struct ar_error *er
     for (size_t i = 1; i < COLUMNS; i++) {
         if (i == count)
             return ar_error_set(error, AR_INVALID, "the column %s is missing", columns[i]);
-        enum ar_status status = ar_count_parse(fields[i], to[i], error);
-        if (status)
-            return ar_error_prefix(error, status, "%s", columns[i]);
+        AR_TRY(ar_error_prefix(error, ar_count_parse(fields[i], to[i], error), "%s", columns[i]));
     }
     if (count > COLUMNS)
         return ar_error_set(error, AR_INVALID, "there are more than five columns");
@@ -476,7 +474,7 @@ static enum ar_status convert(struct conversion *c, struct ar_error *error)
             if (status)
                 break;
         }
-    return status ? ar_error_prefix(error, status, "%s:%zu", path, c->at + 2) : AR_OK;
+    return ar_error_prefix(error, status, "%s:%zu", path, c->at + 2);
 }
 
 static enum ar_status read_csv(struct format_reading *reading, struct ar_error *error)

@@ -198,8 +198,7 @@ static enum ar_status read_file(const char *csv_path, struct trace_info *info, s
         if (!status && stats)
             status = take_stats(root, stats, error);
     }
-    if (status)
-        ar_error_prefix(error, status, "%s (beside %s)", path, csv_path);
+    (void)ar_error_prefix(error, status, "%s (beside %s)", path, csv_path);
     json_decref(root);
     free(path);
     return status;

@@ -142,37 +142,30 @@ static void guess_pages(struct reading *reading, size_t count, char *conf, size_
 static enum ar_status convert(struct reading *reading, struct ar_error *error)
 {
     struct trace_info *info = &reading->out->info;
-    enum ar_status status = find_parts(reading, error);
-    if (!status)
-        status = take_segments(reading, error);
-    if (!status)
-        status = take_traces(reading, error);
-    size_t count = status ? 0 : pack_worlds(reading);
-    if (!status && !count && reading->out->device)
+    AR_TRY(find_parts(reading, error));
+    AR_TRY(take_segments(reading, error));
+    AR_TRY(take_traces(reading, error));
+    size_t count = pack_worlds(reading);
+    if (!count && reading->out->device)
         return ar_error_set(error, AR_INVALID, "nothing in it is of device %" PRIu32,
                             *reading->out->device);
-    if (!status && !count)
+    if (!count)
         return ar_error_set(error, AR_FORMAT,
                             "the snapshot is empty: no segments, and no history; was it taken on a "
                             "device that was used, after _record_memory_history?");
-    if (status)
-        return status;
     snapshot_conf(&reading->tree, reading->settings, info->conf, sizeof info->conf,
                   reading->out->report);
     guess_pages(reading, count, info->conf, sizeof info->conf);
-    status = snapshot_marks_read(&reading->marks, &reading->tree, reading->annotations,
-                                 &reading->out->report->left_out, error);
+    AR_TRY(snapshot_marks_read(&reading->marks, &reading->tree, reading->annotations,
+                               &reading->out->report->left_out, error));
     snapshot_forget_values(&reading->tree);
-    for (size_t i = 0; i < count && !status; i++)
+    for (size_t i = 0; i < count; i++)
         if (!reading->worlds[i].is_host)
-            status = snapshot_world_rewind(&reading->worlds[i], &reading->tree, error);
-    for (size_t i = 0; i < count && !status; i++)
-        status = reading->worlds[i].is_host ? AR_OK
-                 : reading->worlds[i].has_pages
-                     ? snapshot_ranges_tell(&reading->worlds[i], &reading->tree, info->conf, error)
-                     : snapshot_pools_tell(&reading->worlds[i], &reading->tree, info->conf, error);
-    if (status)
-        return status;
+            AR_TRY(snapshot_world_rewind(&reading->worlds[i], &reading->tree, error));
+    for (size_t i = 0; i < count; i++)
+        if (!reading->worlds[i].is_host)
+            AR_TRY((reading->worlds[i].has_pages ? snapshot_ranges_tell : snapshot_pools_tell)(
+                &reading->worlds[i], &reading->tree, info->conf, error));
     AR_TRY(format_start(reading->out, error));
     return snapshot_trace(&reading->tree, reading->worlds, count, &reading->marks, reading->out,
                           error);
@@ -241,11 +234,9 @@ static enum ar_status read_snapshot(struct format_reading *out, struct ar_error 
     reading->out = out;
     (void)snprintf(out->info.recorder, sizeof out->info.recorder, "torch");
     enum ar_status status = read_values(out->input, &reading->tree, error);
-    if (!status) {
-        status = convert(reading, error);
-        if (status)
-            ar_error_prefix(error, status, "%s", trace_input_path(out->input));
-    }
+    if (!status)
+        status =
+            ar_error_prefix(error, convert(reading, error), "%s", trace_input_path(out->input));
     for (size_t i = 0; i <= DEVICES_MOST; i++)
         snapshot_world_close(&reading->worlds[i]);
     snapshot_marks_close(&reading->marks);

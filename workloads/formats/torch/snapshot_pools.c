@@ -321,10 +321,9 @@ static enum ar_status take_request(struct snapshot_passed *self,
     if (!leaves_rest(self, small, bytes, left_bytes))
         return AR_OK;
     node_of(self, block)->bytes = bytes;
-    status = make_block(self, record->address + bytes, left_bytes, segment, block, &rest, error);
-    if (!status)
-        set_free(self, rest);
-    return status;
+    AR_TRY(make_block(self, record->address + bytes, left_bytes, segment, block, &rest, error));
+    set_free(self, rest);
+    return AR_OK;
 }
 
 static void take_free(struct snapshot_passed *self, const struct snapshot_record *record)

@@ -167,30 +167,27 @@ static bool is_due(const struct conversion *c, const struct snapshot_mark *mark,
 static enum ar_status append_marks(struct conversion *c, const struct snapshot_record *record,
                                    struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    for (; c->next_mark < c->marks->count && !status; c->next_mark++) {
+    for (; c->next_mark < c->marks->count; c->next_mark++) {
         const struct snapshot_mark *mark = &c->marks->items[c->next_mark];
         if (!is_due(c, mark, record))
             break;
         if (!c->timed)
-            status = append_time(c, record, error);
+            AR_TRY(append_time(c, record, error));
         c->early_marks += mark->has_time && mark->time_us < c->begun_us;
-        if (!status)
-            status = append_mark(c, mark, error);
+        AR_TRY(append_mark(c, mark, error));
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status append_last_marks(struct conversion *c, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    for (; c->next_mark < c->marks->count && !status; c->next_mark++) {
+    for (; c->next_mark < c->marks->count; c->next_mark++) {
         const struct snapshot_mark *mark = &c->marks->items[c->next_mark];
         bool placed = mark->entry != UINT64_MAX || (mark->has_time && c->timed);
         c->unplaced_marks += !placed && c->events;
-        status = append_mark(c, mark, error);
+        AR_TRY(append_mark(c, mark, error));
     }
-    return status;
+    return AR_OK;
 }
 
 /* ---- requests and frees ---------------------------------------------------------------- */
@@ -199,14 +196,11 @@ static enum ar_status append_alloc(struct conversion *c, const struct snapshot_r
                                    struct ar_error *error)
 {
     uint64_t value;
-    enum ar_status status = AR_OK;
     if (ar_map_get(blocks_of(c), record->address, &value)) {
         c->missing_frees++;
-        status =
-            append(c, (struct trace_event){.kind = TRACE_FREE_COMPLETED, .id = value / 2}, error);
+        AR_TRY(
+            append(c, (struct trace_event){.kind = TRACE_FREE_COMPLETED, .id = value / 2}, error));
     }
-    if (status)
-        return status;
     struct trace_event event = {.kind = TRACE_ALLOC,
                                 .id = c->next_id++,
                                 .value = record->bytes,
@@ -216,12 +210,11 @@ static enum ar_status append_alloc(struct conversion *c, const struct snapshot_r
         request_keys(c, record->pool ? record->pool - 1 : 0, record->tag);
     if (c->world->is_host)
         keys.space = TRACE_SPACE_PINNED;
-    status = format_event(c->reading, event, &keys, NULL, error);
-    if (!status && ar_map_put(blocks_of(c), record->address, 2 * event.id))
-        status = format_no_memory(error);
-    if (status || c->world->is_host)
-        return status;
-    return format_note_numbers(c->reading, "alloc", &record->address, 1, error);
+    AR_TRY(format_event(c->reading, event, &keys, NULL, error));
+    if (ar_map_put(blocks_of(c), record->address, 2 * event.id))
+        return format_no_memory(error);
+    return c->world->is_host ? AR_OK
+                             : format_note_numbers(c->reading, "alloc", &record->address, 1, error);
 }
 
 /* Whether this free is requested in one entry of its device and completed in the next. */
@@ -267,14 +260,6 @@ static enum ar_status append_oom(struct conversion *c, const struct snapshot_rec
     return format_failure(c->reading, request, &keys, c->events < c->last_request, note, error);
 }
 
-/* Text that the program attached to a block in use. */
-static enum ar_status append_annotation(struct conversion *c, const struct snapshot_record *record,
-                                        struct ar_error *error)
-{
-    return format_note(c->reading, error, "annotate,%" PRIu64 ",%s", record->address,
-                       record->tag ? c->tree->texts.items[record->tag - 1] : "");
-}
-
 static enum ar_status append_record(struct conversion *c, size_t at,
                                     const struct snapshot_record *record, struct ar_error *error)
 {
@@ -283,12 +268,10 @@ static enum ar_status append_record(struct conversion *c, size_t at,
         SNAPSHOT_ACTIONS(X)
 #undef X
     };
-    bool ends = record->action == SNAPSHOT_FREE_COMPLETED && is_joined(c, at, record);
-    enum ar_status status = ends ? AR_OK : append_marks(c, record, error);
-    if (!status && !ends)
-        status = append_time(c, record, error);
-    if (status)
-        return status;
+    if (record->action != SNAPSHOT_FREE_COMPLETED || !is_joined(c, at, record)) {
+        AR_TRY(append_marks(c, record, error));
+        AR_TRY(append_time(c, record, error));
+    }
     if (c->world->is_host && record->action >= SNAPSHOT_SEGMENT_ALLOC &&
         record->action <= SNAPSHOT_SEGMENT_UNMAP)
         return AR_OK; /* of the cache, whose decisions are its policy's */
@@ -311,7 +294,8 @@ static enum ar_status append_record(struct conversion *c, size_t at,
         return format_note_numbers(c->reading, verbs[record->action], numbers, 3, error);
     }
     case SNAPSHOT_ANNOTATE:
-        return append_annotation(c, record, error);
+        return format_note(c->reading, error, "annotate,%" PRIu64 ",%s", record->address,
+                           record->tag ? c->tree->texts.items[record->tag - 1] : "");
     default:
         c->reading->report->left_out++;
         return AR_OK;
@@ -522,23 +506,21 @@ static bool lies_in_area(const struct snapshot_world *world, uint64_t address, s
 /* The addresses of the blocks; blocks outside of every segment get a note with their request. */
 static enum ar_status append_places(struct conversion *c, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     size_t area = 0;
-    for (size_t i = 0; i < c->world->place_count && !status; i++) {
+    for (size_t i = 0; i < c->world->place_count; i++) {
         const struct snapshot_place *place = &c->world->places[i];
         uint64_t bytes = place->granted_bytes ? place->granted_bytes : place->requested_bytes;
         const uint64_t numbers[] = {place->address, bytes, c->next_id + i};
         if (lies_in_area(c->world, place->address, &area))
-            status = format_note_numbers(c->reading, "block", numbers, 3, error);
+            AR_TRY(format_note_numbers(c->reading, "block", numbers, 3, error));
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status append_initial(struct conversion *c, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     size_t area = 0;
-    for (size_t i = 0; i < c->world->place_count && !status; i++) {
+    for (size_t i = 0; i < c->world->place_count; i++) {
         const struct snapshot_place *place = &c->world->places[i];
         struct trace_attributes keys = request_keys(c, place->pool, place->tag);
         keys.rest = "initial=yes";
@@ -547,39 +529,33 @@ static enum ar_status append_initial(struct conversion *c, struct ar_error *erro
                                     .id = c->next_id++,
                                     .value = place->requested_bytes,
                                     .stream = stream_ordinal(c, place->stream)};
-        status = format_event(c->reading, event, &keys, NULL, error);
-        if (!status && ar_map_put(blocks_of(c), place->address, 2 * event.id + pending))
-            status = format_no_memory(error);
-        if (!status && !lies_in_area(c->world, place->address, &area))
-            status = format_note_numbers(c->reading, "alloc", &place->address, 1, error);
+        AR_TRY(format_event(c->reading, event, &keys, NULL, error));
+        if (ar_map_put(blocks_of(c), place->address, 2 * event.id + pending))
+            return format_no_memory(error);
+        if (!lies_in_area(c->world, place->address, &area))
+            AR_TRY(format_note_numbers(c->reading, "alloc", &place->address, 1, error));
         event.kind = TRACE_FREE_REQUESTED;
         event.stream = TRACE_NO_STREAM;
-        if (!status && pending)
-            status = append(c, event, error);
+        if (pending)
+            AR_TRY(append(c, event, error));
     }
-    return status;
+    return AR_OK;
 }
 
 /* All notes of all devices come before the first event. */
 static enum ar_status append_start(struct conversion *c, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     uint64_t first_id = c->next_id;
-    for (size_t i = 0; i < c->world_count && !status; i++) {
-        c->world = &c->worlds[i];
-        status = append_areas(c, error);
-    }
-    for (size_t i = 0; i < c->world_count && !status; i++) {
-        c->world = &c->worlds[i];
-        status = append_places(c, error);
+    for (c->world = c->worlds; c->world < c->worlds + c->world_count; c->world++)
+        AR_TRY(append_areas(c, error));
+    for (c->world = c->worlds; c->world < c->worlds + c->world_count; c->world++) {
+        AR_TRY(append_places(c, error));
         c->next_id += c->world->place_count;
     }
     c->next_id = first_id;
-    for (size_t i = 0; i < c->world_count && !status; i++) {
-        c->world = &c->worlds[i];
-        status = append_initial(c, error);
-    }
-    return status;
+    for (c->world = c->worlds; c->world < c->worlds + c->world_count; c->world++)
+        AR_TRY(append_initial(c, error));
+    return AR_OK;
 }
 
 /* ---- the state at the end -------------------------------------------------------------- */

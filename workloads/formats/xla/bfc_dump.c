@@ -99,20 +99,17 @@ static enum ar_status append_runs(struct conversion *c)
 static enum ar_status append_places(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;
-    enum ar_status status = AR_OK;
     uint64_t id = 0;
-    for (size_t i = 0; i < dump->chunk_count && !status && !dump->from_summary; i++) {
+    for (size_t i = 0; i < dump->chunk_count && !dump->from_summary; i++) {
         const struct bfc_chunk *chunk = &dump->chunks[i];
-        status = trace_memory_line(c->reading->memory, chunk->line, c->error);
-        if (status)
-            break;
-        status = chunk->used
-                     ? format_note(c->reading, c->error, "block,%" PRIu64 ",%" PRIu64 ",%" PRIu64,
-                                   chunk->address, chunk->bytes, id++)
-                     : format_note(c->reading, c->error, "block,%" PRIu64 ",%" PRIu64 ",free",
-                                   chunk->address, chunk->bytes);
+        AR_TRY(trace_memory_line(c->reading->memory, chunk->line, c->error));
+        AR_TRY(chunk->used
+                   ? format_note(c->reading, c->error, "block,%" PRIu64 ",%" PRIu64 ",%" PRIu64,
+                                 chunk->address, chunk->bytes, id++)
+                   : format_note(c->reading, c->error, "block,%" PRIu64 ",%" PRIu64 ",free",
+                                 chunk->address, chunk->bytes));
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status append_block(struct conversion *c, uint64_t bytes,
@@ -125,8 +122,7 @@ static enum ar_status append_block(struct conversion *c, uint64_t bytes,
 static enum ar_status append_blocks(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < dump->chunk_count && !status; i++) {
+    for (size_t i = 0; i < dump->chunk_count; i++) {
         const struct bfc_chunk *chunk = &dump->chunks[i];
         const struct trace_attributes keys = {.tag = chunk->tag, .rest = "initial=yes"};
         if (!chunk->used)
@@ -135,11 +131,11 @@ static enum ar_status append_blocks(struct conversion *c)
             return ar_error_set(c->error, AR_FORMAT,
                                 "line %" PRIu64 ": a chunk of %" PRIu64 " bytes cannot be",
                                 chunk->line, chunk->bytes);
-        status = trace_memory_line(c->reading->memory, chunk->line, c->error);
-        for (uint32_t copy = 0; copy < chunk->copies && !status; copy++)
-            status = append_block(c, chunk->bytes, &keys);
+        AR_TRY(trace_memory_line(c->reading->memory, chunk->line, c->error));
+        for (uint32_t copy = 0; copy < chunk->copies; copy++)
+            AR_TRY(append_block(c, chunk->bytes, &keys));
     }
-    return status;
+    return AR_OK;
 }
 
 /* The request that failed, if the log has its size. */
@@ -236,16 +232,13 @@ static enum ar_status append_buffers(struct conversion *c)
 static enum ar_status append_dump(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;
-    enum ar_status status = append_regions(c);
-    if (status)
-        return status;
+    AR_TRY(append_regions(c));
     sort_chunks(c);
     tell(c);
     if (!dump->region_count && !dump->from_summary)
-        status = append_runs(c);
-    if (!status)
-        status = append_places(c);
-    return status ? status : append_blocks(c);
+        AR_TRY(append_runs(c));
+    AR_TRY(append_places(c));
+    return append_blocks(c);
 }
 
 static enum ar_status convert(struct conversion *c)
@@ -272,11 +265,8 @@ static enum ar_status read_dump(struct format_reading *reading, struct ar_error 
     info->complete = false;
     (void)snprintf(info->recorder, sizeof info->recorder, "%s", jax ? "xla" : "tensorflow");
     enum ar_status status = bfc_log_read(reading->input, &c.log, error);
-    if (!status) {
-        status = convert(&c);
-        if (status)
-            ar_error_prefix(error, status, "%s", trace_input_path(reading->input));
-    }
+    if (!status)
+        status = ar_error_prefix(error, convert(&c), "%s", trace_input_path(reading->input));
     bfc_log_close(&c.log);
     return status;
 }

@@ -351,20 +351,16 @@ static void say_guesses(struct reading *r)
 static enum ar_status convert(struct reading *r, struct ar_error *error)
 {
     uint64_t id = 0;
-    enum ar_status status = fields_log_lines(r->reading->input, take_line, r, error);
-    if (!status && !r->allocation_count)
+    AR_TRY(fields_log_lines(r->reading->input, take_line, r, error));
+    if (!r->allocation_count)
         return ar_error_set(error, AR_FORMAT, "%s: the buffer assignment has no allocations",
                             trace_input_path(r->reading->input));
-    if (!status)
-        status = read_ranges(r, error);
-    if (!status)
-        status = format_start(r->reading, error);
-    if (status)
-        return status;
+    AR_TRY(read_ranges(r, error));
+    AR_TRY(format_start(r->reading, error));
     uint64_t *ids = calloc(r->allocation_count, sizeof *ids);
     if (!ids)
         return format_no_memory(error);
-    status = append_all(r, true, ids, &id, error);
+    enum ar_status status = append_all(r, true, ids, &id, error);
     if (!status)
         status = append_all(r, false, ids, &id, error);
     if (!status)

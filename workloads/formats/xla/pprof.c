@@ -260,23 +260,22 @@ static enum ar_status read_tables(struct profile *p, struct ar_error *error)
 {
     struct part part = {p->bytes, p->bytes + p->count};
     struct field field;
-    enum ar_status status = AR_OK;
-    while (part.at < part.end && !status) {
+    while (part.at < part.end) {
         if (!take_field(&part, &field))
             return damaged(p, part.at, error);
         if (!field.has_length)
             continue;
         if (field.number == PROFILE_SAMPLE_TYPE)
-            status = add_type(p, field.part, error);
+            AR_TRY(add_type(p, field.part, error));
         else if (field.number == PROFILE_LOCATION)
-            status = add_location(p, field.part, error);
+            AR_TRY(add_location(p, field.part, error));
         else if (field.number == PROFILE_FUNCTION)
-            status = add_function(p, field.part, error);
+            AR_TRY(add_function(p, field.part, error));
         else if (field.number == PROFILE_STRING &&
                  !AR_ARRAY_ADD(p->strings, p->string_count, p->string_room, field.part))
-            status = format_no_memory(error);
+            return format_no_memory(error);
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status find_values(struct profile *p, struct ar_error *error)
@@ -483,24 +482,19 @@ static void say_guesses(const struct profile *p)
 
 static enum ar_status convert(struct profile *p, struct ar_error *error)
 {
-    enum ar_status status = read_bytes(p, error);
-    if (!status)
-        status = read_tables(p, error);
-    if (!status)
-        status = find_values(p, error);
-    if (!status)
-        status = format_start(p->reading, error);
-    if (!status)
-        status = append_samples(p, error);
-    if (!status && !p->blocks && p->host_blocks) {
+    AR_TRY(read_bytes(p, error));
+    AR_TRY(read_tables(p, error));
+    AR_TRY(find_values(p, error));
+    AR_TRY(format_start(p->reading, error));
+    AR_TRY(append_samples(p, error));
+    if (!p->blocks && p->host_blocks) {
         p->host = true;
         p->executables = p->executable_bytes = 0; /* they are counted again */
-        status = append_samples(p, error);
+        AR_TRY(append_samples(p, error));
     }
-    if (!status && !p->blocks)
-        status = ar_error_set(error, AR_FORMAT, "%s: the profile has no buffers",
-                              trace_input_path(p->reading->input));
-    return status;
+    return p->blocks ? AR_OK
+                     : ar_error_set(error, AR_FORMAT, "%s: the profile has no buffers",
+                                    trace_input_path(p->reading->input));
 }
 
 static enum ar_status read_pprof(struct format_reading *reading, struct ar_error *error)
