@@ -276,9 +276,7 @@ static enum ar_status build(struct part *parts, size_t i, const struct ar_policy
         return make(&parts[i], context, out, error);
     const struct ar_policy_context *inner_context = context;
     if (ops->open) {
-        enum ar_status status = ops->open(context, parts[i].values, &inner_context, error);
-        if (status)
-            return status;
+        AR_TRY(ops->open(context, parts[i].values, &inner_context, error));
     }
     struct ar_policy *inner = NULL;
     enum ar_status status = build(parts, i + 1, inner_context, &inner, error);

@@ -64,12 +64,10 @@ static enum ar_status buddy_alloc(struct ar_policy *base, const struct ar_policy
     struct buddy *self = (struct buddy *)base;
     uint64_t bytes = round_to_power(request->bytes, self->least_bytes);
     /* A block of at most 2^60 bytes is halved at most 60 times. */
-    enum ar_status status = heap_ready(&self->heap, 62, 0);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(heap_ready(&self->heap, 62, 0));
     uint32_t piece = heap_take(&self->heap, 0, bytes);
     if (!piece) {
-        status = grow(self, bytes, &piece);
+        enum ar_status status = grow(self, bytes, &piece);
         if (status != AR_OK) {
             self->failures += status == AR_NO_MEMORY;
             return status;

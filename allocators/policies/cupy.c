@@ -70,9 +70,7 @@ static enum ar_status obtain(struct cupy *self, uint64_t bytes, uint32_t *piece)
     if (bytes > self->limit_bytes)
         return AR_NO_MEMORY;
     if (self->base.totals.reserved_bytes + bytes > self->limit_bytes) {
-        enum ar_status status = free_all(self);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(free_all(self));
         if (self->base.totals.reserved_bytes + bytes > self->limit_bytes)
             return AR_NO_MEMORY;
     }
@@ -104,14 +102,11 @@ static enum ar_status cupy_alloc(struct ar_policy *base, const struct ar_policy_
     struct cupy *self = (struct cupy *)base;
     uint64_t bytes = ar_size_round_up(request->bytes, UNIT_BYTES);
     uint32_t stream = request->stream;
-    enum ar_status status =
-        heap_is_ready(&self->heap, 2, stream) ? AR_OK : more_records(self, stream);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(heap_is_ready(&self->heap, 2, stream) ? AR_OK : more_records(self, stream));
     self->last_stream = stream;
     uint32_t piece = heap_take_exactly(&self->heap, stream, bytes);
     if (!piece) {
-        status = obtain(self, bytes, &piece);
+        enum ar_status status = obtain(self, bytes, &piece);
         if (status != AR_OK) {
             self->failures += status == AR_NO_MEMORY;
             return status;

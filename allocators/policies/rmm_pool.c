@@ -216,9 +216,7 @@ static enum ar_status expand(struct rmm *self, uint32_t stream, uint64_t bytes, 
 {
     uint64_t attempt = size_to_grow(self, bytes);
     if (!attempt && self->reclaim && bytes <= self->maximum_bytes) {
-        enum ar_status status = release_free(self, stream, bytes);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(release_free(self, stream, bytes));
         attempt = size_to_grow(self, bytes);
     }
     while (attempt >= bytes) {
@@ -256,12 +254,10 @@ static enum ar_status rmm_alloc(struct ar_policy *base, const struct ar_policy_r
 {
     struct rmm *self = (struct rmm *)base;
     uint64_t bytes = ar_size_round_up(request->bytes, ALIGNMENT_BYTES);
-    enum ar_status status = ready(self, 2, request->stream);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(ready(self, 2, request->stream));
     uint32_t piece = heap_take_exactly(&self->heap, request->stream, bytes);
     if (!piece) {
-        status = find_elsewhere(self, request->stream, bytes, &piece);
+        enum ar_status status = find_elsewhere(self, request->stream, bytes, &piece);
         list_changed(self, request->stream);
         if (status != AR_OK)
             return status;

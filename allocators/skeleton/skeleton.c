@@ -91,9 +91,7 @@ static enum ar_status skeleton_trim(struct ar_policy *base, uint64_t keep_bytes)
     while (self->cached_classes && ar_policy_free_bytes(&base->totals) > keep_bytes) {
         uint32_t index = pop(self, (unsigned)__builtin_ctzll(self->cached_classes));
         const struct ar_range_node *segment = &self->segments.nodes[index];
-        enum ar_status status = ar_backing_segment_free(self->backing, segment->address);
-        if (status)
-            return status;
+        AR_TRY(ar_backing_segment_free(self->backing, segment->address));
         base->totals.reserved_bytes -= segment->bytes;
         self->counted.count.segments_freed++;
         ar_range_tree_remove(&self->segments, &self->by_address, AR_RANGE_BY_ADDRESS, index);

@@ -161,10 +161,8 @@ static enum ar_status map_alias(struct vmm *self, const struct part *part, uint3
     const struct vmm_page *home = &self->ranges[part->range]->pages[part->page];
     ar_backing_handle handle = home->handle;
     uint32_t page = vmm_page_at(self, range, span->address);
-    enum ar_status status = ar_backing_map(self->backing, span->address, handle - 1);
-    if (status != AR_OK)
-        return status;
-    status = ar_backing_access(self->backing, span->address, span->bytes);
+    AR_TRY(ar_backing_map(self->backing, span->address, handle - 1));
+    enum ar_status status = ar_backing_access(self->backing, span->address, span->bytes);
     if (status != AR_OK) {
         vmm_note(self, ar_backing_unmap(self->backing, span->address, span->bytes));
         return status;

@@ -89,10 +89,7 @@ static enum ar_status mosaic_create(const struct ar_policy_context *context, con
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         if (!*rules[i].text)
             continue;
-        enum ar_status status =
-            rule_parse(rules[i].text, rules[i].names, rules[i].owner, rules[i].rule, error);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(rule_parse(rules[i].text, rules[i].names, rules[i].owner, rules[i].rule, error));
     }
     return vmm_open(context, &mosaic_policy, &values->common, &tuning, out, error);
 }

@@ -216,10 +216,9 @@ static enum ar_status map_handle(struct vmm *self, struct vmm_range *range, uint
                                  uint32_t most, uint32_t *count)
 {
     ar_backing_handle handle;
-    enum ar_status status = take_handle(self, most, count, &handle);
-    if (status != AR_OK)
-        return status;
-    status = ar_backing_map(self->backing, range->address + page * self->page_bytes, handle);
+    AR_TRY(take_handle(self, most, count, &handle));
+    enum ar_status status =
+        ar_backing_map(self->backing, range->address + page * self->page_bytes, handle);
     if (status != AR_OK) {
         (void)ar_backing_destroy(self->backing, handle);
         return status;
@@ -399,9 +398,7 @@ static enum ar_status map_gap(struct vmm *self, uint32_t gap, uint32_t *last, ui
     if (stretch.gap_end > range->page_room)
         stretch.gap_end = range->page_room;
     uint32_t end;
-    enum ar_status status = map_pages(self, range, stretch, &end);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(map_pages(self, range, stretch, &end));
     if ((end - first) * page < self->spans.at[gap].bytes) {
         uint32_t rest = vmm_cut(self, gap, (end - first) * page);
         if (gap == *last)
@@ -457,10 +454,9 @@ static enum ar_status find_run(struct vmm *self, uint32_t stream, enum vmm_kind 
     if (range_bytes < bytes)
         range_bytes = bytes;
     range_bytes = ar_size_round_up(range_bytes, self->page_bytes);
-    enum ar_status status = vmm_open_range(self, stream, kind, range_bytes);
-    if (status == AR_OK)
-        choose(self, self->ranges[self->range_count - 1], bytes, run);
-    return status;
+    AR_TRY(vmm_open_range(self, stream, kind, range_bytes));
+    choose(self, self->ranges[self->range_count - 1], bytes, run);
+    return AR_OK;
 }
 
 /* Maps the missing pages of a held run and makes a block of it. */
