@@ -182,8 +182,7 @@ enum ar_status heap_check(const struct heap *self, uint64_t *releasable_bytes,
     if (listed != free_pieces || self->policy->totals.reserved_bytes != reserved_bytes)
         return ar_policy_broken(
             self->policy,
-            "the lists or the reserved bytes differ from the segments, the last of "
-            "which ends",
+            "the lists or the reserved bytes differ from the segments, the last of which ends",
             end_before, error);
     return AR_OK;
 }

@@ -76,12 +76,11 @@ enum ar_status ar_name_unknown(const char *has_no, const char *name, const char 
     size_t used = 0;
     const char *near = ar_nearest_name(name, names, count);
     if (near)
-        return ar_error_set(error, AR_INVALID, "%s \"%.60s\"; did you mean \"%s\"?", has_no, name,
-                            near);
+        return ar_invalid(error, "%s \"%.60s\"; did you mean \"%s\"?", has_no, name, near);
     for (size_t i = 0; i < count && used + strlen(names[i]) + 3 <= sizeof list; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
-    return ar_error_set(error, AR_INVALID, "%s \"%.60s\"; %s%s", has_no, name,
-                        else_do ? else_do : "there are: ", else_do ? "" : list);
+    return ar_invalid(error, "%s \"%.60s\"; %s%s", has_no, name,
+                      else_do ? else_do : "there are: ", else_do ? "" : list);
 }
 
 /* The value of "NAME:VALUE", as in PyTorch's variable, or NULL. A switch is written in small
@@ -106,8 +105,8 @@ static enum ar_status unknown(const struct ar_option *table, const char *owner, 
     size_t count = 0;
     for (const struct ar_option *option = table; option && option->name; option++)
         if (value_after_colon(option, name, value, sizeof value))
-            return ar_error_set(error, AR_INVALID, "%s: \"%.60s\": write %s=%s", owner, name,
-                                option->name, value);
+            return ar_invalid(error, "%s: \"%.60s\": write %s=%s", owner, name, option->name,
+                              value);
     for (; table && table->name && count < 64; table++)
         names[count++] = table->name;
     snprintf(has_no, sizeof has_no, "%s has no option", owner);
@@ -121,10 +120,10 @@ static enum ar_status read_fraction(const char *text, double *out, struct ar_err
     char *end = NULL;
     bool plain = isdigit((unsigned char)text[0]) || text[0] == '-' || text[0] == '.';
     if (!plain || text[strspn(text, "0123456789.eE+-")] != '\0')
-        return ar_error_set(error, AR_INVALID, "\"%.60s\" is not a number", text);
+        return ar_invalid(error, "\"%.60s\" is not a number", text);
     *out = strtod(text, &end);
     if (*end || end == text || *out > 1e300 || *out < -1e300)
-        return ar_error_set(error, AR_INVALID, "\"%.60s\" is not a number", text);
+        return ar_invalid(error, "\"%.60s\" is not a number", text);
     return AR_OK;
 }
 
@@ -140,7 +139,7 @@ static enum ar_status read_bool(const char *text, bool *out, struct ar_error *er
             return AR_OK;
         }
     }
-    return ar_error_set(error, AR_INVALID, "\"%.60s\" is neither true nor false", text);
+    return ar_invalid(error, "\"%.60s\" is neither true nor false", text);
 }
 
 static enum ar_status read_choice(const char *choices, const char *text, int *out,
@@ -156,7 +155,7 @@ static enum ar_status read_choice(const char *choices, const char *text, int *ou
         }
         at = at[span] ? at + span + 1 : NULL;
     }
-    return ar_error_set(error, AR_INVALID, "\"%.60s\" is not one of %s", text, choices);
+    return ar_invalid(error, "\"%.60s\" is not one of %s", text, choices);
 }
 
 static enum ar_status in_range(const struct ar_option *option, double value, const char *text,
@@ -166,8 +165,8 @@ static enum ar_status in_range(const struct ar_option *option, double value, con
         return AR_OK;
     if (value >= option->least && value <= option->most)
         return AR_OK;
-    return ar_error_set(error, AR_INVALID, "\"%.60s\" is out of range; it goes from %.15g to %.15g",
-                        text, option->least, option->most);
+    return ar_invalid(error, "\"%.60s\" is out of range; it goes from %.15g to %.15g", text,
+                      option->least, option->most);
 }
 
 /* Reads `text` into the field of the option. Limits are compared as doubles, which rounds those
@@ -183,8 +182,7 @@ static enum ar_status read_value(const struct ar_option *option, const char *tex
         uint64_t number = 0;
         status = option->type == AR_OPTION_BYTES ? ar_size_parse(text, &number, error)
                                                  : ar_count_parse(text, &number, error);
-        if (!status)
-            status = in_range(option, (double)number, text, error);
+        AR_THEN(status, in_range(option, (double)number, text, error));
         if (!status)
             *(uint64_t *)field = number;
         return status;
@@ -192,8 +190,7 @@ static enum ar_status read_value(const struct ar_option *option, const char *tex
     case AR_OPTION_FRACTION: {
         double number = 0;
         status = read_fraction(text, &number, error);
-        if (!status)
-            status = in_range(option, number, text, error);
+        AR_THEN(status, in_range(option, number, text, error));
         if (!status)
             *(double *)field = number;
         return status;
@@ -206,7 +203,7 @@ static enum ar_status read_value(const struct ar_option *option, const char *tex
         *(const char **)field = text;
         return AR_OK;
     }
-    return ar_error_set(error, AR_INVALID, "the option's type %d is unknown", (int)option->type);
+    return ar_invalid(error, "the option's type %d is unknown", (int)option->type);
 }
 
 static enum ar_status read_pair(const struct ar_option *option, const struct ar_spec_pair *pair,
@@ -217,7 +214,7 @@ static enum ar_status read_pair(const struct ar_option *option, const struct ar_
         return AR_OK;
     }
     if (pair->alone || (pair->value[0] == '\0' && option->type != AR_OPTION_TEXT))
-        return ar_error_set(error, AR_INVALID, "a value is missing; write %s=VALUE", option->name);
+        return ar_invalid(error, "a value is missing; write %s=VALUE", option->name);
     return read_value(option, pair->value, values, error);
 }
 
@@ -238,9 +235,8 @@ enum ar_status ar_options_read(const struct ar_option *table, const struct ar_sp
             return unknown(table, owner, pair->key, error);
         for (size_t j = 0; j < i; j++)
             if (strcmp(link->pairs[j].key, pair->key) == 0)
-                return ar_error_set(error, AR_INVALID,
-                                    "%s, option %s: it is given twice; leave one", owner,
-                                    pair->key);
+                return ar_invalid(error, "%s, option %s: it is given twice; leave one", owner,
+                                  pair->key);
         AR_TRY(ar_error_prefix(error, read_pair(option, pair, values, error), "%s, option %s",
                                owner, option->name));
     }

@@ -96,34 +96,31 @@ enum ar_status ar_policy_check(const struct ar_policy_ops *ops, struct ar_error 
 {
     static const struct ar_option common[] = {AR_POLICY_COMMON_OPTIONS};
     if (ops->abi != AR_POLICY_ABI)
-        return ar_error_set(
-            error, AR_INVALID,
-            "the policy was built for version %u of the contract, and this is version "
-            "%u; compile it again with this policy.h",
-            ops->abi, AR_POLICY_ABI);
+        return ar_invalid(error,
+                          "the policy was built for version %u of the contract, and this is "
+                          "version %u; compile it again with this policy.h",
+                          ops->abi, AR_POLICY_ABI);
     if (ops->ops_bytes != sizeof *ops)
-        return ar_error_set(
-            error, AR_INVALID,
-            "the policy's ops have %u bytes, and here they have %zu; set ops_bytes to "
-            "sizeof(struct ar_policy_ops) and compile it again with this policy.h",
-            ops->ops_bytes, sizeof *ops);
+        return ar_invalid(error,
+                          "the policy's ops have %u bytes, and here they have %zu; set ops_bytes "
+                          "to sizeof(struct ar_policy_ops) and compile it again with this policy.h",
+                          ops->ops_bytes, sizeof *ops);
     if (!ops->name || !ops->name[0])
-        return ar_error_set(error, AR_INVALID, "the policy has no name; set it in its ops");
+        return ar_invalid(error, "the policy has no name; set it in its ops");
     const char *hook = missing_hook(ops);
     if (hook)
-        return ar_error_set(error, AR_INVALID, "policy %s lacks the required hook %s", ops->name,
-                            hook);
+        return ar_invalid(error, "policy %s lacks the required hook %s", ops->name, hook);
     if (!ops->summary || !ops->reference)
-        return ar_error_set(error, AR_INVALID, "policy %s has no %s; set it in its ops", ops->name,
-                            ops->summary ? "reference" : "summary");
+        return ar_invalid(error, "policy %s has no %s; set it in its ops", ops->name,
+                          ops->summary ? "reference" : "summary");
     const struct ar_option *first = ops->options;
     if (!first || !first->name || strcmp(first->name, common[0].name) != 0 ||
         first->type != common[0].type || first->offset != common[0].offset ||
         ops->values_bytes < sizeof(struct ar_policy_common))
-        return ar_error_set(error, AR_INVALID,
-                            "the options of policy %s do not begin with AR_POLICY_COMMON_OPTIONS, "
-                            "filled into a struct that begins with struct ar_policy_common",
-                            ops->name);
+        return ar_invalid(error,
+                          "the options of policy %s do not begin with AR_POLICY_COMMON_OPTIONS, "
+                          "filled into a struct that begins with struct ar_policy_common",
+                          ops->name);
     return AR_OK;
 }
 

@@ -84,10 +84,10 @@ bool registry_names_object(const struct ar_spec *spec)
 static enum ar_status unknown_policy(const char *name, struct ar_error *error)
 {
     if (find_decorator(name))
-        return ar_error_set(error, AR_INVALID,
-                            "%s is a decorator and needs a policy after it; write %s+NAME, with "
-                            "options %s(KEY=VALUE)+NAME",
-                            name, name, name);
+        return ar_invalid(error,
+                          "%s is a decorator and needs a policy after it; write %s+NAME, with "
+                          "options %s(KEY=VALUE)+NAME",
+                          name, name, name);
     const char *names[POLICY_COUNT];
     for (size_t i = 0; i < POLICY_COUNT; i++)
         names[i] = policies[i]->name;
@@ -100,17 +100,15 @@ static enum ar_status unknown_policy(const char *name, struct ar_error *error)
 static enum ar_status unknown_decorator(const char *name, struct ar_error *error)
 {
     if (registry_find(name) || names_object(name))
-        return ar_error_set(
-            error, AR_INVALID,
-            "%.60s is a policy, and only decorators may be before a plus sign; put it "
-            "last",
+        return ar_invalid(
+            error, "%.60s is a policy, and only decorators may be before a plus sign; put it last",
             name);
     const char *names[DECORATOR_COUNT];
     for (size_t i = 0; i < DECORATOR_COUNT; i++)
         names[i] = decorators[i]->name;
     const char *near = ar_nearest_name(name, names, DECORATOR_COUNT);
-    return ar_error_set(error, AR_INVALID, "there is no decorator \"%.60s\"; did you mean \"%s\"?",
-                        name, near ? near : decorators[0]->name);
+    return ar_invalid(error, "there is no decorator \"%.60s\"; did you mean \"%s\"?", name,
+                      near ? near : decorators[0]->name);
 }
 
 /* Loads a policy from a shared object, which stays loaded until the program ends: its ops and code
@@ -123,7 +121,7 @@ static enum ar_status load_object(const char *path, const struct ar_policy_ops *
     const char *file = path;
     if (!strchr(path, '/')) {
         if (snprintf(here, sizeof here, "./%s", path) >= (int)sizeof here)
-            return ar_error_set(error, AR_INVALID, "the file name of the policy is too long");
+            return ar_invalid(error, "the file name of the policy is too long");
         file = here;
     }
     void *object = dlopen(file, RTLD_NOW | RTLD_LOCAL);
@@ -132,8 +130,8 @@ static enum ar_status load_object(const char *path, const struct ar_policy_ops *
         bool lacks_name = strstr(why, "undefined symbol") != NULL;
         return ar_error_set(
             error, AR_MISSING, "the policy \"%.200s\" cannot be loaded (%.300s); %s", path, why,
-            lacks_name ? "the program offers only names that begin with ar_: add the "
-                         "source of this one to the shared object"
+            lacks_name ? "the program offers only names that begin with ar_: add the source of "
+                         "this one to the shared object"
                        : "give the path of a shared object, built with -shared -fPIC");
     }
     void *symbol = dlsym(object, AR_POLICY_ENTRY_NAME);
@@ -148,8 +146,7 @@ static enum ar_status load_object(const char *path, const struct ar_policy_ops *
     memcpy(&entry, &symbol, sizeof entry);
     const struct ar_policy_ops *ops = entry();
     if (!ops)
-        return ar_error_set(error, AR_INVALID, "%s in \"%.200s\" returned NULL",
-                            AR_POLICY_ENTRY_NAME, path);
+        return ar_invalid(error, "%s in \"%.200s\" returned NULL", AR_POLICY_ENTRY_NAME, path);
     AR_TRY(ar_error_prefix(error, ar_policy_check(ops, error), "in \"%.200s\"", path));
     *out = ops;
     return AR_OK;
@@ -215,10 +212,9 @@ static enum ar_status parts_open(const struct ar_spec *spec, struct part **out,
                          : unknown_decorator(link->name, error);
         } else {
             status = find_policy(spec, link->name, &parts[i], error);
-            if (!status)
-                status = part_read(&parts[i], link, parts[i].policy->options,
-                                   parts[i].policy->values_bytes, "policy", parts[i].policy->name,
-                                   error);
+            AR_THEN(status, part_read(&parts[i], link, parts[i].policy->options,
+                                      parts[i].policy->values_bytes, "policy",
+                                      parts[i].policy->name, error));
         }
     }
     if (status)

@@ -49,17 +49,15 @@ static enum ar_status quoted(struct parser *p, const char *ends, const char **ou
     char *start = p->at;
     char *close = strchr(start + 1, *start);
     if (!close)
-        return ar_error_set(p->error, AR_INVALID,
-                            "the quote at character %zu is not closed; end it with %c",
-                            place(p, start), *start);
+        return ar_invalid(p->error, "the quote at character %zu is not closed; end it with %c",
+                          place(p, start), *start);
     p->at = close + 1;
     skip_blanks(p);
     if (*p->at && !strchr(ends, *p->at))
-        return ar_error_set(
-            p->error, AR_INVALID,
-            "something follows the closing quote at character %zu; quote all of the "
-            "value or none of it",
-            place(p, p->at));
+        return ar_invalid(p->error,
+                          "something follows the closing quote at character %zu; quote all of the "
+                          "value or none of it",
+                          place(p, p->at));
     *out = start + 1;
     *sign = end_token(p, close);
     return AR_OK;
@@ -91,8 +89,8 @@ static enum ar_status read_pair(struct parser *p, bool bracket, char *sign)
     if (status)
         return status;
     if (pair->key[0] == '\0')
-        return ar_error_set(p->error, AR_INVALID,
-                            "an option's name is missing at character %zu; write key=value", where);
+        return ar_invalid(p->error, "an option's name is missing at character %zu; write key=value",
+                          where);
     pair->value = "";
     pair->alone = *sign != '=';
     if (!pair->alone)
@@ -116,8 +114,8 @@ static enum ar_status read_pairs(struct parser *p, bool bracket, struct ar_spec_
         link->pair_count++;
     }
     if (bracket && sign != ')')
-        return ar_error_set(p->error, AR_INVALID,
-                            "the bracket at character %zu is not closed; end it with )", open);
+        return ar_invalid(p->error, "the bracket at character %zu is not closed; end it with )",
+                          open);
     return AR_OK;
 }
 
@@ -130,17 +128,16 @@ static enum ar_status read_link(struct parser *p, struct ar_spec_link *link, boo
     link->pairs = &p->pairs[p->pair_count];
     AR_TRY(token(p, ":+(", &link->name, &sign));
     if (link->name[0] == '\0')
-        return ar_error_set(p->error, AR_INVALID,
-                            "a name is missing at character %zu; write NAME or NAME:key=value",
-                            where);
+        return ar_invalid(
+            p->error, "a name is missing at character %zu; write NAME or NAME:key=value", where);
     if (sign == '(') {
         AR_TRY(read_pairs(p, true, link));
         skip_blanks(p);
         sign = *p->at;
         if (sign && sign != '+' && sign != ':')
-            return ar_error_set(p->error, AR_INVALID,
-                                "after the bracket a plus sign is expected at character %zu",
-                                place(p, p->at));
+            return ar_invalid(p->error,
+                              "after the bracket a plus sign is expected at character %zu",
+                              place(p, p->at));
         p->at += sign != '\0';
     }
     *more = sign == '+';

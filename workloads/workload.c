@@ -58,16 +58,12 @@ static enum ar_status open_learned(const struct ar_spec *spec, struct trace_sour
     enum ar_status status =
         ar_options_read(learned_options, &spec->links[0], "workload " LEARNED_NAME, &values, error);
     if (!status && !values.trace)
-        status = ar_error_set(error, AR_INVALID,
-                              "workload " LEARNED_NAME ": which recording? Write " LEARNED_NAME
-                              ":trace=FILE");
-    if (!status)
-        status = workload_open(values.trace, &recording, error);
-    if (!status)
-        status = learned_model_make(recording, NULL, &model, error);
+        status = ar_invalid(error, "workload " LEARNED_NAME ": which recording? Write " LEARNED_NAME
+                                   ":trace=FILE");
+    AR_THEN(status, workload_open(values.trace, &recording, error));
+    AR_THEN(status, learned_model_make(recording, NULL, &model, error));
     trace_close(recording);
-    if (!status)
-        status = learned_open(model, &values, out, error);
+    AR_THEN(status, learned_open(model, &values, out, error));
     if (status)
         return status;
     struct trace_info *info = &(*out)->info;
@@ -83,11 +79,10 @@ static enum ar_status generator_open(const struct ar_spec *spec, struct trace_so
     if (strcmp(name, LEARNED_NAME) == 0)
         return open_learned(spec, out, error);
     if (!gen_find(name) && is_recording(name, path, sizeof path))
-        return ar_error_set(
-            error, AR_INVALID,
-            "there is no generator \"%s\"; for the recording of that name write its "
-            "file, %s",
-            name, path);
+        return ar_invalid(
+            error,
+            "there is no generator \"%s\"; for the recording of that name write its file, %s", name,
+            path);
     return gen_open(spec, out, error);
 }
 
@@ -109,11 +104,10 @@ static enum ar_status spec_open(const char *text, struct trace_source **out, str
     if (status)
         return status;
     if (spec.link_count != 1)
-        status =
-            ar_error_set(error, AR_INVALID,
-                         "workload \"%.200s\": a workload has no decorators; name a generator or "
-                         "a trace file",
-                         text);
+        status = ar_invalid(
+            error,
+            "workload \"%.200s\": a workload has no decorators; name a generator or a trace file",
+            text);
     else
         status = generator_open(&spec, out, error);
     ar_spec_close(&spec);
@@ -143,7 +137,7 @@ enum ar_status workload_gpu_parse(const char *text, uint32_t *gpu, struct ar_err
     uint64_t number;
     enum ar_status status = ar_count_parse(text, &number, error);
     if (!status && number > UINT32_MAX)
-        status = ar_error_set(error, AR_INVALID, "%.40s: there is no GPU of that number", text);
+        status = ar_invalid(error, "%.40s: there is no GPU of that number", text);
     *gpu = status ? 0 : (uint32_t)number;
     return status;
 }
@@ -191,16 +185,15 @@ static enum ar_status open_text(const char *text, bool recording, struct trace_s
     if (path)
         status = open_gpu(path, gpu, recording, out, error);
     else if (is_behind_file(text))
-        status = ar_error_set(error, AR_INVALID,
-                              "%.200s: behind a trace file only :device=N is known, with the "
-                              "number of a GPU",
-                              text);
+        status = ar_invalid(
+            error, "%.200s: behind a trace file only :device=N is known, with the number of a GPU",
+            text);
     else if (!looks_like_path(text))
         status = recording && !is_generator(text)
-                     ? ar_error_set(error, AR_INVALID,
-                                    "%.200s: there is no such file, and no generator of that name "
-                                    "(`list workloads`)",
-                                    text)
+                     ? ar_invalid(error,
+                                  "%.200s: there is no such file, and no generator of that name "
+                                  "(`list workloads`)",
+                                  text)
                      : spec_open(text, out, error);
     else
         status = recording ? trace_open_recording(text, out, error) : trace_open(text, out, error);
@@ -231,9 +224,8 @@ enum ar_status workload_open_single(const char *text, struct trace_source **out,
     enum ar_status status = workload_open(text, &source, error);
     if (!status && has_several(&source->info)) {
         trace_close(source);
-        return ar_error_set(error, AR_INVALID,
-                            "%s: it has requests of several GPUs; select one: %s" GPU_KEY "N", text,
-                            text);
+        return ar_invalid(error, "%s: it has requests of several GPUs; select one: %s" GPU_KEY "N",
+                          text, text);
     }
     if (!status)
         *out = source;
@@ -250,8 +242,7 @@ static enum ar_status take_gpu(const char *text, uint32_t gpu, bool recording, b
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the name of a workload");
     enum ar_status status = open_text(with, recording, &part.source, error);
     part.text = with;
-    if (!status)
-        status = take(argument, &part, error);
+    AR_THEN(status, take(argument, &part, error));
     free(with);
     return status;
 }
@@ -262,17 +253,15 @@ static enum ar_status select_gpu(const char *text, const char *path,
                                  void *argument, struct ar_error *error)
 {
     if (path)
-        return ar_error_set(error, AR_INVALID,
-                            "%s selects a GPU, and --device %" PRIu32 " another one; leave one of "
-                            "them out",
-                            text, *choice->gpu);
+        return ar_invalid(
+            error, "%s selects a GPU, and --device %" PRIu32 " another one; leave one of them out",
+            text, *choice->gpu);
     if (looks_like_path(text))
         return take_gpu(text, *choice->gpu, choice->recording, false, take, argument, error);
-    return ar_error_set(error, AR_INVALID,
-                        "--device %" PRIu32
-                        " selects a GPU of a file, and %s is a generator, which "
-                        "has one GPU",
-                        *choice->gpu, text);
+    return ar_invalid(error,
+                      "--device %" PRIu32
+                      " selects a GPU of a file, and %s is a generator, which has one GPU",
+                      *choice->gpu, text);
 }
 
 enum ar_status workload_each(const char *text, const struct workload_choice *choice,
@@ -296,10 +285,10 @@ enum ar_status workload_each(const char *text, const struct workload_choice *cho
         return take(argument, &part, error);
     trace_close(part.source);
     if (info.has_far_gpu)
-        return ar_error_set(error, AR_INVALID,
-                            "%s: it has requests of GPUs with numbers from 64 up; select one GPU: "
-                            "--device N",
-                            text);
+        return ar_invalid(
+            error,
+            "%s: it has requests of GPUs with numbers from 64 up; select one GPU: --device N",
+            text);
     for (uint32_t gpu = 0; gpu < 64 && !status; gpu++)
         if (info.gpus >> gpu & 1)
             status = take_gpu(text, gpu, choice->recording, true, take, argument, error);

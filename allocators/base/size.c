@@ -26,9 +26,9 @@ static int unit_shift(const char *text)
 
 static enum ar_status size_bad(const char *text, const char *why, struct ar_error *error)
 {
-    return ar_error_set(
-        error, AR_INVALID,
-        "\"%.60s\" is not a size: %s; write bytes, or a number with KiB, MiB or GiB", text, why);
+    return ar_invalid(error,
+                      "\"%.60s\" is not a size: %s; write bytes, or a number with KiB, MiB or GiB",
+                      text, why);
 }
 
 enum ar_status ar_size_parse(const char *text, uint64_t *bytes, struct ar_error *error)
@@ -69,14 +69,13 @@ enum ar_status ar_count_parse(const char *text, uint64_t *count, struct ar_error
 {
     uint64_t value = 0;
     if (!isdigit((unsigned char)*text))
-        return ar_error_set(error, AR_INVALID, "\"%.60s\" is not a whole number from 0 up", text);
+        return ar_invalid(error, "\"%.60s\" is not a whole number from 0 up", text);
     for (const char *at = text; *at; at++) {
         if (!isdigit((unsigned char)*at))
-            return ar_error_set(error, AR_INVALID, "\"%.60s\" is not a whole number from 0 up",
-                                text);
+            return ar_invalid(error, "\"%.60s\" is not a whole number from 0 up", text);
         unsigned digit = (unsigned)(*at - '0');
         if (value > (UINT64_MAX - digit) / 10)
-            return ar_error_set(error, AR_INVALID, "\"%.60s\" is too large a number", text);
+            return ar_invalid(error, "\"%.60s\" is too large a number", text);
         value = value * 10 + digit;
     }
     *count = value;

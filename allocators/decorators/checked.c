@@ -410,8 +410,8 @@ static bool pass_on(void *argument, const struct ar_policy_range *range)
         range->bytes > UINT64_MAX - range->address) {
         if (!on->self->broken)
             (void)corrupt(on->self,
-                          "the walk shows a range at %" PRIu64 " that is empty, wraps or starts "
-                          "before %" PRIu64,
+                          "the walk shows a range at %" PRIu64
+                          " that is empty, wraps or starts before %" PRIu64,
                           range->address, on->end);
         return false;
     }

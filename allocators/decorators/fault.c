@@ -47,10 +47,8 @@ static enum ar_status fault_open(const struct ar_policy_context *outer, const vo
 {
     const struct fault_values *given = values;
     if (given->n == 0 && given->every == 0)
-        return ar_error_set(
-            error, AR_INVALID,
-            "decorator fault needs to know which call fails; write fault(n=3)+NAME or "
-            "fault(every=10)+NAME");
+        return ar_invalid(error, "decorator fault needs to know which call fails; write "
+                                 "fault(n=3)+NAME or fault(every=10)+NAME");
     struct faulty_backing *self = ar_host_alloc(outer->host, sizeof *self);
     if (!self)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the decorator fault");

@@ -53,8 +53,7 @@ static enum ar_status limit_wrap(const struct ar_policy_context *context, const 
 {
     const struct limit_values *given = values;
     if (given->bytes == 0)
-        return ar_error_set(error, AR_INVALID,
-                            "decorator limit needs a maximum; write limit(bytes=2GiB)+NAME");
+        return ar_invalid(error, "decorator limit needs a maximum; write limit(bytes=2GiB)+NAME");
     struct limit *self = forward_create(context->host, sizeof *self, "limit", inner, error);
     if (!self)
         return AR_HOST_MEMORY;

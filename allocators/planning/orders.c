@@ -142,8 +142,7 @@ enum ar_status packing_place_by(const struct packing *self, enum packing_order o
     if (!sorted)
         return AR_HOST_MEMORY;
     enum ar_status status = make_order(self, order, sorted);
-    if (!status)
-        status = packing_place(self, sorted, PACKING_NOWHERE, offsets, top_bytes, steps);
+    AR_THEN(status, packing_place(self, sorted, PACKING_NOWHERE, offsets, top_bytes, steps));
     ar_host_free(self->host, sorted, bytes);
     return status;
 }

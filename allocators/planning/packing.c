@@ -11,16 +11,15 @@ static enum ar_status check_blocks(const struct packing_block *blocks, size_t co
                                    struct ar_error *error)
 {
     if (count >= UINT32_MAX / 4)
-        return ar_error_set(error, AR_INVALID, "%zu blocks are too many to plan", count);
+        return ar_invalid(error, "%zu blocks are too many to plan", count);
     for (size_t i = 0; i < count; i++) {
         const struct packing_block *block = &blocks[i];
         if (block->bytes == 0 || block->bytes >= PACKING_LIMIT || block->born >= block->dies ||
             (block->alignment & (block->alignment - 1)) != 0 || block->alignment > PACKING_LIMIT)
-            return ar_error_set(
-                error, AR_INVALID,
-                "block %zu cannot be planned: it needs bytes, a life and an alignment "
-                "that is a power of two",
-                i);
+            return ar_invalid(error,
+                              "block %zu cannot be planned: it needs bytes, a life and an "
+                              "alignment that is a power of two",
+                              i);
     }
     return AR_OK;
 }
@@ -85,7 +84,7 @@ static enum ar_status sum_slots(struct packing *self, struct ar_error *error)
         }
     }
     ar_host_free(self->host, dead_bytes, ((size_t)self->slots + 1) * sizeof *dead_bytes);
-    return fits ? AR_OK : ar_error_set(error, AR_INVALID, "more than 2^62 bytes are live at once");
+    return fits ? AR_OK : ar_invalid(error, "more than 2^62 bytes are live at once");
 }
 
 enum ar_status packing_open(struct packing *self, struct ar_host *host,
@@ -107,8 +106,7 @@ enum ar_status packing_open(struct packing *self, struct ar_host *host,
     if (!self->first || !self->end || !self->by_birth || !self->slot_begin || !self->slot_born ||
         !self->slot_bytes || make_slots(self))
         status = ar_error_set(error, AR_HOST_MEMORY, "no host memory to plan %zu blocks", count);
-    if (!status)
-        status = sum_slots(self, error);
+    AR_THEN(status, sum_slots(self, error));
     if (status)
         packing_close(self);
     return status;

@@ -264,9 +264,9 @@ static enum ar_status read_settings(const struct async_values *values,
     if (strcmp(values->release_threshold, "max") == 0 ||
         ar_size_parse(values->release_threshold, &settings->release_threshold_bytes, NULL) == AR_OK)
         return AR_OK;
-    return ar_error_set(error, AR_INVALID,
-                        "policy async, option release_threshold: \"%s\" is neither a size nor max",
-                        values->release_threshold);
+    return ar_invalid(error,
+                      "policy async, option release_threshold: \"%s\" is neither a size nor max",
+                      values->release_threshold);
 }
 
 static enum ar_status async_create(const struct ar_policy_context *context, const void *given,

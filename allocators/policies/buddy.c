@@ -193,8 +193,8 @@ static enum ar_status buddy_create(const struct ar_policy_context *context, cons
     const struct buddy_values *values = given;
     if (!ar_size_is_power_of_two(values->least_bytes) ||
         !ar_size_is_power_of_two(values->chunk_bytes) || values->chunk_bytes < values->least_bytes)
-        return ar_error_set(error, AR_INVALID,
-                            "policy buddy: min and chunk are powers of two, chunk not below min");
+        return ar_invalid(error,
+                          "policy buddy: min and chunk are powers of two, chunk not below min");
     struct buddy *self = ar_policy_new(context, &buddy_policy, sizeof *self, error);
     if (!self)
         return AR_HOST_MEMORY;

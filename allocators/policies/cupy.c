@@ -79,8 +79,7 @@ static enum ar_status obtain(struct cupy *self, uint64_t bytes, uint32_t *piece)
         return status;
     self->retries++;
     status = free_all(self);
-    if (status == AR_OK)
-        status = heap_grow(&self->heap, bytes, piece);
+    AR_THEN(status, heap_grow(&self->heap, bytes, piece));
     return status == AR_REFUSED ? AR_NO_MEMORY : status;
 }
 

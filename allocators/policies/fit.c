@@ -176,8 +176,7 @@ static enum ar_status supply_shrink(struct supply *self, uint64_t floor, uint64_
     if (paged(self)) {
         wait_for_work(self);
         status = ar_backing_unmap(self->backing, last->address, last->bytes);
-        if (!status)
-            status = ar_backing_destroy(self->backing, last->handle);
+        AR_THEN(status, ar_backing_destroy(self->backing, last->handle));
     } else {
         status = ar_backing_segment_free(self->backing, last->address);
     }
@@ -562,9 +561,9 @@ static enum ar_status fit_create(const struct ar_policy_ops *ops, enum ar_range_
     if (granule == 0)
         granule = context->backing->granule_bytes == 1 ? 1 : 256;
     if ((granule & (granule - 1)) || granule > AR_GIB)
-        return ar_error_set(error, AR_INVALID,
-                            "policy %s, option granule: %llu is not a power of two up to 1 GiB",
-                            ops->name, (unsigned long long)granule);
+        return ar_invalid(error,
+                          "policy %s, option granule: %llu is not a power of two up to 1 GiB",
+                          ops->name, (unsigned long long)granule);
     struct fit *self = ar_policy_new(context, ops, sizeof *self, error);
     if (!self)
         return AR_HOST_MEMORY;

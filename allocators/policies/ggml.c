@@ -214,8 +214,7 @@ new_buffer(struct ggml *self, struct leg *leg, uint32_t stream, uint64_t bytes, 
     if (status == AR_REFUSED && self->retry) {
         self->retries++;
         status = clear_pool(self, leg);
-        if (status == AR_OK)
-            status = obtain_buffer(self, with_more, &address);
+        AR_THEN(status, obtain_buffer(self, with_more, &address));
     }
     if (status != AR_OK)
         return status == AR_REFUSED ? refuse(self) : status;
@@ -357,8 +356,7 @@ static enum ar_status stack_grow(struct ggml *self, struct stack *stack, uint64_
         return AR_HOST_MEMORY;
     AR_TRY(ar_backing_create(self->backing, grown, &handle));
     enum ar_status status = stack_reserve(self, stack);
-    if (status == AR_OK)
-        status = stack_map(self, stack, grown, handle);
+    AR_THEN(status, stack_map(self, stack, grown, handle));
     if (status != AR_OK) {
         enum ar_status destroyed = ar_backing_destroy(self->backing, handle);
         return destroyed == AR_OK ? status : destroyed;
@@ -403,8 +401,8 @@ static __attribute__((noinline, cold)) enum ar_status refuse_order(struct ggml *
 {
     snprintf(self->problem, sizeof self->problem,
              "pool=vmm frees blocks in the reverse order of their requests, as ggml demands, and "
-             "%" PRIu32 " later block%s of stream %" PRIu32 " %s live: use pool=leg for this "
-             "program",
+             "%" PRIu32 " later block%s of stream %" PRIu32
+             " %s live: use pool=leg for this program",
              later, later == 1 ? "" : "s", stream, later == 1 ? "is" : "are");
     return AR_INVALID;
 }
@@ -659,9 +657,9 @@ static enum ar_status ggml_create(const struct ar_policy_context *context, const
     const struct ggml_values *values = given;
     uint64_t page = context->backing->page_bytes;
     if (values->kind == POOL_VMM && !page)
-        return ar_error_set(error, AR_UNSUPPORTED,
-                            "policy ggml: pool=vmm, but this device has no virtual memory; use "
-                            "pool=leg");
+        return ar_error_set(
+            error, AR_UNSUPPORTED,
+            "policy ggml: pool=vmm, but this device has no virtual memory; use pool=leg");
     struct ggml *self = ar_policy_new(context, &ggml_policy, sizeof *self, error);
     if (!self)
         return AR_HOST_MEMORY;

@@ -314,10 +314,8 @@ static enum ar_status offset_create(const struct ar_policy_context *context, con
     if (!unit)
         unit = context->backing->granule_bytes == 1 ? 1 : 256;
     if (!ar_size_is_power_of_two(unit))
-        return ar_error_set(
-            error, AR_INVALID,
-            "policy offset: unit is not a power of two; write one, such as 256, or 0 "
-            "for the default");
+        return ar_invalid(error, "policy offset: unit is not a power of two; write one, such as "
+                                 "256, or 0 for the default");
     struct offset *self = ar_policy_new(context, &offset_policy, sizeof *self, error);
     if (!self)
         return AR_HOST_MEMORY;

@@ -273,8 +273,7 @@ static enum ar_status fall_back(struct planned *self, uint64_t bytes, uint64_t *
 static enum ar_status make_ready(struct planned *self)
 {
     enum ar_status status = heap_ready(&self->heap, 3, CACHE);
-    if (status == AR_OK)
-        status = heap_ready(&self->heap, 3, ARENA);
+    AR_THEN(status, heap_ready(&self->heap, 3, ARENA));
     return status != AR_OK || ar_range_pool_reserve(&self->live, 1) ? status : AR_HOST_MEMORY;
 }
 
@@ -452,9 +451,9 @@ static enum ar_status plan_create(const struct ar_policy_context *context, const
     if (granule == 0)
         granule = context->backing->granule_bytes == 1 ? 1 : 256;
     if (!ar_size_is_power_of_two(granule))
-        return ar_error_set(error, AR_INVALID,
-                            "policy plan, option granule: %llu is not a power of two up to 1 GiB",
-                            (unsigned long long)granule);
+        return ar_invalid(error,
+                          "policy plan, option granule: %llu is not a power of two up to 1 GiB",
+                          (unsigned long long)granule);
     enum ar_status status = planned_create(&plan_policy, sizeof(struct plan), granule, lowest,
                                            context, &given->common, out, error);
     if (status == AR_OK)

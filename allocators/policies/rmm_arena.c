@@ -836,8 +836,7 @@ static enum ar_status arena_validate(const struct ar_policy *base, struct ar_err
     if (!status && (at || address != self->address + totals->reserved_bytes))
         return ar_policy_broken(base, "the superblocks do not fill the arena", self->address,
                                 error);
-    if (!status)
-        status = check_arenas(self, free_blocks, error);
+    AR_THEN(status, check_arenas(self, free_blocks, error));
     return status ? status
                   : ar_policy_check_totals(base, totals->live_blocks ? 0 : totals->reserved_bytes,
                                            error);
@@ -869,7 +868,7 @@ static uint64_t size_wanted(const struct ar_policy_context *context,
     uint64_t limit = values->common.limit_bytes;
     uint64_t wanted = values->arena_bytes ? values->arena_bytes : limit;
     if (limit && wanted > limit) {
-        (void)ar_error_set(error, AR_INVALID, "policy rmm-arena: arena_size is above the limit");
+        (void)ar_invalid(error, "policy rmm-arena: arena_size is above the limit");
         return 0;
     }
     if (!wanted) {
@@ -881,11 +880,10 @@ static uint64_t size_wanted(const struct ar_policy_context *context,
     wanted = ar_size_round_down(wanted, ARENA_ALIGNMENT_BYTES);
     if (wanted >= SUPERBLOCK_LEAST && wanted <= SUPERBLOCK_MOST)
         return wanted;
-    (void)ar_error_set(
-        error, AR_INVALID,
-        "policy rmm-arena: an arena of %llu bytes is not between 1 MiB and 1 TiB; give "
-        "arena_size, or a device with 2 MiB free",
-        (unsigned long long)wanted);
+    (void)ar_invalid(error,
+                     "policy rmm-arena: an arena of %llu bytes is not between 1 MiB and 1 TiB; "
+                     "give arena_size, or a device with 2 MiB free",
+                     (unsigned long long)wanted);
     return 0;
 }
 

@@ -349,14 +349,12 @@ static enum ar_status take_initial(struct rmm *self, uint64_t bytes, struct ar_e
 {
     uint32_t piece;
     enum ar_status status = heap_reserve(&self->heap, 1, 0);
-    if (status == AR_OK)
-        status = heap_grow(&self->heap, bytes, &piece);
+    AR_THEN(status, heap_grow(&self->heap, bytes, &piece));
     if (status == AR_REFUSED)
-        return ar_error_set(error,
-                            status, /* not INVALID: the option is right, the device is full */
-                            "policy rmm-pool: the device has no %llu bytes for initial_pool_size; "
-                            "make it smaller",
-                            (unsigned long long)bytes);
+        return ar_error_set(
+            error, status, /* not INVALID: the option is right, the device is full */
+            "policy rmm-pool: the device has no %llu bytes for initial_pool_size; make it smaller",
+            (unsigned long long)bytes);
     if (status == AR_OK)
         heap_give(&self->heap, piece, 0);
     return status;
@@ -387,12 +385,10 @@ static enum ar_status rmm_create(const struct ar_policy_context *context, const 
     uint64_t initial = values->initial_bytes;
     uint64_t maximum = values->common.limit_bytes;
     if (initial % ALIGNMENT_BYTES || maximum % ALIGNMENT_BYTES)
-        return ar_error_set(
-            error, AR_INVALID,
-            "policy rmm-pool: initial_pool_size and limit are multiples of 256 bytes");
+        return ar_invalid(
+            error, "policy rmm-pool: initial_pool_size and limit are multiples of 256 bytes");
     if (maximum && initial > maximum)
-        return ar_error_set(error, AR_INVALID,
-                            "policy rmm-pool: initial_pool_size is above the limit");
+        return ar_invalid(error, "policy rmm-pool: initial_pool_size is above the limit");
     struct rmm *self = ar_policy_new(context, &rmm_pool_policy, sizeof *self, error);
     if (!self)
         return AR_HOST_MEMORY;
@@ -401,10 +397,10 @@ static enum ar_status rmm_create(const struct ar_policy_context *context, const 
     heap_open(&self->heap, &self->base, context);
     enum ar_status status = AR_OK;
     if (!read_list_order(self, values->list_order))
-        status = ar_error_set(error, AR_INVALID,
-                              "policy rmm-pool: list_order=%s does not name each stream from 0 on "
-                              "once; write it as 2013",
-                              values->list_order);
+        status = ar_invalid(error,
+                            "policy rmm-pool: list_order=%s does not name each stream from 0 on "
+                            "once; write it as 2013",
+                            values->list_order);
     else if (initial)
         status = take_initial(self, initial, error);
     if (status != AR_OK) {

@@ -724,8 +724,7 @@ static const char *pinned_problem(const struct ar_policy *base)
 static enum ar_status bad_conf(const char *key, const char *value, const char *why,
                                struct ar_error *error)
 {
-    return ar_error_set(error, AR_INVALID, "policy torch-pinned: conf \"%s:%.60s\": %s", key, value,
-                        why);
+    return ar_invalid(error, "policy torch-pinned: conf \"%s:%.60s\": %s", key, value, why);
 }
 
 static enum ar_status read_pair(struct pinned_values *values, const char *key, const char *value,
@@ -758,8 +757,7 @@ static enum ar_status read_conf(struct pinned_values *values, const char *conf,
         char value[64];
         size_t length = strcspn(conf, ":,");
         if (conf[length] != ':' || !length)
-            return ar_error_set(error, AR_INVALID,
-                                "policy torch-pinned: conf \"%.80s\": write key:value", conf);
+            return ar_invalid(error, "policy torch-pinned: conf \"%.80s\": write key:value", conf);
         snprintf(key, sizeof key, "%.*s", (int)(length < sizeof key ? length : sizeof key - 1),
                  conf);
         conf += length + 1;

@@ -640,10 +640,8 @@ static enum ar_status vma_create(const struct ar_policy_context *context, const 
     if (!alignment)
         alignment = context->backing->granule_bytes == 1 ? 1 : 256;
     if (!ar_size_is_power_of_two(alignment))
-        return ar_error_set(
-            error, AR_INVALID,
-            "policy vma-virtual: alignment is not a power of two; write one, such as "
-            "256, or 0 for the default");
+        return ar_invalid(error, "policy vma-virtual: alignment is not a power of two; write one, "
+                                 "such as 256, or 0 for the default");
     struct vma *self = ar_policy_new(context, &vma_virtual_policy, sizeof *self, error);
     if (!self)
         return AR_HOST_MEMORY;

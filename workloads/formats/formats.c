@@ -244,9 +244,8 @@ static enum ar_status find_device(const char *path, const struct trace_info *inf
         if (info->gpus >> i & 1)
             used +=
                 (unsigned)snprintf(list + used, sizeof list - used, "%s%u", used ? ", " : "", i);
-    return ar_error_set(error, AR_INVALID,
-                        "%s: it has no requests of GPU %u; it has those of GPU %s", path, device,
-                        list[0] ? list : "64 or above");
+    return ar_invalid(error, "%s: it has no requests of GPU %u; it has those of GPU %s", path,
+                      device, list[0] ? list : "64 or above");
 }
 
 enum ar_status trace_open_device(const char *path, uint32_t device, bool lenient,
@@ -292,9 +291,9 @@ enum ar_status format_write(const struct format_writer *writer, struct trace_sou
     struct trace_output *output;
     const struct trace_info *info = &source->info;
     if (info->counted && !info->gpus && !info->has_far_gpu) /* readers refuse such a file */
-        return ar_error_set(error, AR_INVALID,
-                            "%s: it has no requests: only a trace of allocrig can be without any",
-                            info->name);
+        return ar_invalid(error,
+                          "%s: it has no requests: only a trace of allocrig can be without any",
+                          info->name);
     AR_TRY(trace_output_open(path, compress, &output, error));
     enum ar_status status = writer->write(source, output, error);
     if (!status)

@@ -224,8 +224,7 @@ enum ar_status requests_read(struct trace_source *source, request_take *take, vo
         status = take_event(&self, event, error);
     if (!status && self.holds)
         status = give_request(&self, NULL, &used, error);
-    if (!status)
-        status = give_joined(&self, true, error);
+    AR_THEN(status, give_joined(&self, true, error));
     free(self.blocks);
     return status;
 }

@@ -72,9 +72,9 @@ static enum ar_status find_streams(struct conversion *c, struct ar_error *error)
         if (row->action > ROW_KERNEL || ar_map_get(&c->streams, row->stream, &ordinal))
             continue;
         if (c->streams.count == TRACE_STREAM_LIMIT)
-            return ar_error_set(error, AR_INVALID, "%s%s%" PRIu64 ": more than %u streams",
-                                trace_input_path(c->reading->input), rows->unit, row->position,
-                                TRACE_STREAM_LIMIT);
+            return ar_invalid(error, "%s%s%" PRIu64 ": more than %u streams",
+                              trace_input_path(c->reading->input), rows->unit, row->position,
+                              TRACE_STREAM_LIMIT);
         status = ar_map_put(&c->streams, row->stream, c->streams.count);
     }
     return status ? format_no_memory(error) : AR_OK;
@@ -121,8 +121,7 @@ static enum ar_status make_request(struct conversion *c, const struct row *row,
                                    struct ar_error *error)
 {
     if (row->bytes >= TRACE_BYTES_LIMIT)
-        return ar_error_set(error, AR_INVALID, "a block of %" PRIu64 " bytes cannot be",
-                            row->bytes);
+        return ar_invalid(error, "a block of %" PRIu64 " bytes cannot be", row->bytes);
     *keys = (struct trace_attributes){
         .thread = row->thread,
         .device = row->device,
@@ -214,8 +213,7 @@ static enum ar_status append_initial(struct conversion *c, size_t *at, struct ar
         c->unknown_sizes += row.bytes == ROW_BYTES_UNKNOWN;
         row.bytes = row.bytes == ROW_BYTES_UNKNOWN ? 0 : row.bytes;
         status = trace_memory_line(c->reading->memory, row.position, error);
-        if (!status)
-            status = append_block(c, &row, "initial=yes", error);
+        AR_THEN(status, append_block(c, &row, "initial=yes", error));
         if (status)
             break;
     }
@@ -272,8 +270,7 @@ static enum ar_status convert(struct conversion *c, struct ar_error *error)
         if (!status && rows->has_times)
             status = append_time(c, row, first, error);
         first = false;
-        if (!status)
-            status = append_row(c, at, error);
+        AR_THEN(status, append_row(c, at, error));
         if (status)
             break;
     }
@@ -292,8 +289,7 @@ static void say_guesses(const struct conversion *c)
                        "frees name another size than their request: the request's is taken");
     import_guess_count(
         report, c->unknown_sizes,
-        "blocks were there before, of a size that the file does not say: taken for 0 "
-        "bytes");
+        "blocks were there before, of a size that the file does not say: taken for 0 bytes");
     import_guess_count(
         report, c->late_rows,
         "rows are earlier than the row before: their order is kept, the time does not advance");
@@ -303,8 +299,7 @@ enum ar_status rows_convert(struct rows *rows, struct ar_error *error)
 {
     struct conversion c = {.rows = rows, .reading = rows->reading};
     enum ar_status status = format_start(c.reading, error);
-    if (!status)
-        status = convert(&c, error);
+    AR_THEN(status, convert(&c, error));
     if (!status)
         say_guesses(&c);
     ar_map_close(&c.streams);

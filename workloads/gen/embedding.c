@@ -377,19 +377,18 @@ static void open(struct emit *emit)
     enum samples_order order = (enum samples_order)values->draw;
     size_t parameters = (size_t)values->tables + 2 * LAYER_PARAMETERS;
     if (values->growth > 0 && values->growth < 1.01)
-        emit_fail(
-            emit, AR_INVALID,
-            "growth is the factor by which a full table grows: at least 1.01, or 0 for tables "
-            "of full size from the start");
+        emit_fail(emit, AR_INVALID,
+                  "growth is the factor by which a full table grows: at least 1.01, or 0 for "
+                  "tables of full size from the start");
     samples_open(emit, &self->rows, values->rows, SAMPLES_CYCLE, 1, 1u << 30, "rows");
     samples_open(emit, &self->sparse, values->sparse, SAMPLES_CYCLE, 0, 1, "sparse");
     samples_open(emit, &self->batches, values->batches, order, 1, 1u << 20, "batches");
     samples_open(emit, &self->bags, values->bags, order, 1, 4096, "bags");
     uint64_t joined = values->width * (values->tables + 1);
     if (samples_most(&self->batches) * values->hidden > (UINT64_C(1) << 60) / joined)
-        emit_fail(emit, AR_INVALID,
-                  "batches x hidden x width x (tables + 1) is more than 2^60; make one of them "
-                  "smaller");
+        emit_fail(
+            emit, AR_INVALID,
+            "batches x hidden x width x (tables + 1) is more than 2^60; make one of them smaller");
     self->tables = emit_array(emit, (size_t)values->tables, sizeof *self->tables);
     self->updated = emit_array(emit, parameters, sizeof *self->updated);
     self->scratch = emit_array(emit, parameters, sizeof *self->scratch);

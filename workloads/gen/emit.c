@@ -506,10 +506,10 @@ void samples_open(struct emit *emit, struct samples *samples, const char *text,
     for (const char *at = text; ranges; at++) {
         struct samples_range *entry = &ranges[samples->count++];
         if (!range(&at, entry) || (*at && *at != ';')) {
-            emit_fail(emit, AR_INVALID,
-                      "%s=\"%s\": entry %zu is no number and no range; write a list such as "
-                      "'64;128-512'",
-                      option, text, samples->count);
+            emit_fail(
+                emit, AR_INVALID,
+                "%s=\"%s\": entry %zu is no number and no range; write a list such as '64;128-512'",
+                option, text, samples->count);
             return;
         }
         if (entry->least < least || entry->most > most) {
@@ -591,9 +591,9 @@ enum ar_status gen_open(const struct ar_spec *spec, struct trace_source **out,
                         struct ar_error *error)
 {
     if (spec->link_count != 1)
-        return ar_error_set(error, AR_INVALID,
-                            "workload \"%s\": a generator has no decorators; write NAME:key=value",
-                            spec->text);
+        return ar_invalid(error,
+                          "workload \"%s\": a generator has no decorators; write NAME:key=value",
+                          spec->text);
     const struct ar_spec_link *link = &spec->links[0];
     const struct gen_ops *ops = gen_find(link->name);
     if (!ops)
@@ -607,8 +607,7 @@ enum ar_status gen_open(const struct ar_spec *spec, struct trace_source **out,
         ar_options_read(ops->options, link, owner, (char *)emit + ops->values_at, error);
     if (!status && ops->open)
         ops->open(emit);
-    if (!status)
-        status = failure(emit, error);
+    AR_THEN(status, failure(emit, error));
     if (status != AR_OK) {
         trace_close(&emit->source);
         return status;

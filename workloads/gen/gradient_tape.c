@@ -408,10 +408,10 @@ static void open(struct emit *emit)
     if (values->program == PROGRAM_JAX &&
         (layers != 1 || values->optimizer != OPTIMIZER_NONE || values->accumulate != 1 ||
          values->recompute || values->persistent || values->bias != BIAS_SEPARATE))
-        emit_fail(emit, AR_INVALID,
-                  "program=jax is one layer with a separate bias and no optimizer: "
-                  "layers=1,bias=separate,optimizer=none, without persistent, accumulate and "
-                  "recompute");
+        emit_fail(
+            emit, AR_INVALID,
+            "program=jax is one layer with a separate bias and no optimizer: "
+            "layers=1,bias=separate,optimizer=none, without persistent, accumulate and recompute");
     if (widest > (UINT64_C(1) << 60) / values->width / values->width)
         emit_fail(emit, AR_INVALID,
                   "batches x lengths x width x width is more than 2^60; make one of them smaller");

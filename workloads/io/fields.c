@@ -154,7 +154,7 @@ enum ar_status field_pointer(const char *text, uint64_t *value, struct ar_error 
     for (; field_hex_digit(*at) < 16 && !(*value >> 60); at++)
         *value = *value << 4 | field_hex_digit(*at);
     if (at == begin || *at || *value == UINT64_MAX)
-        return ar_error_set(error, AR_INVALID, "\"%.40s\" is not an address such as 0x7f00", text);
+        return ar_invalid(error, "\"%.40s\" is not an address such as 0x7f00", text);
     return AR_OK;
 }
 
@@ -235,8 +235,7 @@ enum ar_status field_time(const char *text, uint64_t *time_ns, bool *dated, stru
         ns = take_fraction(&at);
     }
     if (!good || !(clock ? is_zone(at) : !*at) || seconds / 86400 + days > 50000)
-        return ar_error_set(error, AR_INVALID, "\"%.40s\" is not a time such as 23:59:59.999999",
-                            text);
+        return ar_invalid(error, "\"%.40s\" is not a time such as 23:59:59.999999", text);
     *time_ns = (days * 86400 + seconds) * NS_PER_S + ns;
     return AR_OK;
 }
@@ -296,8 +295,8 @@ static enum ar_status skip_rest(struct trace_lines *lines, struct ar_error *erro
 static enum ar_status refuse(const struct trace_lines *lines, const char *what,
                              struct ar_error *error)
 {
-    return ar_error_set(error, AR_INVALID, "%s:%llu: the line %s; is this a text file?",
-                        trace_input_path(lines->input), (unsigned long long)lines->number, what);
+    return ar_invalid(error, "%s:%llu: the line %s; is this a text file?",
+                      trace_input_path(lines->input), (unsigned long long)lines->number, what);
 }
 
 enum ar_status trace_lines_next(struct trace_lines *lines, char **line, size_t *length,

@@ -68,8 +68,7 @@ enum ar_status trace_input_open(const char *path, struct trace_input **out, stru
     if (stat(path, &about) != 0)
         return ar_error_set(error, AR_IO, "%s: cannot be opened: %s", path, strerror(errno));
     if (S_ISDIR(about.st_mode))
-        return ar_error_set(error, AR_INVALID,
-                            "%s: is a directory; name a trace file in it instead", path);
+        return ar_invalid(error, "%s: is a directory; name a trace file in it instead", path);
     struct trace_input *input = calloc(1, sizeof *input);
     if (!input || !(input->path = strdup(path))) {
         free(input);
@@ -79,10 +78,8 @@ enum ar_status trace_input_open(const char *path, struct trace_input **out, stru
     input->file = open(path, O_RDONLY | O_CLOEXEC);
     if (input->file < 0)
         status = ar_error_set(error, AR_IO, "%s: cannot be opened: %s", path, strerror(errno));
-    if (!status)
-        status = fill(input, error);
-    if (!status)
-        status = start_unpacking(input, error);
+    AR_THEN(status, fill(input, error));
+    AR_THEN(status, start_unpacking(input, error));
     if (status) {
         trace_input_close(input);
         return status;
@@ -169,11 +166,10 @@ enum ar_status trace_input_read(struct trace_input *input, void *bytes, size_t r
         input->packed += used;
         input->unpacked += *got;
         if (input->guarded && input->unpacked > GUARD_BYTES + GUARD_RATIO * input->packed)
-            return ar_error_set(
-                error, AR_FORMAT,
-                "%s: it unpacks to more than %u times its size, as no recording does; "
-                "unpack it first if it is one",
-                input->path, GUARD_RATIO);
+            return ar_error_set(error, AR_FORMAT,
+                                "%s: it unpacks to more than %u times its size, as no recording "
+                                "does; unpack it first if it is one",
+                                input->path, GUARD_RATIO);
         if (drained && !*got && input->inside)
             return ar_error_set(error, AR_FORMAT,
                                 "%s: the compressed file is cut off: copy it or make it again",
@@ -321,8 +317,7 @@ enum ar_status trace_output_open(const char *path, bool compress, struct trace_o
     struct stat about;
     bool there = stat(path, &about) == 0;
     if (there && S_ISDIR(about.st_mode))
-        return ar_error_set(error, AR_INVALID, "%s: is a directory; name a file in it instead",
-                            path);
+        return ar_invalid(error, "%s: is a directory; name a file in it instead", path);
     struct trace_output *output = calloc(1, sizeof *output);
     if (!output)
         return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to write it", path);
@@ -333,8 +328,7 @@ enum ar_status trace_output_open(const char *path, bool compress, struct trace_o
         status = ar_error_set(error, AR_IO, "%s: cannot be made: %s", path, strerror(errno));
     if (!status && compress)
         status = start_packing(output, error);
-    if (!status)
-        status = open_file(output, there && !S_ISREG(about.st_mode), error);
+    AR_THEN(status, open_file(output, there && !S_ISREG(about.st_mode), error));
     if (status) {
         trace_output_discard(output);
         return status;
@@ -410,8 +404,7 @@ static enum ar_status finish(struct trace_output *output, struct ar_error *error
     size_t left = output->zstd ? 1 : 0;
     while (left && !status)
         status = pack(output, &nothing, true, &left, error);
-    if (!status)
-        status = flush(output, error);
+    AR_THEN(status, flush(output, error));
     if (status)
         return status;
     int closed = close(output->file);

@@ -302,10 +302,9 @@ static bool in_object(const struct json_pull *pull)
 static enum ar_status push(struct json_pull *pull, bool object, struct ar_error *error)
 {
     if (pull->depth == JSON_DEPTH_LIMIT)
-        return json_pull_refuse(pull, error,
-                                "more than %u brackets are open at once; no profiler writes such "
-                                "a file",
-                                JSON_DEPTH_LIMIT);
+        return json_pull_refuse(
+            pull, error, "more than %u brackets are open at once; no profiler writes such a file",
+            JSON_DEPTH_LIMIT);
     unsigned char bit = (unsigned char)(1u << (pull->depth % 8));
     unsigned char *byte = &pull->objects[pull->depth / 8];
     *byte = (unsigned char)(object ? *byte | bit : *byte & ~bit);
@@ -508,8 +507,7 @@ enum ar_status json_pull_next(struct json_pull *pull, struct json_token *token,
     pull->text_length = 0;
     pull->text_cut = false;
     pull->text[0] = 0;
-    if (!status)
-        status = read_token(pull, &token->kind, error);
+    AR_THEN(status, read_token(pull, &token->kind, error));
     token->text = pull->text;
     token->length = pull->text_length;
     token->cut = pull->text_cut;

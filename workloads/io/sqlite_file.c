@@ -134,9 +134,9 @@ static enum ar_status unpack(struct sqlite_file *file, struct trace_input *input
                 error, AR_FORMAT,
                 "%s: the database is damaged: it has more bytes than its header says", file->path);
         if (file->bytes + got > UNPACKED_MOST)
-            return ar_error_set(error, AR_INVALID,
-                                "%s: it has more than 4 GiB when it is unpacked: unpack it first",
-                                file->path);
+            return ar_invalid(error,
+                              "%s: it has more than 4 GiB when it is unpacked: unpack it first",
+                              file->path);
         for (size_t used = 0; used < got;) {
             ssize_t now = write(descriptor, bytes + used, got - used);
             if (now < 0 && errno == EINTR)
@@ -163,8 +163,7 @@ static enum ar_status open_unpacked(struct sqlite_file *file, struct trace_input
         return ar_error_set(error, AR_IO, "%s: no temporary file to unpack it into: %s; unpack it",
                             file->path, strerror(errno));
     enum ar_status status = unpack(file, input, descriptor, error);
-    if (!status)
-        status = open_uri(file, path, error);
+    AR_THEN(status, open_uri(file, path, error));
     close(descriptor);
     (void)unlink(path);
     return status;
@@ -174,8 +173,7 @@ static enum ar_status open_plain(struct sqlite_file *file, int descriptor, struc
 {
     struct stat about;
     if (fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode))
-        return ar_error_set(error, AR_INVALID, "%s: a database is read from a file only",
-                            file->path);
+        return ar_invalid(error, "%s: a database is read from a file only", file->path);
     file->bytes = (uint64_t)about.st_size;
     char *path = realpath(file->path, NULL);
     if (!path)

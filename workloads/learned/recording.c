@@ -176,10 +176,10 @@ enum ar_status learned_recording_read(struct trace_source *source,
     const struct trace_event *event;
     enum ar_status status = AR_OK;
     if (source->info.adaptive)
-        return ar_error_set(error, AR_INVALID,
-                            "%s: its requests depend on the allocator; write it to a file with "
-                            "`allocrig gen` and learn from that",
-                            self->info.name);
+        return ar_invalid(error,
+                          "%s: its requests depend on the allocator; write it to a file with "
+                          "`allocrig gen` and learn from that",
+                          self->info.name);
     while ((event = trace_read(&cursor, &status, error)) != NULL) {
         status = keep(self, source, event, &block_of_id, error);
         if (watch && trace_ends_step(event))
@@ -192,18 +192,18 @@ enum ar_status learned_recording_read(struct trace_source *source,
     self->timed = self->info.has_times;
     self->free_requested_final &= !self->info.has_split_frees;
     if (self->info.has_far_gpu || (self->info.gpus & (self->info.gpus - 1)))
-        return ar_error_set(error, AR_INVALID,
-                            "%s: it has requests of several GPUs; learn from one: FILE:device=N",
-                            self->info.name);
+        return ar_invalid(error,
+                          "%s: it has requests of several GPUs; learn from one: FILE:device=N",
+                          self->info.name);
     if (!find_marks(self) || (!self->marked && !find_rises(self)))
         return no_memory(self, error);
     if (self->step_count < LEARNED_STEPS_LEAST)
-        return ar_error_set(error, AR_INVALID,
-                            "%s: %zu steps were found%s, and at least %d are needed; record more "
-                            "steps, each with a mark `step`",
-                            self->info.name, self->step_count,
-                            self->marked ? "" : " by rises and falls of live bytes",
-                            LEARNED_STEPS_LEAST);
+        return ar_invalid(error,
+                          "%s: %zu steps were found%s, and at least %d are needed; record more "
+                          "steps, each with a mark `step`",
+                          self->info.name, self->step_count,
+                          self->marked ? "" : " by rises and falls of live bytes",
+                          LEARNED_STEPS_LEAST);
     self->event_count = self->step_ends[self->step_count - 1];
     self->step_ns = calloc(self->step_count, sizeof *self->step_ns);
     if (!self->step_ns)

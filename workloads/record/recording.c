@@ -215,12 +215,10 @@ static enum ar_status make_failure(struct maker *m, const struct keys *keys)
         return AR_OK; /* an invalid request, not a lack of memory */
     enum ar_status status = stream_of(m, &event.stream);
     event.id = m->next_id++;
-    if (!status)
-        status = emit(m, event, keys);
+    AR_THEN(status, emit(m, event, keys));
     bool full = record->result == OUT_OF_MEMORY;
     const uint64_t value = full ? record->free_bytes : (uint64_t)record->result;
-    if (!status)
-        status = emit_note(m, full ? "oom" : "failed", 1, &value);
+    AR_THEN(status, emit_note(m, full ? "oom" : "failed", 1, &value));
     event.kind = TRACE_FREE_REQUESTED;
     event.value = 0;
     return status ? status : emit(m, event, NULL);
@@ -247,13 +245,10 @@ static enum ar_status make_block(struct maker *m, const struct keys *keys)
         status = make_free(m, block.id, false);
     }
     block = (struct block){.id = m->next_id, .bytes = record->bytes};
-    if (!status)
-        status = add_block(m, record->address, block);
+    AR_THEN(status, add_block(m, record->address, block));
     struct trace_event event = {.kind = TRACE_ALLOC, .id = m->next_id++, .value = record->bytes};
-    if (!status)
-        status = stream_of(m, &event.stream);
-    if (!status)
-        status = emit(m, event, keys);
+    AR_THEN(status, stream_of(m, &event.stream));
+    AR_THEN(status, emit(m, event, keys));
     m->counts->allocs++;
     return status ? status : emit_note(m, "alloc", 1, &record->address);
 }
@@ -349,8 +344,7 @@ static enum ar_status make_unmapping(struct maker *m)
     }
     if (at < end)
         m->counts->unknown_frees++;
-    if (!status)
-        status = stream_of(m, &stream);
+    AR_THEN(status, stream_of(m, &stream));
     return status ? status
                   : emit_note(m, "segment_unmap", 3,
                               (const uint64_t[]){record->address, record->bytes, stream});
@@ -373,8 +367,7 @@ static enum ar_status make_event(struct maker *m)
         m->counts->dropped_waits++;
         return AR_OK;
     }
-    if (!status)
-        status = stream_of(m, &event.stream);
+    AR_THEN(status, stream_of(m, &event.stream));
     return status ? status : emit(m, event, NULL);
 }
 

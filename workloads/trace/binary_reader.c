@@ -365,8 +365,7 @@ static enum ar_status open_checked(struct binary_trace *trace, struct ar_error *
     trace->base.info.complete = true;
     (void)strcpy(trace->base.info.format, "binary");
     enum ar_status status = read_header(trace, error);
-    if (!status)
-        status = read_tables(trace, error);
+    AR_THEN(status, read_tables(trace, error));
     if (status)
         return status;
     if (!*trace->base.info.name)
@@ -380,8 +379,7 @@ static enum ar_status open_checked(struct binary_trace *trace, struct ar_error *
             status = ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read it",
                                   path_of(trace));
     }
-    if (!status)
-        status = check_records(trace, error);
+    AR_THEN(status, check_records(trace, error));
     if (!status && !trace->map) {
         char more;
         size_t got;

@@ -51,7 +51,7 @@ static enum ar_status grow_blocks(struct trace_check *check, struct ar_error *er
 {
     size_t capacity = check->block_capacity ? check->block_capacity * 2 : 256;
     if (capacity > UINT32_MAX)
-        return ar_error_set(error, AR_INVALID, "more than 2^31 blocks live at once");
+        return ar_invalid(error, "more than 2^31 blocks live at once");
     struct trace_check_block *blocks = realloc(check->blocks, capacity * sizeof *blocks);
     if (!blocks)
         return no_memory(error);
@@ -66,8 +66,8 @@ static enum ar_status take_slot(struct trace_check *check, struct trace_event *e
     if (check->by_slot) {
         if (event->slot > check->block_count ||
             (event->slot < check->block_count && check->blocks[event->slot].state != BLOCK_FREE))
-            return ar_error_set(error, AR_INVALID, "block %llu has slot %u, which is not free",
-                                (unsigned long long)event->id, event->slot);
+            return ar_invalid(error, "block %llu has slot %u, which is not free",
+                              (unsigned long long)event->id, event->slot);
     } else if (check->free_slot != NO_SLOT) {
         event->slot = check->free_slot;
         check->free_slot = check->blocks[event->slot].next;
@@ -112,19 +112,18 @@ static enum ar_status check_alloc(struct trace_check *check, struct trace_event 
     struct trace_info *counts = &check->counts;
     uint64_t next = counts->allocs + counts->probes;
     if (event->id != next)
-        return ar_error_set(error, AR_INVALID,
-                            event->id < next
-                                ? "id %llu was used before: ids count up from 0 in the order of "
-                                  "allocation and are never used again; the next one is %llu"
-                                : "id %llu is ahead: ids count up from 0 in the order of "
-                                  "allocation; the next one is %llu",
-                            (unsigned long long)event->id, (unsigned long long)next);
+        return ar_invalid(error,
+                          event->id < next
+                              ? "id %llu was used before: ids count up from 0 in the order of "
+                                "allocation and are never used again; the next one is %llu"
+                              : "id %llu is ahead: ids count up from 0 in the order of allocation; "
+                                "the next one is %llu",
+                          (unsigned long long)event->id, (unsigned long long)next);
     if (event->value >= TRACE_BYTES_LIMIT)
-        return ar_error_set(error, AR_INVALID,
-                            "%llu bytes are requested: requests must be below 2^60 bytes",
-                            (unsigned long long)event->value);
+        return ar_invalid(error, "%llu bytes are requested: requests must be below 2^60 bytes",
+                          (unsigned long long)event->value);
     if (counts->allocated_bytes + event->value >= BYTES_IN_ALL)
-        return ar_error_set(error, AR_INVALID, "the requests come to 2^63 bytes or more in all");
+        return ar_invalid(error, "the requests come to 2^63 bytes or more in all");
     AR_TRY(take_slot(check, event, error));
     check->blocks[event->slot] = (struct trace_check_block){
         .id = event->id, .bytes = event->value, .stream = event->stream, .state = BLOCK_LIVE};
@@ -156,8 +155,8 @@ static enum ar_status find_block(struct trace_check *check, struct trace_event *
 {
     uint64_t used = check->counts.allocs + check->counts.probes;
     if (event->id >= used)
-        return ar_error_set(error, AR_INVALID, "no block of id %llu was allocated before this",
-                            (unsigned long long)event->id);
+        return ar_invalid(error, "no block of id %llu was allocated before this",
+                          (unsigned long long)event->id);
     if (!check->by_slot) {
         uint64_t slot = NO_SLOT;
         (void)ar_map_get(&check->slot_of_id, event->id, &slot);
@@ -165,9 +164,8 @@ static enum ar_status find_block(struct trace_check *check, struct trace_event *
     }
     if (event->slot >= check->block_count || check->blocks[event->slot].state == BLOCK_FREE ||
         check->blocks[event->slot].id != event->id)
-        return ar_error_set(
-            error, AR_INVALID,
-            "block %llu was freed before this (a double free, or a use after the free)",
+        return ar_invalid(
+            error, "block %llu was freed before this (a double free, or a use after the free)",
             (unsigned long long)event->id);
     *block = &check->blocks[event->slot];
     return AR_OK;
@@ -187,8 +185,8 @@ static enum ar_status check_block_event(struct trace_check *check, struct trace_
     AR_TRY(find_block(check, event, &block, error));
     check->block_stream = block->stream;
     if (event->kind != TRACE_FREE_COMPLETED && block->state != BLOCK_LIVE)
-        return ar_error_set(error, AR_INVALID, "the free of block %llu was requested before this",
-                            (unsigned long long)event->id);
+        return ar_invalid(error, "the free of block %llu was requested before this",
+                          (unsigned long long)event->id);
     if (event->kind == TRACE_USE) {
         check->counts.has_uses = true;
         check->several_streams |= event->stream != check->first_stream;
@@ -220,8 +218,8 @@ static enum ar_status check_order(struct trace_check *check, const struct trace_
                                   struct ar_error *error)
 {
     if (event->value >= TRACE_EVENT_LIMIT)
-        return ar_error_set(error, AR_INVALID, "event number %llu: event numbers are below %u",
-                            (unsigned long long)event->value, TRACE_EVENT_LIMIT);
+        return ar_invalid(error, "event number %llu: event numbers are below %u",
+                          (unsigned long long)event->value, TRACE_EVENT_LIMIT);
     if (!check->recorded) {
         check->recorded = calloc(TRACE_EVENT_LIMIT / 8, 1);
         if (!check->recorded)
@@ -232,9 +230,8 @@ static enum ar_status check_order(struct trace_check *check, const struct trace_
     if (event->kind == TRACE_RECORD)
         *byte |= bit;
     else if (!(*byte & bit))
-        return ar_error_set(error, AR_INVALID,
-                            "a stream waits for event %llu, which was not recorded before",
-                            (unsigned long long)event->value);
+        return ar_invalid(error, "a stream waits for event %llu, which was not recorded before",
+                          (unsigned long long)event->value);
     return AR_OK;
 }
 
@@ -243,13 +240,11 @@ static enum ar_status check_text(struct trace_check *check, struct trace_event *
 {
     const char *text = trace_tables_text(check->tables, event->value);
     if (event->kind == TRACE_MARK && (!*text || strpbrk(text, ",=")))
-        return ar_error_set(error, AR_INVALID,
-                            "a mark has a label: a word without commas and equals signs");
+        return ar_invalid(error, "a mark has a label: a word without commas and equals signs");
     event->flags = event->kind == TRACE_MARK && !strcmp(text, "step") ? TRACE_STEP : 0;
     if (event->value > check->texts_seen)
-        return ar_error_set(error, AR_INVALID, "text %llu is used before text %llu",
-                            (unsigned long long)event->value,
-                            (unsigned long long)check->texts_seen);
+        return ar_invalid(error, "text %llu is used before text %llu",
+                          (unsigned long long)event->value, (unsigned long long)check->texts_seen);
     check->texts_seen += event->value == check->texts_seen;
     check->counts.steps += event->flags == TRACE_STEP;
     return AR_OK;
@@ -260,26 +255,24 @@ static enum ar_status check_value(struct trace_check *check, const struct trace_
 {
     if (event->kind == TRACE_OUTSIDE) {
         if (event->value >= TRACE_BYTES_LIMIT)
-            return ar_error_set(error, AR_INVALID,
-                                "%llu bytes outside of the pool: must be below 2^60",
-                                (unsigned long long)event->value);
+            return ar_invalid(error, "%llu bytes outside of the pool: must be below 2^60",
+                              (unsigned long long)event->value);
         return AR_OK;
     }
     if (event->value >= TRACE_TIME_LIMIT)
-        return ar_error_set(error, AR_INVALID, "%llu nanoseconds: must be below 2^62",
-                            (unsigned long long)event->value);
+        return ar_invalid(error, "%llu nanoseconds: must be below 2^62",
+                          (unsigned long long)event->value);
     if (event->kind == TRACE_KERNEL) {
         /* Clocks add these up. */
         if (event->value >= TRACE_TIME_LIMIT - check->kernel_ns)
-            return ar_error_set(error, AR_INVALID,
-                                "all kernels together must take less than 2^62 nanoseconds");
+            return ar_invalid(error, "all kernels together must take less than 2^62 nanoseconds");
         check->kernel_ns += event->value;
         check->counts.kernels++;
         return AR_OK;
     }
     if (event->value < check->time_ns)
-        return ar_error_set(error, AR_INVALID, "the time goes back from %llu to %llu ns",
-                            (unsigned long long)check->time_ns, (unsigned long long)event->value);
+        return ar_invalid(error, "the time goes back from %llu to %llu ns",
+                          (unsigned long long)check->time_ns, (unsigned long long)event->value);
     check->time_ns = event->value;
     check->counts.has_times = true;
     return AR_OK;
@@ -292,8 +285,8 @@ static enum ar_status check_stream(struct trace_check *check, const struct trace
         (event->kind == TRACE_SYNC || event->kind == TRACE_FREE_REQUESTED))
         return AR_OK;
     if (event->stream >= TRACE_STREAM_LIMIT)
-        return ar_error_set(error, AR_INVALID, "stream %u: ordinals are below %u", event->stream,
-                            TRACE_STREAM_LIMIT);
+        return ar_invalid(error, "stream %u: ordinals are below %u", event->stream,
+                          TRACE_STREAM_LIMIT);
     if (event->stream >= check->counts.streams)
         check->counts.streams = event->stream + 1;
     return AR_OK;
@@ -322,10 +315,10 @@ enum ar_status trace_check_event(struct trace_check *check, struct trace_event *
     event->zero = 0;
     event->flags = 0;
     if (!kind || kind > TRACE_KIND_LAST)
-        return ar_error_set(error, AR_INVALID, "there is no event of kind %u", kind);
+        return ar_invalid(error, "there is no event of kind %u", kind);
     if (event->attributes > check->keys_seen + 1)
-        return ar_error_set(error, AR_INVALID, "keys %u are used before keys %u", event->attributes,
-                            check->keys_seen + 1);
+        return ar_invalid(error, "keys %u are used before keys %u", event->attributes,
+                          check->keys_seen + 1);
     if (event->attributes > check->keys_seen)
         check->keys_seen = event->attributes;
     if (kind_has_stream(kind))
@@ -363,7 +356,7 @@ enum ar_status trace_check_span(struct trace_check *check, const struct trace_ev
         struct trace_event event = events[*at];
         AR_TRY(trace_check_event(check, &event, error));
         if (memcmp(&event, &events[*at], sizeof event) != 0)
-            return ar_error_set(error, AR_INVALID, "its flags, stream or unused fields are wrong");
+            return ar_invalid(error, "its flags, stream or unused fields are wrong");
     }
     return AR_OK;
 }

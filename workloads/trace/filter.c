@@ -630,8 +630,7 @@ static enum ar_status filter_fill(struct trace_rewrite *self, struct ar_error *e
                 return AR_OK;
             filter->round++;
             status = each_left(filter, end_with, error);
-            if (!status)
-                status = begin_round(filter, error);
+            AR_THEN(status, begin_round(filter, error));
             count = 0;
         }
         for (size_t i = 0; i < count && !status; i++)
@@ -709,9 +708,8 @@ enum ar_status trace_filter(struct trace_source *source, const struct trace_filt
     bool blocks_wanted = !options->kinds && (options->device || options->stream_count);
     if (!left->events || (blocks_wanted && !(left->allocs || left->probes || left->kernels) &&
                           (source->info.allocs || source->info.probes))) {
-        status = ar_error_set(
-            error, AR_INVALID,
-            "%s: the filter leaves no events: the trace has %llu steps and %u streams",
+        status = ar_invalid(
+            error, "%s: the filter leaves no events: the trace has %llu steps and %u streams",
             source->info.name, (unsigned long long)source->info.steps, source->info.streams);
         trace_close(&filter->base.base);
         return status;
@@ -729,14 +727,12 @@ enum ar_status trace_filter_kinds(const char *letters, uint32_t *kinds, struct a
         if (*at == ',')
             continue;
         if (!found)
-            return ar_error_set(error, AR_INVALID,
-                                "\"%c\" in \"%.40s\" is no kind of event; the kinds are %s", *at,
-                                letters, all + 1);
+            return ar_invalid(error, "\"%c\" in \"%.40s\" is no kind of event; the kinds are %s",
+                              *at, letters, all + 1);
         *kinds |= 1u << (found - all);
     }
     if (!*kinds)
-        return ar_error_set(error, AR_INVALID, "no kind of event is given; the kinds are %s",
-                            all + 1);
+        return ar_invalid(error, "no kind of event is given; the kinds are %s", all + 1);
     return AR_OK;
 }
 
@@ -758,7 +754,6 @@ enum ar_status trace_filter_steps(const char *text, struct trace_filter_options 
     else if (good && dash)
         options->last_step = UINT64_MAX;
     if (!good || !options->first_step || options->last_step < options->first_step)
-        return ar_error_set(error, AR_INVALID,
-                            "steps \"%.40s\": write A-B, A- or A, counted from 1", text);
+        return ar_invalid(error, "steps \"%.40s\": write A-B, A- or A, counted from 1", text);
     return AR_OK;
 }

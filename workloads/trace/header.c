@@ -69,9 +69,8 @@ enum ar_status trace_stats_add(struct trace_stats *self, const char *name, size_
         if ((unsigned char)name[i] <= 0x20 || name[i] == 0x7f)
             length = 0;
     if (!length)
-        return ar_error_set(
-            error, AR_INVALID,
-            "the name of a statistic is empty, or contains blanks or control bytes");
+        return ar_invalid(error,
+                          "the name of a statistic is empty, or contains blanks or control bytes");
     if (!ar_array_make_room(&self->items, self->count, &self->room, sizeof *self->items))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for statistics");
     char *copy = strndup(name, length);
@@ -95,8 +94,8 @@ static enum ar_status parse_stat(struct trace_stats *self, const char *text, str
     uint64_t value;
     const char *blank = strchr(text, ' ');
     if (!blank || ar_count_parse(blank + 1, &value, error))
-        return ar_error_set(error, AR_INVALID,
-                            "stat: \"%.80s\" must be a name, a blank and a whole number", text);
+        return ar_invalid(error, "stat: \"%.80s\" must be a name, a blank and a whole number",
+                          text);
     return trace_stats_add(self, text, (size_t)(blank - text), value, error);
 }
 
@@ -150,10 +149,10 @@ static enum ar_status take_text(const char *key, const char *value, char *out, s
                                 struct ar_error *error)
 {
     if (strlen(value) >= room)
-        return ar_error_set(error, AR_INVALID, "\"%s\" has more than %zu bytes", key, room - 1);
+        return ar_invalid(error, "\"%s\" has more than %zu bytes", key, room - 1);
     for (const char *at = value; *at; at++)
         if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            return ar_error_set(error, AR_INVALID, "\"%s\" contains a control byte", key);
+            return ar_invalid(error, "\"%s\" contains a control byte", key);
     memcpy(out, value, strlen(value) + 1);
     return AR_OK;
 }
@@ -164,13 +163,13 @@ static enum ar_status take_value(size_t key, const char *value, struct trace_inf
     char *field = (char *)info + keys[key].offset;
     if (key == KEY_COMPLETE) {
         if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-            return ar_error_set(error, AR_INVALID, "complete: %.40s: must be yes or no", value);
+            return ar_invalid(error, "complete: %.40s: must be yes or no", value);
         info->complete = value[0] == 'y';
         return AR_OK;
     }
     if (key == KEY_LET_GO) {
         if (strcmp(value, "final") != 0)
-            return ar_error_set(error, AR_INVALID, "let-go: %.40s: must be final", value);
+            return ar_invalid(error, "let-go: %.40s: must be final", value);
         *free_requested_final = true;
         return AR_OK;
     }
@@ -193,8 +192,7 @@ enum ar_status trace_header_parse(const char *line, struct trace_source *source,
         if (strncmp(at, keys[key].name, length) != 0 || at[length] != ':')
             continue;
         if (*given & 1u << key)
-            return ar_error_set(error, AR_INVALID, "the header \"%s\" is given twice",
-                                keys[key].name);
+            return ar_invalid(error, "the header \"%s\" is given twice", keys[key].name);
         *given |= 1u << key;
         const char *value = at + length + 1;
         return take_value(key, value + (*value == ' '), &source->info, free_requested_final, error);

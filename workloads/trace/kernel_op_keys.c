@@ -121,14 +121,14 @@ enum ar_status trace_kernel_op_parse(const char *rest, struct trace_kernel_op *o
         if (key < 0)
             continue;
         if (given[key])
-            return ar_error_set(error, AR_INVALID, "the key \"%s\" is given twice", key_names[key]);
+            return ar_invalid(error, "the key \"%s\" is given twice", key_names[key]);
         given[key] = true;
         if (!take_value(out, (enum key)key, &item))
-            return ar_error_set(error, AR_INVALID, "%.*s: must be %s",
-                                (int)(item.bytes < 80 ? item.bytes : 80), item.text, valid[key]);
+            return ar_invalid(error, "%.*s: must be %s", (int)(item.bytes < 80 ? item.bytes : 80),
+                              item.text, valid[key]);
     }
     if (given[KEY_OP] && !given[KEY_OUT])
-        return ar_error_set(error, AR_INVALID, "op=%s: it has no output; write out=ID", out->op);
+        return ar_invalid(error, "op=%s: it has no output; write out=ID", out->op);
     return AR_OK;
 }
 

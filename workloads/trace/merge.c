@@ -229,7 +229,7 @@ enum ar_status trace_merge(struct trace_source *const *sources, size_t count,
         free(merge);
         free(parts);
         return count ? ar_error_set(error, AR_HOST_MEMORY, "no host memory for a merge")
-                     : ar_error_set(error, AR_INVALID, "a merge of no traces");
+                     : ar_invalid(error, "a merge of no traces");
     }
     merge->base.ops = &merge_ops;
     merge->parts = parts;

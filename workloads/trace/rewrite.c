@@ -12,8 +12,7 @@
 static enum ar_status push(struct trace_rewrite *self, struct trace_event event,
                            enum ar_status status, struct ar_error *error)
 {
-    if (!status)
-        status = trace_check_event(&self->check, &event, error);
+    AR_THEN(status, trace_check_event(&self->check, &event, error));
     if (status)
         return ar_error_prefix(error, status, "%s: event %llu", self->base.info.name,
                                (unsigned long long)self->check.counts.events);

@@ -114,8 +114,7 @@ enum ar_status texts_intern(struct texts *texts, const char *text, size_t length
         return AR_OK;
     }
     if (texts->count >= UINT32_MAX - 1)
-        return ar_error_set(error, AR_INVALID, "more than %u different texts in one trace",
-                            UINT32_MAX - 1);
+        return ar_invalid(error, "more than %u different texts in one trace", UINT32_MAX - 1);
     if (texts->count == texts->capacity && !grow(texts))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the trace's texts");
     char *copy = room_for(texts, length + 1);
@@ -175,10 +174,10 @@ static enum ar_status take_number(struct trace_attributes *out, enum key key, co
     uint64_t number;
     uint64_t limit = key == KEY_ALIGN ? UINT64_C(1) << 40 : UINT32_MAX;
     if (ar_count_parse(value, &number, NULL) || number > limit)
-        return ar_error_set(error, AR_INVALID, "%s=%.40s: must be a whole number up to %s",
-                            key_names[key], value, key == KEY_ALIGN ? "2^40" : "2^32 - 1");
+        return ar_invalid(error, "%s=%.40s: must be a whole number up to %s", key_names[key], value,
+                          key == KEY_ALIGN ? "2^40" : "2^32 - 1");
     if (key == KEY_ALIGN && (!number || number & (number - 1)))
-        return ar_error_set(error, AR_INVALID, "align=%s: must be a power of two", value);
+        return ar_invalid(error, "align=%s: must be a power of two", value);
     if (key == KEY_ALIGN)
         out->align = number;
     else if (key == KEY_POOL)
@@ -196,26 +195,26 @@ static enum ar_status take_known(struct trace_attributes *out, enum key key, con
                                  struct ar_error *error)
 {
     if (out->given & 1u << key)
-        return ar_error_set(error, AR_INVALID, "the key \"%s\" is given twice", key_names[key]);
+        return ar_invalid(error, "the key \"%s\" is given twice", key_names[key]);
     out->given = (uint16_t)(out->given | 1u << key);
     if (key == KEY_TAG) {
         out->tag = value;
     } else if (key == KEY_SPACE) {
         if (strcmp(value, "device") != 0 && strcmp(value, "pinned") != 0)
-            return ar_error_set(error, AR_INVALID, "space=%.40s: must be device or pinned", value);
+            return ar_invalid(error, "space=%.40s: must be device or pinned", value);
         out->space = value[0] == 'p' ? TRACE_SPACE_PINNED : TRACE_SPACE_DEVICE;
     } else if (key == KEY_MEMPOOL) {
         for (unsigned i = 0; i < 8; i++)
             if (strcmp(value, mempool_names[i]) == 0)
                 out->mempool = (uint8_t)(TRACE_MEMPOOL_PLAIN | i << 1);
         if (!out->mempool)
-            return ar_error_set(error, AR_INVALID,
-                                "mempool=%.40s: must be plain, or of use_on_oom, no_split and "
-                                "allocator those that apply, in this order and joined by +",
-                                value);
+            return ar_invalid(error,
+                              "mempool=%.40s: must be plain, or of use_on_oom, no_split and "
+                              "allocator those that apply, in this order and joined by +",
+                              value);
     } else if (key == KEY_END) {
         if (strcmp(value, "lower") != 0 && strcmp(value, "upper") != 0)
-            return ar_error_set(error, AR_INVALID, "end=%.40s: must be lower or upper", value);
+            return ar_invalid(error, "end=%.40s: must be lower or upper", value);
         out->end = value[0] == 'l' ? TRACE_END_LOWER : TRACE_END_UPPER;
     } else {
         return take_number(out, key, value, error);
@@ -251,11 +250,11 @@ static enum ar_status parse_keys(char *text, char *rest, struct trace_attributes
             *next++ = 0;
         char *equals = strchr(item, '=');
         if (!equals || equals == item)
-            return ar_error_set(error, AR_INVALID, "\"%.60s\" is not key=value", item);
+            return ar_invalid(error, "\"%.60s\" is not key=value", item);
         if (!is_letter(*item))
-            return ar_error_set(
-                error, AR_INVALID,
-                "the key \"%.60s\" does not begin with a letter; keys must, fields must not", item);
+            return ar_invalid(
+                error, "the key \"%.60s\" does not begin with a letter; keys must, fields must not",
+                item);
         size_t length = (size_t)(equals - item);
         int key = 0;
         while (key < KEY_COUNT &&
@@ -266,8 +265,8 @@ static enum ar_status parse_keys(char *text, char *rest, struct trace_attributes
             continue;
         }
         if (rest_used && has_key(rest, item, length))
-            return ar_error_set(error, AR_INVALID, "the key \"%.*s\" is given twice",
-                                length < 60 ? (int)length : 60, item);
+            return ar_invalid(error, "the key \"%.*s\" is given twice",
+                              length < 60 ? (int)length : 60, item);
         if (rest_used)
             rest[rest_used++] = ',';
         size_t item_length = strlen(item);
@@ -365,8 +364,7 @@ static enum ar_status intern(struct trace_tables *tables, const struct trace_att
     enum ar_status status = AR_OK;
     if (!texts_find(&tables->keys, text, length, index)) {
         status = append(tables, parsed, error);
-        if (!status)
-            status = texts_intern(&tables->keys, text, length, index, error);
+        AR_THEN(status, texts_intern(&tables->keys, text, length, index, error));
     }
     free(text);
     *index += 1;
@@ -378,10 +376,10 @@ static enum ar_status check_text(const char *text, size_t length, const char *wh
                                  struct ar_error *error)
 {
     if (length > TRACE_TEXT_LIMIT)
-        return ar_error_set(error, AR_INVALID, "%s has more than %u bytes", what, TRACE_TEXT_LIMIT);
+        return ar_invalid(error, "%s has more than %u bytes", what, TRACE_TEXT_LIMIT);
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-            return ar_error_set(error, AR_INVALID, "%s contains a control byte", what);
+            return ar_invalid(error, "%s contains a control byte", what);
     return AR_OK;
 }
 
@@ -403,8 +401,7 @@ enum ar_status trace_tables_keys(struct trace_tables *tables, const char *text, 
     copy[length] = 0;
     struct trace_attributes parsed;
     enum ar_status status = parse_keys(copy, copy + length + 1, &parsed, error);
-    if (!status)
-        status = intern(tables, &parsed, index, error);
+    AR_THEN(status, intern(tables, &parsed, index, error));
     free(copy);
     return status;
 }
@@ -417,8 +414,7 @@ enum ar_status trace_tables_attributes(struct trace_tables *tables,
     if (!attributes || (!given_of(attributes) && !attributes->rest))
         return AR_OK;
     if (attributes->tag && strchr(attributes->tag, ','))
-        return ar_error_set(error, AR_INVALID, "the tag \"%.60s\" contains a comma",
-                            attributes->tag);
+        return ar_invalid(error, "the tag \"%.60s\" contains a comma", attributes->tag);
     size_t length = print_keys(attributes, NULL, 0);
     char *text = malloc(length + 1);
     if (!text)

@@ -53,7 +53,7 @@ static enum ar_status take_number(const char **at, const char *what, uint64_t *v
                                   struct ar_error *error)
 {
     if (**at != ',')
-        return ar_error_set(error, AR_INVALID, "the %s is missing", what);
+        return ar_invalid(error, "the %s is missing", what);
     const char *from = ++*at;
     *value = 0;
     bool over = false;
@@ -64,13 +64,12 @@ static enum ar_status take_number(const char **at, const char *what, uint64_t *v
     }
     if (*at == from || (**at && **at != ',')) {
         int length = (int)strcspn(from, ",");
-        return ar_error_set(error, AR_INVALID, "the %s \"%.*s\" is not a whole number%s", what,
-                            length < 60 ? length : 60, from,
-                            *from == '-' ? " (it is negative)" : "");
+        return ar_invalid(error, "the %s \"%.*s\" is not a whole number%s", what,
+                          length < 60 ? length : 60, from, *from == '-' ? " (it is negative)" : "");
     }
     if (over)
-        return ar_error_set(error, AR_INVALID, "the %s %.*s is too large for any trace", what,
-                            *at - from < 60 ? (int)(*at - from) : 60, from);
+        return ar_invalid(error, "the %s %.*s is too large for any trace", what,
+                          *at - from < 60 ? (int)(*at - from) : 60, from);
     return AR_OK;
 }
 
@@ -79,9 +78,8 @@ static enum ar_status take_stream(const char **at, uint32_t *stream, struct ar_e
     uint64_t number;
     AR_TRY(take_number(at, "stream", &number, error));
     if (number >= TRACE_NO_STREAM)
-        return ar_error_set(error, AR_INVALID,
-                            "stream %llu: a trace counts its streams from 0, below 65536",
-                            (unsigned long long)number);
+        return ar_invalid(error, "stream %llu: a trace counts its streams from 0, below 65536",
+                          (unsigned long long)number);
     *stream = (uint32_t)number;
     return AR_OK;
 }
@@ -91,7 +89,7 @@ static enum ar_status take_label(const char **at, struct trace_tables *tables, u
 {
     size_t length = **at ? strcspn(*at + 1, ",") : 0;
     if (!length)
-        return ar_error_set(error, AR_INVALID, "the label of the mark is missing");
+        return ar_invalid(error, "the label of the mark is missing");
     enum ar_status status = trace_tables_add_text(tables, *at + 1, length, value, error);
     *at += 1 + length;
     return status;
@@ -125,16 +123,15 @@ enum ar_status trace_line_parse(const char *line, struct trace_tables *tables,
             event->kind = (uint8_t)kind;
     if (!event->kind || (line[1] && line[1] != ',')) {
         int length = (int)strcspn(line, ",");
-        return ar_error_set(
-            error, AR_INVALID,
-            "\"%.*s\" is no event: a line begins with one of a p r f u k e w s c o m t "
-            "! and a comma",
-            length < 20 ? length : 20, line);
+        return ar_invalid(error,
+                          "\"%.*s\" is no event: a line begins with one of a p r f u k e w s c o m "
+                          "t ! and a comma",
+                          length < 20 ? length : 20, line);
     }
     const char *at = line + 1;
     if (event->kind == TRACE_NOTE) {
         if (!*at)
-            return ar_error_set(error, AR_INVALID, "the text of the note is missing");
+            return ar_invalid(error, "the text of the note is missing");
         return trace_tables_add_text(tables, at + 1, strlen(at + 1), &event->value, error);
     }
     enum ar_status status = event->kind == TRACE_MARK
@@ -143,7 +140,7 @@ enum ar_status trace_line_parse(const char *line, struct trace_tables *tables,
     if (status || !*at)
         return status;
     if (!is_letter(at[1]))
-        return ar_error_set(error, AR_INVALID, "\"%.60s\" is one field too many", at + 1);
+        return ar_invalid(error, "\"%.60s\" is one field too many", at + 1);
     return trace_tables_keys(tables, at + 1, strlen(at + 1), &event->attributes, error);
 }
 
@@ -232,11 +229,11 @@ static enum ar_status no_trace(const char *path, const char *line, struct ar_err
 {
     char shown[48];
     field_text(line, shown, sizeof shown);
-    return ar_error_set(error, AR_FORMAT,
-                        "%s: no trace: it begins with \"%s\", and neither with "
-                        "\"" TRACE_TEXT_FIRST_LINE "\" nor with an event a,ID,BYTES nor as any "
-                        "other format that `list formats` names",
-                        path, shown);
+    return ar_error_set(
+        error, AR_FORMAT,
+        "%s: no trace: it begins with \"%s\", and neither with \"" TRACE_TEXT_FIRST_LINE
+        "\" nor with an event a,ID,BYTES nor as any other format that `list formats` names",
+        path, shown);
 }
 
 static enum ar_status first_line(struct text_trace *trace, struct ar_error *error)
@@ -280,9 +277,8 @@ static enum ar_status event_line(struct text_trace *trace, unsigned *given, char
         if (**line != '#')
             return AR_OK;
         if (trace->check.counts.events || trace->oracle)
-            status = ar_error_set(
-                error, AR_INVALID,
-                "a # line follows the first event; headers and comments come before it");
+            status = ar_invalid(
+                error, "a # line follows the first event; headers and comments come before it");
         else if (!trace->opened)
             status =
                 trace_header_parse(*line, &trace->base, &trace->free_requested_final, given, error);
@@ -300,11 +296,9 @@ static enum ar_status take_line(struct text_trace *trace, const char *line,
     enum ar_status status = trace_line_parse(line, &trace->tables, event, error);
     if (!status && trace->oracle && event->kind != TRACE_ALLOC &&
         event->kind != TRACE_FREE_COMPLETED)
-        status = ar_error_set(error, AR_INVALID,
-                              "a file without the line \"" TRACE_TEXT_FIRST_LINE
-                              "\" may have only a and f events");
-    if (!status)
-        status = trace_check_event(&trace->check, event, error);
+        status = ar_invalid(error, "a file without the line \"" TRACE_TEXT_FIRST_LINE
+                                   "\" may have only a and f events");
+    AR_THEN(status, trace_check_event(&trace->check, event, error));
     return status ? located(trace, status, error) : AR_OK;
 }
 

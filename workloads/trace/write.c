@@ -59,8 +59,7 @@ static enum ar_status take_event(struct writer *writer, const struct trace_event
 {
     struct trace_event event = *given;
     enum ar_status status = trace_tables_take(&writer->tables, writer->source, &event, NULL, error);
-    if (!status)
-        status = trace_check_event(&writer->check, &event, error);
+    AR_THEN(status, trace_check_event(&writer->check, &event, error));
     if (status)
         return ar_error_prefix(error, status, "%s: event %llu", writer->info.name,
                                (unsigned long long)writer->check.counts.events);
@@ -82,8 +81,8 @@ static enum ar_status pass(struct writer *writer, struct ar_error *error)
     while ((event = trace_read(&cursor, &status, error)) != NULL)
         status = take_event(writer, event, error);
     if (!status && writer->output && writer->check.counts.events != writer->info.events)
-        return ar_error_set(error, AR_INVALID, "%s: a second pass over it gives different events",
-                            writer->info.name);
+        return ar_invalid(error, "%s: a second pass over it gives different events",
+                          writer->info.name);
     return status;
 }
 
@@ -102,8 +101,7 @@ static enum ar_status write_texts(struct writer *writer, const struct texts *tex
     for (size_t i = 0; i < texts->count && !status; i++) {
         status =
             trace_output_write(writer->output, texts->items[i], strlen(texts->items[i]), error);
-        if (!status)
-            status = trace_output_write(writer->output, "\n", 1, error);
+        AR_THEN(status, trace_output_write(writer->output, "\n", 1, error));
     }
     return status;
 }
@@ -179,10 +177,8 @@ static enum ar_status write_out(struct writer *writer, const char *path, bool co
 {
     AR_TRY(trace_output_open(path, compress, &writer->output, error));
     enum ar_status status = write_head(writer, error);
-    if (!status)
-        status = trace_rewind(writer->source, error);
-    if (!status)
-        status = pass(writer, error);
+    AR_THEN(status, trace_rewind(writer->source, error));
+    AR_THEN(status, pass(writer, error));
     if (!status && writer->format == TRACE_FORMAT_BINARY)
         status = flush_batch(writer, error);
     if (status)
@@ -202,8 +198,7 @@ enum ar_status trace_write(struct trace_source *source, const char *path,
     writer->format = options->format;
     writer->info = source->info;
     enum ar_status status = trace_rewind(source, error);
-    if (!status)
-        status = pass(writer, error);
+    AR_THEN(status, pass(writer, error));
     if (!status) {
         trace_check_finish(&writer->check, &writer->info);
         writer->free_requested_final = trace_check_is_final(&writer->check);

@@ -206,14 +206,11 @@ enum ar_status bfc_validate(const struct ar_policy *base, struct ar_error *error
     const struct bfc *self = (const struct bfc *)base;
     struct audit audit = {0};
     enum ar_status status = check_regions(self, &audit, error);
-    if (status == AR_OK)
-        status = check_counts(self, &audit, error);
-    if (status == AR_OK)
-        status = check_index(self, &self->index, audit.free_chunks[BFC_LOWER], error);
+    AR_THEN(status, check_counts(self, &audit, error));
+    AR_THEN(status, check_index(self, &self->index, audit.free_chunks[BFC_LOWER], error));
     if (status == AR_OK && self->upper)
         status = check_index(self, self->upper, audit.free_chunks[BFC_UPPER], error);
-    if (status == AR_OK)
-        status = check_spares(&self->chunks, error);
+    AR_THEN(status, check_spares(&self->chunks, error));
     return status == AR_OK ? ar_policy_check_totals(base, audit.releasable_bytes, error)
                            : ar_error_prefix(error, status, "policy %s", base->ops->name);
 }

@@ -76,13 +76,11 @@ enum ar_status bfc_values_check(const struct bfc_values *values, const struct ar
                                 struct ar_error *error)
 {
     if (values->two_ended && values->growth)
-        return ar_error_set(error, AR_INVALID,
-                            "two_ended=true needs one region of fixed size, but growth=true makes "
-                            "several: set growth=false");
+        return ar_invalid(error, "two_ended=true needs one region of fixed size, but growth=true "
+                                 "makes several: set growth=false");
     if (values->coalesce && !backing->adjacent)
-        return ar_error_set(error, AR_INVALID,
-                            "coalesce=true needs a device whose allocations can touch, and "
-                            "those of this device never do; leave it out");
+        return ar_invalid(error, "coalesce=true needs a device whose allocations can touch, and "
+                                 "those of this device never do; leave it out");
     return AR_OK;
 }
 

@@ -523,10 +523,8 @@ static enum ar_status gmlake_validate(const struct ar_policy *base, struct ar_er
     }
     for (uint32_t k = 0; status == AR_OK && k < self->view_count; k++)
         status = check_view(self, self->slots[k].by_address, &check, error);
-    if (status == AR_OK)
-        status = heap_check(&self->heap, &releasable_bytes, error);
-    if (status == AR_OK)
-        status = check_records(self, &check, error);
+    AR_THEN(status, heap_check(&self->heap, &releasable_bytes, error));
+    AR_THEN(status, check_records(self, &check, error));
     return status ? status : ar_policy_check_totals(base, releasable_bytes, error);
 }
 

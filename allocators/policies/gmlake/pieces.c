@@ -41,8 +41,7 @@ static enum ar_status map_pages(struct gmlake_memory *self, const struct gmlake_
         else
             (void)ar_backing_destroy(self->below, run->pages[mapped].handle);
     }
-    if (status == AR_OK)
-        status = ar_backing_access(self->below, run->address, run->count * GMLAKE_PAGE_BYTES);
+    AR_THEN(status, ar_backing_access(self->below, run->address, run->count * GMLAKE_PAGE_BYTES));
     if (status != AR_OK)
         undo_pages(self, run, mapped);
     return status;

@@ -299,8 +299,7 @@ static enum ar_status map_view(struct gmlake *self, struct gmlake_view *view)
                                 view->pages[mapped]->handle);
         mapped += status == AR_OK;
     }
-    if (status == AR_OK)
-        status = ar_backing_access(below, view->address, bytes);
+    AR_THEN(status, ar_backing_access(below, view->address, bytes));
     if (status == AR_OK)
         return status;
     if (mapped)

@@ -366,8 +366,7 @@ static enum ar_status slab_validate(const struct ar_policy *base, struct ar_erro
                     self->kind_bytes[SLAB_LARGE] != check.kind_bytes[SLAB_LARGE]))
         status = ar_policy_broken(base, "the used bytes of a kind do not add up",
                                   self->kind_bytes[SLAB_SMALL], error);
-    if (!status)
-        status = heap_check(&self->heap, &releasable_bytes, error);
+    AR_THEN(status, heap_check(&self->heap, &releasable_bytes, error));
     if (!status && releasable_bytes != heap_free_bytes(&self->heap, SLAB_EMPTY))
         status =
             ar_policy_broken(base, "an empty segment is not in its list", releasable_bytes, error);
@@ -471,8 +470,8 @@ static enum ar_status slab_create(const struct ar_policy_context *context, const
         slab_destroy(&self->base);
         return status == AR_UNSUPPORTED
                    ? ar_error_set(error, status,
-                                  "policy slab: virtual=true, but this device has no "
-                                  "virtual memory; leave it out")
+                                  "policy slab: virtual=true, but this device has no virtual "
+                                  "memory; leave it out")
                    : ar_error_set(error, status, "no host memory for policy slab");
     }
     *out = &self->base;

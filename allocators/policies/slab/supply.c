@@ -115,8 +115,7 @@ static enum ar_status map_run(struct slab_pages *self, uint64_t address, uint64_
             ar_backing_map(self->below, address + mapped * page_bytes, self->pages[page].handle);
         mapped += status == AR_OK;
     }
-    if (status == AR_OK)
-        status = ar_backing_access(self->below, address, count * page_bytes);
+    AR_THEN(status, ar_backing_access(self->below, address, count * page_bytes));
     if (status == AR_OK)
         return status;
     if (mapped)
@@ -367,8 +366,7 @@ static enum ar_status ask_again(struct slab_policy *self, uint64_t bytes, uint32
         status = slab_release(self, all ? UINT64_MAX : bytes);
         if (self->pages && all)
             slab_pages_drain(self->pages);
-        if (status == AR_OK)
-            status = grow(self, bytes, piece);
+        AR_THEN(status, grow(self, bytes, piece));
     }
     return status;
 }
@@ -384,8 +382,7 @@ static enum ar_status obtain(struct slab_policy *self, enum slab_list kind, uint
     enum ar_status status = AR_OK;
     if (!self->pages && reserved + wanted > allowed)
         status = slab_release(self, reserved + wanted - allowed);
-    if (status == AR_OK)
-        status = grow(self, wanted, piece);
+    AR_THEN(status, grow(self, wanted, piece));
     if (status == AR_REFUSED && least < wanted)
         status = grow(self, least, piece);
     if (status == AR_REFUSED)
@@ -405,8 +402,7 @@ static enum ar_status obtain_pages(struct slab_policy *self, enum slab_list kind
     enum ar_status status = AR_OK;
     if (self->base.totals.reserved_bytes + wanted > allowed_bytes(self, wanted))
         status = slab_release(self, wanted);
-    if (status == AR_OK)
-        status = obtain(self, kind, bytes, piece);
+    AR_THEN(status, obtain(self, kind, bytes, piece));
     uint64_t left = self->pages->pooled_count * self->pages->below->page_bytes;
     uint32_t rest;
     if (left && ar_spans_reserve(&self->heap.spans, self->heap.host, 4) &&

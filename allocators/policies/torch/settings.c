@@ -64,11 +64,10 @@ static unsigned floor_log2(uint64_t x)
 
 static enum ar_status bad_divisions(const char *text, const char *why, struct ar_error *error)
 {
-    return ar_error_set(
-        error, AR_INVALID,
-        "policy torch: roundup_power2_divisions \"%.80s\": %s; write a power of two, "
-        "or a list such as [256:1,512:2,1024:4,>:8]",
-        text, why);
+    return ar_invalid(error,
+                      "policy torch: roundup_power2_divisions \"%.80s\": %s; write a power of two, "
+                      "or a list such as [256:1,512:2,1024:4,>:8]",
+                      text, why);
 }
 
 /* One entry of the list, "512:2" or ">:8": fills its slots. */
@@ -135,8 +134,7 @@ static enum ar_status read_divisions(struct torch_settings *settings, const char
 static enum ar_status bad_conf(const char *key, const char *value, const char *why,
                                struct ar_error *error)
 {
-    return ar_error_set(error, AR_INVALID, "policy torch: conf \"%.60s:%.60s\": %s", key, value,
-                        why);
+    return ar_invalid(error, "policy torch: conf \"%.60s:%.60s\": %s", key, value, why);
 }
 
 static enum ar_status conf_mib(const char *key, const char *value, uint64_t least, uint64_t *bytes,
@@ -206,8 +204,8 @@ static enum ar_status conf_pair(struct torch_settings *settings, const char *key
         if (strcmp(value, "native") == 0)
             return AR_OK;
         return bad_conf(key, value,
-                        "only the native backend is modelled by torch; "
-                        "for the driver's pool use the policy async",
+                        "only the native backend is modelled by torch; for the driver's pool use "
+                        "the policy async",
                         error);
     }
     const struct torch_conf_key *known = torch_conf_key_find(key, value);
@@ -226,10 +224,9 @@ static enum ar_status check_key(struct torch_release release, const char *key, c
     const struct torch_conf_key *known = torch_conf_key_find(key, value);
     if (!known || torch_conf_key_accepted(known, release))
         return AR_OK;
-    return ar_error_set(
-        error, AR_INVALID, "policy torch: %s:%.60s: PyTorch %u.%u does not accept it, %u.%u %s",
-        key, value, release.major, release.minor,
-        known->last.major ? known->last.major : known->first.major,
+    return ar_invalid(
+        error, "policy torch: %s:%.60s: PyTorch %u.%u does not accept it, %u.%u %s", key, value,
+        release.major, release.minor, known->last.major ? known->last.major : known->first.major,
         known->last.major ? known->last.minor : known->first.minor,
         known->last.major ? "is the last release that does" : "is the first release that does");
 }
@@ -256,9 +253,8 @@ static enum ar_status read_conf(struct torch_settings *settings, const char *con
     struct conf_reading reading = {.settings = settings, .release = release, .error = error};
     const char *at;
     if (!torch_conf_each(conf, conf_visit, &reading, &at))
-        return ar_error_set(error, AR_INVALID,
-                            "policy torch: conf \"%.80s\": write key:value, with lists as [..]",
-                            at);
+        return ar_invalid(error,
+                          "policy torch: conf \"%.80s\": write key:value, with lists as [..]", at);
     return reading.status;
 }
 
@@ -278,10 +274,10 @@ static enum ar_status read_version(const struct torch_values *values,
         return AR_OK;
     *release = torch_release_read(values->version);
     if (!release->major || is_before(*release, 4))
-        return ar_error_set(error, AR_INVALID,
-                            "policy torch: version \"%.40s\": write a release from 2.4 on, such as "
-                            "2.4; the rules of earlier ones are not known",
-                            values->version);
+        return ar_invalid(error,
+                          "policy torch: version \"%.40s\": write a release from 2.4 on, such as "
+                          "2.4; the rules of earlier ones are not known",
+                          values->version);
     settings->plain_pools = is_before(*release, 5);
     settings->stops = is_before(*release, 5);
     settings->pools_fail = is_before(*release, 13);
@@ -327,19 +323,18 @@ enum ar_status torch_settings_read(const struct torch_values *values,
     if (status != AR_OK)
         return status;
     if (values->max_split_size_mb && values->max_split_size_mb < 20)
-        return ar_error_set(error, AR_INVALID,
-                            "policy torch: max_split_size_mb is at least 20, or 0 for no limit");
+        return ar_invalid(error,
+                          "policy torch: max_split_size_mb is at least 20, or 0 for no limit");
     if (values->roundup_power2_divisions)
         status = read_divisions(settings, values->roundup_power2_divisions, error);
     if (status == AR_OK && values->conf)
         status = read_conf(settings, values->conf, release, error);
     /* Otherwise the rest of a segment would count as a block that can be released. */
     if (status == AR_OK && settings->max_split_bytes < settings->large_segment_bytes)
-        return ar_error_set(
-            error, AR_INVALID,
-            "policy torch: max_split_size_mb is at least large_segment_size_mb, which is "
-            "%llu here, as in PyTorch",
-            (unsigned long long)(settings->large_segment_bytes / AR_MIB));
+        return ar_invalid(error,
+                          "policy torch: max_split_size_mb is at least large_segment_size_mb, "
+                          "which is %llu here, as in PyTorch",
+                          (unsigned long long)(settings->large_segment_bytes / AR_MIB));
     return status;
 }
 

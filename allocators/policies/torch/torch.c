@@ -553,10 +553,9 @@ static enum ar_status torch_create(const struct ar_policy_context *context, cons
                             "policy torch: expandable_segments needs virtual memory, which this "
                             "device does not have; use another profile or leave the option out");
     if (settings.expandable && settings.large_segment_bytes % context->backing->page_bytes)
-        return ar_error_set(
-            error, AR_INVALID,
-            "policy torch: large_segment_size_mb is not a multiple of the device's page; with "
-            "expandable_segments write an even number of MiB");
+        return ar_invalid(error,
+                          "policy torch: large_segment_size_mb is not a multiple of the device's "
+                          "page; with expandable_segments write an even number of MiB");
     struct torch *self = ar_policy_new(context, &torch_policy, sizeof *self, error);
     if (!self)
         return AR_HOST_MEMORY;

@@ -327,9 +327,8 @@ static enum ar_status map_pages(struct vmm *self, struct vmm_range *range, struc
             stretch.room -= bytes < stretch.room ? bytes : stretch.room;
         }
     }
-    if (status == AR_OK)
-        status = ar_backing_access(self->backing, range->address + start * self->page_bytes,
-                                   (stretch.page - start) * self->page_bytes);
+    AR_THEN(status, ar_backing_access(self->backing, range->address + start * self->page_bytes,
+                                      (stretch.page - start) * self->page_bytes));
     *end = stretch.page;
     if (status != AR_OK && stretch.page > start)
         vmm_drop_handles(self, range, range->address + start * self->page_bytes,

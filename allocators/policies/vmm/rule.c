@@ -182,8 +182,8 @@ enum ar_status rule_parse(const char *text, const char *const *names, const char
         memcpy(known + used, names[i], length + 1);
         used += length;
     }
-    return ar_error_set(error, AR_INVALID, "%s, character %zu of \"%s\": %s; names are %s", owner,
-                        (size_t)(p.at - text) + 1, text, p.problem, known);
+    return ar_invalid(error, "%s, character %zu of \"%s\": %s; names are %s", owner,
+                      (size_t)(p.at - text) + 1, text, p.problem, known);
 }
 
 /* ---- evaluation ------------------------------------------------------------------------------ */

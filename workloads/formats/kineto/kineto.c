@@ -214,8 +214,7 @@ static enum ar_status find_streams(struct conversion *c)
         if (!ar_map_get(&c->streams, row->stream, &number)) {
             number = c->streams.count;
             if (number == STREAM_LIMIT)
-                return ar_error_set(c->error, AR_INVALID, "more than %d streams in one trace",
-                                    STREAM_LIMIT);
+                return ar_invalid(c->error, "more than %d streams in one trace", STREAM_LIMIT);
             if (ar_map_put(&c->streams, row->stream, number))
                 return ar_error_set(c->error, AR_HOST_MEMORY, "no host memory for streams");
         }
@@ -403,9 +402,9 @@ static void tell_streams(const struct conversion *c)
                      "profiler's stream %" PRIu32 ", on which most kernels run",
                      c->busiest_name);
     else
-        import_guess(c->reading->report,
-                     "memory events name no stream, and there are no kernels: blocks "
-                     "are on stream 0");
+        import_guess(
+            c->reading->report,
+            "memory events name no stream, and there are no kernels: blocks are on stream 0");
     if (c->unlaunched)
         import_guess(c->reading->report,
                      "%" PRIu64 " of %" PRIu64
@@ -422,8 +421,9 @@ static void tell(struct conversion *c)
     report->double_frees = c->pairs.twice;
     report->ends_in_failure =
         c->last_request != SIZE_MAX && c->rows.items[c->last_request].kind == KINETO_FAILURE;
-    import_guess(report, "sizes are those of the blocks given, as the allocator rounded them, not "
-                         "of the requests");
+    import_guess(
+        report,
+        "sizes are those of the blocks given, as the allocator rounded them, not of the requests");
     tell_streams(c);
     compare_totals(c);
     import_guess_count(report, c->pairs.by_size,
@@ -464,11 +464,10 @@ static enum ar_status convert(struct conversion *c)
 {
     sort_rows(c);
     if (!c->memory_rows && c->rows.unusable)
-        return ar_error_set(
-            c->error, AR_FORMAT,
-            "no event of GPU memory has a time and a size that can be used; the first "
-            "without is in line %" PRIu64,
-            c->rows.first_unusable);
+        return ar_error_set(c->error, AR_FORMAT,
+                            "no event of GPU memory has a time and a size that can be used; the "
+                            "first without is in line %" PRIu64,
+                            c->rows.first_unusable);
     if (!c->memory_rows)
         return no_memory_events(c);
     AR_TRY(pair_frees(&c->rows, &c->pairs, c->error));
@@ -484,8 +483,7 @@ static enum ar_status read_kineto(struct format_reading *reading, struct ar_erro
     struct conversion c = {.reading = reading, .error = error};
     (void)snprintf(reading->info.recorder, sizeof reading->info.recorder, "kineto");
     enum ar_status status = kineto_rows_read(reading->input, &c.rows, &reading->info, error);
-    if (!status)
-        status = ar_error_prefix(error, convert(&c), "%s", trace_input_path(reading->input));
+    AR_THEN(status, ar_error_prefix(error, convert(&c), "%s", trace_input_path(reading->input)));
     kineto_rows_close(&c.rows);
     ar_map_close(&c.streams);
     return status;

@@ -416,8 +416,7 @@ static enum ar_status read_object(struct reading *reading)
             if (!status && token.kind != JSON_ARRAY)
                 status = json_pull_refuse(reading->pull, reading->error,
                                           "\"traceEvents\" is not an array");
-            if (!status)
-                status = each_object(reading, read_event);
+            AR_THEN(status, each_object(reading, read_event));
         } else {
             status = json_pull_skip(reading->pull, reading->error);
         }

@@ -97,7 +97,7 @@ static enum ar_status parse_thread(struct reading *r, const char *text, uint32_t
     uint64_t number, index;
     struct ar_error ignored;
     if (ar_count_parse(text, &number, &ignored) && field_pointer(text, &number, &ignored))
-        return ar_error_set(error, AR_INVALID, "Thread: \"%.40s\" is not a number", text);
+        return ar_invalid(error, "Thread: \"%.40s\" is not a number", text);
     if (number <= UINT32_MAX) {
         *thread = (uint32_t)number;
         return AR_OK;
@@ -105,7 +105,7 @@ static enum ar_status parse_thread(struct reading *r, const char *text, uint32_t
     if (!ar_map_get(&r->threads, number, &index)) {
         index = r->threads.count + 1;
         if (number == UINT64_MAX || ar_map_put(&r->threads, number, index))
-            return ar_error_set(error, AR_INVALID, "Thread: %.40s is too large", text);
+            return ar_invalid(error, "Thread: %.40s is too large", text);
     }
     *thread = (uint32_t)index;
     return AR_OK;
@@ -118,9 +118,9 @@ static enum ar_status parse_action(const char *text, uint8_t *action, struct ar_
             *action = action_names[i].action;
             return AR_OK;
         }
-    return ar_error_set(
-        error, AR_INVALID,
-        "Action: \"%.40s\" is not known; there are allocate, allocate failure and free", text);
+    return ar_invalid(
+        error, "Action: \"%.40s\" is not known; there are allocate, allocate failure and free",
+        text);
 }
 
 static enum ar_status parse_time(struct reading *r, const char *text, uint64_t *time_ns,
@@ -152,8 +152,7 @@ static enum ar_status parse_row(struct reading *r, char *line, struct row *row,
     char *fields[COLUMNS];
     size_t count = fields_split(line, ',', fields, COLUMNS);
     if (count != COLUMNS)
-        return ar_error_set(error, AR_INVALID, "there are %zu columns instead of %d: %s", count,
-                            COLUMNS, HEADER);
+        return ar_invalid(error, "there are %zu columns instead of %d: %s", count, COLUMNS, HEADER);
     AR_TRY(parse_thread(r, fields[THREAD], &row->thread, error));
     AR_TRY(parse_time(r, fields[TIME], &row->time_ns, error));
     AR_TRY(parse_action(fields[ACTION], &row->action, error));
@@ -225,7 +224,7 @@ static enum ar_status parse_debug_bytes(char *text, uint64_t *bytes, struct ar_e
 {
     size_t length = strlen(text);
     if (!length || text[length - 1] != 'B')
-        return ar_error_set(error, AR_INVALID, "\"%.40s\" is not a number of bytes, as 256B", text);
+        return ar_invalid(error, "\"%.40s\" is not a number of bytes, as 256B", text);
     text[length - 1] = 0;
     return ar_count_parse(text, bytes, error);
 }
@@ -271,8 +270,8 @@ static enum ar_status take_debug_request(struct reading *r, const struct debug_l
 {
     char stream[64], bytes[64], pointer[64];
     if (!take_brackets(&at, stream, sizeof stream) || !take_brackets(&at, bytes, sizeof bytes))
-        return ar_error_set(error, AR_INVALID,
-                            "a stream and a size in brackets are expected: [A][stream 0x2][256B]");
+        return ar_invalid(error,
+                          "a stream and a size in brackets are expected: [A][stream 0x2][256B]");
     AR_TRY(parse_thread(r, line->thread, &row->thread, error));
     AR_TRY(parse_time(r, line->time, &row->time_ns, error));
     AR_TRY(ar_error_prefix(error, field_pointer(stream + strlen("stream "), &row->stream, error),
@@ -283,8 +282,7 @@ static enum ar_status take_debug_request(struct reading *r, const struct debug_l
     if (has_pointer)
         AR_TRY(ar_error_prefix(error, field_pointer(pointer, &row->address, error), "pointer"));
     if (!has_pointer && frees)
-        return ar_error_set(error, AR_INVALID,
-                            "a free has no pointer: [D][stream 0x2][256B][0x7f00]");
+        return ar_invalid(error, "a free has no pointer: [D][stream 0x2][256B][0x7f00]");
     if (!has_pointer)
         return begin_debug_request(r, row, error);
     if (!frees)
@@ -392,16 +390,14 @@ static enum ar_status read_rmm(struct format_reading *reading, struct ar_error *
     (void)snprintf(reading->info.recorder, sizeof reading->info.recorder, "rmm");
     enum ar_status status = trace_input_head(reading->input, head, sizeof head, &count, error);
     bool is_debug = !status && is_debug_log(head, count);
-    if (!status)
-        status = is_debug ? fields_log_lines(reading->input, take_debug_line, &r, error)
-                          : fields_lines(reading->input, take_line, &r, error);
+    AR_THEN(status, is_debug ? fields_log_lines(reading->input, take_debug_line, &r, error)
+                             : fields_lines(reading->input, take_line, &r, error));
     if (!status && !r.rows.count)
         status = is_debug ? no_requests(&r, error)
                           : ar_error_set(error, AR_FORMAT, "%s: the log holds no rows",
                                          trace_input_path(reading->input));
     say_guesses(&r, is_debug);
-    if (!status)
-        status = rows_convert(&r.rows, error);
+    AR_THEN(status, rows_convert(&r.rows, error));
     rows_close(&r.rows);
     ar_map_close(&r.threads);
     free(r.requests);

@@ -44,12 +44,11 @@ static enum ar_status parse_row(char *line, struct row *row, struct ar_error *er
     char *fields[COLUMNS];
     size_t count = fields_split(line, ' ', fields, COLUMNS);
     if (count != COLUMNS)
-        return ar_error_set(error, AR_INVALID,
-                            "there are %zu words instead of 4: 1 or 0, address, size, stream",
-                            count);
+        return ar_invalid(error, "there are %zu words instead of 4: 1 or 0, address, size, stream",
+                          count);
     if (strcmp(fields[ACTION], "0") != 0 && strcmp(fields[ACTION], "1") != 0)
-        return ar_error_set(error, AR_INVALID, "\"%.40s\" is neither 1 (a request) nor 0 (a free)",
-                            fields[ACTION]);
+        return ar_invalid(error, "\"%.40s\" is neither 1 (a request) nor 0 (a free)",
+                          fields[ACTION]);
     row->action = fields[ACTION][0] == '1' ? ROW_ALLOC : ROW_FREE;
     AR_TRY(ar_error_prefix(error, field_pointer(fields[POINTER], &row->address, error), "address"));
     AR_TRY(ar_error_prefix(error, ar_count_parse(fields[SIZE], &row->bytes, error), "size"));
@@ -123,8 +122,7 @@ static enum ar_status read_stalloc(struct format_reading *reading, struct ar_err
     struct reading r = {.rows = {.reading = reading, .unit = ":"}};
     (void)snprintf(reading->info.recorder, sizeof reading->info.recorder, "stalloc");
     enum ar_status status = fields_lines(reading->input, take_line, &r, error);
-    if (!status)
-        status = rows_convert(&r.rows, error);
+    AR_THEN(status, rows_convert(&r.rows, error));
     rows_close(&r.rows);
     return status;
 }

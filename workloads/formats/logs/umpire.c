@@ -132,7 +132,7 @@ static enum ar_status size_of(const json_t *value, struct umpire_line *line, str
     if (!value && line->event == UMPIRE_REALLOCATE && line->has_result)
         return AR_OK; /* the record before has it */
     if (!json_is_integer(value) || json_integer_value(value) < 0)
-        return ar_error_set(error, AR_INVALID, "size: an integer of bytes is expected");
+        return ar_invalid(error, "size: an integer of bytes is expected");
     line->bytes = (uint64_t)json_integer_value(value);
     line->has_bytes = true;
     return AR_OK;
@@ -212,8 +212,7 @@ static enum ar_status take_second(const json_t *object, struct umpire_line *line
         line->arguments[line->argument_count++] = json_string_value(value);
     enum ar_status status =
         handle_of(texts, allocator, &line->allocator, &line->has_allocator, error);
-    if (!status)
-        status = handle_of(texts, pointer, &line->address, &found, error);
+    AR_THEN(status, handle_of(texts, pointer, &line->address, &found, error));
     if (!status && line->event == UMPIRE_REALLOCATE)
         status = handle_of(texts, old, &line->old_address, &found, error);
     line->has_result = line->event != UMPIRE_REALLOCATE || text_of(texts, "new_ptr");
@@ -346,7 +345,7 @@ static enum ar_status add_allocator(struct reading *r, const struct umpire_line 
     if (!line->has_allocator)
         return AR_OK; /* the intent */
     if (r->allocator_count >= 65536)
-        return ar_error_set(error, AR_INVALID, "there are more than 65536 allocators");
+        return ar_invalid(error, "there are more than 65536 allocators");
     AR_TRY(intern_name(r, line->name, &new.text, error));
     new.text++;
     if (ar_map_put(&r->refs, line->allocator, r->allocator_count) ||
@@ -553,7 +552,7 @@ static enum ar_status take_event_row(void *self, const struct sqlite_value *valu
                                      struct ar_error *error)
 {
     if (!*values->text)
-        return ar_error_set(error, AR_INVALID, "EVENT: a JSON object as text is expected");
+        return ar_invalid(error, "EVENT: a JSON object as text is expected");
     return take_object(self, values->text, row, error);
 }
 
@@ -607,8 +606,7 @@ static enum ar_status finish(struct reading *r, enum ar_status status, struct ar
     choose_places(r);
     snprintf(info->recorder, sizeof info->recorder, "umpire%s%s", *r->version ? " " : "",
              r->version);
-    if (!status)
-        status = rows_convert(&r->rows, error);
+    AR_THEN(status, rows_convert(&r->rows, error));
     rows_close(&r->rows);
     ar_map_close(&r->refs);
     ar_map_close(&r->open);

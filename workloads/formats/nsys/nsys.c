@@ -202,7 +202,7 @@ static enum ar_status take_number(const struct sqlite_value *value, const char *
                                   struct ar_error *error)
 {
     if (value->is_null || value->number < 0 || value->number >= INT64_MAX / 2)
-        return ar_error_set(error, AR_INVALID, "%s is not a number from 0 up", what);
+        return ar_invalid(error, "%s is not a number from 0 up", what);
     *out = (uint64_t)value->number;
     return AR_OK;
 }
@@ -225,8 +225,7 @@ static enum ar_status take_memory(void *self, const struct sqlite_value *values,
     if (values[2].is_null || values[2].number < 0 ||
         (r->operations.count ? !ar_map_get(&r->operations, (uint64_t)values[2].number, &frees)
                              : (frees = (uint64_t)values[2].number) > 1))
-        return ar_error_set(error, AR_INVALID,
-                            "memoryOperationType is neither a request nor a free");
+        return ar_invalid(error, "memoryOperationType is neither a request nor a free");
     row.action = frees ? ROW_FREE : ROW_ALLOC;
     row.address = values[3].is_null ? 0 : (uint64_t)values[3].number;
     if (kind == PINNED)
@@ -257,7 +256,7 @@ static enum ar_status take_kernel(void *self, const struct sqlite_value *values,
     AR_TRY(take_number(&values[0], "start", &row.time_ns, error));
     AR_TRY(take_number(&values[1], "end", &end, error));
     if (end < row.time_ns)
-        return ar_error_set(error, AR_INVALID, "the kernel ends before it begins");
+        return ar_invalid(error, "the kernel ends before it begins");
     row.bytes = end - row.time_ns;
     row.address = row.time_ns;
     row.stream = stream_of(r, &values[2]);
@@ -317,10 +316,10 @@ static enum ar_status read_memory(struct reading *r, struct ar_error *error)
                             nsys ? "" : "; and no table EVENTS, which a replay log of Umpire has");
     AR_TRY(sqlite_file_lacks(r->file, MEMORY, memory_columns, &missing, error));
     if (missing & MEMORY_WANTED)
-        return ar_error_set(error, AR_FORMAT,
-                            "%s: " MEMORY " lacks one of the columns start, bytes, "
-                            "memoryOperationType and address",
-                            trace_input_path(r->rows.reading->input));
+        return ar_error_set(
+            error, AR_FORMAT,
+            "%s: " MEMORY " lacks one of the columns start, bytes, memoryOperationType and address",
+            trace_input_path(r->rows.reading->input));
     r->has_kinds = !(missing & MEMORY_KIND);
     AR_TRY(sqlite_file_rows(r->file, MEMORY, memory_columns, take_memory, r, error));
     if (!r->rows.count)
@@ -419,8 +418,7 @@ static enum ar_status read_export(struct format_reading *reading, struct sqlite_
     snprintf(info->recorder, sizeof info->recorder, "nsys%s%s", *r.version ? " " : "", r.version);
     snprintf(info->card, sizeof info->card, "%s", r.card);
     info->capacity_bytes = r.capacity_bytes;
-    if (!status)
-        status = rows_convert(&r.rows, error);
+    AR_THEN(status, rows_convert(&r.rows, error));
     rows_close(&r.rows);
     free(r.processes);
     ar_map_close(&r.kinds);
@@ -436,13 +434,11 @@ static enum ar_status read_nsys(struct format_reading *reading, struct ar_error 
     struct sqlite_file *file = NULL;
     bool has_memory = false, has_events = false;
     enum ar_status status = sqlite_file_open(reading->input, &file, error);
-    if (!status)
-        status = sqlite_file_has(file, MEMORY, &has_memory, error);
+    AR_THEN(status, sqlite_file_has(file, MEMORY, &has_memory, error));
     if (!status && !has_memory)
         status = sqlite_file_has(file, "EVENTS", &has_events, error);
-    if (!status)
-        status = has_events ? umpire_read_database(reading, file, error)
-                            : read_export(reading, file, error);
+    AR_THEN(status, has_events ? umpire_read_database(reading, file, error)
+                               : read_export(reading, file, error));
     sqlite_file_close(file);
     return status;
 }

@@ -110,7 +110,7 @@ static enum ar_status parse_moment(const char *text, const char *what, int64_t *
     bool below = *text == '-';
     enum ar_status status = ar_count_parse(text + below, &number, error);
     if (!status && number >= UINT64_C(1) << 62)
-        status = ar_error_set(error, AR_INVALID, "%.40s is too large", text);
+        status = ar_invalid(error, "%.40s is too large", text);
     if (status)
         return ar_error_prefix(error, status, "%s", what);
     *value = below ? -(int64_t)number : (int64_t)number;
@@ -149,21 +149,18 @@ static enum ar_status parse_row(struct reading *r, char *line, struct buffer *bu
     const int *index = r->layout.index;
     size_t count = fields_split(line, ',', fields, COLUMNS);
     if (count != (size_t)r->layout.count)
-        return ar_error_set(error, AR_INVALID,
-                            "there are %zu columns where the first line names %d", count,
-                            r->layout.count);
+        return ar_invalid(error, "there are %zu columns where the first line names %d", count,
+                          r->layout.count);
     AR_TRY(parse_moment(fields[index[LOWER]], "lower", &buffer->lower, error));
     AR_TRY(parse_moment(fields[index[UPPER]], "upper", &buffer->upper, error));
     AR_TRY(
         ar_error_prefix(error, ar_count_parse(fields[index[SIZE]], &buffer->size, error), "size"));
     buffer->upper += r->layout.end_inclusive;
     if (buffer->upper < buffer->lower)
-        return ar_error_set(error, AR_INVALID,
-                            "the buffer ends (%" PRId64 ") before it begins (%" PRId64 ")",
-                            buffer->upper, buffer->lower);
+        return ar_invalid(error, "the buffer ends (%" PRId64 ") before it begins (%" PRId64 ")",
+                          buffer->upper, buffer->lower);
     if (buffer->size >= TRACE_BYTES_LIMIT)
-        return ar_error_set(error, AR_INVALID, "a buffer of %" PRIu64 " bytes cannot be",
-                            buffer->size);
+        return ar_invalid(error, "a buffer of %" PRIu64 " bytes cannot be", buffer->size);
     enum ar_status status = parse_optional(r, fields, buffer, error);
     char id[256];
     field_text(fields[index[ID]], id, sizeof id);
@@ -262,8 +259,7 @@ static enum ar_status make_trace(struct reading *r, struct ar_error *error)
     size_t count;
     struct moment *moments = sort_moments(r, &count);
     enum ar_status status = format_start(r->reading, error);
-    if (!status)
-        status = moments ? append_all(r, moments, count, error) : format_no_memory(error);
+    AR_THEN(status, moments ? append_all(r, moments, count, error) : format_no_memory(error));
     free(moments);
     return status;
 }
@@ -289,8 +285,7 @@ static enum ar_status read_minimalloc(struct format_reading *reading, struct ar_
         status = ar_error_set(error, AR_FORMAT, "%s: the file holds no buffers",
                               trace_input_path(reading->input));
     say_guesses(&r);
-    if (!status)
-        status = make_trace(&r, error);
+    AR_THEN(status, make_trace(&r, error));
     free(r.buffers);
     texts_close(&r.ids);
     return status;
@@ -342,7 +337,7 @@ static enum ar_status take(void *argument, struct request_moment *moment, struct
     const struct request_block *block = moment->block;
     if (moment->kind == REQUEST_SERVED && block->bytes && !block->pinned) {
         if (self->count == UINT32_MAX)
-            return ar_error_set(error, AR_INVALID, "there are more than 2^32 - 1 requests");
+            return ar_invalid(error, "there are more than 2^32 - 1 requests");
         return add(self, moment, error);
     }
     if (moment->kind == REQUEST_COMPLETE && block->user)
@@ -355,9 +350,8 @@ static enum ar_status write_minimalloc(struct trace_source *source, struct trace
 {
     struct lifetimes self = {.source = source};
     enum ar_status status = requests_read(source, take, &self, error);
-    if (!status)
-        status = trace_output_print(output, error, "id,lower,upper,size%s\n",
-                                    self.aligned ? ",alignment" : "");
+    AR_THEN(status, trace_output_print(output, error, "id,lower,upper,size%s\n",
+                                       self.aligned ? ",alignment" : ""));
     for (size_t i = 0; i < self.count && !status; i++) {
         const struct lifetime *item = &self.items[i];
         uint64_t upper = item->upper < self.now ? item->upper : self.now;
@@ -365,8 +359,7 @@ static enum ar_status write_minimalloc(struct trace_source *source, struct trace
                                     item->id, item->lower, upper, item->bytes);
         if (!status && self.aligned)
             status = trace_output_print(output, error, ",%" PRIu64, item->align);
-        if (!status)
-            status = trace_output_print(output, error, "\n");
+        AR_THEN(status, trace_output_print(output, error, "\n"));
     }
     free(self.items);
     return status;

@@ -85,10 +85,9 @@ static enum ar_status read_row(struct conversion *c)
     if (status)
         return status;
     if (count < 4)
-        return json_pull_refuse(c->pull, c->error,
-                                "the row has %zu numbers instead of four: time, action, "
-                                "bytes, category",
-                                count);
+        return json_pull_refuse(
+            c->pull, c->error,
+            "the row has %zu numbers instead of four: time, action, bytes, category", count);
     if (numbers[1] < ACTION_BEFORE || numbers[1] > ACTION_DESTROY)
         return json_pull_refuse(c->pull, c->error, "the action %" PRId64 " is not known",
                                 numbers[1]);
@@ -254,8 +253,8 @@ static enum ar_status append_row(struct conversion *c, struct timeline_row *row,
     AR_TRY(trace_memory_line(c->reading->memory, row->line, c->error));
     if (__builtin_mul_overflow((uint64_t)(row->time - c->begin), (uint64_t)c->scale, &time_ns) ||
         time_ns >= UINT64_C(1) << 62)
-        return ar_error_set(c->error, AR_INVALID,
-                            "the time in line %" PRIu64 " is too far after the first", row->line);
+        return ar_invalid(c->error, "the time in line %" PRIu64 " is too far after the first",
+                          row->line);
     if (time_ns > *now_ns || *now_ns == UINT64_MAX) {
         *now_ns = time_ns;
         AR_TRY(append(c, (struct trace_event){.kind = TRACE_TIME, .value = time_ns}, NULL));
@@ -287,8 +286,8 @@ static enum ar_status convert(struct conversion *c)
     c->reading->report->begins_in_the_middle =
         c->reading->report->unmatched_frees || c->rows[0].initial;
     import_guess(c->reading->report,
-                 "rows name no tensor: %" PRIu64 " writes and frees are of the latest "
-                 "tensor of their size and category",
+                 "rows name no tensor: %" PRIu64
+                 " writes and frees are of the latest tensor of their size and category",
                  c->paired);
     import_guess_count(c->reading->report, c->other_categories,
                        "writes and frees found only a tensor of their size in another category");
@@ -303,10 +302,8 @@ static enum ar_status read_timeline(struct format_reading *reading, struct ar_er
     struct trace_info *info = &reading->info;
     (void)snprintf(info->recorder, sizeof info->recorder, "torch.profiler");
     enum ar_status status = json_pull_open(reading->input, &c.pull, error);
-    if (!status)
-        status = read_rows(&c);
-    if (!status)
-        status = ar_error_prefix(error, convert(&c), "%s", trace_input_path(reading->input));
+    AR_THEN(status, read_rows(&c));
+    AR_THEN(status, ar_error_prefix(error, convert(&c), "%s", trace_input_path(reading->input)));
     json_pull_close(c.pull);
     ar_map_close(&c.stacks);
     free(c.rows);

@@ -92,15 +92,15 @@ static enum ar_status parse_row(char *line, struct row *row, struct ar_error *er
     while (action < ACTION_COUNT && strcmp(action_names[action], fields[0]) != 0)
         action++;
     if (action == ACTION_COUNT)
-        return ar_error_set(error, AR_INVALID, "the action \"%.40s\" is not known", fields[0]);
+        return ar_invalid(error, "the action \"%.40s\" is not known", fields[0]);
     row->action = (enum action)action;
     for (size_t i = 1; i < COLUMNS; i++) {
         if (i == count)
-            return ar_error_set(error, AR_INVALID, "the column %s is missing", columns[i]);
+            return ar_invalid(error, "the column %s is missing", columns[i]);
         AR_TRY(ar_error_prefix(error, ar_count_parse(fields[i], to[i], error), "%s", columns[i]));
     }
     if (count > COLUMNS)
-        return ar_error_set(error, AR_INVALID, "there are more than five columns");
+        return ar_invalid(error, "there are more than five columns");
     return AR_OK;
 }
 
@@ -135,8 +135,7 @@ static enum ar_status read_rows(struct conversion *c, struct ar_error *error)
         status = trace_lines_next(lines, &line, &length, error);
         if (status || !line)
             break;
-        status = length ? parse_row(line, &row, error)
-                        : ar_error_set(error, AR_INVALID, "the line is empty");
+        status = length ? parse_row(line, &row, error) : ar_invalid(error, "the line is empty");
         if (!status && !AR_ARRAY_ADD(c->rows, c->count, c->room, row))
             status = format_no_memory(error);
         if (!status)
@@ -157,8 +156,7 @@ static enum ar_status add_stream(struct ar_map *map, uint64_t stream, struct ar_
     if (ar_map_get(map, stream, &ordinal))
         return AR_OK;
     if (map->count == STREAMS_MOST)
-        return ar_error_set(error, AR_INVALID, "more than %u streams in one recording",
-                            STREAMS_MOST);
+        return ar_invalid(error, "more than %u streams in one recording", STREAMS_MOST);
     return ar_map_put(map, stream, map->count) ? format_no_memory(error) : AR_OK;
 }
 
@@ -278,8 +276,7 @@ static enum ar_status add_records(const struct conversion *c, struct snapshot_tr
         if (is_allocators(row))
             status = snapshot_stream(tree, row->stream, &stream, error);
         record.stream = stream & (SNAPSHOT_STREAMS_MOST - 1);
-        if (!status)
-            status = snapshot_add_record(tree, &record, error);
+        AR_THEN(status, snapshot_add_record(tree, &record, error));
     }
     return status;
 }
@@ -296,11 +293,9 @@ static enum ar_status infer_pools(struct conversion *c, struct ar_error *error)
     }
     tree->input = c->reading->input;
     enum ar_status status = add_records(c, tree, error);
-    if (!status)
-        status = snapshot_world_records(&world, tree, error);
-    if (!status)
-        status = world.has_pages ? snapshot_ranges_tell(&world, tree, conf, error)
-                                 : snapshot_pools_tell(&world, tree, conf, error);
+    AR_THEN(status, snapshot_world_records(&world, tree, error));
+    AR_THEN(status, world.has_pages ? snapshot_ranges_tell(&world, tree, conf, error)
+                                    : snapshot_pools_tell(&world, tree, conf, error));
     for (size_t i = 0; i < c->count && !status; i++) {
         unsigned pool = snapshot_world_event(&world, tree, i)->pool;
         c->pools[i] = (uint16_t)(pool ? pool - 1 : 0);
@@ -323,8 +318,8 @@ static enum ar_status append_time(struct conversion *c, struct ar_error *error)
 {
     uint64_t begin = c->rows[0].time_us, now = c->rows[c->at].time_us;
     if (now < begin || now - begin > UINT64_C(1) << 50)
-        return ar_error_set(error, AR_INVALID,
-                            "time_us %" PRIu64 " is before the first row's or far after it", now);
+        return ar_invalid(error, "time_us %" PRIu64 " is before the first row's or far after it",
+                          now);
     uint64_t time_ns = (now - begin) * 1000;
     if (time_ns == c->time_ns && c->at)
         return AR_OK;
@@ -343,7 +338,7 @@ static enum ar_status append_block(struct conversion *c, const struct row *row, 
     if (status)
         return status;
     if (row->size >= TRACE_BYTES_LIMIT)
-        return ar_error_set(error, AR_INVALID, "a block of %" PRIu64 " bytes cannot be", row->size);
+        return ar_invalid(error, "a block of %" PRIu64 " bytes cannot be", row->size);
     const struct trace_attributes keys = {.pool = pool_at(c, row->address),
                                           .rest = initial ? "initial=yes" : NULL};
     const struct trace_event event = {.kind = TRACE_ALLOC,
@@ -399,8 +394,7 @@ static enum ar_status append_row(struct conversion *c, struct ar_error *error)
     const uint64_t numbers[] = {row->address, row->size, stream_ordinal(c, row->stream)};
     struct trace_event kernel = {.kind = TRACE_KERNEL, .value = row->size};
     enum ar_status status = trace_memory_line(c->reading->memory, c->at + 2, error);
-    if (!status)
-        status = append_time(c, error);
+    AR_THEN(status, append_time(c, error));
     if (status)
         return status;
     switch (row->action) {
@@ -483,16 +477,12 @@ static enum ar_status read_csv(struct format_reading *reading, struct ar_error *
     const char *path = trace_input_path(reading->input);
     (void)snprintf(reading->info.recorder, sizeof reading->info.recorder, "torch");
     enum ar_status status = sidecar_read(path, &reading->info, &c.sidecar, error);
-    if (!status)
-        status = read_rows(&c, error);
+    AR_THEN(status, read_rows(&c, error));
     if (!status && !c.count)
         status = ar_error_set(error, AR_FORMAT, "%s: the recording holds no rows", path);
-    if (!status)
-        status = format_start(reading, error);
-    if (!status)
-        status = convert(&c, error);
-    if (!status)
-        status = sidecar_stats_read(path, &reading->stats, error);
+    AR_THEN(status, format_start(reading, error));
+    AR_THEN(status, convert(&c, error));
+    AR_THEN(status, sidecar_stats_read(path, &reading->stats, error));
     sidecar_close(&c.sidecar);
     ar_map_close(&c.blocks);
     ar_map_close(&c.streams);

@@ -73,9 +73,8 @@ static enum ar_status take_segments(struct reading *reading, struct ar_error *er
                               snapshot_get(&reading->tree, segments[i], SNAPSHOT_KEY_device),
                               &device);
         if (device >= DEVICES_MOST)
-            return ar_error_set(error, AR_INVALID,
-                                "segment %zu is of device %" PRIu64 "; up to %d can be read", i,
-                                device, DEVICES_MOST - 1);
+            return ar_invalid(error, "segment %zu is of device %" PRIu64 "; up to %d can be read",
+                              i, device, DEVICES_MOST - 1);
         AR_TRY(
             snapshot_world_segment(&reading->worlds[device], &reading->tree, segments[i], error));
     }
@@ -87,8 +86,8 @@ static enum ar_status take_traces(struct reading *reading, struct ar_error *erro
     size_t count;
     const uint64_t *traces = snapshot_items(&reading->tree, reading->traces, &count);
     if (count > DEVICES_MOST)
-        return ar_error_set(error, AR_INVALID, "it tells of %zu devices; up to %d can be read",
-                            count, DEVICES_MOST);
+        return ar_invalid(error, "it tells of %zu devices; up to %d can be read", count,
+                          DEVICES_MOST);
     enum ar_status status = AR_OK;
     for (size_t i = 0; i < count && !status; i++) {
         reading->worlds[i].device = i;
@@ -147,8 +146,7 @@ static enum ar_status convert(struct reading *reading, struct ar_error *error)
     AR_TRY(take_traces(reading, error));
     size_t count = pack_worlds(reading);
     if (!count && reading->out->device)
-        return ar_error_set(error, AR_INVALID, "nothing in it is of device %" PRIu32,
-                            *reading->out->device);
+        return ar_invalid(error, "nothing in it is of device %" PRIu32, *reading->out->device);
     if (!count)
         return ar_error_set(error, AR_FORMAT,
                             "the snapshot is empty: no segments, and no history; was it taken on a "
@@ -202,11 +200,10 @@ static enum ar_status enter_archive(struct trace_input *input, struct ar_error *
     size_t length = sizeof member - 1;
     if (name < length || name + more > sizeof rest || got < name + more || head[8] || head[9] ||
         memcmp(rest + name - length, member, length) != 0)
-        return ar_error_set(
-            error, AR_FORMAT,
-            "%s: a zip archive whose first member is not the data.pkl that torch.save "
-            "writes: unpack the snapshot first",
-            trace_input_path(input));
+        return ar_error_set(error, AR_FORMAT,
+                            "%s: a zip archive whose first member is not the data.pkl that "
+                            "torch.save writes: unpack the snapshot first",
+                            trace_input_path(input));
     return AR_OK;
 }
 
@@ -217,8 +214,7 @@ static enum ar_status read_values(struct trace_input *input, struct snapshot_tre
     unsigned char head[4];
     size_t got;
     enum ar_status status = read_some(input, head, sizeof head, &got, error);
-    if (!status)
-        status = trace_input_rewind(input, error);
+    AR_THEN(status, trace_input_rewind(input, error));
     bool is_archive = got == sizeof head && memcmp(head, ZIP_MAGIC, sizeof head) == 0;
     bool is_json = got && strchr("{[ \t\r\n\xef", head[0]) && head[0];
     if (!status && is_archive)
@@ -234,9 +230,8 @@ static enum ar_status read_snapshot(struct format_reading *out, struct ar_error 
     reading->out = out;
     (void)snprintf(out->info.recorder, sizeof out->info.recorder, "torch");
     enum ar_status status = read_values(out->input, &reading->tree, error);
-    if (!status)
-        status =
-            ar_error_prefix(error, convert(reading, error), "%s", trace_input_path(out->input));
+    AR_THEN(status,
+            ar_error_prefix(error, convert(reading, error), "%s", trace_input_path(out->input)));
     for (size_t i = 0; i <= DEVICES_MOST; i++)
         snapshot_world_close(&reading->worlds[i]);
     snapshot_marks_close(&reading->marks);

@@ -280,12 +280,10 @@ static enum ar_status tile(const struct snapshot_image *self, struct snapshot_se
         if (block.pool)
             segment->pool = block.pool;
         status = add_free(out, segment, at, block.address, error);
-        if (!status)
-            status = snapshot_add_block(out, &block, error);
+        AR_THEN(status, snapshot_add_block(out, &block, error));
         at = block.address + block.bytes;
     }
-    if (!status)
-        status = add_free(out, segment, at, end, error);
+    AR_THEN(status, add_free(out, segment, at, end, error));
     segment->block_count = out->block_count - segment->first_block;
     classify(segment, largest_bytes);
     return status;

@@ -237,8 +237,7 @@ static enum ar_status begin(struct snapshot_passed *self, struct ar_error *error
                                                         .pool = area->pool,
                                                         .told = area->pool_told};
         status = add_segment(self, &segment, area->stream, area->small, error);
-        if (!status)
-            status = lay_out(self, area, &place, error);
+        AR_THEN(status, lay_out(self, area, &place, error));
     }
     return status;
 }
@@ -360,8 +359,7 @@ static enum ar_status take_segment(struct snapshot_passed *self,
     enum ar_status status = add_segment(self, &segment, record->stream,
                                         record->bytes == TORCH_SMALL_SEGMENT_BYTES, error);
     uint32_t block, made = (uint32_t)self->segment_count - 1;
-    if (!status)
-        status = make_block(self, record->address, record->bytes, made, 0, &block, error);
+    AR_THEN(status, make_block(self, record->address, record->bytes, made, 0, &block, error));
     if (!status)
         set_free(self, block);
     self->fresh = self->of_event[event] = made;

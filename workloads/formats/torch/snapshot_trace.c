@@ -104,7 +104,7 @@ static enum ar_status pass_time(struct conversion *c, uint64_t time_us, struct a
     else if (time_us <= c->now_us)
         return AR_OK;
     if (time_us - c->begun_us > UINT64_C(1) << 50)
-        return ar_error_set(error, AR_INVALID, "an entry is more than 35 years after the first");
+        return ar_invalid(error, "an entry is more than 35 years after the first");
     c->timed = true;
     c->now_us = time_us;
     return append(
@@ -364,10 +364,8 @@ static enum ar_status append_events(struct conversion *c, struct ar_error *error
         return format_no_memory(error);
     enum ar_status status = each_record(c, at, note_request, false, error);
     c->reading->report->left_out = left_out;
-    if (!status)
-        status = each_record(c, at, append_record, forget, error);
-    if (!status)
-        status = append_last_marks(c, error);
+    AR_THEN(status, each_record(c, at, append_record, forget, error));
+    AR_THEN(status, append_last_marks(c, error));
     free(at);
     return status;
 }
@@ -435,10 +433,9 @@ static void say_times(const struct conversion *c, const struct guessed *sum)
         c->reading->report, c->unplaced_marks,
         "annotations cannot be placed, because there are no times: marks at the end");
     if (sum->lacks_times && c->reading->report->records)
-        import_guess(c->reading->report, sum->has_times
-                                             ? "some entries have no time: taken for that of the "
-                                               "one before"
-                                             : "its entries have no times: no time passes");
+        import_guess(c->reading->report,
+                     sum->has_times ? "some entries have no time: taken for that of the one before"
+                                    : "its entries have no times: no time passes");
     if (sum->lacks_times && c->world_count > 1)
         import_guess(c->reading->report, "without times, the devices follow each other");
 }
@@ -488,8 +485,7 @@ static enum ar_status append_areas(struct conversion *c, struct ar_error *error)
             uint64_t range[] = {bases[i], numbers[2], pool};
             status = format_note_numbers(c->reading, "range", range, pool ? 3 : 2, error);
         }
-        if (!status)
-            status = format_note_numbers(c->reading, "pages", numbers, 2, error);
+        AR_THEN(status, format_note_numbers(c->reading, "pages", numbers, 2, error));
     }
     free(bases);
     return status;
@@ -606,10 +602,8 @@ enum ar_status snapshot_trace(struct snapshot_tree *tree, struct snapshot_world 
     if (!status)
         (void)stream_ordinal(c, 0);
     (void)pool_ordinal(c, 0);
-    if (!status)
-        status = append_start(c, error);
-    if (!status)
-        status = append_events(c, error);
+    AR_THEN(status, append_start(c, error));
+    AR_THEN(status, append_events(c, error));
     for (size_t i = 0; i < count && !status; i++) {
         c->world = &worlds[i];
         status = append_end(c, error);

@@ -426,7 +426,7 @@ static enum ar_status number_in(uint64_t *list, size_t *count, size_t most, uint
             return AR_OK;
         }
     if (*count == most)
-        return ar_error_set(error, AR_INVALID, "it has more than %zu %s", most, what);
+        return ar_invalid(error, "it has more than %zu %s", most, what);
     *index = (unsigned)*count;
     list[(*count)++] = value;
     return AR_OK;
@@ -545,9 +545,9 @@ static enum ar_status take_field(struct snapshot_tree *tree, struct snapshot_rec
         break;
     case SNAPSHOT_KEY_size:
         if (!snapshot_number(tree, value, &number) || number >= TRACE_BYTES_LIMIT)
-            return ar_error_set(error, AR_FORMAT,
-                                "an entry's size is not a number of bytes below "
-                                "2^60: take the snapshot again");
+            return ar_error_set(
+                error, AR_FORMAT,
+                "an entry's size is not a number of bytes below 2^60: take the snapshot again");
         record->bytes = number;
         break;
     case SNAPSHOT_KEY_time_us:

@@ -89,8 +89,8 @@ static enum ar_status take_block(struct snapshot_world *world, const struct snap
     if (place.address < *at || place.address - area->address > area->bytes ||
         place.granted_bytes > area->bytes - (place.address - area->address))
         return ar_error_set(error, AR_FORMAT,
-                            "the block at %" PRIu64 " is in another one, or not in its segment at "
-                            "%" PRIu64,
+                            "the block at %" PRIu64
+                            " is in another one, or not in its segment at %" PRIu64,
                             place.address, area->address);
     *at = place.address + place.granted_bytes;
     if (!place.granted_bytes)

@@ -86,8 +86,8 @@ static enum ar_status on_served(struct making *self, const struct request_moment
     if (!block->bytes || block->pinned)
         return AR_OK;
     if (block->device >= SNAPSHOT_DEVICES)
-        return ar_error_set(error, AR_INVALID, "device %" PRIu32 " is above the %d of a snapshot",
-                            block->device, SNAPSHOT_DEVICES - 1);
+        return ar_invalid(error, "device %" PRIu32 " is above the %d of a snapshot", block->device,
+                          SNAPSHOT_DEVICES - 1);
     if (block->initial && ar_map_get(&self->initial, block->id, &address)) {
         block->address = address;
         block->placed = true;
@@ -311,20 +311,16 @@ static enum ar_status write_snapshot(struct trace_source *source, struct trace_o
     memcpy(self.image.conf, source->info.conf, sizeof self.image.conf);
     enum ar_status status = requests_read(source, take, &self, error);
     if (!status && source->info.allocs && !self.placed)
-        status =
-            ar_error_set(error, AR_INVALID,
-                         "%s holds no addresses, so it is no recording of an allocator; `run -p "
-                         "POLICY -w TRACE --snapshot FILE` writes a snapshot of a replay",
-                         source->info.name);
+        status = ar_invalid(error,
+                            "%s holds no addresses, so it is no recording of an allocator; `run -p "
+                            "POLICY -w TRACE --snapshot FILE` writes a snapshot of a replay",
+                            source->info.name);
     keep_live(&self);
     take_devices(&self);
-    if (!status)
-        status = take_segment_pools(&self.image, error);
-    if (!status)
-        status = snapshot_settle(&self.image, error);
+    AR_THEN(status, take_segment_pools(&self.image, error));
+    AR_THEN(status, snapshot_settle(&self.image, error));
     take_end_pools(&self);
-    if (!status)
-        status = snapshot_write(&self.image, to_output, output, error);
+    AR_THEN(status, snapshot_write(&self.image, to_output, output, error));
     snapshot_image_close(&self.image);
     ar_map_close(&self.initial);
     ar_map_close(&self.indexes);

@@ -58,8 +58,8 @@ static enum ar_status append_regions(struct conversion *c)
     }
     if (broken)
         import_guess(c->reading->report,
-                     "the chunks leave %" PRIu64 " gaps in their regions: lines of the log are "
-                     "missing",
+                     "the chunks leave %" PRIu64
+                     " gaps in their regions: lines of the log are missing",
                      broken);
     return status;
 }
@@ -153,11 +153,11 @@ static enum ar_status append_failure(struct conversion *c)
         return AR_OK;
     }
     if (!request->bytes)
-        import_guess(c->reading->report,
-                     request->rounded_bytes
-                         ? "the failed request is known as it was rounded, up to 256 "
-                           "bytes too large"
-                         : "the failed request is known to three digits only");
+        import_guess(
+            c->reading->report,
+            request->rounded_bytes
+                ? "the failed request is known as it was rounded, up to 256 bytes too large"
+                : "the failed request is known to three digits only");
     if (dump->has_limit && dump->has_pool && dump->limit_bytes >= dump->pool_bytes)
         (void)snprintf(note, sizeof note, "oom,%" PRIu64, dump->limit_bytes - dump->pool_bytes);
     return format_failure(c->reading, (struct trace_event){.id = c->ids, .value = bytes}, &keys,
@@ -177,9 +177,8 @@ static void tell(struct conversion *c)
                  "a state, not a history: the blocks that were live when a request failed");
     import_guess(c->reading->report, "sizes are those of chunks, not of the requests");
     if (dump->from_summary)
-        import_guess(c->reading->report,
-                     "the log names no chunks: blocks are those of its summary by size, without "
-                     "addresses and without what was free");
+        import_guess(c->reading->report, "the log names no chunks: blocks are those of its summary "
+                                         "by size, without addresses and without what was free");
     else if (!dump->region_count)
         import_guess(c->reading->report,
                      "the log names no regions: adjacent chunks are taken for one");
@@ -187,8 +186,8 @@ static void tell(struct conversion *c)
         import_guess(c->reading->report, "the chunks in use add up to the allocator's own count");
     else if (dump->has_in_use)
         import_guess(c->reading->report,
-                     "the chunks in use add up to %" PRIu64 " bytes, the allocator's own count is "
-                     "%" PRIu64,
+                     "the chunks in use add up to %" PRIu64
+                     " bytes, the allocator's own count is %" PRIu64,
                      in_use, dump->in_use_bytes);
     if (c->log.dumps > 1)
         import_guess(c->reading->report, "the log holds %" PRIu64 " dumps: the last is read",
@@ -218,13 +217,11 @@ static enum ar_status append_buffers(struct conversion *c)
         if (!buffer->parameter || buffer->bytes >= TRACE_BYTES_LIMIT)
             continue;
         status = trace_memory_line(c->reading->memory, buffer->line, c->error);
-        if (!status)
-            status = append_block(c, buffer->bytes, &keys);
+        AR_THEN(status, append_block(c, buffer->bytes, &keys));
     }
     c->reading->report->records = buffers->count;
-    import_guess(c->reading->report,
-                 "XLA's list of the largest buffers of a program: its arguments "
-                 "are live, the others are notes");
+    import_guess(c->reading->report, "XLA's list of the largest buffers of a program: its "
+                                     "arguments are live, the others are notes");
     import_guess(c->reading->report, "the memory of other programs and all addresses are unknown");
     return status;
 }
@@ -245,11 +242,10 @@ static enum ar_status convert(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;
     if (!dump->chunk_count && !c->log.buffers.count)
-        return ar_error_set(
-            c->error, AR_FORMAT,
-            "the log holds no dump of an allocator, which has lines such as \"InUse "
-            "at 7f2e00000000 of size 256\"; keep the messages of level I of "
-            "bfc_allocator.cc (TF_CPP_MIN_LOG_LEVEL=0)");
+        return ar_error_set(c->error, AR_FORMAT,
+                            "the log holds no dump of an allocator, which has lines such as "
+                            "\"InUse at 7f2e00000000 of size 256\"; keep the messages of level I "
+                            "of bfc_allocator.cc (TF_CPP_MIN_LOG_LEVEL=0)");
     c->reading->info.limit_bytes = dump->limit_bytes;
     memcpy(c->reading->info.card, c->log.card, sizeof c->log.card);
     AR_TRY(format_start(c->reading, c->error));
@@ -265,8 +261,7 @@ static enum ar_status read_dump(struct format_reading *reading, struct ar_error 
     info->complete = false;
     (void)snprintf(info->recorder, sizeof info->recorder, "%s", jax ? "xla" : "tensorflow");
     enum ar_status status = bfc_log_read(reading->input, &c.log, error);
-    if (!status)
-        status = ar_error_prefix(error, convert(&c), "%s", trace_input_path(reading->input));
+    AR_THEN(status, ar_error_prefix(error, convert(&c), "%s", trace_input_path(reading->input)));
     bfc_log_close(&c.log);
     return status;
 }

@@ -529,8 +529,7 @@ enum ar_status bfc_log_read(struct trace_input *input, struct bfc_log *out, stru
     while (!(status = trace_lines_next(lines, &line, &length, error)) && line) {
         reading.line = lines->number;
         status = take_line(&reading, line);
-        if (!status)
-            status = take_buffer_line(&out->buffers, line, lines->number, error);
+        AR_THEN(status, take_buffer_line(&out->buffers, line, lines->number, error));
         if (status)
             break;
     }

@@ -134,14 +134,13 @@ static enum ar_status take_allocation(struct reading *r, const char *line, uint6
     }
     good = good && take_text(&at, "size ") && take_number(&at, &new.bytes);
     if (!good || (*at != ',' && *at != ':'))
-        return ar_error_set(error, AR_INVALID,
-                            "\"allocation NUMBER: size BYTES\" is expected, with a size below 2^60 "
-                            "bytes");
+        return ar_invalid(
+            error, "\"allocation NUMBER: size BYTES\" is expected, with a size below 2^60 bytes");
     new.kind = kind_of(at);
     new.parameter = number_after(at, ", parameter ");
     new.color = number_after(at, ", color ");
     if (r->allocation_count == ITEMS_MOST)
-        return ar_error_set(error, AR_INVALID, "there are more than %u allocations", ITEMS_MOST);
+        return ar_invalid(error, "there are more than %u allocations", ITEMS_MOST);
     if (!AR_ARRAY_ADD(r->allocations, r->allocation_count, r->allocation_room, new))
         return format_no_memory(error);
     return AR_OK;
@@ -171,16 +170,16 @@ static enum ar_status take_value(struct reading *r, const char *line, struct ar_
     good = at && take_text(&at, "> (size=") && take_number(&at, &value.bytes) &&
            take_text(&at, ",offset=") && take_number(&at, &value.offset) && take_text(&at, ")");
     if (!good)
-        return ar_error_set(error, AR_INVALID,
-                            "\"value: <ID NAME @COLOR> (size=BYTES,offset=BYTES)\" is expected");
+        return ar_invalid(error,
+                          "\"value: <ID NAME @COLOR> (size=BYTES,offset=BYTES)\" is expected");
     const struct allocation *allocation = &r->allocations[value.allocation];
     if (value.offset + value.bytes > allocation->bytes)
-        return ar_error_set(error, AR_INVALID,
-                            "the value ends at byte %" PRIu64 " of allocation %" PRIu64
-                            ", which has %" PRIu64,
-                            value.offset + value.bytes, allocation->number, allocation->bytes);
+        return ar_invalid(error,
+                          "the value ends at byte %" PRIu64 " of allocation %" PRIu64
+                          ", which has %" PRIu64,
+                          value.offset + value.bytes, allocation->number, allocation->bytes);
     if (r->value_count == ITEMS_MOST)
-        return ar_error_set(error, AR_INVALID, "there are more than %u values", ITEMS_MOST);
+        return ar_invalid(error, "there are more than %u values", ITEMS_MOST);
     AR_TRY(intern_name(r, name, (size_t)(end - name), &value.name, error));
     if (!AR_ARRAY_ADD(r->values, r->value_count, r->value_room, value))
         return format_no_memory(error);
@@ -328,8 +327,9 @@ static void say_guesses(struct reading *r)
             r->host_bytes += r->allocations[i].bytes;
     }
     report->left_out = r->other_lines;
-    import_guess(report, "one execution of one module: times, addresses and what other modules "
-                         "hold are not in it");
+    import_guess(
+        report,
+        "one execution of one module: times, addresses and what other modules hold are not in it");
     if (r->has_total && r->total_bytes != sum)
         import_guess(report,
                      "the allocations are %" PRIu64 " bytes, the text says %" PRIu64
@@ -361,10 +361,8 @@ static enum ar_status convert(struct reading *r, struct ar_error *error)
     if (!ids)
         return format_no_memory(error);
     enum ar_status status = append_all(r, true, ids, &id, error);
-    if (!status)
-        status = append_all(r, false, ids, &id, error);
-    if (!status)
-        status = append_end(r, ids, error);
+    AR_THEN(status, append_all(r, false, ids, &id, error));
+    AR_THEN(status, append_end(r, ids, error));
     free(ids);
     return status;
 }

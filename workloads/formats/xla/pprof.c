@@ -408,8 +408,8 @@ static enum ar_status append_blocks(struct profile *p, const struct sample *samp
     };
     p->other_devices += device == DEVICES_MOST ? count : 0;
     if (count > BLOCKS_MOST - p->blocks)
-        return ar_error_set(error, AR_INVALID, "%s: the profile has more than %" PRIu64 " buffers",
-                            trace_input_path(p->reading->input), BLOCKS_MOST);
+        return ar_invalid(error, "%s: the profile has more than %" PRIu64 " buffers",
+                          trace_input_path(p->reading->input), BLOCKS_MOST);
     for (uint64_t i = 0; i < count; i++)
         AR_TRY(format_event(
             p->reading,
@@ -436,11 +436,11 @@ static enum ar_status append_sample(struct profile *p, struct part part, struct 
     if (!count || host != p->host)
         return AR_OK;
     if (count > INT64_MAX || bytes >= TRACE_BYTES_LIMIT || bytes % count)
-        return ar_error_set(error, AR_INVALID,
-                            "%s: byte %zu: a sample of %" PRIu64 " buffers with %" PRIu64
-                            " bytes, which are not of equal size",
-                            trace_input_path(p->reading->input), (size_t)(part.at - p->bytes),
-                            count, bytes);
+        return ar_invalid(error,
+                          "%s: byte %zu: a sample of %" PRIu64 " buffers with %" PRIu64
+                          " bytes, which are not of equal size",
+                          trace_input_path(p->reading->input), (size_t)(part.at - p->bytes), count,
+                          bytes);
     return append_blocks(p, sample, count, bytes / count, error);
 }
 
@@ -464,18 +464,19 @@ static enum ar_status append_samples(struct profile *p, struct ar_error *error)
 static void say_guesses(const struct profile *p)
 {
     struct import_report *report = p->reading->report;
-    import_guess(report, "a state at one moment: order, frees and temporary memory of programs are "
-                         "not in it");
+    import_guess(
+        report,
+        "a state at one moment: order, frees and temporary memory of programs are not in it");
     if (p->executables && !p->executable_bytes)
         import_guess(report, "code of %" PRIu64 " executables, of unknown size: left out",
                      p->executables);
     else if (p->executables)
         import_guess(report, "code of %" PRIu64 " executables, %" PRIu64 " bytes: left out",
                      p->executables, p->executable_bytes);
-    import_guess_count(report, p->host_blocks,
-                       p->host ? "buffers of the host are taken for device memory, because there "
-                                 "are no others"
-                               : "buffers of the host are left out");
+    import_guess_count(
+        report, p->host_blocks,
+        p->host ? "buffers of the host are taken for device memory, because there are no others"
+                : "buffers of the host are left out");
     import_guess_count(report, p->other_devices,
                        "buffers are of devices with numbers from 64 up: taken for device 0");
 }

@@ -167,8 +167,8 @@ bool libraries_open(struct recorder *recorder, CUpti_CallbackFunc callback, char
     struct search search = {.recorder = recorder, .callback = callback, .why = why, .room = room};
     const char *chosen = getenv(SPOOL_CUPTI_VARIABLE);
     snprintf(why, room,
-             "there is no libcupti.so.13 or .12 on this machine; install the CUDA toolkit or "
-             "`pip install nvidia-cuda-cupti`, or name it in " SPOOL_CUPTI_VARIABLE);
+             "there is no libcupti.so.13 or .12 on this machine; install the CUDA toolkit or `pip "
+             "install nvidia-cuda-cupti`, or name it in " SPOOL_CUPTI_VARIABLE);
     open_driver(&recorder->driver);
     if (chosen && *chosen) {
         snprintf(why, room, SPOOL_CUPTI_VARIABLE "=%s cannot be loaded", chosen);
