@@ -308,9 +308,7 @@ enum ar_status median_load(const char *const *paths, size_t count, struct calibr
         return ar_error_set(error, AR_HOST_MEMORY, "no memory for %zu profiles", count);
     for (size_t i = 0; i < count; i++) {
         (*out)[i].path = paths[i];
-        enum ar_status status = sim_profile_load(paths[i], &(*out)[i].profile, error);
-        if (status)
-            return status;
+        AR_TRY(sim_profile_load(paths[i], &(*out)[i].profile, error));
         const char *costs_of = (*out)[i].profile.costs_of;
         if (costs_of[0])
             return ar_invalid(error,

@@ -244,12 +244,11 @@ static void print_page(const struct cli_page *page, const char *command)
     }
     putchar('\n');
     sentence_wrap(stdout, page->text, 0, 0, SENTENCE_WIDTH);
-    for (const struct cli_option *option = page->options; option->help; option++) {
+    for (const struct cli_option *option = page->options; option->help; option++)
         if (option->name)
             print_option(option);
         else
             printf("\n%s\n", option->help);
-    }
     printf("%s  %-26s%s\n", page->options->help ? "" : "\n", "-h, --help", "print this help");
 }
 

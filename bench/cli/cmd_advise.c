@@ -288,9 +288,7 @@ static enum ar_status take_device(struct arguments *self, const struct ar_spec *
         if (self->capacity_bytes)
             return ar_invalid(error, "the capacity is given twice: give capacity= of the device, "
                                      "--capacity or --limit");
-        enum ar_status status = ar_size_parse(link->pairs[i].value, &self->capacity_bytes, error);
-        if (status)
-            return status;
+        AR_TRY(ar_size_parse(link->pairs[i].value, &self->capacity_bytes, error));
     }
     if (self->capacity_bytes)
         self->card_named = false;

@@ -298,9 +298,7 @@ static enum ar_status explain_trace(const struct plan *plan, struct explain_outp
         struct ar_spec device;
         if (i && output->page)
             puts("");
-        status = workload_open(plan->workloads[run->workload].text, &source, error);
-        if (status)
-            return status;
+        AR_TRY(workload_open(plan->workloads[run->workload].text, &source, error));
         status = ar_spec_parse(run->device_text, &device, error);
         if (!status) {
             if (strcmp(device.links[0].name, "cuda") == 0)
@@ -384,9 +382,7 @@ static enum ar_status explain(struct arguments *self, struct ar_error *error)
         status = fill_in(self, error);
     if (status)
         return ar_error_prefix(error, status, "explain");
-    status = open_output(&output, self, error);
-    if (status)
-        return status;
+    AR_TRY(open_output(&output, self, error));
     status = self->message ? explain_message(self->message, &output, error)
                            : plan_and_explain(self, &output, error);
     if (!status && output.file.stream)

@@ -89,11 +89,8 @@ enum ar_status cuda_record_row(struct cuda_device *self, struct cuda_record *rec
 {
     if (!record->path)
         return AR_OK;
-    if (!record->file) {
-        enum ar_status status = record_begin(self, record);
-        if (status != AR_OK)
-            return status;
-    }
+    if (!record->file)
+        AR_TRY(record_begin(self, record));
     if (record->count == ROWS_MOST && !rows_write(record))
         return record_failed(self, record);
     record->rows[record->count++] = (struct cuda_record_row){bytes, address};

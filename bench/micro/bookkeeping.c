@@ -71,12 +71,11 @@ static void run_replay(struct micro_state *state, const struct own_cell *cell,
     if (policy && !replay_pass(policy, cell->ops, blocks)) {
         micro_fail(state, "a request could not be served");
     } else {
-        while (micro_next(state)) {
+        while (micro_next(state))
             if (!policy)
                 loop_pass(cell->ops, blocks);
             else if (!replay_pass(policy, cell->ops, blocks))
                 micro_fail(state, "a request could not be served in a later pass");
-        }
         micro_operations(state, cell->ops->count);
     }
     free(blocks);
@@ -153,9 +152,8 @@ void bookkeeping_register(struct sections *sections, const struct micro_ops *tra
                       "policy", "ns_per_op");
     if (!grid)
         return;
-    for (size_t i = 0; i < PAIR_SIZES; i++) {
+    for (size_t i = 0; i < PAIR_SIZES; i++)
         grid_column(grid, AR_SIZE_EXACT(pair_bytes[i]));
-    }
     for (size_t i = 0; i < count; i++)
         grid_column(grid, traces[i].name);
     add_row(sections, grid, NULL, traces);

@@ -349,9 +349,8 @@ static const uint64_t pool_sizes[] = {512, 64 * AR_KIB, 4 * AR_MIB, 64 * AR_MIB}
 
 static void add_columns(struct grid *grid, const uint64_t *sizes, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         grid_column(grid, AR_SIZE_EXACT(sizes[i]));
-    }
 }
 
 /* One row: `what` at each size. `way`: its name between the device's kind and the size. */

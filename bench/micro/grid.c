@@ -127,13 +127,12 @@ void grid_print(const struct grid *grid)
     printf("\n");
     for (size_t row = 0; row < grid->rows; row++) {
         printf("%-22s", grid->row[row]);
-        for (size_t column = 0; column < grid->columns; column++) {
+        for (size_t column = 0; column < grid->columns; column++)
             if (grid->cell[row][column].failed || !grid->cell[row][column].count)
                 printf(" %*s", width(grid, column),
                        grid->cell[row][column].failed ? "failed" : "-");
             else
                 printf(" %*.1f", width(grid, column), shown(grid, row, column));
-        }
         printf("\n");
     }
 }

@@ -53,7 +53,7 @@ static bool read_arguments(struct arguments *arguments, int *argc, char **argv)
 {
     static const char device[] = "--device=";
     int kept = 1;
-    for (int i = 1; i < *argc; i++) {
+    for (int i = 1; i < *argc; i++)
         if (strncmp(argv[i], device, sizeof device - 1) == 0)
             arguments->device = argv[i] + sizeof device - 1;
         else if (strcmp(argv[i], "--all") == 0)
@@ -62,7 +62,6 @@ static bool read_arguments(struct arguments *arguments, int *argc, char **argv)
             argv[kept++] = argv[i];
         else if (!read_trace(arguments, argv[i]))
             return false;
-    }
     *argc = kept;
     return true;
 }

@@ -133,11 +133,8 @@ static enum ar_status find_stream(struct card *card, CUstream stream, uint32_t *
     if (found >= card->stream_count || card->streams[found] != stream)
         for (found = 0; found < card->stream_count && card->streams[found] != stream; found++)
             ;
-    if (found == card->stream_count) {
-        enum ar_status status = stream_add(card, stream, error);
-        if (status != AR_OK)
-            return status;
-    }
+    if (found == card->stream_count)
+        AR_TRY(stream_add(card, stream, error));
     *ordinal = card->stream_last = found;
     return AR_OK;
 }

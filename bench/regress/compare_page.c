@@ -264,12 +264,11 @@ void compare_annotations(const struct verdicts *verdicts, FILE *stream)
 
 static void escaped(FILE *stream, const char *text)
 {
-    for (; *text; text++) {
+    for (; *text; text++)
         if (strchr("%\r\n,:", *text))
             fprintf(stream, "%%%02X", (unsigned)(unsigned char)*text);
         else
             fputc(*text, stream);
-    }
 }
 
 void annotation_worse(FILE *stream, const char *level, const char *figure, const char *text)

@@ -298,9 +298,8 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
                         name_of(best), slow,
                         given && advise_fits(given) == ADVISE_UNSURE ? "may or may not, see ? below"
                                                                      : "does not");
-    if (best != given && best->candidate.cost) {
+    if (best != given && best->candidate.cost)
         sentence_format(stream, 2, "What it costs: %s", best->candidate.cost);
-    }
     if (best->needs.major) {
         sentence_format(
             stream, 2,

@@ -238,14 +238,13 @@ size_t csv_split(char *line, char **fields, size_t room)
         char *to = at;
         bool quoted = false;
         fields[count++] = at;
-        for (; *at && (quoted || *at != ','); at++) {
+        for (; *at && (quoted || *at != ','); at++)
             if (*at == '"' && quoted && at[1] == '"')
                 *to++ = *at++;
             else if (*at == '"')
                 quoted = !quoted;
             else
                 *to++ = *at;
-        }
         bool last = !*at;
         *to = '\0';
         if (last)

@@ -82,14 +82,13 @@ enum ar_status spec_text_with(const char *text, const char *key, const char *val
 /* The index of the first of the signs outside of quotes, or of the end. */
 static size_t find(const char *text, size_t at, const char *signs)
 {
-    for (char quote = 0; text[at]; at++) {
+    for (char quote = 0; text[at]; at++)
         if (quote)
             quote = text[at] == quote ? 0 : quote;
         else if (text[at] == '\'' || text[at] == '"')
             quote = text[at];
         else if (strchr(signs, text[at]))
             break;
-    }
     return at;
 }
 

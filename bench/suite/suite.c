@@ -70,11 +70,9 @@ enum ar_status suite_add_policy(struct suite *self, const char *text, struct ar_
     self->all_policies = true;
     const struct ar_policy_ops *ops;
     for (size_t i = 0; (ops = registry_policy(i)) != NULL; i++) {
-        enum ar_status status = ops->capabilities & AR_POLICY_PINNED
-                                    ? AR_OK
-                                    : text_list_add(&self->policies, ops->name, error);
-        if (status)
-            return status;
+        AR_TRY(ops->capabilities & AR_POLICY_PINNED
+                   ? AR_OK
+                   : text_list_add(&self->policies, ops->name, error));
     }
     return AR_OK;
 }
@@ -355,9 +353,7 @@ static enum ar_status read_entry(void *argument, const struct ini_line *line,
     } else if (strcmp(line->section, "devices") == 0) {
         status = suite_add_device(self, line->text, error);
     } else {
-        status = ini_split(line, &key, &value, error);
-        if (status)
-            return status;
+        AR_TRY(ini_split(line, &key, &value, error));
         status = note_key(reading, line->section, key, error);
         if (status)
             return ar_error_prefix(error, status, "%s:%u", line->path, line->number);

@@ -81,7 +81,7 @@ static size_t name_end(const char *text)
     size_t at = 0;
     unsigned depth = 0;
     char quote = 0;
-    for (; text[at]; at++) {
+    for (; text[at]; at++)
         if (quote)
             quote = text[at] == quote ? 0 : quote;
         else if (text[at] == '\'' || text[at] == '"')
@@ -92,7 +92,6 @@ static size_t name_end(const char *text)
             depth -= depth > 0;
         else if (text[at] == ':' && !depth)
             break;
-    }
     return at;
 }
 
