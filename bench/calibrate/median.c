@@ -19,6 +19,7 @@
  *
  * The mean is not used, because one slow machine could move it arbitrarily. */
 #include "bench/calibrate/calibrate.h"
+#include "bench/report/sentence.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -221,9 +222,9 @@ static void row_add(char *row, bool first, const char *text)
     const size_t room = SIM_PROFILE_ROOM(source);
     size_t used = strlen(row);
     if (first)
-        snprintf(row + used, room - used, "%s", text);
+        text_add(row, room, "%s", text);
     else if (used + 2 + strlen(text) + sizeof more <= room)
-        snprintf(row + used, room - used, ", %s", text);
+        text_add(row, room, ", %s", text);
     else if (used + sizeof more <= room && strcmp(row + used - strlen(more), more) != 0)
         memcpy(row + used, more, sizeof more);
 }

@@ -24,13 +24,13 @@ static bool is_before(const char *const *names, size_t at)
 /* The names once each, as many as fit, and how many more there are. */
 static void join_names(const char *const *names, size_t count, char *all, size_t bytes)
 {
-    size_t used = 0, i = 0;
+    size_t i = 0;
     all[0] = 0;
-    for (; i < count && used + strlen(names[i]) + sizeof ", and 9999 more" < bytes; i++)
+    for (; i < count && strlen(all) + strlen(names[i]) + sizeof ", and 9999 more" < bytes; i++)
         if (!is_before(names, i))
-            used += (size_t)snprintf(all + used, bytes - used, "%s%s", used ? ", " : "", names[i]);
+            text_add(all, bytes, "%s%s", all[0] ? ", " : "", names[i]);
     if (i < count)
-        snprintf(all + used, bytes - used, ", and %zu more", count - i);
+        text_add(all, bytes, ", and %zu more", count - i);
 }
 
 /* The names that begin with a word of at least 3 characters; returns how many `out` has. */

@@ -17,10 +17,9 @@ static void remark(const struct verdict_row *row, char text[400])
         snprintf(size, sizeof size, "%.3g %% %s", 100 * row->change,
                  row->verdict == VERDICT_WORSE ? "worse" : "better");
     snprintf(text, 400, "%s%s%s", size, size[0] && row->note[0] ? "; " : "", row->note);
-    size_t used = strlen(text);
     char waiver[48];
     change_waiver_text(row->waiver, waiver);
-    snprintf(text + used, 400 - used, "%s%s", used && waiver[0] ? "; " : "", waiver);
+    text_add(text, 400, "%s%s", text[0] && waiver[0] ? "; " : "", waiver);
 }
 
 /* Nine digits of a fraction; values() prints all digits if nine do not tell two values apart. */

@@ -40,10 +40,9 @@ static void remark(const struct history_view *view, const struct history_change 
     parts[count++] =
         change->verdict == VERDICT_WORSE && !change->recent ? "not in the newest commits" : "";
     parts[count++] = waiver;
-    size_t used = 0; /* all parts together are shorter than the text */
+    text[0] = '\0';
     for (size_t i = 0; i < count; i++)
-        used += (size_t)snprintf(text + used, 400 - used, "%s%s", used && parts[i][0] ? "; " : "",
-                                 parts[i]);
+        text_add(text, 400, "%s%s", text[0] && parts[i][0] ? "; " : "", parts[i]);
 }
 
 /* Changes of one kind have the same commit, verdict and waiver. */

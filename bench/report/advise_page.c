@@ -38,13 +38,12 @@ static void add_holders(char *line, size_t line_bytes, const struct holders *hol
 {
     for (size_t i = 0; i < holders->count && i < HOLDERS_SHOWN; i++) {
         const struct holder *holder = &holders->at[i];
-        size_t used = strlen(line);
         if (holder->tag[0])
-            snprintf(line + used, line_bytes - used, "%s%s (%s)", i ? ", " : "", holder->tag,
+            text_add(line, line_bytes, "%s%s (%s)", i ? ", " : "", holder->tag,
                      AR_SIZE(holder->bytes));
         else
-            snprintf(line + used, line_bytes - used, "%s%" PRIu64 " block%s of %s", i ? ", " : "",
-                     holder->blocks, holder->blocks == 1 ? "" : "s", AR_SIZE(holder->block_bytes));
+            text_add(line, line_bytes, "%s%" PRIu64 " block%s of %s", i ? ", " : "", holder->blocks,
+                     holder->blocks == 1 ? "" : "s", AR_SIZE(holder->block_bytes));
     }
 }
 
@@ -265,9 +264,8 @@ static void print_nothing_fits(FILE *stream, const struct advise_result *result,
         snprintf(line, sizeof line, "No setting fits in %s.", capacity);
     else
         line[0] = '\0';
-    size_t used = strlen(line);
     if (other)
-        snprintf(line + used, sizeof line - used, "%sThe policy %s fits in %s.", used ? " " : "",
+        text_add(line, sizeof line, "%sThe policy %s fits in %s.", line[0] ? " " : "",
                  other->candidate.spec, capacity);
     else if (!result->own_count)
         snprintf(line, sizeof line, "No policy fits in %s.", capacity);
@@ -340,7 +338,7 @@ void advise_page_name(const struct advise_row *row, char *out, size_t room)
             out[used++] = ' ';
     }
     out[used] = '\0';
-    snprintf(out + used, room - used, "%s", row->candidate.given ? " (recorded)" : "");
+    text_add(out, room, "%s", row->candidate.given ? " (recorded)" : "");
 }
 
 const char *advise_page_fit(enum advise_fit fit)
@@ -407,7 +405,7 @@ static void print_same(FILE *stream, const struct advise_result *result,
         advise_page_name(&result->rows[i], name, sizeof name);
         size_t length = strcspn(name, "=");
         bool again = name[length] && !strchr(name, ',') && strncmp(key, name, length + 1) == 0;
-        snprintf(line + used, sizeof line - used, "%s%s",
+        text_add(line, sizeof line, "%s%s",
                  again  ? ", "
                  : used ? "; "
                         : "No different from what was recorded: ",

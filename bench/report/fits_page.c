@@ -170,19 +170,19 @@ static void print_notes(FILE *stream, const struct fits_notes *notes, enum fits_
                         const char *begin, const char *end)
 {
     char line[900];
-    size_t used = (size_t)snprintf(line, sizeof line, "%s", begin), shown = 0;
+    size_t shown = 0;
+    snprintf(line, sizeof line, "%s", begin);
     for (size_t i = 0; i < notes->count; i++) {
         const struct fits_note *note = &notes->at[i];
         if (note->kind != kind || shown++ >= NAMES_MOST)
             continue;
         uint64_t bytes = note->more_bytes ? note->more_bytes : note->bytes;
-        used += (size_t)snprintf(line + used, sizeof line - used, "%s%.100s (%" PRIu64 "%s%s)",
-                                 shown > 1 ? ", " : " ", note->name, note->count, bytes ? ", " : "",
-                                 bytes ? AR_SIZE(bytes) : "");
+        text_add(line, sizeof line, "%s%.100s (%" PRIu64 "%s%s)", shown > 1 ? ", " : " ",
+                 note->name, note->count, bytes ? ", " : "", bytes ? AR_SIZE(bytes) : "");
     }
     if (shown > NAMES_MOST)
-        used += (size_t)snprintf(line + used, sizeof line - used, ", %zu more", shown - NAMES_MOST);
-    snprintf(line + used, sizeof line - used, "%s", end);
+        text_add(line, sizeof line, ", %zu more", shown - NAMES_MOST);
+    text_add(line, sizeof line, "%s", end);
     if (shown)
         sentence_print(stream, line);
 }

@@ -71,8 +71,7 @@ static void print_cards(FILE *stream, const struct twin_page *page)
 {
     const struct twin_result *result = page->result;
     uint64_t peaks[TWIN_CARDS] = {0};
-    char line[1200];
-    size_t used = 0;
+    char line[1200] = "";
     for (size_t phase = 0; phase < result->phase_count; phase++)
         for (unsigned card = 0; card < result->card_count; card++) {
             const struct twin_card_state *state = twin_card_at(result, phase, card);
@@ -85,11 +84,10 @@ static void print_cards(FILE *stream, const struct twin_page *page)
             next++;
         if (!card && next == result->card_count)
             return;
-        used += (size_t)snprintf(line + used, sizeof line - used, "%s%u", card ? ", " : "", card);
+        text_add(line, sizeof line, "%s%u", card ? ", " : "", card);
         if (next > card + 1)
-            used += (size_t)snprintf(line + used, sizeof line - used, "-%u", next - 1);
-        used += (size_t)snprintf(line + used, sizeof line - used, ": %.1f",
-                                 twin_mib((double)peaks[card]));
+            text_add(line, sizeof line, "-%u", next - 1);
+        text_add(line, sizeof line, ": %.1f", twin_mib((double)peaks[card]));
     }
     if (result->card_count > 1)
         sentence_format(stream, 2, "Peaks of the cards (MiB): %s. The tables are of card %u.", line,
@@ -148,7 +146,6 @@ static void print_cache(FILE *stream, const char *name, const struct twin_page_c
                         uint64_t cycles)
 {
     char more[160] = "", now[32], safe[32], next[32];
-    size_t used = 0;
     cache_value(cache, cache->now, now, sizeof now);
     cache_value(cache, cache->safe, safe, sizeof safe);
     cache_value(cache, cache->tried, next, sizeof next);
@@ -160,11 +157,11 @@ static void print_cache(FILE *stream, const char *name, const struct twin_page_c
         return;
     }
     if (cache->blocks > 0)
-        used += (size_t)snprintf(more + used, sizeof more - used, ", %.0f blocks", cache->blocks);
+        text_add(more, sizeof more, ", %.0f blocks", cache->blocks);
     if (cache->tokens > 0)
-        used += (size_t)snprintf(more + used, sizeof more - used, ", %.0f tokens", cache->tokens);
+        text_add(more, sizeof more, ", %.0f tokens", cache->tokens);
     if (cache->bytes > 0)
-        snprintf(more + used, sizeof more - used, ", %s", AR_SIZE((uint64_t)cache->bytes));
+        text_add(more, sizeof more, ", %s", AR_SIZE((uint64_t)cache->bytes));
     sentence_format(stream, 2, "Largest safe key-value cache of %s: %s = %s (now %s)%s.", name,
                     cache->option, safe, cache->now > 0 ? now : "by its default", more);
     if (cache->tried <= cache->safe)
@@ -511,15 +508,14 @@ static void print_constant(const struct owners *self, FILE *stream)
 {
     const struct twin_result *result = self->page->result;
     char line[900] = "In all rows:";
-    size_t used = strlen(line), begin = used;
-    for (size_t i = 0; i < result->owner_count && used < sizeof line - 160; i++)
+    size_t shown = 0;
+    for (size_t i = 0; i < result->owner_count && strlen(line) < sizeof line - 160; i++)
         if (self->columns[i].is_constant)
-            used += (size_t)snprintf(line + used, sizeof line - used, "%s %.100s %.1f",
-                                     used > begin ? "," : "",
-                                     result->owners[self->columns[i].owner].name,
-                                     twin_mib((double)self->columns[i].most_bytes));
-    snprintf(line + used, sizeof line - used, ".");
-    if (used > begin)
+            text_add(line, sizeof line, "%s %.100s %.1f", shown++ ? "," : "",
+                     result->owners[self->columns[i].owner].name,
+                     twin_mib((double)self->columns[i].most_bytes));
+    text_add(line, sizeof line, ".");
+    if (shown)
         sentence_print(stream, line);
     if (!self->has_others && self->others_most)
         sentence_format(stream, 2, "All other owners: at most %.1f MiB together.",
@@ -723,13 +719,12 @@ static enum ar_status print_left(FILE *stream, const struct twin_page *page, str
             shares[count++] = (struct twin_share){amount->bytes, owner->name};
     }
     qsort(shares, count, sizeof *shares, twin_by_share);
-    size_t used =
-        (size_t)snprintf(line, sizeof line, "%.1f MiB remain after %s:", twin_mib((double)residue),
-                         twin_answer_place(result, phase, place, sizeof place));
-    for (size_t i = 0; i < count && i < LEFT_MOST && used < sizeof line - 120; i++)
-        used += (size_t)snprintf(line + used, sizeof line - used, "%s %.80s %.1f", i ? "," : "",
-                                 shares[i].name, twin_mib((double)shares[i].bytes));
-    snprintf(line + used, sizeof line - used, "%s.", count > LEFT_MOST ? " and others" : "");
+    snprintf(line, sizeof line, "%.1f MiB remain after %s:", twin_mib((double)residue),
+             twin_answer_place(result, phase, place, sizeof place));
+    for (size_t i = 0; i < count && i < LEFT_MOST && strlen(line) < sizeof line - 120; i++)
+        text_add(line, sizeof line, "%s %.80s %.1f", i ? "," : "", shares[i].name,
+                 twin_mib((double)shares[i].bytes));
+    text_add(line, sizeof line, "%s.", count > LEFT_MOST ? " and others" : "");
     sentence_print(stream, line);
     free(shares);
     return AR_OK;

@@ -8,6 +8,7 @@
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "allocators/options.h"
+#include "bench/report/sentence.h"
 #include "bench/suite/child.h"
 #include "bench/suite/ini.h"
 
@@ -360,14 +361,13 @@ static enum ar_status unknown_quantity(const struct ini_line *line, const char *
                                        struct ar_error *error)
 {
     const char *names[SCENARIO_QUANTITY_COUNT];
-    char list[400];
-    size_t used = 0;
+    char list[400] = "";
     for (int i = 0; i < SCENARIO_QUANTITY_COUNT; i++) {
         names[i] = quantities[i].name;
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s%s", i ? ", " : "", names[i],
-                                 has_name((enum scenario_quantity)i) ? " NAME"
-                                 : i == SCENARIO_DRIFT               ? " STEP"
-                                                                     : "");
+        text_add(list, sizeof list, "%s%s%s", i ? ", " : "", names[i],
+                 has_name((enum scenario_quantity)i) ? " NAME"
+                 : i == SCENARIO_DRIFT               ? " STEP"
+                                                     : "");
     }
     const char *near = ar_nearest_name(text, names, SCENARIO_QUANTITY_COUNT);
     return near

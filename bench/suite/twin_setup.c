@@ -6,6 +6,7 @@
 
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
+#include "bench/report/sentence.h"
 #include "bench/suite/scenario.h"
 
 static enum ar_status no_memory(const struct scenario *text, struct ar_error *error)
@@ -56,10 +57,9 @@ static enum ar_status bad(const struct reading *self, const char *what)
 static enum ar_status unknown(const struct reading *self, const char *const *names, size_t count)
 {
     const char *near = ar_nearest_name(self->key->name, names, count);
-    char list[600];
-    size_t used = 0;
-    for (size_t i = 0; i < count && used < sizeof list - 40; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+    char list[600] = "";
+    for (size_t i = 0; i < count && strlen(list) < sizeof list - 40; i++)
+        text_add(list, sizeof list, "%s%s", i ? ", " : "", names[i]);
     return at_key(self, near ? ar_error_set(self->error, AR_FORMAT,
                                             "[%s%s%s] has no key \"%.60s\"; did you mean %s?",
                                             self->section->kind, self->section->name[0] ? " " : "",
@@ -360,14 +360,13 @@ static enum ar_status unknown_action(const struct scenario *text, const struct s
     for (; actions->name && count < 64; actions++)
         names[count++] = actions->name;
     const char *near = ar_nearest_name(call->action, names, count);
-    size_t used = (size_t)snprintf(what, sizeof what, "%s has no action \"%.60s\"; ", call->part,
-                                   call->action);
+    snprintf(what, sizeof what, "%s has no action \"%.60s\"; ", call->part, call->action);
     if (near)
-        snprintf(what + used, sizeof what - used, "did you mean %s?", near);
+        text_add(what, sizeof what, "did you mean %s?", near);
     else
-        used += (size_t)snprintf(what + used, sizeof what - used, "it has ");
-    for (size_t i = 0; !near && i < count && used < sizeof what - 80; i++)
-        used += (size_t)snprintf(what + used, sizeof what - used, "%s%s", i ? ", " : "", names[i]);
+        text_add(what, sizeof what, "it has ");
+    for (size_t i = 0; !near && i < count && strlen(what) < sizeof what - 80; i++)
+        text_add(what, sizeof what, "%s%s", i ? ", " : "", names[i]);
     return bad_step(text, step, what, error);
 }
 
