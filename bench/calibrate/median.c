@@ -204,15 +204,6 @@ static enum ar_status check_pair(const struct calibration *a, const struct calib
     return AR_OK;
 }
 
-/* Compares every pair: one between two others may be near to both. */
-static enum ar_status check_all(const struct merge *self)
-{
-    for (size_t i = 0; i < self->count; i++)
-        for (size_t k = 0; k < i; k++)
-            AR_TRY(check_pair(&self->from[k], &self->from[i], self->error));
-    return AR_OK;
-}
-
 /* ---- the header ----------------------------------------------------------------------------- */
 
 /* Appends to a list of texts of at most 256 bytes. Dots mark one that does not fit. */
@@ -365,7 +356,9 @@ enum ar_status median_of(const struct calibration *calibrations, size_t count, c
         return ar_invalid(error, "a median is of two or more calibrations, and %s named",
                           count ? "one is" : "none is");
     struct merge self = {.from = calibrations, .count = count, .error = error};
-    AR_TRY(check_all(&self));
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < i; k++) /* every pair: one between two others may be near to both */
+            AR_TRY(check_pair(&calibrations[k], &calibrations[i], error));
     self.values = calloc(count, 2 * sizeof *self.values);
     if (!self.values)
         return ar_error_set(error, AR_HOST_MEMORY, "no memory for a median of %zu", count);

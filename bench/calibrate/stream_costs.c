@@ -145,12 +145,6 @@ static bool others_exchange(struct meter *meter, struct pool_others *self)
     return false;
 }
 
-static void others_close(struct meter *meter, struct pool_others *self)
-{
-    while (self->held)
-        (void)meter_pool_free(meter, self->addresses[--self->held], METER_STREAM, NULL);
-}
-
 /* The measured block leaves a free block for the next one, because others change only while it is
  * live. */
 static bool pool_round(struct meter *meter, struct pool_others *others, uint64_t bytes,
@@ -176,7 +170,8 @@ void parts_pool_warm(struct meter *meter, struct sim_profile *out, uint64_t byte
     bool goes = others_open(meter, &others) && pool_round(meter, &others, bytes, NULL, NULL);
     while (goes && meter_goes_on(meter, &made))
         goes = pool_round(meter, &others, bytes, &made, &freed);
-    others_close(meter, &others);
+    while (others.held)
+        (void)meter_pool_free(meter, others.addresses[--others.held], METER_STREAM, NULL);
     pool_empty(meter, NULL);
     meter_rest(meter, bytes);
     if (!goes)

@@ -198,15 +198,6 @@ static enum ar_status advise_all(const struct arguments *self, const struct ar_s
     return status;
 }
 
-/* The table after several pages. It is made before they are printed, because it may fail. */
-static enum ar_status print_together(const struct arguments *self, const struct advice *advice,
-                                     FILE *stream, struct ar_error *error)
-{
-    if (self->batches[0])
-        return advise_page_batches(stream, advice->pages, self->batches, error);
-    return advise_page_ranks(stream, advice->pages, advice->count, error);
-}
-
 static enum ar_status print_all(const struct arguments *self, const struct advice *advice,
                                 struct ar_error *error)
 {
@@ -217,7 +208,8 @@ static enum ar_status print_all(const struct arguments *self, const struct advic
         FILE *stream = open_memstream(&together, &bytes);
         if (!stream)
             return ar_no_memory(error, "the page");
-        status = print_together(self, advice, stream, error);
+        status = self->batches[0] ? advise_page_batches(stream, advice->pages, self->batches, error)
+                                  : advise_page_ranks(stream, advice->pages, advice->count, error);
         fclose(stream);
     }
     for (size_t i = 0; i < advice->count && !status; i++) {

@@ -109,16 +109,9 @@ static const char *exact_note(const struct packing_exact *exact, char *text, siz
     }
 }
 
-static void add_exact(struct table *table, const struct bounds *bounds)
-{
-    char note[96];
-    add_row(table, bounds, "exact", bounds->exact.top_bytes,
-            exact_note(&bounds->exact, note, sizeof note));
-}
-
 static void add_rows(struct table *table, const struct bounds *bounds)
 {
-    char note[64];
+    char note[96];
     snprintf(note, sizeof note, "first at event %" PRIu64, bounds->live_peak_event);
     add_row(table, bounds, "live peak", bounds->live_peak_bytes, note);
     snprintf(note, sizeof note, "%" PRIu64 " of 2 MiB", bounds->pages_bytes / BOUND_PAGE_BYTES);
@@ -134,7 +127,8 @@ static void add_rows(struct table *table, const struct bounds *bounds)
     snprintf(note, sizeof note, "by %s", packing_order_name(bounds->orders.order));
     add_row(table, bounds, "best order", bounds->orders.top_bytes, note);
     if (bounds->searched)
-        add_exact(table, bounds);
+        add_row(table, bounds, "exact", bounds->exact.top_bytes,
+                exact_note(&bounds->exact, note, sizeof note));
 }
 
 static enum ar_status print_table(const struct bound_blocks *blocks, const struct bounds *bounds,

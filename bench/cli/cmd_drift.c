@@ -121,14 +121,6 @@ static enum ar_status run_all(const struct arguments *self, struct runs *runs,
     return status;
 }
 
-static void close_runs(struct runs *runs)
-{
-    for (size_t i = 0; i < runs->parsed; i++)
-        ar_spec_close(&runs->policies[i]);
-    free(runs->setups);
-    free(runs->runs);
-}
-
 /* The files to write, opened before the runs so that a file that cannot be written is reported
  * early. */
 struct outputs {
@@ -202,7 +194,10 @@ static enum ar_status answer(const struct arguments *self, const struct trace_in
     AR_THEN(status, run_all(self, &runs, model, error));
     AR_THEN(status, report(self, &out, &outputs, error));
     output_set_abandon(&outputs.files);
-    close_runs(&runs);
+    for (size_t i = 0; i < runs.parsed; i++)
+        ar_spec_close(&runs.policies[i]);
+    free(runs.setups);
+    free(runs.runs);
     session_device_end(&device);
     ar_spec_close(&base);
     return status;

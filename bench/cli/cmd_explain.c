@@ -103,13 +103,6 @@ static enum ar_status fill(struct window *self, struct ar_error *error)
     return status;
 }
 
-static void move_on(struct window *self, size_t bytes)
-{
-    memmove(self->text, self->text + bytes, self->bytes - bytes);
-    self->bytes -= bytes;
-    self->passed += bytes;
-}
-
 /* Rule 4. */
 static bool is_at_limit(const struct window *self)
 {
@@ -163,7 +156,10 @@ static enum ar_status read_all(struct window *self, struct message *out, struct 
                                   self->path);
             break;
         }
-        move_on(self, WINDOW_BYTES / 2 - BEFORE_BYTES);
+        const size_t passed = WINDOW_BYTES / 2 - BEFORE_BYTES;
+        memmove(self->text, self->text + passed, self->bytes - passed);
+        self->bytes -= passed;
+        self->passed += passed;
     }
     if (bared) {
         *out = bare;
@@ -217,14 +213,6 @@ struct explain_output {
     struct output_file file; /* unused without --json */
     struct json_writer json; /* without a stream until the first run */
 };
-
-static enum ar_status open_output(struct explain_output *self, const struct arguments *arguments,
-                                  struct ar_error *error)
-{
-    *self = (struct explain_output){0};
-    self->page = !arguments->json || strcmp(arguments->json, "-") != 0;
-    return arguments->json ? output_open(&self->file, arguments->json, error) : AR_OK;
-}
 
 static enum ar_status explain_message(const char *argument, struct explain_output *output,
                                       struct ar_error *error)
@@ -369,7 +357,7 @@ static bool has_run_options(const struct suite *suite)
 
 static enum ar_status explain(struct arguments *self, struct ar_error *error)
 {
-    struct explain_output output;
+    struct explain_output output = {0};
     enum ar_status status = AR_OK;
     if (self->message && (self->suite.workloads.count || self->suite.policies.count))
         return ar_invalid(error,
@@ -382,7 +370,9 @@ static enum ar_status explain(struct arguments *self, struct ar_error *error)
         status = fill_in(self, error);
     if (status)
         return ar_error_prefix(error, status, "explain");
-    AR_TRY(open_output(&output, self, error));
+    output.page = !self->json || strcmp(self->json, "-") != 0;
+    if (self->json)
+        AR_TRY(output_open(&output.file, self->json, error));
     status = self->message ? explain_message(self->message, &output, error)
                            : plan_and_explain(self, &output, error);
     if (!status && output.file.stream)

@@ -69,14 +69,10 @@ static enum ar_status placements_row(void *argument, const struct replay_row *ro
     return AR_OK;
 }
 
-static const char *verdict(bool agrees)
-{
-    return agrees ? "all agree" : "they differ";
-}
-
 static void print_line(const char *what, uint64_t met, uint64_t all)
 {
-    printf("  %-22s %9" PRIu64 " of %9" PRIu64 "  %s\n", what, met, all, verdict(met == all));
+    printf("  %-22s %9" PRIu64 " of %9" PRIu64 "  %s\n", what, met, all,
+           met == all ? "all agree" : "they differ");
 }
 
 static void print_releases(const struct fidelity_result *result)

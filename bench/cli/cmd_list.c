@@ -133,15 +133,6 @@ static const char *bound_text(const struct ar_option *option, double bound, char
     return text;
 }
 
-static void range_cell(struct table *table, const struct ar_option *option)
-{
-    char least[32];
-    char most[32];
-    table_known(table, !(option->least == 0 && option->most == 0), "%s..%s",
-                bound_text(option, option->least, least, sizeof least),
-                bound_text(option, option->most, most, sizeof most));
-}
-
 static enum ar_status print_options(const struct ar_option *list, struct ar_error *error)
 {
     if (!list || !list->name) {
@@ -153,7 +144,9 @@ static enum ar_status print_options(const struct ar_option *list, struct ar_erro
         table_cell(table, "%s", list->name);
         table_cell(table, "%s", type_name(list));
         table_cell(table, "%s", list->default_text ? list->default_text : "-");
-        range_cell(table, list);
+        table_known(table, list->least != 0 || list->most != 0, "%s..%s",
+                    bound_text(list, list->least, (char[32]){0}, 32),
+                    bound_text(list, list->most, (char[32]){0}, 32));
         table_cell(table, "%s", list->help);
     }
     return table_end(table, stdout, TABLE_TEXT, error);

@@ -70,20 +70,14 @@ static enum ar_status take_source(void *argument, const struct workload_part *pa
     return ar_invalid(error, "minimize: the trace has several GPUs; select one with --device N");
 }
 
-static enum ar_status open_trace(const struct arguments *self, struct trace_source **out,
-                                 struct ar_error *error)
-{
-    const struct workload_choice choice = cli_choice(&self->device, false);
-    return workload_each(self->trace, &choice, take_source, out, error);
-}
-
 static enum ar_status run(const struct arguments *self, const struct condition *condition,
                           struct experiment *experiment, const struct trace_output_choice *format,
                           struct ar_error *error)
 {
     struct trace_source *smallest = NULL;
     struct minimize_result result;
-    AR_TRY(open_trace(self, &experiment->source, error));
+    const struct workload_choice choice = cli_choice(&self->device, false);
+    AR_TRY(workload_each(self->trace, &choice, take_source, &experiment->source, error));
     enum replay_frees modes[2];
     (void)replay_frees_choices(&experiment->source->info, experiment->frees, modes);
     experiment->frees = modes[0];

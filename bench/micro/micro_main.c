@@ -23,14 +23,6 @@ struct arguments {
     bool all;
 };
 
-/* "a/b/gpt2_train.default.csv.gz" is the column "gpt2_train". */
-static void column_name(const char *path, char *name, size_t name_bytes)
-{
-    const char *slash = strrchr(path, '/');
-    snprintf(name, name_bytes, "%s", slash ? slash + 1 : path);
-    name[strcspn(name, ".")] = '\0';
-}
-
 static bool read_trace(struct arguments *arguments, const char *path)
 {
     struct micro_ops *ops = &arguments->traces[arguments->trace_count];
@@ -43,7 +35,10 @@ static bool read_trace(struct arguments *arguments, const char *path)
         fprintf(stderr, "micro: %s\n", error.text);
         return false;
     }
-    column_name(path, ops->name, sizeof ops->name);
+    /* "a/b/gpt2_train.default.csv.gz" is the column "gpt2_train". */
+    const char *slash = strrchr(path, '/');
+    snprintf(ops->name, sizeof ops->name, "%s", slash ? slash + 1 : path);
+    ops->name[strcspn(ops->name, ".")] = '\0';
     arguments->trace_count++;
     return true;
 }

@@ -83,12 +83,6 @@ static struct card_block *block_of(const struct ar_policy_block *entry)
 
 /* ---- streams: rules 3 and 4 of card.h -------------------------------------------------------- */
 
-/* The legacy default stream has two names; NULL is the one used here. */
-static CUstream plain_name(CUstream stream)
-{
-    return stream == CU_STREAM_LEGACY ? NULL : stream;
-}
-
 /* The second stream waits for all work that the first has queued: blocks freed before now have no
  * events. */
 static void order_second_stream(struct card *card, uint32_t ordinal)
@@ -128,7 +122,8 @@ static enum ar_status stream_add(struct card *card, CUstream stream, struct ar_e
 static enum ar_status find_stream(struct card *card, CUstream stream, uint32_t *ordinal,
                                   struct ar_error *error)
 {
-    stream = plain_name(stream);
+    if (stream == CU_STREAM_LEGACY) /* the second name of the default stream */
+        stream = NULL;
     uint32_t found = card->stream_last;
     if (found >= card->stream_count || card->streams[found] != stream)
         for (found = 0; found < card->stream_count && card->streams[found] != stream; found++)

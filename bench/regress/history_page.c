@@ -290,12 +290,6 @@ static bool same_run(const struct history_series *a, const struct history_series
     return a->policy == b->policy && a->workload == b->workload && a->where == b->where;
 }
 
-/* Outcomes have no scale, and a single point shows no change. */
-static bool can_be_drawn(const struct history_series *series)
-{
-    return series->count > 1 && strcmp(series->figure, "outcome") != 0;
-}
-
 static void rate_by_changes(const struct history_judged *judged, struct candidate *candidates)
 {
     for (size_t i = 0; i < judged->change_count; i++) {
@@ -341,7 +335,9 @@ static size_t choose(const struct history_judged *judged, struct candidate *cand
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < judged->count && count < most; i++) {
             const struct history_series *series = &judged->series[candidates[i].series];
-            if (candidates[i].size >= 0 && can_be_drawn(series) &&
+            /* Outcomes have no scale, and a single point shows no change. */
+            if (candidates[i].size >= 0 && series->count > 1 &&
+                strcmp(series->figure, "outcome") != 0 &&
                 !is_chosen(judged, series, chosen, count, pass == 0))
                 chosen[count++] = candidates[i].series;
         }

@@ -101,14 +101,6 @@ static struct result_row *row_of(struct result_set *self, const struct result_ro
     return &self->rows[self->row_count++];
 }
 
-static enum ar_status add_run(struct result_row *row, const struct result_run *run,
-                              struct ar_error *error)
-{
-    if (!AR_ARRAY_ADD(row->runs, row->run_count, row->run_room, *run))
-        return ar_no_memory(error, "the results");
-    return AR_OK;
-}
-
 static enum ar_status take_run(struct result_set *self, const json_t *object, size_t number,
                                struct ar_error *error)
 {
@@ -137,7 +129,9 @@ static enum ar_status take_run(struct result_set *self, const json_t *object, si
             error, AR_FORMAT,
             "workload %s differs from the one in an earlier file of the same result set",
             like.workload);
-    return add_run(row, &run, error);
+    if (!AR_ARRAY_ADD(row->runs, row->run_count, row->run_room, run))
+        return ar_no_memory(error, "the results");
+    return AR_OK;
 }
 
 static enum ar_status take_context(struct result_set *self, const json_t *context,

@@ -273,13 +273,6 @@ struct alike {
     double *ns, *waited_ns; /* a value of each run, for a median */
 };
 
-static void alike_close(struct alike *self)
-{
-    free(self->runs);
-    free(self->ns);
-    free(self->waited_ns);
-}
-
 /* Fills in `again`: each run compared with the first. */
 static enum ar_status alike_find(struct alike *self, struct model_cell *cell,
                                  const struct call_list *runs, size_t count, struct ar_error *error)
@@ -358,7 +351,9 @@ enum ar_status model_repeat_compare(struct model_cell *cell, struct call_list *r
         cell->all.card_ns = sums.card_ns;
         cell->all.card_waited_ns = sums.card_waited_ns;
     }
-    alike_close(&alike);
+    free(alike.runs);
+    free(alike.ns);
+    free(alike.waited_ns);
     return status;
 }
 

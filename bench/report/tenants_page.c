@@ -221,11 +221,6 @@ void tenants_csv_head(FILE *stream)
         stream);
 }
 
-static const char *space_name(const struct tenant_result *result)
-{
-    return result->outcome != TENANT_FAILED ? "" : result->failed_pinned ? "pinned" : "device";
-}
-
 void tenants_csv_replicate(FILE *stream, const struct tenants_page *page, size_t replicate)
 {
     for (size_t i = 0; i < page->count; i++) {
@@ -249,7 +244,10 @@ void tenants_csv_replicate(FILE *stream, const struct tenants_page *page, size_t
                 result->retries_waited, result->peak_live_bytes, result->peak_reserved_bytes,
                 result->peak_physical_bytes, result->end_reserved_bytes, result->end_physical_bytes,
                 result->peak_card_bytes, result->stall_ns, result->own_ns, alone_ns(page, i),
-                result->driver_calls, space_name(result), result->peak_pinned_live_bytes,
-                result->peak_pinned_reserved_bytes);
+                result->driver_calls,
+                !failed                 ? ""
+                : result->failed_pinned ? "pinned"
+                                        : "device",
+                result->peak_pinned_live_bytes, result->peak_pinned_reserved_bytes);
     }
 }

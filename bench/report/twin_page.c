@@ -184,11 +184,6 @@ static void print_caches(FILE *stream, const struct twin_page *page)
     }
 }
 
-static bool is_of_graphs(const char *owner)
-{
-    return strstr(owner, "graph") != NULL;
-}
-
 static enum ar_status print_graphs(FILE *stream, const struct twin_page *page,
                                    struct ar_error *error)
 {
@@ -197,7 +192,7 @@ static enum ar_status print_graphs(FILE *stream, const struct twin_page *page,
     struct table *table = table_of("MiB; <; owner<");
     double total = 0;
     for (size_t owner = 0; owner < result->owner_count; owner++) {
-        if (!is_of_graphs(result->owners[owner].name))
+        if (!strstr(result->owners[owner].name, "graph"))
             continue;
         uint64_t most = 0;
         for (size_t phase = 0; phase < result->phase_count; phase++) {

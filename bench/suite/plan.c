@@ -69,12 +69,6 @@ static enum ar_status look(void *argument, void **payload, size_t *bytes, struct
     return AR_OK;
 }
 
-static void fill_in(const char *text, struct ar_device_props *props)
-{
-    *props = (struct ar_device_props){.capacity_bytes = UINT64_MAX};
-    snprintf(props->kind, sizeof props->kind, "%.*s", (int)strcspn(text, ":"), text);
-}
-
 /* The same in another process; the payload belongs to `child`. */
 static enum ar_status look_alone(struct probe *probe, struct child *child, const void **payload,
                                  size_t *bytes, struct ar_error *error)
@@ -102,7 +96,8 @@ static enum ar_status probe_device(const struct plan *plan, const char *text, bo
     void *owned = NULL;
     size_t bytes = 0;
     enum ar_status status;
-    fill_in(text, props);
+    *props = (struct ar_device_props){.capacity_bytes = UINT64_MAX};
+    snprintf(props->kind, sizeof props->kind, "%.*s", (int)strcspn(text, ":"), text);
     if (alone) {
         status = look_alone(&probe, &child, &payload, &bytes, error);
     } else {

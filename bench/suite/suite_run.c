@@ -255,12 +255,6 @@ static enum ar_status print_curve(const struct suite_work *self, FILE *stream, e
     return AR_OK;
 }
 
-/* The table of repetitions shows one replicate, and that by chance if there are several. */
-static bool shows_repetitions(const struct suite_work *self)
-{
-    return self->suite->replicates == 1 && self->results.repeated;
-}
-
 /* The title of a table: a paragraph in LaTeX, where titles are all that is written, else a text. */
 static void print_title(FILE *stream, enum table_form form, const char *latex, const char *text)
 {
@@ -293,19 +287,12 @@ static enum ar_status print_replicates(const struct suite_work *self, FILE *stre
     return pairs_table_print(&self->results, stream, form, error);
 }
 
-static enum ar_status print_latency(const struct suite_work *self, FILE *stream,
-                                    enum table_form form, struct ar_error *error)
-{
-    print_title(stream, form, "Host time of each call, clock cost subtracted",
-                "\nHost time of each call, clock cost subtracted\n\n");
-    return latency_table_print(&self->results, stream, form, error);
-}
-
 /* The tables after the first. */
 static enum ar_status print_further_tables(const struct suite_work *self, FILE *stream,
                                            enum table_form form, struct ar_error *error)
 {
-    if (shows_repetitions(self)) {
+    /* The table of repetitions shows one replicate, and that by chance if there are several. */
+    if (self->suite->replicates == 1 && self->results.repeated) {
         if (!table_is_latex(form))
             fputc('\n', stream);
         AR_TRY(repetitions_table_print(&self->results, stream, form, error));
@@ -313,9 +300,11 @@ static enum ar_status print_further_tables(const struct suite_work *self, FILE *
     if (self->suite->replicates > 1)
         AR_TRY(print_replicates(self, stream, form, error));
     AR_TRY(print_curve(self, stream, form, error));
-    if (self->suite->time)
-        AR_TRY(print_latency(self, stream, form, error));
-    return AR_OK;
+    if (!self->suite->time)
+        return AR_OK;
+    print_title(stream, form, "Host time of each call, clock cost subtracted",
+                "\nHost time of each call, clock cost subtracted\n\n");
+    return latency_table_print(&self->results, stream, form, error);
 }
 
 static enum ar_status print_tables(const struct suite_work *self, FILE *stream,

@@ -425,13 +425,6 @@ static bool send_order(struct party *self, size_t i, uint64_t steps)
     return write(self->items[i].socket, &order, sizeof order) == (ssize_t)sizeof order;
 }
 
-static void close_others(const struct party *self)
-{
-    for (size_t i = 0; i < self->tenants->count; i++)
-        if (self->items[i].process)
-            close(self->items[i].socket);
-}
-
 static enum ar_status arrive(struct party *self, size_t i, struct ar_error *error)
 {
     struct tenant *tenant = &self->items[i];
@@ -447,7 +440,9 @@ static enum ar_status arrive(struct party *self, size_t i, struct ar_error *erro
     }
     if (process == 0) {
         close(pair[0]);
-        close_others(self); /* else the other children would not see the end of file */
+        for (size_t k = 0; k < self->tenants->count; k++) /* else others would see no end of file */
+            if (self->items[k].process)
+                close(self->items[k].socket);
         child_main(self->tenants, i, self->device, pair[1]);
     }
     close(pair[1]);

@@ -529,13 +529,6 @@ static enum ar_status run_again(struct twin_study *self, const struct scenario *
 
 /* ---- the study ------------------------------------------------------------------------------ */
 
-/* The name of the file without folder and ending. */
-static void take_name(struct twin_study *self, const char *path)
-{
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    snprintf(self->name, sizeof self->name, "%.*s", (int)strcspn(name, "."), name);
-}
-
 enum ar_status twin_study_run(const struct scenario *text, bool again, const char *journal,
                               struct twin_study *out, struct ar_error *error)
 {
@@ -553,7 +546,8 @@ enum ar_status twin_study_run(const struct scenario *text, bool again, const cha
         twin_compare(text, &out->setup, &out->result, out->reported);
     if (!status && again)
         status = run_again(out, text, journal, error);
-    take_name(out, text->path);
+    const char *slash = strrchr(text->path, '/'), *name = slash ? slash + 1 : text->path;
+    snprintf(out->name, sizeof out->name, "%.*s", (int)strcspn(name, "."), name);
     out->page = (struct twin_page){
         .name = out->name,
         .source = text->source,
