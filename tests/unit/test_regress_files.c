@@ -5,38 +5,9 @@
 #include "bench/regress/history.h"
 #include "bench/regress/result_set.h"
 #include "bench/regress/verdict.h"
+#include "tests/support/cases.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
-
-#define LINE                                                                                       \
-    "{\"schema\": \"allocrig.history/1\", \"commit\": \"abc\", \"time\": "                         \
-    "\"2027-01-31T12:00:00Z\", "                                                                   \
-    "\"machine\": \"rig\", \"flags\": \"-O2\", \"metrics\": {\"exact\": [\"driver_calls\"], "      \
-    "\"timed\": [\"alloc_ns_p50\"]}, \"workloads\": {\"w\": {\"name\": \"w\", \"sha256\": "        \
-    "\"0\"}}, "                                                                                    \
-    "\"runs\": [{\"policy\": \"torch\", \"workload\": \"w\", \"device\": \"sim\", \"frees\": "     \
-    "\"ordered\", \"host\": \"none\", \"seed\": 1, \"passed\": true, \"first_failed_event\": "     \
-    "null, "                                                                                       \
-    "\"cause\": null, \"exact\": [7], \"timed\": [50]}], \"instructions\": [{\"policy\": "         \
-    "\"vmm\", "                                                                                    \
-    "\"trace\": \"w\", \"kind\": \"alloc\", \"measure\": \"median\", \"instructions\": 90, "       \
-    "\"compiler\": \"gcc\"}]}\n"
-
-#define RESULT                                                                                     \
-    "{\"schema\": \"allocrig.result/1\", \"context\": {\"host\": \"h\", \"cpu\": \"c\", "          \
-    "\"commit\": "                                                                                 \
-    "\"abc\", \"time\": \"2027-01-31T12:00:00Z\", \"flags\": \"-O2\"}, \"runs\": [{\"policy\": "   \
-    "{\"spec\": \"torch\"}, \"workload\": {\"spec\": \"w\", \"name\": \"w\", \"sha256\": \"0\"}, " \
-    "\"device\": {\"spec\": \"sim\", \"kind\": \"sim\"}, \"frees\": \"ordered\", \"host\": "       \
-    "\"none\", "                                                                                   \
-    "\"seed\": 1, \"outcome\": {\"passed\": true, \"first_failed_event\": null, \"cause\": "       \
-    "null}, "                                                                                      \
-    "\"metrics\": {\"driver_calls\": 7}}]}\n"
-
-#define COUNTS                                                                                     \
-    "{\"schema\": \"allocrig.instructions/1\", \"compiler\": \"gcc\", \"rows\": [{\"policy\": "    \
-    "\"vmm\", \"trace\": \"w\", \"kind\": \"alloc\", \"measure\": \"median\", \"instructions\": "  \
-    "90}]}\n"
 
 /* The text with the first `old` replaced; the caller frees it. */
 static char *with(const char *text, const char *old, const char *new)
@@ -49,10 +20,6 @@ static char *with(const char *text, const char *old, const char *new)
     sprintf(out, "%.*s%s%s", (int)(at - text), text, new, at + strlen(old));
     return out;
 }
-
-struct damage {
-    const char *old, *new, *says;
-};
 
 static enum ar_status read_history(const char *text, struct ar_error *error)
 {
@@ -74,24 +41,22 @@ static enum ar_status read_results(const char *text, struct ar_error *error)
     return status;
 }
 
-static void damaged(const char *text, enum ar_status (*read)(const char *, struct ar_error *),
-                    const struct damage *cases, size_t count)
+/* The head of a section is a file that is read; with the first field replaced by the second it is
+ * refused with the third. */
+static void damaged(const char *section, case_read *read)
 {
-    struct ar_error error = {""};
-    if (read(text, &error))
-        fail_msg("%s", error.text);
-    for (size_t i = 0; i < count; i++) {
-        char *bad = with(text, cases[i].old, cases[i].new);
-        error.text[0] = '\0';
-        if (!read(bad, &error))
-            fail_msg("%s is taken", cases[i].new);
-        if (!strstr(error.text, cases[i].says))
-            fail_msg("%s: \"%s\" says not \"%s\"", cases[i].new, error.text, cases[i].says);
+    for (struct cases row = {0}; cases_next(&row, "regress_files", section, 3);) {
+        char *bad = with(row.head, row.field[0], row.field[1]);
+        if (row.count == 1)
+            assert_ok(read(row.head, &test_error));
+        test_error.text[0] = '\0';
+        if (!read(bad, &test_error))
+            fail_msg("%s is taken", row.field[1]);
+        if (!strstr(test_error.text, row.field[2]))
+            fail_msg("%s: \"%s\" says not \"%s\"", row.field[1], test_error.text, row.field[2]);
         free(bad);
     }
 }
-
-#define WAIVERS "[waiver w]\nmetric = m\nreason = r\nuntil = 2027-12-31\n"
 
 static enum ar_status read_waivers(const char *text, struct ar_error *error)
 {
@@ -106,52 +71,7 @@ static enum ar_status read_waivers(const char *text, struct ar_error *error)
 
 TEST(lines_of_a_history)
 {
-    static const struct damage cases[] = {
-        {"allocrig.history/1", "other/1", "its schema is other/1"},
-        {"\"schema\": \"allocrig.history/1\"", "\"schema\": 1", "its schema is not given"},
-        {"\"commit\": \"abc\"", "\"commit\": 5", "\"commit\" is not a text"},
-        {"\"time\": \"2027", "\"time\": \"27", "\"time\" is not YYYY"},
-        {"\"time\": \"2027-01-31T12:00:00Z\"", "\"time\": 7", "\"time\" is not a text"},
-        {"\"machine\": \"rig\"", "\"machine\": 5", "\"machine\" is not a text"},
-        {"\"flags\": \"-O2\"", "\"flags\": 5", "\"flags\" is not a text"},
-        {"\"exact\": [\"driver_calls\"]", "\"exact\": 3", "\"exact\" is not a list of metrics"},
-        {"\"exact\": [\"driver_calls\"]", "\"exact\": [3]", "\"exact\" is not a list of metrics"},
-        {"[\"driver_calls\"]", "[\"driver_calls\", \"driver_calls\"]",
-         "\"driver_calls\" is not unique"},
-        {"\"timed\": [\"alloc_ns_p50\"]", "\"timed\": {}", "\"timed\" is not a list of metrics"},
-        {"\"runs\": [{", "\"runs\": 1, \"x\": [{", "\"runs\" is not a list"},
-        {"\"instructions\": [{", "\"instructions\": 1, \"x\": [{",
-         "\"instructions\" is not a list"},
-        {"\"policy\": \"torch\"", "\"policy\": 5", "\"policy\" is not a text"},
-        {"\"workload\": \"w\"", "\"workload\": 5", "run 1: \"workload\" is not a text"},
-        {"\"workload\": \"w\"", "\"workload\": \"v\"", "\"name\" is not a text"},
-        {"\"device\": \"sim\"", "\"device\": 5", "\"device\" is not a text"},
-        {"\"frees\": \"ordered\"", "\"frees\": 5", "\"frees\" is not a text"},
-        {"\"host\": \"none\"", "\"host\": 5", "\"host\" is not a text"},
-        {"\"seed\": 1", "\"seed\": -1", "\"seed\" is not a whole number"},
-        {"\"seed\": 1", "\"seed\": \"1\"", "\"seed\" is not a whole number"},
-        {"\"name\": \"w\"", "\"name\": 5", "\"name\" is not a text"},
-        {"\"sha256\": \"0\"", "\"sha256\": 5", "\"sha256\" is not a text"},
-        {"\"passed\": true", "\"passed\": 1", "\"passed\" is not true or false"},
-        {"\"first_failed_event\": null", "\"first_failed_event\": 1.5",
-         "\"first_failed_event\" is not a whole"},
-        {"\"cause\": null", "\"cause\": 5", "\"cause\" is not a text"},
-        {"\"exact\": [7]", "\"exact\": [7, 8]", "\"exact\" is not a list with a value"},
-        {"\"exact\": [7]", "\"exact\": []", "\"exact\" is not a list with a value"},
-        {"\"exact\": [7]", "\"exact\": 7", "\"exact\" is not a list with a value"},
-        {"\"exact\": [7]", "\"exact\": [\"7\"]", "\"driver_calls\" is not a number or null"},
-        {"\"timed\": [50]", "\"timed\": []", "\"timed\" is not a list with a value"},
-        {"\"instructions\": 90", "\"instructions\": 0", "\"instructions\" is not a number above 0"},
-        {"\"instructions\": 90", "\"instructions\": \"90\"",
-         "\"instructions\" is not a number above 0"},
-        {"\"policy\": \"vmm\"", "\"policy\": 5", "\"policy\" is not a text"},
-        {"\"trace\": \"w\"", "\"trace\": 5", "\"trace\" is not a text"},
-        {"\"kind\": \"alloc\"", "\"kind\": 5", "\"kind\" is not a text"},
-        {"\"measure\": \"median\"", "\"measure\": 5", "\"measure\" is not a text"},
-        {"\"compiler\": \"gcc\"", "\"compiler\": 5", "\"compiler\" is not a text"},
-        {"{\"schema\"", "{\"commit\": \"b\", \"schema\"", "not JSON: duplicate"},
-    };
-    damaged(LINE, read_history, cases, sizeof cases / sizeof *cases);
+    damaged("lines_of_a_history", read_history);
 }
 
 /* Appends a result and a count of instructions, each with a text replaced unless that is NULL. */
@@ -159,12 +79,15 @@ static bool append(const char *path, const char *old, const char *new)
 {
     struct history_added added;
     struct result_set results = {0};
-    const char *const texts[] = {RESULT, COUNTS};
+    const char *const sections[] = {"results_of_runs", "counts_of_instructions"};
     char folder[] = "/tmp/allocrig-XXXXXX", name[2][64];
     assert_non_null(mkdtemp(folder));
     for (int i = 0; i < 2; i++) {
-        bool there = old && strstr(texts[i], old);
-        char *text = with(texts[i], there ? old : "", there ? new : "");
+        struct cases base = {0};
+        (void)cases_next(&base, "regress_files", sections[i], 3);
+        bool there = old && strstr(base.head, old);
+        char *text = with(base.head, there ? old : "", there ? new : "");
+        fclose(base.file);
         snprintf(name[i], sizeof name[i], "%s/%d.json", folder, i);
         FILE *file = fopen(name[i], "w");
         assert_non_null(file);
@@ -183,102 +106,33 @@ static bool append(const char *path, const char *old, const char *new)
  * added, and a change of any of them is. */
 TEST(only_other_figures_are_added_to_a_commit)
 {
-    static const struct {
-        const char *old, *new;
-    } changes[] = {
-        {"\"host\": \"h\"", "\"host\": \"i\""},
-        {"\"spec\": \"torch\"", "\"spec\": \"growth\""},
-        {"\"spec\": \"w\"", "\"spec\": \"v\""},
-        {"\"spec\": \"sim\"", "\"spec\": \"sim:seed=2\""},
-        {"\"ordered\"", "\"recorded\""},
-        {"\"none\"", "\"recorded\""},
-        {"\"seed\": 1", "\"seed\": 2"},
-        {"\"sha256\": \"0\"", "\"sha256\": \"1\""},
-        {"\"passed\": true", "\"passed\": false"},
-        {"\"driver_calls\": 7", "\"driver_calls\": 8"},
-        {"\"vmm\"", "\"slab\""},
-        {"\"trace\": \"w\"", "\"trace\": \"v\""},
-        {"\"alloc\"", "\"free\""},
-        {"\"median\"", "\"p99\""},
-        {"\"gcc\"", "\"clang\""},
-        {"\"instructions\": 90", "\"instructions\": 91"},
-    };
     struct temporary_file history = temporary_file("");
     assert_true(append(history.path, "\"runs\": [{", "\"runs\": [], \"x\": [{"));
     assert_true(append(history.path, "\"rows\": [{", "\"rows\": [], \"x\": [{"));
     assert_true(append(history.path, NULL, NULL));
     assert_false(append(history.path, NULL, NULL));
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        if (!append(history.path, changes[i].old, changes[i].new))
-            fail_msg("%s is not added", changes[i].new);
-        assert_false(append(history.path, changes[i].old, changes[i].new));
+    for (struct cases row = {0};
+         cases_next(&row, "regress_files", "only_other_figures_are_added_to_a_commit", 2);) {
+        if (!append(history.path, row.field[0], row.field[1]))
+            fail_msg("%s is not added", row.field[1]);
+        assert_false(append(history.path, row.field[0], row.field[1]));
     }
     unlink(history.path);
 }
 
 TEST(results_of_runs)
 {
-    static const struct damage cases[] = {
-        {"allocrig.result/1", "other/1", "its schema is other/1"},
-        {"\"host\": \"h\"", "\"host\": 5", "\"host\" is not a text"},
-        {"\"cpu\": \"c\"", "\"cpu\": 5", "\"cpu\" is not a text"},
-        {"\"commit\": \"abc\"", "\"commit\": 5", "\"commit\" is not a text"},
-        {"\"time\": \"2027-01-31T12:00:00Z\"", "\"time\": 7", "\"time\" is not a text"},
-        {"\"flags\": \"-O2\"", "\"flags\": 5", "\"flags\" is not a text"},
-        {"\"context\"", "\"contest\"", "is not a text"},
-        {"\"runs\": [{", "\"runs\": 1, \"x\": [{", "\"runs\" is not a list"},
-        {"{\"spec\": \"torch\"}", "{\"spec\": 5}", "run 1: \"spec\" is not a text"},
-        {"\"workload\": {\"spec\": \"w\"", "\"workload\": {\"spec\": 5", "\"spec\" is not a text"},
-        {"\"name\": \"w\"", "\"name\": 5", "is not a text"},
-        {"\"sha256\": \"0\"", "\"sha256\": 5", "\"sha256\" is not a text"},
-        {"\"device\": {\"spec\": \"sim\"", "\"device\": {\"spec\": 5", "\"spec\" is not a text"},
-        {"\"kind\": \"sim\"", "\"kind\": 5", "\"kind\" is not a text"},
-        {"\"frees\": \"ordered\"", "\"frees\": 5", "\"frees\" is not a text"},
-        {"\"host\": \"none\"", "\"host\": 5", "\"host\" is not a text"},
-        {"\"seed\": 1", "\"seed\": -1", "\"seed\" is not a whole number"},
-        {"\"passed\": true", "\"passed\": \"true\"", "\"passed\" is not true or false"},
-        {"\"first_failed_event\": null", "\"first_failed_event\": \"x\"",
-         "\"first_failed_event\" is not a number or null"},
-        {"\"first_failed_event\": null", "\"first_failed_event\": -1",
-         "\"first_failed_event\" is not"},
-        {"\"metrics\": {", "\"metrics\": 1, \"x\": {", "\"metrics\" is not an object"},
-        {"\"driver_calls\": 7", "\"driver_calls\": \"7\"",
-         "\"driver_calls\" is not a number or null"},
-        {"{\"schema\"", "{\"schema\": \"b\", \"schema\"", "duplicate"},
-    };
-    damaged(RESULT, read_results, cases, sizeof cases / sizeof *cases);
+    damaged("results_of_runs", read_results);
 }
 
 TEST(counts_of_instructions)
 {
-    static const struct damage cases[] = {
-        {"\"rows\": [{", "\"rows\": 1, \"x\": [{", "\"rows\" is not a list"},
-        {"\"compiler\": \"gcc\"", "\"compiler\": 5", "\"compiler\" is not a text"},
-        {"\"policy\": \"vmm\"", "\"policy\": 5", "\"policy\" is not a text"},
-        {"\"trace\": \"w\"", "\"trace\": 5", "\"trace\" is not a text"},
-        {"\"kind\": \"alloc\"", "\"kind\": 5", "\"kind\" is not a text"},
-        {"\"measure\": \"median\"", "\"measure\": 5", "\"measure\" is not a text"},
-        {"\"instructions\": 90", "\"instructions\": 0", "\"instructions\" is not a number above 0"},
-        {"\"instructions\": 90", "\"instructions\": null",
-         "\"instructions\" is not a number above 0"},
-    };
-    damaged(COUNTS, read_results, cases, sizeof cases / sizeof *cases);
+    damaged("counts_of_instructions", read_results);
 }
 
 TEST(accepted_changes)
 {
-    static const struct damage cases[] = {
-        {"reason = r", "", "waiver w has no reason"},
-        {"until = 2027-12-31", "", "waiver w has no date (until)"},
-        {"until = 2027-12-31", "until = 2027-13-31", "\"2027-13-31\""},
-        {"metric = m", "metric =", "the key \"metric\" is empty"},
-        {"metric = m", "metric = m\nmetric = n", "the key \"metric\" is given twice"},
-        {"metric = m", "metrics = m", "there is no key \"metrics\" here"},
-        {"metric = m", "at-most = x", "at-most is \"x\""},
-        {"metric = m", "at-most = -5 %", "at-most is \"-5 %\""},
-        {"[waiver w]", "[other w]", "no section [other"},
-    };
-    damaged(WAIVERS, read_waivers, cases, sizeof cases / sizeof *cases);
+    damaged("accepted_changes", read_waivers);
 }
 
 /* A waiver covers a change up to its size, and one without a size only if it has no limit. */
