@@ -74,6 +74,42 @@ TEST(lines_of_a_history)
     damaged("lines_of_a_history", read_history);
 }
 
+/* The time of 40 commits doubles at the 21st: its level is the new one from that commit on. */
+TEST(a_change_begins_the_new_level)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *stream = open_memstream(&text, &length);
+    struct cases base = {0};
+    (void)cases_next(&base, "regress_files", "lines_of_a_history", 3);
+    fclose(base.file);
+    for (int i = 0; i < 40; i++) {
+        char time[32], value[32];
+        snprintf(time, sizeof time, "T12:%02d:00Z", i);
+        snprintf(value, sizeof value, "[%g]", (i < 20 ? 50 : 100) * (1 + 0.001 * (i * 7 % 5)));
+        char *dated = with(base.head, "T12:00:00Z", time), *line = with(dated, "[50]", value);
+        fputs(line, stream);
+        free(dated);
+        free(line);
+    }
+    assert_int_equal(fclose(stream), 0);
+    struct temporary_file file = temporary_file(text);
+    struct history history;
+    struct history_judged judged;
+    struct waivers none = {0};
+    const struct history_rules rules = {.effect = 0.05, .alpha = 0.05};
+    assert_ok(history_read(&history, file.path, &test_error));
+    assert_ok(history_judge(&judged, &history, &rules, &none, &test_error));
+    assert_int_equal(judged.change_count, 1);
+    assert_int_equal(judged.changes[0].point, 20);
+    const struct history_point *points = judged.series[judged.changes[0].series].points;
+    assert_true(points[19].level < 51 && points[20].level > 99 && points[39].level > 99);
+    history_judged_close(&judged);
+    history_close(&history);
+    unlink(file.path);
+    free(text);
+}
+
 /* Appends a result and a count of instructions, each with a text replaced unless that is NULL. */
 static bool append(const char *path, const char *old, const char *new)
 {

@@ -41,6 +41,7 @@ TEST(test_characters)
         {"\xc3\xbc", 2},
         {"\xe2\x82\xac", 3},
         {"\xf0\x9f\x98\x80", 4},
+        {"\xf4\x8f\xbf\xbf", 4}, /* the last one */
         {"\x80", 0},
         {"\xc3", 0},
         {"\xc0\xaf", 0},         /* overlong */

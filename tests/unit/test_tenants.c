@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include "allocators/base/size.h"
+#include "bench/suite/tenants_suite.h"
 #include "sim/tenants/tenants.h"
+#include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
 
 static struct tenants_card card_of(const char *text)
@@ -268,4 +270,19 @@ TEST(runs_repeat)
     assert_memory_equal(results[0], results[1], sizeof results[0]);
     assert_int_equal(results[0][0].peak_reserved_bytes, 3072 * AR_MIB);
     forget(path);
+}
+
+/* The events of a turn, in a suite of tenants. */
+TEST(turns_have_a_bound)
+{
+    static const char *const counts[] = {"0", "1073741824", "1073741823"};
+    static struct tenants_suite suite;
+    for (int i = 0; i < 3; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "[run]\nturn_events = %s\n", counts[i]);
+        struct temporary_file file = temporary_file(text);
+        assert_says(tenants_suite_read(file.path, &suite, &test_error), AR_FORMAT,
+                    i < 2 ? "1 to 2^30 events" : "a machine has cards");
+        unlink(file.path);
+    }
 }
