@@ -30,13 +30,20 @@ void *ar_array_reach(void *items, size_t *count, size_t index, size_t item_bytes
     return grown;
 }
 
-static int by_value(const void *left, const void *right)
+static int by_key(const void *left, const void *right, void *key_at)
 {
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    uint64_t a = *(const uint64_t *)((const char *)left + *(const size_t *)key_at);
+    uint64_t b = *(const uint64_t *)((const char *)right + *(const size_t *)key_at);
     return (a > b) - (a < b);
+}
+
+void ar_array_sort_by(void *items, size_t count, size_t item_bytes, size_t key_at)
+{
+    if (count)
+        qsort_r(items, count, item_bytes, by_key, &key_at);
 }
 
 void ar_array_sort(uint64_t *values, size_t count)
 {
-    qsort(values, count, sizeof *values, by_value);
+    ar_array_sort_by(values, count, sizeof *values, 0);
 }

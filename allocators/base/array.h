@@ -96,6 +96,11 @@ static inline size_t ar_array_above(const void *items, size_t count, size_t item
 /* Sorts in ascending order. */
 AR_API void ar_array_sort(uint64_t *values, size_t count);
 
+/* The same for items with a uint64_t `key_at` bytes after the start of each. */
+void ar_array_sort_by(void *items, size_t count, size_t item_bytes, size_t key_at);
+#define AR_ARRAY_SORT(items, count, member)                                                        \
+    ar_array_sort_by((items), (count), sizeof *(items), offsetof(__typeof__(*(items)), member))
+
 AR_END_DECLS
 
 #endif

@@ -114,9 +114,8 @@ static enum ar_status prepare(struct advising *self, struct ar_error *error)
     struct fidelity_result compared = {0};
     struct advise_result *out = self->out;
     enum ar_status status = compare_recording(self->config, out, &compared, error);
-    if (!status)
-        status = prepare_trace(self->config->source, compared.releases, compared.release_count,
-                               &self->prepared, error);
+    AR_THEN(status, prepare_trace(self->config->source, compared.releases, compared.release_count,
+                                  &self->prepared, error));
     if (!status && out->fidelity == ADVISE_DIFFERS && compared.release_count)
         status = prepare_trace(self->config->source, NULL, 0, &self->unreleased, error);
     fidelity_result_close(&compared);
@@ -131,8 +130,7 @@ static enum ar_status prepare(struct advising *self, struct ar_error *error)
     if (!status && self->prepared.last_step_end)
         status =
             holders_find(self->prepared.trace, self->prepared.last_step_end, &out->step, error);
-    if (!status)
-        status = tries_find(self->prepared.trace, &self->tries, error);
+    AR_THEN(status, tries_find(self->prepared.trace, &self->tries, error));
     out->tries = self->tries.count;
     out->tries_most_bytes = self->tries.most_bytes;
     return status;
@@ -204,13 +202,9 @@ static enum ar_status set_up(struct advising *self, struct ar_error *error)
     const struct trace_info *info = &config->source->info;
     struct advise_result *out = self->out;
     struct ar_device_props props;
-    enum ar_status status = recorded_card_find(config->source, config->device, &out->card, error);
-    if (!status)
-        status = session_device_as(&self->card, config->device, out->card.profile, 0, error);
-    if (!status)
-        status = describe_device(&self->card.spec, &props, error);
-    if (status)
-        return status;
+    AR_TRY(recorded_card_find(config->source, config->device, &out->card, error));
+    AR_TRY(session_device_as(&self->card, config->device, out->card.profile, 0, error));
+    AR_TRY(describe_device(&self->card.spec, &props, error));
     out->capacity_bytes = capacity_of(self, props.capacity_bytes, &out->capacity_from);
     out->has_outside = self->prepared.has_outside;
     out->as_limit = out->capacity_from == ADVISE_FROM_LIMIT || config->as_limit;
@@ -225,11 +219,10 @@ static enum ar_status set_up(struct advising *self, struct ar_error *error)
         .as_limit = out->as_limit,
         .late_bytes = out->peak.late_bytes,
     };
-    status =
+    enum ar_status status =
         lean_make(self->prepared.trace, config->frees, config->host, false, &self->timed, error);
-    if (!status)
-        status = lean_make(self->prepared.trace, config->frees, config->host, true, &self->timeless,
-                           error);
+    AR_THEN(status, lean_make(self->prepared.trace, config->frees, config->host, true,
+                              &self->timeless, error));
     if (status)
         return status;
     self->setup.timed = &self->timed;
@@ -417,8 +410,7 @@ static enum ar_status search_single(void *argument, size_t number, struct trace_
     if (row->alone.begun && row->alone.passed)
         status = trial_search(&self->setup, trace, row->candidate.spec, &row->alone,
                               &row->safe_bytes, error);
-    if (!status)
-        status = search_again(self, row, trace, error);
+    AR_THEN(status, search_again(self, row, trace, error));
     return status ? status : list_row(self, row, trace, error);
 }
 
@@ -428,8 +420,7 @@ static enum ar_status search_from(const struct advising *self, struct advise_row
 {
     enum ar_status status =
         trial_safe(&self->setup, trace, row->candidate.spec, from_bytes, &row->safe_bytes, error);
-    if (!status)
-        status = search_again(self, row, trace, error);
+    AR_THEN(status, search_again(self, row, trace, error));
     if (row->safe_bytes > ar_size_round_up(from_bytes, 2 * AR_MIB))
         row->safe_bytes = 0; /* a pair that is not better than its halves */
     return status || !row->safe_bytes ? status : list_row(self, row, trace, error);
@@ -670,19 +661,17 @@ static enum ar_status try_all(struct advising *self, struct ar_error *error)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the settings");
     struct trace_source *trace = self->prepared.trace;
     enum ar_status status = find_same(self, error);
-    if (!status)
-        status = crew_each(trace, config->jobs, out->count, try_at, count_done, self, error);
-    if (!status)
-        status = check_all(self, error);
+    AR_THEN(status, crew_each(trace, config->jobs, out->count, try_at, count_done, self, error));
+    AR_THEN(status, check_all(self, error));
     for (size_t i = 0; i < out->count && !status; i++)
         self->single_fits |= out->rows[i].candidate.own && !is_pair(&out->rows[i].candidate) &&
                              advise_fits(&out->rows[i]) == ADVISE_FITS;
-    if (!status)
-        status = crew_each(trace, config->jobs, out->count, search_single, count_done, self, error);
+    AR_THEN(status,
+            crew_each(trace, config->jobs, out->count, search_single, count_done, self, error));
     if (!status)
         search_same(self);
-    if (!status)
-        status = crew_each(trace, config->jobs, out->count, search_pair, count_done, self, error);
+    AR_THEN(status,
+            crew_each(trace, config->jobs, out->count, search_pair, count_done, self, error));
     if (status)
         return status;
     drop_same(out);
@@ -716,10 +705,8 @@ enum ar_status advise_run(const struct advise_config *config, struct advise_resu
             "the requests of %s depend on the policy; write it to a file first with gen",
             config->source->info.name);
     enum ar_status status = prepare(&self, error);
-    if (!status)
-        status = set_up(&self, error);
-    if (!status)
-        status = try_all(&self, error);
+    AR_THEN(status, set_up(&self, error));
+    AR_THEN(status, try_all(&self, error));
     finish(&self);
     if (status)
         advise_result_close(result);
@@ -732,12 +719,10 @@ enum ar_status advise_predict(const struct advise_config *config, const char *po
     struct advise_result result = {0};
     struct advising self = {.config = config, .out = &result};
     enum ar_status status = prepare(&self, error);
-    if (!status)
-        status = set_up(&self, error);
+    AR_THEN(status, set_up(&self, error));
     self.setup.as_limit = false;
-    if (!status)
-        status =
-            trial_run(&self.setup, self.prepared.trace, policy, capacity_bytes, true, out, error);
+    AR_THEN(status,
+            trial_run(&self.setup, self.prepared.trace, policy, capacity_bytes, true, out, error));
     struct check list[CHECKS];
     size_t count = status ? 0 : checks_of(&self, list);
     for (size_t i = 0; i < count && !status; i++)
@@ -839,8 +824,7 @@ static enum ar_status compare_requests(struct trace_source *from, struct trace_s
 {
     struct sizes a = {0}, b = {0};
     enum ar_status status = collect(from, &a, error);
-    if (!status)
-        status = collect(to, &b, error);
+    AR_THEN(status, collect(to, &b, error));
     size_t i = 0, j = 0;
     while (!status && (i < a.count || j < b.count)) {
         if (j == b.count || (i < a.count && a.at[i] < b.at[j])) {

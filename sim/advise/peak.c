@@ -188,8 +188,7 @@ enum ar_status holders_find(struct trace_source *source, uint64_t end, struct ho
     out->late_bytes = first.late_bytes;
     if (!status && out->bytes)
         status = run(&second, out->event + 1, NULL, error);
-    if (!status)
-        status = name(&second, out, error);
+    AR_THEN(status, name(&second, out, error));
     free(first.slots);
     free(second.slots);
     return status;
@@ -346,8 +345,7 @@ enum ar_status batch_curve_find(struct trace_source *const traces[2], const uint
         pairing.sides[i].cursor.source = traces[i];
         status = trace_rewind(traces[i], error);
     }
-    if (!status)
-        status = pair(&pairing, &out->aligned, error);
+    AR_THEN(status, pair(&pairing, &out->aligned, error));
     if (!status && !out->aligned)
         pairing.count = 0;
     if (!status && !pairing.count) {

@@ -124,8 +124,7 @@ enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releas
     const struct trace_event *event;
     *out = (struct prepared){0};
     enum ar_status status = trace_rewind(source, error);
-    if (!status)
-        status = look_for_killer(&self, error);
+    AR_THEN(status, look_for_killer(&self, error));
     if (status)
         return status;
     self.memory = trace_memory_create(&source->info);

@@ -150,10 +150,8 @@ static enum ar_status run(const struct trial_setup *setup, struct trace_source *
     char text[640];
     *out = (struct trial){0};
     write_spec(setup, policy, capacity_bytes, text, sizeof text);
-    enum ar_status status = ar_spec_parse(text, &spec, error);
-    if (status)
-        return status;
-    status =
+    AR_TRY(ar_spec_parse(text, &spec, error));
+    enum ar_status status =
         session_device_with(&device, setup->device, device_bytes(setup, capacity_bytes), error);
     if (status) {
         ar_spec_close(&spec);
@@ -169,8 +167,7 @@ static enum ar_status run(const struct trial_setup *setup, struct trace_source *
             out->setting[0] = '\0';
         if (setup->frees == REPLAY_RECORDED && trace->info.has_split_frees && !setup->as_run)
             status = waiting_wrap(&session, trace->info.streams, error);
-        if (!status)
-            status = replay(setup, trace, &session, manner, out, error);
+        AR_THEN(status, replay(setup, trace, &session, manner, out, error));
         manner->holds = lean_holds(session.device, session.policy);
         if (!status)
             note_enough(setup, &spec, &session, out);

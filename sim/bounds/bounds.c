@@ -116,8 +116,7 @@ enum ar_status bounds_find(const struct bound_blocks *blocks, struct bounds *out
      * fit. */
     enum ar_status status =
         bound_online(blocks, "best-fit:granule=1,wilderness=yes", &out->best_fit_bytes, error);
-    if (!status)
-        status = bound_online(blocks, "first-fit:granule=1", &out->first_fit_bytes, error);
+    AR_THEN(status, bound_online(blocks, "first-fit:granule=1", &out->first_fit_bytes, error));
     if (!status) {
         status = packing_best_order(&blocks->packing, out->offsets, &out->orders);
         if (status)
@@ -314,8 +313,7 @@ enum ar_status bound_blocks_open(struct bound_blocks *self, struct trace_source 
     enum ar_status status = read_all(&r, &events, error);
     free(r.by_slot);
     end_lives(self, events);
-    if (!status)
-        status = packing_open(&self->packing, &self->host, self->blocks, self->count, error);
+    AR_THEN(status, packing_open(&self->packing, &self->host, self->blocks, self->count, error));
     if (status) {
         ar_error_prefix(error, status, "%s", source->info.name);
         free(self->blocks);

@@ -122,8 +122,7 @@ static enum ar_status read_lines(struct reading *r, struct ar_error *error)
     enum ar_status status = trace_lines_next(r->lines, &line, &length, error);
     if (!status && !line)
         return ar_error_set(error, AR_FORMAT, "%s: the file is empty", r->path);
-    if (!status)
-        status = read_head(r, line, error);
+    AR_THEN(status, read_head(r, line, error));
     while (!status) {
         status = trace_lines_next(r->lines, &line, &length, error);
         if (status || !line)

@@ -332,11 +332,8 @@ static enum ar_status finish(struct drifter *self, struct ar_error *error)
     out->flushes = stats.count.flushes;
     out->misfits = learned_misfits(self->source);
     learned_settle(self->source);
-    enum ar_status status =
-        drift_find_pins(self->session.policy, self->replay, self->source, out, error);
-    if (status)
-        return status;
-    status = replay_end(self->replay, &result, error);
+    AR_TRY(drift_find_pins(self->session.policy, self->replay, self->source, out, error));
+    enum ar_status status = replay_end(self->replay, &result, error);
     self->replay = NULL;
     if (status)
         return status;
@@ -350,13 +347,8 @@ static enum ar_status begin(struct drifter *self, struct replay_config *config,
                             struct ar_error *error)
 {
     const struct drift_setup *setup = self->setup;
-    enum ar_status status =
-        learned_open_lean(setup->model, setup->steps, setup->seed, &self->source, error);
-    if (status)
-        return status;
-    status = session_open(&self->session, setup->policy, setup->device, setup->seed, NULL, error);
-    if (status)
-        return status;
+    AR_TRY(learned_open_lean(setup->model, setup->steps, setup->seed, &self->source, error));
+    AR_TRY(session_open(&self->session, setup->policy, setup->device, setup->seed, NULL, error));
     const struct trace_info *info = &self->source->info;
     *config = (struct replay_config){
         .policy = self->session.policy,
@@ -383,10 +375,8 @@ static enum ar_status run(const struct drift_setup *setup, struct known *known, 
     struct replay_config config;
     *out = (struct drift_run){.seed = setup->seed};
     enum ar_status status = begin(&self, &config, error);
-    if (!status)
-        status = go(&self, error);
-    if (!status)
-        status = finish(&self, error);
+    AR_THEN(status, go(&self, error));
+    AR_THEN(status, finish(&self, error));
     replay_discard(self.replay);
     if (self.session.policy)
         session_close(&self.session);

@@ -189,8 +189,7 @@ enum ar_status baseline_run(const struct ar_spec *device, struct trace_source *s
     *out = (struct baseline){.time_ns = 0};
     AR_TRY(ar_device_open(device, &timeline.device, error));
     enum ar_status status = get_arena(&timeline, error);
-    if (status == AR_OK)
-        status = time_all(&timeline, out, error);
+    AR_THEN(status, time_all(&timeline, out, error));
     bool failed = timeline.device->failed;
     kernel_ops_close(&timeline.kernel_ops);
     arena_close(&timeline.arena);

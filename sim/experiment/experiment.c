@@ -99,21 +99,18 @@ static enum ar_status replay_once(const struct passes *passes, enum purpose purp
         *passes->props = session.device->props;
     configure(passes, &session, purpose, &config);
     status = session_plan(&session, passes->trace, experiment->frees, error);
-    if (status == AR_OK)
-        status = trace_rewind(passes->trace, error);
+    AR_THEN(status, trace_rewind(passes->trace, error));
     if (status == AR_OK) {
         uint64_t begun_ns = purpose == CLOCK_ALL ? latency_clock_ns() : 0;
         status = replay_run(&config, result, error);
         *took_ns = purpose == CLOCK_ALL ? latency_clock_ns() - begun_ns : 0;
         if (status == AR_OK && session.tap)
             status = tap_end(session.tap, error);
-        if (status == AR_OK)
-            status = observer_finished(observer, session.policy, error);
+        AR_THEN(status, observer_finished(observer, session.policy, error));
     }
     if (status == AR_OK && result->passed && session.device->ops->used_up)
         status = session.device->ops->used_up(session.device, error);
-    if (status == AR_OK)
-        status = session_end(&session, error);
+    AR_THEN(status, session_end(&session, error));
     session_close(&session);
     return status;
 }
@@ -171,8 +168,7 @@ static enum ar_status run_passes(struct passes *passes, struct replay_result *re
     uint64_t unused_ns;
     if (experiment->measure == REPLAY_METRICS_EXACT)
         status = survey_median(passes->trace, &passes->unit_bytes, error);
-    if (status == AR_OK)
-        status = replay_once(passes, MEASURE, result, &unused_ns, error);
+    AR_THEN(status, replay_once(passes, MEASURE, result, &unused_ns, error));
     /* The speed of a program that continued without its memory means nothing. */
     if (status == AR_OK && result->passed)
         status = compare_baseline(passes, result, error);
@@ -201,8 +197,7 @@ enum ar_status experiment_run(const struct experiment *experiment, struct replay
                   !strcmp(experiment->source->info.format, "generator");
     memset(result, 0, sizeof *result);
     enum ar_status status = session_trace(experiment, settle, &passes.trace, &owned, error);
-    if (status == AR_OK)
-        status = run_passes(&passes, result, error);
+    AR_THEN(status, run_passes(&passes, result, error));
     trace_close(owned);
     if (status != AR_OK)
         replay_result_close(result);

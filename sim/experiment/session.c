@@ -30,8 +30,7 @@ static enum ar_status open_session(struct session *session, const struct ar_spec
 {
     memset(session, 0, sizeof *session);
     enum ar_status status = ar_device_open(device, &session->device, error);
-    if (status == AR_OK)
-        status = tap_open(&session->tap, observer, session->device, error);
+    AR_THEN(status, tap_open(&session->tap, observer, session->device, error));
     if (status != AR_OK) {
         ar_device_close(session->device);
         return status;
@@ -158,8 +157,7 @@ enum ar_status session_replay(struct session *session, struct trace_source *trac
                               struct ar_error *error)
 {
     enum ar_status status = session_plan(session, trace, config.frees, error);
-    if (status == AR_OK)
-        status = trace_rewind(trace, error);
+    AR_THEN(status, trace_rewind(trace, error));
     config.policy = session->policy;
     config.device = session->device;
     config.source = trace;
@@ -273,8 +271,7 @@ enum ar_status session_trace(const struct experiment *experiment, bool settle,
         status = session_write_down(experiment, owned, error);
     } else if (settle) {
         status = trace_rewind(experiment->source, error);
-        if (status == AR_OK)
-            status = trace_memory_copy(experiment->source, owned, error);
+        AR_THEN(status, trace_memory_copy(experiment->source, owned, error));
     }
     *trace = *owned ? *owned : experiment->source;
     return status;

@@ -76,8 +76,7 @@ enum ar_status survey_median(struct trace_source *source, uint64_t *bytes, struc
     enum ar_status status = AR_OK;
     if (!hist || !parts)
         status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for a histogram of sizes");
-    if (status == AR_OK)
-        status = search_begin(source, &search, hist, error);
+    AR_THEN(status, search_begin(source, &search, hist, error));
     while (status == AR_OK && search.least < search.most)
         status = search_further(source, &search, parts, error);
     free(hist);

@@ -264,13 +264,9 @@ static enum ar_status try_capacity(const struct experiment *experiment,
 {
     char policy[CANDIDATE_SPEC_ROOM];
     struct capacity_grid grid;
+    AR_TRY(candidates_without_limit(experiment->policy->text, policy, sizeof policy, error));
+    AR_TRY(capacity_grid_make(out->live_peak_bytes, out->most_bytes, &grid, error));
     enum ar_status status =
-        candidates_without_limit(experiment->policy->text, policy, sizeof policy, error);
-    if (!status)
-        status = capacity_grid_make(out->live_peak_bytes, out->most_bytes, &grid, error);
-    if (status)
-        return status;
-    status =
         trial_safe_on(setup, experiment->source, policy, grid.bytes, grid.count,
                       out->limit_bytes ? 0 : out->capacity_bytes, &out->more_capacity_bytes, error);
     capacity_grid_close(&grid);
@@ -333,10 +329,9 @@ enum ar_status explain_failure(const struct experiment *experiment, struct expla
     enum ar_status status = look(experiment, &session, &tracking, result, error);
     session_close(&session);
     births_close(&tracking.births);
-    if (!status)
-        status = name_events(experiment->source, result, error);
-    if (!status)
-        status = survey_peak_live(experiment->source, card_bytes, &result->live_peak_bytes, error);
+    AR_THEN(status, name_events(experiment->source, result, error));
+    AR_THEN(status,
+            survey_peak_live(experiment->source, card_bytes, &result->live_peak_bytes, error));
     return status;
 }
 
@@ -355,12 +350,9 @@ enum ar_status explain_run(const struct experiment *experiment, unsigned jobs,
                                 .has_outside = result->outside_peak_bytes > 0,
                                 .as_run = true};
     status = time_free(experiment, &setup, &baseline, error);
-    if (!status)
-        status = try_others(experiment, &setup, jobs, result, error);
-    if (!status)
-        status = try_capacity(experiment, &setup, result, error);
-    if (!status)
-        status = try_limit(experiment, &setup, result, error);
+    AR_THEN(status, try_others(experiment, &setup, jobs, result, error));
+    AR_THEN(status, try_capacity(experiment, &setup, result, error));
+    AR_THEN(status, try_limit(experiment, &setup, result, error));
     if (status)
         explain_result_close(result);
     return status;

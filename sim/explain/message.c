@@ -122,10 +122,8 @@ enum ar_status message_read(const char *text, size_t bytes, struct message *self
 {
     struct message_text squeezed;
     *self = (struct message){0};
-    enum ar_status status = message_text_open(text, bytes, &squeezed, error);
-    if (status)
-        return status;
-    status = read_text(&squeezed, self, error);
+    AR_TRY(message_text_open(text, bytes, &squeezed, error));
+    enum ar_status status = read_text(&squeezed, self, error);
     message_text_close(&squeezed);
     return status;
 }

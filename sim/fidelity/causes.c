@@ -25,15 +25,8 @@
 /* The request that was served at an event, or for which memory was released there. */
 static size_t request_of(const struct recording *recording, uint64_t event)
 {
-    size_t low = 0, high = recording->request_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (recording->requests[middle].event < event)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return ar_array_from(recording->requests, recording->request_count, sizeof *recording->requests,
+                         offsetof(struct recorded_request, event), event);
 }
 
 /* The last group of a request at or before an event; NULL: none. */
@@ -329,10 +322,8 @@ enum ar_status causes_find(const struct causes *self, struct ar_error *error)
 {
     uint64_t replays = 0;
     enum ar_status status = find(self, &replays, error);
-    if (!status)
-        status = meet_figure(self, RETRIES, &replays, error);
-    if (!status)
-        status = meet_figure(self, RELEASES, &replays, error);
+    AR_THEN(status, meet_figure(self, RETRIES, &replays, error));
+    AR_THEN(status, meet_figure(self, RELEASES, &replays, error));
     self->result->replays = replays;
     return status;
 }
@@ -359,12 +350,6 @@ void recorded_give_back(struct recorded_device *self, uint64_t address, uint64_t
         self->out_of_host_memory = true;
 }
 
-static int by_address(const void *left, const void *right)
-{
-    const struct recorded_span *a = left, *b = right;
-    return (a->address > b->address) - (a->address < b->address);
-}
-
 /* The number of actions from the cursor on that release memory in this step. */
 size_t recorded_run(const struct recorded_device *self)
 {
@@ -387,8 +372,7 @@ static bool expect(struct recorded_device *self, size_t count)
         const struct recorded_action *action = &self->recording->actions[self->cursor + i];
         self->expected[i] = (struct recorded_span){action->address, action->bytes, action->event};
     }
-    if (count)
-        qsort(self->expected, count, sizeof *self->expected, by_address);
+    AR_ARRAY_SORT(self->expected, count, address);
     return true;
 }
 
@@ -445,8 +429,7 @@ enum recorded_balance recorded_balance(struct recorded_device *self)
     size_t count = recorded_run(self);
     if (!expect(self, count))
         return OTHER;
-    if (self->given_back_count)
-        qsort(self->given_back, self->given_back_count, sizeof *self->given_back, by_address);
+    AR_ARRAY_SORT(self->given_back, self->given_back_count, address);
     if (!is_part(self, count))
         return OTHER;
     if (self->given_back_count < count)

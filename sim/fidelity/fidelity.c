@@ -145,8 +145,7 @@ static enum ar_status replay(struct attempt *self, struct ar_error *error)
     enum ar_status status = replay_run(&replay_config, &replayed, error);
     replay_result_close(&replayed);
     recorded_source_finish(&self->source);
-    if (!status)
-        status = recorded_final_compare(&self->device, self->policy, error);
+    AR_THEN(status, recorded_final_compare(&self->device, self->policy, error));
     if (self->result->difference.found)
         self->result->difference.line =
             trace_line_of(config->source, self->result->difference.event);
@@ -170,12 +169,9 @@ static enum ar_status attempt_run(void *argument, struct ar_error *error)
     if (!status &&
         (status = deferring_wrap(&self->host, inner, &self->device, &self->policy, error)))
         ar_policy_destroy(inner);
-    if (!status)
-        status = replay(self, error);
-    if (!status)
-        status = compare_figures(self, error);
-    if (!status)
-        status = collect_causes(self, error);
+    AR_THEN(status, replay(self, error));
+    AR_THEN(status, compare_figures(self, error));
+    AR_THEN(status, collect_causes(self, error));
     if (!status && self->device.out_of_host_memory)
         status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for the recorded device");
     ar_policy_destroy(self->policy);
@@ -212,10 +208,8 @@ enum ar_status fidelity_run(const struct fidelity *config, struct fidelity_resul
         .recording = &recording, .result = result, .replay = attempt_run, .argument = &attempt};
     *result = (struct fidelity_result){0};
     enum ar_status status = recording_read(config->source, &recording, error);
-    if (!status)
-        status = card_bytes(&config->source->info, &recording, &attempt.total_bytes, error);
-    if (!status)
-        status = causes_find(&causes, error);
+    AR_THEN(status, card_bytes(&config->source->info, &recording, &attempt.total_bytes, error));
+    AR_THEN(status, causes_find(&causes, error));
     recording_close(&recording);
     if (status) {
         fidelity_result_close(result);
@@ -361,24 +355,10 @@ enum ar_status recorded_final_note(struct recorded_final *final, const char *tex
     return AR_OK;
 }
 
-static int areas_by_address(const void *left, const void *right)
-{
-    const struct recorded_area *a = left, *b = right;
-    return (a->address > b->address) - (a->address < b->address);
-}
-
-static int blocks_by_address(const void *left, const void *right)
-{
-    const struct recorded_end_block *a = left, *b = right;
-    return (a->address > b->address) - (a->address < b->address);
-}
-
 void recorded_final_finish(struct recorded_final *final)
 {
-    if (final->area_count)
-        qsort(final->areas, final->area_count, sizeof *final->areas, areas_by_address);
-    if (final->block_count)
-        qsort(final->blocks, final->block_count, sizeof *final->blocks, blocks_by_address);
+    AR_ARRAY_SORT(final->areas, final->area_count, address);
+    AR_ARRAY_SORT(final->blocks, final->block_count, address);
 }
 
 void recorded_final_close(struct recorded_final *final)
@@ -403,12 +383,6 @@ static bool collect(void *argument, const struct ar_policy_range *range)
     if (self->failed)
         (void)recording_no_memory(self->error);
     return !self->failed;
-}
-
-static int ranges_by_address(const void *left, const void *right)
-{
-    const struct ar_policy_range *a = left, *b = right;
-    return (a->address > b->address) - (a->address < b->address);
 }
 
 static const char *state_name(enum ar_policy_range_state state)
@@ -511,8 +485,7 @@ enum ar_status recorded_final_compare(struct recorded_device *device,
     }
     ar_policy_walk(policy, collect, &ranges);
     if (!ranges.failed) {
-        if (ranges.count)
-            qsort(ranges.items, ranges.count, sizeof *ranges.items, ranges_by_address);
+        AR_ARRAY_SORT(ranges.items, ranges.count, address);
         compare(device, &ranges);
     }
     free(ranges.items);

@@ -350,10 +350,8 @@ enum ar_status recording_read(struct trace_source *source, struct recording *out
     if (out->peak_bytes < out->start.held_bytes)
         out->peak_bytes = out->start.held_bytes;
     out->end_bytes = reading.held_bytes + out->start.held_bytes;
-    if (!status)
-        status = check(&reading, error);
-    if (!status)
-        status = sort_initial(&reading, error);
+    AR_THEN(status, check(&reading, error));
+    AR_THEN(status, sort_initial(&reading, error));
     free(reading.initial);
     return status;
 }

@@ -81,12 +81,6 @@ static int areas_by_address(const void *left, const void *right)
     return a->pages - b->pages;
 }
 
-static int blocks_by_address(const void *left, const void *right)
-{
-    const struct recorded_block *a = left, *b = right;
-    return (a->address > b->address) - (a->address < b->address);
-}
-
 /* The state of the construction of ranges. */
 struct making {
     struct recorded_start *start;
@@ -206,8 +200,7 @@ enum ar_status recorded_start_finish(struct recording *recording, struct ar_erro
     if (!start->ranges || !start->used)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the state at the start");
     qsort(start->areas, start->area_count, sizeof *start->areas, areas_by_address);
-    if (start->block_count)
-        qsort(start->blocks, start->block_count, sizeof *start->blocks, blocks_by_address);
+    AR_ARRAY_SORT(start->blocks, start->block_count, address);
     for (size_t i = 0; i < start->area_count; i++)
         if (start->areas[i].address + start->areas[i].bytes > recording->highest_address)
             recording->highest_address = start->areas[i].address + start->areas[i].bytes;
@@ -308,8 +301,7 @@ static enum ar_status adopt(struct ar_policy *inner, struct recorded_device *dev
 {
     const struct recorded_start *start = &device->recording->start;
     enum ar_status status = put_places(device);
-    if (!status)
-        status = inner->ops->adopt(inner, start->ranges, start->range_count, blocks);
+    AR_THEN(status, inner->ops->adopt(inner, start->ranges, start->range_count, blocks));
     if (status == AR_INVALID)
         return ar_error_set(error, status,
                             "policy %s can never have reached the state in which the recording "

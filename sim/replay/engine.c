@@ -475,8 +475,7 @@ static enum ar_status finish(struct replay *run, struct replay_result *result,
     enum ar_status status = replay_check_end(run, error);
     if (status == AR_OK && run->verify && !run->device->failed)
         status = verify_end(run, error);
-    if (status == AR_OK)
-        status = replay_report(run, result, error);
+    AR_THEN(status, replay_report(run, result, error));
     if (status == AR_OK && run->latency)
         status = observer_latencies(config->observer, run->latency, error);
     return status;
@@ -488,10 +487,8 @@ enum ar_status replay_run(const struct replay_config *config, struct replay_resu
     struct replay run;
     memset(result, 0, sizeof *result);
     enum ar_status status = begin(&run, config, error);
-    if (status == AR_OK)
-        status = all_spans(&run, error);
-    if (status == AR_OK)
-        status = finish(&run, result, error);
+    AR_THEN(status, all_spans(&run, error));
+    AR_THEN(status, finish(&run, result, error));
     end(&run);
     return status;
 }

@@ -251,9 +251,8 @@ static enum ar_status unusual_request(struct replay *run, const struct trace_eve
     enum ar_status status = AR_OK;
     if (event->kind == TRACE_PROBE && keys->rest)
         status = replay_plans_read(run, event, keys->rest, &plans, error);
-    if (status == AR_OK)
-        status = plans.count ? ask_plans(run, event, &plans, slot, error)
-                             : ask(run, event, event->value, slot, error);
+    AR_THEN(status, plans.count ? ask_plans(run, event, &plans, slot, error)
+                                : ask(run, event, event->value, slot, error));
     run->request = (struct ar_policy_request){0};
     return status;
 }
@@ -291,10 +290,8 @@ static enum ar_status on_request(struct replay *run, const struct trace_event *e
         status = ask(run, event, event->value, slot, error);
     else
         status = unusual_request(run, event, slot, error);
-    if (status == AR_OK)
-        status = replay_memory_request(run, event, error);
-    if (status == AR_OK)
-        status = report_request(run, event, slot, error);
+    AR_THEN(status, replay_memory_request(run, event, error));
+    AR_THEN(status, report_request(run, event, slot, error));
     return status;
 }
 

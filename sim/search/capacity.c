@@ -54,10 +54,8 @@ static enum ar_status try_capacity(const struct search *search, struct trace_sou
     struct session_device device;
     struct session session;
     struct replay_result result;
-    enum ar_status status = session_device_with(&device, experiment->device, bytes, error);
-    if (status != AR_OK)
-        return status;
-    status =
+    AR_TRY(session_device_with(&device, experiment->device, bytes, error));
+    enum ar_status status =
         session_open(&session, experiment->policy, &device.spec, experiment->seed, NULL, error);
     session_device_end(&device);
     if (status != AR_OK)
@@ -259,8 +257,7 @@ static enum ar_status refine(struct search *search, struct capacity_result *resu
     bool retry = last_edge(search, NO_RETRY, &edges[all], &result->no_retry_bytes);
     all += retry;
     enum ar_status status = do_tasks(search, edges, all, error);
-    if (status == AR_OK)
-        status = conclude(search, edges, count, result, error);
+    AR_THEN(status, conclude(search, edges, count, result, error));
     if (flush)
         result->no_flush_bytes = edges[count].high_bytes;
     if (retry)
@@ -277,11 +274,9 @@ static enum ar_status find(struct search *search, struct capacity_result *result
     uint64_t most_bytes;
     struct capacity_grid grid = {0};
     enum ar_status status = find_card(search, result, &most_bytes, error);
-    if (status == AR_OK)
-        status =
-            survey_peak_live(search->trace, result->card_bytes, &result->live_peak_bytes, error);
-    if (status == AR_OK)
-        status = capacity_grid_make(result->live_peak_bytes, most_bytes, &grid, error);
+    AR_THEN(status,
+            survey_peak_live(search->trace, result->card_bytes, &result->live_peak_bytes, error));
+    AR_THEN(status, capacity_grid_make(result->live_peak_bytes, most_bytes, &grid, error));
     if (status != AR_OK)
         return status;
     search->count = grid.count;
@@ -289,10 +284,8 @@ static enum ar_status find(struct search *search, struct capacity_result *result
     search->shows = calloc(search->count + 1, sizeof *search->shows);
     if (!search->shows)
         status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for a grid of capacities");
-    if (status == AR_OK)
-        status = try_grid(search, result, error);
-    if (status == AR_OK)
-        status = refine(search, result, error);
+    AR_THEN(status, try_grid(search, result, error));
+    AR_THEN(status, refine(search, result, error));
     capacity_grid_close(&grid);
     free(search->shows);
     return status;

@@ -137,8 +137,8 @@ enum ar_status condition_parse(const char *text, struct condition *out, struct a
     for (int order = CONDITION_ABOVE; order <= CONDITION_UP_TO; order++)
         if (strlen(signs[order]) == (equal ? 2u : 1u) && signs[order][0] == text[name])
             out->order = (enum condition_order)order;
-    enum ar_status status = parse_metric(text, name, out, error);
-    return status ? status : parse_value(text + name + 1 + equal, &out->value, error);
+    AR_TRY(parse_metric(text, name, out, error));
+    return parse_value(text + name + 1 + equal, &out->value, error);
 }
 
 void condition_close(struct condition *condition)

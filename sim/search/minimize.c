@@ -375,8 +375,7 @@ static enum ar_status take_rounds(struct search *s, struct ar_error *error)
         s->changed = false;
         for (enum phase phase = STEPS; phase <= EVENTS && !status; phase++)
             status = run_phase(s, phase, error);
-        if (!status)
-            status = round_sizes(s, error);
+        AR_THEN(status, round_sizes(s, error));
     } while (s->changed && !status);
     return status;
 }
@@ -385,15 +384,13 @@ static enum ar_status search(struct search *s, struct trace_source *trace,
                              struct trace_source **out, struct ar_error *error)
 {
     enum ar_status status = read_items(s, trace, error);
-    if (!status)
-        status = try_candidate(s, &s->result->shown, error);
+    AR_THEN(status, try_candidate(s, &s->result->shown, error));
     s->result->events[0] = s->item_count;
     s->result->requests[0] = s->block_count;
     if (status || !s->result->shown)
         return status;
     status = take_rounds(s, error);
-    if (!status)
-        status = make_candidate(s, out, error);
+    AR_THEN(status, make_candidate(s, out, error));
     if (!status) {
         s->result->events[1] = (*out)->info.events;
         s->result->requests[1] = (*out)->info.allocs + (*out)->info.probes;

@@ -180,8 +180,7 @@ static enum ar_status row_open(struct sim_pool *self)
     heap_open(&self->heap, &self->books, &context);
     uint32_t piece;
     enum ar_status status = heap_reserve(&self->heap, 2, LIST_FREE);
-    if (status == AR_OK)
-        status = heap_grow(&self->heap, self->row_bytes, &piece);
+    AR_THEN(status, heap_grow(&self->heap, self->row_bytes, &piece));
     if (status == AR_OK)
         (void)heap_give(&self->heap, piece, LIST_FREE);
     return status;

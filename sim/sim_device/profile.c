@@ -601,8 +601,8 @@ static enum ar_status take_costs(struct sim_profile *out, const char *where, str
 
 static enum ar_status complete(struct sim_profile *out, const char *where, struct ar_error *error)
 {
-    enum ar_status status = take_costs(out, where, error);
-    return status ? status : sim_profile_check(out, where, error);
+    AR_TRY(take_costs(out, where, error));
+    return sim_profile_check(out, where, error);
 }
 
 /* The default: a driver free waits. */

@@ -697,19 +697,16 @@ static enum ar_status sim_open(const struct ar_spec_link *link, struct ar_device
     device_memory_open(&self->memory, self->problem, sizeof self->problem);
     sim_clock_open(&self->clock, (uint32_t)options.launch_queue);
     enum ar_status status = profile_open(self, options.profile, error);
-    if (status == AR_OK)
-        status =
-            host_open(self, &options, ar_spec_link_value(link, "host_clock_ns") != NULL, error);
+    AR_THEN(status,
+            host_open(self, &options, ar_spec_link_value(link, "host_clock_ns") != NULL, error));
     if (status == AR_OK)
         self->memory.page_bytes = self->profile->page_bytes;
-    if (status == AR_OK)
-        status = ledger_open(self, &options, ar_spec_link_value(link, "capacity") != NULL, error);
-    if (status == AR_OK)
-        status = sim_addresses_open(&self->addresses, options.addresses,
-                                    self->profile->first_address, self->ledger.unit_bytes,
-                                    self->profile->granule_bytes, options.seed, error);
-    if (status == AR_OK)
-        status = ranges_open(self, options.ranges, error);
+    AR_THEN(status,
+            ledger_open(self, &options, ar_spec_link_value(link, "capacity") != NULL, error));
+    AR_THEN(status, sim_addresses_open(&self->addresses, options.addresses,
+                                       self->profile->first_address, self->ledger.unit_bytes,
+                                       self->profile->granule_bytes, options.seed, error));
+    AR_THEN(status, ranges_open(self, options.ranges, error));
     if (status != AR_OK) {
         sim_close(&self->base);
         return status;

@@ -111,8 +111,7 @@ enum ar_status tenant_place(const struct tenant_setup *setup, const struct proce
         process->retries = setup->retry_ms > 0;
         process->retry_ms = setup->retry_ms;
     }
-    if (!status)
-        status = add_beside(setup, process, error);
+    AR_THEN(status, add_beside(setup, process, error));
     return status || !setup->pinned ? status : add_pinned(setup, card_count, process, error);
 }
 

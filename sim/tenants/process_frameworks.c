@@ -539,8 +539,7 @@ static enum ar_status check_settings(struct process_reading *self, const char *p
     AR_TRY(ar_spec_parse(policy, &spec, self->error));
     enum ar_status status = ar_options_read(torch_options, &spec.links[spec.link_count - 1],
                                             "policy torch", &values, &why);
-    if (status == AR_OK)
-        status = torch_settings_read(&values, &settings, &why);
+    AR_THEN(status, torch_settings_read(&values, &settings, &why));
     ar_spec_close(&spec);
     if (status == AR_INVALID)
         return process_raise(self, NULL, PROCESS_RUNTIME_ERROR, "%s", why.text);

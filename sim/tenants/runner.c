@@ -64,10 +64,8 @@ enum ar_status runner_open(struct runner *runner, const struct ar_spec *device, 
             .again_argument = argument,
         };
         status = session_plan(&runner->session, runner->source, REPLAY_ORDERED, error);
-        if (status == AR_OK)
-            status = trace_rewind(runner->source, error);
-        if (status == AR_OK)
-            status = replay_open(&runner->config, &runner->replay, error);
+        AR_THEN(status, trace_rewind(runner->source, error));
+        AR_THEN(status, replay_open(&runner->config, &runner->replay, error));
     }
     if (status != AR_OK)
         runner_close(runner);

@@ -277,8 +277,7 @@ static enum ar_status arrive(struct tenant *tenant, uint64_t time_ns, struct ar_
         stay_away(tenant, TENANT_REFUSED_SETTINGS, why.text);
         return AR_OK;
     }
-    if (status == AR_OK)
-        status = open_pools(tenant, &why);
+    AR_THEN(status, open_pools(tenant, &why));
     if (status == AR_REFUSED || status == AR_NO_MEMORY) {
         stay_away(tenant, TENANT_NO_ROOM, why.text);
         return AR_OK;
@@ -382,8 +381,7 @@ static enum ar_status round_of_all(struct schedule *self, struct ar_error *error
             if (self->items[i].presence == THERE)
                 runner_wait_until(&self->items[i].runners[k], latest_ns);
     self->round++;
-    if (status == AR_OK)
-        status = departures(self, error);
+    AR_THEN(status, departures(self, error));
     return status == AR_OK ? arrivals(self, latest_ns, error) : status;
 }
 
@@ -420,8 +418,7 @@ static enum ar_status turn_of_one(struct schedule *self, struct tenant *tenant,
     if (status == AR_OK && tenant->turns > self->round) {
         self->round = tenant->turns;
         status = departures(self, error);
-        if (status == AR_OK)
-            status = arrivals(self, time_ns, error);
+        AR_THEN(status, arrivals(self, time_ns, error));
     }
     return status;
 }

@@ -290,12 +290,6 @@ struct place {
     uint32_t slot;
 };
 
-static int by_address(const void *a, const void *b)
-{
-    const struct place *left = a, *right = b;
-    return left->address < right->address ? -1 : left->address > right->address;
-}
-
 struct pinning {
     struct twin_process *process;
     struct place *places;
@@ -376,7 +370,7 @@ static void collect_places(struct pinning *self)
         if (feed->blocks[i].state == FEED_LIVE && !feed->blocks[i].pinned)
             self->places[self->place_count++] =
                 (struct place){feed->blocks[i].address, (uint32_t)i};
-    qsort(self->places, self->place_count, sizeof *self->places, by_address);
+    AR_ARRAY_SORT(self->places, self->place_count, address);
 }
 
 static size_t rank_of(const struct twin_process *process)

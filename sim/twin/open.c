@@ -89,8 +89,7 @@ static enum ar_status check_part(const struct twin_scenario *scenario, size_t in
     if (!values)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for options");
     enum ar_status status = read_options(setup, values, error);
-    if (status == AR_OK)
-        status = find_process(scenario, setup, &process, error);
+    AR_THEN(status, find_process(scenario, setup, &process, error));
     free(values);
     return status;
 }
@@ -102,15 +101,13 @@ enum ar_status twin_check(const struct twin_scenario *scenario, size_t *part,
     if (part)
         *part = SIZE_MAX;
     enum ar_status status = check_processes(scenario, error);
-    if (status == AR_OK)
-        status = check_names(scenario, error);
+    AR_THEN(status, check_names(scenario, error));
     for (size_t i = 0; i < scenario->part_count && status == AR_OK; i++) {
         status = check_part(scenario, i, error);
         if (status != AR_OK && part)
             *part = i;
     }
-    if (status == AR_OK)
-        status = schedule_read(scenario, &schedule, error);
+    AR_THEN(status, schedule_read(scenario, &schedule, error));
     schedule_close(&schedule);
     return status;
 }
@@ -142,8 +139,7 @@ static enum ar_status open_device(struct twin_run *run, struct ar_error *error)
     /* What one process cannot use of the whole card is its context, if a profile has that measured;
      * else its rule. */
     status = session_device_as(&run->device, &run->device_spec, NULL, 0, error);
-    if (status == AR_OK)
-        status = ar_device_open(&run->device.spec, &device, error);
+    AR_THEN(status, ar_device_open(&run->device.spec, &device, error));
     if (status != AR_OK)
         return ar_error_prefix(error, status, "machine: card");
     const struct ar_device_props *props = &device->props;
@@ -321,6 +317,6 @@ enum ar_status twin_run_open(struct twin_run *run, struct ar_error *error)
     run->cards = calloc(twin_card_count(scenario), sizeof *run->cards);
     if (!run->processes || !run->cards)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a twin");
-    enum ar_status status = open_cards(run, error);
-    return status == AR_OK ? list_ranks(run, error) : status;
+    AR_TRY(open_cards(run, error));
+    return list_ranks(run, error);
 }

@@ -174,8 +174,7 @@ static enum ar_status open_policy(struct twin_process *self, struct ar_error *er
     if (status != AR_OK)
         return ar_error_prefix(error, status, "process %s", self->setup->name);
     status = check_policy(self, inner, error);
-    if (status == AR_OK)
-        status = watch_open(&self->watch, &self->host, inner, &self->policy, error);
+    AR_THEN(status, watch_open(&self->watch, &self->host, inner, &self->policy, error));
     if (status != AR_OK)
         ar_policy_destroy(inner);
     return status;

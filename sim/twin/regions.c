@@ -30,8 +30,8 @@ static enum ar_status fill(struct ar_backing *inner, uint64_t address, uint64_t 
 
 static enum ar_status empty(struct ar_backing *inner, const struct regions_segment *segment)
 {
-    enum ar_status status = ar_backing_unmap(inner, segment->address, segment->bytes);
-    return status == AR_OK ? ar_backing_destroy(inner, segment->handle) : status;
+    AR_TRY(ar_backing_unmap(inner, segment->address, segment->bytes));
+    return ar_backing_destroy(inner, segment->handle);
 }
 
 static size_t place_of(const struct regions *self, uint64_t address)
@@ -93,14 +93,12 @@ static enum ar_status segment_free(struct ar_backing *base, uint64_t address)
         status = empty(inner, segment);
     else
         self->asleep_bytes -= segment->bytes;
-    if (status == AR_OK)
-        status = free_host_copy(self, segment);
+    AR_THEN(status, free_host_copy(self, segment));
     struct twin_blocks *orphans = &self->orphans;
     if (segment->copy.held &&
         !AR_ARRAY_ADD(orphans->items, orphans->count, orphans->room, segment->copy))
         status = AR_HOST_MEMORY;
-    if (status == AR_OK)
-        status = ar_backing_release(inner, address);
+    AR_THEN(status, ar_backing_release(inner, address));
     memmove(segment, segment + 1, (self->segment_count - at - 1) * sizeof *segment);
     self->segment_count--;
     return status;

@@ -225,8 +225,7 @@ static enum ar_status read_drafts(struct engine *self, struct ar_error *error)
     if (!model)
         return AR_OK;
     enum ar_status status = llm_read(values->draft_model, &self->draft, error);
-    if (!status)
-        status = llm_check(&self->draft, &self->rank, error);
+    AR_THEN(status, llm_check(&self->draft, &self->rank, error));
     return status ? ar_error_prefix(error, status, "option draft_model") : AR_OK;
 }
 
@@ -282,16 +281,11 @@ static enum ar_status engine_create(struct twin_part *base, struct ar_error *err
     struct engine *self = (struct engine *)base;
     const struct engine_values *values = engine_values(self);
     enum ar_status status = check_rules(self, error);
-    if (status == AR_OK)
-        status = check_sizes(values, error);
-    if (status == AR_OK)
-        status = read_version(self, error);
-    if (status == AR_OK)
-        status = llm_read(values->model, &self->model, error);
-    if (status == AR_OK)
-        status = read_lengths("prompts", values->prompts, &self->prompts, error);
-    if (status == AR_OK)
-        status = read_lengths("answers", values->answers, &self->answers, error);
+    AR_THEN(status, check_sizes(values, error));
+    AR_THEN(status, read_version(self, error));
+    AR_THEN(status, llm_read(values->model, &self->model, error));
+    AR_THEN(status, read_lengths("prompts", values->prompts, &self->prompts, error));
+    AR_THEN(status, read_lengths("answers", values->answers, &self->answers, error));
     if (status == AR_OK && *values->cudagraph_sizes)
         status = graphs_sizes_parse("option cudagraph_sizes", values->cudagraph_sizes,
                                     &self->given_sizes, error);
@@ -439,8 +433,7 @@ static enum ar_status engine_wake(struct engine *self, const struct twin_call *c
                                   struct ar_error *error)
 {
     enum ar_status status = check_tags(call, 0, error);
-    if (!status)
-        status = need_loaded(self, error);
+    AR_THEN(status, need_loaded(self, error));
     if (!status && !engine_is_vllm(self))
         status = check_states(self, call, 0, true, error);
     /* v1/executor/abstract.py, wake_up: a warning, and nothing wakes. */

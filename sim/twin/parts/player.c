@@ -393,8 +393,7 @@ static enum ar_status begin_again(struct player *self, struct ar_error *error)
     self->blocks = NULL;
     self->block_count = 0;
     enum ar_status status = skip_steps(self, error);
-    if (status == AR_OK)
-        status = exchange(self, olds, old_count, error);
+    AR_THEN(status, exchange(self, olds, old_count, error));
     free(olds);
     return status;
 }

@@ -219,18 +219,12 @@ static enum ar_status program_create(struct twin_part *base, struct ar_error *er
         return ar_error_set(error, AR_INVALID,
                             "it needs its requests; write workload = FILE, a trace with marks");
     enum ar_status status = workload_open_single(values->workload, &source, error);
-    if (status == AR_OK)
-        status = player_open(&self->player, base, source, 1, false, error);
-    if (status == AR_OK)
-        status = read_events(self, error);
-    if (status == AR_OK)
-        status = find_sections(self, error);
-    if (status == AR_OK)
-        status = find_owners(self, error);
-    if (status == AR_OK)
-        status = read_tags(self, values->regions, error);
-    if (status == AR_OK)
-        status = find_pools(self, error);
+    AR_THEN(status, player_open(&self->player, base, source, 1, false, error));
+    AR_THEN(status, read_events(self, error));
+    AR_THEN(status, find_sections(self, error));
+    AR_THEN(status, find_owners(self, error));
+    AR_THEN(status, read_tags(self, values->regions, error));
+    AR_THEN(status, find_pools(self, error));
     if (status == AR_OK && *values->backup)
         status = check_tag(self, values->backup, "backup", error);
     self->player.owner_of = self->owners;
@@ -272,8 +266,7 @@ static enum ar_status play_events(struct program *self, const struct section *se
         const struct trace_event *event = &self->events[i];
         if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE)
             status = change_region(self, event, &open, error);
-        if (status == AR_OK)
-            status = player_play(&self->player, event, error);
+        AR_THEN(status, player_play(&self->player, event, error));
     }
     if (open)
         twin_region_end(&self->base);

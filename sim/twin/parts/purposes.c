@@ -241,8 +241,7 @@ enum ar_status purposes_find(struct player *player, struct ar_error *error)
     }
     struct reading self = {.player = player};
     enum ar_status status = read_all(&self, error);
-    if (status == AR_OK)
-        status = judge(&self, error);
+    AR_THEN(status, judge(&self, error));
     if (self.steps < player->repeat)
         player->repeat = self.steps ? self.steps : 1;
     free(self.lives);

@@ -126,8 +126,7 @@ static enum ar_status open_player(struct trainer *self, struct player *player, c
         status = open_workload(text, self->base.rank, &source, error);
     } else {
         status = sizes_plan(&values->sizes, self->base.ranks, &plan, &self->shards, error);
-        if (status == AR_OK)
-            status = plan_open(&plan, &source, error);
+        AR_THEN(status, plan_open(&plan, &source, error));
     }
     self->base.depends_on_rank |= text && strstr(text, "{rank}");
     return status == AR_OK ? player_open(player, &self->base, source, repeat,

@@ -123,8 +123,7 @@ enum ar_status llm_read(const char *text, struct llm *out, struct ar_error *erro
     else if (!custom)
         status = unknown_model(link->name, error);
     out->name = custom ? "custom" : preset ? preset->name : "";
-    if (status == AR_OK)
-        status = ar_options_read(model_options, link, "option model", out, error);
+    AR_THEN(status, ar_options_read(model_options, link, "option model", out, error));
     ar_spec_close(&spec);
     if (status == AR_OK && custom) {
         out->kv_heads = out->kv_heads ? out->kv_heads : out->heads;
