@@ -93,6 +93,13 @@ static inline size_t ar_array_above(const void *items, size_t count, size_t item
     return value == UINT64_MAX ? count : ar_array_from(items, count, item_bytes, key_at, value + 1);
 }
 
+/* For a comparison function of qsort: returns from it if `a` and `b` differ, the smaller first. */
+#define AR_ORDER(a, b)                                                                             \
+    do {                                                                                           \
+        if ((a) != (b))                                                                            \
+            return (a) < (b) ? -1 : 1;                                                             \
+    } while (0)
+
 /* Sorts in ascending order. */
 AR_API void ar_array_sort(uint64_t *values, size_t count);
 

@@ -163,7 +163,7 @@ static enum ar_status find_device(const struct arguments *self, const struct tra
                               "--capacity");
     else if (given && !bytes)
         status = ar_size_parse(given, &bytes, error);
-    AR_THEN(status, session_device_with(device, base, bytes, error));
+    AR_THEN(status, session_device_as(device, base, NULL, bytes, error));
     AR_THEN(status, ar_device_open(&device->spec, &opened, error));
     if (status) {
         session_device_end(device);

@@ -352,9 +352,10 @@ void cuda_pool_close(struct cuda_device *self)
 /* Virtual memory: reserved ranges, physical memory, and mappings of one into the other.
  *
  * 1. Handles are numbers of this device's own, never used again.
- * 2. Misuse that the bookkeeping shows (sim/device_memory/misuse.c) is refused with a sentence
- *    before the driver is called. Pages must not be unmapped under pending work: that is up to the
- *    policy. The simulated device checks it, and the driver does not wait (unlike cuMemFree). */
+ * 2. Misuse that the bookkeeping shows (sim/device_memory/device_memory.h) is refused with a
+ *    sentence before the driver is called. Pages must not be unmapped under pending work: that is
+ *    up to the policy. The simulated device checks it, and the driver does not wait (unlike
+ *    cuMemFree). */
 
 CUmemAllocationProp cuda_memory_kind(const struct cuda_device *self)
 {

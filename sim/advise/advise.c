@@ -168,26 +168,14 @@ static uint64_t capacity_of(const struct advising *self, uint64_t card_bytes,
     return card_bytes;
 }
 
-static enum ar_status describe_device(const struct ar_spec *spec, struct ar_device_props *props,
-                                      struct ar_error *error)
-{
-    struct ar_device *device;
-    enum ar_status status = ar_device_open(spec, &device, error);
-    if (!status) {
-        *props = device->props;
-        ar_device_close(device);
-    }
-    return status;
-}
-
 /* The names of the card and of its costs at the capacity in question. */
 static enum ar_status name_device(struct advising *self, struct ar_error *error)
 {
     struct session_device asked;
     struct ar_device_props props;
     struct advise_result *out = self->out;
-    AR_TRY(session_device_with(&asked, self->setup.device, out->capacity_bytes, error));
-    enum ar_status status = describe_device(&asked.spec, &props, error);
+    AR_TRY(session_device_as(&asked, self->setup.device, NULL, out->capacity_bytes, error));
+    enum ar_status status = session_device_props(&asked.spec, &props, error);
     session_device_end(&asked);
     if (!status) {
         memcpy(out->profile, props.profile, sizeof out->profile);
@@ -204,7 +192,7 @@ static enum ar_status set_up(struct advising *self, struct ar_error *error)
     struct ar_device_props props;
     AR_TRY(recorded_card_find(config->source, config->device, &out->card, error));
     AR_TRY(session_device_as(&self->card, config->device, out->card.profile, 0, error));
-    AR_TRY(describe_device(&self->card.spec, &props, error));
+    AR_TRY(session_device_props(&self->card.spec, &props, error));
     out->capacity_bytes = capacity_of(self, props.capacity_bytes, &out->capacity_from);
     out->has_outside = self->prepared.has_outside;
     out->as_limit = out->capacity_from == ADVISE_FROM_LIMIT || config->as_limit;
@@ -473,14 +461,11 @@ static bool is_too_slow(const struct advise_row *row)
 static int compare_rows(const void *left, const void *right)
 {
     const struct advise_row *a = left, *b = right;
-    if (a->candidate.own != b->candidate.own)
-        return b->candidate.own - a->candidate.own;
-    if (is_too_slow(a) != is_too_slow(b))
-        return is_too_slow(a) - is_too_slow(b);
+    AR_ORDER(b->candidate.own, a->candidate.own);
+    AR_ORDER(is_too_slow(a), is_too_slow(b));
     uint64_t safe_a = a->safe_bytes ? a->safe_bytes : UINT64_MAX;
     uint64_t safe_b = b->safe_bytes ? b->safe_bytes : UINT64_MAX;
-    if (safe_a != safe_b)
-        return safe_a < safe_b ? -1 : 1;
+    AR_ORDER(safe_a, safe_b);
     if (a->safe_slowdown < b->safe_slowdown || a->safe_slowdown > b->safe_slowdown)
         return a->safe_slowdown < b->safe_slowdown ? -1 : 1;
     return strcmp(a->candidate.spec, b->candidate.spec);
@@ -525,24 +510,17 @@ static int compare_equals(const void *left, const void *right)
     const struct advise_row *a = left, *b = right;
     bool other_a = a->candidate.text[0] && a->candidate.keys + a->candidate.given == 0;
     bool other_b = b->candidate.text[0] && b->candidate.keys + b->candidate.given == 0;
-    if (other_a != other_b) /* another allocator */
-        return other_a - other_b;
+    AR_ORDER(other_a, other_b); /* another allocator */
     bool default_a = a->candidate.keys == 0, default_b = b->candidate.keys == 0;
     if (a->candidate.own && default_a != default_b)
         return default_b - default_a;
     if (a->wasteful != b->wasteful)
         return a->wasteful - b->wasteful;
-    if (a->candidate.keys != b->candidate.keys)
-        return a->candidate.keys < b->candidate.keys ? -1 : 1;
-    if (a->candidate.given != b->candidate.given)
-        return b->candidate.given - a->candidate.given;
-    if (a->candidate.key_order != b->candidate.key_order)
-        return a->candidate.key_order < b->candidate.key_order ? -1 : 1;
-    uint64_t takes_a = a->alone.peak_reserved_bytes, takes_b = b->alone.peak_reserved_bytes;
-    if (takes_a != takes_b)
-        return takes_a < takes_b ? -1 : 1;
-    if (a->candidate.order != b->candidate.order)
-        return a->candidate.order < b->candidate.order ? -1 : 1;
+    AR_ORDER(a->candidate.keys, b->candidate.keys);
+    AR_ORDER(b->candidate.given, a->candidate.given);
+    AR_ORDER(a->candidate.key_order, b->candidate.key_order);
+    AR_ORDER(a->alone.peak_reserved_bytes, b->alone.peak_reserved_bytes);
+    AR_ORDER(a->candidate.order, b->candidate.order);
     return compare_rows(a, b);
 }
 
@@ -798,22 +776,15 @@ struct sizes {
     size_t count, room;
 };
 
-static enum ar_status add(struct sizes *self, uint64_t bytes, struct ar_error *error)
-{
-    if (!AR_ARRAY_ADD(self->at, self->count, self->room, bytes))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu sizes", self->count);
-    return AR_OK;
-}
-
 static enum ar_status collect(struct trace_source *source, struct sizes *out,
                               struct ar_error *error)
 {
     struct trace_cursor cursor = {.source = source};
-    const struct trace_event *event;
     enum ar_status status = trace_rewind(source, error);
-    while ((event = trace_read(&cursor, &status, error)) != NULL)
-        if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE)
-            status = add(out, event->value, error);
+    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;)
+        if (trace_requests(event) && !AR_ARRAY_ADD(out->at, out->count, out->room, event->value))
+            status =
+                ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu sizes", out->count);
     if (!status && out->count)
         ar_array_sort(out->at, out->count);
     return status;

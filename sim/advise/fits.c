@@ -68,8 +68,7 @@ static enum ar_status read_note(struct fits_notes *self, const char *text, struc
 static int compare_notes(const void *left, const void *right)
 {
     const struct fits_note *a = left, *b = right;
-    if (a->kind != b->kind)
-        return a->kind < b->kind ? -1 : 1;
+    AR_ORDER(a->kind, b->kind);
     int order = (a->more_bytes < b->more_bytes) - (a->more_bytes > b->more_bytes);
     return order ? order : strcmp(a->name, b->name);
 }
@@ -78,10 +77,9 @@ enum ar_status fits_notes_read(struct trace_source *source, struct fits_notes *o
                                struct ar_error *error)
 {
     struct trace_cursor cursor = {.source = source};
-    const struct trace_event *event;
     *out = (struct fits_notes){0};
     enum ar_status status = trace_rewind(source, error);
-    while ((event = trace_read(&cursor, &status, error)) != NULL)
+    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;)
         if (event->kind == TRACE_NOTE)
             status = read_note(out, trace_text_of(source, event->value), error);
     if (out->count)

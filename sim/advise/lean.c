@@ -45,7 +45,7 @@ static void copy(struct copying *self, const struct trace_event *event)
     if (is_left_out(self, event))
         return;
     *out = *event;
-    if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
+    if (trace_requests(event)) {
         *slot = (struct slot){.stream = event->stream};
         if (event->value > lean->largest_bytes)
             lean->largest_bytes = event->value;
@@ -69,7 +69,6 @@ enum ar_status lean_make(struct trace_source *trace, enum replay_frees frees, en
                          bool timeless, struct lean *out, struct ar_error *error)
 {
     struct trace_cursor cursor = {.source = trace};
-    const struct trace_event *event;
     const struct trace_info *info = &trace->info;
     *out = (struct lean){.info = *info, .tables = trace->tables, .timeless = timeless};
     bool orders = frees == REPLAY_ORDERED && info->streams > 1 && !info->one_block_stream;
@@ -86,7 +85,7 @@ enum ar_status lean_make(struct trace_source *trace, enum replay_frees frees, en
     if (!status && (!slots || !out->events || !out->numbers))
         status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace in fewer events");
     out->info.has_split_frees = false;
-    while ((event = trace_read(&cursor, &status, error)) != NULL)
+    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;)
         copy(&copying, event);
     free(slots);
     out->info.events = out->count;
@@ -168,7 +167,7 @@ static bool is_plain(const struct lean *lean)
         return false;
     for (size_t i = 0; i < lean->count; i++) {
         const struct trace_event *event = &lean->events[i];
-        bool request = event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE;
+        bool request = trace_requests(event);
         if (event->kind == TRACE_USE || event->kind == TRACE_OUTSIDE ||
             (request && (event->attributes || event->stream)))
             return false;
@@ -191,8 +190,7 @@ static struct bounds find_bounds(const struct lean *lean, uint64_t split_bytes)
     struct bounds bounds = {split_bytes, TORCH_LARGE_SEGMENT_BYTES};
     for (size_t i = 0; i < lean->count; i++) {
         const struct trace_event *event = &lean->events[i];
-        if ((event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) &&
-            rounded(event) < split_bytes)
+        if (trace_requests(event) && rounded(event) < split_bytes)
             bounds.divided_bytes = larger(
                 bounds.divided_bytes, ar_size_round_up(rounded(event), TORCH_ROUND_LARGE_BYTES));
     }
@@ -221,7 +219,7 @@ uint64_t certain_bytes(const struct lean *lean, const struct ar_spec *policy)
         return UINT64_MAX;
     for (size_t i = 0; i < lean->count; i++) {
         const struct trace_event *event = &lean->events[i];
-        if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
+        if (trace_requests(event)) {
             of_slot[event->slot] = segment_bound(&bounds, rounded(event));
             live += of_slot[event->slot];
             most = larger(most, live);

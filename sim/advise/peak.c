@@ -217,7 +217,7 @@ struct pairing {
 
 static bool is_of_block(const struct trace_event *event)
 {
-    return event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE || trace_frees(event);
+    return trace_requests(event) || trace_frees(event);
 }
 
 /* The next event of a block; NULL at the end. */
@@ -246,7 +246,7 @@ static enum ar_status count_event(struct side *self, const struct trace_event *e
     self->slots[event->slot] = 0;
     bool pinned =
         trace_attributes_of(self->cursor.source, event->attributes)->space == TRACE_SPACE_PINNED;
-    if ((event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) && !pinned)
+    if (trace_requests(event) && !pinned)
         self->slots[event->slot] = event->value;
     self->live_bytes += self->slots[event->slot];
     if (self->live_bytes > self->peak_bytes)

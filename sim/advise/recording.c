@@ -121,7 +121,6 @@ enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releas
 {
     struct copying self = {.source = source, .releases = releases, .count = count, .out = out};
     struct trace_cursor cursor = {.source = source};
-    const struct trace_event *event;
     *out = (struct prepared){0};
     enum ar_status status = trace_rewind(source, error);
     AR_THEN(status, look_for_killer(&self, error));
@@ -130,7 +129,7 @@ enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releas
     self.memory = trace_memory_create(&source->info);
     if (!self.memory)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace");
-    while ((event = trace_read(&cursor, &status, error)) != NULL)
+    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;)
         status = copy_one(&self, event, error);
     if (status) {
         trace_memory_discard(self.memory);
@@ -212,9 +211,8 @@ static enum ar_status find_limits(struct trace_source *source, struct limit_sear
                                   struct ar_error *error)
 {
     struct trace_cursor cursor = {.source = source};
-    const struct trace_event *event;
     enum ar_status status = trace_rewind(source, error);
-    while ((event = trace_read(&cursor, &status, error)) != NULL)
+    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;)
         look_at_pressure(self, source, event);
     return status;
 }
@@ -356,7 +354,7 @@ static enum ar_status follow(struct finding *self, const struct trace_event *eve
                              uint64_t *request_number, struct ar_error *error)
 {
     enum ar_status status = AR_OK;
-    if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
+    if (trace_requests(event)) {
         if (self->open)
             end_run(self);
         self->open = event->kind == TRACE_ALLOC;
@@ -376,10 +374,9 @@ static enum ar_status follow(struct finding *self, const struct trace_event *eve
 static enum ar_status find(struct trace_source *trace, struct finding *self, struct ar_error *error)
 {
     struct trace_cursor cursor = {.source = trace};
-    const struct trace_event *event;
     uint64_t request_number = 0;
     enum ar_status status = trace_rewind(trace, error);
-    while ((event = trace_read(&cursor, &status, error)) != NULL)
+    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;)
         status = follow(self, event, &request_number, error);
     end_run(self);
     return status;

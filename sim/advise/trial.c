@@ -152,7 +152,7 @@ static enum ar_status run(const struct trial_setup *setup, struct trace_source *
     write_spec(setup, policy, capacity_bytes, text, sizeof text);
     AR_TRY(ar_spec_parse(text, &spec, error));
     enum ar_status status =
-        session_device_with(&device, setup->device, device_bytes(setup, capacity_bytes), error);
+        session_device_as(&device, setup->device, NULL, device_bytes(setup, capacity_bytes), error);
     if (status) {
         ar_spec_close(&spec);
         return status;

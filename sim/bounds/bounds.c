@@ -23,10 +23,8 @@ struct moment { /* 2 * event + 1 for a birth: ends come first */
 static int compare(const void *left, const void *right)
 {
     const struct moment *a = left, *b = right;
-    if (a->when != b->when)
-        return a->when < b->when ? -1 : 1;
-    if (a->bytes != b->bytes)
-        return a->bytes > b->bytes ? -1 : 1;
+    AR_ORDER(a->when, b->when);
+    AR_ORDER(b->bytes, a->bytes);
     return (a->block > b->block) - (a->block < b->block);
 }
 
@@ -261,7 +259,7 @@ static enum ar_status take(struct reading *r, const struct trace_event *event, u
         return no_memory(event->slot, error);
     if (event->kind == TRACE_USE)
         return AR_OK;
-    if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE)
+    if (trace_requests(event))
         return add(r, event, number, error);
     uint64_t block = r->by_slot[event->slot];
     if (block && (event->kind == TRACE_FREE_COMPLETED || !r->to_completion)) {
@@ -276,9 +274,8 @@ static enum ar_status take(struct reading *r, const struct trace_event *event, u
 static enum ar_status read_all(struct reading *r, uint64_t *events, struct ar_error *error)
 {
     struct trace_cursor cursor = {.source = r->source};
-    const struct trace_event *event;
     enum ar_status status = trace_rewind(r->source, error);
-    while ((event = trace_read(&cursor, &status, error)) != NULL)
+    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;)
         status = take(r, event, cursor.next - 1, error);
     *events = cursor.next;
     return status;

@@ -220,8 +220,7 @@ static int compare_named(const void *left, const void *right)
 static int compare_moments(const void *left, const void *right)
 {
     const struct moment *a = left, *b = right;
-    if (a->time != b->time)
-        return a->time < b->time ? -1 : 1;
+    AR_ORDER(a->time, b->time);
     return a->birth != b->birth ? a->birth - b->birth
                                 : (a->block > b->block) - (a->block < b->block);
 }

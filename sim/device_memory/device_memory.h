@@ -1,6 +1,6 @@
 /* The bookkeeping of a device's memory, which the simulated and the CUDA device share: segments,
  * physical memory, its mappings, and the uses by streams. It decides nothing about costs and calls
- * no driver; it checks what a call may do (misuse.c).
+ * no driver; it checks what a call may do (misuse).
  *
  * Uses: ranges of physical memory, each with the last use of every stream (for mapped memory, of
  * every mapping too). A use is recorded when a block is freed, and removed when its memory belongs
@@ -202,7 +202,7 @@ void memory_use(struct device_memory *self, uint64_t address, uint64_t bytes, st
 void memory_pass_on(struct device_memory *self, const struct memory_piece *piece,
                     sim_hazard_visit *visit, void *argument);
 
-/* Misuse (misuse.c). Each returns OK and the object of the call, or INVALID with a sentence, which
+/* Misuse. Each returns OK and the object of the call, or INVALID with a sentence, which
  * begins with `what`. `bytes` must be a multiple of the page, above 0. */
 enum ar_status memory_check_bytes(const struct device_memory *self, const char *what,
                                   uint64_t bytes);

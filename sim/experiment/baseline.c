@@ -132,9 +132,8 @@ static enum ar_status pass_all(struct timeline *timeline, struct trace_source *s
                                struct ar_error *error)
 {
     struct trace_cursor cursor = {.source = source};
-    const struct trace_event *event;
     enum ar_status status = trace_rewind(source, error);
-    while ((event = trace_read(&cursor, &status, error)) != NULL)
+    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;)
         status = pass(timeline, event, error);
     return status;
 }
@@ -301,10 +300,9 @@ static bool is_kernel_op(struct trace_source *source, const struct trace_event *
 static enum ar_status read_all(struct planning *plan, struct ar_error *error)
 {
     struct trace_cursor cursor = {.source = plan->source};
-    const struct trace_event *event;
     enum ar_status status = trace_rewind(plan->source, error);
-    while ((event = trace_read(&cursor, &status, error)) != NULL) {
-        if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE)
+    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;) {
+        if (trace_requests(event))
             status = place_block(plan, event, error);
         else if (event->kind == TRACE_FREE_REQUESTED || event->kind == TRACE_FREE_COMPLETED)
             status = free_requested(plan, event);

@@ -81,12 +81,8 @@ static enum ar_status replay_once(const struct passes *passes, enum purpose purp
     struct replay_config config;
     bool timed = purpose != MEASURE || (on_card(experiment) && !experiment->verify);
     enum ar_status status = observer_begin(observer, error);
-    if (status == AR_OK && timed)
-        status = session_open_timed(&session, experiment->policy, experiment->device,
-                                    experiment->seed, observer, error);
-    else if (status == AR_OK)
-        status = session_open(&session, experiment->policy, experiment->device, experiment->seed,
-                              observer, error);
+    AR_THEN(status, session_open_timed(&session, experiment->policy, experiment->device,
+                                       experiment->seed, timed, observer, error));
     if (status != AR_OK)
         return status;
     if (experiment->pinned)

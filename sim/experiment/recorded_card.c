@@ -55,7 +55,7 @@ static void read_failure(struct reading *self, const char *text)
 static void read_event(struct reading *self, struct trace_source *source,
                        const struct trace_event *event)
 {
-    if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
+    if (trace_requests(event)) {
         self->request = self->number;
         self->request_bytes = event->value;
     } else if (event->kind == TRACE_OUTSIDE)
@@ -73,9 +73,8 @@ static enum ar_status find_failure(struct trace_source *source, struct recorded_
 {
     struct reading reading = {.out = out};
     struct trace_cursor cursor = {.source = source};
-    const struct trace_event *event;
     enum ar_status status = trace_rewind(source, error);
-    while ((event = trace_read(&cursor, &status, error)) != NULL)
+    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;)
         read_event(&reading, source, event);
     return status;
 }

@@ -24,9 +24,9 @@ static const char *profile_of(const struct ar_spec *policy)
     return profile && *profile ? profile : NULL;
 }
 
-static enum ar_status open_session(struct session *session, const struct ar_spec *policy,
-                                   const struct ar_spec *device, uint64_t seed, bool timed,
-                                   const struct observer *observer, struct ar_error *error)
+enum ar_status session_open_timed(struct session *session, const struct ar_spec *policy,
+                                  const struct ar_spec *device, uint64_t seed, bool timed,
+                                  const struct observer *observer, struct ar_error *error)
 {
     memset(session, 0, sizeof *session);
     enum ar_status status = ar_device_open(device, &session->device, error);
@@ -57,14 +57,7 @@ enum ar_status session_open(struct session *session, const struct ar_spec *polic
                             const struct ar_spec *device, uint64_t seed,
                             const struct observer *observer, struct ar_error *error)
 {
-    return open_session(session, policy, device, seed, false, observer, error);
-}
-
-enum ar_status session_open_timed(struct session *session, const struct ar_spec *policy,
-                                  const struct ar_spec *device, uint64_t seed,
-                                  const struct observer *observer, struct ar_error *error)
-{
-    return open_session(session, policy, device, seed, true, observer, error);
+    return session_open_timed(session, policy, device, seed, false, observer, error);
 }
 
 enum ar_status session_open_pinned(struct session *session, const struct ar_spec *pinned,
@@ -165,12 +158,6 @@ enum ar_status session_replay(struct session *session, struct trace_source *trac
     return status == AR_OK ? replay_run(&config, result, error) : status;
 }
 
-enum ar_status session_device_with(struct session_device *out, const struct ar_spec *device,
-                                   uint64_t capacity_bytes, struct ar_error *error)
-{
-    return session_device_as(out, device, NULL, capacity_bytes, error);
-}
-
 enum ar_status session_device_as(struct session_device *out, const struct ar_spec *device,
                                  const char *profile, uint64_t capacity_bytes,
                                  struct ar_error *error)
@@ -201,6 +188,16 @@ void session_device_end(struct session_device *device)
 {
     free(device->pairs);
     device->pairs = NULL;
+}
+
+enum ar_status session_device_props(const struct ar_spec *spec, struct ar_device_props *props,
+                                    struct ar_error *error)
+{
+    struct ar_device *device;
+    AR_TRY(ar_device_open(spec, &device, error));
+    *props = device->props;
+    ar_device_close(device);
+    return AR_OK;
 }
 
 /* A source that passes on the events of another one and keeps them. */

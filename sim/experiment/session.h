@@ -24,9 +24,10 @@ enum ar_status session_open(struct session *session, const struct ar_spec *polic
                             const struct ar_spec *device, uint64_t seed,
                             const struct observer *observer,
                             struct ar_error *error) AR_STATUS_CHECKED;
-/* The same for a replay whose host time is measured: a policy of a shared object has no guard. */
+/* The same; with `timed` for a replay whose host time is measured: a policy of a shared object has
+ * no guard. */
 enum ar_status session_open_timed(struct session *session, const struct ar_spec *policy,
-                                  const struct ar_spec *device, uint64_t seed,
+                                  const struct ar_spec *device, uint64_t seed, bool timed,
                                   const struct observer *observer,
                                   struct ar_error *error) AR_STATUS_CHECKED;
 /* Adds a policy of pinned host memory, if the device has such memory. */
@@ -63,11 +64,10 @@ struct session_device {
 enum ar_status session_device_as(struct session_device *out, const struct ar_spec *device,
                                  const char *profile, uint64_t capacity_bytes,
                                  struct ar_error *error) AR_STATUS_CHECKED;
-/* The same with the profile of `device`. */
-enum ar_status session_device_with(struct session_device *out, const struct ar_spec *device,
-                                   uint64_t capacity_bytes,
-                                   struct ar_error *error) AR_STATUS_CHECKED;
 void session_device_end(struct session_device *device);
+/* The properties of a device, which is opened for that and closed. */
+enum ar_status session_device_props(const struct ar_spec *spec, struct ar_device_props *props,
+                                    struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Plays an adaptive source once with the policy and keeps the trace in memory, for later passes.
  * The caller closes it. The pass stops at the first failure if `experiment` does. */

@@ -11,7 +11,7 @@
 /* A request that a policy sees. */
 static bool is_request(struct trace_source *source, const struct trace_event *event)
 {
-    return (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) && event->value &&
+    return trace_requests(event) && event->value &&
            trace_attributes_of(source, event->attributes)->space != TRACE_SPACE_PINNED;
 }
 
@@ -35,9 +35,8 @@ static enum ar_status search_begin(struct trace_source *source, struct search *s
                                    struct ar_hist *hist, struct ar_error *error)
 {
     struct trace_cursor cursor = {.source = source};
-    const struct trace_event *event;
     enum ar_status status = trace_rewind(source, error);
-    while ((event = trace_read(&cursor, &status, error)) != NULL)
+    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;)
         if (is_request(source, event))
             ar_hist_add(hist, event->value, event->value);
     if (status != AR_OK || !hist->total)
@@ -54,10 +53,9 @@ static enum ar_status search_further(struct trace_source *source, struct search 
 {
     uint64_t width = (search->most - search->least) / PARTS + 1;
     struct trace_cursor cursor = {.source = source};
-    const struct trace_event *event;
     memset(parts, 0, PARTS * sizeof *parts);
     enum ar_status status = trace_rewind(source, error);
-    while ((event = trace_read(&cursor, &status, error)) != NULL)
+    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;)
         if (is_request(source, event) && event->value >= search->least &&
             event->value <= search->most)
             parts[(event->value - search->least) / width] += event->value;
@@ -103,14 +101,13 @@ enum ar_status survey_peak_live(struct trace_source *source, uint64_t card_bytes
 {
     struct by_slot live = {0};
     struct trace_cursor cursor = {.source = source};
-    const struct trace_event *event;
     uint64_t now_bytes = 0;
     *bytes = 0;
     enum ar_status status = trace_rewind(source, error);
-    while ((event = trace_read(&cursor, &status, error)) != NULL) {
+    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;) {
         if (!trace_kind_has_block(event->kind) || (status = reach(&live, event->slot, error)))
             continue;
-        if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
+        if (trace_requests(event)) {
             bool asked = is_request(source, event);
             if (event->kind == TRACE_PROBE &&
                 (now_bytes > card_bytes || event->value > card_bytes - now_bytes))
@@ -156,7 +153,7 @@ static enum ar_status live_on(struct lives *lives, struct trace_source *source,
     if (status != AR_OK || event->kind == TRACE_USE)
         return status;
     uint64_t *open = &lives->open.at[event->slot];
-    if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
+    if (trace_requests(event)) {
         *open = 0;
         return is_request(source, event) ? life_begins(lives, event, number, error) : AR_OK;
     }
@@ -175,9 +172,8 @@ enum ar_status survey_lifetimes(struct trace_source *source, enum replay_frees f
         .at_completion = frees == REPLAY_RECORDED && source->info.has_split_frees,
     };
     struct trace_cursor cursor = {.source = source};
-    const struct trace_event *event;
     enum ar_status status = trace_rewind(source, error);
-    while ((event = trace_read(&cursor, &status, error)) != NULL)
+    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;)
         status = live_on(&lives, source, event, cursor.next - 1, error);
     for (size_t i = 0; i < lives.count; i++)
         if (lives.at[i].dies == UINT64_MAX)

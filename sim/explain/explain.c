@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
+#include "allocators/base/map.h"
 #include "allocators/base/size.h"
 #include "sim/experiment/crew.h"
 #include "sim/experiment/session.h"
@@ -12,7 +14,7 @@
 
 /* The observer's record of the run. */
 struct tracking {
-    struct births births;
+    struct ar_map births; /* of live blocks, by address; see pinning_blocks_find */
     uint64_t asked_bytes;
     struct ar_policy_request failed; /* the last failed request */
     bool out_of_memory;              /* host memory */
@@ -25,10 +27,14 @@ static void note_call(void *argument, const struct observer_policy_call *call)
         self->failed = *call->request;
     if (call->kind == OBSERVER_POLICY_ALLOC && !call->status) {
         self->asked_bytes += call->request->bytes;
-        self->out_of_memory |= !births_add(&self->births, call->block->address,
-                                           &(struct birth){call->event, self->asked_bytes});
+        uint64_t *birth = ar_map_add(&self->births, call->block->address);
+        self->out_of_memory |= !birth;
+        if (birth) {
+            birth[BIRTH_EVENT] = call->event;
+            birth[BIRTH_ASKED_BYTES] = self->asked_bytes;
+        }
     } else if (call->kind == OBSERVER_POLICY_FREE && !call->status) {
-        births_remove(&self->births, call->block->address);
+        (void)ar_map_remove(&self->births, call->block->address);
     }
 }
 
@@ -158,10 +164,9 @@ static enum ar_status name_events(struct trace_source *source, struct explain_re
                                   struct ar_error *error)
 {
     struct trace_cursor cursor = {.source = source};
-    const struct trace_event *event;
     uint64_t step = 1;
     enum ar_status status = trace_rewind(source, error);
-    while ((event = trace_read(&cursor, &status, error)) != NULL) {
+    for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;) {
         note_event(trace_attributes_of(source, event->attributes), cursor.next - 1, step, out);
         step += trace_ends_step(event);
         if (event->kind == TRACE_OUTSIDE && event->value > out->outside_peak_bytes)
@@ -190,20 +195,15 @@ static enum ar_status rerun(void *argument, size_t number, struct trace_source *
 static int compare_reruns(const void *left, const void *right)
 {
     const struct explain_rerun *a = left, *b = right;
-    if (a->candidate.own != b->candidate.own)
-        return b->candidate.own - a->candidate.own;
+    AR_ORDER(b->candidate.own, a->candidate.own);
     bool pair_a = a->candidate.half[0] || a->candidate.half[1];
     bool pair_b = b->candidate.half[0] || b->candidate.half[1];
-    if (pair_a != pair_b)
-        return pair_a - pair_b;
+    AR_ORDER(pair_a, pair_b);
     if ((a->candidate.text[0] != 0) != (b->candidate.text[0] != 0)) /* another allocator */
         return (a->candidate.text[0] != 0) - (b->candidate.text[0] != 0);
-    if (a->candidate.key_order != b->candidate.key_order)
-        return a->candidate.key_order < b->candidate.key_order ? -1 : 1;
-    if (a->trial.peak_physical_bytes != b->trial.peak_physical_bytes)
-        return a->trial.peak_physical_bytes < b->trial.peak_physical_bytes ? -1 : 1;
-    if (a->candidate.order != b->candidate.order)
-        return a->candidate.order < b->candidate.order ? -1 : 1;
+    AR_ORDER(a->candidate.key_order, b->candidate.key_order);
+    AR_ORDER(a->trial.peak_physical_bytes, b->trial.peak_physical_bytes);
+    AR_ORDER(a->candidate.order, b->candidate.order);
     return strcmp(a->candidate.spec, b->candidate.spec);
 }
 
@@ -304,7 +304,7 @@ static enum ar_status time_free(const struct experiment *experiment, struct tria
     struct session_device plain;
     if (!experiment->source->info.kernels && experiment->host == REPLAY_HOST_NONE)
         return AR_OK;
-    AR_TRY(session_device_with(&plain, experiment->device, 0, error));
+    AR_TRY(session_device_as(&plain, experiment->device, NULL, 0, error));
     enum ar_status status =
         baseline_run(&plain.spec, experiment->source, experiment->host, baseline, error);
     session_device_end(&plain);
@@ -316,7 +316,7 @@ enum ar_status explain_failure(const struct experiment *experiment, struct expla
                                struct ar_error *error)
 {
     struct session session;
-    struct tracking tracking = {0};
+    struct tracking tracking = {.births.more_words = BIRTH_WORDS - 1};
     memset(result, 0, sizeof *result);
     result->framework = recorder_of(experiment->policy);
     AR_TRY(session_open(&session, experiment->policy, experiment->device, experiment->seed, NULL,
@@ -328,7 +328,7 @@ enum ar_status explain_failure(const struct experiment *experiment, struct expla
     memcpy(result->costs_of, session.device->props.costs_of, sizeof result->costs_of);
     enum ar_status status = look(experiment, &session, &tracking, result, error);
     session_close(&session);
-    births_close(&tracking.births);
+    ar_map_close(&tracking.births);
     AR_THEN(status, name_events(experiment->source, result, error));
     AR_THEN(status,
             survey_peak_live(experiment->source, card_bytes, &result->live_peak_bytes, error));
@@ -363,4 +363,189 @@ void explain_result_close(struct explain_result *result)
     free(result->reruns);
     result->reruns = NULL;
     result->rerun_count = 0;
+}
+
+struct ranges {
+    struct ar_policy_range *at;
+    size_t count, room;
+    bool failed;
+};
+
+static bool keep(void *argument, const struct ar_policy_range *range)
+{
+    struct ranges *self = argument;
+    if (!AR_ARRAY_ADD(self->at, self->count, self->room, *range)) {
+        self->failed = true;
+        return false;
+    }
+    return true;
+}
+
+static bool is_free(const struct ar_policy_range *range)
+{
+    return range->state == AR_POLICY_RANGE_FREE || range->state == AR_POLICY_RANGE_PENDING;
+}
+
+/* Whether b follows a without a gap in one segment, and both are backed by memory. */
+static bool joins(const struct ar_policy_range *a, const struct ar_policy_range *b)
+{
+    return a->segment_address == b->segment_address && a->address + a->bytes == b->address &&
+           a->state != AR_POLICY_RANGE_UNMAPPED && b->state != AR_POLICY_RANGE_UNMAPPED;
+}
+
+/* The ranges [first, end) with the fewest live bytes among all stretches that are large enough. */
+struct stretch {
+    size_t first, end;
+    uint64_t bytes, live_bytes;
+};
+
+/* A sliding window: each range enters once and leaves once. */
+static struct stretch find_stretch(const struct ranges *ranges, uint64_t wanted_bytes)
+{
+    struct stretch best = {0}, now = {0};
+    for (size_t i = 0; i < ranges->count; i++) {
+        const struct ar_policy_range *range = &ranges->at[i];
+        if (i == now.first || !joins(&ranges->at[i - 1], range))
+            now = (struct stretch){.first = i};
+        if (range->state == AR_POLICY_RANGE_UNMAPPED)
+            continue;
+        now.end = i + 1;
+        now.bytes += range->bytes;
+        now.live_bytes += is_free(range) ? 0 : range->bytes;
+        while (now.bytes - ranges->at[now.first].bytes >= wanted_bytes) {
+            now.bytes -= ranges->at[now.first].bytes;
+            now.live_bytes -= is_free(&ranges->at[now.first]) ? 0 : ranges->at[now.first].bytes;
+            now.first++;
+        }
+        if (now.bytes >= wanted_bytes && (!best.end || now.live_bytes < best.live_bytes))
+            best = now;
+    }
+    return best;
+}
+
+static uint64_t free_beside(const struct ranges *ranges, size_t i)
+{
+    const struct ar_policy_range *range = &ranges->at[i];
+    uint64_t bytes = 0;
+    if (i > 0 && joins(range - 1, range) && is_free(range - 1))
+        bytes += range[-1].bytes;
+    if (i + 1 < ranges->count && joins(range, range + 1) && is_free(range + 1))
+        bytes += range[1].bytes;
+    return bytes;
+}
+
+static bool comes_before(const struct explain_pinning_block *a,
+                         const struct explain_pinning_block *b)
+{
+    return a->in_stretch != b->in_stretch ? a->in_stretch : a->free_bytes > b->free_bytes;
+}
+
+/* Inserts a block in order: blocks of the stretch first, then by adjacent free bytes. If the list
+ * is full, the last block is dropped. */
+static void insert(struct explain_result *out, const struct explain_pinning_block *pin)
+{
+    struct explain_pinning_block *pins = out->pinning_blocks;
+    size_t at = out->pinning_block_count;
+    while (at > 0 && comes_before(pin, &pins[at - 1]))
+        at--;
+    if (at == EXPLAIN_PINNING_BLOCKS_MOST)
+        return;
+    if (out->pinning_block_count < EXPLAIN_PINNING_BLOCKS_MOST)
+        out->pinning_block_count++;
+    for (size_t i = out->pinning_block_count - 1; i > at; i--)
+        pins[i] = pins[i - 1];
+    pins[at] = *pin;
+}
+
+/* The pieces that the request could use. */
+struct usable {
+    uint64_t largest_bytes, units_bytes; /* units: in multiples of the request */
+};
+
+static void add_usable(struct usable *self, uint64_t bytes, const struct explain_result *out)
+{
+    if (!out->ladder.again && bytes >= out->bytes)
+        return;
+    self->largest_bytes = bytes > self->largest_bytes ? bytes : self->largest_bytes;
+    self->units_bytes += out->bytes ? bytes - bytes % out->bytes : 0;
+}
+
+static void note_free_block(const struct ar_policy_range *range, struct usable *usable,
+                            struct explain_result *out)
+{
+    if (range->state != AR_POLICY_RANGE_FREE)
+        return;
+    bool same = range->stream == out->stream && range->pool == out->pool;
+    uint64_t *largest = same ? &out->largest_same_bytes : &out->largest_other_bytes;
+    out->free_blocks++;
+    out->free_block_bytes += range->bytes;
+    if (range->bytes > *largest)
+        *largest = range->bytes;
+    if (range->bytes > out->largest_free_block_bytes)
+        out->largest_free_block_bytes = range->bytes;
+    if (same)
+        add_usable(usable, range->bytes, out);
+}
+
+static struct explain_indices find_indices(const struct explain_result *out, struct usable *usable)
+{
+    uint64_t device_bytes = out->ladder.obtainable_bytes;
+    double pieces = (double)out->free_blocks + (device_bytes > 0);
+    double free_bytes = (double)out->free_block_bytes + (double)device_bytes;
+    struct explain_indices indices = {.external = 0, .unusable = 1, .fragmentation = 0};
+    if (pieces <= 0 || !out->bytes)
+        return indices;
+    add_usable(usable, device_bytes, out);
+    indices.external = 1 - (double)usable->largest_bytes / free_bytes;
+    indices.unusable = 1 - (double)usable->units_bytes / free_bytes;
+    indices.fragmentation = 1 - (1 + free_bytes / (double)out->bytes) / pieces;
+    if (usable->largest_bytes >= out->bytes)
+        indices.fragmentation = -1;
+    else if (indices.fragmentation < 0)
+        indices.fragmentation = 0;
+    return indices;
+}
+
+enum ar_status pinning_blocks_find(const struct ar_policy *policy, const struct ar_map *births,
+                                   uint64_t asked_bytes, struct explain_result *out,
+                                   struct ar_error *error)
+{
+    struct ranges ranges = {0};
+    struct usable usable = {0};
+    ar_policy_walk(policy, keep, &ranges);
+    if (ranges.failed) {
+        free(ranges.at);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the policy's ranges");
+    }
+    bool request = out->kind == EXPLAIN_REQUEST;
+    struct stretch stretch = {0};
+    if (request)
+        stretch = find_stretch(&ranges, out->bytes);
+    out->stretch_bytes = stretch.bytes;
+    out->stretch_live_bytes = stretch.live_bytes;
+    for (size_t i = 0; i < ranges.count; i++) {
+        const struct ar_policy_range *range = &ranges.at[i];
+        bool inside = i >= stretch.first && i < stretch.end;
+        note_free_block(range, &usable, out);
+        if (range->state != AR_POLICY_RANGE_USED || !request)
+            continue;
+        out->stretch_blocks += inside;
+        uint64_t beside = free_beside(&ranges, i);
+        const uint64_t *birth = ar_map_find(births, range->address);
+        if (!birth || (!beside && !inside))
+            continue;
+        const struct explain_pinning_block pin = {.address = range->address,
+                                                  .bytes = range->requested_bytes,
+                                                  .event = birth[BIRTH_EVENT],
+                                                  .age_events = out->event - birth[BIRTH_EVENT],
+                                                  .age_bytes =
+                                                      asked_bytes - birth[BIRTH_ASKED_BYTES],
+                                                  .free_bytes = beside,
+                                                  .stream = range->stream,
+                                                  .in_stretch = inside};
+        insert(out, &pin);
+    }
+    out->indices = find_indices(out, &usable);
+    free(ranges.at);
+    return AR_OK;
 }

@@ -159,8 +159,7 @@ struct candidate {
 static int by_held_bytes(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;
-    if (a->held_bytes != b->held_bytes)
-        return a->held_bytes < b->held_bytes ? 1 : -1;
+    AR_ORDER(b->held_bytes, a->held_bytes);
     return (a->request > b->request) - (a->request < b->request);
 }
 

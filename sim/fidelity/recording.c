@@ -634,7 +634,7 @@ static void begin_step(struct recorded_source *self, const struct trace_event *e
         self->released = false;
         group = next_group(self);
     }
-    if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
+    if (trace_requests(event)) {
         step(self, STEP_REQUEST, self->next_event);
         self->device->request = &self->recording->requests[self->request++];
         /* The groups of a request come before it. */

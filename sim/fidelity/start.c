@@ -76,8 +76,7 @@ enum ar_status recorded_start_note(struct recorded_start *start, const char *tex
 static int areas_by_address(const void *left, const void *right)
 {
     const struct recorded_area *a = left, *b = right;
-    if (a->address != b->address)
-        return a->address > b->address ? 1 : -1;
+    AR_ORDER(a->address, b->address);
     return a->pages - b->pages;
 }
 

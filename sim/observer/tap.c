@@ -410,11 +410,6 @@ static void settle_pending(struct tap *self, bool freed)
     self->pending_count = 0;
 }
 
-static void tap_report_completed(struct tap *self)
-{
-    settle_pending(self, true);
-}
-
 static void free_requested(struct tap *self, uint64_t address)
 {
     struct tap_area block;
@@ -565,7 +560,7 @@ enum ar_status tap_end(struct tap *self, struct ar_error *error)
 {
     if (self->wants.memory && !self->status) {
         self->totals = self->policy->totals;
-        tap_report_completed(self);
+        settle_pending(self, true);
         tap_report_changes(self, NULL);
     }
     self->over = true;

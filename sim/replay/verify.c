@@ -128,7 +128,7 @@ static enum ar_status read_left(struct replay *run, struct ar_error *error)
     if (!ids)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks left");
     while (cursor.next < run->span_first && (event = trace_read(&cursor, &status, error)) != NULL)
-        if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE)
+        if (trace_requests(event))
             ids[event->slot] = event->id;
     for (uint64_t i = 0; i < run->slot_count && status == AR_OK; i++) {
         const struct replay_slot *slot = &run->slots[i];

@@ -54,7 +54,7 @@ static enum ar_status try_capacity(const struct search *search, struct trace_sou
     struct session_device device;
     struct session session;
     struct replay_result result;
-    AR_TRY(session_device_with(&device, experiment->device, bytes, error));
+    AR_TRY(session_device_as(&device, experiment->device, NULL, bytes, error));
     enum ar_status status =
         session_open(&session, experiment->policy, &device.spec, experiment->seed, NULL, error);
     session_device_end(&device);
@@ -142,17 +142,15 @@ static enum ar_status find_card(const struct search *search, struct capacity_res
     const struct ar_spec *asked = search->experiment->device;
     struct recorded_card *card = &result->card;
     struct session_device plain;
-    struct ar_device *device;
+    struct ar_device_props props;
     AR_TRY(recorded_card_find(search->trace, asked, card, error));
     AR_TRY(session_device_as(&plain, asked, card->profile, card->capacity_bytes, error));
-    enum ar_status status = ar_device_open(&plain.spec, &device, error);
+    enum ar_status status = session_device_props(&plain.spec, &props, error);
     session_device_end(&plain);
-    if (status != AR_OK)
+    if (status)
         return status;
-    result->card_bytes = device->props.total_bytes;
-    *most_bytes =
-        device->props.most_bytes ? device->props.most_bytes : device->props.capacity_bytes;
-    ar_device_close(device);
+    result->card_bytes = props.total_bytes;
+    *most_bytes = props.most_bytes ? props.most_bytes : props.capacity_bytes;
     return AR_OK;
 }
 

@@ -1,5 +1,6 @@
 /* Virtual memory, as cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess, cuMemUnmap.
- * Stricter than the driver: every misuse is refused with a sentence (sim/device_memory/misuse.c).
+ * Stricter than the driver: every misuse is refused with a sentence
+ * (sim/device_memory/device_memory.h).
  *
  * 1. Physical memory is charged once, however often it is mapped, until it is destroyed and mapped
  *    nowhere.

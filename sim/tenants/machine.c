@@ -158,7 +158,7 @@ static enum ar_status view_next(struct trace_source *base, const struct trace_ev
         *event = self->given[(*count)++];
         if (event->kind == TRACE_OUTSIDE)
             event->kind = TRACE_NOTE;
-        if ((event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) && !is_pinned(self, event))
+        if (trace_requests(event) && !is_pinned(self, event))
             event->value = 0;
     }
     self->given += *count;

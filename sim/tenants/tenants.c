@@ -86,14 +86,16 @@ static enum ar_status prepare_host(struct schedule *self, struct ar_error *error
 static enum ar_status measure_cards(struct schedule *self, struct ar_error *error)
 {
     for (size_t i = 0; i < self->tenants->card_count; i++) {
-        struct ar_device *device;
-        enum ar_status status = ar_device_open(&self->tenants->cards[i].device, &device, error);
+        struct ar_device_props props;
+        enum ar_status status =
+            session_device_props(&self->tenants->cards[i].device, &props, error);
         if (status != AR_OK)
             return ar_error_prefix(error, status, "card %zu", i);
-        self->cards[i].total_bytes = device->props.total_bytes;
-        self->cards[i].free_bytes = device->props.capacity_bytes;
-        self->cards[i].compute_capability = self->tenants->cards[i].compute_capability;
-        ar_device_close(device);
+        self->cards[i] = (struct process_card){
+            .total_bytes = props.total_bytes,
+            .free_bytes = props.capacity_bytes,
+            .compute_capability = self->tenants->cards[i].compute_capability,
+        };
     }
     return AR_OK;
 }

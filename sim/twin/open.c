@@ -119,7 +119,7 @@ enum ar_status twin_check(const struct twin_scenario *scenario, size_t *part,
 static enum ar_status open_device(struct twin_run *run, struct ar_error *error)
 {
     const struct twin_scenario *scenario = run->scenario;
-    struct ar_device *device;
+    struct ar_device_props props;
     enum ar_status status =
         ar_spec_parse(scenario->device ? scenario->device : "sim", &run->device_spec, error);
     if (status != AR_OK)
@@ -128,34 +128,29 @@ static enum ar_status open_device(struct twin_run *run, struct ar_error *error)
         return ar_error_set(error, AR_INVALID,
                             "machine: card: the option others is not for a twin; add a process "
                             "with a [buffer NAME]");
-    uint64_t capacity_bytes = 0;
     const char *capacity = ar_spec_value(&run->device_spec, "capacity");
-    status = ar_device_open(&run->device_spec, &device, error);
+    status = session_device_props(&run->device_spec, &props, error);
     if (status != AR_OK)
         return ar_error_prefix(error, status, "machine: card");
-    snprintf(run->card_name, sizeof run->card_name, "%s", device->props.profile);
-    capacity_bytes = capacity ? device->props.capacity_bytes : device->props.total_bytes;
-    ar_device_close(device);
+    snprintf(run->card_name, sizeof run->card_name, "%s", props.profile);
+    uint64_t capacity_bytes = capacity ? props.capacity_bytes : props.total_bytes;
     /* What one process cannot use of the whole card is its context, if a profile has that measured;
      * else its rule. */
     status = session_device_as(&run->device, &run->device_spec, NULL, 0, error);
-    AR_THEN(status, ar_device_open(&run->device.spec, &device, error));
+    AR_THEN(status, session_device_props(&run->device.spec, &props, error));
     if (status != AR_OK)
         return ar_error_prefix(error, status, "machine: card");
-    const struct ar_device_props *props = &device->props;
-    if (props->total_bytes && props->capacity_bytes < props->total_bytes)
-        run->context_bytes = props->total_bytes - props->capacity_bytes;
+    if (props.total_bytes && props.capacity_bytes < props.total_bytes)
+        run->context_bytes = props.total_bytes - props.capacity_bytes;
     bool measured = strncmp(run->card_name, "h", 1) == 0;
     if (run->context_bytes && !measured && context_of_card(run->card_name))
         run->context_bytes = context_of_card(run->card_name);
-    ar_device_close(device);
     session_device_end(&run->device);
     run->device = (struct session_device){0};
-    run->total_bytes = capacity_bytes;
-    if (capacity_bytes <= UNLIMITED_BYTES)
-        return session_device_with(&run->device, &run->device_spec, capacity_bytes, error);
-    run->total_bytes = UNLIMITED_BYTES;
-    return session_device_as(&run->device, &run->device_spec, NULL, 0, error);
+    bool limited = capacity_bytes <= UNLIMITED_BYTES;
+    run->total_bytes = limited ? capacity_bytes : UNLIMITED_BYTES;
+    return session_device_as(&run->device, &run->device_spec, NULL, limited ? capacity_bytes : 0,
+                             error);
 }
 
 /* The bytes of an empty card that can be used. */

@@ -210,11 +210,6 @@ void twin_kernel(struct twin_part *self, uint32_t stream, uint64_t ns)
     }
 }
 
-uint64_t twin_event(struct twin_part *self)
-{
-    return self->process->events++;
-}
-
 static void at_event(struct twin_part *self, unsigned kind, uint32_t stream, uint64_t number)
 {
     struct trace_event *event = add(self, kind);
@@ -301,11 +296,6 @@ void twin_outside(struct twin_part *self, uint32_t owner, uint64_t bytes)
         twin_process_outside(process, owner, bytes);
 }
 
-uint64_t twin_outside_bytes(struct twin_part *self, uint32_t owner)
-{
-    return self->process->accounts[owner].outside_bytes;
-}
-
 void twin_blocks_alloc(struct twin_part *self, struct twin_blocks *list,
                        const struct twin_request *request)
 {
@@ -368,18 +358,6 @@ void twin_reset_peaks(struct twin_part *self)
         return;
     process->watch.allocated_bytes = process->policy->totals.granted_bytes;
     process->watch.reserved_bytes = process->policy->totals.reserved_bytes;
-}
-
-uint64_t twin_outside_total(struct twin_part *self)
-{
-    const struct twin_process *process = settled(self);
-    return process ? process->outside_bytes : 0;
-}
-
-uint64_t twin_process_bytes(struct twin_part *self)
-{
-    const struct twin_process *process = settled(self);
-    return process ? watch_used(&process->watch) : 0;
 }
 
 bool twin_over(struct twin_part *self)

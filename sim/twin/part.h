@@ -182,8 +182,8 @@ uint32_t twin_stream(struct twin_part *self);
  * whose blocks are all on stream 0 are replayed faster. */
 uint32_t twin_kernel_stream(struct twin_part *self);
 void twin_kernel(struct twin_part *self, uint32_t stream, uint64_t ns);
-/* An event is recorded on a stream; a stream waits for it. Numbers as of twin_event. */
-uint64_t twin_event(struct twin_part *self);
+/* An event is recorded on a stream; a stream waits for it. The numbers of events are the process's:
+ * those of a part have its index + 1 above bit 40. */
 void twin_record(struct twin_part *self, uint64_t event, uint32_t stream);
 void twin_wait(struct twin_part *self, uint32_t stream, uint64_t event);
 /* The host waits for the device. */
@@ -202,7 +202,6 @@ void twin_pool_end(struct twin_part *self, uint32_t pool);
 /* Memory of the card outside of the pool, for that owner: the total from now on. Driver and
  * libraries take it: contexts, NCCL, graphs. If the card has not as much, the run ends. */
 void twin_outside(struct twin_part *self, uint32_t owner, uint64_t bytes);
-uint64_t twin_outside_bytes(struct twin_part *self, uint32_t owner);
 
 /* A list of blocks; a zeroed struct is an empty list. */
 struct twin_blocks {
@@ -216,8 +215,7 @@ void twin_blocks_alloc(struct twin_part *self, struct twin_blocks *list,
 void twin_blocks_free(struct twin_part *self, struct twin_blocks *list);
 void twin_blocks_close(struct twin_blocks *list);
 
-/* ---- regions: memory that can sleep (regions.c)
- * ------------------------------------------------ */
+/* ---- regions: memory that can sleep (regions.c) -------------------------------------------- */
 
 enum twin_region_kind {
     /* vLLM's CuMemAllocator: requests go to a MemPool of their own for each twin_region_begin.
@@ -256,8 +254,7 @@ size_t twin_sleep(struct twin_part *self, const char *tag, const char *keep);
  * If the card has not as much, the run ends. Returns how many there were. */
 size_t twin_wake(struct twin_part *self, const char *tag);
 
-/* ---- questions: each replays first all that was requested
- * --------------------------------------- */
+/* ---- questions: each replays first all that was requested ---------------------------------- */
 
 /* Free and total bytes of the card, as cuMemGetInfo reports them to this process. */
 void twin_card(struct twin_part *self, uint64_t *free_bytes, uint64_t *total_bytes);
@@ -274,10 +271,6 @@ struct twin_pool_state {
 struct twin_pool_state twin_pool_state(struct twin_part *self);
 /* reset_peak_memory_stats. */
 void twin_reset_peaks(struct twin_part *self);
-/* Bytes outside of the pool in this process: context, libraries. */
-uint64_t twin_outside_total(struct twin_part *self);
-/* Bytes of the card that this process holds, in its pool and outside. */
-uint64_t twin_process_bytes(struct twin_part *self);
 /* Whether the run has failed, so that a long action can return early. */
 bool twin_over(struct twin_part *self);
 

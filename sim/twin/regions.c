@@ -6,6 +6,9 @@
 
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
+#include "allocators/policy.h"
+#include "allocators/spec.h"
+#include "sim/twin/rules/compatible.h"
 
 static struct regions *of(struct ar_backing *base)
 {
@@ -175,4 +178,290 @@ enum ar_status regions_wake(struct regions *self, struct regions_segment *segmen
     segment->state = REGIONS_AWAKE;
     self->asleep_bytes -= segment->bytes;
     return AR_OK;
+}
+
+/* Regions of a process: what twin_region_begin, twin_sleep and twin_wake do with its blocks, its
+ * pinned memory and the other processes. */
+
+/* The process with everything replayed; NULL: the run is over. */
+static struct twin_process *settled(struct twin_part *self)
+{
+    struct twin_process *process = self->process;
+    twin_process_begin(process);
+    twin_process_settle(process);
+    return process->run->over || process->ended ? NULL : process;
+}
+
+/* What the spec of a policy says about expandable segments, and the release of PyTorch. */
+struct policy_facts {
+    bool expandable;
+    uint32_t release;
+};
+
+static struct policy_facts facts_of(const char *policy)
+{
+    struct policy_facts facts = {0};
+    struct ar_spec spec;
+    if (!policy || ar_spec_parse(policy, &spec, NULL) != AR_OK)
+        return facts;
+    const char *option = ar_spec_value(&spec, "expandable_segments");
+    const char *conf = ar_spec_value(&spec, "conf"), *release = ar_spec_value(&spec, "version");
+    facts.release = release ? compatible_release(release) : 0;
+    if (option)
+        facts.expandable = !*option || strchr("tTyY1", *option) || strcmp(option, "on") == 0;
+    else if (conf)
+        facts.expandable = strstr(conf, "expandable_segments:True") != NULL;
+    ar_spec_close(&spec);
+    return facts;
+}
+
+bool twin_trims_in_pool(const struct twin_process *process)
+{
+    struct compatible_releases releases = {{0}};
+    releases.of[COMPATIBLE_TORCH] = facts_of(process->setup->policy).release;
+    const struct compatible_statement *found =
+        compatible_find(COMPATIBLE_EMPTY_CACHE, COMPATIBLE_MEMPOOL, &releases);
+    return !found || found->verdict == COMPATIBLE_WORKS;
+}
+
+/* Expandable segments beside a region: the statement on them, and the bits of the region's pool. */
+static enum ar_status check_expandable(const struct twin_process *process,
+                                       const struct twin_region *region, uint8_t *bits,
+                                       struct ar_error *error)
+{
+    struct policy_facts facts = facts_of(process->setup->policy);
+    struct compatible_releases releases = {{0}};
+    bool pool = region->kind == TWIN_REGION_POOL;
+    *bits = AR_MEMPOOL_PLAIN | AR_MEMPOOL_ALLOCATOR;
+    if (!facts.expandable)
+        return AR_OK;
+    releases.of[COMPATIBLE_TORCH] = facts.release;
+    releases.of[pool ? COMPATIBLE_VLLM : COMPATIBLE_SAVER] =
+        region->release ? compatible_release(region->release) : 0;
+    const struct compatible_statement *found = compatible_find(
+        COMPATIBLE_EXPANDABLE, pool ? COMPATIBLE_SLEEP : COMPATIBLE_SAVER_PRELOAD, &releases);
+    if (found && found->verdict == COMPATIBLE_NO_EFFECT)
+        *bits = AR_MEMPOOL_PLAIN; /* the pool grows by pages, which are of no region */
+    if (!found || found->verdict != COMPATIBLE_REFUSED)
+        return AR_OK;
+    return ar_error_set(error, AR_NEGATIVE, "region %s with expandable_segments: %s (%s)",
+                        region->tag, found->what, found->source);
+}
+
+/* Combinations that the real programs refuse (NEGATIVE), or that have no meaning. */
+static enum ar_status check_region(const struct twin_process *process,
+                                   const struct twin_region *region, uint8_t *bits,
+                                   struct ar_error *error)
+{
+    const struct ar_policy_ops *ops = watch_inside(process->policy)->ops;
+    if (!process->device->backing->page_bytes)
+        return ar_error_set(error, AR_UNSUPPORTED,
+                            "region %s: card %s has no virtual memory, so nothing can sleep",
+                            region->tag, process->device->props.profile);
+    if (!ops->delete_pool && region->kind != TWIN_REGION_PRELOAD)
+        return ar_error_set(error, AR_UNSUPPORTED,
+                            "region %s: policy %s has no private pools, so the region's memory "
+                            "would serve other requests too; choose torch",
+                            region->tag, ops->name);
+    if (ops->capabilities & (AR_POLICY_NEEDS_MAPPING | AR_POLICY_OPAQUE))
+        return ar_error_set(error, AR_UNSUPPORTED,
+                            "region %s: policy %s obtains no segments that could be put into a "
+                            "region; choose torch",
+                            region->tag, ops->name);
+    if (process->regions.open)
+        return ar_error_set(error, AR_UNSUPPORTED, "region %s: region %s is open already",
+                            region->tag, process->regions.kinds[process->regions.open - 1].tag);
+    return check_expandable(process, region, bits, error);
+}
+
+enum ar_status twin_region_begin(struct twin_part *self, const struct twin_region *region,
+                                 struct ar_error *error)
+{
+    struct twin_process *process = settled(self);
+    if (!process)
+        return AR_OK;
+    uint8_t bits;
+    enum ar_status status = check_region(process, region, &bits, error);
+    if (status != AR_OK)
+        return ar_error_prefix(error, status, "part %s", self->name);
+    uint32_t pool = twin_pool(self, bits);
+    return regions_begin(&process->regions, region, &process->region_pool, pool, error);
+}
+
+/* ---- segments ---- */
+
+static void device_status(struct twin_process *process, enum ar_status status)
+{
+    if (status != AR_OK)
+        twin_run_error(process->run, status, "process %s: regions: %s", process->setup->name,
+                       process->device->ops->problem(process->device));
+}
+
+/* The blocks of the process whose segment sleeps are not on the card. */
+static void mark_blocks(struct twin_process *process)
+{
+    struct feed *feed = &process->feed;
+    for (size_t i = 0; i < process->account_count; i++)
+        process->accounts[i].asleep_live_bytes = process->accounts[i].asleep_granted_bytes = 0;
+    for (size_t i = 0; i < feed->slot_count; i++) {
+        struct feed_block *block = &feed->blocks[i];
+        if (block->state != FEED_LIVE || block->pinned)
+            continue;
+        block->asleep = regions_asleep(&process->regions, block->address);
+        if (!block->asleep)
+            continue;
+        process->accounts[block->account].asleep_live_bytes += block->bytes;
+        process->accounts[block->account].asleep_granted_bytes += block->granted_bytes;
+    }
+}
+
+static bool note_use(void *argument, const struct ar_policy_range *range)
+{
+    struct regions_segment *segment = regions_find(argument, range->address);
+    if (segment && range->state != AR_POLICY_RANGE_FREE)
+        segment->used = true;
+    return true;
+}
+
+/* vLLM releases the segments of a pool that have no block when it leaves the pool. */
+static void drop_empty(struct twin_process *process)
+{
+    struct regions *regions = &process->regions;
+    for (size_t i = 0; i < regions->segment_count; i++)
+        regions->segments[i].used = false;
+    ar_policy_walk(process->policy, note_use, regions);
+    for (size_t i = 0; i < regions->segment_count; i++) {
+        struct regions_segment *segment = &regions->segments[i];
+        if (segment->region + 1 == regions->open && segment->state == REGIONS_AWAKE &&
+            !segment->used)
+            device_status(process, regions_sleep(regions, segment, REGIONS_DROPPED));
+    }
+}
+
+static void wait_for_work(struct twin_process *process)
+{
+    process->device->ops->sync(process->device, TRACE_NO_STREAM);
+    ar_policy_progress(process->policy);
+}
+
+void twin_region_end(struct twin_part *self)
+{
+    struct twin_process *process = settled(self);
+    if (!process || !process->regions.open)
+        return;
+    struct regions *regions = &process->regions;
+    const struct regions_kind *kind = &regions->kinds[regions->open - 1];
+    if (kind->kind == TWIN_REGION_POOL && !kind->keeps_pool) {
+        wait_for_work(process);
+        drop_empty(process);
+    }
+    regions->open = 0;
+    process->region_pool = 0;
+}
+
+/* ---- sleep and wake ---- */
+
+static bool has_tag(const struct regions *regions, const struct regions_segment *segment,
+                    const char *tag)
+{
+    return !tag || strcmp(regions->kinds[segment->region].tag, tag) == 0;
+}
+
+static void copy_to_host(struct twin_part *self, struct regions_segment *segment)
+{
+    struct twin_process *process = self->process;
+    const struct regions_kind *kind = &process->regions.kinds[segment->region];
+    uint32_t owner = twin_owner(self, "copies of sleeping memory");
+    if (segment->copy.held || segment->host_address)
+        return;
+    if (kind->kind == TWIN_REGION_POOL) {
+        const struct twin_request request = {
+            .bytes = segment->bytes, .owner = owner, .tag = kind->tag, .pinned = true};
+        twin_alloc(self, &request, &segment->copy);
+        twin_process_settle(process);
+        return;
+    }
+    if (!process->device->pinned)
+        return;
+    enum ar_status status = ar_backing_segment_alloc(&process->pinned_relay.base, segment->bytes,
+                                                     &segment->host_address);
+    if (status == AR_REFUSED)
+        twin_process_failed(process, segment->bytes, owner, REPLAY_CAUSE_PINNED);
+    else
+        device_status(process, status);
+    if (status == AR_OK)
+        twin_process_pin(process, segment->host_account = owner, segment->bytes, 0);
+}
+
+static bool is_kept(const struct regions *regions, const struct regions_segment *segment,
+                    const char *keep)
+{
+    const struct regions_kind *kind = &regions->kinds[segment->region];
+    return keep && (strcmp(keep, "*") == 0 ? kind->backup : strcmp(kind->tag, keep) == 0);
+}
+
+size_t twin_sleep(struct twin_part *self, const char *tag, const char *keep)
+{
+    struct twin_process *process = settled(self);
+    size_t count = 0;
+    if (!process)
+        return 0;
+    struct regions *regions = &process->regions;
+    wait_for_work(process);
+    for (size_t i = 0; i < regions->segment_count && !process->run->over; i++) {
+        struct regions_segment *segment = &regions->segments[i];
+        if (segment->state != REGIONS_AWAKE || !has_tag(regions, segment, tag))
+            continue;
+        count++;
+        if (is_kept(regions, segment, keep))
+            copy_to_host(self, segment);
+        if (!process->run->over)
+            device_status(process, regions_sleep(regions, segment, REGIONS_ASLEEP));
+    }
+    mark_blocks(process);
+    return count;
+}
+
+/* `cause`: why not all segments can wake. */
+static void wake_segment(struct twin_part *self, struct regions_segment *segment,
+                         enum replay_cause cause)
+{
+    struct twin_process *process = self->process;
+    enum ar_status status = regions_wake(&process->regions, segment);
+    if (status == AR_REFUSED) {
+        char purpose[64];
+        snprintf(purpose, sizeof purpose, "region %s", process->regions.kinds[segment->region].tag);
+        twin_process_failed(process, segment->bytes, twin_owner(self, purpose), cause);
+    } else {
+        device_status(process, status);
+        twin_free(self, &segment->copy);
+    }
+}
+
+size_t twin_wake(struct twin_part *self, const char *tag)
+{
+    struct twin_process *process = settled(self);
+    size_t count = 0;
+    if (!process)
+        return 0;
+    struct regions *regions = &process->regions;
+    twin_process_tell(process);
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < regions->segment_count; i++)
+        if (regions->segments[i].state == REGIONS_ASLEEP &&
+            has_tag(regions, &regions->segments[i], tag)) {
+            bytes += regions->segments[i].bytes;
+            count++;
+        }
+    enum replay_cause cause = twin_process_cause(process, bytes, true);
+    for (size_t i = 0; i < regions->segment_count && !process->run->over; i++) {
+        struct regions_segment *segment = &regions->segments[i];
+        if (segment->state == REGIONS_ASLEEP && has_tag(regions, segment, tag))
+            wake_segment(self, segment, cause);
+    }
+    mark_blocks(process);
+    twin_process_settle(process);
+    if (!process->run->over)
+        twin_process_look(process);
+    return count;
 }

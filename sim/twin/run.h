@@ -306,7 +306,6 @@ struct twin_process {
     uint8_t *pool_bits; /* AR_MEMPOOL_x by pool */
     size_t pool_room;
     uint32_t region_pool; /* of the open region; 0: none */
-    uint64_t events;      /* of twin_event */
     uint64_t context_bytes, outside_bytes;
     uint32_t context_account, request_account; /* of the request that is served now */
     uint64_t pinned_live_bytes;
@@ -387,7 +386,7 @@ enum ar_status twin_run_error(struct twin_run *run, enum ar_status status, const
     __attribute__((format(printf, 3, 4)));
 enum ar_status twin_no_memory(struct twin_run *run);
 
-/* ---- sleep.c ---- */
+/* ---- regions.c ---- */
 
 /* Whether empty_cache inside of use_mem_pool releases the common pool: by PyTorch's release. */
 bool twin_trims_in_pool(const struct twin_process *process);

@@ -321,22 +321,24 @@ TEST(a_limit_that_leaves_room_is_tried)
 /* Compares the table with an array that has an element for each address. */
 TEST(births_are_found_by_address)
 {
-    struct births births = {0};
+    struct ar_map births = {.more_words = BIRTH_WORDS - 1};
     uint64_t expected[ADDRESSES] = {0};
     struct ar_rng rng;
     ar_rng_seed(&rng, 7);
     for (uint64_t i = 1; i < 20000; i++) {
         uint64_t at = ar_rng_below(&rng, ADDRESSES);
         if (ar_rng_below(&rng, 2)) {
-            assert_true(births_add(&births, at * 512, &(struct birth){i, 0}));
+            uint64_t *birth = ar_map_add(&births, at * 512);
+            assert_non_null(birth);
+            birth[BIRTH_EVENT] = i;
             expected[at] = i;
         } else {
-            births_remove(&births, at * 512);
+            (void)ar_map_remove(&births, at * 512);
             expected[at] = 0;
         }
         at = ar_rng_below(&rng, ADDRESSES);
-        const struct birth *birth = births_find(&births, at * 512);
-        assert_int_equal(birth ? birth->event : 0, expected[at]);
+        const uint64_t *birth = ar_map_find(&births, at * 512);
+        assert_int_equal(birth ? birth[BIRTH_EVENT] : 0, expected[at]);
     }
-    births_close(&births);
+    ar_map_close(&births);
 }

@@ -44,6 +44,12 @@ struct trace_event {
     uint64_t id;         /* of the block, for the kinds that have one; else 0 */
 };
 
+/* Whether the program requests a block. */
+static inline bool trace_requests(const struct trace_event *event)
+{
+    return event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE;
+}
+
 /* Whether the program frees a block: not the completion of a free that was requested before. */
 static inline bool trace_frees(const struct trace_event *event)
 {

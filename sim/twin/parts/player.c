@@ -288,7 +288,7 @@ static enum ar_status skip_steps(struct player *self, struct ar_error *error)
         status = next_event(self, &event, error);
         if (status != AR_OK || !event)
             return status;
-        if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
+        if (trace_requests(event)) {
             if (!note_request(self, event))
                 return no_memory(error);
         } else if (trace_frees(event)) {
@@ -326,8 +326,7 @@ static int by_bytes(const void *a, const void *b)
 {
     const struct player_block *const *left = a, *const *right = b;
     uint64_t left_bytes = (*left)->block.bytes, right_bytes = (*right)->block.bytes;
-    if (left_bytes != right_bytes)
-        return left_bytes < right_bytes ? -1 : 1;
+    AR_ORDER(left_bytes, right_bytes);
     return (*left)->id < (*right)->id ? -1 : (*left)->id > (*right)->id;
 }
 

@@ -143,7 +143,7 @@ static enum ar_status find_owners(struct program *self, struct ar_error *error)
         uint64_t first = UINT64_MAX; /* ids count up */
         for (size_t j = section->begin; j < section->end; j++) {
             const struct trace_event *event = &self->events[j];
-            if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
+            if (trace_requests(event)) {
                 first = event->id < first ? event->id : first;
                 if (!set_owner(self, event->id, owner))
                     return no_memory(error);
@@ -264,7 +264,7 @@ static enum ar_status play_events(struct program *self, const struct section *se
     for (size_t i = section->begin; status == AR_OK && i < section->end && !twin_over(&self->base);
          i++) {
         const struct trace_event *event = &self->events[i];
-        if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE)
+        if (trace_requests(event))
             status = change_region(self, event, &open, error);
         AR_THEN(status, player_play(&self->player, event, error));
     }

@@ -92,7 +92,7 @@ static enum ar_status read_all(struct reading *self, struct ar_error *error)
     /* All of the last span, which the player does not get. */
     while ((self->events < PURPOSES_EVENTS || cursor.at != cursor.end) &&
            (event = trace_read(&cursor, &status, error)) != NULL) {
-        if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
+        if (trace_requests(event)) {
             if (!on_request(self, event))
                 return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a workload");
         } else if (trace_frees(event) && event->slot < self->slot_count) {

@@ -365,9 +365,3 @@ uint64_t nccl_mem_alloc_bytes(const struct nccl_setup *setup, uint64_t bytes)
     struct nccl_setup full = with_defaults(setup);
     return full.no_cumem ? bytes : ar_size_round_up(bytes, NCCL_PAGE_BYTES);
 }
-
-uint64_t nccl_register_bytes(const struct nccl_setup *setup, uint64_t bytes)
-{
-    (void)setup, (void)bytes;
-    return 0;
-}

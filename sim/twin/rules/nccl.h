@@ -111,9 +111,8 @@ uint64_t nccl_host_bytes(const struct nccl_setup *setup);
 /* Device memory of one ncclMemAlloc. */
 uint64_t nccl_mem_alloc_bytes(const struct nccl_setup *setup, uint64_t bytes);
 
-/* Device memory that the registration of a user buffer of that size takes by itself: none. It maps
- * the buffer at the peers; NCCL keeps its own buffers for operations that are not registered. From
- * 2.22 on they are never made if all operations are registered. */
-uint64_t nccl_register_bytes(const struct nccl_setup *setup, uint64_t bytes);
+/* The registration of a user buffer takes no device memory by itself. It maps the buffer at the
+ * peers; NCCL keeps its own buffers for operations that are not registered. From 2.22 on they are
+ * never made if all operations are registered. */
 
 #endif
