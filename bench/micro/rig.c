@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "allocators/base/array.h"
-#include "allocators/options.h"
 #include "allocators/registry.h"
 #include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"

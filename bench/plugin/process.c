@@ -10,7 +10,6 @@
 #include "allocators/registry.h"
 #include "bench/cuda/cuda_device.h"
 #include "bench/report/output_file.h"
-#include "sim/device.h"
 
 #define AR_MIB         1048576.0
 #define CARDS_MOST     64

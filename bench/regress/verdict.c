@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
-#include "bench/statistics/statistics.h"
 
 struct work {
     struct verdicts *out;

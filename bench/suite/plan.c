@@ -5,10 +5,7 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
-#include "bench/machine/environment.h"
 #include "bench/suite/child.h"
-#include "bench/suite/suite.h"
-#include "sim/device.h"
 #include "workloads/workload.h"
 
 /* ---- devices -------------------------------------------------------------------------------- */

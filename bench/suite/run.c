@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "bench/report/run_output.h"
-#include "bench/suite/progress.h"
 #include "workloads/workload.h"
 
 /* Opens the workload of the run, or returns to its first event. */

@@ -9,7 +9,6 @@
 
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
-#include "allocators/options.h"
 #include "allocators/registry.h"
 #include "bench/report/sentence.h"
 #include "bench/suite/ini.h"

@@ -7,11 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/report/output_file.h"
-#include "bench/report/result_writers.h"
 #include "bench/report/sentence.h"
 #include "bench/suite/run.h"
-#include "bench/suite/run_files.h"
 #include "workloads/workload.h"
 
 struct suite_work {
