@@ -149,8 +149,7 @@ static void write_exact(struct json_writer *json, const struct packing_exact *ex
     json_put_text(json, "end", ends[exact->end]);
     json_put_integer(json, "best_bytes", exact->top_bytes);
     json_put_integer(json, "proven_bytes", exact->least_bytes);
-    json_put_integer(json, "steps", exact->steps);
-    json_put_integer(json, "attempts", exact->attempts);
+    JSON_PUT(json, exact, steps, attempts);
     json_end_object(json);
 }
 
@@ -164,12 +163,9 @@ static void write_json(FILE *stream, const struct bound_blocks *blocks, const st
     json_put_text(&json, "frees", replay_frees_name(self->frees));
     json_put_integer(&json, "granule_bytes", blocks->granule_bytes);
     json_put_integer(&json, "blocks", blocks->count);
-    json_put_integer(&json, "live_peak_bytes", bounds->live_peak_bytes);
-    json_put_integer(&json, "live_peak_event", bounds->live_peak_event);
+    JSON_PUT(&json, bounds, live_peak_bytes, live_peak_event);
     json_put_integer(&json, "live_peak_pages_bytes", bounds->pages_bytes);
-    json_put_integer(&json, "least_bytes", bounds->least_bytes);
-    json_put_integer(&json, "best_fit_bytes", bounds->best_fit_bytes);
-    json_put_integer(&json, "first_fit_bytes", bounds->first_fit_bytes);
+    JSON_PUT(&json, bounds, least_bytes, best_fit_bytes, first_fit_bytes);
     json_begin_object(&json, "orders");
     for (enum packing_order order = 0; order < PACKING_ORDER_COUNT; order++)
         json_put_known(&json, packing_order_name(order),

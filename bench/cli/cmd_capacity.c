@@ -306,8 +306,7 @@ static void write_answer(struct json_writer *json, const struct answer *answer)
     json_begin_array(json, "gaps");
     for (size_t i = 0; i < answer->result.gap_count; i++) {
         json_begin_object(json, NULL);
-        json_put_integer(json, "from_bytes", answer->result.gaps[i].from_bytes);
-        json_put_integer(json, "to_bytes", answer->result.gaps[i].to_bytes);
+        JSON_PUT(json, &answer->result.gaps[i], from_bytes, to_bytes);
         json_end_object(json);
     }
     json_end_array(json);
@@ -380,8 +379,7 @@ static void write_curve(struct json_writer *json, const struct slowdown_curve *c
         json_begin_object(json, NULL);
         json_put_text(json, "workload", point->workload);
         json_put_text(json, "policy", point->policy_spec);
-        json_put_real(json, "capacity_ratio", point->capacity_ratio);
-        json_put_integer(json, "capacity_bytes", point->capacity_bytes);
+        JSON_PUT(json, point, capacity_ratio, capacity_bytes);
         json_put_known_real(json, "slowdown", point->passed && point->slowdown.kind == METRIC_REAL,
                             point->slowdown.real);
         json_end_object(json);

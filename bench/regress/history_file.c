@@ -342,12 +342,7 @@ static void put_run(struct json_writer *writer, const struct result_row *row,
 {
     const struct result_run *run = result_row_least_far(row);
     json_begin_object(writer, NULL);
-    json_put_text(writer, "policy", row->policy);
-    json_put_text(writer, "workload", row->workload);
-    json_put_text(writer, "device", row->device);
-    json_put_text(writer, "frees", row->frees);
-    json_put_text(writer, "host", row->host);
-    json_put_integer(writer, "seed", row->seed);
+    JSON_PUT(writer, row, policy, workload, device, frees, host, seed);
     json_put_bool(writer, "passed", run->passed);
     json_put_known(writer, "first_failed_event", run->played, run->first_failed_event);
     json_put_text(writer, "cause", run->cause);
@@ -389,11 +384,7 @@ static void put_counts(struct json_writer *writer, const struct result_set *resu
     for (size_t i = 0; i < results->count_count; i++) {
         const struct instruction_count *count = &results->counts[i];
         json_begin_object(writer, NULL);
-        json_put_text(writer, "policy", count->policy);
-        json_put_text(writer, "trace", count->trace);
-        json_put_text(writer, "kind", count->kind);
-        json_put_text(writer, "measure", count->measure);
-        json_put_text(writer, "compiler", count->compiler);
+        JSON_PUT(writer, count, policy, trace, kind, measure, compiler);
         json_put_real(writer, "instructions", count->value);
         json_end_object(writer);
     }
@@ -409,10 +400,8 @@ static void write_line_of(FILE *stream, const struct result_set *results,
     const struct kept_columns columns = columns_of(results);
     json_begin_object(&writer, NULL);
     json_put_text(&writer, "schema", HISTORY_SCHEMA);
-    json_put_text(&writer, "commit", stamp->commit);
-    json_put_text(&writer, "time", stamp->time);
-    json_put_text(&writer, "machine", results->machine);
-    json_put_text(&writer, "flags", results->flags);
+    JSON_PUT(&writer, stamp, commit, time);
+    JSON_PUT(&writer, results, machine, flags);
     json_begin_object(&writer, "metrics");
     put_names(&writer, "exact", columns.exact);
     put_names(&writer, "timed", columns.timed);

@@ -208,11 +208,9 @@ static void put_change(const struct history_view *view, const struct history_cha
     const struct history_series *series = series_of(view, change);
     const struct history_line *line = &view->history->lines[change->line];
     json_begin_object(writer, NULL);
-    json_put_text(writer, "commit", line->commit);
-    json_put_text(writer, "time", line->time);
+    JSON_PUT(writer, line, commit, time);
     json_put_text(writer, "commit_before", line_before(view, change)->commit);
-    json_put_text(writer, "policy", series->policy);
-    json_put_text(writer, "workload", series->workload);
+    JSON_PUT(writer, series, policy, workload);
     json_put_text(writer, "device", series->where);
     json_put_text(writer, "metric", series->figure);
     json_put_text(writer, "unit", series->unit);

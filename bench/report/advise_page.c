@@ -680,9 +680,7 @@ static void put_trial(struct json_writer *json, const char *name, const struct t
         json_put_text(json, "cause", replay_cause_name(trial->cause));
     }
     json_put_some(json, "peak_reserved_bytes", trial->peak_reserved_bytes);
-    json_put_integer(json, "peak_physical_bytes", trial->peak_physical_bytes);
-    json_put_integer(json, "retries", trial->retries);
-    json_put_integer(json, "flushes", trial->flushes);
+    JSON_PUT(json, trial, peak_physical_bytes, retries, flushes);
     put_ratio(json, "slowdown", trial->slowdown);
     json_end_object(json);
 }

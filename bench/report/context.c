@@ -93,20 +93,12 @@ void context_json_write(struct json_writer *json, const struct environment *envi
 {
     json_begin_object(json, "context");
     json_put_text(json, "version", environment->build->version);
-    json_put_text(json, "time", environment->time);
-    json_put_text(json, "host", environment->host);
-    json_put_text(json, "kernel", environment->kernel);
-    json_put_text(json, "cpu", environment->cpu);
-    json_put_integer(json, "cpus", environment->cpus);
+    JSON_PUT(json, environment, time, host, kernel, cpu, cpus);
     json_put_text(json, "governor", or_null(environment->governor));
     json_put_text(json, "hypervisor", or_null(environment->hypervisor));
     json_put_text(json, "machine", or_null(environment->machine));
     json_put_text(json, "numa_nodes", or_null(environment->numa_nodes));
-    json_put_text(json, "compiler", environment->build->compiler);
-    json_put_text(json, "flags", environment->build->flags);
-    json_put_text(json, "variant", environment->build->variant);
-    json_put_text(json, "commit", environment->build->commit);
-    json_put_bool(json, "dirty", environment->build->dirty);
+    JSON_PUT(json, environment->build, compiler, flags, variant, commit, dirty);
     json_put_integer(json, "seed", environment->seed);
     write_variables(json);
     write_card(json, &environment->card);

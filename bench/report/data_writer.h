@@ -36,6 +36,29 @@ void json_put_known_real(struct json_writer *self, const char *key, bool known, 
 void json_put_some(struct json_writer *self, const char *key, uint64_t integer);
 void json_put_bounded(struct json_writer *self, const char *key, uint64_t integer);
 
+/* Members of a struct, each under its own name: JSON_PUT(json, run, seed, steps) puts "seed" and
+ * "steps" of `*run` as their types are. Two to eight. */
+#define JSON_PUT(json, of, ...)                                                                    \
+    JSON_PUT_COUNT(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1)(json, of, __VA_ARGS__)
+#define JSON_PUT_COUNT(a, b, c, d, e, f, g, h, count, ...) JSON_PUT_##count
+#define JSON_PUT_1(json, of, member)                                                               \
+    _Generic((of)->member, bool: json_put_bool, double: json_put_real, char *: json_put_text,      \
+        const char *: json_put_text, default: json_put_integer)(json, #member, (of)->member)
+#define JSON_PUT_2(json, of, member, ...)                                                          \
+    (JSON_PUT_1(json, of, member), JSON_PUT_1(json, of, __VA_ARGS__))
+#define JSON_PUT_3(json, of, member, ...)                                                          \
+    (JSON_PUT_1(json, of, member), JSON_PUT_2(json, of, __VA_ARGS__))
+#define JSON_PUT_4(json, of, member, ...)                                                          \
+    (JSON_PUT_1(json, of, member), JSON_PUT_3(json, of, __VA_ARGS__))
+#define JSON_PUT_5(json, of, member, ...)                                                          \
+    (JSON_PUT_1(json, of, member), JSON_PUT_4(json, of, __VA_ARGS__))
+#define JSON_PUT_6(json, of, member, ...)                                                          \
+    (JSON_PUT_1(json, of, member), JSON_PUT_5(json, of, __VA_ARGS__))
+#define JSON_PUT_7(json, of, member, ...)                                                          \
+    (JSON_PUT_1(json, of, member), JSON_PUT_6(json, of, __VA_ARGS__))
+#define JSON_PUT_8(json, of, member, ...)                                                          \
+    (JSON_PUT_1(json, of, member), JSON_PUT_7(json, of, __VA_ARGS__))
+
 /* Comma-separated values: a header line, then one line for each row. A field with a comma, a quote
  * or a line end is written in double quotes; an unknown value is an empty field; bytes that are not
  * UTF-8 (file names may contain any) become U+FFFD. */

@@ -231,9 +231,7 @@ static void write_interval(struct json_writer *json, const char *key,
                            const struct trend_interval *interval)
 {
     json_begin_object(json, key);
-    json_put_real(json, "estimate", interval->estimate);
-    json_put_real(json, "low", interval->low);
-    json_put_real(json, "high", interval->high);
+    JSON_PUT(json, interval, estimate, low, high);
     json_end_object(json);
 }
 
@@ -245,12 +243,7 @@ static void write_pins(struct json_writer *json, const struct drift_run *run)
         json_begin_object(json, NULL);
         json_put_text(json, "tag", pin->tag[0] ? pin->tag : NULL);
         json_put_some(json, "block_bytes", pin->block_bytes);
-        json_put_integer(json, "blocks", pin->blocks);
-        json_put_integer(json, "bytes", pin->bytes);
-        json_put_integer(json, "segments", pin->segments);
-        json_put_integer(json, "segment_bytes", pin->segment_bytes);
-        json_put_integer(json, "free_bytes", pin->free_bytes);
-        json_put_integer(json, "alone_bytes", pin->alone_bytes);
+        JSON_PUT(json, pin, blocks, bytes, segments, segment_bytes, free_bytes, alone_bytes);
         json_put_integer(json, "first_step", pin->first_step + 1u);
         json_put_integer(json, "last_step", pin->last_step + 1u);
         json_end_object(json);
@@ -265,15 +258,10 @@ static void write_runs(struct json_writer *json, const struct drift_answer *answ
     for (size_t i = 0; i < answer->run_count; i++) {
         const struct drift_run *run = &answer->runs[i];
         json_begin_object(json, NULL);
-        json_put_integer(json, "seed", run->seed);
-        json_put_integer(json, "steps", run->steps);
+        JSON_PUT(json, run, seed, steps);
         json_put_some(json, "failed_step", run->failed_step);
         json_put_text(json, "cause", run->failed_step ? replay_cause_name(run->cause) : NULL);
-        json_put_integer(json, "retries", run->retries);
-        json_put_integer(json, "flushes", run->flushes);
-        json_put_integer(json, "misfits", run->misfits);
-        json_put_integer(json, "least_live_bytes", run->least_live_bytes);
-        json_put_integer(json, "most_live_bytes", run->most_live_bytes);
+        JSON_PUT(json, run, retries, flushes, misfits, least_live_bytes, most_live_bytes);
         json_end_object(json);
     }
     json_end_array(json);
@@ -303,8 +291,7 @@ static void write_answer(struct json_writer *json, const struct drift_page *page
     json_begin_array(json, "levels");
     for (size_t i = 0; i < answer->level_count; i++) {
         json_begin_object(json, NULL);
-        json_put_integer(json, "step", answer->levels[i].step);
-        json_put_integer(json, "runs", answer->levels[i].runs);
+        JSON_PUT(json, &answer->levels[i], step, runs);
         write_interval(json, "reserved_mib", &answer->levels[i].reserved);
         write_interval(json, "live_mib", &answer->levels[i].live);
         json_end_object(json);
@@ -342,8 +329,7 @@ void drift_json_write(struct json_writer *json, const struct drift_page *page)
     json_put_integer(json, "classes", model->class_count);
     json_put_real(json, "leaked_bytes_per_step", model->leaked_bytes);
     json_put_real(json, "step_ns", model->step_ns > 0 ? model->step_ns : NAN);
-    json_put_integer(json, "steps", page->steps);
-    json_put_integer(json, "capacity_bytes", page->capacity_bytes);
+    JSON_PUT(json, page, steps, capacity_bytes);
     json_begin_array(json, "policies");
     for (size_t i = 0; i < page->answer_count; i++)
         write_answer(json, page, &page->answers[i]);

@@ -450,10 +450,7 @@ static void put_request(struct json_writer *json, const struct explain_result *r
     static const char *const kinds[] = {"block", "beside", "launch"};
     json_begin_object(json, "request");
     json_put_text(json, "kind", kinds[result->kind]);
-    json_put_integer(json, "event", result->event);
-    json_put_integer(json, "id", result->id);
-    json_put_integer(json, "bytes", result->bytes);
-    json_put_integer(json, "stream", result->stream);
+    JSON_PUT(json, result, event, id, bytes, stream);
     json_put_text(json, "tag", result->tag[0] ? result->tag : NULL);
     json_put_some(json, "step", result->step <= result->steps ? result->step : 0);
     json_put_some(json, "steps", result->steps);
@@ -470,14 +467,11 @@ static void put_state(struct json_writer *json, const struct explain_result *res
     if (result->costs_of[0])
         json_put_text(json, "costs_of", result->costs_of);
     json_put_some(json, "limit_bytes", result->limit_bytes);
-    json_put_integer(json, "live_bytes", totals->live_bytes);
-    json_put_integer(json, "granted_bytes", totals->granted_bytes);
-    json_put_integer(json, "reserved_bytes", totals->reserved_bytes);
+    JSON_PUT(json, totals, live_bytes, granted_bytes, reserved_bytes);
     json_put_bounded(json, "device_free_bytes", result->device_free_bytes);
     json_put_integer(json, "policy_free_bytes", ar_policy_free_bytes(totals));
     json_put_integer(json, "pending_bytes", totals->pending_bytes);
-    json_put_integer(json, "others_bytes", result->others_bytes);
-    json_put_integer(json, "outside_bytes", result->outside_bytes);
+    JSON_PUT(json, result, others_bytes, outside_bytes);
     json_end_object(json);
     if (result->opaque) {
         json_put_null(json, "servable");
@@ -531,22 +525,17 @@ static void put_pins(struct json_writer *json, const struct explain_result *resu
     else
         json_put_real(json, "fragmentation_index", result->indices.fragmentation);
     json_put_some(json, "stretch_bytes", result->stretch_bytes);
-    json_put_integer(json, "stretch_blocks", result->stretch_blocks);
-    json_put_integer(json, "stretch_live_bytes", result->stretch_live_bytes);
+    JSON_PUT(json, result, stretch_blocks, stretch_live_bytes);
     json_end_object(json);
     json_begin_array(json, "pins");
     for (size_t i = 0; i < result->pinning_block_count; i++) {
         const struct explain_pinning_block *pin = &result->pinning_blocks[i];
         json_begin_object(json, NULL);
-        json_put_integer(json, "address", pin->address);
-        json_put_integer(json, "bytes", pin->bytes);
+        JSON_PUT(json, pin, address, bytes);
         json_put_integer(json, "free_beside_bytes", pin->free_bytes);
-        json_put_integer(json, "event", pin->event);
-        json_put_integer(json, "age_events", pin->age_events);
-        json_put_integer(json, "age_bytes", pin->age_bytes);
+        JSON_PUT(json, pin, event, age_events, age_bytes);
         json_put_some(json, "step", pin->step);
-        json_put_integer(json, "stream", pin->stream);
-        json_put_bool(json, "in_stretch", pin->in_stretch);
+        JSON_PUT(json, pin, stream, in_stretch);
         json_put_text(json, "tag", pin->tag[0] ? pin->tag : NULL);
         json_end_object(json);
     }
@@ -569,17 +558,14 @@ static void put_helpers(struct json_writer *json, const struct explain_result *r
         json_put_bool(json, "own", candidate->own);
         json_put_text(json, "setting", candidate->own && setting[0] ? setting : NULL);
         json_put_text(json, "cost", candidate->cost);
-        json_put_integer(json, "peak_physical_bytes", trial->peak_physical_bytes);
-        json_put_integer(json, "retries", trial->retries);
-        json_put_integer(json, "flushes", trial->flushes);
+        JSON_PUT(json, trial, peak_physical_bytes, retries, flushes);
         json_put_known_real(json, "slowdown", trial->slowdown > 0, trial->slowdown);
         json_end_object(json);
     }
     json_end_array(json);
     json_put_integer(json, "tried", result->rerun_tried);
     json_put_some(json, "more_capacity_bytes", result->more_capacity_bytes);
-    json_put_integer(json, "live_peak_bytes", result->live_peak_bytes);
-    json_put_integer(json, "live_peak_event", result->live_peak_event);
+    JSON_PUT(json, result, live_peak_bytes, live_peak_event);
 }
 
 void explain_json_begin(struct json_writer *json, FILE *stream)
@@ -594,8 +580,7 @@ void explain_json_run(struct json_writer *json, const struct explain_page *page)
 {
     const struct explain_result *result = page->result;
     json_begin_object(json, NULL);
-    json_put_text(json, "workload", page->workload);
-    json_put_text(json, "policy", page->policy);
+    JSON_PUT(json, page, workload, policy);
     json_put_text(json, "frees", replay_frees_name(page->frees));
     json_put_text(json, "capacity_from", card_source_name(page->card->source));
     json_put_bool(json, "passed", result->passed);
@@ -686,10 +671,7 @@ void explain_json_message(FILE *stream, const struct message *message)
     put_figures(&json, message);
     put_reservations(&json, message);
     json_put_integer(&json, "messages", message->count);
-    json_put_integer(&json, "taken", message->taken);
-    json_put_bool(&json, "segment_asked", message->segment_asked);
-    json_put_bool(&json, "may_fail", message->may_fail);
-    json_put_bool(&json, "type_assumed", message->type_assumed);
+    JSON_PUT(&json, message, taken, segment_asked, may_fail, type_assumed);
     json_put_bool(&json, "whole_limit_assumed", message->whole_limit);
     json_put_bool(&json, "process_figures_left_out", message->no_figures_taken);
     json_put_bool(&json, "process_guessed", message->process_guessed);

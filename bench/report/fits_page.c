@@ -262,8 +262,7 @@ static void write_vary(struct json_writer *json, const struct fits_vary *vary)
     if (!vary->name[0])
         return;
     json_begin_object(json, "vary");
-    json_put_text(json, "name", vary->name);
-    json_put_integer(json, "value", vary->value);
+    JSON_PUT(json, vary, name, value);
     for (size_t i = 0; i < FITS_SETTINGS; i++)
         json_put_some(json, names[i], vary->fits[i]);
     json_put_integer(json, "runs", vary->runs);
@@ -277,10 +276,7 @@ static void write_peak(struct json_writer *json, const struct holders *peak)
     json_begin_array(json, "peak");
     for (size_t i = 0; i < peak->count; i++) {
         json_begin_object(json, NULL);
-        json_put_text(json, "tag", peak->at[i].tag);
-        json_put_text(json, "at", peak->at[i].at);
-        json_put_integer(json, "bytes", peak->at[i].bytes);
-        json_put_integer(json, "blocks", peak->at[i].blocks);
+        JSON_PUT(json, &peak->at[i], tag, at, bytes, blocks);
         json_end_object(json);
     }
     json_end_array(json);
@@ -289,14 +285,12 @@ static void write_peak(struct json_writer *json, const struct holders *peak)
 void fits_json_write(struct json_writer *json, const struct fits_page *page)
 {
     json_begin_object(json, NULL);
-    json_put_text(json, "name", page->info->name);
-    json_put_text(json, "recorder", page->info->recorder);
+    JSON_PUT(json, page->info, name, recorder);
     json_put_text(json, "card", page->advice->profile);
     json_put_integer(json, "capacity_bytes", page->advice->capacity_bytes);
     json_put_bool(json, "traced", page->notes->traced);
     json_put_text(json, "measured_with", page->notes->measured[0] ? page->notes->measured : NULL);
-    json_put_bool(json, "complete", page->info->complete);
-    json_put_integer(json, "steps", page->info->steps);
+    JSON_PUT(json, page->info, complete, steps);
     write_peak(json, &page->advice->peak);
     write_rows(json, page);
     write_vary(json, page->vary);
@@ -308,10 +302,7 @@ void fits_json_write(struct json_writer *json, const struct fits_page *page)
         const struct fits_note *note = &page->notes->at[i];
         json_begin_object(json, NULL);
         json_put_text(json, "kind", fits_note_name(note->kind));
-        json_put_text(json, "name", note->name);
-        json_put_integer(json, "count", note->count);
-        json_put_integer(json, "bytes", note->bytes);
-        json_put_integer(json, "more_bytes", note->more_bytes);
+        JSON_PUT(json, note, name, count, bytes, more_bytes);
         json_end_object(json);
     }
     json_end_array(json);

@@ -30,8 +30,7 @@ static void write_workload(struct json_writer *json, const struct run_record *re
 static void write_device(struct json_writer *json, const struct run_record *record)
 {
     json_begin_object(json, "device");
-    json_put_text(json, "kind", record->device.kind);
-    json_put_text(json, "profile", record->device.profile);
+    JSON_PUT(json, &record->device, kind, profile);
     json_put_text(json, "spec", record->drawn_device_spec);
     json_put_bounded(json, "capacity_bytes", record->device.capacity_bytes);
     if (record->device.costs_of[0])
@@ -50,8 +49,7 @@ static void write_run(struct json_writer *json, const struct run_record *record)
     write_device(json, record);
     json_put_text(json, "frees", replay_frees_name(record->frees));
     json_put_text(json, "host", replay_host_name(record->host));
-    json_put_integer(json, "repetition", record->repetition);
-    json_put_integer(json, "seed", record->seed);
+    JSON_PUT(json, record, repetition, seed);
     json_begin_object(json, "outcome");
     json_put_bool(json, "passed", record->passed);
     json_put_known(json, "first_failed_event", !(record->passed || record->end != RUN_PLAYED),
@@ -85,10 +83,7 @@ static void write_statistic(struct json_writer *json, const char *name,
 {
     static const char *const names[] = {"low", "high", "level"};
     json_begin_object(json, name);
-    json_put_integer(json, "count", statistic->count);
-    json_put_real(json, "median", statistic->median);
-    json_put_real(json, "least", statistic->least);
-    json_put_real(json, "most", statistic->most);
+    JSON_PUT(json, statistic, count, median, least, most);
     write_interval(json, statistic, names);
     json_end_object(json);
 }
@@ -140,9 +135,7 @@ static void write_pairs(struct json_writer *json, const struct result_policy *po
             continue;
         json_begin_object(json, metric_info((enum metric)i)->name);
         json_put_integer(json, "pairs", pairs.difference.count);
-        json_put_integer(json, "less", pairs.less);
-        json_put_integer(json, "equal", pairs.equal);
-        json_put_integer(json, "more", pairs.more);
+        JSON_PUT(json, &pairs, less, equal, more);
         write_statistic(json, "difference", &pairs.difference);
         if (pairs.ratio.count)
             write_statistic(json, "ratio", &pairs.ratio);
@@ -212,9 +205,7 @@ static void write_point(struct json_writer *json, const struct slowdown_point *p
     json_begin_object(json, NULL);
     json_put_text(json, "workload", point->workload);
     json_put_text(json, "policy", point->policy_spec);
-    json_put_real(json, "capacity_ratio", point->capacity_ratio);
-    json_put_integer(json, "capacity_bytes", point->capacity_bytes);
-    json_put_bool(json, "passed", point->passed);
+    JSON_PUT(json, point, capacity_ratio, capacity_bytes, passed);
     write_value(json, "slowdown", &point->slowdown);
     if (point->replicates > 1)
         write_interval(json, &point->over_replicates, names);

@@ -308,13 +308,8 @@ static void write_contract(struct json_writer *json, const struct ar_policy *pol
 {
     struct ar_policy_stats stats;
     ar_policy_stats(policy, &stats);
-    json_put_integer(json, "live_bytes", stats.totals.live_bytes);
-    json_put_integer(json, "live_blocks", stats.totals.live_blocks);
-    json_put_integer(json, "granted_bytes", stats.totals.granted_bytes);
-    json_put_integer(json, "reserved_bytes", stats.totals.reserved_bytes);
-    json_put_integer(json, "pending_bytes", stats.totals.pending_bytes);
-    json_put_integer(json, "releasable_bytes", stats.totals.releasable_bytes);
-    json_put_integer(json, "overhead_bytes", stats.totals.overhead_bytes);
+    JSON_PUT(json, &stats.totals, live_bytes, live_blocks, granted_bytes, reserved_bytes,
+             pending_bytes, releasable_bytes, overhead_bytes);
     json_put_integer(json, "free_bytes", ar_policy_free_bytes(&stats.totals));
     json_put_integer(json, "largest_hole_bytes", stats.largest_free_block_bytes);
 #define X(name, help) json_put_integer(json, #name, stats.count.name);

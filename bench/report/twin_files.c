@@ -27,17 +27,10 @@ static void write_rank(struct json_writer *json, const struct twin_page *page, s
     json_begin_object(json, NULL);
     json_put_text(json, "process", page->scenario->processes[at->process].name);
     json_put_integer(json, "card", at->card);
-    json_put_integer(json, "allocated_bytes", state->allocated_bytes);
-    json_put_integer(json, "reserved_bytes", state->reserved_bytes);
-    json_put_integer(json, "physical_bytes", state->physical_bytes);
-    json_put_integer(json, "asleep_bytes", state->asleep_bytes);
-    json_put_integer(json, "outside_bytes", state->outside_bytes);
-    json_put_integer(json, "context_bytes", state->context_bytes);
+    JSON_PUT(json, state, allocated_bytes, reserved_bytes, physical_bytes, asleep_bytes,
+             outside_bytes, context_bytes);
     json_put_integer(json, "residue_bytes", twin_residue(state));
-    json_put_integer(json, "pinned_bytes", state->pinned_bytes);
-    json_put_integer(json, "peak_allocated_bytes", state->peak_allocated_bytes);
-    json_put_integer(json, "peak_reserved_bytes", state->peak_reserved_bytes);
-    json_put_integer(json, "ns", state->ns);
+    JSON_PUT(json, state, pinned_bytes, peak_allocated_bytes, peak_reserved_bytes, ns);
     json_end_object(json);
 }
 
@@ -55,8 +48,7 @@ static void write_phase(struct json_writer *json, const struct twin_page *page, 
     for (unsigned card = 0; card < result->card_count; card++) {
         const struct twin_card_state *state = twin_card_at(result, phase, card);
         json_begin_object(json, NULL);
-        json_put_integer(json, "used_bytes", state->used_bytes);
-        json_put_integer(json, "free_bytes", state->free_bytes);
+        JSON_PUT(json, state, used_bytes, free_bytes);
         write_amounts(json, "owners", result, state->amounts);
         json_put_integer(json, "peak_bytes", state->peak_bytes);
         write_amounts(json, "peak_owners", result, state->peak_amounts);
@@ -98,9 +90,7 @@ static void write_pins(struct json_writer *json, const struct twin_result *resul
         json_begin_object(json, NULL);
         json_put_integer(json, "phase", pin->phase);
         json_put_integer(json, "card", result->ranks[pin->rank].card);
-        json_put_integer(json, "keeps_bytes", pin->keeps_bytes);
-        json_put_integer(json, "bytes", pin->bytes);
-        json_put_integer(json, "segment_bytes", pin->segment_bytes);
+        JSON_PUT(json, pin, keeps_bytes, bytes, segment_bytes);
         json_put_text(json, "owner", result->owners[pin->owner].name);
         json_put_text(json, "tag", pin->tag);
         json_put_known(json, "born_phase", pin->born_phase < result->phase_count, pin->born_phase);
@@ -117,10 +107,7 @@ static void write_figures(struct json_writer *json, const struct twin_page *page
         const struct twin_figure *figure = &result->figures[i];
         json_begin_object(json, NULL);
         json_put_text(json, "part", page->scenario->parts[figure->part].name);
-        json_put_integer(json, "rank", figure->rank);
-        json_put_text(json, "name", figure->name);
-        json_put_real(json, "value", figure->value);
-        json_put_integer(json, "phase", figure->phase);
+        JSON_PUT(json, figure, rank, name, value, phase);
         json_end_object(json);
     }
     json_end_array(json);
@@ -128,9 +115,7 @@ static void write_figures(struct json_writer *json, const struct twin_page *page
     for (size_t i = 0; i < result->line_count; i++) {
         json_begin_object(json, NULL);
         json_put_text(json, "part", page->scenario->parts[result->lines[i].part].name);
-        json_put_integer(json, "rank", result->lines[i].rank);
-        json_put_integer(json, "phase", result->lines[i].phase);
-        json_put_text(json, "text", result->lines[i].text);
+        JSON_PUT(json, &result->lines[i], rank, phase, text);
         json_end_object(json);
     }
     json_end_array(json);
@@ -143,9 +128,7 @@ static void write_caches(struct json_writer *json, const struct twin_page *page)
         const struct twin_page_cache *cache = &page->caches[i];
         json_begin_object(json, NULL);
         json_put_text(json, "part", page->scenario->parts[cache->part].name);
-        json_put_text(json, "option", cache->option);
-        json_put_real(json, "now", cache->now);
-        json_put_real(json, "safe", cache->safe);
+        JSON_PUT(json, cache, option, now, safe);
         json_put_real(json, "kv_blocks", cache->blocks);
         json_put_real(json, "kv_tokens", cache->tokens);
         json_put_real(json, "bytes", cache->bytes);
@@ -157,15 +140,13 @@ static void write_caches(struct json_writer *json, const struct twin_page *page)
 
 static void write_reported(struct json_writer *json, const struct twin_page *page)
 {
-    json_put_text(json, "source", page->source);
-    json_put_real(json, "tolerance", page->tolerance);
+    JSON_PUT(json, page, source, tolerance);
     json_begin_array(json, "reported");
     for (size_t i = 0; i < page->reported_count; i++) {
         const struct twin_page_reported *one = &page->reported[i];
         json_begin_object(json, NULL);
         json_put_text(json, "figure", one->text);
-        json_put_text(json, "given", one->given);
-        json_put_real(json, "value", one->value);
+        JSON_PUT(json, one, given, value);
         json_put_known_real(json, "twin", one->known, one->our_value);
         json_put_bool(json, "agrees", one->known && one->agrees);
         json_end_object(json);
@@ -179,10 +160,7 @@ static void write_whatifs(struct json_writer *json, const struct twin_page *page
     for (size_t i = 0; i < page->whatif_count; i++) {
         const struct twin_page_whatif *one = &page->whatifs[i];
         json_begin_object(json, NULL);
-        json_put_text(json, "text", one->text);
-        json_put_bool(json, "runs", one->runs);
-        json_put_bool(json, "passes", one->passes);
-        json_put_bool(json, "now_fits", one->now_fits);
+        JSON_PUT(json, one, text, runs, passes, now_fits);
         json_put_real(json, "peak_saved_bytes", one->peak_saved);
         json_put_known_real(json, "residue_saved_bytes", one->has_residue, one->residue_saved);
         json_put_text(json, "why", one->why[0] ? one->why : NULL);
@@ -206,8 +184,7 @@ static void write_outcome(struct json_writer *json, const struct twin_page *page
     json_put_text(json, "why", why);
     json_put_known(json, "phase", result->failure.phase < result->phase_count,
                    result->failure.phase);
-    json_put_text(json, "action", result->failure.action);
-    json_put_integer(json, "bytes", result->failure.bytes);
+    JSON_PUT(json, &result->failure, action, bytes);
     json_put_text(json, "cause", replay_cause_name(result->failure.cause));
     json_end_object(json);
 }
@@ -219,9 +196,7 @@ static void write_peak(struct json_writer *json, const struct twin_page *page)
     if (peak.phase == SIZE_MAX)
         return;
     json_begin_object(json, "peak");
-    json_put_integer(json, "bytes", peak.bytes);
-    json_put_integer(json, "phase", peak.phase);
-    json_put_integer(json, "card", peak.card);
+    JSON_PUT(json, &peak, bytes, phase, card);
     json_end_object(json);
     if (!twin_answer_last_sleep(page->scenario, page->result, &phase, &process))
         return;
