@@ -142,6 +142,13 @@ bool cases_block(struct cases *self, const char *file, const char *section)
     return true;
 }
 
+const char *cases_text(struct cases *self, const char *file, const char *section)
+{
+    (void)cases_block(self, file, section);
+    fclose(self->file);
+    return self->field[0];
+}
+
 void cases_refused(const char *file, const char *section, case_read *read)
 {
     for (struct cases row = {0}; cases_next(&row, file, section, 2);) {

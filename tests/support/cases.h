@@ -31,6 +31,9 @@ bool cases_next(struct cases *self, const char *file, const char *section, size_
  * a backslash at the end of a line takes its line end away. */
 bool cases_block(struct cases *self, const char *file, const char *section);
 
+/* The text of the first block of a section, in `self`, which is zeroed at first. */
+const char *cases_text(struct cases *self, const char *file, const char *section);
+
 /* Each first field of a section is refused, and the error's sentence has the other fields, or one
  * of them is the name of the status. */
 typedef enum ar_status case_read(const char *text, struct ar_error *error);

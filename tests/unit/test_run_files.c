@@ -8,6 +8,7 @@
 #include "bench/report/run_output.h"
 #include "bench/suite/run_files.h"
 #include "sim/replay/timing.h"
+#include "tests/support/cases.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
@@ -302,31 +303,8 @@ TEST(a_thinned_timeline_keeps_the_peaks)
 
 TEST(latencies_have_the_form_of_hdrhistogram)
 {
-    static const char wanted[] = "       Value     Percentile TotalCount 1/(1-Percentile)\n"
-                                 "\n"
-                                 "      10.000 0.000000000000          6           1.00\n"
-                                 "      10.000 0.100000000000          6           1.11\n"
-                                 "      10.000 0.200000000000          6           1.25\n"
-                                 "      10.000 0.300000000000          6           1.43\n"
-                                 "      10.000 0.400000000000          6           1.67\n"
-                                 "      10.000 0.500000000000          6           2.00\n"
-                                 "      10.000 0.550000000000          6           2.22\n"
-                                 "      10.000 0.600000000000          6           2.50\n"
-                                 "      20.000 0.650000000000          9           2.86\n"
-                                 "      20.000 0.700000000000          9           3.33\n"
-                                 "      20.000 0.750000000000          9           4.00\n"
-                                 "      20.000 0.775000000000          9           4.44\n"
-                                 "      20.000 0.800000000000          9           5.00\n"
-                                 "      20.000 0.825000000000          9           5.71\n"
-                                 "      20.000 0.850000000000          9           6.67\n"
-                                 "      20.000 0.875000000000          9           8.00\n"
-                                 "      20.000 0.887500000000          9           8.89\n"
-                                 "      20.000 0.900000000000          9          10.00\n"
-                                 "     100.000 0.912500000000         10          11.43\n"
-                                 "     100.000 1.000000000000         10\n"
-                                 "#[Mean    =       22.000, StdDeviation   =       26.382]\n"
-                                 "#[Max     =      100.000, Total count    =           10]\n"
-                                 "#[Buckets =           59, SubBuckets     =           64]\n";
+    struct cases block = {0};
+    const char *wanted = cases_text(&block, "run_files", "latencies_have_the_form_of_hdrhistogram");
     struct ar_hist *hist = calloc(1, sizeof *hist);
     char *text;
     size_t length;

@@ -1,5 +1,6 @@
 /* Reports of runs for other programs, compared as whole texts: LaTeX, JUnit XML, OpenMetrics. */
 #include "bench/report/result_writers.h"
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 
 /* Writes so many records by one of the writers. */
@@ -106,54 +107,9 @@ static void make_records(struct run_record records[4])
 
 TEST(junit_tells_failures_errors_and_skips_apart)
 {
-    static const char wanted[] =
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-        "<testsuites name=\"allocrig\" tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\" "
-        "time=\"1.500000000\">\n"
-        "  <testsuite name=\"tape on sim, frees ordered\" tests=\"3\" failures=\"1\" errors=\"1\" "
-        "skipped=\"0\" time=\"1.500000000\">\n"
-        "    <properties>\n"
-        "      <property name=\"workload\" value=\"dir\\file\"/>\n"
-        "      <property name=\"device\" value=\"sim\"/>\n"
-        "      <property name=\"frees\" value=\"ordered\"/>\n"
-        "      <property name=\"host\" value=\"none\"/>\n"
-        "    </properties>\n"
-        "    <testcase name=\"torch\" classname=\"tape\" time=\"1.500000000\">\n"
-        "      <properties>\n"
-        "        <property name=\"peak_physical_bytes\" value=\"4096\"/>\n"
-        "        <property name=\"overhead\" value=\"1.25\"/>\n"
-        "        <property name=\"device_time_ns\" value=\"1500000000\"/>\n"
-        "      </properties>\n"
-        "    </testcase>\n"
-        "    <testcase name=\"a&lt;&quot;b&quot;&gt;&amp;&apos;c&apos;\" classname=\"tape\" "
-        "time=\"0.000000000\">\n"
-        "      <properties>\n"
-        "        <property name=\"peak_physical_bytes\" value=\"100\"/>\n"
-        "      </properties>\n"
-        "      <failure message=\"did not finish: event 7 asked for 512 bytes; cause: capacity\" "
-        "type=\"capacity\"/>\n"
-        "    </testcase>\n"
-        "    <testcase name=\"vmm\" classname=\"tape\" time=\"0.000000000\">\n"
-        "      <properties>\n"
-        "      </properties>\n"
-        "      <error message=\"crashed: signal 11\" type=\"crashed\"/>\n"
-        "    </testcase>\n"
-        "  </testsuite>\n"
-        "  <testsuite name=\"tape on cuda, frees ordered\" tests=\"1\" failures=\"0\" errors=\"0\" "
-        "skipped=\"1\" time=\"0.000000000\">\n"
-        "    <properties>\n"
-        "      <property name=\"workload\" value=\"dir\\file\"/>\n"
-        "      <property name=\"device\" value=\"cuda\"/>\n"
-        "      <property name=\"frees\" value=\"ordered\"/>\n"
-        "      <property name=\"host\" value=\"none\"/>\n"
-        "    </properties>\n"
-        "    <testcase name=\"async\" classname=\"tape\" time=\"0.000000000\">\n"
-        "      <properties>\n"
-        "      </properties>\n"
-        "      <skipped message=\"not started: \xEF\xBF\xBD no pool\"/>\n"
-        "    </testcase>\n"
-        "  </testsuite>\n"
-        "</testsuites>\n";
+    struct cases block = {0};
+    const char *wanted =
+        cases_text(&block, "run_reports", "junit_tells_failures_errors_and_skips_apart");
     struct run_record *records = calloc(4, sizeof *records);
     struct capture capture;
     assert_non_null(records);
@@ -173,29 +129,9 @@ TEST(junit_tells_failures_errors_and_skips_apart)
 
 TEST(openmetrics_has_families_units_and_an_end)
 {
-    static const char wanted[] =
-        "# TYPE allocrig_passed gauge\n"
-        "# HELP allocrig_passed 1 where every request that may not fail was served, else 0\n"
-        "allocrig_passed" TORCH " 1\n"
-        "allocrig_passed" ODD " 0\n"
-        "allocrig_passed" VMM " 0\n"
-        "allocrig_passed" ASYNC " 0\n"
-        "# TYPE allocrig_peak_physical_bytes gauge\n"
-        "# UNIT allocrig_peak_physical_bytes bytes\n"
-        "# HELP allocrig_peak_physical_bytes the most bytes of pages charged by the device; "
-        "ranking goes by it\n"
-        "allocrig_peak_physical_bytes" TORCH " 4096\n"
-        "allocrig_peak_physical_bytes" ODD " 100\n"
-        "# TYPE allocrig_overhead_ratio gauge\n"
-        "# UNIT allocrig_overhead_ratio ratio\n"
-        "# HELP allocrig_overhead_ratio peak_physical_bytes / peak_live_bytes\n"
-        "allocrig_overhead_ratio" TORCH " 1.25\n"
-        "# TYPE allocrig_device_time_seconds gauge\n"
-        "# UNIT allocrig_device_time_seconds seconds\n"
-        "# HELP allocrig_device_time_seconds from the first event until all work is done; "
-        "modelled on sim\n"
-        "allocrig_device_time_seconds" TORCH " 1.5\n"
-        "# EOF\n";
+    struct cases block = {0};
+    const char *wanted =
+        cases_text(&block, "run_reports", "openmetrics_has_families_units_and_an_end");
     struct run_record *records = calloc(4, sizeof *records);
     struct capture capture;
     assert_non_null(records);
