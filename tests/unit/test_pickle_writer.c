@@ -2,6 +2,7 @@
  * asserted by walking over them as an unpickler does. */
 #include <math.h>
 
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/torch/pickle.h"
@@ -219,41 +220,17 @@ static void only_known_opcodes(const char *bytes, size_t count)
     assert_int_equal(at, count - 1);
 }
 
-static const char recording[] = "# allocrig-trace 1\n"
-                                "# name: tiny\n"
-                                "# recorder: torch 2.11.0\n"
-                                "# conf: max_split_size_mb:64\n"
-                                "t,0\n"
-                                "!,segment_alloc,140000000000000,2097152,0\n"
-                                "t,2000\n"
-                                "a,0,1000,tag=weights\n"
-                                "!,alloc,140000000000000\n"
-                                "a,1,4096,pool=1\n"
-                                "!,alloc,140000000001024\n"
-                                "p,2,9000000000\n"
-                                "!,oom,5242880\n"
-                                "r,2\n"
-                                "t,7000\n"
-                                "f,0\n"
-                                "a,3,512,pool=1\n"
-                                "!,alloc,140000000005120\n"
-                                "r,3\n"
-                                "!,segment_map,150000000000000,20971520,1\n"
-                                "a,4,5000000,1,tag=weights\n"
-                                "!,alloc,150000000000000\n"
-                                "f,3\n"
-                                "r,1\n"
-                                "!,snapshot\n";
-
 /* Held byte for byte against a file that PyTorch's own script has read: what others open now they
  * must go on opening. */
 TEST(a_small_snapshot_is_just_this)
 {
+    struct cases block = {0};
     struct trace_rig rig;
     struct trace_source *source;
     size_t count;
     trace_rig_open(&rig);
-    assert_ok(trace_rig_text(&rig, recording, &source, &test_error));
+    assert_ok(trace_rig_text(&rig, cases_text(&block, "pickle_writer", "recording"), &source,
+                             &test_error));
     assert_ok(format_write(&format_writer_snapshot, source, rig.path[1], false, &test_error));
     trace_close(source);
     char *bytes = trace_rig_read(rig.path[1], &count);

@@ -1,5 +1,6 @@
 /* Every layout of PyTorch's memory snapshots, made from runs of policy `torch`: each
  * is read, and each address and the state at the end come out as they went in. */
+#include "tests/support/cases.h"
 #include "tests/support/amount.h"
 #include "tests/support/snapshot_layouts.h"
 #include "tests/support/snapshot_runs.h"
@@ -186,32 +187,12 @@ TEST(annotations_stand_by_their_times)
 /* Marks as PyTorch writes them: names with blanks, both stages, one older than the history. */
 TEST(annotations_become_marks)
 {
-    static const char text[] =
-        "{\"segments\": [{\"device\": 0, \"address\": 2097152, \"total_size\": 2097152, "
-        "\"stream\": 0, \"segment_type\": \"small\", \"blocks\": [{\"address\": 2097152, "
-        "\"size\": 2097152, \"state\": \"inactive\"}]}], \"device_traces\": [["
-        "{\"action\": \"segment_alloc\", \"addr\": 2097152, \"size\": 2097152, \"stream\": 0, "
-        "\"time_us\": 100},"
-        "{\"action\": \"alloc\", \"addr\": 2097152, \"size\": 512, \"stream\": 0, "
-        "\"time_us\": 110},"
-        "{\"action\": \"free_requested\", \"addr\": 2097152, \"size\": 512, \"stream\": 0, "
-        "\"time_us\": 120},"
-        "{\"action\": \"free_completed\", \"addr\": 2097152, \"size\": 512, \"stream\": 0, "
-        "\"time_us\": 121}]], \"external_annotations\": ["
-        "{\"name\": \"old\", \"stage\": \"START\", \"device\": 0, \"time_us\": 90},"
-        "{\"name\": \"## fwd, a=1 ##\", \"stage\": \"START\", \"device\": 0, \"time_us\": 110},"
-        "{\"name\": \"ProfilerStep#2\", \"stage\": \"START\", \"device\": 0, \"time_us\": 111},"
-        "{\"name\": \"## fwd, a=1 ##\", \"stage\": \"END\", \"device\": 0, \"time_us\": 120},"
-        "{\"name\": \"ProfilerStep#2\", \"stage\": \"END\", \"device\": 0, \"time_us\": 130},"
-        "\"nothing\"]}";
-    static const char wanted[] =
-        "t,0\nm,old,stage=start\n!,segment_alloc,2097152,2097152,0\nt,10000\n"
-        "m,##_fwd__a_1_##,stage=start\na,0,512\n!,alloc,2097152\nt,11000\n"
-        "m,ProfilerStep#2,stage=start\nt,20000\nf,0\nm,##_fwd__a_1_##,stage=end\n"
-        "t,30000\nm,step,name=ProfilerStep#2\n!,final";
+    struct cases block = {0};
+    const char *text = cases_text(&block, "snapshot_layouts", "annotations_become_marks"),
+               *wanted = block.field[1];
     struct trace_rig rig;
     trace_rig_open(&rig);
-    trace_rig_write(rig.path[0], text, sizeof text - 1);
+    trace_rig_write(rig.path[0], text, strlen(text));
     struct trace_source *source = snapshot_open(rig.path[0], NULL, "annotations");
     char *got = print_events(&rig, source);
     got[strstr(got, "!,final") - got + 7] = '\0';
@@ -228,30 +209,12 @@ TEST(annotations_become_marks)
 /* From 2.14 on a snapshot may have the history of pinned host memory. */
 TEST(pinned_memory_is_merged)
 {
-    static const char text[] =
-        "{\"segments\": [], \"device_traces\": [["
-        "{\"action\": \"alloc\", \"addr\": 4096, \"size\": 512, \"stream\": 0, \"time_us\": 11},"
-        "{\"action\": \"free_requested\", \"addr\": 4096, \"size\": 512, \"stream\": 0, "
-        "\"time_us\": 40},"
-        "{\"action\": \"free_completed\", \"addr\": 4096, \"size\": 512, \"stream\": 0, "
-        "\"time_us\": 40}]], \"host_segments\": [{\"address\": 65536, \"size\": 8192}], "
-        "\"host_traces\": ["
-        "{\"action\": \"free_requested\", \"addr\": 9, \"size\": 64, \"time_us\": 11},"
-        "{\"action\": \"segment_alloc\", \"addr\": 65536, \"size\": 8192, \"time_us\": 20},"
-        "{\"action\": \"alloc\", \"addr\": 65536, \"size\": 8192, \"time_us\": 20, "
-        "\"pool_id\": [0, 0]},"
-        "{\"action\": \"free_requested\", \"addr\": 65536, \"size\": 8192, \"time_us\": 25},"
-        "{\"action\": \"segment_alloc\", \"addr\": 131072, \"size\": 8192, \"time_us\": 26},"
-        "{\"action\": \"alloc\", \"addr\": 131072, \"size\": 8192, \"time_us\": 26},"
-        "{\"action\": \"free_completed\", \"addr\": 65536, \"size\": 8192, \"time_us\": 30},"
-        "{\"action\": \"segment_free\", \"addr\": 65536, \"size\": 8192, \"time_us\": 31}]}";
-    static const char both[] =
-        "t,0\na,0,512\n!,alloc,4096\nt,9000\na,1,8192,space=pinned\nt,14000\n"
-        "r,1\nt,15000\na,2,8192,space=pinned\nt,19000\nf,1\nt,20000\n"
-        "t,29000\nf,0\n";
+    struct cases block = {0};
+    const char *text = cases_text(&block, "snapshot_layouts", "pinned_memory_is_merged"),
+               *both = block.field[1];
     struct trace_rig rig;
     trace_rig_open(&rig);
-    trace_rig_write(rig.path[0], text, sizeof text - 1);
+    trace_rig_write(rig.path[0], text, strlen(text));
     struct trace_source *source = snapshot_open(rig.path[0], NULL, "pinned");
     char *got = print_events(&rig, source);
     assert_string_equal(got, both);

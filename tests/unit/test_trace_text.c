@@ -7,45 +7,13 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-static const char every_event[] = "# allocrig-trace 1\n"
-                                  "# name: all\n"
-                                  "# recorder: torch 2.11.0\n"
-                                  "# conf: roundup_power2_divisions:[256:1,512:2]\n"
-                                  "# limit: 2147483648\n"
-                                  "# capacity: 85899345920\n"
-                                  "# card: NVIDIA H100 80GB HBM3\n"
-                                  "# complete: no\n"
-                                  "!,segment,4096,2097152,0\n"
-                                  "t,0\n"
-                                  "a,0,512\n"
-                                  "!,alloc,4096\n"
-                                  "a,1,1048576,1,tag=weights,pool=2,align=256,device=1,thread=7,"
-                                  "tenant=3,space=pinned,end=upper,"
-                                  "mempool=no_split\n"
-                                  "p,2,4294967296,end=lower,mempool=use_on_oom+allocator\n"
-                                  "a,3,0,pool=0,space=device,later=1,x=\n"
-                                  "k,0,1500\n"
-                                  "k,1,20,tag=gemm\n"
-                                  "e,5,0\n"
-                                  "w,1,5\n"
-                                  "u,0,1\n"
-                                  "r,0\n"
-                                  "r,1,0,tag=side\n"
-                                  "t,2500\n"
-                                  "f,0\n"
-                                  "s\n"
-                                  "s,1\n"
-                                  "c\n"
-                                  "o,600000000\n"
-                                  "m,step\n"
-                                  "m,warm,tag=x\n"
-                                  "f,3\n";
-
 TRACE_TEST(every_event_is_read_and_written)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
     struct ar_error error;
+    struct cases block = {0};
+    const char *every_event = cases_text(&block, "trace_text", "every_event");
     assert_int_equal(trace_rig_text(rig, every_event, &source, &error), AR_OK);
     const struct trace_info *info = &source->info;
     assert_string_equal(info->name, "all");
