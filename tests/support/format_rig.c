@@ -4,14 +4,8 @@
 #include "tests/support/test.h"
 #include "workloads/formats/formats.h"
 
-void format_rig_converts(void *rig, const char *text, const char *events,
-                         struct import_report *report)
-{
-    format_rig_converts_bytes(rig, text, strlen(text), events, report);
-}
-
-void format_rig_converts_bytes(void *rig, const void *bytes, size_t count, const char *events,
-                               struct import_report *report)
+static void convert(void *rig, const void *bytes, size_t count, const char *events,
+                    struct import_report *report, struct trace_info *info)
 {
     static const char head[] = "# allocrig-trace 1\n# name: 0\n";
     struct trace_source *source;
@@ -24,10 +18,24 @@ void format_rig_converts_bytes(void *rig, const void *bytes, size_t count, const
     assert_non_null(source->report);
     if (report)
         *report = *source->report;
+    if (info)
+        *info = source->info;
     trace_close(source);
     assert_int_equal(strncmp(printed, head, sizeof head - 1), 0);
     assert_string_equal(printed + sizeof head - 1, events);
     free(printed);
+}
+
+void format_rig_converts(void *rig, const char *text, const char *events,
+                         struct import_report *report)
+{
+    format_rig_converts_bytes(rig, text, strlen(text), events, report);
+}
+
+void format_rig_converts_bytes(void *rig, const void *bytes, size_t count, const char *events,
+                               struct import_report *report)
+{
+    convert(rig, bytes, count, events, report, NULL);
 }
 
 static bool guessed(const struct import_report *report, const char *words)
@@ -39,7 +47,7 @@ static bool guessed(const struct import_report *report, const char *words)
 }
 
 /* KEY=NUMBER, "guess WORDS", "no guess WORDS", or "guess@N WORDS" of the one with that index. */
-static bool has(const struct import_report *report, const char *fact)
+static bool has(const struct import_report *report, const struct trace_info *info, const char *fact)
 {
     const struct {
         const char *key;
@@ -53,8 +61,11 @@ static bool has(const struct import_report *report, const char *fact)
         {"ends_in_failure", report->ends_in_failure},
         {"begins_in_the_middle", report->begins_in_the_middle},
         {"guesses", report->guess_count},
+        {"peak_live_bytes", info->peak_live_bytes},
     };
     size_t length = strcspn(fact, "=");
+    if (strncmp(fact, "format=", 7) == 0)
+        return strcmp(info->format, fact + 7) == 0;
     if (strncmp(fact, "guess@", 6) == 0) {
         unsigned at = (unsigned)(fact[6] - '0');
         return at < report->guess_count && strstr(report->guesses[at], fact + 8);
@@ -74,12 +85,13 @@ void format_rig_cases(void *rig, const char *file, const char *section)
 {
     for (struct cases block = {0}; cases_block(&block, file, section);) {
         struct import_report report;
+        struct trace_info info;
         char *save;
-        format_rig_converts(rig, block.field[0], block.field[1], &report);
+        convert(rig, block.field[0], strlen(block.field[0]), block.field[1], &report, &info);
         if (block.field[2])
             for (char *fact = strtok_r(block.field[2], "\n", &save); fact;
                  fact = strtok_r(NULL, "\n", &save))
-                if (!has(&report, fact))
+                if (!has(&report, &info, fact))
                     fail_msg("%s, before line %u: not %s", file, block.line, fact);
     }
 }

@@ -1,21 +1,14 @@
 /* Kineto traces: small ones written here, generated ones compared with their generator, and the one
  * recorded example. With arguments, BYTES FILE [MEMORY_EVERY], it writes a large one instead, to
  * measure the reader with by hand. */
+#include "tests/support/cases.h"
+#include "tests/support/format_rig.h"
 #include "tests/support/kineto_maker.h"
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/import_report.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
-/* Memory event with address, bytes, microseconds; then a comma. */
-#define MEMORY(address, bytes, us)                                                                 \
-    "{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\",\"ts\":" us                 \
-    ",\"args\":{\"Device Type\":1,\"Device Id\":0,\"Addr\":" address ",\"Bytes\":" bytes "}},"
-#define OLD(bytes, us)                                                                             \
-    "{\"ph\":\"i\",\"name\":\"[memory]\",\"ts\":" us                                               \
-    ",\"args\":{\"Device Type\":1,\"Device Id\":0,\"Bytes\":" bytes "}},"
 #define LAST "{\"ph\":\"M\",\"name\":\"process_name\",\"ts\":1}"
 
 static bool guessed(const struct trace_source *source, const char *words)
@@ -39,151 +32,27 @@ static char *events_of(struct trace_rig *rig, const char *json, struct trace_sou
     return text;
 }
 
-static void expect(const char *json, const char *events, const char *const *guesses)
+static enum ar_status read_text(const char *json, struct ar_error *error)
 {
     struct trace_rig rig;
     struct trace_source *source;
     trace_rig_open(&rig);
-    char *text = events_of(&rig, json, &source);
-    assert_string_equal(text, events);
-    for (; guesses && *guesses; guesses++)
-        if (!guessed(source, *guesses))
-            fail_msg("no guess says \"%s\"", *guesses);
-    free(text);
-    trace_close(source);
+    enum ar_status status = trace_rig_text(&rig, json, &source, error);
     trace_rig_close(&rig);
+    return status;
 }
 
-static void refused(const char *json, const char *words)
-{
-    struct trace_rig rig;
-    struct trace_source *source;
-    struct ar_error error = {""};
-    trace_rig_open(&rig);
-    assert_int_not_equal(trace_rig_text(&rig, json, &source, &error), AR_OK);
-    if (!strstr(error.text, words))
-        fail_msg("\"%s\" does not say \"%s\"", error.text, words);
-    trace_rig_close(&rig);
-}
-
-TEST(test_by_address)
-{
-    expect("{\"schemaVersion\":1,\"traceEvents\":[" MEMORY("4096", "512", "1.5")
-               MEMORY("8192", "1024", "2") MEMORY("4096", "-512", "3.001")
-                   MEMORY("4096", "2048", "4") LAST "]}",
-           "t,0\na,0,512\n!,alloc,4096\nt,500\na,1,1024\n!,alloc,8192\nt,1501\nf,0\n"
-           "t,2500\na,2,2048\n!,alloc,4096\n",
-           (const char *[]){"sizes are those of the blocks", "there are no kernels", NULL});
-}
-
-TEST(test_array_alone_and_sorted)
-{
-    expect("[" MEMORY("1024", "-512", "\"9\"") MEMORY("1024", "512", "\"7.25\"") LAST "]",
-           "t,0\na,0,512\n!,alloc,1024\nt,1750\nf,0\n",
-           (const char *[]){"1 events follow later ones in the file", NULL});
-}
-
-TEST(test_live_at_the_start)
-{
-    expect("[" MEMORY("1024", "512", "1") MEMORY("2048", "-4096", "2") LAST "]",
-           "a,0,4096,initial=yes\n!,alloc,2048\nt,0\na,1,512\n!,alloc,1024\nt,1000\nf,0\n", NULL);
-}
-
-TEST(test_contradictions)
-{
-    struct trace_rig rig;
-    struct trace_source *source;
-    trace_rig_open(&rig);
-    char *text = events_of(&rig,
-                           "[" MEMORY("1024", "512", "1") MEMORY("1024", "-512", "2")
-                               MEMORY("1024", "-512", "3") MEMORY("2048", "512", "4")
-                                   MEMORY("2048", "1024", "5") MEMORY("2048", "-512", "6") LAST "]",
-                           &source);
-    assert_string_equal(text, "t,0\na,0,512\n!,alloc,1024\nt,1000\nf,0\nt,2000\nt,3000\na,1,512\n"
-                              "!,alloc,2048\nt,4000\nf,1\na,2,1024\n!,alloc,2048\nt,5000\nf,2\n");
-    assert_int_equal(source->report->double_frees, 1);
-    assert_int_equal(source->report->unmatched_frees, 0);
-    assert_int_equal(source->report->records, 7);
-    assert_int_equal(source->report->left_out, 1);
-    assert_true(guessed(source, "1 blocks have the address of one that was never freed"));
-    assert_true(guessed(source, "1 frees name another size"));
-    free(text);
-    trace_close(source);
-    trace_rig_close(&rig);
-}
-
-TEST(test_by_size)
-{
-    expect("[" OLD("512", "1") OLD("512", "2") OLD("1024", "3") OLD("-512", "4") OLD("-512", "5")
-               OLD("-512", "6") LAST "]",
-           "a,0,512,initial=yes\nt,0\na,1,512\nt,1000\na,2,512\nt,2000\na,3,1024\nt,3000\nf,2\n"
-           "t,4000\nf,1\nt,5000\nf,0\n",
-           (const char *[]){"2 frees name no address", NULL});
-}
-
-TEST(test_kernels_and_steps)
-{
-    expect(
-        "{\"traceEvents\":[" MEMORY(
-            "1024", "512",
-            "10") "{\"args\":{\"stream\":7,\"device\":0,\"correlation\":5,\"blocks per SM\":inf},"
-                  "\"ts\":30,\"dur\":1.5,\"name\":\"gemm\",\"cat\":\"kernel\",\"ph\":\"X\"},"
-                  "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"ts\":12,"
-                  "\"dur\":2,\"args\":{\"correlation\":5}},"
-                  "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"x\",\"ts\":31,\"dur\":2,"
-                  "\"args\":{\"stream\":20,\"device\":1}},"
-                  "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"y\",\"ts\":32,\"dur\":2,"
-                  "\"args\":{\"stream\":7,\"device\":0}},"
-                  "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#3\",\"ts\":9,"
-                  "\"dur\":51,\"args\":{}},"
-                  "{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":\"ProfilerStep#3\","
-                  "\"ts\":9,"
-                  "\"dur\":51,\"args\":{}}]}",
-        "t,0\na,0,512\n!,alloc,1024\nt,2000\nk,0,1500\nt,21000\nk,1,2000,device=1\n"
-        "t,22000\nk,0,2000\nt,50000\nm,step\n",
-        (const char *[]){"profiler's stream 7", "2 of 3 kernels are placed at their begin", NULL});
-}
-
-TEST(test_devices_and_failures)
-{
-    struct trace_rig rig;
-    struct trace_source *source;
-    trace_rig_open(&rig);
-    char *text = events_of(
-        &rig,
-        "{\"deviceProperties\":[{\"id\":0,\"name\":\"a card\",\"totalGlobalMem\":1024},"
-        "{\"id\":1,\"name\":\"another\",\"totalGlobalMem\":9}],\"traceEvents\":["
-        "{\"name\":\"[memory]\",\"ts\":1,\"args\":{\"Device Type\":0,\"Bytes\":64,\"Addr\":1}},"
-        "{\"name\":\"[memory]\",\"ts\":2,\"args\":{\"Device Type\":1,\"Device Id\":1,\"Bytes\":64,"
-        "\"Addr\":\"0x10\",\"Total Allocated\":64}},"
-        "{\"name\":\"[memory]\",\"ts\":2,\"args\":{\"Device Type\":1,\"Addr\":3}},"
-        "{\"name\":\"[OutOfMemory]\",\"ts\":3,\"args\":{\"Device Type\":1,\"Device Id\":1,"
-        "\"Bytes\":4096}}]}",
-        &source);
-    assert_string_equal(text, "t,0\na,0,64,device=1\n!,alloc,16\nt,1000\na,1,4096,device=1\n"
-                              "!,oom\nr,1\n");
-    assert_string_equal(source->info.card, "a card");
-    assert_int_equal(source->info.capacity_bytes, 1024);
-    assert_false(source->info.complete);
-    assert_true(source->report->ends_in_failure);
-    assert_int_equal(source->report->failures, 1);
-    assert_true(guessed(source, "1 memory events of the host"));
-    assert_true(guessed(source, "1 events lack a usable time, size or duration"));
-    assert_true(guessed(source, "equals \"Total Allocated\" at every event"));
-    free(text);
-    trace_close(source);
-    trace_rig_close(&rig);
-}
+FORMAT_CASES("kineto", test_by_address)
+FORMAT_CASES("kineto", test_array_alone_and_sorted)
+FORMAT_CASES("kineto", test_live_at_the_start)
+FORMAT_CASES("kineto", test_contradictions)
+FORMAT_CASES("kineto", test_by_size)
+FORMAT_CASES("kineto", test_kernels_and_steps)
+FORMAT_CASES("kineto", test_devices_and_failures)
 
 TEST(test_refused)
 {
-    refused("{\"traceEvents\":[]}", "no events of GPU memory");
-    refused("[]", "no events of GPU memory");
-    refused("{\"traceEvents\":7}", "is not an array");
-    refused("{\"traceEvents\":[" MEMORY("1", "9223372036854775807", "1") LAST "]}", "2^60 bytes");
-    refused("{\"traceEvents\":[" MEMORY("1", "512", "1") "{\"name\":\"[mem", "is cut off");
-    refused("{\"traceEvents\":[" MEMORY("1", "512", "1"), "is cut off");
-    refused("{\"traceEvents\":[" MEMORY("1", "512", "1") LAST "]}{", "continues after the end");
+    cases_refused("kineto", "test_refused", read_text);
 }
 
 #define TOTAL(bytes, total, us)                                                                    \
@@ -221,32 +90,7 @@ TEST(test_totals)
     trace_rig_close(&rig);
 }
 
-/* What the profiler counted before the first event is one block of each device. Other makers' types
- * of devices count as GPUs; the host (0) and a tensor without memory (14) do not. */
-TEST(test_before_the_first)
-{
-    struct trace_rig rig;
-    struct trace_source *source;
-    trace_rig_open(&rig);
-#define OF(type, device, total, us)                                                                \
-    "{\"name\":\"[memory]\",\"ts\":" us ",\"args\":{\"Device Type\":" type                         \
-    ",\"Device Id\":" device ",\"Addr\":16,\"Bytes\":64,\"Total Allocated\":" total "}},"
-    char *text =
-        events_of(&rig,
-                  "[" OF("12", "1", "164", "1") OF("20", "2", "64", "2") OF("0", "0", "900", "3")
-                      OF("14", "0", "900", "4") OF("6", "3", "74", "5") LAST "]",
-                  &source);
-#undef OF
-    assert_string_equal(text, "a,0,100,device=1,initial=yes\na,1,10,device=3,initial=yes\nt,0\n"
-                              "a,2,64,device=1\n!,alloc,16\nt,1000\na,3,64,device=2\n"
-                              "!,alloc,16\nt,4000\na,4,64,device=3\n!,alloc,16\n");
-    assert_int_equal(source->info.peak_live_bytes, 3 * 64 + 110);
-    assert_true(guessed(source, "2 memory events of the host"));
-    assert_true(guessed(source, "before the first event are one block"));
-    free(text);
-    trace_close(source);
-    trace_rig_close(&rig);
-}
+FORMAT_CASES("kineto", test_before_the_first)
 
 /* Generated files: the reader finds what the generator wrote. */
 static void check_made(const struct kineto_making *making)
