@@ -197,7 +197,6 @@ static enum ar_status pool_use_once(struct program *self)
     return self->backing->ops->pool_trim(self->backing, 0);
 }
 
-/* All programs. */
 static enum ar_status programs_go(struct program *self)
 {
     const struct ar_device_props *props = &self->device->props;
@@ -210,7 +209,6 @@ static enum ar_status programs_go(struct program *self)
     return status;
 }
 
-/* On one device. */
 static enum ar_status device_go(struct ar_device *device, enum check_mode mode, uint64_t most_bytes,
                                 struct calls *calls, struct ar_error *error)
 {

@@ -164,7 +164,6 @@ static bool has_room(const struct kernel_bench *self, const struct ar_kernel_op 
     return named && bytes <= self->to - self->from;
 }
 
-/* Gives the kernel op its next operands. */
 static void place(struct kernel_bench *self, struct ar_kernel_op *op)
 {
     uint64_t out_bytes, in_bytes[2], part = self->bytes / ROW_TOTAL;
@@ -576,7 +575,6 @@ static void round_end(struct program *self)
     add(&self->waits, took_ns[SPAN_waits], took_ns[SPAN_records], KERNELS);
 }
 
-/* Ends the last span. */
 static void span_end(struct program *self)
 {
     if (!self->given || self->given > SPANS)

@@ -174,7 +174,6 @@ static enum ar_status advise_one(void *argument, const struct workload_part *par
     return AR_OK;
 }
 
-/* Which GPU of the traces is selected. */
 static struct workload_choice choice_of(const struct suite *suite)
 {
     return (struct workload_choice){.gpu = suite->gpu_given ? &suite->gpu : NULL,

@@ -46,7 +46,6 @@ static const struct cli_page page = {
     .argument = {.value = "profile", CLI_WORDS(profiles, CLI_WORDS_MOST)},
 };
 
-/* Checks combinations of options. */
 static enum ar_status check_arguments(const struct arguments *self, struct ar_error *error)
 {
     if (!self->median && self->profiles.count)
@@ -123,7 +122,6 @@ static enum ar_status measure(struct ar_device *device, bool cold, struct enviro
     return status ? status : sim_profile_check(out, "what was measured", error);
 }
 
-/* Measures the device and writes the file. */
 static enum ar_status make(const struct arguments *self, struct ar_device *device,
                            struct environment *environment, struct sim_profile *profile,
                            struct ar_error *error)
@@ -200,7 +198,6 @@ static enum ar_status measure_device(const struct arguments *self, const char *n
     return status;
 }
 
-/* Writes the median of the calibrations. */
 static enum ar_status write_median(const struct arguments *self, const char *name,
                                    const struct calibration *calibrations, struct ar_error *error)
 {

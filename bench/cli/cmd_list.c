@@ -2,7 +2,6 @@
  * messages, from the tables that the program itself uses. Most lists are names with a text for
  * each; with a name, everything about that one is printed. */
 #include <dirent.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,16 +54,7 @@ typedef const char *name_at(size_t index, const char **text);
 /* Prints everything about the one at an index. */
 typedef enum ar_status show_at(size_t index, struct ar_error *error);
 
-/* Prints a sentence, broken at 80 columns. */
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
-{
-    char text[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    sentence_wrap(stdout, text, 0, 2, SENTENCE_WIDTH);
-}
+#define say(...) sentence_format(stdout, 2, __VA_ARGS__)
 
 /* Sets the error: there is no `what` of that name. It suggests the nearest one. */
 static enum ar_status unknown(const char *what, const char *name, name_at *at,
@@ -169,7 +159,6 @@ static void profile_row(struct table *table, const char *name, const struct sim_
         table_cell(table, "%s", profile->card[0] ? "measured" : "none");
 }
 
-/* The built-in profiles of the simulated device. */
 static enum ar_status print_profiles(struct ar_error *error)
 {
     const char *names[SIM_PROFILES_MOST];
@@ -589,7 +578,6 @@ static enum ar_status print_actions(const struct twin_action *action, struct ar_
     return table_end(table, stdout, TABLE_TEXT, error);
 }
 
-/* The keys of its section and its actions. */
 static enum ar_status show_part(size_t index, struct ar_error *error)
 {
     const struct twin_part_ops *ops = twin_part_at(index);

@@ -92,7 +92,6 @@ static enum ar_status run(const struct arguments *self, const struct condition *
     return status;
 }
 
-/* Opens device and policy, and runs the search. */
 static enum ar_status prepare(const struct arguments *self, const struct condition *condition,
                               const struct trace_output_choice *format, struct ar_error *error)
 {

@@ -70,7 +70,6 @@ static bool card_has(struct cuda_device *self, CUdevice_attribute attribute, boo
     return cuda_worked(self, result, "cuDeviceGetAttribute");
 }
 
-/* Finds the card and reads its properties. */
 static enum ar_status card_find(struct cuda_device *self, const struct cuda_options *options,
                                 struct ar_error *error)
 {

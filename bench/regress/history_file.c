@@ -391,7 +391,6 @@ static void put_counts(struct json_writer *writer, const struct result_set *resu
     json_end_array(writer);
 }
 
-/* Writes the line, with its end. */
 static void write_line_of(FILE *stream, const struct result_set *results,
                           const struct history_stamp *stamp)
 {

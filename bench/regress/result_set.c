@@ -88,7 +88,6 @@ static enum ar_status take_outcome(const json_t *outcome, struct result_run *run
                                         : wrong("first_failed_event", "a number or null", error);
 }
 
-/* Finds or adds the row. */
 static struct result_row *row_of(struct result_set *self, const struct result_row *like)
 {
     /* Repetitions follow each other, or come in the same order from the next file. */

@@ -582,7 +582,6 @@ static void print_setting(FILE *stream, const struct advise_row *row)
     }
 }
 
-/* The keys that the recorder's release does not know. */
 static void print_left_out(FILE *stream, const struct advise_result *result)
 {
     char line[768];

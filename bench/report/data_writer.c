@@ -37,7 +37,6 @@ static void write_quoted(FILE *stream, const char *text)
     fputc('"', stream);
 }
 
-/* Whether values at a depth share a line. */
 static bool is_lean(const struct json_writer *self, unsigned depth)
 {
     return self->lean_from && depth > self->lean_from;

@@ -430,7 +430,6 @@ static void forbid_fall(const struct learned_model *model, struct drift_answer *
             out->levels[i].reserved.low = fmax(out->levels[i].reserved.low, least);
 }
 
-/* The allowances of pages.h. */
 static void allow_growth(const struct learned_model *model, uint64_t steps,
                          struct drift_answer *out)
 {

@@ -128,7 +128,6 @@ struct rung {
 
 #define RUNGS 5
 
-/* The steps of a ladder, in its order. */
 static void list_rungs(const struct cause_ladder *ladder, struct rung rungs[RUNGS])
 {
     const struct rung beside[RUNGS] = {

@@ -20,7 +20,6 @@ const char *run_record_cause(const struct run_record *record)
     return record->end == RUN_PLAYED ? replay_cause_name(record->cause) : names[record->end];
 }
 
-/* True if both records belong to one group. */
 static bool run_record_same_group(const struct run_record *a, const struct run_record *b)
 {
     return strcmp(a->workload_spec, b->workload_spec) == 0 &&

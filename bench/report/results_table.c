@@ -636,7 +636,6 @@ static void add_repeated_group(struct table *table, struct placed_rows *rows, en
         repeated_row(table, &rows->items[i], &rows->places[i], form, values);
 }
 
-/* A note below the table. */
 static void say(FILE *stream, enum table_form form, const char *text)
 {
     if (table_is_latex(form))

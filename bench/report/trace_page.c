@@ -228,23 +228,19 @@ static void print_fit(FILE *stream, const struct trace_info *info,
 
 static void print_end(FILE *stream, const struct import_report *report)
 {
-    if (report->ends_in_failure)
-        sentence_wrap(stream, "It ends in a failure: the last request failed.", 0, 2,
-                      SENTENCE_WIDTH);
-    else
-        sentence_wrap(stream, "It does not end in a failure.", 0, 2, SENTENCE_WIDTH);
+    sentence_print(stream, report->ends_in_failure
+                               ? "It ends in a failure: the last request failed."
+                               : "It does not end in a failure.");
     if (report->begins_in_the_middle)
-        sentence_wrap(stream, "It begins in the middle of a program.", 0, 2, SENTENCE_WIDTH);
+        sentence_print(stream, "It begins in the middle of a program.");
 }
 
 static void print_guesses(FILE *stream, const struct import_report *report)
 {
-    char text[sizeof report->guesses[0] + 8];
     fputs(report->guess_count ? "Guessed:\n" : "Nothing was guessed.\n", stream);
     for (unsigned i = 0; i < report->guess_count; i++) {
         fputs("  - ", stream);
-        snprintf(text, sizeof text, "%s", report->guesses[i]);
-        sentence_wrap(stream, text, 4, 4, SENTENCE_WIDTH);
+        sentence_wrap(stream, report->guesses[i], 4, 4, SENTENCE_WIDTH);
     }
 }
 

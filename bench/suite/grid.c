@@ -92,7 +92,6 @@ static size_t find(const char *text, size_t at, const char *signs)
     return at;
 }
 
-/* Adds one spec. */
 static enum ar_status grid_add(struct text_list *list, const char *text, struct ar_error *error)
 {
     if (list->count == TEXTS_MOST)

@@ -172,7 +172,6 @@ static const char *conf_of_torch(const struct ar_spec *spec)
     return torch ? ar_spec_value(spec, "conf") : NULL;
 }
 
-/* The policy of pinned host memory beside a policy. */
 static enum ar_status choose_pinned(struct plan *self, struct plan_policy *policy,
                                     struct ar_error *error)
 {
@@ -371,7 +370,6 @@ static enum ar_status look_at_device(struct plan *self, size_t device, struct ar
     return status;
 }
 
-/* The specs of a device, one for each replicate. */
 static enum ar_status replicate_device(struct plan *self, const char *text, struct ar_error *error)
 {
     uint64_t replicates = self->suite->replicates;

@@ -237,7 +237,6 @@ static bool is_sound(const struct run_message *result)
            ENDS(result->props.kind) && ENDS(result->props.profile) && ENDS(result->props.costs_of);
 }
 
-/* The series that follows the result. */
 static bool take_series(const struct plan_run *run, const void *bytes, size_t count)
 {
     const size_t least = offsetof(struct thin_series, buckets);

@@ -140,7 +140,6 @@ static enum ar_status check_histogram(const char *name, struct ar_error *error)
                       name);
 }
 
-/* The timeline of a run's run. */
 static void open_chrome(struct run_files *self, const struct suite_files *files,
                         const struct plan *plan, size_t index)
 {

@@ -486,7 +486,6 @@ static enum ar_status take_tolerance(struct scenario *self, const struct ini_lin
     return AR_OK;
 }
 
-/* The section [reported] of a scenario file. */
 static enum ar_status scenario_reported_line(struct scenario *self, const struct ini_line *line,
                                              struct ar_error *error)
 {

@@ -195,7 +195,6 @@ void slowdown_close(struct slowdown_curve *curve)
     *curve = (struct slowdown_curve){0};
 }
 
-/* One figure of a point as a table cell. */
 static void add_cell(struct table *table, const struct slowdown_point *point,
                      enum slowdown_figure figure)
 {

@@ -29,7 +29,6 @@ struct suite_work {
     bool has_journal;
 };
 
-/* Whether any file holds events of runs. */
 static bool holds_events(const struct suite_files *files)
 {
     return suite_files_of_one_run(files) != SUITE_FILE_COUNT || files->path[SUITE_FILE_chrome];
@@ -284,7 +283,6 @@ static enum ar_status print_replicates(const struct suite_work *self, FILE *stre
     return pairs_table_print(&self->results, stream, form, error);
 }
 
-/* The tables after the first. */
 static enum ar_status print_further_tables(const struct suite_work *self, FILE *stream,
                                            enum table_form form, struct ar_error *error)
 {

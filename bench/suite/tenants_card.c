@@ -196,7 +196,6 @@ static void measure_contexts(struct member *self)
     }
 }
 
-/* The memory of this process on each card. */
 static void count_card_bytes(const struct member *self, struct answer *answer)
 {
     memcpy(answer->card_bytes, self->context_bytes, sizeof answer->card_bytes);

@@ -140,7 +140,6 @@ static enum ar_status tenant_of(struct reading *self, struct tenant_setup **setu
     return (*setup)->name ? AR_OK : ar_no_memory(self->error, "a suite");
 }
 
-/* Adds a text to a list. */
 static enum ar_status add_text(const struct reading *self, const char *const **texts, size_t *count)
 {
     const char **longer = realloc((void *)(uintptr_t)*texts, (*count + 1) * sizeof *longer);
