@@ -143,12 +143,6 @@ static uint64_t made_ns(struct meter *meter, enum sim_cost kind, uint64_t bytes)
     return ns;
 }
 
-/* The time that cleaning so much takes, and half as much again. */
-static void let_clean(struct meter *meter, uint64_t bytes, uint64_t rate)
-{
-    meter_pause(meter, bytes / rate * 1500 + 1000);
-}
-
 /* The median over the tries of making a block, either just after one of `dirty_bytes` was given
  * back, or, with 0, with nothing to clean. `rate` is known or below the true one. */
 static uint64_t usual_ns(struct meter *meter, enum sim_cost kind, uint64_t dirty_bytes,
@@ -159,7 +153,8 @@ static uint64_t usual_ns(struct meter *meter, enum sim_cost kind, uint64_t dirty
         if (dirty_bytes)
             (void)made_ns(meter, kind, dirty_bytes);
         meter_samples_add(&samples, made_ns(meter, kind, bytes));
-        let_clean(meter, dirty_bytes + bytes, rate);
+        /* The time that cleaning so much takes, and half as much again. */
+        meter_pause(meter, (dirty_bytes + bytes) / rate * 1500 + 1000);
     }
     return meter_samples_median(&samples);
 }

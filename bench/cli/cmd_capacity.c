@@ -71,16 +71,6 @@ struct answer {
     char why[256]; /* the policy cannot start on the device; "": it can */
 };
 
-static enum ar_status find_one(const struct plan *plan, const struct plan_run *run,
-                               struct answer *answer, struct ar_error *error)
-{
-    *answer = (struct answer){.policy = &plan->policies[run->policy],
-                              .workload = &plan->workloads[run->workload],
-                              .frees = run->frees,
-                              .seed = run->seed};
-    return run_find_capacity(plan, run, &answer->result, answer->why, sizeof answer->why, error);
-}
-
 static int answer_place(const struct answer *answer)
 {
     bool ranked = !(answer->policy->ops->capabilities & AR_POLICY_UNRANKED);
@@ -438,7 +428,14 @@ static enum ar_status find_all(struct arguments *self, struct plan *plan, struct
         status = output_open(&json, self->json, error);
     progress_begin(&progress, plan->run_count);
     for (size_t i = 0; i < plan->run_count && !status; i++) {
-        status = find_one(plan, &plan->runs[i], &answers[i], error);
+        const struct plan_run *run = &plan->runs[i];
+        struct answer *answer = &answers[i];
+        *answer = (struct answer){.policy = &plan->policies[run->policy],
+                                  .workload = &plan->workloads[run->workload],
+                                  .frees = run->frees,
+                                  .seed = run->seed};
+        status =
+            run_find_capacity(plan, run, &answer->result, answer->why, sizeof answer->why, error);
         count += !status;
         begun |= !status && !answers[i].why[0];
         progress_step(&progress, plan->workloads[plan->runs[i].workload].text);

@@ -200,12 +200,6 @@ static bool queue_make_room(void *items, size_t *first, size_t count, size_t *ro
     return ar_array_make_room(items, *first + count, room, bytes);
 }
 
-static bool fences_room(struct cuda_stream *stream)
-{
-    return queue_make_room(&stream->fences, &stream->fence_first, stream->fence_count,
-                           &stream->fence_room, sizeof *stream->fences);
-}
-
 /* Whether the event's work is done; an error counts as done, because a wait would be useless. */
 static bool event_done(struct cuda_device *device, CUevent event)
 {
@@ -236,7 +230,9 @@ static void fence_record(struct cuda_device *device, struct cuda_stream *stream)
     while (stream->fence_count >= FENCES_MANY &&
            event_done(device, stream->fences[stream->fence_first].event))
         stream_learn(&device->streams, stream, stream->fences[stream->fence_first].sequence);
-    CUevent event = fences_room(stream) ? cuda_events_take(device, &device->streams.events) : NULL;
+    bool room = queue_make_room(&stream->fences, &stream->fence_first, stream->fence_count,
+                                &stream->fence_room, sizeof *stream->fences);
+    CUevent event = room ? cuda_events_take(device, &device->streams.events) : NULL;
     if (!event) {
         device->out_of_host_memory = device->out_of_host_memory || !device->base.failed;
         return;

@@ -36,12 +36,6 @@ struct pool_cell {
 
 /* ---- caches ---------------------------------------------------------------------------------- */
 
-static size_t cold_bytes(void)
-{
-    long caches = sysconf(_SC_LEVEL2_CACHE_SIZE) + sysconf(_SC_LEVEL3_CACHE_SIZE);
-    return caches > 0 ? 2 * (size_t)caches : 64 * AR_MIB; /* 0: the system does not say */
-}
-
 static void evict(const struct pool_cell *cell)
 {
     volatile unsigned char *buffer = cell->buffer;
@@ -174,7 +168,9 @@ void host_pool_register(struct sections *sections)
         {.bytes = 4 * AR_MIB, .cold = true},
     };
     enum { COLUMNS = sizeof columns / sizeof *columns };
-    size_t count = sections->all ? COLUMNS : SOME_COLUMNS, buffer_bytes = cold_bytes();
+    long caches = sysconf(_SC_LEVEL2_CACHE_SIZE) + sysconf(_SC_LEVEL3_CACHE_SIZE);
+    size_t count = sections->all ? COLUMNS : SOME_COLUMNS,
+           buffer_bytes = caches > 0 ? 2 * (size_t)caches : 64 * AR_MIB; /* 0: not told */
     struct pool_cell filled[COLUMNS];
     struct grid *grid = sections_grid(sections,
                                       "nanoseconds per operation through a lock and a map of "

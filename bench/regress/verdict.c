@@ -225,12 +225,6 @@ static int compare_values(const struct metric_value *a, const struct metric_valu
     return (left > right) - (left < right);
 }
 
-/* The size of the change, as a fraction of the old value. */
-static double fraction_worse(double old, double new)
-{
-    return old != 0 ? fabs(new / old - 1) : -1;
-}
-
 static enum ar_status judge_exactly(struct work *work, const struct pair *pair, enum metric metric)
 {
     const struct metric_info *info = metric_info(metric);
@@ -251,7 +245,8 @@ static enum ar_status judge_exactly(struct work *work, const struct pair *pair, 
         bool more = compare_values(new, old) > 0;
         bool better = more == (info->better == METRIC_HIGHER);
         row.verdict = better ? VERDICT_BETTER : VERDICT_WORSE;
-        row.change = fraction_worse(number_of(old), number_of(new));
+        const double was = number_of(old);
+        row.change = was != 0 ? fabs(number_of(new) / was - 1) : -1;
     }
     work->out->figures[row.verdict]++;
     return add_row(work, &row);

@@ -91,13 +91,6 @@ static enum ar_status look_at_cards(struct member *self, struct process_card *ca
     return AR_OK;
 }
 
-static void look_away(struct member *self)
-{
-    for (size_t i = 0; i < self->looked_at_count; i++)
-        ar_device_close(self->looked_at[i]);
-    self->looked_at_count = 0;
-}
-
 static enum ar_status configure(struct member *self, struct ar_error *error)
 {
     struct process_card cards[PROCESS_CARDS];
@@ -240,7 +233,9 @@ static enum ar_status begin(struct member *self, struct answer *answer)
     struct tenant_result *result = &answer->result;
     AR_TRY(look_for_driver(&answer->error));
     enum ar_status status = configure(self, &answer->error);
-    look_away(self);
+    for (size_t i = 0; i < self->looked_at_count; i++)
+        ar_device_close(self->looked_at[i]);
+    self->looked_at_count = 0;
     process_warnings(&self->process, result->warned, sizeof result->warned);
     AR_THEN(status, open_pools(self, &answer->error));
     if (status == AR_NEGATIVE)
