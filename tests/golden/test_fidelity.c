@@ -31,7 +31,7 @@ static void run(const char *path, const char *original, struct fidelity_result *
         fidelity_default_spec(&source->info, text, sizeof text, &error) ||
         ar_spec_parse(text, &policy, &error))
         fail_msg("%s", error.text);
-    assert_true(stats.count < sizeof items / sizeof items[0]);
+    assert_true(stats.count < COUNT(items));
     for (size_t i = 0; i < stats.count; i++)
         items[i] = (struct fidelity_stat){stats.items[i].name, stats.items[i].value};
     const struct fidelity config = {

@@ -102,7 +102,7 @@ TEST(gnn_minibatch)
     assert_true(reserved("best-fit", workload) <= reserved("growth", workload));
     struct figures direct = run_on("sim:profile=h100", "direct", workload);
     assert_true(direct.passed);
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+    for (size_t i = 0; i < COUNT(others); i++) {
         struct figures other = run_on("sim:profile=h100", others[i], workload);
         assert_true(other.passed);
         must_be_less(metric_number(&direct.metrics, METRIC_peak_physical_bytes, 0),
@@ -124,7 +124,7 @@ TEST(kv_caches)
     assert_true(figure("best-fit", concat, METRIC_overhead) <= 1.1);
     assert_true(figure("best-fit", paged, METRIC_overhead) <= 1.01);
     assert_true(figure("torch", paged, METRIC_overhead) <= 1.01);
-    for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++)
+    for (size_t i = 0; i < COUNT(policies); i++)
         must_be_less(figure(policies[i], paged, METRIC_overhead),
                      figure(policies[i], concat, METRIC_overhead), policies[i]);
 }
@@ -233,9 +233,9 @@ TEST(a_b_a)
     static const char *const passing[] = {
         EXPANDABLE, "best-fit",          "direct",
         "vmm",      "greedy:limit=8GiB", "torch:max_split_size_mb=512"};
-    for (size_t i = 0; i < sizeof failing / sizeof failing[0]; i++)
+    for (size_t i = 0; i < COUNT(failing); i++)
         fails(card, failing[i], "a_b_a", 5);
-    for (size_t i = 0; i < sizeof passing / sizeof passing[0]; i++)
+    for (size_t i = 0; i < COUNT(passing); i++)
         passes(card, passing[i], "a_b_a");
     passes(card, "torch", "a_b_a:trim=yes");
     passes(card, "cupy", "a_b_a:trim=yes");

@@ -83,7 +83,7 @@ TEST(steps_between_powers_of_two)
         {"torch:roundup_power2_divisions=8", 576},
         {"torch:roundup_power2_divisions=16", 544},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct experiment_rig rig;
         experiment_rig_open(&rig, rows[i].policy, CARD,
                             "jitter_batch:rows='514',row=1MiB,tensors=1,overlap=1,steps=2");
@@ -107,7 +107,7 @@ TEST(saved_programs)
         {EXPANDABLE, "tests/golden/data/planning/somas-resnet50.csv", 1.021, .979},
         {DEFAULT, "tests/golden/data/planning/somas-pangu_2.6B.csv.gz", 1.466, .691},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct experiment_rig rig;
         experiment_rig_open(&rig, rows[i].policy, CARD, rows[i].workload);
         experiment_rig_run(&rig);
@@ -244,7 +244,7 @@ TEST(buddy_on_robson)
         unsigned m, n, extent;
     } rows[] = {{1024, 16, 3072},   {1024, 64, 4096},    {1024, 256, 5120},   {4096, 64, 16384},
                 {4096, 256, 20480}, {4096, 1024, 24576}, {16384, 1024, 98304}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         for (unsigned whole = 0; whole < 2; whole++) {
             char policy[64], workload[64];
             struct experiment_rig rig;
@@ -278,7 +278,7 @@ TEST(checkerboard)
     assert_false(passes(EXPANDABLE, CARD ",capacity=480MiB", "checkerboard:count=60,bytes=8MiB"));
     assert_true(passes(EXPANDABLE, CARD ",capacity=2400MiB", "checkerboard:count=60,bytes=40MiB"));
     static const char *const fixed[] = {"first-fit", "best-fit", "buddy"};
-    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
+    for (size_t i = 0; i < COUNT(fixed); i++)
         assert_false(passes(fixed[i], CARD ",capacity=512MiB", "checkerboard"));
     assert_true(passes("vmm", CARD ",capacity=514MiB", "checkerboard"));
     assert_true(passes("vmm", CARD ",capacity=2402MiB", "checkerboard:count=60,bytes=40MiB"));
@@ -298,8 +298,8 @@ TEST(robsons_bound_holds)
     } rows[] = {{"robson:m=1024,n=16,unit=2MiB", 3057},
                 {"robson:m=1024,n=64,unit=2MiB", 4033},
                 {"robson:m=1024,n=256,unit=2MiB", 4865}};
-    for (size_t i = 0; i < sizeof staying / sizeof staying[0]; i++)
-        for (size_t j = 0; j < sizeof rows / sizeof rows[0]; j++) {
+    for (size_t i = 0; i < COUNT(staying); i++)
+        for (size_t j = 0; j < COUNT(rows); j++) {
             struct experiment_rig rig;
             experiment_rig_open(&rig, staying[i], CARD, rows[j].workload);
             experiment_rig_run(&rig);
@@ -317,7 +317,7 @@ TEST(mapping_breaks_robsons_bound)
     static const char workload[] = "robson:m=1024,n=16,unit=2MiB";
     static const char just_below[] = CARD ",capacity=6112MiB"; /* 3056 units */
     static const char *const fixed[] = {"first-fit", "best-fit"};
-    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
+    for (size_t i = 0; i < COUNT(fixed); i++) {
         assert_false(passes(fixed[i], just_below, workload));
         assert_true(passes(fixed[i], CARD ",capacity=6114MiB", workload));
     }

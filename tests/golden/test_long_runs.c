@@ -117,8 +117,8 @@ TEST(what_repeats_is_exact)
     };
     static const char *const policies[] = {"torch", "torch:expandable_segments=true", "growth"};
     char part[200], whole[200];
-    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
-        for (size_t j = 0; j < sizeof policies / sizeof *policies; j++) {
+    for (size_t i = 0; i < COUNT(programs); i++)
+        for (size_t j = 0; j < COUNT(policies); j++) {
             names(&programs[i], 1, part, whole, sizeof part);
             struct outcome truth = run_on(whole, programs[i].steps, 1, policies[j]);
             struct outcome predicted = run_on(part, programs[i].steps, 2, policies[j]);

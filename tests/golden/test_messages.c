@@ -4,7 +4,6 @@
  * all that is said of each, as text and as JSON: pages.csv has a hash of it, and
  * tests/golden/data/pages has some in full. PAGES=write writes pages.csv anew. */
 #include <ctype.h>
-#include <inttypes.h>
 
 #include "bench/report/pages.h"
 #include "sim/explain/message.h"

@@ -31,7 +31,7 @@ static const struct known {
     {"somas-resnet50", 1042, 1515472556, 1.006, 1.009, true},
     {"iopddl-G_1", 816, 3030937746, 1.003, 1.017, true},
 };
-#define KNOWN (sizeof known / sizeof known[0])
+#define KNOWN COUNT(known)
 
 static const char *path_of(const struct known *one, char path[128])
 {
@@ -60,10 +60,9 @@ TEST(peaks_and_ratios_are_the_known_ones)
         size_t count;
         struct ar_host host = {0};
         struct packing packing;
-        struct ar_error error;
         struct packing_block *blocks = planning_rig_read(path_of(&known[i], path), &count);
         assert_int_equal(count, known[i].count);
-        assert_int_equal(packing_open(&packing, &host, blocks, count, &error), AR_OK);
+        assert_ok(packing_open(&packing, &host, blocks, count, &test_error));
         assert_int_equal(packing.peak_bytes, known[i].peak_bytes);
         top_is(&packing, blocks, count, PACKING_ORDER_size, known[i].by_size);
         top_is(&packing, blocks, count, PACKING_ORDER_birth, known[i].first_fit);

@@ -47,7 +47,7 @@ static bool takes_any_free_block(const char *policy)
 {
     static const char *const names[] = {"first-fit", "best-fit", "direct",
                                         "greedy",    "growth",   "bfc"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; i < COUNT(names); i++)
         if (!strcmp(policy, names[i]))
             return true;
     return false;
@@ -219,7 +219,7 @@ static void check_fragmentation(const struct series *series, const struct metric
         {METRIC_stranded_by_stream_bytes_at_peak, METRIC_stranded_by_stream_bytes_mean,
          stranded_by_stream},
     };
-    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+    for (size_t i = 0; i < COUNT(figures); i++) {
         bool null = opaque && i > 0;
         same(metrics, figures[i].at_peak, null || !peak->live_bytes ? -1 : figures[i].of(peak));
         same(metrics, figures[i].mean, null ? -1 : mean(series, figures[i].of));

@@ -62,7 +62,7 @@ TEST(late_frees_are_no_fragmentation)
 {
     static const char *const policies[] = {"greedy:limit=18995773440", "growth:limit=18995773440",
                                            "torch:limit=18995773440", "vmm:limit=18995773440"};
-    for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+    for (size_t i = 0; i < COUNT(policies); i++) {
         const struct seen *seen =
             fails(policies[i], CARD ",capacity=24GiB",
                   "a,0,4000000000 a,1,4000000000 a,2,4000000000 a,3,4000000000 a,4,4000000000", 4,
@@ -86,7 +86,7 @@ TEST(what_is_kept_makes_room)
     static const char *const giving[] = {
         "torch",    "torch:expandable_segments=true", "cupy", "growth:limit=79GiB", "vmm", "direct",
         "first-fit"};
-    for (size_t i = 0; i < sizeof giving / sizeof giving[0]; i++)
+    for (size_t i = 0; i < COUNT(giving); i++)
         passes(giving[i], card, events);
     const struct seen *seen =
         fails("growth:framework=jax,limit=79GiB", card, events, 2, REPLAY_CAUSE_FRAGMENTATION);
@@ -129,7 +129,7 @@ TEST(parameters_lie_in_the_giant)
     const struct seen *seen = fails("growth:framework=jax", CARD ",capacity=8GiB", events, 402,
                                     REPLAY_CAUSE_FRAGMENTATION);
     assert_int_equal(seen->at[401].live_bytes, 400 * 5368709);
-    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+    for (size_t i = 0; i < COUNT(ranges); i++) {
         passes(ranges[i], CARD ",capacity=8GiB", events);
         seen = see(ranges[i], CARD, events);
         assert_true(seen->at[402].reserved_bytes < 5520758552 + 400 * 5368709 + 20 * AR_MIB);
@@ -202,7 +202,7 @@ TEST(a_checkerboard_in_numbers)
 TEST(a_cache_for_each_stream_multiplies)
 {
     static const unsigned streams[] = {2, 4, 8};
-    for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++) {
+    for (size_t i = 0; i < COUNT(streams); i++) {
         char events[2048];
         size_t used = 0;
         unsigned p = streams[i], last = 3 * p - 1;

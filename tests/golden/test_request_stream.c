@@ -149,7 +149,7 @@ static void check_row(void **state)
 
 int main(void)
 {
-    enum { COUNT = sizeof rows / sizeof *rows };
+    enum { COUNT = COUNT(rows) };
     struct CMUnitTest tests[COUNT];
     for (size_t i = 0; i < COUNT; i++)
         tests[i] = (struct CMUnitTest){.name = rows[i].spec,

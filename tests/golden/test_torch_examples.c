@@ -138,7 +138,7 @@ TEST(rounding_by_divisions)
         {"torch:roundup_power2_divisions=8", 4097, 4608},
         {"torch:conf='roundup_power2_divisions:[1:8,1024:2,>:1]'", 5000, 5120},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct rig rig = open_rig(rows[i].spec, UINT64_MAX);
         assert_int_equal(torch_round(&((struct torch *)rig.policy)->settings, rows[i].bytes),
                          rows[i].rounded);

@@ -40,7 +40,7 @@ static const char *const settings[] = {
     "async",
     "direct",
 };
-#define SETTINGS (sizeof settings / sizeof *settings)
+#define SETTINGS COUNT(settings)
 #define RECORDED 8 /* the first ones: of PyTorch's own allocator, which snapshots tell of */
 
 /* One run, up to its first failure. */
@@ -237,14 +237,13 @@ TEST(predictions_are_what_programs_do)
 {
     /* What seed 1 draws takes six times as long under a sanitizer. */
     for (uint64_t i = 0; i < test_amount(2, 1); i++)
-        check_programs(programs, sizeof programs / sizeof *programs, draws, i ? 1 : 4);
+        check_programs(programs, COUNT(programs), draws, i ? 1 : 4);
 }
 
 TEST(predictions_of_two_streams_are_too)
 {
     for (uint64_t seed = 11; seed < 13; seed++)
-        check_programs(two_streams, sizeof two_streams / sizeof *two_streams,
-                       (unsigned)test_amount(2, 1) * draws, seed);
+        check_programs(two_streams, COUNT(two_streams), (unsigned)test_amount(2, 1) * draws, seed);
 }
 
 /* Every prediction from such a recording is left open. Returns whether the recorded run passed. */

@@ -219,7 +219,7 @@ static void asks_too_much(struct bench *b)
     fill(b, 1000);
     struct ar_policy_totals totals = policy->totals;
     ar_policy_stats(policy, &before);
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         assert_int_equal(policy_rig_alloc(&b->rig, sizes[i], &block), AR_NO_MEMORY);
         assert_int_equal(policy->totals.live_bytes, totals.live_bytes);
         assert_int_equal(policy->totals.granted_bytes, totals.granted_bytes);
@@ -441,7 +441,7 @@ int main(void)
         cmocka_unit_test(host_faults),
         cmocka_unit_test(backing_faults),
     };
-    enum { CHECKS = sizeof checks / sizeof checks[0], POLICIES = 64 };
+    enum { CHECKS = COUNT(checks), POLICIES = 64 };
     static struct CMUnitTest tests[POLICIES * CHECKS];
     static char names[POLICIES * CHECKS][80];
     size_t count = 0;

@@ -60,7 +60,7 @@ static void __attribute__((format(printf, 2, 3))) put(struct maker *self, const 
 static uint64_t draw_bytes(struct ar_rng *rng)
 {
     static const uint64_t kib[] = {1, 300, 900, 1500, 3000, 8000, 12000, 20480, 30000, 65536};
-    uint64_t bytes = kib[ar_rng_below(rng, sizeof kib / sizeof *kib)] * 1024;
+    uint64_t bytes = kib[ar_rng_below(rng, COUNT(kib))] * 1024;
     return ar_rng_below(rng, 2) ? bytes : bytes / 2 + ar_rng_below(rng, bytes);
 }
 
@@ -157,7 +157,7 @@ static void is_cumulative(const struct cause_ladder *ladder)
     const uint64_t steps[] = {ladder->obtainable_bytes, ladder->cached_bytes,  ladder->same_bytes,
                               ladder->other_bytes,      ladder->pending_bytes, ladder->tenant_bytes,
                               ladder->outside_bytes};
-    for (size_t i = 1; i < sizeof steps / sizeof *steps; i++)
+    for (size_t i = 1; i < COUNT(steps); i++)
         assert_true(steps[i] >= steps[i - 1]);
 }
 
@@ -242,8 +242,8 @@ TEST(no_contradiction)
     struct maker *maker = malloc(sizeof *maker);
     assert_non_null(maker);
     for (uint64_t seed = 1; seed <= traces; seed++) {
-        const char *policy = policies[seed % (sizeof policies / sizeof *policies)];
-        bool in_pieces = (seed / (sizeof policies / sizeof *policies)) % 4 == 0;
+        const char *policy = policies[seed % COUNT(policies)];
+        bool in_pieces = (seed / COUNT(policies)) % 4 == 0;
         (in_pieces ? make_pieces : make)(maker, seed);
         uint64_t capacity_mib = in_pieces ? maker->outside_mib + ar_rng_below(&maker->rng, 20)
                                           : 90 + ar_rng_below(&maker->rng, 200);

@@ -67,7 +67,7 @@ static unsigned each_on(const char *policy, uint64_t capacity_bytes, enum expect
         unsigned streams, uses, releases;
     } modes[] = {{1, 0, 0}, {1, 0, 20}, {3, 0, 20}, {3, 30, 0}, {3, 30, 20}};
     unsigned differ = 0;
-    for (size_t mode = 0; mode < sizeof modes / sizeof modes[0]; mode++)
+    for (size_t mode = 0; mode < COUNT(modes); mode++)
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
             const struct recorder_program program = {
                 .policy = policy,

@@ -20,7 +20,7 @@ static uint64_t type_bytes(const struct follow *f, const char *type)
         const char *name;
         uint64_t bytes;
     } types[] = {{"f32", 4}, {"", 4}, {"f16", 2}, {"bf16", 2}, {"i8", 1}, {"i64", 8}};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    for (size_t i = 0; i < COUNT(types); i++)
         if (strcmp(types[i].name, type) == 0)
             return types[i].bytes;
     fail_msg("%s: event %" PRIu64 ": type %s", f->name, f->event, type);
@@ -178,7 +178,7 @@ TEST(keys_do_not_grow_with_the_steps)
         "embedding:tables=3,first=0,every=1,rows=1000,batches=64,bags=3,width=16,steps=%d",
         "matmul_cache:shapes=64;100,repeat=%d",
     };
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    for (size_t i = 0; i < COUNT(forms); i++) {
         uint32_t keys[2];
         for (int longer = 0; longer < 2; longer++) {
             char name[128];

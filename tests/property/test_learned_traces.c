@@ -26,7 +26,7 @@ static const char *const recordings[] = {
     "embedding",
     "gradient_tape:steps=8",
 };
-#define RECORDINGS (sizeof recordings / sizeof *recordings)
+#define RECORDINGS COUNT(recordings)
 
 static struct trace_source *open_workload(const char *text)
 {

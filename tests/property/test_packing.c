@@ -214,7 +214,7 @@ TEST(refuses_what_is_no_block)
                                          {.bytes = 1, .born = 1, .dies = 2}};
     struct ar_host host = {0};
     struct packing packing;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         assert_int_equal(packing_open(&packing, &host, &bad[i], 1, &test_error), AR_INVALID);
     assert_says(packing_open(&packing, &host, many, 2, &test_error), AR_INVALID, "2^62");
     assert_ok(packing_open(&packing, &host, many, 0, &test_error));

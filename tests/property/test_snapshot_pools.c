@@ -100,7 +100,7 @@ TEST(settings_are_followed)
     struct trace_rig rig;
     trace_rig_open(&rig);
     for (uint64_t seed = 1; seed <= test_amount(15, 9); seed++)
-        for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        for (size_t i = 0; i < COUNT(policies); i++) {
             write_program(rig.path[0], seed, true, true);
             check_program(&rig, policies[i], seed, LAYOUT_SETTINGS);
         }

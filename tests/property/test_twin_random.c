@@ -1,8 +1,6 @@
 /* Random scenarios: the bytes by owner add up to what the device says is used, at the end of each
  * phase and at its peak; ranks add up to cards; nothing exceeds the card; and the same scenario
  * gives the same result. */
-#include <string.h>
-
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "sim/twin/twin.h"
@@ -88,7 +86,7 @@ static void make_part(struct random_scenario *self, size_t index)
     size_t process = ar_rng_below(&self->rng, self->scenario.process_count);
     static const char *const kinds[] = {"trainer", "trainer", "buffer", "buffer",
                                         "engine",  "nccl",    "graphs"};
-    unsigned kind = (unsigned)ar_rng_below(&self->rng, sizeof kinds / sizeof *kinds);
+    unsigned kind = (unsigned)ar_rng_below(&self->rng, COUNT(kinds));
     part->name = self->names[PROCESSES_MOST + index];
     part->ops = twin_part_find(kinds[kind]);
     part->process = self->processes[process].name;
@@ -193,7 +191,7 @@ static void make(struct random_scenario *self, uint64_t seed)
              (unsigned long long)ar_rng_between(&self->rng, 1, 6));
     scenario->device = self->device;
     for (size_t i = 0; i < scenario->process_count; i++) {
-        size_t policy = ar_rng_below(&self->rng, sizeof policies / sizeof *policies);
+        size_t policy = ar_rng_below(&self->rng, COUNT(policies));
         self->regions[i] = policies[policy].regions;
         self->processes[i] = (struct twin_process_setup){
             .name = self->names[i],

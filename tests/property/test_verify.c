@@ -102,7 +102,7 @@ static void every_policy(const char *name, struct trace_source *source, enum rep
 
 TEST(no_policy_gives_a_block_to_another_stream_too_early)
 {
-    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
+    for (size_t i = 0; i < COUNT(streams); i++) {
         struct trace_source *source = tiny_trace(streams[i]);
         every_policy(streams[i], source, REPLAY_ORDERED);
         every_policy(streams[i], source, REPLAY_RECORDED);
@@ -119,7 +119,7 @@ TEST(no_policy_on_workloads_of_several_streams)
         "workloads/data/side_streams.default.csv.gz",
         "workloads/data/streams_prefetch.default.csv.gz",
     };
-    for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++) {
+    for (size_t i = 0; i < COUNT(workloads); i++) {
         struct trace_source *source = open(workloads[i]);
         enum replay_frees modes[2];
         unsigned count = replay_frees_choices(&source->info, REPLAY_ORDERED, modes);
@@ -136,7 +136,7 @@ TEST(no_policy_on_one_stream)
         "gradient_tape:steps=2,layers=3,width=256,batches=64",
         "matmul_cache:shapes=64;512;1000,repeat=2",
     };
-    for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++) {
+    for (size_t i = 0; i < COUNT(workloads); i++) {
         struct trace_source *source = open(workloads[i]);
         every_policy(workloads[i], source, REPLAY_ORDERED);
         trace_close(source);
@@ -217,7 +217,7 @@ TEST(a_planted_race_is_found)
         "a,0,4096,1 r,0,0 a,1,4096 m,step", /* freed on another stream than it was used on */
         "a,0,4096 r,0 e,1,1 w,0,1 a,1,9,1", /* an order in the wrong direction */
     };
-    for (size_t i = 0; i < sizeof races / sizeof *races; i++) {
+    for (size_t i = 0; i < COUNT(races); i++) {
         struct outcome outcome;
         run_hasty(races[i], false, &outcome);
         assert_int_equal(outcome.status, AR_CORRUPT);
@@ -238,7 +238,7 @@ TEST(what_the_program_orders_is_no_race)
         "a,0,4096 r,0 e,1,0 w,1,1 a,1,4096,1 r,1 s", /* the other waits */
         "a,0,4096 u,0,1 r,0 s a,1,4096",             /* the host waits */
     };
-    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+    for (size_t i = 0; i < COUNT(fine); i++) {
         struct outcome outcome;
         run_hasty(fine[i], false, &outcome);
         if (outcome.status != AR_OK)
@@ -293,7 +293,7 @@ TEST(keys_that_cannot_be_stop_the_run)
         {"a,0,8 k,0,5,op=set,out=1", "event 1: its operand is block 1, which is not live"},
         {"a,0,8 f,0 k,0,5,op=set,out=~1", "event 2: its operand is block ~1, which is not live"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct outcome outcome;
         count_of(cases[i].events, false, &outcome);
         assert_int_equal(outcome.status, AR_INVALID);
@@ -319,7 +319,7 @@ TEST(the_document_generators_work)
         "embedding:steps=12,tables=2,rows=1000,batches=64,bags=3",
         "matmul_cache:shapes=64;512,repeat=2",
     };
-    for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++) {
+    for (size_t i = 0; i < COUNT(workloads); i++) {
         struct trace_source *source = open(workloads[i]);
         struct outcome outcome;
         assert_true(run("torch", source, REPLAY_ORDERED, 1, false, &outcome));

@@ -9,7 +9,7 @@ extern const struct ar_policy_ops greedy_policy, growth_policy, bfc_policy;
 static const struct ar_policy_ops *ops_of(const char *name)
 {
     const struct ar_policy_ops *const all[] = {&greedy_policy, &growth_policy, &bfc_policy};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    for (size_t i = 0; i < COUNT(all); i++) {
         if (strcmp(all[i]->name, name) == 0)
             return all[i];
     }
@@ -69,9 +69,7 @@ void bfc_rig_close(struct bfc_rig *rig)
 
 void bfc_rig_check(const struct bfc_rig *rig)
 {
-    struct ar_error error = {{0}};
-    if (ar_policy_validate(rig->policy, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(ar_policy_validate(rig->policy, &test_error));
 }
 
 uint64_t bfc_rig_alloc_at(struct bfc_rig *rig, unsigned block, uint64_t bytes, uint64_t alignment,

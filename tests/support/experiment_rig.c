@@ -24,9 +24,7 @@ void experiment_rig_open(struct experiment_rig *rig, const char *policy, const c
                          const char *workload)
 {
     struct trace_source *source;
-    struct ar_error error;
-    if (workload_open(workload, &source, &error))
-        fail_msg("%s", error.text);
+    assert_ok(workload_open(workload, &source, &test_error));
     experiment_rig_over(rig, policy, device, source);
 }
 

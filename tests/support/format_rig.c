@@ -9,11 +9,9 @@ static void convert(void *rig, const void *bytes, size_t count, const char *even
 {
     static const char head[] = "# allocrig-trace 1\n# name: 0\n";
     struct trace_source *source;
-    struct ar_error error;
     const char *path = ((struct trace_rig *)rig)->path[0];
     trace_rig_write(path, bytes, count);
-    if (trace_open(path, &source, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(trace_open(path, &source, &test_error));
     char *printed = trace_rig_print(rig, source);
     assert_non_null(source->report);
     if (report)
@@ -74,7 +72,7 @@ static bool has(const struct import_report *report, const struct trace_info *inf
         return guessed(report, fact + 6);
     if (strncmp(fact, "no guess ", 9) == 0)
         return !guessed(report, fact + 9);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    for (size_t i = 0; i < COUNT(numbers); i++)
         if (strncmp(numbers[i].key, fact, length) == 0 && !numbers[i].key[length])
             return numbers[i].value == strtoull(fact + length + 1, NULL, 10);
     fail_msg("no fact is named %s", fact);

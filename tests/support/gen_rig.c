@@ -22,12 +22,9 @@ struct pull {
 struct trace_source *gen_rig_open(const char *text)
 {
     struct ar_spec spec;
-    struct ar_error error = {""};
     struct trace_source *source = NULL;
-    if (ar_spec_parse(text, &spec, &error) != AR_OK)
-        fail_msg("%s", error.text);
-    if (gen_open(&spec, &source, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(ar_spec_parse(text, &spec, &test_error));
+    assert_ok(gen_open(&spec, &source, &test_error));
     char name[sizeof source->info.name];
     trace_name_put(name, sizeof name, text, strlen(text));
     assert_string_equal(source->info.name, name);
@@ -180,14 +177,12 @@ static void count(struct pull *pull, const struct trace_event *event)
 void gen_rig_pull(struct trace_source *source, struct gen_rig_sums *sums)
 {
     struct pull pull = {.sums = sums};
-    struct ar_error error = {""};
     memset(sums, 0, sizeof *sums);
     const uint32_t streams = source->info.streams; /* known before the first event */
     for (;;) {
         const struct trace_event *events;
         size_t span;
-        if (trace_next(source, &events, &span, &error) != AR_OK)
-            fail_msg("%s", error.text);
+        assert_ok(trace_next(source, &events, &span, &test_error));
         if (span == 0)
             break;
         sums->spans++;

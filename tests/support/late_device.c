@@ -567,10 +567,8 @@ static const struct ar_device_ops device_calls = {
 struct ar_device *late_device_open(const char *spec, uint64_t seed)
 {
     struct late_device *self = calloc(1, sizeof *self);
-    struct ar_error error;
     assert_non_null(self);
-    if (ar_device_open_text(spec, &self->inner, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    assert_ok(ar_device_open_text(spec, &self->inner, &test_error));
     late_memory_open(&self->memory);
     ar_rng_seed(&self->rng, seed);
     self->backing = *self->inner->backing;

@@ -48,9 +48,8 @@ static struct recorder *of(struct ar_backing *backing)
 
 static void append(struct recorder *self, struct trace_event event, const char *text)
 {
-    struct ar_error error = {""};
     static const struct trace_attributes none = {0};
-    assert_int_equal(trace_memory_append(self->trace, &event, &none, text, &error), AR_OK);
+    assert_ok(trace_memory_append(self->trace, &event, &none, text, &test_error));
 }
 
 static void note(struct recorder *self, const char *verb, uint64_t address, uint64_t bytes)
@@ -308,7 +307,6 @@ static const struct ar_backing_ops record_ops = {
 void recorder_run(const struct recorder_program *program, struct recorder_result *result)
 {
     struct recorder *self = calloc(1, sizeof *self);
-    struct ar_error error = {""};
     struct ar_host host = {0};
     struct ar_spec spec;
     char text[96];
@@ -329,9 +327,8 @@ void recorder_run(const struct recorder_program *program, struct recorder_result
     self->trace = trace_memory_create(&info);
     assert_non_null(self->trace);
     const struct ar_policy_context context = {.backing = &self->backing, .host = &host, .seed = 1};
-    assert_int_equal(ar_spec_parse(program->policy, &spec, &error), AR_OK);
-    if (registry_create(&spec, &context, &self->policy, &error))
-        fail_msg("%s", error.text);
+    assert_ok(ar_spec_parse(program->policy, &spec, &test_error));
+    assert_ok(registry_create(&spec, &context, &self->policy, &test_error));
     append(self, (struct trace_event){.kind = TRACE_TIME}, NULL);
     play(self);
     keep_stats(self);
@@ -340,8 +337,7 @@ void recorder_run(const struct recorder_program *program, struct recorder_result
     self->trace = trace_memory_create(NULL);
     ar_policy_destroy(self->policy);
     trace_memory_discard(self->trace);
-    if (trace_memory_open(trace, &result->trace, &error))
-        fail_msg("%s", error.text);
+    assert_ok(trace_memory_open(trace, &result->trace, &test_error));
     ar_device_close(self->device);
     ar_spec_close(&spec);
     free(self->pending);

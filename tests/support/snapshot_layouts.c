@@ -26,7 +26,7 @@ const struct snapshot_layout snapshot_layouts[] = {
     {"behind 2.11", KEYS_NEXT},
     {"segments of 2.11", KEYS_2_10 | LAYOUT_NO_HISTORY},
 };
-const size_t snapshot_layout_count = sizeof snapshot_layouts / sizeof *snapshot_layouts;
+const size_t snapshot_layout_count = COUNT(snapshot_layouts);
 
 #define DEPTH_MOST 16
 

@@ -33,6 +33,8 @@ struct test_case {
             &(const struct test_case){__FILE__, __LINE__, {#name, name, setup, teardown, NULL}};   \
     static void name(void **state)
 
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
 /* For calls that take a place for their error: assert_ok(trace_open(path, &out, &test_error)). */
 extern struct ar_error test_error;
 

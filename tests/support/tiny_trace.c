@@ -95,15 +95,13 @@ static void append(struct trace_memory *memory, char *line)
 {
     struct trace_event event = {0};
     struct trace_attributes attributes = {0};
-    struct ar_error error;
     char *rest = line[1] == ',' ? line + 2 : line + 1;
     const char *text = *line == 'm' || *line == '!' ? rest : NULL;
     fields(&event, *line, &rest);
     if (*line == 'm' && !strcmp(text, "step"))
         event.flags = TRACE_STEP;
     bool any = !text && keys(rest, &attributes);
-    if (trace_memory_append(memory, &event, any ? &attributes : NULL, text, &error))
-        fail_msg("%s", error.text);
+    assert_ok(trace_memory_append(memory, &event, any ? &attributes : NULL, text, &test_error));
 }
 
 struct trace_source *tiny_trace(const char *events)
@@ -111,13 +109,11 @@ struct trace_source *tiny_trace(const char *events)
     const struct trace_info info = {.name = "tiny", .format = "text", .complete = true};
     struct trace_memory *memory = trace_memory_create(&info);
     struct trace_source *source;
-    struct ar_error error;
     char *copy = strdup(events), *save = NULL;
     for (char *line = strtok_r(copy, " \n", &save); line; line = strtok_r(NULL, " \n", &save))
         append(memory, line);
     free(copy);
-    if (trace_memory_open(memory, &source, &error))
-        fail_msg("%s", error.text);
+    assert_ok(trace_memory_open(memory, &source, &test_error));
     return source;
 }
 

@@ -1,7 +1,5 @@
 #include "tests/support/twin_rig.h"
 
-#include <string.h>
-
 #include "allocators/base/size.h"
 #include "tests/support/test.h"
 

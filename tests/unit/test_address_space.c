@@ -1,6 +1,5 @@
 /* Where a driver places segments: known places, a search through all places as an oracle, and the
  * order of the addresses in recordings. */
-#include <stdio.h>
 #include <zlib.h>
 
 #include "allocators/base/rng.h"
@@ -199,7 +198,7 @@ TEST(recorded_addresses_have_this_order)
         {"tape_small", {66, 79}},
         {"resnet50_train", {15309, 24396}},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         char path[128];
         snprintf(path, sizeof path, "workloads/data/%s.default.csv.gz", rows[i].name);
         struct order order = recorded_order(path);

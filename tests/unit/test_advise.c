@@ -1,6 +1,5 @@
 /* Advice: from recordings under one setting, the results recorded under another; from small traces,
  * known results; a recording that ends in a failure is not treated as complete. */
-#include <inttypes.h>
 #include <math.h>
 
 #include "allocators/base/size.h"
@@ -115,7 +114,7 @@ TEST(other_settings_are_predicted_to_the_byte)
         {DATA "lora_recompute.default.csv.gz", "torch:limit=5GiB", 5213519872},
         {DATA "lora_recompute.expandable.csv.gz", "torch:limit=5GiB", 5213519872},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct trial trial;
         predict(cases[i].path, cases[i].spec, &trial);
         assert_true(trial.passed);
@@ -157,7 +156,7 @@ TEST(settings_within_the_error_are_one_rank)
         DATA "graphs.default.csv.gz",
         "tests/golden/data/snapshots/tape_small.pickle.gz",
     };
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    for (size_t i = 0; i < COUNT(paths); i++) {
         struct rig rig;
         advise_file(&rig, paths[i], 2 * AR_GIB);
         assert_true(rig.result.uncertainty >= ADVISE_UNCERTAINTY);
@@ -201,10 +200,9 @@ TEST(settings_are_those_of_the_release)
         {"torch 2.15.0", {"torch:large_segment_size_mb=64", "torch:max_split_size_mb=20"}, {0}, 0},
         {"torch", {"torch:large_segment_size_mb=64", "torch:max_split_size_mb=20"}, {0}, 0},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct candidates list;
-        struct ar_error error;
-        assert_int_equal(candidates_list(cases[i].recorder, "torch", false, &list, &error), AR_OK);
+        assert_ok(candidates_list(cases[i].recorder, "torch", false, &list, &test_error));
         assert_int_equal(list.left_out_count, cases[i].left_out);
         for (size_t h = 0; cases[i].has[h]; h++) {
             bool found = false;
@@ -242,7 +240,7 @@ TEST(a_text_is_that_of_the_release)
         {"", CONF "large_segment_size_mb:64", CONF "large_segment_size_mb:64", 2, 11},
         {"", CONF "backend:native", CONF "backend:native", 0, 0},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         const struct candidate candidate = {.own = true};
         char text[256];
         candidate_setting(&candidate, torch_release_read(cases[i].release), cases[i].setting, text,
@@ -397,7 +395,7 @@ TEST(one_percent_of_time_decides_nothing)
         {{1.009, 1.0, 1.0}, 0}, {{1.02, 1.0, 1.0}, 1}, {{1.02, 1.015, 1.005}, 1},
         {{3.0, 2.0, 1.0}, 2},   {{1.0, 1.0, 1.0}, 0},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct advise_row rows[3];
         memset(rows, 0, sizeof rows);
         for (size_t r = 0; r < 3; r++) {
@@ -436,7 +434,7 @@ TEST(what_takes_twice_the_time_comes_last)
         {1261000, false, true},  /* 1.15 times */
         {1970000, false, false}, /* 1.098 times */
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct rig rig;
         advise_over(&rig, kernels_of(cases[i].kernel_ns, "20971520"), AR_GIB);
         const struct advise_row *direct = row_of(&rig, "direct"), *torch = row_of(&rig, "torch");
@@ -493,11 +491,10 @@ TEST(tries_are_told_from_requests)
         {"a,0,100 a,1,10 f,1 p,2,20 f,2 a,3,15 f,3 f,0", 0, 0},
         {"a,0,100 a,1,10 f,1 a,2,20 a,3,7 f,2 a,4,15 f,4 f,0", 0, 0},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct trace_source *trace = tiny_trace(cases[i].events);
-        struct ar_error error = {""};
         struct tries tries;
-        assert_int_equal(tries_find(trace, &tries, &error), AR_OK);
+        assert_ok(tries_find(trace, &tries, &test_error));
         if (tries.count != cases[i].count || tries.most_bytes != cases[i].most_bytes)
             fail_msg("%s: %" PRIu64 " tries, %" PRIu64 " bytes", cases[i].events, tries.count,
                      tries.most_bytes);
@@ -514,11 +511,10 @@ TEST(the_last_step_of_a_cut_recording)
         const char *events;
         uint64_t last_step_end;
     } cases[] = {{"a,0,8 m,step f,0 m,other a,1,8", 2}, {"a,0,8 m,other f,0", 0}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct trace_source *trace = tiny_trace(cases[i].events);
-        struct ar_error error = {""};
         struct prepared prepared;
-        assert_int_equal(prepare_trace(trace, NULL, 0, &prepared, &error), AR_OK);
+        assert_ok(prepare_trace(trace, NULL, 0, &prepared, &test_error));
         assert_int_equal(prepared.last_step_end, cases[i].last_step_end);
         trace_close(prepared.trace);
         trace_close(trace);

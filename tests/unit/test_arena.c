@@ -58,7 +58,7 @@ TEST(live_blocks_lie_apart)
     static struct place live[SLOTS], scratch[SLOTS];
     static const char *const workloads[] = {"gradient_tape:steps=2",
                                             "random:events=2000,target=64MiB"};
-    for (size_t w = 0; w < sizeof workloads / sizeof *workloads; w++) {
+    for (size_t w = 0; w < COUNT(workloads); w++) {
         struct arena arena;
         struct ar_error error;
         struct trace_source *source;

@@ -42,7 +42,7 @@ TEST(the_first_above_is_found)
     static const uint64_t values[] = {0, 9, 10, 19, 20, 21, UINT64_MAX};
     static const size_t wanted[] = {0, 0, 1, 1, 3, 3, 4};
     const size_t key_at = offsetof(struct item, address);
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+    for (size_t i = 0; i < COUNT(values); i++)
         assert_int_equal(ar_array_above(items, 4, sizeof *items, key_at, values[i]), wanted[i]);
     assert_int_equal(ar_array_above(NULL, 0, sizeof *items, key_at, 5), 0);
 }

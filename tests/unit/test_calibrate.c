@@ -133,7 +133,7 @@ TEST(a_card_gives_back_its_profile)
         /* Nothing waits for all of the cleaning, but for memory that is clean. */
         "cleaning_wait_bytes: create 0\ncleaning_wait_bytes: alloc 0\n",
     };
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+    for (size_t i = 0; i < COUNT(lines); i++) {
         struct sim_profile card, measured;
         measure_with(lines[i], &card, &measured);
         agree(&measured, &card);
@@ -172,7 +172,7 @@ TEST(rests_are_measured_and_taken_out)
         "rest_cost: pool_alloc 3000000 900\nrest_cost: event 50000 0\n"
         "rest_cost: event 2000000 900\n",
         &card, &measured);
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    for (size_t i = 0; i < COUNT(kinds); i++) {
         const struct sim_curve *curve = &measured.rest_costs[kinds[i]];
         assert_in_range(curve->count, 4, 6);
         for (uint32_t at = 1; at < curve->count; at++) {
@@ -245,7 +245,7 @@ TEST(the_hosts_clock_is_that_of_most_looks)
     static const uint64_t looks_ns[] = {30, 300, 31, 28, 1000, 30, 29, 31};
     struct meter meter = {.busy = false};
     assert_int_equal(meter_host_clock_ps(&meter), 0);
-    for (size_t i = 0; i < sizeof looks_ns / sizeof looks_ns[0]; i++)
+    for (size_t i = 0; i < COUNT(looks_ns); i++)
         meter_samples_add(&meter.looks, looks_ns[i]);
     assert_int_equal(meter_host_clock_ps(&meter), 30500); /* of 30, 30, 31, 31 */
     meter.looks.count = 1;
@@ -315,7 +315,7 @@ TEST(a_small_card_leaves_large_sizes_out)
     /* Cards on which only some blocks are large enough to wait for all of the cleaning. */
     static const char *const specs[] = {"sim:capacity=256MiB", "sim:capacity=1GiB",
                                         "sim:capacity=24GiB", "sim:capacity=28GiB"};
-    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+    for (size_t i = 0; i < COUNT(specs); i++) {
         measure(specs[i], &measured);
         assert_in_range(measured.cleaning_bytes_per_us, 370000, 378000);
         uint64_t from_bytes = measured.cleaning_wait_bytes[SIM_COST_alloc];

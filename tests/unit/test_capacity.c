@@ -67,7 +67,7 @@ TEST(the_search_finds_what_brute_force_finds)
     static const char *const policies[] = {"growth:framework=jax", "first-fit", "direct", "torch",
                                            "cupy"};
     size_t gaps = 0;
-    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
+    for (size_t i = 0; i < COUNT(policies); i++)
         for (int seed = 1; seed <= 8; seed++) {
             char workload[128];
             snprintf(workload, sizeof workload,

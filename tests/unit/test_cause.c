@@ -17,7 +17,7 @@ static const struct ar_policy_range ranges[] = {
 
 static void stub_walk(const struct ar_policy *self, ar_policy_visit *visit, void *argument)
 {
-    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+    for (size_t i = 0; i < COUNT(ranges); i++)
         if (!visit(argument, &ranges[i]))
             return;
 }

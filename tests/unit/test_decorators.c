@@ -170,7 +170,7 @@ TEST(fault_forwards_order)
 TEST(needed_options)
 {
     static const char *const specs[] = {"limit+null", "fault+null", "checked(every=0)+null"};
-    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+    for (size_t i = 0; i < COUNT(specs); i++) {
         struct policy_rig rig;
         fake_backing_open(&backing, UINT64_MAX);
         assert_int_equal(policy_rig_open(&rig, specs[i], &backing.base, 0), AR_INVALID);

@@ -32,7 +32,7 @@ TEST(options)
     };
     struct op_script script;
     op_script_open(&script, 3, 10000, 300, 32 * AR_MIB);
-    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+    for (size_t i = 0; i < COUNT(specs); i++) {
         struct policy_rig rig;
         char spec[120];
         struct ar_device *device = sim_test_open("sim:profile=h100,capacity=512MiB");
@@ -170,7 +170,7 @@ TEST(contradictions)
     };
     struct fake_backing *fake = malloc(sizeof *fake);
     assert_non_null(fake);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct policy_rig rig;
         fake_backing_open(fake, UINT64_MAX);
         assert_int_equal(policy_rig_open(&rig, rows[i].spec, &fake->base, 0), rows[i].status);
@@ -195,7 +195,7 @@ TEST(settings)
     };
     struct fake_backing *fake = malloc(sizeof *fake);
     assert_non_null(fake);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct policy_rig rig;
         char text[200] = "";
         fake_backing_open(fake, UINT64_MAX);

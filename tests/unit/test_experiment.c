@@ -24,7 +24,7 @@ TEST(the_median_is_weighted_by_bytes)
         {"a,0,8,0,space=pinned a,1,3", 3},
         {"a,0,1152921504606846975 p,1,1", UINT64_C(1152921504606846975)},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct trace_source *source = tiny_trace(cases[i].events);
         uint64_t bytes;
         assert_int_equal(survey_median(source, &bytes, NULL), AR_OK);
@@ -164,7 +164,7 @@ TEST(all_ways_to_run_have_the_same_outcome)
             of[way] = rig.result.metrics;
             experiment_rig_close(&rig);
         }
-        for (size_t i = 0; i < sizeof outcome / sizeof *outcome; i++)
+        for (size_t i = 0; i < COUNT(outcome); i++)
             for (int way = 1; way < 3; way++)
                 assert_true(metric_number(&of[way], outcome[i], -1) ==
                             metric_number(&of[0], outcome[i], -1));
@@ -190,7 +190,7 @@ TEST(host_times_are_measured_only_if_asked_for)
                             "random:events=2000,target=64MiB,max=8MiB");
         rig.experiment.measure_time = asked;
         experiment_rig_run(&rig);
-        for (size_t i = 0; i < sizeof timed / sizeof *timed; i++) {
+        for (size_t i = 0; i < COUNT(timed); i++) {
             bool null = rig.result.metrics.at[timed[i]].kind == METRIC_NULL;
             assert_int_equal(null, !asked);
         }

@@ -214,7 +214,7 @@ TEST(the_cache_in_the_way_is_named)
         {"direct", "sim:capacity=100MiB", "a,0,83886080 o,41943040", REPLAY_CAUSE_CAPACITY, 1, 40,
          20, 20, 20},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct explain_result result;
         failure(cases[i].policy, cases[i].device, cases[i].events, &result);
         assert_int_equal(result.cause, cases[i].cause);
@@ -259,7 +259,7 @@ TEST(a_block_that_came_back_is_named)
          REPLAY_CAUSE_FRAGMENTATION, 0},
         {"torch", "sim:capacity=200MiB", SEGMENT "a,3,104857600", REPLAY_CAUSE_CAPACITY, 0},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct explain_result result;
         failure(cases[i].policy, cases[i].device, cases[i].events, &result);
         if (result.cause != cases[i].cause)
@@ -283,7 +283,7 @@ TEST(the_capacity_that_passes_is_the_safe_one)
         {"growth:framework=jax", "sim:capacity=130MiB", PINNED},
         {"torch", "sim:capacity=200MiB", SEGMENT PENDING "a,3,104857600"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct explain_result result;
         struct capacity_result capacity;
         struct experiment_rig rig;

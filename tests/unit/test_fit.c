@@ -173,7 +173,7 @@ TEST(robson_table)
         {4096, 256, 20225}, {4096, 1024, 23553}, {16384, 1024, 97281},
     };
     for (int f = 0; f < FITS; f++) {
-        for (size_t row = 0; row < sizeof table / sizeof table[0]; row++) {
+        for (size_t row = 0; row < COUNT(table); row++) {
             struct policy_rig rig;
             open_rig(&rig, fits[f], UINT64_MAX);
             assert_int_equal(robson(&rig, table[row][0], table[row][1]), table[row][2]);

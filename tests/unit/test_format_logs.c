@@ -18,7 +18,7 @@ TRACE_TEST(rmm_first_line_may_be_missing)
     assert_int_equal(report.records, 2);
     const char *const others[] = {"11,14:21:19.998533,mislay,0x30a000000,256,0x0\n",
                                   "11,14:21:19.998533,free,0x30a000000,256\n"};
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+    for (size_t i = 0; i < COUNT(others); i++) {
         struct trace_source *source;
         struct ar_error error;
         assert_int_not_equal(trace_rig_text(*state, others[i], &source, &error), AR_OK);

@@ -49,7 +49,7 @@ TRACE_TEST(other_columns_are_no_lifetimes)
         "id,lower,start,upper,size\n",
         "action,addr,size,stream,time\n",
     };
-    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+    for (size_t i = 0; i < COUNT(heads); i++) {
         struct trace_source *source;
         struct ar_error error;
         assert_int_not_equal(trace_rig_text(*state, heads[i], &source, &error), AR_OK);

@@ -7,9 +7,8 @@
 #include "tests/support/test.h"
 #include "workloads/formats/formats.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-#define PID          "1107296256" /* 66 << 24 */
-#define OTHER_PID    "1124073472" /* 67 << 24 */
+#define PID       "1107296256" /* 66 << 24 */
+#define OTHER_PID "1124073472" /* 67 << 24 */
 
 /* start, process, device, address, bytes, kind, operation, stream */
 #define MEMORY(start, pid, device, address, bytes, kind, operation, stream)                        \

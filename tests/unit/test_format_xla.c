@@ -1,12 +1,9 @@
 /* Files of JAX and XLA: buffer assignments as text, and device memory profiles. */
-#include <stdio.h>
 #include <unistd.h>
 
 #include "tests/support/format_rig.h"
 #include "tests/support/test.h"
 #include "workloads/formats/formats.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 /* ---- buffer assignment --------------------------------------------------------------------- */
 
@@ -298,9 +295,7 @@ TRACE_TEST(recorded_files)
                  {"tests/golden/data/jax/step-buffer-assignment.txt", 16, 81940, 1}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct trace_source *source;
-        struct ar_error error = {""};
-        if (trace_open(cases[i].path, &source, &error))
-            fail_msg("%s", error.text);
+        assert_ok(trace_open(cases[i].path, &source, &test_error));
         assert_int_equal(source->info.events, cases[i].events);
         assert_int_equal(source->info.peak_live_bytes, cases[i].peak_bytes);
         assert_int_equal(source->info.gpus, cases[i].gpus);

@@ -73,7 +73,7 @@ TEST(both_fits)
         {"checkerboard", 528, 512},
         {"order_flip:reverse=yes", 128, 128},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         for (int fit = 0; fit < 2; fit++) {
             struct played played =
                 play(cases[i].workload, fit ? "best-fit" : "first-fit", UINT64_MAX);
@@ -106,7 +106,7 @@ TEST(robson)
         {"robson:m=4096,n=256", 20225},   {"robson:m=4096,n=1024", 23553},
         {"robson:m=16384,n=1024", 97281},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         for (int fit = 0; fit < 2; fit++)
             assert_int_equal(play(cases[i].workload, fit ? "best-fit" : "first-fit", UINT64_MAX)
                                  .peak_reserved_bytes,

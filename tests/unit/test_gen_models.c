@@ -213,7 +213,7 @@ TEST(tape_optimizers_and_types)
         {"dtype=bfloat16,optimizer=none", 2},    {"dtype=int8,optimizer=none", 1},
         {"dtype=int8,optimizer=momentum", 9},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char text[256];
         snprintf(text, sizeof text,
                  "gradient_tape:layers=4,width=512,batches='1',lengths='16',bias=none,steps=2,%s",

@@ -23,7 +23,7 @@ TRACE_TEST(defaults_are_medium)
     static const char *const workloads[] = {
         "rnn_buckets",   "varlen_transformer", "fsdp_runahead", "jitter_batch",
         "stash_restore", "gnn_minibatch",      "kv_concat",     "kv_paged"};
-    for (size_t i = 0; i < sizeof workloads / sizeof workloads[0]; i++) {
+    for (size_t i = 0; i < COUNT(workloads); i++) {
         pull(workloads[i], &sums);
         assert_in_range(sums.events, 10000, 120000);
         assert_in_range(sums.peak_live_bytes, AR_GIB / 2, 9 * AR_GIB);
@@ -243,7 +243,7 @@ TRACE_TEST(seeds_differ)
     static const char *const drawn[] = {"varlen_transformer:steps=3", "jitter_batch:steps=9",
                                         "gnn_minibatch:steps=3", "kv_concat:rounds=1",
                                         "kv_paged:rounds=1"};
-    for (size_t i = 0; i < sizeof drawn / sizeof drawn[0]; i++) {
+    for (size_t i = 0; i < COUNT(drawn); i++) {
         char text[64];
         snprintf(text, sizeof text, "%s,seed=2", drawn[i]);
         struct trace_source *one = gen_rig_open(drawn[i]);
@@ -268,7 +268,7 @@ TRACE_TEST(both_forms_hold_them)
         "stash_restore:variant=interleaved,steps=2,trim=restore",
         "giant_then_crumbs:trim=yes",
         "phases:cycles=2,leak=1"};
-    for (size_t i = 0; i < sizeof workloads / sizeof workloads[0]; i++) {
+    for (size_t i = 0; i < COUNT(workloads); i++) {
         static const struct trace_write_options options = {.format = TRACE_FORMAT_BINARY};
         struct ar_error error = {""};
         struct trace_source *source = gen_rig_open(workloads[i]);

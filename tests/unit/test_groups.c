@@ -15,7 +15,7 @@ TEST(a_policy_and_a_figure_take_their_rows)
         {0, "tlsf", "b", "peak", 0.1},      {7, "torch", "a", "frees", 0.1}};
     struct groups groups;
     char text[800];
-    assert_ok(groups_make(&groups, items, sizeof items / sizeof *items, &test_error));
+    assert_ok(groups_make(&groups, items, COUNT(items), &test_error));
     assert_int_equal(groups.count, 5);
     assert_int_equal(groups.folded, 9);
     assert_int_equal(groups.items[0].by, GROUP_OF_POLICY);

@@ -3,7 +3,7 @@
 #include "allocators/base/rng.h"
 #include "tests/support/test.h"
 
-#define COUNT 20000
+#define VALUES 20000
 
 static int by_size(const void *left, const void *right)
 {
@@ -29,22 +29,22 @@ TEST(quantiles_lie_within_the_stated_error)
 {
     static const double fractions[] = {0, 0.001, 0.1, 0.5, 0.9, 0.99, 0.999, 1};
     struct ar_hist *hist = calloc(1, sizeof *hist);
-    uint64_t *values = malloc(COUNT * sizeof *values);
+    uint64_t *values = malloc(VALUES * sizeof *values);
     struct ar_rng rng;
     ar_rng_seed(&rng, 7);
-    for (int i = 0; i < COUNT; i++) {
+    for (int i = 0; i < VALUES; i++) {
         values[i] = ar_rng_log_uniform(&rng, 1, UINT64_C(1) << 50);
         ar_hist_add(hist, values[i], 1);
     }
-    qsort(values, COUNT, sizeof *values, by_size);
-    for (unsigned i = 0; i < sizeof fractions / sizeof *fractions; i++) {
-        double exact = fractions[i] * COUNT;
+    qsort(values, VALUES, sizeof *values, by_size);
+    for (unsigned i = 0; i < COUNT(fractions); i++) {
+        double exact = fractions[i] * VALUES;
         size_t rank = (size_t)exact + ((double)(size_t)exact < exact);
         uint64_t truth = values[rank ? rank - 1 : 0], found = ar_hist_quantile(hist, fractions[i]);
         uint64_t off = found > truth ? found - truth : truth - found;
         assert_true(off <= truth / 128 + 1);
     }
-    assert_int_equal(ar_hist_quantile(hist, 1), values[COUNT - 1]);
+    assert_int_equal(ar_hist_quantile(hist, 1), values[VALUES - 1]);
     assert_int_equal(hist->least, values[0]);
     free(values);
     free(hist);

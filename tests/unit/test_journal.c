@@ -1,7 +1,6 @@
 /* The journal of an interrupted command: cut off at each of its bytes, and with each byte changed.
  * What is read is what was written, from the front, or the file is refused; and what is added then
  * is there the next time. */
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -95,7 +95,7 @@ TEST(test_refused)
     static const char *const cut[] = {
         "",      "[",       "{",        "{\"a\"",    "{\"a\":", "[1",       "[1,",
         "[\"ab", "[\"ab\\", "[\"\\u00", "{\"a\":1,", "[tru",    "{\"a\":{", "[\"\\ud83d\\"};
-    for (size_t i = 0; i < sizeof cut / sizeof cut[0]; i++)
+    for (size_t i = 0; i < COUNT(cut); i++)
         refused(cut[i], "it is cut off");
     refused("[1 2]", "a comma or the end of the array");
     refused("{\"a\":1 \"b\":2}", "a comma or the end of the object");
@@ -239,12 +239,12 @@ TEST(test_numbers)
                                       "9223372036854775808",
                                       "99999999999999999999999"};
     int64_t value;
-    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+    for (size_t i = 0; i < COUNT(good); i++) {
         const struct json_token token = {JSON_STRING, good[i].text, 0, false};
         if (!json_integer_of(&token, good[i].digits, &value) || value != good[i].wanted)
             fail_msg("%s is read as %lld", good[i].text, (long long)value);
     }
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         const struct json_token token = {JSON_STRING, bad[i], 0, false};
         if (json_integer_of(&token, 0, &value))
             fail_msg("%s is read as %lld", bad[i], (long long)value);

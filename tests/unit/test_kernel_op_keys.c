@@ -14,16 +14,14 @@ TEST(texts_that_are_read_are_written)
         "op=elementwise,out=7,in=1+2+~3+4",
         "op=reduce,out=1152921504606846975,in=0,shape=3",
     };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    for (size_t i = 0; i < COUNT(texts); i++) {
         struct trace_kernel_op kernel_op;
-        struct ar_error error;
         char text[TRACE_KERNEL_OP_TEXT], mixed[400];
-        if (trace_kernel_op_parse(texts[i], &kernel_op, &error) != AR_OK)
-            fail_msg("%s", error.text);
+        assert_ok(trace_kernel_op_parse(texts[i], &kernel_op, &test_error));
         trace_kernel_op_print(&kernel_op, text);
         assert_string_equal(text, texts[i]);
         snprintf(mixed, sizeof mixed, "x=1,%s,note=a=b", texts[i]);
-        assert_int_equal(trace_kernel_op_parse(mixed, &kernel_op, &error), AR_OK);
+        assert_ok(trace_kernel_op_parse(mixed, &kernel_op, &test_error));
         trace_kernel_op_replace(mixed, &kernel_op, text, sizeof text);
         assert_int_equal(strncmp(text, "x=1,note=a=b,op=", 16), 0);
         trace_kernel_op_replace(mixed, NULL, text, sizeof text);
@@ -34,10 +32,9 @@ TEST(texts_that_are_read_are_written)
 TEST(a_kernel_without_an_operation_has_no_kernel_op)
 {
     static const char *const texts[] = {NULL, "", "x=1", "opera=7,outer=3"};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    for (size_t i = 0; i < COUNT(texts); i++) {
         struct trace_kernel_op kernel_op;
-        struct ar_error error;
-        assert_int_equal(trace_kernel_op_parse(texts[i], &kernel_op, &error), AR_OK);
+        assert_ok(trace_kernel_op_parse(texts[i], &kernel_op, &test_error));
         assert_string_equal(kernel_op.op, "");
     }
 }

@@ -68,7 +68,7 @@ TEST(what_bounds_a_work)
         {{AR_KERNEL_OP_reduce, AR_DEVICE_F32, 0, 1, 1000, 8, 0, {4097, 32}, {{4098, 16000}}},
          {{SIM_KERNEL_OP_reduce, 16000}, {SIM_KERNEL_OP_strip_32, 4000}}},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct sim_kernel_limit limits[SIM_KERNEL_LIMITS];
         unsigned count = sim_kernel_limits(&rows[i].op, limits), expected = 0;
         while (rows[i].limits[expected].size)
@@ -188,7 +188,7 @@ TRACE_TEST(run_and_baseline_take_it)
 {
     static const char *const policies[] = {"first-fit", "torch", "direct", "null"};
     uint64_t run_ns, baseline_ns;
-    for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+    for (size_t i = 0; i < COUNT(policies); i++) {
         times_of(*state, policies[i], WORKS, &run_ns, &baseline_ns);
         assert_int_equal(run_ns, ALL_NS);
         assert_int_equal(baseline_ns, ALL_NS);

@@ -25,7 +25,7 @@ TEST(what_the_device_measured_is_not_the_policys)
     static const struct {
         uint64_t readings, own_ns;
     } cases[] = {{0, 300}, {2, 260}, {4, 220}, {14, 20}, {16, 0}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct ar_device card = {.props.kind = "cuda", .counters.clock_readings = 1000};
         struct latency *latency = one_call(&card, cases[i].readings);
         assert_int_equal(ar_hist_quantile(&latency->alloc, 1), cases[i].own_ns);

@@ -1,9 +1,4 @@
 /* Trials with a trace in fewer events: the answers are those with the whole trace. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "sim/advise/candidates.h"
@@ -292,7 +287,7 @@ TEST(a_page_may_exceed_the_limit)
     };
     struct ar_spec device;
     assert_ok(ar_spec_parse("sim", &device, &test_error));
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct trace_source *trace = tiny_trace(cases[i].events);
         const struct trial_setup setup = {.device = &device,
                                           .seed = 1,

@@ -54,7 +54,7 @@ static const struct {
 /* The value of a key that is set or not; -1: no such key. */
 static int flag_of(const struct message *message, const char *key)
 {
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+    for (size_t i = 0; i < COUNT(flags); i++)
         if (strcmp(flags[i].name, key) == 0)
             return *(const bool *)((const char *)message + flags[i].offset);
     if (strncmp(key, "missing:", 8) == 0 && FIGURE(key + 8) >= 0)
@@ -77,7 +77,7 @@ static bool has_number(const struct message *message, const char *key, uint64_t 
         {"listed:used", message->listing.used},
         {"listed:total", message->listing.total},
     };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    for (size_t i = 0; i < COUNT(numbers); i++)
         if (strcmp(numbers[i].name, key) == 0)
             return numbers[i].value == value;
     return FIGURE(key) >= 0 && message->figures[FIGURE(key)].bytes == value;
@@ -172,11 +172,10 @@ SECTION(a_unit_in_a_label_is_as_coarse_as_its_number)
 TEST(a_cut_character_stays)
 {
     static const char *const texts[] = {"x \xc2\xa0", "x \xe2\x94\x82", "x \xef\xbb\xbf"};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    for (size_t i = 0; i < COUNT(texts); i++)
         for (size_t bytes = 2; bytes <= strlen(texts[i]); bytes++) {
             struct message_text text;
-            struct ar_error error;
-            assert_int_equal(message_text_open(texts[i], bytes, &text, &error), AR_OK);
+            assert_ok(message_text_open(texts[i], bytes, &text, &test_error));
             assert_int_equal(text.count, bytes == strlen(texts[i]) ? 1 : bytes - 1);
             message_text_close(&text);
         }
@@ -200,7 +199,7 @@ TEST(one_byte_decides_whose_memory_it_is)
             {MESSAGE_FIGURE_ASKED, cases[i].asked}, {MESSAGE_FIGURE_TOTAL, 16 * AR_GIB},
             {MESSAGE_FIGURE_FREE, 1 * AR_GIB},      {MESSAGE_FIGURE_ALLOCATED, 11 * AR_GIB},
             {MESSAGE_FIGURE_RESERVED, 11 * AR_GIB}, {MESSAGE_FIGURE_OTHERS, 4 * AR_GIB}};
-        for (size_t f = 0; f < sizeof figures / sizeof *figures; f++)
+        for (size_t f = 0; f < COUNT(figures); f++)
             message.figures[figures[f].name] =
                 (struct message_figure){.known = true, .bytes = figures[f].bytes};
         message_judge(&message);
@@ -235,7 +234,7 @@ static bool next_figures(struct cases *row, const char *section, struct figures 
     snprintf(out->name, sizeof out->name, "%s", row->field[0]);
     out->cause = (enum message_cause)CAUSE(row->field[1]);
     const char *at = row->field[2];
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    for (size_t i = 0; i < COUNT(places); i++) {
         char *end;
         *places[i] = *at == '-' ? -1 : strtod(at, &end);
         at = *at == '-' ? at + 1 : end + 1;
@@ -280,7 +279,7 @@ static bool next_wording(struct cases *row, const char *section, struct wording 
         return false;
     *out = (struct wording){row->field[0], row->field[3], FRAMEWORK(row->field[1]), 0};
     for (char *word = strtok_r(row->field[2], " ", &save); word; word = strtok_r(NULL, " ", &save))
-        for (size_t i = 0; i < sizeof tells / sizeof *tells; i++)
+        for (size_t i = 0; i < COUNT(tells); i++)
             out->told |= strcmp(tells[i].name, word) == 0 ? tells[i].bit : 0;
     return true;
 }
@@ -306,7 +305,7 @@ static bool figure_of(const struct figures *f, const char *name, double *mib)
         {"half", f->others / 2},
         {"used", f->total - f->available - f->outside},
     };
-    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+    for (size_t i = 0; i < COUNT(figures); i++)
         if (strcmp(figures[i].name, name) == 0) {
             *mib = figures[i].mib;
             return true;

@@ -24,7 +24,7 @@ TEST(percentiles_stand_side_by_side)
     static const enum metric first[] = {METRIC_alloc_ns_p50, METRIC_free_ns_p50,
                                         METRIC_alloc_total_ns_p50, METRIC_free_total_ns_p50};
     static const char *const endings[] = {"_p50", "_p90", "_p99", "_p999", "_max"};
-    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+    for (size_t i = 0; i < COUNT(first); i++)
         for (int j = 0; j < 5; j++) {
             const char *name = metric_info((enum metric)(first[i] + (enum metric)j))->name;
             size_t length = strlen(name), ending = strlen(endings[j]);

@@ -5,9 +5,8 @@
 #include "tests/support/format_rig.h"
 #include "tests/support/test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-#define HEAD         "# allocrig-trace 1\n# name: t\n"
-#define SMALL_CARD   "sim:profile=bump,capacity=100MiB"
+#define HEAD       "# allocrig-trace 1\n# name: t\n"
+#define SMALL_CARD "sim:profile=bump,capacity=100MiB"
 
 struct setting {
     struct ar_spec policy, device;
@@ -211,13 +210,12 @@ TRACE_TEST(no_block_and_no_event_can_be_missed)
             struct setting setting;
             struct minimize_result result;
             struct trace_source *source, *least;
-            struct ar_error error;
             char *text = random_trace(seed);
             set(&setting, untils[i], "first-fit", SMALL_CARD);
-            assert_int_equal(trace_rig_text(*state, text, &source, &error), AR_OK);
+            assert_ok(trace_rig_text(*state, text, &source, &test_error));
             setting.experiment.source = source;
-            if (minimize(&setting.experiment, &setting.condition, &least, &result, &error))
-                fail_msg("%s", error.text);
+            assert_ok(
+                minimize(&setting.experiment, &setting.condition, &least, &result, &test_error));
             for (size_t at = 0; result.shown && at < least->info.events; at++, checked++) {
                 struct trace_source *less = copy_without(least, at);
                 if (shows(&setting, less))

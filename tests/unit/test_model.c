@@ -173,7 +173,7 @@ TEST(results_are_read)
         {RESULT_HEADER "a,w,true,1,1,1\nb,w,true,1,1,1\n", AR_FORMAT},
         {RESULT_HEADER "a,w,true\n", AR_FORMAT},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         const struct temporary_file file = temporary_file(cases[i].text);
         struct model_result result;
         struct ar_error error;

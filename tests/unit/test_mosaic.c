@@ -32,7 +32,7 @@ TEST(rules_compute)
         {"a?b:1", -3},
     };
     const int64_t values[] = {7, -3};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct rule rule;
         if (rule_parse(cases[i].text, names, "rule x", &rule, &test_error))
             fail_msg("%s", test_error.text);
@@ -55,7 +55,7 @@ TEST(bad_rules_are_refused)
         {"((((((((((((((((((a))))))))))))))))))", "nested too deeply"},
         {"a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a", "more than 64"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct rule rule;
         struct ar_error error;
         assert_int_equal(rule_parse(cases[i][0], names, "rule x", &rule, &error), AR_INVALID);

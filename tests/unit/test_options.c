@@ -98,7 +98,7 @@ TEST(mistakes)
         {"x:framework=pytorch", "option framework: \"pytorch\" is not one of tf|jax"},
         {"x:framework=t", "is not one of tf|jax"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct values v;
         struct ar_error error;
         assert_int_equal(read(cases[i][0], &v, &error), AR_INVALID);

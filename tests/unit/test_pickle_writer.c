@@ -77,7 +77,7 @@ TEST(integers_are_as_short_as_they_can_be)
         {INT64_MAX, "\x8a\x8\xff\xff\xff\xff\xff\xff\xff\x7f", 10},
         {INT64_MIN, "\x8a\x8\0\0\0\0\0\0\0\x80", 10},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct rig *rig = rig_open();
         pickle_put_integer(&rig->writer, cases[i].integer);
         rig_is(rig, cases[i].bytes, cases[i].count);
@@ -282,9 +282,9 @@ TEST(segments_at_the_end_follow_from_the_entries)
         {.address = 1010, .bytes = 10, .requested_bytes = 10, .state = SNAPSHOT_PENDING},
         {.address = 9000, .bytes = 7, .requested_bytes = 7, .state = SNAPSHOT_ACTIVE},
     };
-    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
+    for (size_t i = 0; i < COUNT(entries); i++)
         assert_ok(snapshot_add_entry(&image, &entries[i], &test_error));
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+    for (size_t i = 0; i < COUNT(blocks); i++)
         assert_ok(snapshot_add_block(&image, &blocks[i], &test_error));
     assert_ok(snapshot_settle(&image, &test_error));
     static const struct {

@@ -156,7 +156,7 @@ TEST(a_bad_setting_is_said)
         {"STAND_IN_CARDS=0", "sees no card"},
     };
     const char *errors = file_of("errors");
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         const char *settings[] = {"ALLOCRIG_POLICY=torch", cases[i].setting, NULL};
         assert_int_equal(plugin_rig_run(settings, errors, body_refused), 0);
         if (!strstr(plugin_rig_text(errors), cases[i].sentence))
@@ -510,7 +510,7 @@ TEST(statistics_are_written_at_exit)
         "\"free_ns\": {\"p50\":",
     };
     const char *text = plugin_rig_text(stats);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    for (size_t i = 0; i < COUNT(parts); i++)
         if (!strstr(text, parts[i]))
             fail_msg("%s is not in %s", parts[i], text);
     const char *said = plugin_rig_text(errors);

@@ -160,7 +160,7 @@ static void body_fork(const struct plugin_rig *rig)
 TEST(threads_share_a_card)
 {
     static const char *const policies[] = {"torch", "growth", "vmm", "slab", "checked+best-fit"};
-    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+    for (size_t i = 0; i < COUNT(policies); i++) {
         char policy[64], trace[512];
         const char *folder = getenv("TEST_TMP");
         snprintf(policy, sizeof policy, "ALLOCRIG_POLICY=%s", policies[i]);

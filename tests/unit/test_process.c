@@ -125,7 +125,7 @@ TEST(what_the_system_is_left)
         {3072, TF "build=1.x", 2772},      {200, TF "build=pluggable", 200},
         {1024, TF "build=debug", 574},     {1024, TF "build=tegra", 1024},
     };
-    for (size_t i = 0; i < sizeof builds / sizeof *builds; i++) {
+    for (size_t i = 0; i < COUNT(builds); i++) {
         struct process process;
         char outcome[1024];
         const struct process_card card = {8 * AR_GIB, builds[i].free_mib * AR_MIB, 7};

@@ -245,7 +245,7 @@ TEST(the_profile_says_what_waits)
         {HEAD "waits: free create\ncost: create 64 5\nbusy_cost: create 64 9\n",
          {1000000, 1000009, 0}},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct ar_device *device = open_card(rows[i].lines);
         uint64_t waited_ns[3], stall_ns = 0;
         calls_under_work(device, waited_ns);
@@ -472,7 +472,7 @@ TEST(cards_are_known_by_name)
         {"", NULL},
         {"NVIDIA ", NULL},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         const char *found = sim_profile_of_card(rows[i].card);
         if ((found == NULL) != (rows[i].profile == NULL))
             print_error("%s: %s\n", rows[i].card, found ? found : "none");
@@ -498,7 +498,7 @@ TEST(capacity_and_costs_are_two_things)
         {"sim:profile=h100,capacity=128TiB", "h100", 128 * 1024 * AR_GIB},
         {"sim:profile=bump,capacity=500TiB", "", 500 * 1024 * AR_GIB},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct ar_device *device = sim_test_open(rows[i].spec);
         assert_int_equal(device->props.capacity_bytes, rows[i].capacity_bytes);
         assert_string_equal(device->props.costs_of, rows[i].costs_of);

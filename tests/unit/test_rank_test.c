@@ -51,7 +51,7 @@ TEST(large_samples_go_by_the_normal_distribution)
                  {4.5, 0.1028872577616707},
                  {8.5, 0.003495485889969337},
                  {8, 0.005657666757161456}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         double old[40], more[40];
         for (int v = 0; v < 40; v++) {
             old[v] = 100 + v;

@@ -24,13 +24,12 @@ TEST(dates_are_days_since_1970)
         {"2000-02-29", 11016}, {"2000-03-01", 11017}, {"2023-12-31", 19722}, {"2024-01-01", 19723},
         {"2024-02-29", 19782}, {"2024-12-31", 20088}, {"2025-01-01", 20089}, {"2100-03-01", 47541},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char text[64];
         uint64_t time_ns;
         bool dated;
-        struct ar_error error;
         snprintf(text, sizeof text, "%s 00:00:01.000000", cases[i].date);
-        assert_int_equal(field_time(text, &time_ns, &dated, &error), AR_OK);
+        assert_ok(field_time(text, &time_ns, &dated, &test_error));
         assert_true(dated);
         assert_int_equal(time_ns, cases[i].days * DAY_NS + 1000000000);
     }
@@ -114,7 +113,7 @@ TEST(sizes_in_logs_have_units)
         {"", 0},
         {"1TiB", UINT64_C(1) << 40},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         uint64_t slack;
         if (bfc_human_bytes(cases[i].text, &slack) != cases[i].bytes)
             fail_msg("%s is %" PRIu64, cases[i].text, bfc_human_bytes(cases[i].text, &slack));
@@ -156,7 +155,7 @@ TEST(addresses_between_areas_are_in_none)
         uint64_t address, area; /* its address; 0: none */
     } cases[] = {{0, 0},       {999, 0},  {1000, 1000}, {1099, 1000}, {1100, 0},      {1999, 0},
                  {2050, 2000}, {2999, 0}, {3099, 3000}, {3100, 0},    {UINT64_MAX, 0}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         const struct snapshot_area *area = snapshot_areas_at(&areas, cases[i].address);
         assert_int_equal(area ? area->address : 0, cases[i].area);
     }
@@ -195,7 +194,7 @@ TRACE_TEST(damaged_pickles_are_refused)
          7, "DICT"},
     };
     struct trace_rig *rig = *state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct trace_source *source = NULL;
         struct ar_error error = {""};
         char path[128];

@@ -14,9 +14,7 @@ TEST(built_in_are_whole)
 {
     size_t count = 0;
     for (const struct ar_policy_ops *ops; (ops = registry_policy(count)); count++) {
-        struct ar_error error = {""};
-        if (ar_policy_check(ops, &error))
-            fail_msg("%s", error.text);
+        assert_ok(ar_policy_check(ops, &test_error));
         assert_ptr_equal(registry_find(ops->name), ops);
         for (const struct ar_option *option = ops->options; option->name; option++) {
             assert_non_null(option->help);
@@ -165,7 +163,7 @@ TEST(refuses_objects_that_do_not_fit)
         {"old_size", "unsigned ops[64]={1,8};void *allocrig_policy(void){return ops;}",
          "ops have 8 bytes", AR_INVALID},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char source[400];
         char path[300];
         struct policy_rig rig;

@@ -173,7 +173,7 @@ TEST(an_observer_sees_each_call_to_the_policy)
     const struct observer first = {.next = &second}; /* wants nothing */
     rig.config.observer = &first;
     rig_run(&rig);
-    assert_int_equal(calls.count, sizeof wanted / sizeof *wanted);
+    assert_int_equal(calls.count, COUNT(wanted));
     for (unsigned i = 0; i < calls.count; i++) {
         assert_int_equal(calls.at[i].kind, wanted[i].kind);
         assert_int_equal(calls.at[i].event, wanted[i].event);

@@ -73,7 +73,7 @@ TEST(a_choice_of_sizes_remembers_the_one_that_was_served)
     assert_int_equal(rig.result.first_failed_event, 11);
     rig_close(&rig);
     static const char *const malformed[] = {"1", "1:", "1:5/", "1:/5", "x:5", "1048576:5", "1:5;6"};
-    for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
+    for (size_t i = 0; i < COUNT(malformed); i++) {
         char text[80];
         snprintf(text, sizeof text, "p,0,5,plans=%s", malformed[i]);
         rig_open(&rig, "direct", 100, text);
@@ -87,7 +87,7 @@ TEST(a_choice_of_sizes_remembers_the_one_that_was_served)
 TEST(many_choices_remember_their_sizes)
 {
     static const unsigned choices[] = {0, 63, 64, 65, 128, 129, 1000, 1001};
-    const unsigned count = sizeof choices / sizeof choices[0];
+    const unsigned count = COUNT(choices);
     char events[1024] = "a,0,30";
     for (unsigned i = 1; i <= 2 * count; i++) {
         size_t used = strlen(events);
@@ -257,7 +257,7 @@ TEST(means_are_those_of_the_samples)
         "r,1 t,44 f,1 t,50 c t,57 s t,61 p,4,5000 t,63 f,2 t,70 m,step t,80 f,3 t,99";
     static const char *const policies[] = {
         "first-fit:granule=1", "growth", "torch", "slab", "cupy", "rmm-pool", "tlsf", "null"};
-    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+    for (size_t i = 0; i < COUNT(policies); i++) {
         double external = 0, stranded = 0, internal = 0;
         double free_weight = 0, weight = 0, granted_weight = 0;
         rig_open(&rig, policies[i], 64 * AR_MIB, events);

@@ -93,7 +93,7 @@ TEST(the_device_is_not_changed)
                                        METRIC_peak_physical_bytes,
                                        METRIC_driver_calls,
                                        METRIC_driver_time_ns};
-    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+    for (size_t i = 0; i < COUNT(same); i++)
         assert_int_equal(value(&with, same[i])->integer, value(&without, same[i])->integer);
     for (int i = METRIC_FIRST_OPTIONAL; i < METRIC_COUNT; i++)
         assert_int_equal(value(&without, (enum metric)i)->kind, METRIC_NULL);

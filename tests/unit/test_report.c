@@ -71,7 +71,7 @@ TEST(json_texts_are_escaped)
         {"\xff-\xc3-\xed\xa0\x80", "\"\\ufffd-\\ufffd-\\ufffd\\ufffd\\ufffd\"\n"},
         {"\xc0\x80", "\"\\ufffd\\ufffd\"\n"}, /* overlong */
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct capture capture;
         capture_begin(&capture);
         struct json_writer json = {.stream = capture.stream};
@@ -84,7 +84,7 @@ TEST(json_texts_are_escaped)
 TEST(reals_read_back)
 {
     static const double reals[] = {0, 1, 0.1, 1e300, 5e-324, 2.0 / 3, 1e15 + 0.5, 123456.789, -1.5};
-    for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) {
+    for (size_t i = 0; i < COUNT(reals); i++) {
         char text[REAL_TEXT_BYTES];
         assert_true(strtod(real_print(reals[i], text), NULL) == reals[i]);
     }
@@ -148,7 +148,7 @@ static void take(void *argument, const struct replay_sample *sample)
 TEST(thin_series_keep_their_peaks)
 {
     static const uint64_t lengths[] = {1, 2, 659, 660, 661, 1320, 1321, 100000, 1234567};
-    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+    for (size_t i = 0; i < COUNT(lengths); i++) {
         struct thin_series *series = calloc(1, sizeof *series);
         struct taken taken = {.least_live = UINT64_MAX};
         assert_non_null(series);
@@ -299,8 +299,7 @@ TEST(columns_stand_closer)
         char *text = NULL;
         size_t bytes = 0;
         FILE *stream = open_memstream(&text, &bytes);
-        struct ar_error error;
-        assert_int_equal(table_print(table, stream, TABLE_TEXT, &error), AR_OK);
+        assert_ok(table_print(table, stream, TABLE_TEXT, &test_error));
         fclose(stream);
         table_close(table);
         /* The title of the first column has 4 bytes. */
@@ -329,10 +328,9 @@ TEST(specs_take_a_key)
         {"sim:addresses='a,b.csv'", "sim:addresses='a,b.csv',capacity=1GiB"},
         {"checked+fault(n=3)+growth", "checked+fault(n=3)+growth:capacity=1GiB"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct ar_error error;
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char *out = NULL;
-        assert_int_equal(spec_text_with(cases[i].text, "capacity", "1GiB", &out, &error), AR_OK);
+        assert_ok(spec_text_with(cases[i].text, "capacity", "1GiB", &out, &test_error));
         assert_string_equal(out, cases[i].wanted);
         free(out);
     }

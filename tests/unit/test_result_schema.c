@@ -138,7 +138,7 @@ static bool check_keyword(json_t *value, json_t *schema, const char *keyword, js
                           const char *where, struct verdict *verdict)
 {
     static const char *const silent[] = {"$schema", "$id", "title", "description"};
-    for (size_t i = 0; i < sizeof silent / sizeof silent[0]; i++)
+    for (size_t i = 0; i < COUNT(silent); i++)
         if (strcmp(keyword, silent[i]) == 0)
             return true;
     if (strcmp(keyword, "type") == 0)
@@ -212,7 +212,7 @@ static json_t *make_result(void)
         {"name", "schema test"}, {"time", "yes"}, {"reps", "2"}};
     struct suite suite;
     suite_init(&suite);
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+    for (size_t i = 0; i < COUNT(settings); i++)
         assert_ok(suite_set(&suite, settings[i][0], settings[i][1], &test_error));
     assert_ok(suite_add_policy(&suite, "best-fit", &test_error));
     assert_ok(suite_add_policy(&suite, "growth", &test_error));

@@ -84,7 +84,7 @@ TEST(repetitions_become_one)
 /* The reserved bytes of "a" and "b" with each seed; "b" has its seeds in another order. */
 static const uint64_t first[] = {100, 100, 100, 100, 100, 100, 100};
 static const uint64_t second[] = {50, 100, 200, 80, 90, 70, 60};
-#define SEEDS (sizeof first / sizeof first[0])
+#define SEEDS COUNT(first)
 
 static void fill(struct run_record *runs)
 {

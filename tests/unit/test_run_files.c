@@ -68,7 +68,7 @@ TEST(a_request_comes_behind_the_segment_made_for_it)
     struct told *told =
         run("torch", "sim:capacity=64MiB", "a,0,1000 a,1,2000 m,step f,0 a,2,134217728");
     size_t next = 0;
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++, next++) {
+    for (size_t i = 0; i < COUNT(wanted); i++, next++) {
         while (i && wanted[i] != OBSERVER_CALL && next < told->count &&
                told->at[next].kind == OBSERVER_CALL)
             next++; /* a refused call may be tried again */
@@ -115,7 +115,7 @@ TEST(figures_are_the_same_with_an_observer)
 {
     static const char *const policies[] = {"torch:expandable_segments=true", "vmm", "async",
                                            "growth"};
-    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+    for (size_t i = 0; i < COUNT(policies); i++) {
         struct experiment_rig with, without;
         struct told *told = calloc(1, sizeof *told);
         const struct observer observer = {.memory = note, .argument = told};
@@ -190,7 +190,7 @@ TEST(every_policy_gives_a_snapshot_that_can_be_undone)
                                            "async",  "direct",
                                            "slab",   "cupy",
                                            "tlsf",   "rmm-pool"};
-    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+    for (size_t i = 0; i < COUNT(policies); i++) {
         struct snapshot_run run = {0};
         struct experiment_rig rig;
         const struct observer end = {.finished = write_snapshot, .argument = &run};
@@ -408,7 +408,7 @@ TEST(a_file_of_the_folder_is_refused_by_any_path)
     assert_non_null(mkdtemp(folder));
     assert_true(!chdir(folder) && !mkdir("a", 0777) && !mkdir("a/data", 0777) &&
                 !mkdir("data", 0777));
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct output_set none = {0};
         enum ar_status status =
             result_folder_check(cases[i].folder, &none, cases[i].path, &test_error);
@@ -439,7 +439,7 @@ TEST(replaced_results_are_named)
     char folder[] = "/tmp/allocrig-XXXXXX", path[64];
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/summary.md", folder);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char *said;
         size_t length;
         FILE *kept = stderr, *file = fopen(path, "w");

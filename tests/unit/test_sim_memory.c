@@ -32,7 +32,7 @@ TEST(costs_are_the_measured_ones)
         {1073741824, 110200, 110200, 354500, 354500},
         {8589934592, 669410, 669410, 3674660, 3674660},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct ar_device *device = sim_test_open("sim");
         uint64_t first, second;
         assert_int_equal(alloc_ns(device, rows[i].bytes, &first), rows[i].held);

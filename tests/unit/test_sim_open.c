@@ -183,8 +183,7 @@ TEST(empty_lists_mean_the_default)
     for (size_t i = 0; i < 2; i++) {
         struct ar_device *plain = sim_test_open("sim");
         struct ar_device *device;
-        struct ar_error error;
-        assert_int_equal(open_with("addresses", texts[i], &device, &error), AR_OK);
+        assert_ok(open_with("addresses", texts[i], &device, &test_error));
         assert_int_equal(sim_test_alloc(device, 5 * AR_MIB), sim_test_alloc(plain, 5 * AR_MIB));
         assert_int_equal(sim_test_alloc(device, 5), sim_test_alloc(plain, 5));
         ar_device_close(device);

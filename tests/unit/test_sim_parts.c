@@ -127,7 +127,7 @@ TEST(freed_memory_is_cleaned_all_the_time)
         {599999, 1000000, 2},    {600000, 1000000, 0},    {UINT64_C(1) << 50, 1000000, 0},
         {0, 100001, 1},          {0, 100003, 2},          {0, 100000, 0},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct sim_ledger ledger = {
             .unit_bytes = 1, .capacity_bytes = 1000000, .cleaning_bytes_per_us = 1500};
         sim_ledger_charge(&ledger, 900000);

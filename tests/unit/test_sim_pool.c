@@ -73,7 +73,7 @@ TEST(streams_share_by_each_way)
         {{.internal = true}, false, false, false}, /* there is free memory: no wait */
         {{0}, true, true, false},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct ar_device *device = open_pool("sim", cases[i].settings);
         assert_int_equal(reused(device, cases[i].ordered, cases[i].done), cases[i].reused);
         assert_int_equal(device->counters.stall_ns, 0);

@@ -150,7 +150,7 @@ TEST(the_newer_half_of_many_fences_is_remembered)
         {COUNT / 2, COUNT / 2, 0}, {COUNT / 2, COUNT / 2 - 1, 1}, {COUNT / 2, COUNT - 1, 0},
         {COUNT - 1, COUNT - 2, 1}, {COUNT - 1, COUNT - 1, 0},     {COUNT - 1, 0, 1},
     };
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    for (size_t k = 0; k < COUNT(cases); k++) {
         struct ar_device *device = sim_test_open("sim");
         struct ar_backing_ticket tickets[COUNT];
         uint64_t address = sim_test_alloc(device, 4 * AR_MIB);

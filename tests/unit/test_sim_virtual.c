@@ -36,7 +36,7 @@ TEST(costs_are_the_measured_ones)
         /* At 8 GiB the median of create holds a wait for cleaning; the least does not. */
         {8589934592, 16140, 73200, 17480, 379800, 129380, 3500930, 21850},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct ar_device *device = sim_test_open("sim");
         uint64_t bytes = rows[i].bytes;
         uint64_t address = reserve(device, bytes);

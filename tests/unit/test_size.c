@@ -31,10 +31,9 @@ TEST(reads)
         {"9223372036854775807", UINT64_C(9223372036854775807)},
         {"7EiB", UINT64_C(7) << 60},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         uint64_t bytes = 1;
-        struct ar_error error;
-        assert_int_equal(ar_size_parse(cases[i].text, &bytes, &error), AR_OK);
+        assert_ok(ar_size_parse(cases[i].text, &bytes, &test_error));
         assert_true(bytes == cases[i].bytes);
     }
 }
@@ -45,7 +44,7 @@ TEST(refuses)
         "",     "-1",    "+1",   " 1",  "1 ",   "1 K",
         "K",    "1X",    "1Ki",  "1.5", "1.5B", "9223372036854775808",
         "8EiB", "1e400", "0x10", "nan", "1KiBs"};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         uint64_t bytes = 77;
         struct ar_error error = {""};
         if (ar_size_parse(cases[i], &bytes, &error) != AR_INVALID)
@@ -61,7 +60,7 @@ TEST(counts)
     assert_ok(ar_count_parse("18446744073709551615", &count, &test_error));
     assert_true(count == UINT64_MAX);
     static const char *const bad[] = {"", "-1", "1.0", "1K", " 1", "18446744073709551616", "a"};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         assert_int_equal(ar_count_parse(bad[i], &count, &test_error), AR_INVALID);
 }
 
@@ -90,10 +89,9 @@ TEST(rounds_up)
     ar_rng_seed(&rng, 6);
     for (int i = 0; i < 10000; i++) {
         uint64_t bytes = ar_rng_next(&rng) >> (4 + ar_rng_below(&rng, 60)), up = 0;
-        struct ar_error error;
         char *blank = strchr(ar_size_print_up(bytes, text, sizeof text), ' ');
         memmove(blank, blank + 1, strlen(blank));
-        assert_int_equal(ar_size_parse(text, &up, &error), AR_OK);
+        assert_ok(ar_size_parse(text, &up, &test_error));
         assert_true(up >= bytes && (double)up <= (double)bytes * 1.002 + 1);
     }
 }

@@ -240,7 +240,7 @@ TEST(settings)
     };
     struct op_script script;
     op_script_open(&script, 3, 20000, 300, 32 * AR_MIB);
-    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+    for (size_t i = 0; i < COUNT(specs); i++) {
         struct policy_rig rig;
         struct ar_device *device = sim_test_open("sim:profile=h100,capacity=512MiB");
         if (policy_rig_open(&rig, specs[i], device->backing, 0) != AR_OK)

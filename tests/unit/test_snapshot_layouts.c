@@ -308,7 +308,7 @@ TEST(odd_histories)
     };
     struct trace_rig rig;
     trace_rig_open(&rig);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct trace_source *source = NULL;
         struct ar_error error = {""};
         trace_rig_write(rig.path[0], cases[i].text, strlen(cases[i].text));

@@ -49,7 +49,7 @@ TEST(good)
         {"x:k=", "[x k=<>]"},
         {"x:k", "[x k]"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char out[300];
         assert_string_equal(flat(cases[i][0], out, sizeof out), cases[i][1]);
     }
@@ -72,7 +72,7 @@ TEST(bad)
         {"fault(", "the bracket at character 6 is not closed"},
         {"fault(n=3)growth", "a plus sign is expected at character 11"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct ar_spec spec;
         struct ar_error error = {""};
         assert_int_equal(ar_spec_parse(cases[i][0], &spec, &error), AR_INVALID);

@@ -25,7 +25,7 @@ TEST(intervals_are_those_of_the_tables)
     } rows[] = {{6, 1, 0.96875},   {7, 1, 0.984375},   {8, 1, 0.992188},
                 {9, 2, 0.960938},  {10, 2, 0.978516},  {15, 4, 0.964844},
                 {20, 6, 0.958611}, {30, 10, 0.957226}, {100, 40, 0.964800}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct statistic statistic = of_first(rows[i].n);
         assert_true(statistic.has_interval);
         assert_true(statistic.low == (double)rows[i].rank);

@@ -49,6 +49,6 @@ TEST(test_characters)
         {"\xed\xa0\x80", 0},     /* a surrogate */
         {"\xf4\x90\x80\x80", 0}, /* above U+10FFFF */
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(ar_utf8_bytes(rows[i].text), rows[i].bytes);
 }

@@ -131,11 +131,10 @@ static void crowd_close(struct crowd *crowd)
 {
     for (unsigned i = 0; i < crowd->count; i++) {
         struct locked_pool_counts counts;
-        struct ar_error error;
         locked_pool_counts(crowd->own[i], &counts);
         assert_int_equal(counts.blocks, 0);
         assert_int_equal(counts.unknown, 0);
-        assert_int_equal(ar_policy_validate(crowd->rigs[i].policy, &error), AR_OK);
+        assert_ok(ar_policy_validate(crowd->rigs[i].policy, &test_error));
         assert_int_equal(crowd->rigs[i].policy->totals.live_blocks, 0);
         locked_pool_close(crowd->own[i]);
         assert_int_equal(policy_rig_close(&crowd->rigs[i]), 0);
@@ -146,7 +145,6 @@ static void crowd_close(struct crowd *crowd)
 static void run_crowd(const char *spec, unsigned threads, bool shared, bool latency)
 {
     struct crowd crowd;
-    struct ar_error error;
     struct threads_result *result = malloc(sizeof *result);
     crowd_open(&crowd, spec, threads, shared);
     struct threads_config config = {.threads = threads,
@@ -158,7 +156,7 @@ static void run_crowd(const char *spec, unsigned threads, bool shared, bool late
                                     .think = shared ? 0 : 50,
                                     .seed = 3,
                                     .latency = latency};
-    assert_int_equal(threads_run(&config, result, &error), AR_OK);
+    assert_ok(threads_run(&config, result, &test_error));
     assert_int_equal(result->failed, 0);
     assert_int_equal(result->allocs, result->frees);
     assert_true(result->allocs + result->frees >= threads * 2000u);
@@ -196,7 +194,6 @@ TEST(threads_share_a_device)
     struct locked_backing backings[4];
     struct policy_rig rigs[4];
     struct locked_pool *pools[4];
-    struct ar_error error;
     unsigned entered = 0;
     struct threads_result *result = malloc(sizeof *result);
     for (unsigned i = 0; i < 4; i++) {
@@ -214,7 +211,7 @@ TEST(threads_share_a_device)
                                     .seed = 3,
                                     .enter = count_one,
                                     .argument = &entered};
-    assert_int_equal(threads_run(&config, result, &error), AR_OK);
+    assert_ok(threads_run(&config, result, &test_error));
     assert_int_equal(entered, 4);
     assert_int_equal(result->failed, 0);
     assert_true(device->counters.segments_made >= 4);
@@ -252,7 +249,6 @@ TEST(a_locked_device_offers_what_the_device_offers)
 TEST(the_calls_of_a_thread_are_the_same_on_every_run)
 {
     uint64_t allocs[2];
-    struct ar_error error;
     struct threads_result *result = malloc(sizeof *result);
     for (unsigned i = 0; i < 2; i++) {
         struct crowd crowd;
@@ -264,7 +260,7 @@ TEST(the_calls_of_a_thread_are_the_same_on_every_run)
                                         .least_bytes = 1,
                                         .most_bytes = 1 << 20,
                                         .seed = 1};
-        assert_int_equal(threads_run(&config, result, &error), AR_OK);
+        assert_ok(threads_run(&config, result, &test_error));
         allocs[i] = result->allocs;
         crowd_close(&crowd);
     }

@@ -239,7 +239,7 @@ TEST(test_impossible)
          {{.address = 2 * AR_MIB, .bytes = 100 * AR_GIB, .state = AR_POLICY_RANGE_FREE}},
          1},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct held held = hold(80 * AR_GIB);
         struct policy_rig rig;
         struct ar_policy_block blocks[3];

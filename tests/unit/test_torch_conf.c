@@ -2,8 +2,6 @@
  * policy reads a configuration string of each. */
 #include "allocators/policies/torch/conf_keys.h"
 
-#include <stdio.h>
-
 #include "allocators/base/size.h"
 #include "tests/support/fake_backing.h"
 #include "tests/support/policy_rig.h"
@@ -51,7 +49,7 @@ TEST(releases_are_read)
         {"", 0, 0},
         {"torch 0.4.1", 0, 0},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct torch_release release = torch_release_read(cases[i].text);
         assert_int_equal(release.major, cases[i].major);
         assert_int_equal(release.minor, cases[i].minor);
@@ -76,7 +74,7 @@ TEST(a_string_needs_its_newest_key)
         {"roundup_power2_divisions:[256:1,512:2]", "roundup_power2_divisions", 2, 0},
         {"a_key_of_tomorrow:1", NULL, 0, 0},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         const struct torch_conf_key *key;
         struct torch_release first = torch_conf_first(cases[i].conf, &key);
         assert_int_equal(first.major, cases[i].major);
@@ -112,8 +110,8 @@ TEST(strings_of_every_release_are_read)
                                       "a:b:c",
                                       "roundup_power2_divisions:[256:1",
                                       "roundup_power2_divisions:[256:1]8"};
-    const size_t goods = sizeof good / sizeof *good;
-    for (size_t i = 0; i < goods + sizeof bad / sizeof *bad; i++) {
+    const size_t goods = COUNT(good);
+    for (size_t i = 0; i < goods + COUNT(bad); i++) {
         char text[256];
         struct fake_backing backing;
         struct policy_rig rig;
@@ -135,7 +133,7 @@ TEST(collection_goes_on_to_its_target)
         const char *threshold; /* of 128 MiB */
         uint64_t reserved_bytes;
     } cases[] = {{"0.328124992549419403076171875", 46 * AR_MIB}, {"0.328125", 66 * AR_MIB}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct fake_backing backing;
         struct policy_rig rig;
         struct ar_policy_block a, b, c, d;

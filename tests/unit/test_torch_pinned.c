@@ -107,7 +107,7 @@ TEST(powers_of_two)
     struct rig rig;
     open_rig(&rig, "torch-pinned", "sim");
     uint64_t sum = 0;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         assert_int_equal(alloc(&rig, sizes[i][0]).granted_bytes, sizes[i][1]);
         sum += sizes[i][1];
         assert_int_equal(reserved(&rig), sum);
@@ -362,7 +362,7 @@ TEST(wrong_settings)
         {"torch-pinned:conf='pinned'", "write key:value"},
         {"torch-pinned:pinned_reserve_segment_size=1", "pinned_reserve_segment_size_mb"},
     };
-    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+    for (size_t i = 0; i < COUNT(specs); i++) {
         struct ar_device *device = sim_test_open("sim");
         struct policy_rig rig;
         assert_int_equal(policy_rig_open(&rig, specs[i][0], device->pinned, 0), AR_INVALID);

@@ -147,7 +147,7 @@ TEST(requests_beyond_the_limit_can_be_rejected)
         {"torch:limit=50MiB,conf='throw_on_cudamalloc_oom:False'", AR_OK},
         {"torch:limit=50MiB", AR_OK},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         check_retry(cases[i].policy, 0, cases[i].status);
     /* Without a limit it has no effect. */
     check_retry("torch:conf='throw_on_cudamalloc_oom:True'", 0, AR_OK);
@@ -218,11 +218,10 @@ TEST(recordings_have_a_release)
     for (struct cases row = {0};
          cases_next(&row, "torch_version", "recordings_have_a_release", 3);) {
         struct trace_info info = {.limit_bytes = 7};
-        struct ar_error error;
         char text[256];
         snprintf(info.recorder, sizeof info.recorder, "%s", row.field[0]);
         snprintf(info.conf, sizeof info.conf, "%s", row.field[1]);
-        assert_int_equal(fidelity_default_spec(&info, text, sizeof text, &error), AR_OK);
+        assert_ok(fidelity_default_spec(&info, text, sizeof text, &test_error));
         assert_string_equal(text, row.field[2]);
     }
 }

@@ -9,8 +9,6 @@
 #include "workloads/trace/forms.h"
 #include "workloads/io/sha256.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
 static const char *const recordings[] = {
     "workloads/data/dlrm_embedding.default.csv.gz",
     "workloads/data/gpt2_train.default.csv.gz",

@@ -7,8 +7,6 @@
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
 static const char *const recordings[] = {
     "dlrm_embedding.default",
     "dlrm_embedding.expandable",

@@ -143,7 +143,7 @@ TRACE_TEST(steps_as_written)
     assert_int_equal(trace_filter_steps("2-", &o, NULL), AR_OK);
     assert_true(o.first_step == 2 && o.last_step == UINT64_MAX);
     static const char *const bad[] = {"", "-", "0", "5-3", "-2", "a-b", "1-2-3", "1 - 2"};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         assert_int_equal(trace_filter_steps(bad[i], &o, NULL), AR_INVALID);
 }
 

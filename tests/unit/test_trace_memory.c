@@ -35,8 +35,6 @@ static enum ar_status open_steps(const struct step *steps, size_t count, struct 
     {                                                                                              \
         {.kind = TRACE_MARK}, (label)                                                              \
     }
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
 TEST(slots_are_used_again)
 {
     static const struct step steps[] = {ALLOC(0, 10), ALLOC(1, 20), FREE(0), ALLOC(2, 5),

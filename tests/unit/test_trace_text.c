@@ -5,16 +5,13 @@
 #include "workloads/formats/formats.h"
 #include "workloads/trace/tables.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
 TRACE_TEST(every_event_is_read_and_written)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
-    struct ar_error error;
     struct cases block = {0};
     const char *every_event = cases_text(&block, "trace_text", "every_event");
-    assert_int_equal(trace_rig_text(rig, every_event, &source, &error), AR_OK);
+    assert_ok(trace_rig_text(rig, every_event, &source, &test_error));
     const struct trace_info *info = &source->info;
     assert_string_equal(info->name, "all");
     assert_string_equal(info->recorder, "torch 2.11.0");
@@ -34,7 +31,7 @@ TRACE_TEST(every_event_is_read_and_written)
     assert_true(info->has_uses && info->has_split_frees && info->has_times);
     const struct trace_event *events;
     size_t count;
-    assert_int_equal(trace_next(source, &events, &count, &error), AR_OK);
+    assert_ok(trace_next(source, &events, &count, &test_error));
     const struct trace_attributes *keys = trace_attributes_of(source, events[4].attributes);
     assert_string_equal(keys->tag, "weights");
     assert_int_equal(keys->align, 256);

@@ -1,6 +1,4 @@
 /* Scenarios of a twin: figures that can be derived by hand, pinning blocks, cards, refusals. */
-#include <string.h>
-
 #include "allocators/base/size.h"
 #include "tests/support/cases.h"
 #include "tests/support/test.h"
@@ -268,7 +266,7 @@ TEST(parts_and_processes_are_checked)
         {3, 2, "p", &bytes, SIZE_MAX,
          "two processes or parts have the name \"p\"; the schedule could not tell them apart"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         const struct twin_part_setup part = {.name = "a",
                                              .ops = twin_part_find("buffer"),
                                              .process = cases[i].process,

@@ -1,7 +1,5 @@
 /* The parts nccl and graphs: memory beside the pool and in private pools, in scenarios whose
  * figures follow from the rules (test_twin_rules has those). */
-#include <string.h>
-
 #include "allocators/base/size.h"
 #include "sim/twin/rules/graphs.h"
 #include "sim/twin/twin.h"
@@ -306,6 +304,6 @@ TEST(wrong_options)
          "g.capture",
          "requests = 2048 x"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         expect_refusal("sim:profile=h100", &cases[i].text, cases[i].start, cases[i].sentence);
 }

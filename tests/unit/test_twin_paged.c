@@ -128,7 +128,7 @@ TEST(prompts_join_answers)
         {PAGED_V1, true, 7},  {PAGED_V1, false, 7},    {PAGED_V0, true, 7},
         {PAGED_V0, false, 6}, {PAGED_SGLANG, true, 6}, {PAGED_SGLANG, false, 6},
     };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (size_t i = 0; i < COUNT(table); i++) {
         struct paged_setup setup = {.style = table[i].style,
                                     .blocks = 50,
                                     .block_tokens = 4,
@@ -167,7 +167,7 @@ TEST(admission_keeps_blocks_free)
         {PAGED_SGLANG, 200, 96, 6, 50, false},
         {PAGED_SGLANG, 200, 100, 5, 0, true},
     };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (size_t i = 0; i < COUNT(table); i++) {
         struct paged_setup setup = {.style = table[i].style,
                                     .blocks = table[i].blocks,
                                     .block_tokens = 1,

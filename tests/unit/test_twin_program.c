@@ -1,6 +1,5 @@
 /* The part program of a twin: sections of a trace in another order, owners, MemPools that sleep,
  * refusals. */
-#include <string.h>
 #include <unistd.h>
 
 #include "allocators/base/size.h"
@@ -83,7 +82,7 @@ TEST(wrong_programs_are_refused)
         {TRACE, "", "", "e.play nothing", "the workload has no section \"e.nothing\""},
         {TRACE, "", "", "e.play load, e.play load, e.play load", "no more than 2 sections"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct temporary_file file = temporary_file(cases[i].trace);
         struct ar_spec_pair pairs[] = {{"workload", file.path, false},
                                        {"regions", cases[i].regions, false},

@@ -1,8 +1,5 @@
 /* Rules of memory beside the pool (sim/twin/rules), compared with figures that others printed and
  * with measurements on a card. */
-#include <stdio.h>
-#include <string.h>
-
 #include "allocators/base/size.h"
 #include "sim/twin/rules/compatible.h"
 #include "sim/twin/rules/context.h"
@@ -89,7 +86,7 @@ TEST(nvlink_sharp)
         uint64_t mib;
     } cases[] = {{218, 1536}, {220, 1536}, {221, 1024}, {222, 512},
                  {225, 512},  {226, 256},  {0, 256}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct nccl_setup setup = {.release = cases[i].release, .compute = 90, .nvlink = true};
         struct nccl_setup without = setup;
         without.no_nvls = true;
@@ -109,7 +106,7 @@ TEST(nvlink_sharp)
 TEST(connections_are_made_once)
 {
     static const uint32_t sizes[] = {2, 3, 8, 16, 20};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; i < COUNT(sizes); i++)
         for (uint32_t rank = 0; rank < sizes[i]; rank++) {
             struct nccl_setup setup = {.compute = 90, .nvlink = true, .no_nvls = true};
             struct nccl_setup eager = setup;
@@ -307,7 +304,7 @@ TEST(sizes_as_text)
                                         "1 +2",
                                         "99999999999999999999",
                                         "1-8/99999999999999999999"};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    for (size_t i = 0; i < COUNT(wrong); i++)
         if (graphs_sizes_parse("sizes", wrong[i], &sizes, &test_error) != AR_INVALID)
             fail_msg("\"%s\" was read", wrong[i]);
 }
@@ -319,7 +316,7 @@ TEST(graphs_on_h200)
     static const struct {
         uint64_t graphs, nodes, mib;
     } cases[] = {{8, 456, 0}, {4, 852, 0}, {5, 1065, 2}, {8, 1704, 2}, {2, 1258, 2}, {8, 5032, 12}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         assert_int_equal(graphs_driver_bytes(0, cases[i].graphs, cases[i].nodes),
                          cases[i].mib * AR_MIB);
     /* 200 graphs of one node, when nothing was to spare: 20 MiB. */

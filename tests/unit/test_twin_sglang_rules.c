@@ -42,7 +42,7 @@ static const struct {
 
 TEST(buffers_have_the_sizes_of_the_logs)
 {
-    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) {
+    for (size_t i = 0; i < COUNT(buffers); i++) {
         const struct llm *preset = model(buffers[i].model);
         struct llm_rank rank = rank_of(buffers[i].parallel);
         uint64_t layer = llm_kv_layer_bytes(preset, &rank, 2) / (preset->kv_rank ? 1 : 2);
@@ -75,7 +75,7 @@ TEST(tokens_are_those_of_the_logs)
     assert_int_equal(sglang_tokens(164149629787, moe, 64, 0), 1669816 / 64 * 64);
     assert_int_equal(sglang_tokens(164149629787, moe, 1, 1000), 1000);
     assert_int_equal(sglang_tokens(-1, moe, 1, 0), 0);
-    for (size_t i = 0; i < sizeof budgets / sizeof budgets[0]; i++) {
+    for (size_t i = 0; i < COUNT(budgets); i++) {
         struct llm_rank rank = rank_of(budgets[i].parallel);
         uint64_t token = llm_kv_token_bytes(model(budgets[i].model), &rank, 2);
         double before = budgets[i].before, after = budgets[i].after, share = budgets[i].fraction;
@@ -114,7 +114,7 @@ TEST(fractions_of_sglang)
         {"0.4.3", 81920, 8, 0.81, 8192, 160},
         {"0.4.3", 24564, 2, 0.87, 2048, 8},
     };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (size_t i = 0; i < COUNT(table); i++) {
         struct sglang_settings settings = {.card_mib = table[i].card_mib,
                                            .tensor_parallel = table[i].parallel,
                                            .pipeline_parallel = 1};
@@ -151,7 +151,7 @@ TEST(cards_at_their_bounds)
         {"0.4.6", 24999, 2048, 8, 80},     {"0.4.6", 25000, 8192, 160, 160},
         {"0.4.6", 200000, 8192, 256, 256},
     };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+    for (size_t i = 0; i < COUNT(table); i++)
         for (uint64_t parallel = 3; parallel < 5; parallel++) {
             struct sglang_settings settings = {
                 .card_mib = table[i].card_mib, .tensor_parallel = parallel, .pipeline_parallel = 1};
@@ -179,7 +179,7 @@ TEST(spaces_of_attention)
         {"0.5.4", latent, 80, 0},   {"0.5.4", qwen, 90, 0},      {"0.4.5", qwen, 90, 512},
         {"0.5.5", llama, 100, 512}, {"0.5.5", latent, 100, 150},
     };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (size_t i = 0; i < COUNT(table); i++) {
         const struct sglang_spaces spaces =
             sglang_spaces_of(sglang(table[i].version), table[i].model, table[i].compute, 1);
         assert_int_equal(spaces.workspace_bytes, table[i].mib * AR_MIB);
@@ -205,7 +205,7 @@ TEST(reserves_at_their_bounds)
         {"0.5.4", 61441, 1, 1, 1024, 8, 10 * 1024},
         {"0.5.4", 81920, 8, 1, 8192, 512, 512 + 12288 + 1024 + 1024},
     };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (size_t i = 0; i < COUNT(table); i++) {
         struct sglang_settings settings = {.card_mib = table[i].card_mib,
                                            .tensor_parallel = table[i].parallel,
                                            .pipeline_parallel = table[i].stages,
@@ -219,7 +219,7 @@ TEST(reserves_at_their_bounds)
         uint64_t parallel;
         double fraction;
     } old[] = {{1, 0.88}, {2, 0.87}, {3, 0.87}, {4, 0.85}, {7, 0.85}, {8, 0.81}, {16, 0.79}};
-    for (size_t i = 0; i < sizeof old / sizeof old[0]; i++) {
+    for (size_t i = 0; i < COUNT(old); i++) {
         struct sglang_settings settings = {
             .card_mib = 81920, .tensor_parallel = old[i].parallel, .pipeline_parallel = 1};
         sglang_defaults(sglang("0.4.6"), &settings);

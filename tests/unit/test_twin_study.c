@@ -32,7 +32,7 @@ TEST(policies_get_a_key)
         {"checked+fault(n=3)+torch", "checked+fault(n=3)+torch:k=v"},
         {"fault(n='a:b')+torch:k=1", "fault(n='a:b')+torch:k=v"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char *text = twin_policy_with(cases[i][0], "k", "v");
         assert_string_equal(text, cases[i][1]);
         free(text);

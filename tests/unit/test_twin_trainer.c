@@ -1,5 +1,4 @@
 /* The trainer of a twin by its sizes: phases, regions, updates of weights, rules. */
-#include <string.h>
 #include <unistd.h>
 
 #include "allocators/base/size.h"

@@ -45,7 +45,7 @@ TEST(groups_at_their_bounds)
         {24, 12, "0.11.0", 12, 1, 1},
         {24, 1, "0.11.0", 1, 23, 1},
     };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (size_t i = 0; i < COUNT(table); i++) {
         struct llm layers = layers_of(table[i].layers, table[i].windowed);
         struct vllm_cache cache = vllm_cache_of(vllm(table[i].version), &layers, &rank, 16, 2);
         if (cache.tensors != table[i].tensors || cache.full_groups != table[i].full ||
@@ -84,9 +84,9 @@ TEST(blocks_at_their_bounds)
     }
     /* 33 tokens are 3 blocks of 16 */
     const char *whole[] = {"0.9.1", "0.10.0"}, *parts[] = {"0.9.0", "0.10.0-v0", "0.7.3"};
-    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
+    for (size_t i = 0; i < COUNT(whole); i++)
         within(whole[i], vllm_concurrency(vllm(whole[i]), &cache, 6, 33, 0), 2, 1e-9);
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+    for (size_t i = 0; i < COUNT(parts); i++)
         within(parts[i], vllm_concurrency(vllm(parts[i]), &cache, 6, 33, 0), 96.0 / 33, 1e-9);
 }
 
@@ -100,7 +100,7 @@ TEST(defaults_at_their_bounds)
         {"0.6.5", 32769, 512},   {"0.6.6", 32769, 2048}, {"0.6.6", 2047, 2048},
         {"0.6.6", 2048, 2048},   {"0.6.6", 2049, 2049},
     };
-    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
+    for (size_t i = 0; i < COUNT(lengths); i++)
         assert_int_equal(vllm_batch_tokens(vllm(lengths[i].version), 80 * AR_GIB, false, false,
                                            lengths[i].length),
                          lengths[i].tokens);
@@ -124,7 +124,7 @@ TEST(rules_change_at_their_release)
         {"0.9.1", VLLM_PARTS},     {"0.25.9", VLLM_PARTS},        {"0.26.0", VLLM_CONSUMED},
         {"1.0", VLLM_CONSUMED},
     };
-    for (size_t i = 0; i < sizeof accounts_of / sizeof accounts_of[0]; i++)
+    for (size_t i = 0; i < COUNT(accounts_of); i++)
         if (vllm_account_of(vllm(accounts_of[i].version)) != accounts_of[i].account)
             fail_msg("account of %s", accounts_of[i].version);
     assert_false(vllm_sleep_trims(vllm("0.8.2")));
@@ -149,7 +149,7 @@ TEST(versions)
     assert_false(vllm("0.9.2-v0").v1);
     assert_int_equal(vllm("0.9").patch, 99);
     const char *wrong[] = {"", "nine", "0", "0.9.", "0.9.2x", "0.11-v0", "0.6-v1"};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+    for (size_t i = 0; i < COUNT(wrong); i++)
         if (vllm_version_read(wrong[i], &version, &test_error) != AR_INVALID)
             fail_msg("\"%s\" is a version", wrong[i]);
 }

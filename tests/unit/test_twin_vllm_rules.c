@@ -33,7 +33,7 @@ static const struct llm others[] = {
 
 static const struct llm *any_model(const char *name)
 {
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    for (size_t i = 0; i < COUNT(others); i++)
         if (strcmp(others[i].name, name) == 0)
             return &others[i];
     return model(name);
@@ -62,7 +62,7 @@ static const struct {
 
 TEST(parameters_are_those_of_the_model_cards)
 {
-    for (size_t i = 0; i < sizeof cards / sizeof cards[0]; i++)
+    for (size_t i = 0; i < COUNT(cards); i++)
         within(cards[i].name, (double)llm_parameters(model(cards[i].name)), cards[i].parameters,
                cards[i].allowed);
 }
@@ -81,7 +81,7 @@ static const struct {
 
 TEST(weights_are_those_that_were_loaded)
 {
-    for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
+    for (size_t i = 0; i < COUNT(loads); i++) {
         struct llm_rank rank = rank_of(loads[i].parallel);
         within(loads[i].source, (double)llm_weights_bytes(model(loads[i].model), &rank) / GIB,
                loads[i].gib, loads[i].allowed);
@@ -147,7 +147,7 @@ TEST(quantised_layers_are_those_by_hand)
                       .positions = 100};
     struct llm one = two;
     one.layers = 1;
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (size_t i = 0; i < COUNT(table); i++) {
         struct llm_rank rank = rank_of(1);
         rank.quantization = table[i].quantization;
         uint64_t layer = llm_weights_bytes(&two, &rank) - llm_weights_bytes(&one, &rank);
@@ -181,7 +181,7 @@ static const struct {
 
 TEST(the_rest_of_the_account_is_what_was_printed)
 {
-    for (size_t i = 0; i < sizeof accounts / sizeof accounts[0]; i++) {
+    for (size_t i = 0; i < COUNT(accounts); i++) {
         double weights = accounts[i].weights, peak = accounts[i].peak;
         struct vllm_version version = vllm(accounts[i].version);
         bool whole_peak = vllm_account_of(version) == VLLM_TORCH_PEAK;
@@ -227,7 +227,7 @@ TEST(accounts_of_the_versions)
         {"0.11", 8 - 4 - 2 - 0.5}, {"0.21.0", 8 - 4 - 2 - 0.5 - 1}, /* graphs are estimated */
         {"0.27.1", 8 - 5 - 2 - 1},
     };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (size_t i = 0; i < COUNT(table); i++) {
         profile.graphs_bytes = vllm_estimates_graphs(vllm(table[i].version)) ? AR_GIB : 0;
         within(table[i].version, vllm_available(vllm(table[i].version), 0.5, &profile) / GIB,
                table[i].gib, 1e-9);
@@ -261,7 +261,7 @@ static const struct {
 
 TEST(the_suggested_cache_is_what_was_printed)
 {
-    for (size_t i = 0; i < sizeof suggestions / sizeof suggestions[0]; i++)
+    for (size_t i = 0; i < COUNT(suggestions); i++)
         within(suggestions[i].source,
                vllm_suggested(suggestions[i].available * GIB, suggestions[i].graphs * GIB) / GIB,
                suggestions[i].bytes / GIB, 5 * ROUNDED);
@@ -281,7 +281,7 @@ static const struct {
 
 TEST(a_card_that_is_in_use_is_refused)
 {
-    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+    for (size_t i = 0; i < COUNT(starts); i++) {
         uint64_t total = (uint64_t)(starts[i].total * GIB);
         uint64_t free = (uint64_t)(starts[i].free * GIB);
         within(starts[i].source, starts[i].total * starts[i].utilization, starts[i].requested,
@@ -318,7 +318,7 @@ static const struct {
 
 TEST(blocks_are_those_of_the_logs)
 {
-    for (size_t i = 0; i < sizeof caches / sizeof caches[0]; i++) {
+    for (size_t i = 0; i < COUNT(caches); i++) {
         struct llm_rank rank = rank_of(caches[i].parallel);
         struct vllm_cache cache = vllm_cache_of(vllm(caches[i].version), any_model(caches[i].model),
                                                 &rank, 16, caches[i].kv_bytes);
@@ -353,7 +353,7 @@ static const struct {
 
 TEST(a_block_has_the_bytes_of_the_logs)
 {
-    for (size_t i = 0; i < sizeof swaps / sizeof swaps[0]; i++) {
+    for (size_t i = 0; i < COUNT(swaps); i++) {
         struct llm_rank rank = rank_of(swaps[i].parallel);
         struct vllm_cache cache =
             vllm_cache_of(vllm("0.6.3"), any_model(swaps[i].model), &rank, 16, 2);
@@ -382,7 +382,7 @@ static const struct {
 TEST(concurrency_is_that_of_the_logs)
 {
     struct llm_rank rank = rank_of(1);
-    for (size_t i = 0; i < sizeof concurrencies / sizeof concurrencies[0]; i++) {
+    for (size_t i = 0; i < COUNT(concurrencies); i++) {
         struct vllm_version version = vllm(concurrencies[i].version);
         struct vllm_cache cache = vllm_cache_of(version, model("llama-3.1-8b"), &rank, 16, 2);
         char text[32];
@@ -515,7 +515,7 @@ TEST(experts_by_release_and_card)
         {"0.20.0", 100, true, 0, 2 * 256, 7168},
         {"0.23", 100, false, 2 * 7168, 0, 0}, /* Marlin */
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         const struct vllm_experts got = vllm_experts_of(vllm(cases[i].version), cases[i].compute,
                                                         cases[i].plain, 8192, 8, 256, 7168, 2);
         assert_int_equal(got.kept_bytes, rows * cases[i].kept);
@@ -550,7 +550,7 @@ TEST(all_reduces_have_buffers)
         {"0.20", 100, 4, 6 + 34, 8, 4 * 128 + 2},
         {"0.20", 100, 6, 4 + 130, 8, 0}, /* FlashInfer has no six ranks */
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         const struct vllm_reduces got = vllm_reduces_of(vllm(cases[i].version), cases[i].compute,
                                                         cases[i].ranks, 4096, 16384, 2);
         assert_int_equal(got.start_bytes, cases[i].start * AR_MIB);

@@ -1,5 +1,4 @@
 /* A trainer of a twin that plays a workload: purposes of blocks, passes, marks. */
-#include <string.h>
 #include <unistd.h>
 
 #include "allocators/base/size.h"

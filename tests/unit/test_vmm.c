@@ -482,7 +482,7 @@ static void step(struct vmm_rig *rig)
                                      64 * AR_MIB,  4 * AR_KIB,  17 * AR_MIB,  2 * AR_MIB,
                                      90 * AR_KIB,  33 * AR_MIB, 12 * AR_MIB,  5 * AR_MIB,
                                      300 * AR_KIB, 21 * AR_MIB, 50 * AR_MIB,  6 * AR_MIB};
-    enum { COUNT = sizeof sizes / sizeof sizes[0] };
+    enum { COUNT = COUNT(sizes) };
     struct ar_policy_block blocks[COUNT];
     for (uint32_t i = 0; i < COUNT; i++) {
         blocks[i] = take(rig, sizes[i], i % 3 == 2 ? B : A);

@@ -117,7 +117,7 @@ TEST(a_crowd_decides_as_if_all_were_looked_at)
 {
     enum { TURNS = 6000 };
     static const uint32_t streams[] = {66, 90, 300}; /* with few streams each has its own fences */
-    for (unsigned run = 0; run < sizeof streams / sizeof *streams; run++) {
+    for (unsigned run = 0; run < COUNT(streams); run++) {
         struct crowded with, without;
         open_crowded(&with, streams[run], run + 1, 0);
         open_crowded(&without, streams[run], run + 1, 0);
