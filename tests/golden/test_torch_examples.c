@@ -4,6 +4,7 @@
 #include "allocators/policies/torch/torch.h"
 #include "allocators/registry.h"
 #include "tests/support/fake_backing.h"
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 
 struct rig {
@@ -122,26 +123,11 @@ TEST(small_requests)
 
 TEST(rounding_by_divisions)
 {
-    static const struct {
-        const char *spec;
-        uint64_t bytes, rounded;
-    } rows[] = {
-        {"torch:roundup_power2_divisions=4", 100, 512},
-        {"torch:roundup_power2_divisions=4", 513, 1024},
-        {"torch:roundup_power2_divisions=4", 1200, 1536},
-        {"torch:roundup_power2_divisions=4", 1792, 2048},
-        {"torch:roundup_power2_divisions=4", 2048, 2048},
-        {"torch:roundup_power2_divisions=4", 2049, 2560},
-        {"torch:roundup_power2_divisions=4", 3000, 3072},
-        {"torch:roundup_power2_divisions=4", 1048577, 1310720},
-        {"torch:roundup_power2_divisions=8", 4096, 4096},
-        {"torch:roundup_power2_divisions=8", 4097, 4608},
-        {"torch:conf='roundup_power2_divisions:[1:8,1024:2,>:1]'", 5000, 5120},
-    };
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        struct rig rig = open_rig(rows[i].spec, UINT64_MAX);
-        assert_int_equal(torch_round(&((struct torch *)rig.policy)->settings, rows[i].bytes),
-                         rows[i].rounded);
+    for (struct cases row = {0}; cases_next(&row, "torch_examples", "rounding_by_divisions", 3);) {
+        struct rig rig = open_rig(row.field[0], UINT64_MAX);
+        assert_int_equal(
+            torch_round(&((struct torch *)rig.policy)->settings, cases_number(&row, 1)),
+            cases_number(&row, 2));
         close_rig(&rig);
     }
 }

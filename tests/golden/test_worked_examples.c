@@ -122,7 +122,7 @@ int main(void)
     static struct CMUnitTest tests[MOST];
     size_t count = 0;
     for (struct cases row = {0}; cases_next(&row, "worked_examples", "examples", 4); count++) {
-        uint64_t cap_bytes = strtoull(row.field[2], NULL, 10);
+        uint64_t cap_bytes = cases_number(&row, 2);
         examples[count % MOST] =
             (struct example){strdup(row.field[0]), strdup(row.field[1]),
                              cap_bytes ? cap_bytes : UINT64_MAX, strdup(row.field[3])};

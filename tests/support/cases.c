@@ -99,6 +99,14 @@ bool cases_next(struct cases *self, const char *file, const char *section, size_
     return false;
 }
 
+uint64_t cases_number(const struct cases *self, size_t field)
+{
+    char *end;
+    uint64_t number = strtoull(self->field[field], &end, 10);
+    assert_true(end != self->field[field] && !*end);
+    return number;
+}
+
 bool cases_block(struct cases *self, const char *file, const char *section)
 {
     static const char *const marks[] = {"-->", "--"};

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "allocators/base/status.h"
@@ -25,6 +26,9 @@ struct cases {
 /* The next row of a section; false behind the last one. Fails the test if the section has none, or
  * a row has fewer than `least` fields. for (struct cases row = {0}; cases_next(&row, ..);) */
 bool cases_next(struct cases *self, const char *file, const char *section, size_t least);
+
+/* A field that is a whole number. */
+uint64_t cases_number(const struct cases *self, size_t field);
 
 /* The next block of a section: lines of text, "-->" and the lines that come of it, "--" and facts,
  * "----" at its end. These three are field[0] to field[2]. Lines that begin with "//" are left out;

@@ -4,6 +4,7 @@
 
 #include "allocators/base/size.h"
 #include "sim/advise/advise.h"
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 #include "workloads/formats/formats.h"
@@ -476,29 +477,14 @@ TEST(the_largest_batch_is_under_all_lines)
  * block that stays. */
 TEST(tries_are_told_from_requests)
 {
-    static const struct {
-        const char *events;
-        uint64_t count, most_bytes;
-    } cases[] = {
-        {"a,0,100 a,1,10 f,1 a,2,20 f,2 a,3,15 f,3 f,0", 3, 20},
-        {"a,0,100 a,1,10 r,1 f,1 a,2,20 r,2 k,0,5 f,2 a,3,15 r,3 f,3 f,0", 3, 20},
-        {"a,0,10 f,0 a,1,20 f,1 a,2,15 f,2", 0, 0}, /* nothing else is live */
-        {"a,0,100 f,0 a,1,10 f,1 a,2,20 f,2 a,3,15 f,3", 0, 0},
-        {"a,0,100 a,1,10 f,1 a,2,20 f,2 f,0", 0, 0},
-        {"a,0,100 a,1,10 f,1 a,2,20 f,2 a,3,20 f,3 f,0", 0, 0},
-        {"a,0,100 a,1,10 f,1 a,2,20 f,2 m,step a,3,15 f,3 f,0", 0, 0},
-        {"a,0,100 a,1,10 f,1 a,2,20 f,2 m,other a,3,15 f,3 f,0", 3, 20},
-        {"a,0,100 a,1,10 f,1 p,2,20 f,2 a,3,15 f,3 f,0", 0, 0},
-        {"a,0,100 a,1,10 f,1 a,2,20 a,3,7 f,2 a,4,15 f,4 f,0", 0, 0},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct trace_source *trace = tiny_trace(cases[i].events);
+    for (struct cases row = {0}; cases_next(&row, "advise", "tries_are_told_from_requests", 3);) {
+        struct trace_source *trace = tiny_trace(row.field[0]);
         struct tries tries;
         assert_ok(tries_find(trace, &tries, &test_error));
-        if (tries.count != cases[i].count || tries.most_bytes != cases[i].most_bytes)
-            fail_msg("%s: %" PRIu64 " tries, %" PRIu64 " bytes", cases[i].events, tries.count,
+        if (tries.count != cases_number(&row, 1) || tries.most_bytes != cases_number(&row, 2))
+            fail_msg("%s: %" PRIu64 " tries, %" PRIu64 " bytes", row.field[0], tries.count,
                      tries.most_bytes);
-        assert_int_equal(tries.trace != NULL, cases[i].count > 0);
+        assert_int_equal(tries.trace != NULL, cases_number(&row, 1) > 0);
         tries_close(&tries);
         trace_close(trace);
     }

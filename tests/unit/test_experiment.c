@@ -1,6 +1,7 @@
 /* Experiments: the passes of a run, and what they find before it. */
 #include "sim/experiment/session.h"
 #include "tests/support/experiment_rig.h"
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 
@@ -11,24 +12,12 @@ static double figure(const struct experiment_rig *rig, enum metric metric)
 
 TEST(the_median_is_weighted_by_bytes)
 {
-    static const struct {
-        const char *events;
-        uint64_t median_bytes;
-    } cases[] = {
-        {"a,0,100", 100},
-        {"m,x", 0},
-        {"a,0,0 a,1,7", 7},
-        {"a,0,10 a,1,10 a,2,20 f,0 a,3,40", 20}, /* 10 10 20 make half of 80 */
-        {"a,0,10 a,1,10 a,2,20 f,0 a,3,41", 41},
-        {"a,0,1000000001 a,1,1000000002 a,2,1000000003", 1000000002}, /* one bucket of sizes */
-        {"a,0,8,0,space=pinned a,1,3", 3},
-        {"a,0,1152921504606846975 p,1,1", UINT64_C(1152921504606846975)},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct trace_source *source = tiny_trace(cases[i].events);
+    for (struct cases row = {0};
+         cases_next(&row, "experiment", "the_median_is_weighted_by_bytes", 2);) {
+        struct trace_source *source = tiny_trace(row.field[0]);
         uint64_t bytes;
         assert_int_equal(survey_median(source, &bytes, NULL), AR_OK);
-        assert_true(bytes == cases[i].median_bytes);
+        assert_true(bytes == cases_number(&row, 1));
         trace_close(source);
     }
 }

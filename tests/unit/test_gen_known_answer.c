@@ -4,6 +4,7 @@
 #include "tests/support/fake_backing.h"
 #include "tests/support/gen_rig.h"
 #include "tests/support/policy_rig.h"
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "workloads/gen/gen.h"
 
@@ -61,24 +62,11 @@ static struct played play(const char *workload, const char *policy, uint64_t cap
 
 TEST(both_fits)
 {
-    static const struct {
-        const char *workload;
-        uint64_t arena_mib, live_mib;
-    } cases[] = {
-        {"order_flip", 128, 128},
-        {"pool_boundary", 2, 2},
-        {"linear_ramp", 640, 640},
-        {"linear_ramp:live=2", 1872, 1264},
-        {"sawtooth", 8176, 6144},
-        {"checkerboard", 528, 512},
-        {"order_flip:reverse=yes", 128, 128},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (struct cases row = {0}; cases_next(&row, "gen_known_answer", "both_fits", 3);) {
         for (int fit = 0; fit < 2; fit++) {
-            struct played played =
-                play(cases[i].workload, fit ? "best-fit" : "first-fit", UINT64_MAX);
-            assert_int_equal(played.peak_reserved_bytes, cases[i].arena_mib * AR_MIB);
-            assert_int_equal(played.peak_live_bytes, cases[i].live_mib * AR_MIB);
+            struct played played = play(row.field[0], fit ? "best-fit" : "first-fit", UINT64_MAX);
+            assert_int_equal(played.peak_reserved_bytes, cases_number(&row, 1) * AR_MIB);
+            assert_int_equal(played.peak_live_bytes, cases_number(&row, 2) * AR_MIB);
             assert_int_equal(played.failures, 0);
         }
     }

@@ -452,56 +452,24 @@ TEST(built_in_profiles_are_whole)
 /* Names as drivers write them. */
 TEST(cards_are_known_by_name)
 {
-    static const struct {
-        const char *card, *profile;
-    } rows[] = {
-        {"NVIDIA H100 80GB HBM3", "h100"},
-        {"NVIDIA H100 PCIe", "h100"},
-        {"NVIDIA H100 NVL", NULL}, /* 94 GB */
-        {"NVIDIA H200", "h200"},
-        {"nvidia h200 nvl", "h200"},
-        {"A100-SXM4-40GB", "a100-40"},
-        {"NVIDIA A100 80GB PCIe", "a100-80"},
-        {"NVIDIA A100-SXM4-40GB MIG 1g.5gb", NULL},
-        {"NVIDIA L4", "l4"},
-        {"NVIDIA L40", NULL},
-        {"GeForce RTX 4090", "rtx4090"},
-        {"NVIDIA GeForce RTX 4090 Laptop GPU", NULL},
-        {"AMD Instinct MI300X", "mi300x"},
-        {"AMD Instinct MI300A", NULL},
-        {"", NULL},
-        {"NVIDIA ", NULL},
-    };
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        const char *found = sim_profile_of_card(rows[i].card);
-        if ((found == NULL) != (rows[i].profile == NULL))
-            print_error("%s: %s\n", rows[i].card, found ? found : "none");
-        assert_int_equal(found == NULL, rows[i].profile == NULL);
+    for (struct cases row = {0}; cases_next(&row, "profile", "cards_are_known_by_name", 1);) {
+        const char *found = sim_profile_of_card(row.field[0]);
+        if ((found == NULL) != (row.field[1] == NULL))
+            print_error("%s: %s\n", row.field[0], found ? found : "none");
+        assert_int_equal(found == NULL, row.field[1] == NULL);
         if (found)
-            assert_string_equal(found, rows[i].profile);
+            assert_string_equal(found, row.field[1]);
     }
 }
 
 /* A capacity is asked of any profile; the device says whose costs it has then. */
 TEST(capacity_and_costs_are_two_things)
 {
-    static const struct {
-        const char *spec, *costs_of;
-        uint64_t capacity_bytes;
-    } rows[] = {
-        {"sim:profile=h100", "", UINT64_C(84460699648)},
-        {"sim:profile=h100,capacity=24GiB", "", 24 * AR_GIB},
-        {"sim:profile=h100,capacity=288GiB", "h100", 288 * AR_GIB},
-        {"sim:profile=h100-rested,capacity=141GiB", "h100-rested", 141 * AR_GIB},
-        {"sim:profile=b200,capacity=192GiB", "h100", 192 * AR_GIB},
-        {"sim:profile=l4,capacity=8GiB", "h100", 8 * AR_GIB},
-        {"sim:profile=h100,capacity=128TiB", "h100", 128 * 1024 * AR_GIB},
-        {"sim:profile=bump,capacity=500TiB", "", 500 * 1024 * AR_GIB},
-    };
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        struct ar_device *device = sim_test_open(rows[i].spec);
-        assert_int_equal(device->props.capacity_bytes, rows[i].capacity_bytes);
-        assert_string_equal(device->props.costs_of, rows[i].costs_of);
+    for (struct cases row = {0};
+         cases_next(&row, "profile", "capacity_and_costs_are_two_things", 3);) {
+        struct ar_device *device = sim_test_open(row.field[0]);
+        assert_int_equal(device->props.capacity_bytes, cases_number(&row, 2));
+        assert_string_equal(device->props.costs_of, row.field[1]);
         ar_device_close(device);
     }
     struct ar_device *device = sim_test_open("sim:capacity=288GiB");

@@ -1,6 +1,7 @@
 /* Parts of the readers of other programs' files: times, lines, sizes in logs, counts of what was
  * read, areas of addresses, and pickles that are damaged. */
 #include "allocators/base/size.h"
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
@@ -97,26 +98,10 @@ TRACE_TEST(long_lines_of_a_log_are_cut)
 
 TEST(sizes_in_logs_have_units)
 {
-    static const struct {
-        const char *text;
-        uint64_t bytes;
-    } cases[] = {
-        {"512B", 512},
-        {"29.9KiB", 30618},
-        {"1.25GiB", 1342177280},
-        {"2MiB", 2097152},
-        {"1.5KB", 0},
-        {"1.5KxB", 0},
-        {"1.5Ki", 0},
-        {"1.5xiB", 0},
-        {"KiB", 0},
-        {"", 0},
-        {"1TiB", UINT64_C(1) << 40},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (struct cases row = {0}; cases_next(&row, "reader_parts", "sizes_in_logs_have_units", 2);) {
         uint64_t slack;
-        if (bfc_human_bytes(cases[i].text, &slack) != cases[i].bytes)
-            fail_msg("%s is %" PRIu64, cases[i].text, bfc_human_bytes(cases[i].text, &slack));
+        if (bfc_human_bytes(row.field[0], &slack) != cases_number(&row, 1))
+            fail_msg("%s is %" PRIu64, row.field[0], bfc_human_bytes(row.field[0], &slack));
     }
 }
 

@@ -2,39 +2,15 @@
  * number. */
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
+#include "tests/support/cases.h"
 #include "tests/support/test.h"
 
 TEST(reads)
 {
-    static const struct {
-        const char *text;
-        uint64_t bytes;
-    } cases[] = {
-        {"0", 0},
-        {"4096", 4096},
-        {"1B", 1},
-        {"1k", AR_KIB},
-        {"1K", AR_KIB},
-        {"1KB", AR_KIB},
-        {"1KiB", AR_KIB},
-        {"24GiB", 24 * AR_GIB},
-        {"1.5M", 3 * AR_MIB / 2},
-        {"2t", 2048 * AR_GIB},
-        {"0.5KiB", 512},
-        {"0.3K", 307},
-        {"3.7GiB", UINT64_C(3972844748)},
-        {"79.11GiB", UINT64_C(84943715696)},
-        {"79.1GiB", UINT64_C(84932978278)},
-        {"0.0001K", 0},
-        {"1.000B", 1},
-        {"3.99999999999E", UINT64_C(4611686018415858688)},
-        {"9223372036854775807", UINT64_C(9223372036854775807)},
-        {"7EiB", UINT64_C(7) << 60},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (struct cases row = {0}; cases_next(&row, "size", "reads", 2);) {
         uint64_t bytes = 1;
-        assert_ok(ar_size_parse(cases[i].text, &bytes, &test_error));
-        assert_true(bytes == cases[i].bytes);
+        assert_ok(ar_size_parse(row.field[0], &bytes, &test_error));
+        assert_true(bytes == cases_number(&row, 1));
     }
 }
 

@@ -34,25 +34,10 @@ TEST(each_release_has_its_keys)
 
 TEST(releases_are_read)
 {
-    static const struct {
-        const char *text;
-        unsigned major, minor;
-    } cases[] = {
-        {"torch 2.4.0", 2, 4},
-        {"torch 2.11.0+cu128", 2, 11},
-        {"2.15.0a0+git0123abc", 2, 15},
-        {"torch 1.13.1", 1, 13},
-        {"2.9", 2, 9},
-        {"torch", 0, 0},
-        {"torch nightly", 0, 0},
-        {"torch 2", 0, 0},
-        {"", 0, 0},
-        {"torch 0.4.1", 0, 0},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct torch_release release = torch_release_read(cases[i].text);
-        assert_int_equal(release.major, cases[i].major);
-        assert_int_equal(release.minor, cases[i].minor);
+    for (struct cases row = {0}; cases_next(&row, "torch_conf", "releases_are_read", 3);) {
+        struct torch_release release = torch_release_read(row.field[0]);
+        assert_int_equal(release.major, cases_number(&row, 1));
+        assert_int_equal(release.minor, cases_number(&row, 2));
     }
     assert_true(torch_release_compare(torch_release_read("2.10"), torch_release_read("2.9")) > 0);
     assert_true(torch_release_compare(torch_release_read("1.13"), torch_release_read("2.0")) < 0);
@@ -61,26 +46,14 @@ TEST(releases_are_read)
 
 TEST(a_string_needs_its_newest_key)
 {
-    static const struct {
-        const char *conf, *key;
-        unsigned major, minor;
-    } cases[] = {
-        {"", NULL, 0, 0},
-        {"max_split_size_mb:128", "max_split_size_mb", 1, 10},
-        {"expandable_segments:True,max_split_size_mb:128", "expandable_segments", 2, 1},
-        {"garbage_collection_threshold:0.6,per_process_memory_fraction:1",
-         "per_process_memory_fraction", 2, 10},
-        {"large_segment_size_mb:32, expandable_segments:True", "large_segment_size_mb", 2, 11},
-        {"roundup_power2_divisions:[256:1,512:2]", "roundup_power2_divisions", 2, 0},
-        {"a_key_of_tomorrow:1", NULL, 0, 0},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (struct cases row = {0};
+         cases_next(&row, "torch_conf", "a_string_needs_its_newest_key", 4);) {
         const struct torch_conf_key *key;
-        struct torch_release first = torch_conf_first(cases[i].conf, &key);
-        assert_int_equal(first.major, cases[i].major);
-        assert_int_equal(first.minor, cases[i].minor);
-        if (cases[i].key)
-            assert_string_equal(key->name, cases[i].key);
+        struct torch_release first = torch_conf_first(row.field[0], &key);
+        assert_int_equal(first.major, cases_number(&row, 2));
+        assert_int_equal(first.minor, cases_number(&row, 3));
+        if (row.field[1])
+            assert_string_equal(key->name, row.field[1]);
         else
             assert_null(key);
     }
