@@ -5,6 +5,7 @@
 #include "allocators/base/size.h"
 #include "bench/calibrate/calibrate.h"
 #include "bench/calibrate/meter.h"
+#include "tests/support/cases.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
 
@@ -93,49 +94,10 @@ static void agree(struct sim_profile *points, struct sim_profile *asked)
 
 TEST(a_card_gives_back_its_profile)
 {
-    static const char *const lines[] = {
-        "",
-        /* Calls that the first card does not tell apart, or not at all. */
-        ("cost: event 1 900\nbusy_cost: event 1 1100\ncost: event_poll 1 400\n"
-         "busy_cost: event_poll 1 300\ncost: launch 1 2500\nbusy_cost: launch 1 2100\n"
-         "cost: access_more 2097152 21000\ncost: access_more 1073741824 90000\n"
-         "cost: unmap_more 2097152 15000\nbusy_cost: free 256 40000\n"
-         "busy_cost: free 8589934592 4000000\nbusy_cost: pool_alloc 256 700\n"
-         "cost: pool_trim 33554432 20000\ncost: pool_trim 1073741824 90000\n"
-         "busy_cost: reserve 2097152 999\n"
-         "cost: product_first 1 110000000\ncost: product_new 1 17000000\n"
-         "cost: request 1 250\ncost: mark 1 2100\ncost: record 1 700\ncost: wait 1 600\n"
-         "kernel_least_ns: 1807\n"),
-        "waits: none\ncleaning_bytes_per_us: 0\n",
-        /* How long works take: some of all kinds, others of no kind. Each curve where it bounds. */
-        ("cost: launch 1 2500\n"
-         "work: elementwise 12288 1900\nwork: elementwise 12582912 6000\n"
-         "work: elementwise 805306368 300000\nwork: set 4096 1700\nwork: set 268435456 95000\n"
-         "work: reduce 131072 2200\nwork: reduce 8388608 2200\n"
-         "work: reduce 536870912 220000\n"
-         "work: strip_32 2048 2200\nwork: strip_32 2097152 1500000\n"
-         "work: gather 131072 2600\nwork: gather 536870912 230000\n"
-         "work: gather_rows 64 2600\nwork: gather_rows 256 2600\nwork: gather_rows 4194304 400000\n"
-         "work: scatter_add_bf16 32768 2700\nwork: scatter_add_bf16 134217728 1500000\n"
-         "work: scatter_add_f32 65536 2700\nwork: scatter_add_f32 268435456 330000\n"
-         "work: scatter_rows 64 2700\nwork: scatter_rows 256 2700\nwork: scatter_rows 4194304 "
-         "500000\n"
-         "work: matmul_bf16 4194304 3000\nwork: matmul_bf16 268435456 5000\n"
-         "work: matmul_bf16 1099511627776 1700000\nwork: thin_bf16 40960 3000\n"
-         "work: thin_bf16 147456 3000\nwork: thin_bf16 2162688 4000\nwork: thin_bf16 134742016 "
-         "90000\n"
-         "work: matmul_f32 4194304 4000\nwork: matmul_f32 268435456 11000\n"
-         "work: matmul_f32 1099511627776 19000000\nwork: thin_f32 81920 4000\n"
-         "work: thin_f32 294912 4000\n"
-         "work: thin_f32 1114112 5000\nwork: thin_f32 269484032 190000\n"),
-        ("waits: free alloc create unmap pool_alloc\ncleaning_bytes_per_us: 150000\n"
-         "cleaning_wait_bytes: create 268435456\ncleaning_wait_bytes: alloc 1073741824\n"),
-        /* Nothing waits for all of the cleaning, but for memory that is clean. */
-        "cleaning_wait_bytes: create 0\ncleaning_wait_bytes: alloc 0\n",
-    };
-    for (size_t i = 0; i < COUNT(lines); i++) {
+    for (struct cases block = {0};
+         cases_block(&block, "calibrate", "a_card_gives_back_its_profile");) {
         struct sim_profile card, measured;
-        measure_with(lines[i], &card, &measured);
+        measure_with(block.field[0], &card, &measured);
         agree(&measured, &card);
         agree(&card, &measured);
         assert_int_equal(measured.waits, card.waits);

@@ -162,8 +162,11 @@ TRACE_TEST(private_pools_are_known)
 
 #define HEAD "action,addr,size,stream,time_us\n"
 
-static void converts_to(struct trace_rig *rig, const char *rows, const char *wanted)
+/* The rows of a block of that section become its events. */
+static void converts(struct trace_rig *rig, const char *section)
 {
+    struct cases block = {0};
+    const char *rows = cases_text(&block, "trace_csv", section), *wanted = block.field[1];
     char text[1024], full[1024];
     struct trace_source *source;
     (void)snprintf(text, sizeof text, HEAD "%s", rows);
@@ -178,42 +181,17 @@ static void converts_to(struct trace_rig *rig, const char *rows, const char *wan
 
 TRACE_TEST(rows_become_events)
 {
-    struct trace_rig *rig = *state;
-    converts_to(rig,
-                "segment_alloc,4096,2097152,0,10\n"
-                "alloc,4096,512,0,11\n"
-                "kernel,0,100,7,11\n"
-                "alloc,8192,256,77,13\n"
-                "free_requested,4096,512,0,14\n" /* completed later: a free came in between */
-                "free_requested,8192,256,77,15\n"
-                "kernel,0,9,7,15\n" /* does not count as in between */
-                "mark,0,1,0,16\n"
-                "free_completed,8192,256,77,16\n"
-                "free_completed,4096,512,0,17\n"
-                "segment_free,4096,2097152,0,18\n",
-                "t,0\n!,segment_alloc,4096,2097152,0\nt,1000\na,0,512\n!,alloc,4096\nk,2,100\n"
-                "t,3000\na,1,256,1\n!,alloc,8192\nt,4000\nr,0\nt,5000\nf,1\nk,2,9\nt,6000\n"
-                "m,step\nt,7000\nf,0\nt,8000\n!,segment_free,4096,2097152,0\n");
+    converts(*state, "rows_become_events");
 }
 
 TRACE_TEST(requests_that_failed)
 {
-    struct trace_rig *rig = *state;
-    converts_to(rig,
-                "oom,1000,99999,0,5\nalloc,8192,512,0,5\noom,2000,88888,0,5\n"
-                "free_requested,8192,512,0,5\nfree_completed,8192,512,0,5\n",
-                "# let-go: final\nt,0\np,0,99999\n!,oom,1000\nr,0\na,1,512\n!,alloc,8192\n"
-                "a,2,88888\n!,oom,2000\nr,2\nf,1\n");
+    converts(*state, "requests_that_failed");
 }
 
 TRACE_TEST(recordings_that_begin_in_the_middle)
 {
-    struct trace_rig *rig = *state;
-    converts_to(rig,
-                "free_requested,4096,512,5,10\nfree_completed,4096,512,5,10\n"
-                "free_completed,8192,256,0,12\nalloc,4096,1,0,12\n",
-                "a,0,512,1,initial=yes\n!,alloc,4096\na,1,256,initial=yes\n!,alloc,8192\nr,1\n"
-                "t,0\nf,0\nt,2000\nf,1\na,2,1\n!,alloc,4096\n");
+    converts(*state, "recordings_that_begin_in_the_middle");
 }
 
 TRACE_TEST(bad_rows_are_refused)
