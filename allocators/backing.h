@@ -13,7 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "allocators/base/api.h"
 #include "allocators/base/status.h"
 
 AR_BEGIN_DECLS

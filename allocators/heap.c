@@ -1,7 +1,5 @@
 #include "allocators/heap.h"
 
-#include <string.h>
-
 #include "allocators/base/array.h"
 
 void heap_open(struct heap *self, struct ar_policy *policy, const struct ar_policy_context *context)

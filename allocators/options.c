@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 

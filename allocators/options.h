@@ -3,12 +3,6 @@
 #ifndef ALLOCATORS_OPTIONS_H
 #define ALLOCATORS_OPTIONS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "allocators/base/api.h"
-#include "allocators/base/status.h"
 #include "allocators/spec.h"
 
 AR_BEGIN_DECLS

@@ -3,7 +3,6 @@
 #include "allocators/policy.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 uint64_t ar_policy_servable(const struct ar_policy *self, enum ar_policy_effort effort)
 {

@@ -9,14 +9,8 @@
 #ifndef ALLOCATORS_POLICY_H
 #define ALLOCATORS_POLICY_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/backing.h"
-#include "allocators/base/api.h"
 #include "allocators/base/host.h"
-#include "allocators/base/status.h"
 #include "allocators/options.h"
 
 AR_BEGIN_DECLS

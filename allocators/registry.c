@@ -7,15 +7,13 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "allocators/registry.h"
 
-#define POLICY(name) extern const struct ar_policy_ops name;
+#define POLICY(name)    extern const struct ar_policy_ops name;
+#define DECORATOR(name) extern const struct decorator_ops name;
 #include "allocators/policies.def"
 #undef POLICY
-#define DECORATOR(name) extern const struct decorator_ops name;
-#include "allocators/decorators.def"
 #undef DECORATOR
 
 /* Around a policy of a shared object; no spec names it. */
@@ -23,13 +21,17 @@ extern const struct decorator_ops guard_decorator;
 
 static const struct ar_policy_ops *const policies[] = {
 #define POLICY(name) &name,
+#define DECORATOR(name)
 #include "allocators/policies.def"
 #undef POLICY
+#undef DECORATOR
 };
 
 static const struct decorator_ops *const decorators[] = {
+#define POLICY(name)
 #define DECORATOR(name) &name,
-#include "allocators/decorators.def"
+#include "allocators/policies.def"
+#undef POLICY
 #undef DECORATOR
 };
 

@@ -3,7 +3,6 @@
 #define ALLOCATORS_REGISTRY_H
 
 #include "allocators/policy.h"
-#include "allocators/spec.h"
 
 /* A decorator is a policy around another one, which it owns and destroys. A decorator that is also
  * between the policy and its memory has open and close. open is called before the policy is made

@@ -4,7 +4,6 @@
 #include "allocators/spec.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct parser {
     char *copy; /* of the text; NULs are written into it */

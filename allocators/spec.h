@@ -22,7 +22,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "allocators/base/api.h"
 #include "allocators/base/status.h"
 
 AR_BEGIN_DECLS

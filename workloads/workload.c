@@ -3,16 +3,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "allocators/base/size.h"
-#include "allocators/spec.h"
 #include "workloads/formats/formats.h"
 #include "workloads/gen/gen.h"
 #include "workloads/learned/learned.h"
-#include "workloads/trace/trace.h"
 
 static bool looks_like_path(const char *text)
 {

@@ -1,8 +1,6 @@
 #include "allocators/base/array.h"
 
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define ITEMS_LEAST 16
 

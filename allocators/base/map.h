@@ -11,11 +11,6 @@
 #ifndef ALLOCATORS_BASE_MAP_H
 #define ALLOCATORS_BASE_MAP_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "allocators/base/api.h"
 #include "allocators/base/host.h"
 #include "allocators/base/status.h"
 

@@ -5,10 +5,6 @@
 #ifndef ALLOCATORS_BASE_MOST_TREE_H
 #define ALLOCATORS_BASE_MOST_TREE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "allocators/base/api.h"
 #include "allocators/base/host.h"
 
 AR_BEGIN_DECLS

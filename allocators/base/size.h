@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "allocators/base/api.h"
 #include "allocators/base/status.h"
 
 AR_BEGIN_DECLS

@@ -2,8 +2,6 @@
  * are taken in the order of their numbers. */
 #include "allocators/base/span.h"
 
-#include <stddef.h>
-
 #define FIRST_COUNT 48u
 
 /* A hash of the record's number, never 0 (the finaliser of MurmurHash3, Austin Appleby, public

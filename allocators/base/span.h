@@ -8,10 +8,6 @@
 #ifndef ALLOCATORS_BASE_SPAN_H
 #define ALLOCATORS_BASE_SPAN_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "allocators/base/api.h"
 #include "allocators/base/host.h"
 
 AR_BEGIN_DECLS

@@ -16,9 +16,7 @@
  * page. The time of a call is proportional to the live blocks: this is for tests. */
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <stdlib.h>
 

@@ -2,7 +2,6 @@
  * memory. Calls that ask for memory or addresses (driver allocation, reserve, create, allocation
  * from the driver's pool) are counted from 1. The call with the number `n`, or every `every`-th
  * call, is refused as if the device were full. All other calls pass. */
-#include <stddef.h>
 
 #include "allocators/decorators/forward.h"
 #include "allocators/registry.h"

@@ -2,7 +2,6 @@
  * of RMM does. (Every policy also has an option `limit` for its reserved bytes.) A request is
  * refused before the policy gets it if its bytes exceed the maximum. If the policy rounds it up
  * past the maximum, the block is freed again. */
-#include <stddef.h>
 
 #include "allocators/decorators/forward.h"
 #include "allocators/registry.h"

@@ -9,7 +9,6 @@
  * static orders of MiniMalloc (Moffitt, 2023). */
 #include "allocators/planning/packing.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 /* After this number of steps no further order is tried. */

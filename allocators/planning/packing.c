@@ -3,8 +3,6 @@
  * born in the life of the other, so they share that slot. */
 #include "allocators/planning/packing.h"
 
-#include <string.h>
-
 #include "allocators/base/array.h"
 
 static enum ar_status check_blocks(const struct packing_block *blocks, size_t count,

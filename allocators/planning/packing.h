@@ -4,10 +4,6 @@
 #ifndef ALLOCATORS_PLANNING_PACKING_H
 #define ALLOCATORS_PLANNING_PACKING_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/host.h"
 #include "allocators/base/status.h"
 

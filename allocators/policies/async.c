@@ -11,7 +11,6 @@
  * 4. A trim waits for the streams and releases free memory, as empty_cache of PyTorch does. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "allocators/base/range_tree.h"
 #include "allocators/base/size.h"

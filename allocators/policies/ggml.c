@@ -23,7 +23,6 @@
  *    any order. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/range_tree.h"

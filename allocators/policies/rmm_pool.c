@@ -16,7 +16,6 @@
  *    of them; none if the request is above the maximum). RMM up to 26.06 did not do this; the
  *    option `reclaim=false` imitates it. The pool does not shrink otherwise.
  * 7. Blocks of different device allocations never merge. */
-#include <string.h>
 
 #include "allocators/base/most_tree.h"
 #include "allocators/base/size.h"

@@ -19,8 +19,6 @@
 #include "allocators/base/size.h"
 #include "allocators/policy.h"
 
-#include <string.h>
-
 #include "allocators/base/array.h"
 
 #define ALIGN_BYTES       UINT64_C(8)

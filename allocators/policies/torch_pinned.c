@@ -28,8 +28,6 @@
  * memory is pinned and no decision. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/range_tree.h"
 #include "allocators/base/size.h"

@@ -14,7 +14,6 @@
  * As part of the program: move the file to allocators/policies/, remove the last function, and add
  * the line POLICY(skeleton_policy) to allocators/policies.def. */
 #include "allocators/base/range_tree.h"
-#include "allocators/base/size.h"
 #include "allocators/policy.h"
 
 #define CLASSES 64

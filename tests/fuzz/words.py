@@ -24,7 +24,7 @@ SOURCES = {
     "profile": ["sim/sim_device/profile.c"],
     "scenario": ["bench/suite/scenario*.c", "bench/suite/ini.c", "sim/twin/*.c", "sim/twin/parts/*.c"],
     "spec": ["allocators/options.c", "allocators/spec.c", "allocators/policies/*.c", "allocators/policies/*/settings.c",
-             "allocators/policies.def", "allocators/decorators.def"],
+             "allocators/policies.def"],
     "suite": ["bench/suite/suite.c", "bench/suite/grid.c", "bench/suite/ini.c"],
     "text": TRACE,
     "timeline": ["workloads/formats/torch/memory_timeline.c"],

@@ -4,15 +4,12 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "workloads/io/fields.h"
 #include "workloads/trace/forms.h"
 #include "workloads/trace/filter.h"
-#include "workloads/trace/header.h"
 
 #define CSV_FIRST_LINE "action,addr,size,stream,time_us"
 

@@ -5,14 +5,8 @@
 #ifndef WORKLOADS_FORMATS_FORMATS_H
 #define WORKLOADS_FORMATS_FORMATS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "allocators/base/status.h"
 #include "workloads/formats/import_report.h"
 #include "workloads/io/file.h"
-#include "workloads/trace/source.h"
 #include "workloads/trace/trace.h"
 
 /* `matches` sees so many bytes of the unpacked file, or all if it has fewer. */

@@ -3,10 +3,6 @@
 #ifndef WORKLOADS_FORMATS_IMPORT_REPORT_H
 #define WORKLOADS_FORMATS_IMPORT_REPORT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "workloads/trace/source.h"
 
 #define IMPORT_GUESSES 16

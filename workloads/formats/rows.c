@@ -14,14 +14,9 @@
 #include "workloads/formats/rows.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
-#include "allocators/base/map.h"
 #include "workloads/trace/check.h"
-#include "workloads/trace/trace.h"
 
 #define NO_BLOCK UINT64_MAX
 

@@ -7,7 +7,6 @@
  * The scratch memory of the libraries was inferred from that recording, see embedding.md. */
 #include "workloads/gen/embedding_table.h"
 
-#include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 
 #define INDEX_BYTES  8u /* ids are int64 */

@@ -7,13 +7,9 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
-#include "workloads/gen/gen.h"
 #include "workloads/trace/check.h"
-#include "workloads/trace/header.h"
 
 #define LITERALS_MOST 64 /* distinct labels and tags of one generator */
 

@@ -17,9 +17,6 @@
 #ifndef WORKLOADS_GEN_EMIT_H
 #define WORKLOADS_GEN_EMIT_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/rng.h"
 #include "workloads/gen/gen.h"
 #include "workloads/trace/kernel_op_keys.h"

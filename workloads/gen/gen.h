@@ -4,7 +4,6 @@
 #define WORKLOADS_GEN_GEN_H
 
 #include "allocators/options.h"
-#include "allocators/spec.h"
 #include "workloads/trace/source.h"
 
 enum gen_capability {

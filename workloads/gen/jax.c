@@ -7,8 +7,6 @@
  *    the result. */
 #include "workloads/gen/jax.h"
 
-#include <string.h>
-
 /* ---- operations ---- */
 
 #define SCRATCH_FROM    (UINT64_C(1) << 20)

@@ -2,11 +2,6 @@
 #ifndef WORKLOADS_IO_FIELDS_H
 #define WORKLOADS_IO_FIELDS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "allocators/base/status.h"
 #include "workloads/io/file.h"
 
 /* Gives each line that is not empty to `take`, which may write into it. Errors of `take` get file

@@ -2,10 +2,6 @@
 #ifndef WORKLOADS_IO_JSON_PULL_H
 #define WORKLOADS_IO_JSON_PULL_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "workloads/io/file.h"
 
 #define JSON_DEPTH_LIMIT  256u  /* open objects and arrays at once */

@@ -2,10 +2,6 @@
 #ifndef WORKLOADS_IO_SQLITE_FILE_H
 #define WORKLOADS_IO_SQLITE_FILE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "workloads/io/file.h"
 
 struct sqlite_file;

@@ -1,9 +1,6 @@
 /* The source of `learned`: draws the next step and gives its blocks their ids and slots. */
 #include "workloads/learned/learned.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "workloads/trace/check.h"
 

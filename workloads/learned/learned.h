@@ -4,7 +4,6 @@
 #ifndef WORKLOADS_LEARNED_LEARNED_H
 #define WORKLOADS_LEARNED_LEARNED_H
 
-#include "allocators/base/rng.h"
 #include "allocators/options.h"
 #include "workloads/learned/model.h"
 

@@ -1,10 +1,7 @@
 /* Makes a model: compiles the recorded steps. */
 #include "workloads/learned/model.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#include "workloads/trace/tables.h"
 
 enum memory { OF_ACTIONS, OF_BYTES, OF_FIXED, OF_ROLES, OF_LIST_BYTES, OF_OUT };
 

@@ -6,7 +6,6 @@
 #define WORKLOADS_LEARNED_MODEL_H
 
 #include "allocators/base/rng.h"
-#include "workloads/trace/source.h"
 #include "workloads/trace/tables.h"
 
 /* ---- recording.c ---- */

@@ -1,6 +1,4 @@
 /* Which blocks are carried from step to step, permanent, or leaked: learned.md, "Blocks". */
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/map.h"
 #include "workloads/learned/model.h"

@@ -1,9 +1,7 @@
 /* How the sizes of steps of one class vary: learned.md, "Sizes". */
 #include <math.h>
-#include <stdlib.h>
 
 #include "allocators/base/map.h"
-#include "allocators/base/rng.h"
 #include "workloads/learned/model.h"
 
 #define UNSEEN_LEAST 0.25 /* below it, sizes are of a list that the recording has */

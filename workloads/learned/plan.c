@@ -1,8 +1,5 @@
 #include "workloads/learned/learned.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define LOOSE_GRAIN 512u /* the most that sizes of loose steps are multiples of */
 
 /* ---- order ---- */

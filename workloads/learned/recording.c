@@ -1,8 +1,5 @@
 #include "workloads/learned/model.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"
 

@@ -13,11 +13,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
-#include "allocators/base/map.h"
 #include "workloads/trace/check.h"
 #include "workloads/trace/trace.h"
 

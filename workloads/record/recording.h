@@ -2,10 +2,6 @@
 #ifndef WORKLOADS_RECORD_RECORDING_H
 #define WORKLOADS_RECORD_RECORDING_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "allocators/base/status.h"
 #include "workloads/record/spool.h"
 #include "workloads/trace/source.h"
 

@@ -6,7 +6,6 @@
  * 3. Opening sends every record through the check, which also computes the hash, and compares all
  *    counts with the header. Later passes trust the file. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -8,7 +8,6 @@
  * 4. The hash is that of the records without their slots, then of keys and texts. */
 #include "workloads/trace/check.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum block_state { BLOCK_FREE, BLOCK_LIVE, BLOCK_FREE_REQUESTED };

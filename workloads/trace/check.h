@@ -6,7 +6,6 @@
 
 #include "allocators/base/map.h"
 #include "workloads/io/sha256.h"
-#include "workloads/trace/source.h"
 #include "workloads/trace/tables.h"
 
 #define TRACE_STREAM_LIMIT 65536u              /* stream ordinals are below */

@@ -11,11 +11,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
-#include "allocators/base/map.h"
 #include "allocators/base/size.h"
 #include "workloads/trace/rewrite.h"
 

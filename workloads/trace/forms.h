@@ -3,9 +3,6 @@
 #ifndef WORKLOADS_TRACE_FORMS_H
 #define WORKLOADS_TRACE_FORMS_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "workloads/trace/tables.h"
 
 #define BINARY_MAGIC                                                                               \

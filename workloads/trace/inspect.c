@@ -1,8 +1,6 @@
 /* See inspect.h: one pass with an entry per slot. */
 #include "workloads/trace/inspect.h"
 
-#include <stdlib.h>
-
 #include "allocators/base/array.h"
 
 struct block {

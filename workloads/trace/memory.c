@@ -3,9 +3,6 @@
  * each line of a file if lines are recorded. */
 #include "workloads/trace/trace.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "workloads/trace/check.h"
 

@@ -7,12 +7,8 @@
 #include "workloads/trace/filter.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
-#include "allocators/base/map.h"
-#include "workloads/trace/header.h"
 #include "workloads/trace/rewrite.h"
 
 struct part {

@@ -2,9 +2,6 @@
  * counts, later ones only give slots. */
 #include "workloads/trace/rewrite.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "workloads/trace/kernel_op_keys.h"
 

@@ -3,11 +3,8 @@
 #ifndef WORKLOADS_TRACE_SOURCE_H
 #define WORKLOADS_TRACE_SOURCE_H
 
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include "allocators/base/status.h"
 #include "workloads/trace/event.h"
 #include "workloads/trace/header.h"
 

@@ -6,7 +6,6 @@
 #include "workloads/trace/tables.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "allocators/base/size.h"

@@ -3,11 +3,6 @@
 #ifndef WORKLOADS_TRACE_TABLES_H
 #define WORKLOADS_TRACE_TABLES_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "allocators/base/status.h"
 #include "workloads/trace/source.h"
 
 /* A pool that stores each text once: labels, notes, keys. Indexes and pointers are valid until the

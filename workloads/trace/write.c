@@ -2,13 +2,11 @@
  * the check and collects their keys and texts, so that counts and tables are known before a byte is
  * written; the second gives each event its slot and writes it. The result can therefore always be
  * read, and the same events give the same bytes. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "workloads/trace/forms.h"
 #include "workloads/trace/check.h"
 #include "workloads/io/file.h"
-#include "workloads/trace/header.h"
 #include "workloads/trace/trace.h"
 
 enum { BATCH = 2048 };

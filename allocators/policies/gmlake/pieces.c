@@ -1,4 +1,3 @@
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/policies/gmlake/gmlake.h"

@@ -1,7 +1,5 @@
 #include "allocators/policies/gmlake/gmlake.h"
 
-#include <string.h>
-
 static uint32_t order_place(const struct gmlake *self, uint64_t address)
 {
     uint32_t low = 0;

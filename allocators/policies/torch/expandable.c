@@ -6,8 +6,6 @@
 #include "allocators/base/array.h"
 #include "allocators/policies/torch/torch.h"
 
-#include <string.h>
-
 static uint32_t unmapped_place(const struct torch *self, const struct torch_arena *arena,
                                uint64_t address)
 {

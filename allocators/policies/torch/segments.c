@@ -2,7 +2,6 @@
  * is short, and collected by age if a threshold is set. The real allocator has one ordered set for
  * each pool, by stream, size and address. Here each stream of each pool has its own index, which
  * gives the same order. */
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/policies/torch/torch.h"

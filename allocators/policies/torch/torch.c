@@ -21,7 +21,6 @@
  * settings.c has what other releases do otherwise. */
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "allocators/policies/torch/torch.h"
 

@@ -1,8 +1,6 @@
 /* Requests and frees: see vmm.h for the rules. */
 #include "allocators/policies/vmm/vmm.h"
 
-#include <string.h>
-
 static const struct ar_option vmm_options[] = {AR_POLICY_COMMON_OPTIONS, {0}};
 
 static bool is_end_gap(const struct vmm *self, const struct vmm_range *range)

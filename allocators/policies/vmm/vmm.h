@@ -81,13 +81,9 @@
 #ifndef ALLOCATORS_POLICIES_VMM_VMM_H
 #define ALLOCATORS_POLICIES_VMM_VMM_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "allocators/base/range_tree.h"
 #include "allocators/base/size.h"
 #include "allocators/base/span.h"
-#include "allocators/base/status.h"
 #include "allocators/deferred.h"
 #include "allocators/policy.h"
 
@@ -165,7 +161,7 @@ struct vmm_idle_index {
     uint64_t looked;         /* number of times that a range was examined */
 };
 
-/* rule.c: expressions over named integers that decide for `mosaic`, parsed once into postfix.
+/* Rules: expressions over named integers that decide for `mosaic`, parsed once into postfix.
  *
  *     value   = compare [ "?" value ":" value ]
  *     compare = sum [ ( "<" | ">" | "<=" | ">=" ) sum ]           1 or 0

@@ -19,14 +19,10 @@
  *    first and stays: its parts are not in the file. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "workloads/formats/formats.h"
-#include "workloads/formats/import_report.h"
 #include "workloads/formats/kineto/kineto_events.h"
 #include "workloads/io/fields.h"
-#include "workloads/trace/trace.h"
 
 /* ---- frees and their blocks -------------------------------------------------------------- */
 

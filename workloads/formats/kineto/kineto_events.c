@@ -9,10 +9,6 @@
  *    it. */
 #include "workloads/formats/kineto/kineto_events.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "workloads/io/fields.h"
 

@@ -30,13 +30,10 @@
  * src/logger.cpp (default_pattern) and mr/detail/stream_ordered_memory_resource.hpp of 25.12. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"
 #include "allocators/base/size.h"
-#include "workloads/formats/formats.h"
 #include "workloads/formats/rows.h"
 #include "workloads/io/fields.h"
 

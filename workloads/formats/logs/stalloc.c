@@ -11,12 +11,10 @@
  *
  * Source of the format: infinigence/STAlloc, Allocator/trace.cpp and
  * Synthesizer/trace_parser.py. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "workloads/formats/formats.h"
 #include "workloads/formats/rows.h"
 #include "workloads/io/fields.h"
 

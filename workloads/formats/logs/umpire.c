@@ -25,17 +25,10 @@
  * 2025. */
 #include <inttypes.h>
 #include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"
-#include "allocators/base/status.h"
-#include "workloads/formats/formats.h"
 #include "workloads/io/sqlite_file.h"
 #include "workloads/formats/rows.h"
 #include "workloads/io/fields.h"

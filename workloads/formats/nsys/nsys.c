@@ -15,12 +15,9 @@
  * Source of the format: NVIDIA's "SQLite Schema Reference" of 2021.5 to 2025, and exports. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"
-#include "workloads/formats/formats.h"
 #include "workloads/formats/rows.h"
 #include "workloads/io/fields.h"
 #include "workloads/io/sqlite_file.h"

@@ -23,17 +23,12 @@
  * Source of the format: google/minimalloc, src/converter.cc. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
-#include "workloads/formats/formats.h"
 #include "workloads/formats/requests.h"
 #include "workloads/formats/rows.h"
 #include "workloads/io/fields.h"
-#include "workloads/io/file.h"
-#include "workloads/trace/trace.h"
 
 enum column { ID, LOWER, UPPER, SIZE, ALIGNMENT, HINT, GAPS, OFFSET, COLUMNS };
 

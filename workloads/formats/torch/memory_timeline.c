@@ -13,15 +13,12 @@
  * Source of the rows: torch/profiler/_memory_profiler.py. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"
 #include "workloads/formats/formats.h"
 #include "workloads/io/fields.h"
 #include "workloads/io/json_pull.h"
-#include "workloads/trace/trace.h"
 
 enum action { ACTION_BEFORE = 1, ACTION_MAKE, ACTION_WRITE, ACTION_DESTROY };
 

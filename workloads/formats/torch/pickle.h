@@ -7,11 +7,6 @@
 #ifndef WORKLOADS_FORMATS_TORCH_PICKLE_H
 #define WORKLOADS_FORMATS_TORCH_PICKLE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "allocators/base/status.h"
 #include "workloads/io/file.h"
 #include "workloads/trace/tables.h"
 

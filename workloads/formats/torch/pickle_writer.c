@@ -3,9 +3,6 @@
  * Python's pickletools. */
 #include "workloads/formats/torch/pickle.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/utf8.h"
 

@@ -18,13 +18,9 @@
  * 8. Everything that the allocator did is kept in notes; FORMAT.md lists them. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
-#include "allocators/base/map.h"
 #include "allocators/base/size.h"
-#include "workloads/formats/formats.h"
 #include "workloads/formats/torch/sidecar.h"
 #include "workloads/formats/torch/snapshot_world.h"
 #include "workloads/io/fields.h"

@@ -2,12 +2,6 @@
 #ifndef WORKLOADS_FORMATS_TORCH_SIDECAR_H
 #define WORKLOADS_FORMATS_TORCH_SIDECAR_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "allocators/base/status.h"
-#include "workloads/trace/header.h"
 #include "workloads/trace/source.h"
 
 struct sidecar_stream {

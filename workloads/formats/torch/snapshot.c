@@ -7,11 +7,8 @@
  * all becomes a trace (snapshot_trace.c). FORMAT.md has the rules. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "workloads/formats/formats.h"
-#include "workloads/formats/torch/snapshot_tree.h"
 #include "workloads/formats/torch/snapshot_world.h"
 
 #define DEVICES_MOST 64

@@ -15,8 +15,6 @@
 #include "workloads/formats/torch/snapshot_image.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"

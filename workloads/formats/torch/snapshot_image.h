@@ -3,13 +3,7 @@
 #ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_IMAGE_H
 #define WORKLOADS_FORMATS_TORCH_SNAPSHOT_IMAGE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "allocators/base/status.h"
 #include "workloads/formats/torch/pickle.h"
-#include "workloads/trace/tables.h"
 
 /* By the names that snapshots have for them. */
 #define SNAPSHOT_ACTIONS(X)                                                                        \

@@ -11,7 +11,6 @@
 #include "workloads/formats/torch/snapshot_tree.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "workloads/io/fields.h"

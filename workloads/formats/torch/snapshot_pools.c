@@ -18,12 +18,9 @@
  *
  * Source: get_free_block and release_cached_blocks of PyTorch's allocator, as the policy `torch`
  * has them; the inference is this project's. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/range_tree.h"
-#include "allocators/base/size.h"
 #include "allocators/policies/torch/torch.h"
 #include "workloads/formats/torch/snapshot_world.h"
 

@@ -14,11 +14,7 @@
  * none, because free blocks that touch are one.
  *
  * Source: as snapshot_pools.c, with map_block, unmap_block and find_expandable_block. */
-#include <stdlib.h>
-#include <string.h>
 
-#include "allocators/base/map.h"
-#include "allocators/base/size.h"
 #include "allocators/policies/torch/torch.h"
 #include "workloads/formats/torch/snapshot_world.h"
 

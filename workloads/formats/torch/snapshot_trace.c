@@ -18,10 +18,8 @@
  *    before them. An annotation that is older than the history is at its beginning. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "workloads/formats/formats.h"
 #include "workloads/formats/torch/snapshot_world.h"
 #include "workloads/io/fields.h"
 

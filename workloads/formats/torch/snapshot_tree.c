@@ -12,13 +12,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "workloads/io/fields.h"
 #include "workloads/io/json_pull.h"
-#include "workloads/trace/event.h"
 
 /* Whether a source file is the user's own code, by the folders of libraries and the endings of
  * files that are no Python. */

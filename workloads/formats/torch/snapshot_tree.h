@@ -3,14 +3,8 @@
 #ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_TREE_H
 #define WORKLOADS_FORMATS_TORCH_SNAPSHOT_TREE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "workloads/formats/import_report.h"
-#include "workloads/formats/torch/pickle.h"
 #include "workloads/formats/torch/snapshot_image.h"
-#include "workloads/trace/tables.h"
 
 /* Keys that are used; each is the text of its number. */
 #define SNAPSHOT_KEYS(X)                                                                           \

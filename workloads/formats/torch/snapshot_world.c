@@ -21,8 +21,6 @@
 #include "workloads/formats/torch/snapshot_world.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"

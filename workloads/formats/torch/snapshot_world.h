@@ -5,10 +5,7 @@
 
 #include "allocators/base/map.h"
 #include "workloads/formats/formats.h"
-#include "workloads/formats/torch/snapshot_image.h"
 #include "workloads/formats/torch/snapshot_tree.h"
-#include "workloads/trace/event.h"
-#include "workloads/trace/trace.h"
 
 struct snapshot_place {
     uint64_t address;

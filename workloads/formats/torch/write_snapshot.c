@@ -8,17 +8,15 @@
  *    notes have the state at the end (`final_block`), they have the bytes of the blocks. Else a
  *    block has the requested bytes rounded up to 512, and in a segment of the large pool the rest
  *    up to the next block if that is at most 1 MiB, as PyTorch does it. */
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "allocators/base/array.h"
+#include <inttypes.h>
+
 #include "allocators/base/map.h"
 #include "allocators/base/size.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/requests.h"
 #include "workloads/formats/torch/snapshot_image.h"
-#include "workloads/io/file.h"
 
 #define ROUND_BYTES 512u
 

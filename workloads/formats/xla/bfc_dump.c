@@ -12,13 +12,11 @@
  * Both frameworks print the same text: the source locations in it show which one it was. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "workloads/formats/formats.h"
 #include "workloads/formats/xla/bfc_log.h"
 #include "workloads/io/fields.h"
-#include "workloads/trace/trace.h"
 
 struct conversion {
     struct bfc_log log;

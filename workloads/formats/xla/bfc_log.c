@@ -29,9 +29,6 @@
  *    2.18 and of XLA. */
 #include "workloads/formats/xla/bfc_log.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "workloads/formats/formats.h"

@@ -3,11 +3,6 @@
 #ifndef WORKLOADS_FORMATS_XLA_BFC_LOG_H
 #define WORKLOADS_FORMATS_XLA_BFC_LOG_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "allocators/base/status.h"
 #include "workloads/io/file.h"
 
 /* XLA's list "Peak buffers" of a program's buffers, printed if one of them cannot be allocated. */

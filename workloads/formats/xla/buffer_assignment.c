@@ -25,8 +25,6 @@
  * versions of 2017 to 2025. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "allocators/base/array.h"

@@ -16,8 +16,6 @@
  * PyClient::HeapProfile. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"
