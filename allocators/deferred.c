@@ -94,10 +94,8 @@ static struct deferred_queue *queue_of(struct deferred *self, uint32_t stream)
                : NULL;
 }
 
-bool deferred_free(struct deferred *self, uint32_t block)
+bool deferred_free_used(struct deferred *self, uint32_t block)
 {
-    if (block >= self->block_room || !self->blocks[block].uses)
-        return false;
     for (uint32_t use = self->blocks[block].uses; use; use = self->uses[use].next) {
         uint32_t stream = self->uses[use].stream;
         struct ar_backing_ticket ticket = ar_backing_fence(self->backing, stream);

@@ -61,7 +61,11 @@ static inline bool deferred_is_used(const struct deferred *self, uint32_t block)
 
 /* The free of the block is requested. True: it is pending, and `complete` will be called. False: no
  * other stream uses the block, so the free is completed now. */
-bool deferred_free(struct deferred *self, uint32_t block);
+bool deferred_free_used(struct deferred *self, uint32_t block); /* for deferred_free */
+static inline bool deferred_free(struct deferred *self, uint32_t block)
+{
+    return deferred_is_used(self, block) && deferred_free_used(self, block);
+}
 
 /* Forgets the uses of a block, because the caller knows that its free is completed. */
 void deferred_forget(struct deferred *self, uint32_t block);
