@@ -2,7 +2,7 @@
 
     python3 cudnn.py FOLDER [--seed N] [--calls N] [--PART SECONDS ...]
 
-The parts are plans, families, sizes, default, search, limited and modules; 0 seconds leave a part out. Every
+The parts are plans, families, shares, sizes, default, search, limited and modules; 0 seconds leave a part out. Every
 part writes a file of tab-separated lines as it goes, so that an interrupted run is of use:
 
   device.json         the properties of the card as cuDNN writes them
@@ -10,6 +10,7 @@ part writes a file of tab-separated lines as it goes, so that an interrupted run
   clusters.tsv        how many clusters of thread blocks of each size the card runs at once
   plans.tsv           workspaces of the plans of drawn convolutions, asked of cuDNN with a handle; nothing runs
   families.tsv        the same for a few sizes of each kind of convolution
+  shares.tsv          the first plans of convolutions, mostly of weight gradients, with engine, bytes and knobs
   sizes.tsv           workspace, reserve and weight space of recurrent networks, batch norm, CTC; nothing runs
   default.tsv         requests of aten.convolution and aten.convolution_backward, torch.backends.cudnn.benchmark off
   search.tsv          the same with benchmark on
@@ -320,6 +321,59 @@ def plan_families(writer, planner, seconds):
                                             ([stride] * 2, [pad] * 2, [1, 1]), dtype, last))
 
 
+def weight_cases(draw, limit):
+    """Kinds of which the shared grid has few: strides with even filters, filters of one element in any dimensions,
+    depthwise filters of three to seven elements, small images, narrow layers."""
+    while True:
+        kind = draw.choice(("even", "point", "depthwise", "plain", "volume"))
+        dims = 3 if kind == "volume" or kind == "point" and draw.random() < .4 else draw.choice((1, 2, 2, 2))
+        most = {1: 16000, 2: 160, 3: 40}[dims]
+        size = [max(1, int(most ** draw.uniform(0.3, 1)))] * dims
+        if draw.random() < 0.3:
+            size = [max(1, int(v * draw.uniform(0.5, 1.5))) for v in size]
+        k, stride = {"even": (draw.choice((2, 4, 4, 4, 6)), 2), "point": (1, 1), "volume": (draw.choice((1, 2, 3)), 1),
+                     "depthwise": (draw.choice((3, 5, 5, 7)), draw.choice((1, 1, 2))),
+                     "plain": (draw.choice((3, 3, 5, 7)), draw.choice((1, 1, 2)))}[kind]
+        c, o = (draw.choice((1, 2, 3, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 320, 512, 768, 1024)) for _ in "co")
+        groups = 1
+        if kind == "depthwise":
+            c = max(c, 8)
+            o = groups = c
+        case = Case(x=[draw.choice((1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128)), c] + size,
+                    w=[o, c // groups] + [k] * dims, stride=[stride] * dims,
+                    padding=[k // 2 if k % 2 else (k - stride) // 2] * dims, dilation=[1] * dims, groups=groups,
+                    transposed=0, output_padding=[0] * dims, bias=0,
+                    dtype=draw.choice(("f32", "f32", "bf16", "f16")), layout=layouts(draw, dims + 2))
+        if case.valid() and case.bytes() <= limit:
+            yield case
+
+
+def plan_shares(writer, planner, seed, seconds):
+    """The first plans with their knobs: what a card divides, and into how many parts."""
+    draw = random.Random(seed)
+    drawn, more = cases(seed, 4 << 30), weight_cases(random.Random(seed + 1), 4 << 30)
+    for _ in until(seconds):
+        case = next(more if draw.random() < .6 else drawn)
+        if case.transposed:
+            continue
+        x, w, y = case.x, case.w, case.output()
+        fields = (case.stride, case.padding, case.dilation)
+        if len(x) == 3:
+            x, w, y = (s[:2] + [1] + s[2:] for s in (x, w, y))
+            fields = ([1] + case.stride, [0] + case.padding, [1] + case.dilation)
+        operation = draw.choice((library.BACKWARD_WEIGHT,) * 4 + (library.FORWARD, library.BACKWARD_INPUT))
+        last = "l" in case.layout[:2]
+        for tf32 in (True, False) if case.dtype == "f32" and draw.random() < .1 else (True,):
+            found = []
+            for plan in planner.plans(operation, x, w, y, *fields, NAMES[case.dtype], last, allow_tf32=tf32):
+                knobs = ",".join(f"{k}={v}" for k, v in sorted(planner.knobs(plan[2]).items()))
+                found.append(f"{plan[0]}:{plan[1]}:{knobs}")
+                if len(found) == 3:
+                    break
+            writer.write(operation, text(x), text(w), text(y), *(text(f) for f in fields), case.dtype, int(last),
+                         int(tf32), " ".join(found))
+
+
 # Sizes that cuDNN's older interface tells
 
 def rnn_sizes(writer, cudnn, handle, seed, seconds):
@@ -579,7 +633,7 @@ def main():
     options.add_argument("--seed", type=int, default=18)
     options.add_argument("--limit", type=int, default=768 << 20, help="bytes of the tensors of a case that runs")
     options.add_argument("--calls", type=int, default=2, help="calls of each case of default and search")
-    for part, seconds in (("plans", 30), ("families", 60), ("sizes", 12), ("default", 60), ("search", 60), ("limited", 12),
+    for part, seconds in (("plans", 30), ("families", 60), ("shares", 0), ("sizes", 12), ("default", 60), ("search", 60), ("limited", 12),
                           ("modules", 25)):
         options.add_argument("--" + part, type=float, default=seconds)
     o = options.parse_args()
@@ -620,6 +674,7 @@ def main():
              "crc", "seconds")
     part("plans", plans, lambda w: plan_lists(w, planner, o.seed, o.plans))
     part("families", plans, lambda w: plan_families(w, planner, o.families))
+    part("shares", plans[:9] + ("tf32", "first"), lambda w: plan_shares(w, planner, o.seed, o.shares))
 
     def sizes(writer):
         rnn_sizes(writer, cudnn, planner.handle, o.seed, o.sizes / 2)
