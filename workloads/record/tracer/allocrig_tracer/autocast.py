@@ -4,6 +4,7 @@ The lists are those of ATen/autocast_mode.h of PyTorch 2.11. The functions here 
 PyTorch registers under the dispatch key AutocastCUDA, so operators that C++ calls are cast as well.
 """
 
+import functools
 import warnings
 import weakref
 
@@ -58,10 +59,24 @@ def cast(value, dtype):
     entry = _casts.get(id(value)) if kept else None
     if entry is not None and entry[0]() is value:
         return entry[1]
-    out = value.to(dtype)
-    if kept:
-        _casts[id(value)] = weakref.ref(value), out
+    if not kept:
+        return value.to(dtype)
+    with torch.set_grad_enabled(torch.is_grad_enabled() or casts_keep_gradients()):
+        out = value.to(dtype)
+    _casts[id(value)] = weakref.ref(value), out
     return out
+
+
+@functools.cache
+def casts_keep_gradients():
+    """Whether this PyTorch makes the casts that it keeps with gradients even within no_grad: it is asked on the CPU.
+    2.11 does. A weight with a gradient decides how a product runs (should_fold in native/LinearAlgebra.cpp)."""
+    one = torch.nn.Parameter(torch.ones(1, 1, device="cpu"))
+    with torch.autocast("cpu", torch.bfloat16):
+        with torch.no_grad():
+            torch.mm(one, one)
+        with torch.enable_grad():
+            return torch.mm(one, torch.ones(1, 1, device="cpu")).requires_grad
 
 
 def casts(args, dtype):

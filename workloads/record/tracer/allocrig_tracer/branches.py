@@ -44,6 +44,8 @@ def install(current):
     for name, widens in (("softmax", aten._softmax.default), ("log_softmax", aten._log_softmax.default)):
         for module in (torch, torch.Tensor):
             setattr(module, name, _softmax(getattr(module, name), widens))
+    for module in (torch, torch.Tensor):
+        module.cumprod = _cumprod(module.cumprod)
     functional.one_hot = torch._C._nn.one_hot = _one_hot(functional.one_hot)
     for name in ("lstm_cell", "gru_cell"):
         setattr(torch._VF, name, _cell(name, getattr(torch._VF, name)))
@@ -101,6 +103,38 @@ def _softmax(plain, widens):
         return plain(input, dim, dtype=dtype, **rest) if dtype is not None else plain(input, dim, **rest)
 
     return softmax
+
+
+class _Product(torch.autograd.Function):
+    """cumprod_backward in csrc/autograd/FunctionsManual.cpp without zeros in its input; for tensors with a Python
+    class it makes every element's gradient by itself."""
+
+    @staticmethod
+    def forward(ctx, input, dim):
+        out = aten.cumprod.default(input, dim)
+        ctx.save_for_backward(input, out)
+        ctx.dim = dim
+        return out
+
+    @staticmethod
+    def backward(ctx, gradient):
+        input, out = ctx.saved_tensors
+        weighted = out * gradient
+        zero = input == 0
+        zero.any().item()
+        return weighted.flip(ctx.dim).cumsum(ctx.dim).flip(ctx.dim).div(input), None
+
+
+def _cumprod(plain):
+    @functools.wraps(plain)
+    def cumprod(input, dim, *, dtype=None, **rest):
+        if (rest or dtype or not on_card(input) or not (torch.is_grad_enabled() and input.requires_grad)
+                or input.dtype not in (torch.float32, torch.float64) or input.shape[dim] < 2
+                or torch._C._functorch.peek_interpreter_stack() is not None):
+            return plain(input, dim, dtype=dtype, **rest)
+        return _Product.apply(input, dim)
+
+    return cumprod
 
 
 def _one_hot(plain):

@@ -17,7 +17,9 @@ Rules for what cuDNN leaves out without a driver, measured on an H200 with cuDNN
 - Plans with clusters of thread blocks divide the last, partial wave of tiles along the reduction: each share of a
   tile is a buffer of float32. Tiles t, running blocks p, rest r = t mod p: r * (p // r) buffers if p // r > 1. It
   holds if each share has enough steps (LEAST_STEPS; of 64 elements, float32: 32); else cuDNN's answer is kept. Forward,
-  and the gradient of the input in float32, have no shares if p // r is 1 or r is 0.
+  and the gradient of the input in float32, have no shares if p // r is 1 or r is 0; the gradient of the weight has none
+  if its steps are too few either. Its tiles hold channels of one element of the filter: a filter of 3x3 and 64 channels
+  has 9 tiles of 128 across, not 5.
 """
 import math
 from collections import namedtuple
@@ -44,7 +46,7 @@ TILES = {0: (128, 128), 1: (128, 64), 3: (256, 128), 4: (256, 64), 5: (64, 64), 
          9: (64, 256), 20: (256, 96)}
 WITHOUT_DRIVER = 18
 LEAST_STEPS = {  # steps of a share, by operation and whether it is float32: kernels/CUDNN.md
-    (FORWARD, True): 6, (BACKWARD_INPUT, True): 6, (BACKWARD_WEIGHT, True): 6,
+    (FORWARD, True): 6, (BACKWARD_INPUT, True): 6, (BACKWARD_WEIGHT, True): 10,
     (FORWARD, False): 10, (BACKWARD_INPUT, False): 16, (BACKWARD_WEIGHT, False): 16,
 }  # fmt: skip
 
@@ -172,23 +174,30 @@ class Source:
             m, n, k = s.w[0], product(s.w[1:]), product((s.y[0],) + tuple(s.y[2:]))
         cluster_m, cluster_n = knobs[KNOB_CLUSTER_M], knobs[KNOB_CLUSTER_N]
         cluster = cluster_m * cluster_n
-        tiles = up(-(-m // tile[0]), cluster_m) * up(-(-n // tile[1]), cluster_n)
+        across = -(-n // tile[1])
+        if s.operation == BACKWARD_WEIGHT:  # tiles of the weight do not span elements of the filter
+            across = product(s.w[2:]) * -(-s.w[1] // tile[1])
+        tiles = up(-(-m // tile[0]), cluster_m) * up(across, cluster_n)
         buffer = 4 * tile[0] * tile[1]
         assumed = WITHOUT_DRIVER // cluster * cluster
         if not assumed:
             return size, size, size
+        single = s.dtype == "float32"
+        steps, least = k // (32 if single else 64), LEAST_STEPS[s.operation, single]
         rest, split = shares(tiles, assumed)
+        if s.operation == BACKWARD_WEIGHT and steps < least * split:
+            rest = 0
         copies = size - rest * split * buffer
         if copies < 0:
             return size, size, size
         blocks = self.blocks.get(cluster, self.multiprocessors // cluster * cluster)
         rest, split = shares(tiles, blocks)
-        single = s.dtype == "float32"
-        step, least = (32 if single else 64), LEAST_STEPS[s.operation, single]
-        if split > 1:
-            right = copies + rest * split * buffer if k // step >= least * split else size
+        if split > 1 and steps >= least * split:
+            right = copies + rest * split * buffer
+        elif s.operation == BACKWARD_WEIGHT or split <= 1 and (s.operation == FORWARD or single):
+            right = copies
         else:
-            right = copies if s.operation == FORWARD or s.operation == BACKWARD_INPUT and single else size
+            right = size
         return right, copies, max(right, copies + min(rest * split, blocks) * buffer)
 
     # the table's answer

@@ -318,11 +318,25 @@ def embedding_dense_backward(args, kwargs, outs, ctx):
     by_frequency = bool(args[4])
     count = numel(indices)
     steps = Steps()
+    made = [None if contiguous(t) else steps.take(bytes_of(t)) for t in (indices, grad)]
     if not count or count <= FEW and not by_frequency:
-        return steps.out(0)
-    copy = None if contiguous(grad) else steps.take(bytes_of(grad))
-    sorted_gradient(steps, grad, count, rows, item_bytes(indices), ctx, by_frequency)
-    return steps.give(copy)
+        steps.out(0)
+    else:
+        sorted_gradient(steps, grad, count, rows, item_bytes(indices), ctx, by_frequency)
+    return steps.give(*reversed(made))
+
+
+def embedding(args, kwargs, outs, ctx):
+    """native/Embedding.cpp: index_select of the indices in one dimension, which are copied if they have gaps."""
+    steps, indices = Steps(), args[1]
+    copy = None if len(indices.shape) < 2 or one_dimension(indices) else steps.take(bytes_of(indices))
+    return steps.out(0).give(copy)
+
+
+def one_dimension(tensor):
+    """Whether reshape(-1) is a view (computeStride in TensorUtils.cpp): each dimension follows the next one."""
+    dims = [(int(n), int(s)) for n, s in zip(tensor.shape, tensor.stride()) if n != 1]
+    return all(s == n * t for (_, s), (n, t) in zip(dims, dims[1:]))
 
 
 def embedding_bag(args, kwargs, outs, ctx):
@@ -378,6 +392,7 @@ RULES = {
     "aten.index_reduce.default": reduce_mean(3, True),
     "aten.scatter_reduce.two": reduce_mean(3, False),
     "aten.repeat_interleave.Tensor": repeat_interleave,
+    "aten.embedding.default": embedding,
     "aten.embedding_dense_backward.default": embedding_dense_backward,
     "aten._embedding_bag.default": embedding_bag,
     "aten._embedding_bag_forward_only.default": embedding_bag,

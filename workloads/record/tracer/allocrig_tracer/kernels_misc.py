@@ -282,7 +282,15 @@ def varlen_backward(args, kwargs, outs, ctx):
     return steps.spend(rows, rows * width_rounded(width))
 
 
+def pow_of_number(args, kwargs, outs, ctx):
+    """native/Pow.cpp: the base becomes a tensor on the card, of the widest type of its kind."""
+    base = args[0]
+    size = 1 if isinstance(base, bool) else 16 if isinstance(base, complex) else 8
+    return Steps().out(0) if base == 1 else Steps().out(0).spend(size)
+
+
 RULES = {
+    "aten.pow.Scalar": pow_of_number,
     "aten.abs.default": real_part, "aten.angle.default": real_part,
     "aten._efficientzerotensor.default": no_memory,
     "aten.native_dropout.default": order(1, 0), "aten.nll_loss2d_forward.default": order(1, 0),

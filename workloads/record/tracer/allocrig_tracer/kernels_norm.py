@@ -94,6 +94,7 @@ def layer_norm_backward(places):
             steps.out(0)
         sums = [place for place in wanted if place > 0]
         first = [steps.take(columns * item) for _ in sums]
+        made += copy_of(steps, grad)
         parts = [steps.take(ceil_div(rows, 32) * columns * item) for _ in sums]
         for number, place in enumerate(sums):
             steps.out(names[place])
