@@ -15,25 +15,36 @@ struct live_block {
     uint32_t attributes; /* of its request */
 };
 
-struct pass {
+/* The live blocks of a trace that is read. */
+struct live {
     struct trace_source *source;
     struct live_block *slots;
     size_t slot_count;
-    uint64_t number, step, live_bytes, late_bytes;
+    uint64_t bytes, late_bytes;
 };
 
-static enum ar_status reach(struct pass *pass, uint32_t slot, struct ar_error *error)
+/* Follows an event of a block. Probes are requests if `probes`. */
+static enum ar_status follow(struct live *self, const struct trace_event *event, bool probes,
+                             struct ar_error *error)
 {
-    if (!AR_ARRAY_REACH(pass->slots, pass->slot_count, slot))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %u blocks", slot);
+    if (!AR_ARRAY_REACH(self->slots, self->slot_count, event->slot))
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %u blocks", event->slot);
+    struct live_block *block = &self->slots[event->slot];
+    if (event->kind == TRACE_FREE_REQUESTED && block->bytes > self->late_bytes)
+        self->late_bytes = block->bytes;
+    self->bytes -= block->bytes;
+    *block = (struct live_block){0};
+    if ((event->kind == TRACE_ALLOC || (probes && event->kind == TRACE_PROBE)) &&
+        trace_attributes_of(self->source, event->attributes)->space != TRACE_SPACE_PINNED)
+        *block = (struct live_block){event->value, event->attributes};
+    self->bytes += block->bytes;
     return AR_OK;
 }
 
-static bool counts(const struct pass *pass, const struct trace_event *event)
-{
-    return event->kind == TRACE_ALLOC &&
-           trace_attributes_of(pass->source, event->attributes)->space != TRACE_SPACE_PINNED;
-}
+struct pass {
+    struct live live;
+    uint64_t number, step;
+};
 
 static enum ar_status take(struct pass *pass, const struct trace_event *event,
                            struct ar_error *error)
@@ -42,32 +53,23 @@ static enum ar_status take(struct pass *pass, const struct trace_event *event,
         pass->step++;
     if (!trace_kind_has_block(event->kind) || event->kind == TRACE_USE)
         return AR_OK;
-    AR_TRY(reach(pass, event->slot, error));
-    struct live_block *block = &pass->slots[event->slot];
-    if (event->kind == TRACE_FREE_REQUESTED && block->bytes > pass->late_bytes)
-        pass->late_bytes = block->bytes;
-    pass->live_bytes -= block->bytes;
-    *block = (struct live_block){0};
-    if (counts(pass, event))
-        *block = (struct live_block){event->value, event->attributes};
-    pass->live_bytes += block->bytes;
-    return AR_OK;
+    return follow(&pass->live, event, false, error);
 }
 
 /* Replays events [0, end) and records the peak if `peak` is not NULL. */
 static enum ar_status run(struct pass *pass, uint64_t end, struct holders *peak,
                           struct ar_error *error)
 {
-    struct trace_cursor cursor = {.source = pass->source};
+    struct trace_cursor cursor = {.source = pass->live.source};
     const struct trace_event *event;
     pass->number = 0;
     pass->step = 1;
-    enum ar_status status = trace_rewind(pass->source, error);
+    enum ar_status status = trace_rewind(pass->live.source, error);
     for (; pass->number < end && (event = trace_read(&cursor, &status, error)) != NULL;
          pass->number++) {
         status = take(pass, event, error);
-        if (peak && pass->live_bytes > peak->bytes) {
-            peak->bytes = pass->live_bytes;
+        if (peak && pass->live.bytes > peak->bytes) {
+            peak->bytes = pass->live.bytes;
             peak->event = pass->number;
             peak->step = pass->step;
         }
@@ -81,10 +83,10 @@ struct named_block {
     uint64_t bytes;
 };
 
-static struct named_block name_of(const struct pass *pass, const struct live_block *block)
+static struct named_block name_of(const struct live *live, const struct live_block *block)
 {
     const struct trace_attributes *attributes =
-        trace_attributes_of(pass->source, block->attributes);
+        trace_attributes_of(live->source, block->attributes);
     const char *at = attributes->rest ? attributes->rest : "";
     while (*at && strncmp(at, "at=", 3) != 0)
         at += at[strcspn(at, ",")] ? strcspn(at, ",") + 1 : strlen(at);
@@ -162,15 +164,15 @@ static void group(const struct named_block *blocks, size_t count, struct holders
         insert(out, &now);
 }
 
-static enum ar_status name(const struct pass *pass, struct holders *out, struct ar_error *error)
+static enum ar_status name(const struct live *live, struct holders *out, struct ar_error *error)
 {
     size_t count = 0;
-    struct named_block *blocks = calloc(pass->slot_count + 1, sizeof *blocks);
+    struct named_block *blocks = calloc(live->slot_count + 1, sizeof *blocks);
     if (!blocks)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the live blocks");
-    for (size_t i = 0; i < pass->slot_count; i++)
-        if (pass->slots[i].bytes)
-            blocks[count++] = name_of(pass, &pass->slots[i]);
+    for (size_t i = 0; i < live->slot_count; i++)
+        if (live->slots[i].bytes)
+            blocks[count++] = name_of(live, &live->slots[i]);
     qsort(blocks, count, sizeof *blocks, compare_blocks);
     out->blocks = count;
     group(blocks, count, out);
@@ -181,16 +183,16 @@ static enum ar_status name(const struct pass *pass, struct holders *out, struct 
 enum ar_status holders_find(struct trace_source *source, uint64_t end, struct holders *out,
                             struct ar_error *error)
 {
-    struct pass first = {.source = source}, second = {.source = source};
+    struct pass first = {.live.source = source}, second = first;
     *out = (struct holders){0};
     enum ar_status status = run(&first, end, out, error);
     out->steps = first.step - 1;
-    out->late_bytes = first.late_bytes;
+    out->late_bytes = first.live.late_bytes;
     if (!status && out->bytes)
         status = run(&second, out->event + 1, NULL, error);
-    AR_THEN(status, name(&second, out, error));
-    free(first.slots);
-    free(second.slots);
+    AR_THEN(status, name(&second.live, out, error));
+    free(first.live.slots);
+    free(second.live.slots);
     return status;
 }
 
@@ -203,9 +205,8 @@ enum ar_status holders_find(struct trace_source *source, uint64_t end, struct ho
 /* One of the two traces. */
 struct side {
     struct trace_cursor cursor;
-    uint64_t *slots; /* bytes of the block in each */
-    size_t slot_count;
-    uint64_t live_bytes, peak_bytes;
+    struct live live;
+    uint64_t peak_bytes;
 };
 
 struct pairing {
@@ -229,29 +230,6 @@ static enum ar_status next_event(struct side *self, const struct trace_event **o
         *out = trace_read(&self->cursor, &status, error);
     while (*out && !is_of_block(*out));
     return status;
-}
-
-static enum ar_status reach_slot(struct side *self, uint32_t slot, struct ar_error *error)
-{
-    if (!AR_ARRAY_REACH(self->slots, self->slot_count, slot))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %u blocks", slot);
-    return AR_OK;
-}
-
-static enum ar_status count_event(struct side *self, const struct trace_event *event,
-                                  struct ar_error *error)
-{
-    AR_TRY(reach_slot(self, event->slot, error));
-    self->live_bytes -= self->slots[event->slot];
-    self->slots[event->slot] = 0;
-    bool pinned =
-        trace_attributes_of(self->cursor.source, event->attributes)->space == TRACE_SPACE_PINNED;
-    if (trace_requests(event) && !pinned)
-        self->slots[event->slot] = event->value;
-    self->live_bytes += self->slots[event->slot];
-    if (self->live_bytes > self->peak_bytes)
-        self->peak_bytes = self->live_bytes;
-    return AR_OK;
 }
 
 static struct batch_line line_through(const uint64_t batches[2], uint64_t first, uint64_t second)
@@ -318,8 +296,11 @@ static enum ar_status pair(struct pairing *self, bool *aligned, struct ar_error 
     do {
         for (int i = 0; i < 2 && !status; i++) {
             status = next_event(&self->sides[i], &events[i], error);
+            struct side *side = &self->sides[i];
             if (!status && events[i])
-                status = count_event(&self->sides[i], events[i], error);
+                status = follow(&side->live, events[i], true, error);
+            if (side->live.bytes > side->peak_bytes)
+                side->peak_bytes = side->live.bytes;
         }
         if (status)
             return status;
@@ -329,7 +310,7 @@ static enum ar_status pair(struct pairing *self, bool *aligned, struct ar_error 
         if (*aligned && events[0] && events[0]->kind == TRACE_ALLOC)
             status = add_line(
                 self,
-                line_through(self->batches, self->sides[0].live_bytes, self->sides[1].live_bytes),
+                line_through(self->batches, self->sides[0].live.bytes, self->sides[1].live.bytes),
                 error);
     } while (!status && (events[0] || events[1]));
     return status;
@@ -342,7 +323,7 @@ enum ar_status batch_curve_find(struct trace_source *const traces[2], const uint
     enum ar_status status = AR_OK;
     *out = (struct batch_curve){0};
     for (int i = 0; i < 2 && !status; i++) {
-        pairing.sides[i].cursor.source = traces[i];
+        pairing.sides[i].cursor.source = pairing.sides[i].live.source = traces[i];
         status = trace_rewind(traces[i], error);
     }
     AR_THEN(status, pair(&pairing, &out->aligned, error));
@@ -356,8 +337,8 @@ enum ar_status batch_curve_find(struct trace_source *const traces[2], const uint
     }
     out->lines = pairing.lines;
     out->count = status ? 0 : keep_highest(pairing.lines, pairing.count);
-    free(pairing.sides[0].slots);
-    free(pairing.sides[1].slots);
+    free(pairing.sides[0].live.slots);
+    free(pairing.sides[1].live.slots);
     if (status)
         batch_curve_close(out);
     return status;

@@ -104,9 +104,8 @@ static enum ar_status read_row(struct reading *r, char *line, struct ar_error *e
         char *comma = strchr(word, ',');
         if (comma)
             *comma = '\0';
-        if (place < r->places) {
+        if (place < r->places)
             AR_TRY(read_field(r, row, r->columns[place], word, error));
-        }
         word = comma ? comma + 1 : NULL;
     }
     if (place != r->places)

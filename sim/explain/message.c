@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "sim/explain/message_account.h"
 #include "sim/explain/message_text.h"
 
 #define TEXTS(function, type, list, text_of)                                                       \

@@ -14,7 +14,7 @@
  *    with the most memory is the cause.
  * 4. If the message does not have the figures of a cause, the cause is neither found nor excluded.
  *    If none is left, the cause cannot be told. */
-#include "sim/explain/message_account.h"
+#include "sim/explain/message_text.h"
 
 #include <string.h>
 

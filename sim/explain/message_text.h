@@ -67,4 +67,8 @@ bool message_read_xla(const struct message_text *text, struct message *self);
 bool message_read_printed(const struct message_text *text, struct message *self);
 bool message_read_bare(const struct message_text *text, struct message *self);
 
+/* Computes the figures that follow from those that are printed, finds contradictions, and sets the
+ * cause, the confidence and the reasons. */
+void message_judge(struct message *self);
+
 #endif

@@ -18,7 +18,6 @@
  * CUDA, HIP, XPU, NPU, MLU and others differ only in the first word. */
 #include <string.h>
 
-#include "sim/explain/message_account.h"
 #include "sim/explain/message_text.h"
 
 #define WINDOW_MOST    6000 /* the most characters of a message */

@@ -83,18 +83,13 @@ enum ar_status recorded_place_add(struct recorded_device *self, struct recorded_
                             sizeof *self->places))
         return AR_HOST_MEMORY;
     size_t at = place_above(self, place.address);
-    memmove(self->places + at + 1, self->places + at,
-            (self->place_count - at) * sizeof *self->places);
-    self->places[at] = place;
-    self->place_count++;
+    AR_ARRAY_INSERT(self->places, self->place_count, at, place);
     return AR_OK;
 }
 
 static void place_remove(struct recorded_device *self, struct recorded_place *place)
 {
-    size_t at = (size_t)(place - self->places);
-    self->place_count--;
-    memmove(place, place + 1, (self->place_count - at) * sizeof *place);
+    AR_ARRAY_REMOVE(self->places, self->place_count, (size_t)(place - self->places));
 }
 
 /* Addresses that nothing recorded uses. */

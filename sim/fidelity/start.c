@@ -159,9 +159,8 @@ static enum ar_status fill(struct making *making, const struct recorded_area *ar
         add(making, making->end, block->address - making->end, AR_POLICY_RANGE_FREE);
         if (block->request == RECORDED_NONE)
             add(making, block->address, block->bytes, AR_POLICY_RANGE_FREE);
-        else {
+        else
             AR_TRY(add_used(making, block, error));
-        }
     }
     add(making, making->end, end - making->end, AR_POLICY_RANGE_FREE);
     return AR_OK;

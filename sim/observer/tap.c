@@ -143,20 +143,15 @@ static void add_range(struct tap *self, uint64_t address, uint64_t bytes)
         return;
     }
     size_t at = range_above(self, address);
-    memmove(self->ranges + at + 1, self->ranges + at,
-            (self->range_count - at) * sizeof *self->ranges);
-    self->ranges[at] = (struct tap_area){.address = address, .bytes = bytes};
-    self->range_count++;
+    AR_ARRAY_INSERT(self->ranges, self->range_count, at,
+                    (struct tap_area){.address = address, .bytes = bytes});
 }
 
 static void drop_range(struct tap *self, uint64_t address)
 {
     size_t at = range_above(self, address);
-    if (!at || self->ranges[at - 1].address != address)
-        return;
-    self->range_count--;
-    memmove(self->ranges + at - 1, self->ranges + at,
-            (self->range_count - (at - 1)) * sizeof *self->ranges);
+    if (at && self->ranges[at - 1].address == address)
+        AR_ARRAY_REMOVE(self->ranges, self->range_count, at - 1);
 }
 
 /* The stream and pool of a change of pages: those of the range, or of the request. */

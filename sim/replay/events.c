@@ -56,9 +56,8 @@ enum ar_status replay_use_add(struct replay *run, struct replay_slot *slot, uint
     for (uint32_t i = slot->uses; i; i = run->uses[i - 1].next)
         if (run->uses[i - 1].stream == stream)
             return AR_OK;
-    if (!run->use_unused) {
+    if (!run->use_unused)
         AR_TRY(grow_uses(run, error));
-    }
     uint32_t node = run->use_unused;
     run->use_unused = run->uses[node - 1].next;
     run->uses[node - 1] = (struct replay_use){.stream = stream, .next = slot->uses};

@@ -571,9 +571,8 @@ static enum ar_status ledger_open(struct sim_device *self, const struct sim_opti
     uint64_t capacity_bytes = options->capacity_bytes;
     ledger->unit_bytes = unit_bytes;
     ledger->cleaning_bytes_per_us = profile->cleaning_bytes_per_us;
-    if (given) {
+    if (given)
         AR_TRY(capacity_check(profile, capacity_bytes, unit_bytes, error));
-    }
     if (!given)
         capacity_bytes = profile->total_bytes ? profile->usable_bytes : UINT64_MAX;
     /* A capacity in the spec means a card of that size. */

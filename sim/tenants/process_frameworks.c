@@ -329,9 +329,8 @@ static enum ar_status check_options(struct tensorflow *self, bool *grows)
     if (!logical && differs)
         return process_raise(self->reading, self->initialized_by, PROCESS_VALUE_ERROR,
                              "Memory growth cannot differ between GPU devices");
-    if (logical || self->virtual_devices.gpu_count[VIRTUAL_LIMITS]) {
+    if (logical || self->virtual_devices.gpu_count[VIRTUAL_LIMITS])
         AR_TRY(check_limits(self));
-    }
     if (logical && growth == GROWTH_ON)
         process_warn(self->reading, "memory growth is ignored because there are logical devices");
     *grows = self->allow_growth || (!logical && growth == GROWTH_ON);

@@ -7,7 +7,6 @@
 
 #include "allocators/base/size.h"
 #include "sim/explain/message.h"
-#include "sim/explain/message_account.h"
 #include "sim/explain/message_text.h"
 #include "tests/support/cases.h"
 #include "tests/support/test.h"

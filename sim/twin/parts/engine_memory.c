@@ -634,9 +634,8 @@ enum ar_status engine_capture(struct engine *self, struct ar_error *error)
     for (size_t i = self->sizes.count; i-- > 0 && !twin_over(&self->base);) {
         struct engine_pass pass = {.tokens = self->sizes.at[i], .logits = !engine_is_vllm(self)};
         engine_forward(self, &pass); /* warms up */
-        if (engine_values(self)->graphs_sleep && i + 1 == self->sizes.count) {
+        if (engine_values(self)->graphs_sleep && i + 1 == self->sizes.count)
             AR_TRY(begin(self, "cuda_graph", &open, error));
-        }
         pass.pool = self->graph_pool;
         engine_forward(self, &pass);
         keep_output(self, i);

@@ -92,9 +92,8 @@ enum ar_status engine_generate(struct engine *self, uint64_t requests, bool *mor
                                struct ar_error *error)
 {
     struct paged_step step;
-    if (!self->serving) {
+    if (!self->serving)
         AR_TRY(start(self, requests, error));
-    }
     for (unsigned i = 0; i < PIECE_STEPS; i++) {
         if (!twin_over(&self->base) && paged_step(&self->paged, &step)) {
             serve(self, &step);

@@ -241,9 +241,8 @@ static enum ar_status use(struct nccl *self, const struct twin_call *call, struc
                                 "use %.40s: write all_reduce, all_gather, all_to_all or gather",
                                 call->arguments[0]);
     }
-    if (call->argument_count > 1) {
+    if (call->argument_count > 1)
         AR_TRY(ar_size_parse(call->arguments[1], &bytes, error));
-    }
     start(self);
     bool several = false;
     for (size_t i = 0; i < self->group_count; i++)

@@ -232,9 +232,8 @@ static enum ar_status next_event(struct player *self, const struct trace_event *
                                  struct ar_error *error)
 {
     *event = NULL;
-    if (!self->count) {
+    if (!self->count)
         AR_TRY(trace_next(self->source, &self->events, &self->count, error));
-    }
     self->ended = !self->count;
     if (self->ended)
         return AR_OK;

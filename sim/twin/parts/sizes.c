@@ -81,9 +81,8 @@ enum ar_status sizes_plan(const struct sizes *sizes, uint32_t ranks, struct plan
 {
     *out = sizes->plan;
     *shards = 1;
-    if (sizes->model) {
+    if (sizes->model)
         AR_TRY(by_model(sizes, ranks, out, shards, error));
-    }
     set_default(&out->layers, 32);
     return AR_OK;
 }
