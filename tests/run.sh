@@ -104,7 +104,7 @@ watch() {
 
 # run_one SET PATH PART: runs it, writes LOG and LOG.count, prints its line. PART is K/N or -.
 run_one() {
-    local set=$1 path=$2 part=$3 name log status seconds user system cpu_ms passed failed skipped cases fd session
+    local set=$1 path=$2 part=$3 name log status times seconds user system cpu_ms passed failed skipped cases fd session
     name=${path#.build/*/} name=${name#tests/} name=${name%.sh}
     local label=$name
     [ "$part" = - ] || label="$name.${part/\//of}"
@@ -130,8 +130,10 @@ run_one() {
     exec {fd}<&-
     end_session "$session" # what the test left running
     trap - INT TERM
-    seconds=0 user=0 system=0
-    [ ! -s "$log.time" ] || read -r seconds user system <"$log.time"
+    # Of a test that crashed, the shell says so before the times.
+    times=$(tail -n 1 "$log.time" 2>/dev/null)
+    [[ $times =~ ^[0-9]+[.,][0-9]{3}\ [0-9]+[.,][0-9]{3}\ [0-9]+[.,][0-9]{3}$ ]] || times='0 0 0'
+    read -r seconds user system <<<"$times"
     cpu_ms=$((10#${user/[.,]/} + 10#${system/[.,]/})) # times have three decimals
     read -r passed failed skipped cases < <(count_cases "$log" "$part")
     if [ "$part" != - ] && [ "$cases" = - ]; then
@@ -160,10 +162,10 @@ run_one() {
 }
 
 if [ "${1:-}" = --one ]; then
-    shift
-    run_one "$@"
+    run_one "${@:2}"
     exit 0
 fi
+[ "${1:-}" != --one ] || exit 2 # an error in run_one does not come here, or each test would run all tests
 
 quick=0
 match=.
@@ -221,7 +223,10 @@ rm -rf "$logs" .build/test-tmp
 mkdir -p "$logs"
 jobs=${TEST_JOBS:-$(($(nproc 2>/dev/null || echo 2) + 1))}
 # A python3 that is a script of pyenv or asdf asks for the version at each start, which takes longer than the start.
-python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) && [ -x "$python" ] && export PATH="${python%/*}:$PATH"
+python=$(command -v python3)
+if [ -n "$python" ] && [ "$(head -c 2 "$python")" = '#!' ]; then
+    python=$(python3 -c 'import sys; print(sys.executable)') && export PATH="${python%/*}:$PATH"
+fi
 plan=$logs/plan
 for set in "$@"; do list_set "$set"; done | grep -E "$match" | order >"$plan"
 [ -s "$plan" ] || echo "run.sh: no test of $* matches $match, or none is built" >&2

@@ -220,7 +220,8 @@ static size_t prefix_length(const char *text, size_t at, size_t bytes)
     static const char rank[] = "[rank";
     static const char *const streams[] = {" stderr F ", " stdout F ", " stderr P ", " stdout P "};
     size_t end = at;
-    if (bytes - at > strlen(rank) && strncasecmp(text + at, rank, strlen(rank)) == 0) {
+    if (text[at] == '[' && bytes - at > strlen(rank) &&
+        strncasecmp(text + at, rank, strlen(rank)) == 0) {
         end += strlen(rank);
         while (end < bytes && is_digit(text[end]))
             end++;
@@ -262,15 +263,15 @@ static size_t white_length(const char *text, size_t at, size_t bytes, enum messa
         *gap = text[at + 1] == 't' ? MESSAGE_GAP_SPACE : MESSAGE_GAP_LINE;
         return 2;
     }
-    /* Logs of Windows shells are UTF-16: every other byte is 0. */
-    *gap = text[at] ? gap_of(text[at]) : MESSAGE_GAP_NONE;
-    return is_space(text[at]) || !text[at] || is_last_bar(text, at, bytes);
+    return is_last_bar(text, at, bytes);
 }
 
 /* The fast path: most bytes of a log are plain. */
 static bool is_plain(char c)
 {
-    return c > ' ' && c < '\177' && !strchr("\\|>#<&*`", c);
+    static const bool marks[128] = {['\\'] = true, ['|'] = true, ['>'] = true, ['#'] = true,
+                                    ['<'] = true,  ['&'] = true, ['*'] = true, ['`'] = true};
+    return c > ' ' && c < '\177' && !marks[(unsigned char)c];
 }
 
 static void squeeze(const char *text, size_t bytes, struct message_text *self)
@@ -278,7 +279,12 @@ static void squeeze(const char *text, size_t bytes, struct message_text *self)
     enum message_gap gap = MESSAGE_GAP_LINE;
     for (size_t at = 0; at < bytes; at++) {
         char c = text[at];
-        enum message_gap here;
+        enum message_gap here = c ? gap_of(c) : MESSAGE_GAP_NONE;
+        /* Logs of Windows shells are UTF-16: every other byte is 0. */
+        if (!c || is_space(c)) {
+            gap = here > gap ? here : gap;
+            continue;
+        }
         size_t prefix = gap == MESSAGE_GAP_LINE ? prefix_length(text, at, bytes) : 0;
         if (prefix) {
             at += prefix - 1;
