@@ -95,7 +95,7 @@ static enum ar_status too_many(const struct cli_option *option, const char *valu
                                struct ar_error *error)
 {
     if (option->name && option->kind != CLI_KIND_WORDS)
-        return ar_invalid(error, "--%s is given twice", option->name);
+        return ar_invalid(error, "--%s is given twice; give it once", option->name);
     return ar_invalid(error, "\"%s\" is one %s too many", value,
                       option->name ? option->name : option->value);
 }
@@ -295,9 +295,19 @@ struct cursor {
     size_t count;
 };
 
+/* True if an option may be given again: a device and the number of a GPU are one option. */
+static bool may_repeat(const struct cli_option *option)
+{
+    return !option->name || option->many || option->kind == CLI_KIND_WORDS ||
+           option->kind == CLI_KIND_DEVICE;
+}
+
 static enum ar_status take_value(struct cursor *cursor, const struct cli_option *option,
                                  const char *value, struct ar_error *error)
 {
+    for (size_t i = 0; value && !may_repeat(option) && i < cursor->count; i++)
+        if (cursor->named[i].option == option)
+            return too_many(option, value, error);
     if (value)
         cursor->named[cursor->count++] = (struct cli_file){option, value};
     return take_value_of(option, cursor->arguments, value, error);
@@ -354,6 +364,18 @@ static bool wants_help(int argc, char **argv)
     return false;
 }
 
+/* Reading a named pipe begins when a program writes to it: without a word this looks like a fault.
+ * (A shell's <(COMMAND) is a link to a pipe.) */
+static void tell_pipe(const char *command, const struct cli_file *file)
+{
+    struct stat about;
+    if (!file->option->writes && !file->option->regular && lstat(file->value, &about) == 0 &&
+        S_ISFIFO(about.st_mode))
+        fprintf(stderr,
+                "allocrig: %s: %s is a named pipe; it is read when a program writes to it\n",
+                command, file->value);
+}
+
 enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, void *arguments,
                          struct ar_error *error)
 {
@@ -379,6 +401,8 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, voi
             status = take_value(&cursor, &page->argument, word, error);
     }
     AR_THEN(status, cli_files_check(cursor.named, cursor.count, error));
+    for (size_t i = 0; i < cursor.count && !status; i++)
+        tell_pipe(argv[0], &cursor.named[i]);
     free(cursor.named);
     return status ? ar_error_prefix(error, status, "%s", argv[0]) : AR_OK;
 }
@@ -386,9 +410,9 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, voi
 /* ---- files of a command line ------------------------------------------------------------------
  *
  * 1. Options of which `writes` is set name an output; any other value may name an input.
- * 2. An output has a name. Its option is given once; otherwise the first file would not be
- *    written.
- * 3. Two outputs are two files; otherwise the second would replace the first.
+ * 2. An output has a name.
+ * 3. Two outputs are two files; otherwise the second would replace the first. One of them may be
+ *    standard output.
  * 4. An output is not an input: a slip such as `history FILE --json FILE` would replace it. The
  *    files are compared, not the paths. Two arguments may be one file (`convert A A`). */
 
@@ -419,8 +443,9 @@ enum ar_status cli_files_check(const struct cli_file *files, size_t count, struc
             bool output = files[k].option->writes;
             if (k == i || (output && k > i))
                 continue;
-            if (files[k].option == files[i].option)
-                return ar_invalid(error, "--%s is given twice", files[i].option->name);
+            if (output && cli_to_output(files[i].value) && cli_to_output(files[k].value))
+                return ar_invalid(error,
+                                  "-: two outputs would mix in standard output; give one a file");
             if (!same_file(files[i].value, files[k].value))
                 continue;
             if (output)

@@ -4,6 +4,8 @@
 #ifndef BENCH_CLI_CLI_H
 #define BENCH_CLI_CLI_H
 
+#include <string.h>
+
 #include "allocators/base/status.h"
 #include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
@@ -93,8 +95,10 @@ struct cli_option {
     const char *value; /* the name of the value in the help; NULL: the option takes none */
     const char *help;  /* one line; NULL ends a table */
     enum cli_kind kind;
-    bool writes; /* the value names a file or folder to write */
-    size_t at;   /* the place of the value in the arguments */
+    bool writes;  /* the value names a file or folder to write */
+    bool regular; /* a pipe is refused, and not waited for */
+    bool many;    /* may be given several times, as CLI_KIND_WORDS always may */
+    size_t at;    /* the place of the value in the arguments */
     double least, most;
     cli_take *take;
 };
@@ -128,8 +132,9 @@ struct cli_page {
 
 /* Reads the words after argv[0] into `arguments`. Options may be abbreviated if they stay
  * unambiguous, may follow arguments, and end at "--". If --help is among them, prints the help and
- * returns CLI_HELPED. INVALID names the argument and the nearest option; also if an output is given
- * twice, or is the same file as another output or an input. Opens no file. */
+ * returns CLI_HELPED. INVALID names the argument and the nearest option; also if an option with a
+ * value is given twice that takes one, or an output is the same file as another output or an
+ * input. Opens no file. Says on standard error if a named pipe will be read. */
 enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, void *arguments,
                          struct ar_error *error) AR_STATUS_CHECKED;
 
@@ -150,6 +155,12 @@ struct cli_file {
     const struct cli_option *option;
     const char *value;
 };
+
+/* True if an output goes to standard output, where nothing else is printed then. */
+static inline bool cli_to_output(const char *path)
+{
+    return path && strcmp(path, "-") == 0;
+}
 
 /* The check of cli_parse for files that a command names itself. */
 enum ar_status cli_files_check(const struct cli_file *files, size_t count,

@@ -67,7 +67,7 @@ static const struct cli_option options[] = {
     {'d', "device", "DEVICE",
      "a simulated device; default: sim; capacity= or profile= describe the card; a number N: only "
      "GPU N of the traces",
-     CLI_SUITE(cli_suite_key)},
+     CLI_SUITE(cli_suite_key), .many = true},
     {0, "json", "FILE", "the advice as JSON; - is standard output", CLI_FILE(json)},
     {0, "frees", "MODE",
      "ordered, at-once or recorded; default: recorded if the trace has separate free completions, "
@@ -226,7 +226,7 @@ static enum ar_status report(const struct arguments *self, const struct advice *
                              struct output_file *json, struct ar_error *error)
 {
     enum ar_status status = AR_OK;
-    if (!self->json || strcmp(self->json, "-") != 0)
+    if (!cli_to_output(self->json))
         status = print_all(self, advice, error);
     if (status || !self->json)
         return status;

@@ -184,7 +184,7 @@ static enum ar_status report(const struct arguments *self, const struct bound_bl
                              const struct bounds *bounds, struct output_set *files, FILE *plan,
                              FILE *json, const char *name, struct ar_error *error)
 {
-    if (!self->json || strcmp(self->json, "-") != 0)
+    if (!cli_to_output(self->json) && !cli_to_output(self->plan))
         AR_TRY(print_table(blocks, bounds, name, error));
     if (plan)
         plan_file_write(plan, blocks, bounds->offsets);

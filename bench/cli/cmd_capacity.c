@@ -31,13 +31,13 @@ struct arguments {
 static const struct cli_option options[] = {
     {CLI_HEADING("Options:")},
     {'p', "policy", "SPEC", "a policy, NAME:key=value,...; `all`: every one",
-     CLI_SUITE(cli_suite_policy)},
+     CLI_SUITE(cli_suite_policy), .many = true},
     {'w', "workload", "WORKLOAD", "a trace file, or a generator's NAME:key=value,...",
-     CLI_SUITE(cli_suite_workload)},
+     CLI_SUITE(cli_suite_workload), .many = true},
     {'d', "device", "DEVICE",
      "a simulated device without a capacity; default: sim; a number N: only GPU N of the "
      "workloads",
-     CLI_SUITE(cli_suite_key)},
+     CLI_SUITE(cli_suite_key), .many = true},
     {0, "json", "FILE", "write the results as JSON; - is standard output", CLI_FILE(json)},
     {0, "frees", "MODE", "ordered (default), at-once or recorded", CLI_SUITE(cli_suite_key)},
     {0, "host", "MODE", "host time: none (default), recorded or open", CLI_SUITE(cli_suite_key)},
@@ -399,7 +399,7 @@ static enum ar_status report(const struct arguments *self, struct output_file *j
     size_t replicates = self->suite.replicates;
     if (replicates <= 1)
         sort_answers(answers, count);
-    if (!self->json || strcmp(self->json, "-") != 0) {
+    if (!cli_to_output(self->json)) {
         enum ar_status status = replicates > 1 ? print_replicates(answers, count, replicates, error)
                                                : print_table(answers, count, error);
         if (!status && curve)

@@ -63,7 +63,8 @@ static enum ar_status tell(const struct arguments *self, const struct verdicts *
                            const struct waivers *waivers, struct ar_error *error)
 {
     AR_TRY(write_files(self, verdicts, waivers, error));
-    AR_TRY(compare_page(verdicts, waivers, self->all, stdout, TABLE_TEXT, error));
+    if (!cli_to_output(self->markdown) && !cli_to_output(self->junit))
+        AR_TRY(compare_page(verdicts, waivers, self->all, stdout, TABLE_TEXT, error));
     if (self->annotations)
         compare_annotations(verdicts, stdout);
     size_t worse = verdicts->figures[VERDICT_WORSE] - verdicts->waived;

@@ -138,7 +138,7 @@ static enum ar_status report(const struct arguments *self, const struct drift_pa
     }
     if (outputs->series)
         drift_series_write(outputs->series, answer);
-    if (!self->json || strcmp(self->json, "-") != 0)
+    if (!cli_to_output(self->json) && !cli_to_output(self->series))
         status = drift_page_print(stdout, answer, error);
     return status ? status : output_set_commit(&outputs->files, error);
 }

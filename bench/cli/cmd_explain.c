@@ -23,11 +23,11 @@ static const struct cli_option options[] = {
     {CLI_HEADING("Options:")},
     {'p', "policy", "SPEC",
      "a policy, NAME:key=value,...; default: the one that imitates the recorded allocator",
-     CLI_SUITE(cli_suite_policy)},
+     CLI_SUITE(cli_suite_policy), .many = true},
     {'d', "device", "DEVICE",
      "a simulated device, such as sim:capacity=24GiB; default: the recorded card, or sim; a number "
      "N: only GPU N of the trace",
-     CLI_SUITE(cli_suite_key)},
+     CLI_SUITE(cli_suite_key), .many = true},
     {0, "frees", "MODE", "ordered (default), at-once or recorded", CLI_SUITE(cli_suite_key)},
     {0, "host", "MODE", "host time: none (default), recorded or open", CLI_SUITE(cli_suite_key)},
     {0, "seed", "N", "seed of policies that use random numbers", CLI_SUITE(cli_suite_key)},

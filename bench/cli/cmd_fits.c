@@ -213,7 +213,7 @@ static enum ar_status print_part(struct arguments *self, struct opened *opened,
     (void)fits_rows(&advice, rows);
     fits_spread_add(&shown.spread, rows[0]->alone.peak_reserved_bytes);
     self->fits &= fits_page_fits(&shown);
-    if (!self->json || strcmp(self->json, "-") != 0) {
+    if (!cli_to_output(self->json)) {
         fputs(self->begun ? "\n\n" : "", stdout);
         status = fits_page_print(stdout, &shown, error);
     }

@@ -52,8 +52,14 @@ static const struct cli_page page = {
             "rank tests are significant. The exit status is 1 if a change for the worse is in\n"
             "the newest commits, still stands and has no waiver.",
     .options = options,
-    .argument = {.value = "file", CLI_TEXT(file)},
+    .argument = {.value = "file", .regular = true, CLI_TEXT(file)},
 };
+
+/* True if standard output is one of the files. */
+static bool is_quiet(const struct arguments *self)
+{
+    return cli_to_output(self->markdown) || cli_to_output(self->json) || cli_to_output(self->csv);
+}
 
 static enum ar_status append(const struct arguments *self, struct ar_error *error)
 {
@@ -61,42 +67,62 @@ static enum ar_status append(const struct arguments *self, struct ar_error *erro
     struct history_added added;
     AR_TRY(result_set_read(&results, self->append, error));
     enum ar_status status = history_append(self->file, &results, &self->stamp, &added, error);
+    FILE *stream = is_quiet(self) ? stderr : stdout;
     if (!status && added.cut_bytes)
-        printf("Removed an incomplete last line of an interrupted write (%zu bytes).\n",
-               added.cut_bytes);
+        fprintf(stream, "Removed an incomplete last line of an interrupted write (%zu bytes).\n",
+                added.cut_bytes);
     if (!status)
-        printf("%s\n", added.added ? "Added a line for these results."
-                                   : "These results have a line already; none was added.");
+        fprintf(stream, "%s\n",
+                added.added ? "Added a line for these results."
+                            : "These results have a line already; none was added.");
     result_set_close(&results);
     return status;
 }
 
-static enum ar_status write_files(const struct arguments *self, const struct history_view *view,
-                                  struct ar_error *error)
+/* The waivers must be readable before a line is added. */
+static enum ar_status check_waivers(const struct arguments *self, struct ar_error *error)
 {
-    struct output_set outputs = {0};
-    FILE *markdown, *json = NULL, *csv = NULL;
-    enum ar_status status = output_set_add(&outputs, self->markdown, &markdown, error);
-    AR_THEN(status, output_set_add(&outputs, self->json, &json, error));
-    AR_THEN(status, output_set_add(&outputs, self->csv, &csv, error));
-    if (!status && markdown)
-        status = history_page(view, markdown, TABLE_MARKDOWN, error);
-    if (!status && json)
-        history_json(view, json);
-    if (!status && csv)
-        status = history_figure(view, self->panels, csv, error);
-    if (!status)
-        return output_set_commit(&outputs, error);
-    output_set_abandon(&outputs);
+    struct waivers waivers = {0};
+    enum ar_status status =
+        self->waivers ? waivers_read(&waivers, self->waivers, "0000-00-00", error) : AR_OK;
+    waivers_close(&waivers);
     return status;
 }
 
+/* The files to write. They are opened before a line is added, so that no line stays behind if one
+ * of them cannot be written. */
+struct outputs {
+    struct output_set files;
+    FILE *markdown, *json, *csv;
+};
+
+static enum ar_status open_files(const struct arguments *self, struct outputs *out,
+                                 struct ar_error *error)
+{
+    AR_TRY(output_set_add(&out->files, self->markdown, &out->markdown, error));
+    AR_TRY(output_set_add(&out->files, self->json, &out->json, error));
+    return output_set_add(&out->files, self->csv, &out->csv, error);
+}
+
+static enum ar_status write_files(const struct arguments *self, const struct history_view *view,
+                                  struct outputs *outputs, struct ar_error *error)
+{
+    if (outputs->markdown)
+        AR_TRY(history_page(view, outputs->markdown, TABLE_MARKDOWN, error));
+    if (outputs->json)
+        history_json(view, outputs->json);
+    if (outputs->csv)
+        AR_TRY(history_figure(view, self->panels, outputs->csv, error));
+    return output_set_commit(&outputs->files, error);
+}
+
 static enum ar_status tell(const struct arguments *self, const struct history_view *view,
-                           struct ar_error *error)
+                           struct outputs *outputs, struct ar_error *error)
 {
     const struct history_judged *judged = view->judged;
-    AR_TRY(write_files(self, view, error));
-    AR_TRY(history_page(view, stdout, TABLE_TEXT, error));
+    AR_TRY(write_files(self, view, outputs, error));
+    if (!is_quiet(self))
+        AR_TRY(history_page(view, stdout, TABLE_TEXT, error));
     if (self->annotations)
         history_annotations(view, stdout);
     if (!judged->counted)
@@ -168,7 +194,7 @@ static enum ar_status explain_no_series(const struct history *history,
 }
 
 static enum ar_status judge(const struct arguments *self, const struct history *history,
-                            struct ar_error *error)
+                            struct outputs *outputs, struct ar_error *error)
 {
     char today[11] = "0000-00-00";
     struct waivers waivers = {0};
@@ -186,7 +212,7 @@ static enum ar_status judge(const struct arguments *self, const struct history *
         const struct history_view view = {history, &judged, &self->rules, self->all};
         if (!judged.count)
             status = explain_no_series(history, &self->rules, error);
-        AR_THEN(status, tell(self, &view, error));
+        AR_THEN(status, tell(self, &view, outputs, error));
         history_judged_close(&judged);
     }
     waivers_close(&waivers);
@@ -198,6 +224,7 @@ enum ar_status cmd_history(int argc, char **argv, struct ar_error *error)
     struct arguments self = {
         .rules = {.alpha = 0.001, .last = 10}, .panels = 6, .effect_percent = 5};
     struct history history;
+    struct outputs outputs = {.json = NULL};
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     self.rules.effect = self.effect_percent / 100;
     if (self.today && !waivers_is_date(self.today))
@@ -208,10 +235,15 @@ enum ar_status cmd_history(int argc, char **argv, struct ar_error *error)
     if (!self.append && (self.stamp.commit || self.stamp.time))
         return ar_invalid(error,
                           "history: --commit and --time describe results; add --append RESULTS");
-    if (self.append)
-        AR_TRY(append(&self, error));
-    AR_TRY(history_read(&history, self.file, error));
-    enum ar_status status = judge(&self, &history, error);
-    history_close(&history);
+    enum ar_status status = open_files(&self, &outputs, error);
+    if (self.append) {
+        AR_THEN(status, check_waivers(&self, error));
+        AR_THEN(status, append(&self, error));
+    }
+    if (!status && !(status = history_read(&history, self.file, error))) {
+        status = judge(&self, &history, &outputs, error);
+        history_close(&history);
+    }
+    output_set_abandon(&outputs.files);
     return status;
 }

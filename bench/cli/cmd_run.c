@@ -46,13 +46,14 @@ static enum ar_status take_list(void *arguments, const struct cli_option *option
 
 static const struct cli_option options[] = {
     {CLI_HEADING("What to run:")},
-    {'p', "policy", "SPEC", "a policy, NAME:key=value,...; `all`: every one", CLI_CALL(take_list)},
+    {'p', "policy", "SPEC", "a policy, NAME:key=value,...; `all`: every one", CLI_CALL(take_list),
+     .many = true},
     {'w', "workload", "WORKLOAD", "a trace file, or a generator's NAME:key=value,...",
-     CLI_CALL(take_list)},
+     CLI_CALL(take_list), .many = true},
     {'d', "device", "DEVICE",
      "sim[:profile=h100,...], cuda[:...]; default: cuda if there is a card, otherwise sim; a "
      "number N: only GPU N of the workloads",
-     CLI_CALL(take_list)},
+     CLI_CALL(take_list), .many = true},
     {CLI_HEADING("Output files (- is standard output):")},
     {0, "json", "FILE", "every figure of every run (results/schema.json)", FILE_OF(json)},
     {0, "csv", "FILE", "the same, a row for each run", FILE_OF(csv)},

@@ -130,7 +130,7 @@ static enum ar_status run_alone(struct job *self, const struct tenants *together
 static enum ar_status open_csv(struct job *self, struct ar_error *error)
 {
     const char *path = self->arguments->csv;
-    if (!strcmp(path, "-"))
+    if (cli_to_output(path))
         self->csv = stdout;
     else if (!self->arguments->device)
         self->csv = output_set_open(&self->files, path, error);
@@ -238,7 +238,7 @@ static enum ar_status run_suite(const struct arguments *arguments, struct tenant
     bool to_output = self.csv == stdout;
     enum ar_status closed = close_csv(&self, status ? NULL : error);
     status = status ? status : closed;
-    if (!status && !to_output)
+    if (!status && !to_output && !cli_to_output(arguments->series))
         status = tenants_page_print(stdout, &self.page, error);
     AR_THEN(status, output_set_commit(&self.files, error));
     output_set_abandon(&self.files);

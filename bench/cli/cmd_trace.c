@@ -68,8 +68,6 @@ enum ar_status traced_number(void *arguments, const struct cli_option *option, c
 {
     const char **place = (const char **)((char *)arguments + option->at);
     uint64_t number;
-    if (*place)
-        return ar_invalid(error, "--%s is given twice", option->name);
     *place = value;
     enum ar_status status = ar_count_parse(value, &number, error);
     return status ? ar_error_prefix(error, status, "--%s", option->name) : AR_OK;

@@ -130,9 +130,7 @@ static enum ar_status write_files(const struct arguments *self, const struct twi
         twin_series_write(series, answer);
     if (self->figure)
         status = write_figure(self, answer, error);
-    bool shown =
-        (self->json && !strcmp(self->json, "-")) || (self->series && !strcmp(self->series, "-"));
-    if (!status && !shown)
+    if (!status && !cli_to_output(self->json) && !cli_to_output(self->series))
         status = twin_page_print(stdout, answer, error);
     return status ? status : output_set_commit(files, error);
 }

@@ -232,7 +232,9 @@ static enum ar_status read_file(struct result_set *self, const char *path, struc
     if (!root && json_error_code(&why) == json_error_cannot_open_file)
         return ar_error_set(error, AR_IO, "%s: cannot be read", path);
     if (!root)
-        return ar_error_set(error, AR_FORMAT, "%s:%d: %s", path, why.line, why.text);
+        return ar_error_set(error, AR_FORMAT,
+                            "%s:%d: not JSON: %s; name a file of `run --json`, or a folder of them",
+                            path, why.line, why.text);
     enum ar_status status = add_file(self, root, path, error);
     if (status)
         return status;

@@ -442,16 +442,12 @@ static void share_process(struct suite_work *self)
 }
 
 /* Standard output takes one format: with results on it no table is printed. */
-static enum ar_status want_one_format(const struct suite_files *files, bool *quiet,
-                                      struct ar_error *error)
+static bool is_quiet(const struct suite_files *files)
 {
-    unsigned count = 0;
+    bool quiet = false;
     for (unsigned i = 0; i < SUITE_FILE_COUNT; i++)
-        count += files->path[i] && strcmp(files->path[i], "-") == 0;
-    *quiet = count > 0;
-    if (count > 1)
-        return ar_invalid(error, "only one file can be - (standard output); name the others");
-    return AR_OK;
+        quiet |= files->path[i] && strcmp(files->path[i], "-") == 0;
+    return quiet;
 }
 
 /* The first card among the devices; the first device if there is no card. */
@@ -468,8 +464,7 @@ enum ar_status suite_run(const struct suite *suite, const struct suite_files *fi
                          struct ar_error *error)
 {
     struct suite_work self = {.suite = suite, .files = files, .environment = *environment};
-    bool quiet = false;
-    AR_TRY(want_one_format(files, &quiet, error));
+    const bool quiet = is_quiet(files);
     AR_TRY(plan_make(&self.plan, suite, error));
     share_process(&self);
     enum ar_status status = want_one_run(&self, error);

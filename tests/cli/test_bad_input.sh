@@ -129,6 +129,9 @@ refuses history_is_not_written_over 2 "$over" history "$tmp/in.jsonl" --json "$t
 refuses appended_is_not_written_over 2 "$over" history "$tmp/in.jsonl" --append "$tmp/in.json" --csv "$tmp/in.json"
 refuses history_one_file_for_two 2 'is named for two outputs' history "$tmp/in.jsonl" --csv "$tmp/two" --json "$tmp/two"
 refuses an_output_given_twice 2 '--json is given twice' history "$tmp/in.jsonl" --json "$tmp/a" --json "$tmp/b"
+refuses a_number_given_twice 2 '--seed is given twice; give it once' run -d sim -p growth -w order_flip --seed 1 --seed=2
+refuses a_list_given_twice 2 '--steps is given twice' convert "$tmp/in.txt" "$tmp/out.txt" --steps 1-2 --steps 3-4
+refuses two_files_in_standard_output 2 'two outputs would mix' tenants "$tmp/in.ini" --csv - --series -
 check inputs_are_as_they_were [ "$(sha256sum "$tmp"/in.*)" = "$sums" ]
 run convert "$tmp/in.txt" "$tmp/in.txt"
 check a_trace_may_be_rewritten [ "$status" = 0 ]
@@ -165,6 +168,10 @@ for command in run sweep tenants twin; do
 done
 refuses waivers_of_zeros 2 '/dev/zero:1: holds a zero byte' compare "$tmp/in.json" "$tmp/in.json" --waivers /dev/zero
 mkfifo "$tmp/pipe"
+cat "$tmp/in.txt" >"$tmp/pipe" &
+run inspect "$tmp/pipe"
+wait
+check a_pipe_is_announced grep -q 'pipe is a named pipe; it is read when a program writes to it' "$err"
 refuses history_of_a_pipe 2 'pipe: not a regular file, so no line can be added' history "$tmp/pipe"
 
 # A seed that no reader of JSON takes would make results that cannot be compared.

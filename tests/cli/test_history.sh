@@ -269,6 +269,12 @@ run history "$history"
 check several_at_once_are_whole grep -q 'over commits: 12\. Changes: 0 for' "$out"
 
 # ---- usage
+sums=$(sha256sum <"$history")
+refuses no_line_without_an_output 2 '/none/x: cannot be written' history "$history" --append "$tmp/old.json" --commit x --json /none/x
+refuses no_line_without_the_waivers 2 '/none/x: cannot be read' history "$history" --append "$tmp/old.json" --commit x --waivers /none/x
+check no_line_was_added [ "$(sha256sum <"$history")" = "$sums" ]
+run history "$history" --csv -
+check nothing_else_in_standard_output [ "$(cut -d, -f1 "$out" | sort -u | tr -d '0-9\n')" = panel ]
 sed 's/"dirty": false/"dirty": true/' "$tmp/old.json" >"$tmp/dirty.json"
 refuses a_changed_tree_is_no_commit 2 'a tree with uncommitted changes' history "$history" --append "$tmp/dirty.json"
 refuses no_time 2 'is not a time; write' history "$history" --append "$tmp/old.json" --commit x --time yesterday

@@ -134,7 +134,7 @@ refuses a_recording_by_its_name_in_tables 2 'no generator "gpt2_train"; .* write
 refuses placements_of_two_policies 2 '--placements holds one run and this is 2' run -d sim -p growth -p bfc -w order_flip --placements "$tmp/x"
 refuses series_of_two_workloads 2 '--series holds one run and this is 2' run -d sim -p bfc -w order_flip -w random --series "$tmp/x"
 refuses series_of_repetitions 2 '--series holds one run and this is 3' run -d sim -p bfc -w order_flip --reps 3 --series "$tmp/x"
-refuses two_formats_on_one_stream 2 'only one file can be -' run -d sim -p bfc -w order_flip --json - --csv -
+refuses two_formats_on_one_stream 2 'two outputs would mix in standard output' run -d sim -p bfc -w order_flip --json - --csv -
 
 # -- a name that is no text
 cp "$tape" "$tmp/"$'odd\xff\033.csv.gz'
