@@ -233,14 +233,15 @@ $(B)/bench/micro/micro: $(call obj,$(filter-out %/instructions.c %/harness.c,$(w
 # objects depend on, has the flags of all.
 $(B)/tests/%.o: private ALL_CFLAGS += -Wno-unused-parameter
 # All test programs are one file, which each of them is a link to: linking each takes longer than compiling it.
-# tests/support/parts.c must come before cmocka.
+# tests/support/parts.c must come before cmocka; tests/support/scarce.c makes allocations fail.
+WRAPPED  := _cmocka_run_group_tests malloc calloc realloc strdup
 PROGRAMS := $(B)/tests/programs
 $(PROGRAMS)/main.c: tests/support/programs.sh FORCE
 	@mkdir -p $(@D); $< $(TESTS:$(B)/tests/%=%) > $@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 $(PROGRAMS)/main.o: $(PROGRAMS)/main.c $(B)/flags
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
 $(PROGRAMS)/all: $(PROGRAMS)/main.o $(TESTS:%=%.o) $(call obj,$(wildcard tests/support/*.c)) $(LIB)
-	$(LINK_TEST) -no-pie -Wl,--wrap=_cmocka_run_group_tests -lcmocka $(LIBS)
+	$(LINK_TEST) -no-pie $(WRAPPED:%=-Wl,--wrap=%) -lcmocka $(LIBS)
 $(TESTS): $(PROGRAMS)/all
 	@ln -sfn ../programs/all $@
 $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(if $(filter fuzz,$(VARIANT)),,$(B)/tests/fuzz/replay.o) $(LIB)

@@ -370,7 +370,7 @@ static enum ar_status explain(struct arguments *self, struct ar_error *error)
         status = fill_in(self, error);
     if (status)
         return ar_error_prefix(error, status, "explain");
-    output.page = !self->json || strcmp(self->json, "-") != 0;
+    output.page = !cli_to_output(self->json);
     if (self->json)
         AR_TRY(output_open(&output.file, self->json, error));
     status = self->message ? explain_message(self->message, &output, error)

@@ -162,13 +162,10 @@ static enum ar_status attempt_run(void *argument, struct ar_error *error)
                          self->config->source->info.streams, result);
     const struct ar_policy_context context = {
         .backing = &self->device.backing, .host = &self->host, .seed = self->config->seed};
-    struct ar_policy *bare = NULL, *inner = NULL;
-    enum ar_status status = registry_create(self->config->policy, &context, &bare, error);
-    if (!status && (status = starting_wrap(&self->host, bare, &self->device, &inner, error)))
-        ar_policy_destroy(bare);
-    if (!status &&
-        (status = deferring_wrap(&self->host, inner, &self->device, &self->policy, error)))
-        ar_policy_destroy(inner);
+    struct ar_policy **out = &self->policy;
+    enum ar_status status = registry_create(self->config->policy, &context, out, error);
+    AR_THEN(status, starting_wrap(&self->host, *out, &self->device, out, error));
+    AR_THEN(status, deferring_wrap(&self->host, *out, &self->device, out, error));
     AR_THEN(status, replay(self, error));
     AR_THEN(status, compare_figures(self, error));
     AR_THEN(status, collect_causes(self, error));

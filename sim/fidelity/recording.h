@@ -329,7 +329,7 @@ enum ar_status recorded_final_compare(struct recorded_device *device,
  * and completes later is given to the policy as one that another stream uses, so that it completes
  * inside of the policy, when the recorded device says so. */
 /* Puts it around `inner`, which it owns from then on; `inner` itself where it keeps no blocks from
- * others. HOST_MEMORY leaves `inner` to the caller. */
+ * others. After HOST_MEMORY `out` is `inner`. */
 enum ar_status deferring_wrap(struct ar_host *host, struct ar_policy *inner,
                               struct recorded_device *device, struct ar_policy **out,
                               struct ar_error *error) AR_STATUS_CHECKED;
@@ -337,7 +337,7 @@ enum ar_status deferring_wrap(struct ar_host *host, struct ar_policy *inner,
 /* Wraps a policy for a recording that begins in the middle: the wrapper gives the existing blocks
  * to their requests. `inner` must be new. It adopts the state at the start; if it cannot, the
  * blocks are requested in the order of their addresses. `out` owns `inner`, or is `inner` if there
- * was no state. INVALID: the policy can never have reached this state. On failure the caller keeps
+ * was no state. INVALID: the policy can never have reached this state. On failure `out` is
  * `inner`. */
 enum ar_status starting_wrap(struct ar_host *host, struct ar_policy *inner,
                              struct recorded_device *device, struct ar_policy **out,

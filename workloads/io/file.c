@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 enum { WINDOW = 1 << 17 };
 #define GUARD_BYTES (UINT64_C(64) << 20)
@@ -47,6 +48,12 @@ static enum ar_status fill(struct trace_input *input, struct ar_error *error)
     return AR_OK;
 }
 
+static enum ar_status no_memory(const struct trace_input *input, const char *form,
+                                struct ar_error *error)
+{
+    return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read %s", input->path, form);
+}
+
 static enum ar_status start_unpacking(struct trace_input *input, struct ar_error *error)
 {
     bool gzip = input->filled >= 2 && !memcmp(input->window, "\x1f\x8b", 2);
@@ -56,8 +63,7 @@ static enum ar_status start_unpacking(struct trace_input *input, struct ar_error
     if (zstd && (input->zstd = ZSTD_createDStream()))
         input->packing = ZSTD;
     if ((gzip || zstd) && input->packing == PLAIN)
-        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read %s", input->path,
-                            gzip ? "gzip" : "zstd");
+        return no_memory(input, gzip ? "gzip" : "zstd", error);
     return AR_OK;
 }
 
@@ -111,6 +117,8 @@ static enum ar_status step_gzip(struct trace_input *input, void *bytes, size_t r
     input->inside = result != Z_STREAM_END;
     if (result == Z_STREAM_END)
         (void)inflateReset(gzip);
+    else if (result == Z_MEM_ERROR)
+        return no_memory(input, "gzip", error);
     else if (result != Z_OK && result != Z_BUF_ERROR)
         return broken(input, "gzip", gzip->msg ? gzip->msg : "not what gzip writes", error);
     return AR_OK;
@@ -125,6 +133,8 @@ static enum ar_status step_zstd(struct trace_input *input, void *bytes, size_t r
     *used = from.pos;
     *got = to.pos;
     input->inside = result != 0;
+    if (ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation)
+        return no_memory(input, "zstd", error);
     if (ZSTD_isError(result))
         return broken(input, "zstd", ZSTD_getErrorName(result), error);
     return AR_OK;
@@ -356,6 +366,9 @@ static enum ar_status pack(struct trace_output *output, ZSTD_inBuffer *from, boo
 {
     ZSTD_outBuffer to = {output->buffer, BUFFER, output->used};
     *left = ZSTD_compressStream2(output->zstd, &to, from, end ? ZSTD_e_end : ZSTD_e_continue);
+    if (ZSTD_getErrorCode(*left) == ZSTD_error_memory_allocation)
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to write zstd",
+                            output->path);
     if (ZSTD_isError(*left))
         return ar_error_set(error, AR_IO, "%s: cannot be compressed: %s", output->path,
                             ZSTD_getErrorName(*left));

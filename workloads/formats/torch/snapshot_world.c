@@ -491,15 +491,15 @@ enum ar_status snapshot_world_rewind(struct snapshot_world *world, struct snapsh
                                      struct ar_error *error)
 {
     uint64_t held_bytes = 0; /* modulo 2^64 if entries contradict each other */
-    enum ar_status status = begin_at_end(world, error);
+    AR_TRY(begin_at_end(world, error));
     complete_at_once(world, tree);
     for (size_t i = 0; i < world->final_area_count; i++)
         held_bytes += world->final_areas[i].bytes;
     world->most_held_bytes = held_bytes;
-    for (size_t i = world->event_count; i-- > 0 && !status;) {
+    for (size_t i = world->event_count; i-- > 0;) {
         struct snapshot_record *record = snapshot_world_event(world, tree, i);
         if (record)
-            status = undo(world, record, error);
+            AR_TRY(undo(world, record, error));
         if (record && record->action == SNAPSHOT_SEGMENT_MAP)
             held_bytes -= record->bytes;
         else if (record && record->action == SNAPSHOT_SEGMENT_UNMAP)
@@ -510,7 +510,7 @@ enum ar_status snapshot_world_rewind(struct snapshot_world *world, struct snapsh
     join_areas(world);
     settle(world);
     learn_granted(world, tree);
-    return status;
+    return AR_OK;
 }
 
 /* ---- ranges of pages: rule 5 ----------------------------------------------------------- */

@@ -1,0 +1,99 @@
+/* Each allocation of host memory fails once: the work ends with AR_HOST_MEMORY, or does without.
+ * Under ASan nothing is used after it is freed, freed twice or left. */
+#include "allocators/spec.h"
+#include "sim/explain/explain.h"
+#include "sim/fidelity/fidelity.h"
+#include "tests/support/experiment_rig.h"
+#include "tests/support/scarce.h"
+#include "tests/support/test.h"
+#include "workloads/formats/formats.h"
+#include "workloads/learned/model.h"
+#include "workloads/workload.h"
+
+#define SNAPSHOT "tests/golden/data/snapshots/tape_small.pickle.gz"
+
+/* Of `number` only every 7th from 150 on: the rest repeats. */
+static void fail_each(enum ar_status (*work)(const void *argument), const void *argument)
+{
+    unsigned long number = 1;
+    for (bool reached = true; reached; number += number < 150 ? 1 : 7) {
+        scarce_begin(number);
+        enum ar_status status = work(argument);
+        reached = scarce_end();
+        if (status != AR_OK && (!reached || status != AR_HOST_MEMORY))
+            fail_msg("allocation %lu: status %d: %s", number, (int)status, test_error.text);
+    }
+    assert_true(number > 10);
+}
+
+static enum ar_status open_trace(const void *path)
+{
+    struct trace_source *source = NULL;
+    enum ar_status status = trace_open(path, &source, &test_error);
+    trace_close(source);
+    return status;
+}
+
+TEST(readers)
+{
+    static const char *const paths[] = {
+        SNAPSHOT,
+        "tests/golden/data/two_gpus.trace",
+        "tests/golden/data/kineto/mlp.json.gz",
+        "tests/golden/data/jax/step.prof",
+    };
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        fail_each(open_trace, paths[i]);
+}
+
+static enum ar_status compare(const void *given)
+{
+    struct trace_source *source = (struct trace_source *)(uintptr_t)given;
+    struct ar_spec policy;
+    struct fidelity_result result = {0};
+    AR_TRY(ar_spec_parse("torch", &policy, &test_error));
+    const struct fidelity config = {.policy = &policy, .source = source, .seed = 1};
+    enum ar_status status = fidelity_run(&config, &result, &test_error);
+    fidelity_result_close(&result);
+    ar_spec_close(&policy);
+    return status;
+}
+
+static enum ar_status learn(const void *given)
+{
+    struct trace_source *source = (struct trace_source *)(uintptr_t)given;
+    struct learned_model *model = NULL;
+    AR_TRY(trace_rewind(source, &test_error));
+    AR_TRY(learned_model_make(source, NULL, &model, &test_error));
+    learned_model_close(model);
+    return AR_OK;
+}
+
+TEST(fidelity_and_learning)
+{
+    struct trace_source *source;
+    assert_ok(trace_open_recording(SNAPSHOT, &source, &test_error));
+    fail_each(compare, source);
+    trace_close(source);
+    assert_ok(trace_open(SNAPSHOT, &source, &test_error));
+    fail_each(learn, source);
+    trace_close(source);
+}
+
+static enum ar_status explain(const void *given)
+{
+    const struct experiment *experiment = given;
+    struct explain_result result;
+    enum ar_status status = explain_failure(experiment, &result, &test_error);
+    explain_result_close(&result);
+    return status;
+}
+
+TEST(explanations)
+{
+    struct experiment_rig rig;
+    experiment_rig_open(&rig, "torch", "sim:capacity=40MiB", SNAPSHOT);
+    rig.experiment.stop_on_failure = true;
+    fail_each(explain, &rig.experiment);
+    experiment_rig_close(&rig);
+}
