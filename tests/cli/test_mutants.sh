@@ -23,7 +23,7 @@ for row in mutants.rows(root / "tests/mutants/same_program.tsv"):
     assert (root / row[0].split("|")[0]).exists(), row[0]
 END
 tree=$TEST_TMP/tree
-mkdir -p "$tree/planted" "$tree/tests/unit" "$tree/tests/mutants"
+mkdir -p "$tree/planted" "$tree/tests/unit/cases" "$tree/tests/mutants"
 cat >"$tree/planted/planted.c" <<'END'
 int planted_checked(int a)
 {
@@ -57,6 +57,7 @@ int planted_unchecked(int a);
 unsigned planted_loop(unsigned n);
 int main(void)
 {
+    puts("planted");
     int failed = planted_checked(10) != 0 || planted_checked(11) != 1;
     planted_unchecked(20);
     failed |= planted_loop(4) != 10;
@@ -90,6 +91,10 @@ cp "$tree/results/mutants.csv" "$TEST_TMP/first.csv"
 mutants
 check what_is_done_is_not_run_again grep -qE '^mutants: quick tests: 0 of [0-9]+ mutants to run' "$out"
 check and_has_the_same_result cmp "$tree/results/mutants.csv" "$TEST_TMP/first.csv"
+
+echo "a row" >"$tree/tests/unit/cases/planted"
+mutants
+check a_changed_row_of_a_test_runs_its_kills_again grep -qE '^mutants: quick tests: [1-9][0-9]* of [0-9]+ mutants to run' "$out"
 
 key() { awk -F, -v change="$1" 'index($0, change) { print $NF }' "$tree/results/mutants.csv"; }
 printf '%s\tA reason.\n' "$(key 'a > 20,a >= 20')" >"$tree/tests/mutants/same_program.tsv"

@@ -1,7 +1,6 @@
 /* Worked examples of the BFC allocator: most measured with its own code over a bump address
  * (google/tsl and openxla/xla), some from its unit tests. The numbers in the names are those of the
  * source list. */
-#include "allocators/base/size.h"
 #include "allocators/policies/bfc/bfc.h"
 #include "tests/support/bfc_rig.h"
 #include "tests/support/test.h"

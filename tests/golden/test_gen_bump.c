@@ -1,6 +1,5 @@
 /* The known answers through the whole program: generator, engine, policy, and the simulated
  * device with the profile `bump`. Sums are derived in workloads/gen/known_answer.md. */
-#include "allocators/base/size.h"
 #include "sim/replay.h"
 #include "tests/support/test.h"
 #include "workloads/workload.h"

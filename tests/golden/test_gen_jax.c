@@ -3,7 +3,6 @@
  * PyTorch: the peak of live bytes within 5 %, shares of sizes within 0.1 in total variation. In
  * addition, the number of requests is the one that JAX itself counted, and requests and frees are
  * in the recorded order. */
-#include "allocators/base/size.h"
 #include "tests/support/gen_rig.h"
 #include "tests/support/test.h"
 #include "workloads/formats/formats.h"
@@ -120,8 +119,7 @@ static void read_story(struct trace_source *source, uint64_t begin, struct story
     reading.pages = calloc(reading.room, sizeof *reading.pages);
     assert_true(reading.number && reading.pages);
     while (count) {
-        if (trace_next(source, &events, &count, &test_error))
-            fail_msg("%s", test_error.text);
+        assert_ok(trace_next(source, &events, &count, &test_error));
         for (size_t i = 0; i < count; i++) {
             if (events[i].kind == TRACE_ALLOC)
                 ask(&reading, &events[i]);
@@ -171,8 +169,7 @@ static void hold(const struct program *program)
 {
     struct story made, recorded;
     struct trace_source *source;
-    if (trace_open(program->recording, &source, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(trace_open(program->recording, &source, &test_error));
     read_story(source, program->begin, &recorded);
     read_story(gen_rig_open(program->spec), ALL, &made);
     double peak = (double)made.peak_pages / (double)recorded.peak_pages - 1;
@@ -209,8 +206,7 @@ TEST(scores_can_fail)
 {
     struct story made, recorded;
     struct trace_source *source;
-    if (trace_open(products_program.recording, &source, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(trace_open(products_program.recording, &source, &test_error));
     read_story(source, products_program.begin, &recorded);
     read_story(gen_rig_open("matmul_cache:shapes='100;1000;4000;100;333',repeat=5,probes=0,"
                             "kept=0,module=0"),

@@ -1,7 +1,6 @@
 /* Checks the order of policies that each page of a reported problem expects. One simulated card,
  * one run for each pair of workload and policy; a row says which of two runs has the lower metric,
  * or how a figure is bounded by others. The pages have the reasons. */
-#include "allocators/base/size.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/test.h"
 

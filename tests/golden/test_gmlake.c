@@ -1,6 +1,5 @@
 /* The decisions of GMLake on a simulated H100: what is stitched, what is not, and the life of
  * stitched blocks. The device refuses every misuse of its virtual memory. */
-#include "allocators/base/size.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"

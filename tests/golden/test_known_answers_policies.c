@@ -2,7 +2,6 @@
  * without expandable segments, of the buddy system, and of the policies that map pages after small
  * programs. Sources: PyTorch's developer notes on expandable segments and its issue 123548;
  * Robson's bound (1971). workloads/gen/known_answer.md describes the generators. */
-#include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/test.h"

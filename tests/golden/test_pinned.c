@@ -3,7 +3,6 @@
  * held. Each test is one recording in tests/golden/data/pinned. */
 #include <zlib.h>
 
-#include "allocators/base/size.h"
 #include "sim/device.h"
 #include "tests/support/folder_tests.h"
 #include "tests/support/policy_rig.h"

@@ -3,7 +3,6 @@
  * tinygrad/tinygrad#2175, httomo#667, jax-ml/jax#788, microsoft/onnxruntime PR 15983,
  * pytorch/pytorch PR 136174; the fragmentation measures of the Linux kernel; Berger and others
  * (Hoard, ASPLOS 2000). */
-#include "allocators/base/size.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"

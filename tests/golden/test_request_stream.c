@@ -2,7 +2,6 @@
  * addresses, what lives at the end, the failures and the reserved bytes, as the imitated
  * allocators' own code, or a model written from it, gave them over a bump address. One row is
  * one configuration; a policy with a known line adds a row here. */
-#include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "tests/support/fake_backing.h"
 #include "tests/support/test.h"

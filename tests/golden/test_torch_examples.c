@@ -1,6 +1,5 @@
 /* Worked examples of PyTorch's allocator with segments, derived from its source: sizes,
  * offsets and counters after each request, over a device whose segments follow each other. */
-#include "allocators/base/size.h"
 #include "allocators/policies/torch/torch.h"
 #include "allocators/registry.h"
 #include "tests/support/fake_backing.h"

@@ -8,7 +8,6 @@
  *   c                          releases the cache
  *
  * BYTES may end in K, M or G. The examples are rows of tests/unit/cases/worked_examples. */
-#include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "tests/support/cases.h"
 #include "tests/support/fake_backing.h"

@@ -12,7 +12,7 @@ changed program is the same. named.tsv has mutants that are always in the table.
 --changed takes only files that differ from REVISION, lines that differ first, and only the quick
 tests; --seconds ends it after that time. .build/mutants/journal has what is done: a run that was
 ended goes on, and a mutant that was killed stays killed as long as its file and the test that
-killed it are the same.
+killed it, with its tables of cases, are the same.
 
 --seed and --rooms make another table, in .build/mutants-SEED with a journal of its own and without the
 mutants of named.tsv. --rooms takes only files whose paths begin so, all with the same share.
@@ -206,15 +206,18 @@ class Run:
         product = [(tree / name).read_bytes() for name in sorted(sources(tree))]
         self.product = digest(*product)
         everything = [path.read_bytes() for path in sorted((tree / "tests").rglob("*.[ch]"))]
+        self.cases = {path.name: path.read_bytes() for path in sorted((tree / "tests" / "unit" / "cases").glob("*"))}
+        everything += self.cases.values()
         everything += [path.read_bytes() for path in sorted((tree / "tests" / "cli").rglob("*")) if path.is_file()]
         self.everything = digest(self.product, *everything)
 
     def source(self, name):
-        """The source of a test, as it was built."""
+        """The source of a test, as it was built, and the tables of cases that it names."""
         for ending in (".c", ".sh"):
             path = self.tree / "tests" / (name + ending)
             if path.exists():
-                return digest(path.read_bytes())
+                text = path.read_bytes()
+                return digest(text, *(rows for case, rows in self.cases.items() if f'"{case}"'.encode() in text))
         return ""
 
     def file(self, name):

@@ -4,7 +4,6 @@
  * the prediction is compared with running the generator itself. An argument: how many draws for
  * each. */
 #include "allocators/base/rng.h"
-#include "allocators/base/size.h"
 #include "sim/advise/advise.h"
 #include "tests/support/amount.h"
 #include "tests/support/experiment_rig.h"
@@ -111,13 +110,11 @@ static struct trial predict(const char *path, const char *setting, uint64_t capa
     struct trace_source *source;
     enum replay_frees frees[2];
     assert_ok(ar_spec_parse("sim", &device, &test_error));
-    if (trace_open_recording(path, &source, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(trace_open_recording(path, &source, &test_error));
     unsigned ways = replay_frees_choices(&source->info, REPLAY_ORDERED, frees);
     const struct advise_config config = {
         .source = source, .device = &device, .frees = frees[ways - 1], .seed = 1};
-    if (advise_predict(&config, setting, capacity_bytes, &trial, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(advise_predict(&config, setting, capacity_bytes, &trial, &test_error));
     trace_close(source);
     ar_spec_close(&device);
     return trial;

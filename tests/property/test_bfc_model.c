@@ -2,7 +2,6 @@
  * the bins of the original. Random requests, frees, alignments, limits and refusals of the backing;
  * each address, each size and all totals must agree. */
 #include "allocators/base/rng.h"
-#include "allocators/base/size.h"
 #include "allocators/policies/bfc/bfc.h"
 #include "tests/support/bfc_rig.h"
 #include "tests/support/test.h"

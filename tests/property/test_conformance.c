@@ -1,6 +1,5 @@
 /* The requirements of the contract, tested for every policy of policies.def on every kind of
  * memory. A new policy needs no tests for these. POLICY sets one spec instead. */
-#include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "tests/support/amount.h"
 #include "tests/support/memories.h"

@@ -4,7 +4,6 @@
  * request is served at once when it is made again, and no other cause means that. An argument: how
  * many traces. */
 #include "allocators/base/rng.h"
-#include "allocators/base/size.h"
 #include "sim/explain/explain.h"
 #include "tests/support/amount.h"
 #include "tests/support/experiment_rig.h"

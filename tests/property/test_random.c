@@ -7,7 +7,6 @@
  * there is a walk after each call, POLICY one spec instead of all policies. */
 #include <time.h>
 
-#include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "tests/support/amount.h"
 #include "tests/support/memories.h"

@@ -2,7 +2,6 @@
  * phase and at its peak; ranks add up to cards; nothing exceeds the card; and the same scenario
  * gives the same result. */
 #include "allocators/base/rng.h"
-#include "allocators/base/size.h"
 #include "sim/twin/twin.h"
 #include "tests/support/test.h"
 

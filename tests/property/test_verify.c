@@ -1,6 +1,5 @@
 /* The order of streams by the engine and by every policy, on a device that runs as late as allowed,
  * with verified contents; and that planted errors are found. */
-#include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "sim/replay.h"
 #include "sim/experiment/session.h"

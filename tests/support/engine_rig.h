@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "allocators/base/size.h"
 #include "sim/twin/twin.h"
 #include "tests/support/test.h"
 

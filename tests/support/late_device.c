@@ -25,10 +25,12 @@ struct late_use {
     struct ar_backing_ticket until;
 };
 
+/* The simulated device with some of its calls replaced. */
 struct late_device {
-    struct ar_device base;
-    struct ar_backing backing;
-    struct ar_device *inner;
+    struct ar_device_ops ops;
+    struct ar_backing_ops backing_ops;
+    const struct ar_device_ops *inner;
+    const struct ar_backing_ops *inner_backing;
     struct late_memory memory;
     struct late_stream *streams;
     uint32_t stream_count;
@@ -43,21 +45,16 @@ struct late_device {
     char problem[160];
 };
 
-static struct late_device *late(struct ar_device *base)
+static struct late_device *late(struct ar_device *device)
 {
-    return (struct late_device *)base;
+    return (struct late_device *)((char *)(uintptr_t)device->ops -
+                                  offsetof(struct late_device, ops));
 }
 
 static struct late_device *behind(struct ar_backing *backing)
 {
-    return (struct late_device *)((char *)backing - offsetof(struct late_device, backing));
-}
-
-/* After each call of the inner device; returns `status`. */
-static enum ar_status synced(struct late_device *self, enum ar_status status)
-{
-    self->base.counters = self->inner->counters;
-    return status;
+    return (struct late_device *)((char *)(uintptr_t)backing->ops -
+                                  offsetof(struct late_device, backing_ops));
 }
 
 static void *grown(void *array, size_t *room, size_t element_bytes)
@@ -159,63 +156,29 @@ static void run_all(struct late_device *self)
 
 /* ---- what the backing is asked ---- */
 
-#define INNER(self) ((self)->inner->backing)
-
-static enum ar_status segment_alloc(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
-{
-    struct late_device *self = behind(backing);
-    return synced(self, ar_backing_segment_alloc(INNER(self), bytes, address));
-}
-
 static enum ar_status segment_free(struct ar_backing *backing, uint64_t address)
 {
     struct late_device *self = behind(backing);
     run_all(self);
-    return synced(self, ar_backing_segment_free(INNER(self), address));
-}
-
-static enum ar_status reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
-{
-    struct late_device *self = behind(backing);
-    return synced(self, ar_backing_reserve(INNER(self), bytes, address));
-}
-
-static enum ar_status release(struct ar_backing *backing, uint64_t address)
-{
-    struct late_device *self = behind(backing);
-    return synced(self, ar_backing_release(INNER(self), address));
+    return self->inner_backing->segment_free(backing, address);
 }
 
 static enum ar_status create(struct ar_backing *backing, uint64_t bytes, ar_backing_handle *handle)
 {
     struct late_device *self = behind(backing);
-    enum ar_status status = ar_backing_create(INNER(self), bytes, handle);
+    enum ar_status status = self->inner_backing->create(backing, bytes, handle);
     if (status == AR_OK)
         late_memory_handle(&self->memory, *handle, bytes);
-    (void)synced(self, AR_OK);
     return status;
-}
-
-static enum ar_status destroy(struct ar_backing *backing, ar_backing_handle handle)
-{
-    struct late_device *self = behind(backing);
-    return synced(self, ar_backing_destroy(INNER(self), handle));
 }
 
 static enum ar_status map(struct ar_backing *backing, uint64_t address, ar_backing_handle handle)
 {
     struct late_device *self = behind(backing);
-    enum ar_status status = ar_backing_map(INNER(self), address, handle);
+    enum ar_status status = self->inner_backing->map(backing, address, handle);
     if (status == AR_OK)
         late_memory_map(&self->memory, address, handle);
-    (void)synced(self, AR_OK);
     return status;
-}
-
-static enum ar_status access(struct ar_backing *backing, uint64_t address, uint64_t bytes)
-{
-    struct late_device *self = behind(backing);
-    return synced(self, ar_backing_access(INNER(self), address, bytes));
 }
 
 static bool touches(const struct late_op *op, uint64_t address, uint64_t bytes)
@@ -235,10 +198,9 @@ static enum ar_status unmap(struct ar_backing *backing, uint64_t address, uint64
                          i, (unsigned long long)self->streams[i].ops[at].block);
                 return AR_INVALID;
             }
-    enum ar_status status = ar_backing_unmap(INNER(self), address, bytes);
+    enum ar_status status = self->inner_backing->unmap(backing, address, bytes);
     if (status == AR_OK)
         late_memory_unmap(&self->memory, address, bytes);
-    (void)synced(self, AR_OK);
     return status;
 }
 
@@ -251,8 +213,7 @@ static struct ar_backing_ticket fence(struct ar_backing *backing, uint32_t strea
         self->inner_tickets = grown(self->inner_tickets, &room, sizeof *self->inner_tickets);
     }
     self->tickets[self->ticket_count] = here(self, stream);
-    self->inner_tickets[self->ticket_count] = ar_backing_fence(INNER(self), stream);
-    (void)synced(self, AR_OK);
+    self->inner_tickets[self->ticket_count] = self->inner_backing->fence(backing, stream);
     return (struct ar_backing_ticket){stream, self->ticket_count++};
 }
 
@@ -261,8 +222,7 @@ static void wait(struct ar_backing *backing, struct ar_backing_ticket ticket)
     struct late_device *self = behind(backing);
     run(self, self->tickets[ticket.value]);
     run_early(self);
-    ar_backing_wait(INNER(self), self->inner_tickets[ticket.value]);
-    (void)synced(self, AR_OK);
+    self->inner_backing->wait(backing, self->inner_tickets[ticket.value]);
 }
 
 static bool done(struct ar_backing *backing, struct ar_backing_ticket ticket)
@@ -278,13 +238,7 @@ static void order(struct ar_backing *backing, uint32_t stream, struct ar_backing
 {
     struct late_device *self = behind(backing);
     queue(self, stream, (struct late_op){.kind = LATE_WAIT, .wait = self->tickets[ticket.value]});
-    ar_backing_order(INNER(self), stream, self->inner_tickets[ticket.value]);
-    (void)synced(self, AR_OK);
-}
-
-static void memory(struct ar_backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
-{
-    ar_backing_memory(INNER(behind(backing)), free_bytes, total_bytes);
+    self->inner_backing->order(backing, stream, self->inner_tickets[ticket.value]);
 }
 
 static enum ar_status pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32_t stream,
@@ -292,40 +246,14 @@ static enum ar_status pool_alloc(struct ar_backing *backing, uint64_t bytes, uin
 {
     struct late_device *self = behind(backing);
     run_all(self);
-    return synced(self, INNER(self)->ops->pool_alloc(INNER(self), bytes, stream, address));
-}
-
-static enum ar_status pool_free(struct ar_backing *backing, uint64_t address, uint32_t stream)
-{
-    struct late_device *self = behind(backing);
-    return synced(self, INNER(self)->ops->pool_free(INNER(self), address, stream));
+    return self->inner_backing->pool_alloc(backing, bytes, stream, address);
 }
 
 static enum ar_status pool_trim(struct ar_backing *backing, uint64_t keep_bytes)
 {
     struct late_device *self = behind(backing);
     run_all(self);
-    return synced(self, INNER(self)->ops->pool_trim(INNER(self), keep_bytes));
-}
-
-static void pool_memory(struct ar_backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes)
-{
-    INNER(behind(backing))->ops->pool_memory(INNER(behind(backing)), used_bytes, reserved_bytes);
-}
-
-static enum ar_status pool_open(struct ar_backing *backing, const struct ar_backing_pool *settings)
-{
-    return INNER(behind(backing))->ops->pool_open(INNER(behind(backing)), settings);
-}
-
-static const char *problem_of(struct late_device *self)
-{
-    return self->problem[0] ? self->problem : self->inner->ops->problem(self->inner);
-}
-
-static const char *backing_says(struct ar_backing *backing)
-{
-    return problem_of(behind(backing));
+    return self->inner_backing->pool_trim(backing, keep_bytes);
 }
 
 /* ---- what the device is asked ---- */
@@ -333,7 +261,9 @@ static const char *backing_says(struct ar_backing *backing)
 static void late_close(struct ar_device *base)
 {
     struct late_device *self = late(base);
-    ar_device_close(self->inner);
+    base->ops = self->inner;
+    base->backing->ops = self->inner_backing;
+    ar_device_close(base);
     late_memory_close(&self->memory);
     ar_map_close(&self->events);
     for (uint32_t i = 0; i < self->stream_count; i++)
@@ -345,39 +275,18 @@ static void late_close(struct ar_device *base)
     free(self);
 }
 
-static enum ar_status outside(struct ar_device *base, uint64_t bytes)
-{
-    struct late_device *self = late(base);
-    return synced(self, self->inner->ops->outside(self->inner, bytes));
-}
-
-static void advance(struct ar_device *base, uint64_t nanoseconds)
-{
-    late(base)->inner->ops->advance(late(base)->inner, nanoseconds);
-}
-
-static uint64_t now(struct ar_device *base)
-{
-    return late(base)->inner->ops->now(late(base)->inner);
-}
-
-static uint64_t idle_at(struct ar_device *base)
-{
-    return late(base)->inner->ops->idle_at(late(base)->inner);
-}
-
 static void kernel(struct ar_device *base, uint32_t stream, uint64_t nanoseconds)
 {
     late(base)->counts.kernels++;
-    late(base)->inner->ops->kernel(late(base)->inner, stream, nanoseconds);
+    late(base)->inner->kernel(base, stream, nanoseconds);
 }
 
 static void event_record(struct ar_device *base, uint64_t event, uint32_t stream)
 {
     struct late_device *self = late(base);
-    struct ar_backing_ticket ticket = fence(&self->backing, stream);
+    struct ar_backing_ticket ticket = fence(base->backing, stream);
     assert_int_equal(ar_map_put(&self->events, event, ticket.value), AR_OK);
-    self->inner->ops->event_record(self->inner, event, stream);
+    self->inner->event_record(base, event, stream);
 }
 
 static void stream_wait(struct ar_device *base, uint32_t stream, uint64_t event)
@@ -386,7 +295,7 @@ static void stream_wait(struct ar_device *base, uint32_t stream, uint64_t event)
     uint64_t ticket;
     if (ar_map_get(&self->events, event, &ticket))
         queue(self, stream, (struct late_op){.kind = LATE_WAIT, .wait = self->tickets[ticket]});
-    self->inner->ops->stream_wait(self->inner, stream, event);
+    self->inner->stream_wait(base, stream, event);
 }
 
 static void sync_stream(struct ar_device *base, uint32_t stream)
@@ -397,8 +306,7 @@ static void sync_stream(struct ar_device *base, uint32_t stream)
     else
         run(self, here(self, stream));
     run_early(self);
-    self->inner->ops->sync(self->inner, stream);
-    (void)synced(self, AR_OK);
+    self->inner->sync(base, stream);
 }
 
 struct using
@@ -422,7 +330,7 @@ static void used(struct ar_device *base, uint64_t address, uint64_t bytes, uint3
 {
     struct using using = {late(base), stream, false};
     late_memory_each(&late(base)->memory, address, bytes, use_one, &using);
-    late(base)->inner->ops->used(late(base)->inner, address, bytes, stream, event);
+    late(base)->inner->used(base, address, bytes, stream, event);
 }
 
 /* The stream waits for what others do to these bytes; what is done is forgotten. */
@@ -449,20 +357,7 @@ static uint64_t handed_out(struct ar_device *base, uint64_t address, uint64_t by
     struct late_device *self = late(base);
     struct using using = {self, stream, order};
     late_memory_each(&self->memory, address, bytes, order_one, &using);
-    uint64_t waited =
-        self->inner->ops->handed_out(self->inner, address, bytes, stream, order, event);
-    (void)synced(self, AR_OK);
-    return waited;
-}
-
-static const char *race_text(struct ar_device *base)
-{
-    return late(base)->inner->ops->race_text(late(base)->inner);
-}
-
-static bool segment_of(struct ar_device *base, uint64_t address, struct ar_device_segment *out)
-{
-    return late(base)->inner->ops->segment_of(late(base)->inner, address, out);
+    return self->inner->handed_out(base, address, bytes, stream, order, event);
 }
 
 static enum ar_status fill(struct ar_device *base, uint64_t address, uint64_t bytes, uint64_t block,
@@ -504,82 +399,73 @@ static enum ar_status kernel_op(struct ar_device *base, const struct ar_kernel_o
 
 static const char *problem(struct ar_device *base)
 {
-    return problem_of(late(base));
+    return late(base)->problem[0] ? late(base)->problem : late(base)->inner->problem(base);
 }
 
-static uint64_t mark(struct ar_device *base)
+static const char *backing_problem(struct ar_backing *backing)
 {
-    return late(base)->inner->ops->mark(late(base)->inner);
+    struct late_device *self = behind(backing);
+    return self->problem[0] ? self->problem : self->inner_backing->problem(backing);
 }
 
-static uint64_t mark_ns(struct ar_device *base, uint64_t mark_number)
+static void replace_backing(struct ar_backing_ops *ops)
 {
-    return late(base)->inner->ops->mark_ns(late(base)->inner, mark_number);
+    ops->segment_free = segment_free;
+    ops->create = create;
+    ops->map = map;
+    ops->unmap = unmap;
+    ops->fence = fence;
+    ops->done = done;
+    ops->wait = wait;
+    ops->wait_streams = NULL; /* it would not come by here */
+    ops->order = order;
+    ops->pool_alloc = pool_alloc;
+    ops->pool_trim = pool_trim;
+    ops->problem = backing_problem;
 }
 
-static const struct ar_backing_ops backing_calls = {
-    .segment_alloc = segment_alloc,
-    .segment_free = segment_free,
-    .reserve = reserve,
-    .release = release,
-    .create = create,
-    .destroy = destroy,
-    .map = map,
-    .access = access,
-    .unmap = unmap,
-    .fence = fence,
-    .done = done,
-    .wait = wait,
-    .order = order,
-    .memory = memory,
-    .pool_alloc = pool_alloc,
-    .pool_free = pool_free,
-    .pool_trim = pool_trim,
-    .pool_memory = pool_memory,
-    .problem = backing_says,
-    .pool_open = pool_open,
-};
-
-static const struct ar_device_ops device_calls = {
-    .close = late_close,
-    .outside = outside,
-    .advance = advance,
-    .now = now,
-    .idle_at = idle_at,
-    .kernel = kernel,
-    .event_record = event_record,
-    .stream_wait = stream_wait,
-    .sync = sync_stream,
-    .used = used,
-    .handed_out = handed_out,
-    .race_text = race_text,
-    .segment_of = segment_of,
-    .fill = fill,
-    .verify = verify,
-    .wrong = wrong,
-    .touch = touch,
-    .kernel_op = kernel_op,
-    .problem = problem,
-    .mark = mark,
-    .mark_ns = mark_ns,
-};
+static void replace_device(struct ar_device_ops *ops)
+{
+    ops->close = late_close;
+    ops->used_up = NULL;
+    ops->others = NULL;
+    ops->prepare = NULL;
+    ops->requested = NULL;
+    ops->kernel_op_ns = NULL;
+    ops->kernel = kernel;
+    ops->event_record = event_record;
+    ops->stream_wait = stream_wait;
+    ops->sync = sync_stream;
+    ops->used = used;
+    ops->handed_out = handed_out;
+    ops->fill = fill;
+    ops->verify = verify;
+    ops->wrong = wrong;
+    ops->touch = touch;
+    ops->kernel_op = kernel_op;
+    ops->problem = problem;
+}
 
 struct ar_device *late_device_open(const char *spec, uint64_t seed)
 {
     struct late_device *self = calloc(1, sizeof *self);
+    struct ar_device *device;
     assert_non_null(self);
-    assert_ok(ar_device_open_text(spec, &self->inner, &test_error));
+    assert_ok(ar_device_open_text(spec, &device, &test_error));
     late_memory_open(&self->memory);
     ar_rng_seed(&self->rng, seed);
-    self->backing = *self->inner->backing;
-    self->backing.ops = &backing_calls;
-    self->base = *self->inner;
-    self->base.ops = &device_calls;
-    self->base.backing = &self->backing;
-    return &self->base;
+    self->inner = device->ops;
+    self->inner_backing = device->backing->ops;
+    self->ops = *self->inner;
+    self->backing_ops = *self->inner_backing;
+    replace_device(&self->ops);
+    replace_backing(&self->backing_ops);
+    device->ops = &self->ops;
+    device->backing->ops = &self->backing_ops;
+    return device;
 }
 
 const struct late_counts *late_device_counts(const struct ar_device *device)
 {
-    return &((const struct late_device *)device)->counts;
+    return &late((struct ar_device *)(uintptr_t)device)->counts;
 }

@@ -4,7 +4,6 @@
 #include "tests/support/recorder.h"
 
 #include "allocators/base/rng.h"
-#include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
@@ -23,7 +22,8 @@ struct pending {
 };
 
 struct recorder {
-    struct ar_backing backing;
+    struct ar_backing_ops ops; /* of the device's backing, with some calls replaced */
+    const struct ar_backing_ops *inner;
     struct ar_device *device;
     struct trace_memory *trace;
     const struct recorder_program *program;
@@ -43,7 +43,7 @@ struct recorder {
 
 static struct recorder *of(struct ar_backing *backing)
 {
-    return (struct recorder *)backing;
+    return (struct recorder *)((char *)(uintptr_t)backing->ops - offsetof(struct recorder, ops));
 }
 
 static void append(struct recorder *self, struct trace_event event, const char *text)
@@ -82,7 +82,7 @@ static enum ar_status record_segment_alloc(struct ar_backing *backing, uint64_t 
 {
     struct recorder *self = of(backing);
     end_run(self);
-    enum ar_status status = ar_backing_segment_alloc(self->device->backing, bytes, address);
+    enum ar_status status = self->inner->segment_alloc(backing, bytes, address);
     if (status == AR_OK)
         note(self, "segment_alloc", *address, bytes);
     self->refused |= status == AR_REFUSED;
@@ -97,19 +97,19 @@ static enum ar_status record_segment_free(struct ar_backing *backing, uint64_t a
     assert_true(self->device->ops->segment_of(self->device, address, &segment));
     note(self, "segment_free", address, segment.bytes);
     self->frees++;
-    return ar_backing_segment_free(self->device->backing, address);
+    return self->inner->segment_free(backing, address);
 }
 
 static enum ar_status record_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
 {
     end_run(of(backing));
-    return ar_backing_reserve(of(backing)->device->backing, bytes, address);
+    return of(backing)->inner->reserve(backing, bytes, address);
 }
 
 static enum ar_status record_release(struct ar_backing *backing, uint64_t address)
 {
     end_run(of(backing));
-    return ar_backing_release(of(backing)->device->backing, address);
+    return of(backing)->inner->release(backing, address);
 }
 
 static enum ar_status record_create(struct ar_backing *backing, uint64_t bytes,
@@ -117,27 +117,16 @@ static enum ar_status record_create(struct ar_backing *backing, uint64_t bytes,
 {
     struct recorder *self = of(backing);
     end_run(self);
-    enum ar_status status = ar_backing_create(self->device->backing, bytes, handle);
+    enum ar_status status = self->inner->create(backing, bytes, handle);
     self->refused |= status == AR_REFUSED;
     return status;
-}
-
-static enum ar_status record_destroy(struct ar_backing *backing, ar_backing_handle handle)
-{
-    return ar_backing_destroy(of(backing)->device->backing, handle);
-}
-
-static enum ar_status record_map(struct ar_backing *backing, uint64_t address,
-                                 ar_backing_handle handle)
-{
-    return ar_backing_map(of(backing)->device->backing, address, handle);
 }
 
 static enum ar_status record_access(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct recorder *self = of(backing);
     note(self, "segment_map", address, bytes);
-    return ar_backing_access(self->device->backing, address, bytes);
+    return self->inner->access(backing, address, bytes);
 }
 
 static enum ar_status record_unmap(struct ar_backing *backing, uint64_t address, uint64_t bytes)
@@ -148,7 +137,7 @@ static enum ar_status record_unmap(struct ar_backing *backing, uint64_t address,
     if (!self->run_bytes)
         self->run_address = address;
     self->run_bytes += bytes;
-    return ar_backing_unmap(self->device->backing, address, bytes);
+    return self->inner->unmap(backing, address, bytes);
 }
 
 static struct ar_backing_ticket record_fence(struct ar_backing *backing, uint32_t stream)
@@ -180,16 +169,6 @@ static void record_wait(struct ar_backing *backing, struct ar_backing_ticket tic
 {
     if (ticket.value != UINT64_MAX)
         complete(of(backing), ticket);
-}
-
-static void record_memory(struct ar_backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
-{
-    ar_backing_memory(of(backing)->device->backing, free_bytes, total_bytes);
-}
-
-static const char *record_problem(struct ar_backing *backing)
-{
-    return ar_backing_problem(of(backing)->device->backing);
 }
 
 static void request(struct recorder *self)
@@ -287,22 +266,24 @@ static void play(struct recorder *self)
     }
 }
 
-static const struct ar_backing_ops record_ops = {
-    .segment_alloc = record_segment_alloc,
-    .segment_free = record_segment_free,
-    .reserve = record_reserve,
-    .release = record_release,
-    .create = record_create,
-    .destroy = record_destroy,
-    .map = record_map,
-    .access = record_access,
-    .unmap = record_unmap,
-    .fence = record_fence,
-    .done = record_done,
-    .wait = record_wait,
-    .memory = record_memory,
-    .problem = record_problem,
-};
+static void record_calls(struct recorder *self)
+{
+    self->inner = self->device->backing->ops;
+    self->ops = *self->inner;
+    self->ops.segment_alloc = record_segment_alloc;
+    self->ops.segment_free = record_segment_free;
+    self->ops.reserve = record_reserve;
+    self->ops.release = record_release;
+    self->ops.create = record_create;
+    self->ops.access = record_access;
+    self->ops.unmap = record_unmap;
+    self->ops.fence = record_fence;
+    self->ops.done = record_done;
+    self->ops.wait = record_wait;
+    self->ops.wait_streams = NULL;
+    self->ops.order = NULL;
+    self->device->backing->ops = &self->ops;
+}
 
 void recorder_run(const struct recorder_program *program, struct recorder_result *result)
 {
@@ -314,8 +295,7 @@ void recorder_run(const struct recorder_program *program, struct recorder_result
     snprintf(text, sizeof text, "sim:capacity=%" PRIu64, program->capacity_bytes);
     *result = (struct recorder_result){0};
     self->device = sim_test_open(text);
-    self->backing = *self->device->backing;
-    self->backing.ops = &record_ops;
+    record_calls(self);
     self->program = program;
     self->freeing = UINT64_MAX;
     self->result = result;
@@ -326,7 +306,8 @@ void recorder_run(const struct recorder_program *program, struct recorder_result
                                     .capacity_bytes = program->capacity_bytes};
     self->trace = trace_memory_create(&info);
     assert_non_null(self->trace);
-    const struct ar_policy_context context = {.backing = &self->backing, .host = &host, .seed = 1};
+    const struct ar_policy_context context = {
+        .backing = self->device->backing, .host = &host, .seed = 1};
     assert_ok(ar_spec_parse(program->policy, &spec, &test_error));
     assert_ok(registry_create(&spec, &context, &self->policy, &test_error));
     append(self, (struct trace_event){.kind = TRACE_TIME}, NULL);

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "allocators/base/size.h"
 #include "allocators/base/status.h"
 
 /* TEST(name) { ... } is a case of its file's program, which runs the cases in the order of the

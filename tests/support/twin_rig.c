@@ -1,6 +1,5 @@
 #include "tests/support/twin_rig.h"
 
-#include "allocators/base/size.h"
 #include "tests/support/test.h"
 
 const struct twin_process_setup twin_rig_process = {

@@ -3,7 +3,6 @@
 #include <zlib.h>
 
 #include "allocators/base/rng.h"
-#include "allocators/base/size.h"
 #include "sim/sim_device/state.h"
 #include "tests/support/test.h"
 

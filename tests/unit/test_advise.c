@@ -2,7 +2,6 @@
  * known results; a recording that ends in a failure is not treated as complete. */
 #include <math.h>
 
-#include "allocators/base/size.h"
 #include "sim/advise/advise.h"
 #include "tests/support/cases.h"
 #include "tests/support/test.h"
@@ -28,15 +27,13 @@ static void advise_over(struct rig *rig, struct trace_source *source, uint64_t c
                                          .frees = REPLAY_ORDERED,
                                          .seed = 1,
                                          .jobs = 2};
-    if (advise_run(&config, &rig->result, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(advise_run(&config, &rig->result, &test_error));
 }
 
 static void advise_file(struct rig *rig, const char *path, uint64_t capacity_bytes)
 {
     struct trace_source *source;
-    if (trace_open_recording(path, &source, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(trace_open_recording(path, &source, &test_error));
     advise_over(rig, source, capacity_bytes);
 }
 
@@ -87,12 +84,10 @@ static void predict(const char *path, const char *policy, struct trial *out)
 {
     struct rig rig = {0};
     assert_ok(ar_spec_parse("sim", &rig.device, &test_error));
-    if (trace_open_recording(path, &rig.source, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(trace_open_recording(path, &rig.source, &test_error));
     const struct advise_config config = {
         .source = rig.source, .device = &rig.device, .frees = REPLAY_ORDERED, .seed = 1};
-    if (advise_predict(&config, policy, 0, out, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(advise_predict(&config, policy, 0, out, &test_error));
     done(&rig);
 }
 
@@ -343,8 +338,7 @@ TEST(pending_frees_are_waited_for)
                                          .capacity_bytes = 100 * AR_MIB,
                                          .frees = REPLAY_RECORDED,
                                          .jobs = 1};
-    if (advise_run(&config, &rig.result, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(advise_run(&config, &rig.result, &test_error));
     assert_true(row_of(&rig, "torch")->at.passed);
     assert_int_equal(row_of(&rig, "torch")->at.flushes, 1);
     assert_true(row_of(&rig, "vmm")->at.passed);

@@ -1,7 +1,6 @@
 /* The BFC family in addition to its goldens: limits, settings, alignment, two ends, failures of the
  * host and of the backing, the index, and the faults that validate finds. */
 #include "allocators/base/rng.h"
-#include "allocators/base/size.h"
 #include "allocators/policies/bfc/bfc.h"
 #include "tests/support/bfc_rig.h"
 #include "tests/support/test.h"

@@ -2,7 +2,6 @@
  * at every size that both know, idle and busy, what waits, and how freed memory is cleaned. */
 #include <unistd.h>
 
-#include "allocators/base/size.h"
 #include "bench/calibrate/calibrate.h"
 #include "bench/calibrate/meter.h"
 #include "tests/support/cases.h"

@@ -2,7 +2,6 @@
  * by the bytes of their operands, and that looks at each work: whether it stays within one
  * allocation, has room for its shape, and is aligned. Its clock may be apart from the host's, as a
  * card's is after a while. */
-#include "allocators/base/size.h"
 #include "bench/calibrate/calibrate.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"

@@ -1,5 +1,4 @@
 /* The search for capacities, compared with brute force: every multiple of 2 MiB. */
-#include "allocators/base/size.h"
 #include "sim/search/search.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/test.h"

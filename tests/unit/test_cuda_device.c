@@ -1,6 +1,5 @@
 /* The real device on the stand-in for the driver, in time: the schedule of host gaps, marks,
  * tickets, what waits and how it is counted, and who is ordered after whom. */
-#include "allocators/base/size.h"
 #include "bench/cuda/cuda_device.h"
 #include "sim/device.h"
 #include "tests/support/test.h"

@@ -1,7 +1,6 @@
 /* The decorators: they have the hooks of the policy inside, do what they say, and `checked` finds
  * each of its faults. The faults come from a decorator that spoils one result of the policy
  * inside. */
-#include "allocators/base/size.h"
 #include "allocators/decorators/forward.h"
 #include "allocators/registry.h"
 #include "tests/support/fake_backing.h"

@@ -3,7 +3,6 @@
  * which takes frees in reverse order only; and options that contradict the device. What they place
  * is compared with the real allocators in golden/test_pools. */
 #include "allocators/base/rng.h"
-#include "allocators/base/size.h"
 #include "tests/support/fake_backing.h"
 #include "tests/support/op_script.h"
 #include "tests/support/policy_rig.h"

@@ -3,7 +3,6 @@
 #include <jansson.h>
 
 #include "allocators/base/rng.h"
-#include "allocators/base/size.h"
 #include "bench/report/pages.h"
 #include "sim/explain/explain.h"
 #include "sim/search/search.h"

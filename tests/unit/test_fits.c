@@ -1,6 +1,5 @@
 /* What `fits` reads from the notes of the tracer, how the blocks at the peak are grouped, and which
  * rows and cards it shows. */
-#include "allocators/base/size.h"
 #include "sim/advise/fits.h"
 #include "sim/sim_device/profile.h"
 #include "tests/support/test.h"
@@ -10,8 +9,7 @@
 static void notes_of(const char *events, struct fits_notes *out)
 {
     struct trace_source *source = tiny_trace(events);
-    if (fits_notes_read(source, out, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(fits_notes_read(source, out, &test_error));
     trace_close(source);
 }
 

@@ -31,8 +31,7 @@ TRACE_TEST(assignment_with_live_ranges)
     snprintf(path[1], sizeof path[1], "%s/m-live-range.txt", rig->folder);
     trace_rig_write(path[0], assignment, sizeof assignment - 1);
     trace_rig_write(path[1], ranges, sizeof ranges - 1);
-    if (trace_open(path[0], &source, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(trace_open(path[0], &source, &test_error));
     char *printed = trace_rig_print(rig, source);
     assert_non_null(strstr(printed, "!,value,0,0,32,dot.4,1,2\n!,value,0,32,32,t{1},2,9\n"
                                     "!,value,0,32,4,no\n"));

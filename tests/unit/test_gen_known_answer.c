@@ -1,6 +1,5 @@
 /* The workloads with a known answer, replayed with real policies on a backing whose allocations are
  * adjacent: the reserved bytes are known. The sums are derived in known_answer.md. */
-#include "allocators/base/size.h"
 #include "tests/support/fake_backing.h"
 #include "tests/support/gen_rig.h"
 #include "tests/support/policy_rig.h"

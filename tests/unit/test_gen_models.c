@@ -1,6 +1,5 @@
 /* The three generators that imitate programs: their memory is as their pages derive it, and
  * their options work. */
-#include "allocators/base/size.h"
 #include "tests/support/gen_rig.h"
 #include "tests/support/test.h"
 #include "workloads/gen/eager.h"

@@ -1,6 +1,5 @@
 /* The generators that imitate reported problems: their memory is as their pages derive it, their
  * options work, and those with several streams are the same in both forms of a trace. */
-#include "allocators/base/size.h"
 #include "tests/support/gen_rig.h"
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"

@@ -2,7 +2,6 @@
  * adds, on a simulated device with a known answer. */
 #include <math.h>
 
-#include "allocators/base/size.h"
 #include "bench/host/harness.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/sim.h"

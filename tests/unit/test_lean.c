@@ -1,6 +1,5 @@
 /* Trials with a trace in fewer events: the answers are those with the whole trace. */
 #include "allocators/base/rng.h"
-#include "allocators/base/size.h"
 #include "sim/advise/candidates.h"
 #include "sim/advise/trial.h"
 #include "tests/support/cases.h"
@@ -24,8 +23,7 @@ static struct trace_source *open_copy(const char *path)
 static void make(struct trace_source *trace, enum replay_frees frees, enum replay_host host,
                  bool timeless, struct lean *out)
 {
-    if (lean_make(trace, frees, host, timeless, out, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(lean_make(trace, frees, host, timeless, out, &test_error));
 }
 
 /* The kinds of the events, as letters. */

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include "bench/library/allocrig.h"
-#include "allocators/base/size.h"
 #include "sim/replay.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/cases.h"

@@ -3,7 +3,6 @@
  * No time is measured: if the work grew with the square of the streams, the second test would not
  * end within minutes. */
 #include "allocators/base/rng.h"
-#include "allocators/base/size.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"

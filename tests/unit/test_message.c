@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <math.h>
 
-#include "allocators/base/size.h"
 #include "sim/explain/message.h"
 #include "sim/explain/message_text.h"
 #include "tests/support/cases.h"

@@ -38,8 +38,7 @@ static bool shows(const struct setting *self, struct trace_source *source)
     uint64_t runs = 0;
     bool holds = false;
     experiment.source = source;
-    if (condition_holds(&self->condition, &experiment, &runs, &holds, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(condition_holds(&self->condition, &experiment, &runs, &holds, &test_error));
     return holds;
 }
 

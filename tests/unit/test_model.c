@@ -7,8 +7,6 @@
 #include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
 
-#define AR_GIB (UINT64_C(1) << 30)
-
 static struct driver_call call(enum ar_device_call kind, uint64_t bytes, uint64_t ns)
 {
     return (struct driver_call){.call = kind, .bytes = bytes, .ns = ns, .waited_ns = ns / 10};

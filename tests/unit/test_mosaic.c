@@ -1,7 +1,6 @@
 /* `mosaic`: its rules, blocks that are glued from the ends of others, and how rarely it asks the
  * device how much memory is free. */
 #include "allocators/base/rng.h"
-#include "allocators/base/size.h"
 #include "allocators/policies/vmm/vmm.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
@@ -34,8 +33,7 @@ TEST(rules_compute)
     const int64_t values[] = {7, -3};
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct rule rule;
-        if (rule_parse(cases[i].text, names, "rule x", &rule, &test_error))
-            fail_msg("%s", test_error.text);
+        assert_ok(rule_parse(cases[i].text, names, "rule x", &rule, &test_error));
         if (rule_value(&rule, values) != cases[i].value)
             fail_msg("%s is %lld", cases[i].text, (long long)rule_value(&rule, values));
     }

@@ -1,6 +1,5 @@
 /* The settings of a process as its framework reads them: a table of lines and their results. Each
  * pool is "CARD POLICY-SPEC". */
-#include "allocators/base/size.h"
 #include "allocators/policies/bfc/bfc.h"
 #include "allocators/spec.h"
 #include "sim/tenants/process.h"

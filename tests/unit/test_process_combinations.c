@@ -13,7 +13,6 @@
  *    less the default.
  * 7. Pools grow where the variable is "true"; where it is "false" they do not; else where growth is
  *    set and no GPU has logical devices. */
-#include "allocators/base/size.h"
 #include "sim/tenants/process.h"
 #include "tests/support/test.h"
 

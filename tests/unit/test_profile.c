@@ -2,7 +2,6 @@
  * and that the written text of a profile reads as the same profile. */
 #include <unistd.h>
 
-#include "allocators/base/size.h"
 #include "sim/sim_device/profile.h"
 #include "tests/support/sim.h"
 #include "tests/support/temporary_file.h"

@@ -1,6 +1,5 @@
 /* Parts of the readers of other programs' files: times, lines, sizes in logs, counts of what was
  * read, areas of addresses, and pickles that are damaged. */
-#include "allocators/base/size.h"
 #include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
@@ -229,16 +228,13 @@ static enum ar_status one_entry(struct trace_rig *rig, const char *action, unsig
 TRACE_TEST(entries_of_a_snapshot)
 {
     struct trace_source *source = NULL;
-    if (one_entry(*state, "alloc", 5, 1, &source, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(one_entry(*state, "alloc", 5, 1, &source, &test_error));
     assert_int_equal(source->info.allocs, 1);
     trace_close(source);
-    if (one_entry(*state, "alloc\0x", 7, 1, &source, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(one_entry(*state, "alloc\0x", 7, 1, &source, &test_error));
     assert_int_equal(source->info.allocs, 1);
     trace_close(source);
-    if (one_entry(*state, "alloc\1x", 7, 1, &source, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(one_entry(*state, "alloc\1x", 7, 1, &source, &test_error));
     assert_int_equal(source->info.allocs, 0);
     trace_close(source);
     assert_says(one_entry(*state, "alloc", 5, 2, &source, &test_error), AR_FORMAT,

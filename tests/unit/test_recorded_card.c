@@ -1,7 +1,6 @@
 /* The card of a recording: free bytes at a failure, the recorded total, the recorded name, none. */
 #include <unistd.h>
 
-#include "allocators/base/size.h"
 #include "sim/experiment/recorded_card.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/test.h"

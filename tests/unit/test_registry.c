@@ -1,6 +1,5 @@
 /* The registry: built-in policies are complete, every wrong spec has its message, a failed
  * creation frees everything, and policies load from shared objects, such as the skeleton. */
-#include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "tests/support/fake_backing.h"
 #include "tests/support/policy_rig.h"

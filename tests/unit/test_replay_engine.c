@@ -1,5 +1,4 @@
 /* The engine's rules, one by one, on a fake device. */
-#include "allocators/base/size.h"
 #include "tests/support/rig.h"
 #include "tests/support/test.h"
 

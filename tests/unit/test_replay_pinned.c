@@ -1,6 +1,5 @@
 /* Requests of pinned host memory in a replay: which policy serves them, what the metrics count, and
  * what a run without such requests does not show. */
-#include "allocators/base/size.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"

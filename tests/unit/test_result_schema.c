@@ -195,8 +195,7 @@ static json_t *run_suite(struct suite *suite)
     assert_true(file >= 0);
     environment_capture(&environment, 0, NULL, suite->seed);
     const struct suite_files files = {.path[SUITE_FILE_json] = path};
-    if (suite_run(suite, &files, &environment, table, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(suite_run(suite, &files, &environment, table, &test_error));
     suite_close(suite);
     fclose(table);
     close(file);

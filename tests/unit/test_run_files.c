@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "allocators/base/size.h"
 #include "bench/report/run_output.h"
 #include "bench/suite/run_files.h"
 #include "sim/replay/timing.h"

@@ -2,7 +2,6 @@
  * for each bad one. */
 #include <unistd.h>
 
-#include "allocators/base/size.h"
 #include "bench/suite/scenario.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/cases.h"
@@ -23,8 +22,7 @@ static enum ar_status read_text(const char *text, struct scenario *out, struct a
 static struct scenario read_good(const char *text)
 {
     struct scenario file;
-    if (read_text(text, &file, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(read_text(text, &file, &test_error));
     return file;
 }
 

@@ -1,6 +1,5 @@
 /* The simulated device's driver allocations: costs at the measured points, shared pages,
  * capacity, what waits, the cleaning of freed memory. Expected times are the measurements. */
-#include "allocators/base/size.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
 

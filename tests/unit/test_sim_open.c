@@ -2,7 +2,6 @@
  * wrong ones. */
 #include <unistd.h>
 
-#include "allocators/base/size.h"
 #include "tests/support/sim.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/cases.h"

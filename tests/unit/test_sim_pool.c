@@ -1,6 +1,5 @@
 /* The simulated device's stream-ordered pool: reuse by each of its ways, pages and the threshold,
  * costs, misuse. One stream against recordings of a card: tests/golden/test_async.c. */
-#include "allocators/base/size.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"

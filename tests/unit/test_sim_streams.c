@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include "allocators/base/rng.h"
-#include "allocators/base/size.h"
 #include "sim/sim_device/clock.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"

@@ -1,5 +1,4 @@
 /* The simulated device's virtual memory: what each call does, costs, and every misuse. */
-#include "allocators/base/size.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
 

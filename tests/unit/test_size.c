@@ -1,7 +1,6 @@
 /* Sizes and counts as text: valid and invalid texts, and printed sizes that parse to the same
  * number. */
 #include "allocators/base/rng.h"
-#include "allocators/base/size.h"
 #include "tests/support/cases.h"
 #include "tests/support/test.h"
 

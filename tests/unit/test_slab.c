@@ -1,6 +1,5 @@
 /* The slab policy: the waste of its classes, which slab serves a request, what is kept and what is
  * released, and pages that move. */
-#include "allocators/base/size.h"
 #include "tests/support/fake_backing.h"
 #include "tests/support/op_script.h"
 #include "tests/support/policy_rig.h"

@@ -21,8 +21,7 @@ static struct trace_source *open_made(const struct snapshot_maker_options *optio
     assert_true(file >= 0);
     close(file);
     snapshot_maker_write(path, options);
-    if (trace_open(path, &source, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(trace_open(path, &source, &test_error));
     (void)unlink(path);
     return source;
 }

@@ -144,8 +144,7 @@ TEST(marks_come_back)
     struct trace_source *source;
     trace_rig_open(&rig);
     assert_ok(trace_rig_text(&rig, text, &source, &test_error));
-    if (format_write(&format_writer_snapshot, source, rig.path[1], false, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(format_write(&format_writer_snapshot, source, rig.path[1], false, &test_error));
     char *wanted = print_events(&rig, source);
     trace_close(source);
     source = snapshot_open(rig.path[1], NULL, "marks");

@@ -1,5 +1,4 @@
 /* Sentences of errors, and the escapes of quoted input. */
-#include "allocators/base/status.h"
 #include "allocators/base/utf8.h"
 #include "tests/support/test.h"
 

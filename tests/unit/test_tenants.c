@@ -2,7 +2,6 @@
  * memory, and waits for memory. Workloads are small text traces in whole MiB. */
 #include <unistd.h>
 
-#include "allocators/base/size.h"
 #include "bench/suite/tenants_suite.h"
 #include "sim/tenants/tenants.h"
 #include "tests/support/temporary_file.h"

@@ -1,6 +1,5 @@
 /* `torch` adopts the memory of another `torch` and is then in the same state, range by range. */
 #include "allocators/base/rng.h"
-#include "allocators/base/size.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
@@ -164,8 +163,7 @@ static void check(const char *spec, uint64_t seed, bool forgets)
         }
     assert_int_equal(second.policy->ops->adopt(second.policy, known->at, known->count, blocks),
                      AR_OK);
-    if (ar_policy_validate(second.policy, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(ar_policy_validate(second.policy, &test_error));
     ar_policy_walk(second.policy, collect, after);
     expect_same(before, after);
     expect_same_figures(first.policy, second.policy);

@@ -2,7 +2,6 @@
  * policy reads a configuration string of each. */
 #include "allocators/policies/torch/conf_keys.h"
 
-#include "allocators/base/size.h"
 #include "tests/support/fake_backing.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/cases.h"

@@ -1,7 +1,6 @@
 /* MemPools of the policy torch with an allocator of their own (vLLM's sleep mode,
  * torch_memory_saver), and what collection and release do with pools. The rules are those of
  * c10/cuda/CUDACachingAllocator.cpp; the file settings.c has releases and pull requests. */
-#include "allocators/base/size.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
@@ -14,8 +13,7 @@ static enum ar_status alloc(struct torch_rig *rig, uint32_t pool, uint8_t mempoo
 {
     const struct ar_policy_request request = {.bytes = bytes, .pool = pool, .mempool = mempool};
     enum ar_status status = ar_policy_alloc(rig->policy.policy, &request, out);
-    if (ar_policy_validate(rig->policy.policy, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(ar_policy_validate(rig->policy.policy, &test_error));
     return status;
 }
 

@@ -1,6 +1,5 @@
 /* PyTorch's cache of pinned host memory: its rules by hand-derived sequences, and random sequences
  * against a second model of it that shares no code with the policy. */
-#include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "sim/device.h"
 #include "tests/support/policy_rig.h"

@@ -1,6 +1,5 @@
 /* `torch:version=`: what releases of PyTorch do otherwise than the newest. The rules and their
  * sources are in allocators/policies/torch/settings.c; the expected values follow from them. */
-#include "allocators/base/size.h"
 #include "sim/fidelity/fidelity.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"

@@ -1,5 +1,4 @@
 /* Scenarios of a twin: figures that can be derived by hand, pinning blocks, cards, refusals. */
-#include "allocators/base/size.h"
 #include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/twin_rig.h"

@@ -1,6 +1,5 @@
 /* The parts nccl and graphs: memory beside the pool and in private pools, in scenarios whose
  * figures follow from the rules (test_twin_rules has those). */
-#include "allocators/base/size.h"
 #include "sim/twin/rules/graphs.h"
 #include "sim/twin/twin.h"
 #include "tests/support/test.h"

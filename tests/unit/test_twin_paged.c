@@ -8,8 +8,7 @@
 static struct paged scheduler(const struct paged_setup *setup)
 {
     struct paged out;
-    if (paged_open(&out, setup, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(paged_open(&out, setup, &test_error));
     return out;
 }
 

@@ -2,7 +2,6 @@
  * refusals. */
 #include <unistd.h>
 
-#include "allocators/base/size.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
 #include "tests/support/twin_rig.h"

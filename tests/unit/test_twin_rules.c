@@ -1,6 +1,5 @@
 /* Rules of memory beside the pool (sim/twin/rules), compared with figures that others printed and
  * with measurements on a card. */
-#include "allocators/base/size.h"
 #include "sim/twin/rules/compatible.h"
 #include "sim/twin/rules/context.h"
 #include "sim/twin/rules/graphs.h"

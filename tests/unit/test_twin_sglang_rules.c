@@ -3,7 +3,6 @@
  * rounding, whole numbers must be equal. */
 #include <math.h>
 
-#include "allocators/base/size.h"
 #include "sim/twin/rules/graphs.h"
 #include "sim/twin/rules/sglang.h"
 #include "tests/support/rule_rig.h"
@@ -17,8 +16,7 @@
 static struct sglang_version sglang(const char *text)
 {
     struct sglang_version version;
-    if (sglang_version_read(text, &version, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(sglang_version_read(text, &version, &test_error));
     return version;
 }
 

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "allocators/base/size.h"
 #include "bench/suite/twin_study.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
@@ -15,8 +14,8 @@ static struct scenario read_scenario(const char *path)
 {
     const char *kinds[TWIN_KINDS_MOST];
     struct scenario text;
-    if (scenario_read(path, kinds, twin_setup_kinds(kinds, TWIN_KINDS_MOST), &text, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(
+        scenario_read(path, kinds, twin_setup_kinds(kinds, TWIN_KINDS_MOST), &text, &test_error));
     return text;
 }
 
@@ -155,8 +154,7 @@ static void study_text(const char *text, struct scenario *scenario, struct twin_
     struct temporary_file file = temporary_file(text);
     *scenario = read_scenario(file.path);
     unlink(file.path);
-    if (twin_study_run(scenario, true, NULL, study, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(twin_study_run(scenario, true, NULL, study, &test_error));
 }
 
 TEST(orders_are_changed)

@@ -1,7 +1,6 @@
 /* The trainer of a twin by its sizes: phases, regions, updates of weights, rules. */
 #include <unistd.h>
 
-#include "allocators/base/size.h"
 #include "sim/twin/rules/llm.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/test.h"

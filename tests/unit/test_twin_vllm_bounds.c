@@ -1,7 +1,6 @@
 /* Rules of vLLM where they change: at a release, a size of card, a length, a number of layers. */
 #include <math.h>
 
-#include "allocators/base/size.h"
 #include "sim/twin/rules/vllm.h"
 #include "tests/support/rule_rig.h"
 #include "tests/support/test.h"
@@ -9,8 +8,7 @@
 static struct vllm_version vllm(const char *text)
 {
     struct vllm_version version;
-    if (vllm_version_read(text, &version, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(vllm_version_read(text, &version, &test_error));
     return version;
 }
 

@@ -4,7 +4,6 @@
  * whole numbers must be equal. */
 #include <math.h>
 
-#include "allocators/base/size.h"
 #include "sim/twin/rules/graphs.h"
 #include "sim/twin/rules/vllm.h"
 #include "tests/support/rule_rig.h"
@@ -17,8 +16,7 @@
 static struct vllm_version vllm(const char *text)
 {
     struct vllm_version version;
-    if (vllm_version_read(text, &version, &test_error))
-        fail_msg("%s", test_error.text);
+    assert_ok(vllm_version_read(text, &version, &test_error));
     return version;
 }
 

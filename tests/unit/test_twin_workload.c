@@ -1,7 +1,6 @@
 /* A trainer of a twin that plays a workload: purposes of blocks, passes, marks. */
 #include <unistd.h>
 
-#include "allocators/base/size.h"
 #include "sim/experiment/session.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/test.h"

@@ -3,7 +3,6 @@
  * simulated device, which refuses to unmap under pending work and detects races; tests of bytes use
  * the device that runs late and has memory. */
 #include "allocators/base/rng.h"
-#include "allocators/base/size.h"
 #include "tests/support/fake_backing.h"
 #include "tests/support/late_device.h"
 #include "tests/support/policy_rig.h"

@@ -2,7 +2,6 @@
  * few ranges are examined, and it works without the index if the host has no memory. No time is
  * measured: examined ranges are counted. */
 #include "allocators/base/rng.h"
-#include "allocators/base/size.h"
 #include "allocators/policies/vmm/vmm.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
