@@ -90,6 +90,11 @@ static enum ar_status unknown_policy(const char *name, struct ar_error *error)
                           "%s is a decorator and needs a policy after it; write %s+NAME, with "
                           "options %s(KEY=VALUE)+NAME",
                           name, name, name);
+    if (strchr(name, ','))
+        return ar_invalid(error,
+                          "there is no policy \"%.60s\"; give each policy its own -p, and options "
+                          "after a colon",
+                          name);
     const char *names[POLICY_COUNT];
     for (size_t i = 0; i < POLICY_COUNT; i++)
         names[i] = policies[i]->name;

@@ -4,16 +4,18 @@
 # DATA holds series-WORKLOAD.csv, slowdown.csv and others (plots/README.md describes their columns).
 # The variable FIGURES, a pattern of names, selects figures. If a file is missing or has no row, its
 # figure is not drawn, and a message says so.
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
+usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
+case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
-cd "$(dirname "$0")/.." || exit 2
-data=$1
-out=$2
+[ $# -ge 2 ] || { usage >&2; exit 2; }
+data=$(realpath -m -- "$1")
+out=$(realpath -m -- "$2")
 shift 2
+cd "$(dirname "$0")/.." || exit 2
 forms=("$@")
 [ $# -gt 0 ] || forms=(svg png pdf)
 command -v gnuplot >/dev/null || { echo 'skipped: figures, since gnuplot is not installed ("make deps")'; exit 0; }
-[ -d "$data" ] || { echo "figures: $data is not there: make bench writes it" >&2; exit 2; }
+[ -d "$data" ] || { echo "figures: $data is not there: \`allocrig run .. --output FOLDER\` writes FOLDER/data, and make bench results/latest/data" >&2; exit 2; }
 mkdir -p "$out"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

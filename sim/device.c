@@ -45,8 +45,11 @@ static enum ar_status unknown(const char *name, struct ar_error *error)
                  names[count]);
     }
     const char *near = ar_nearest_name(name, names, count);
-    return ar_error_set(error, AR_INVALID, "there is no device \"%s\"%s%s%s. There are %s", name,
-                        near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "", all);
+    return ar_error_set(error, AR_INVALID,
+                        "there is no device \"%s\"%s%s%s. There are %s; a card is "
+                        "written sim:profile=NAME (`list devices`), a capacity sim:capacity=24GiB",
+                        name, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "",
+                        all);
 }
 
 static const struct ar_device_kind *find(const struct ar_device_kind *const *kinds,

@@ -79,6 +79,11 @@ static enum ar_status generator_open(const struct ar_spec *spec, struct trace_so
             error,
             "there is no generator \"%s\"; for the recording of that name write its file, %s", name,
             path);
+    if (strchr(name, '.')) /* meant for a file */
+        return ar_invalid(error,
+                          "%.200s: there is no such file, and no generator of that name "
+                          "(`list workloads`)",
+                          name);
     return gen_open(spec, out, error);
 }
 

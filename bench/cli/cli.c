@@ -1,5 +1,6 @@
 #include "bench/cli/cli.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,6 +151,11 @@ static enum ar_status take_bytes(uint64_t *place, const char *name, const char *
 enum ar_status cli_card_bytes(const char *name, const char *value, uint64_t *bytes,
                               struct ar_error *error)
 {
+    if (*value && !isdigit((unsigned char)*value))
+        return ar_invalid(error,
+                          "--%s: \"%.40s\" is not a size; write a number with GiB, or name a card: "
+                          "-d sim:profile=NAME (`list devices`)",
+                          name, value);
     AR_TRY(take_bytes(bytes, name, value, error));
     if (*bytes < 1024)
         return ar_invalid(error, "--%s %.40s is %" PRIu64 " byte%s; did you mean %" PRIu64 "GiB?",
@@ -252,14 +258,38 @@ static void print_page(const struct cli_page *page, const char *command)
     printf("%s  %-26s%s\n", page->options->help ? "" : "\n", "-h, --help", "print this help");
 }
 
+/* What to write in place of an option of another command; NULL: nothing is known. */
+static const char *written_elsewhere(const char *name, bool has_device)
+{
+    static const struct {
+        const char *name, *instead;
+    } known[] = {
+        {"capacity", "a capacity is part of the device: -d sim:capacity=24GiB"},
+        {"card", "a card is a profile of the device: -d sim:profile=NAME (`list devices`)"},
+        {"profile", "a profile is part of the device: -d sim:profile=NAME (`list devices`)"},
+    };
+    for (size_t i = 0; has_device && i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i].name, name) == 0)
+            return known[i].instead;
+    return NULL;
+}
+
 static enum ar_status unknown_long(const struct cli_page *page, const char *name,
                                    struct ar_error *error)
 {
+    bool has_device = false;
     const char *names[NAMES_MOST];
     size_t count = 0;
     for (const struct cli_option *option = page->options; option->help; option++)
-        if (option->name && count < NAMES_MOST)
+        if (option->name && count < NAMES_MOST) {
+            has_device = has_device || strcmp(option->name, "device") == 0;
             names[count++] = option->name;
+        }
+    if (strcmp(name, "help") == 0)
+        return ar_invalid(error, "--help takes no value");
+    const char *instead = written_elsewhere(name, has_device);
+    if (instead)
+        return ar_invalid(error, "there is no option --%s; %s", name, instead);
     const char *near = ar_nearest_name(name, names, count);
     if (near)
         return ar_invalid(error, "there is no option --%s; did you mean --%s?", name, near);

@@ -319,6 +319,10 @@ static enum ar_status fill_in(struct arguments *self, struct ar_error *error)
     struct trace_source *source;
     char policy[1024];
     const char *word = self->suite.workloads.items[0];
+    if (strcmp(word, "-") == 0) { /* standard input is read once, and a trace is a file */
+        self->message = word;
+        return AR_OK;
+    }
     enum ar_status status = workload_open_recording(word, &source, error);
     if (status && is_message(word)) {
         self->message = word;

@@ -11,6 +11,7 @@
 #include "allocators/options.h"
 #include "allocators/registry.h"
 #include "bench/cli/cli.h"
+#include "bench/report/result_writers.h"
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
 #include "sim/device.h"
@@ -159,13 +160,16 @@ static void profile_row(struct table *table, const char *name, const struct sim_
         table_cell(table, "%s", profile->card[0] ? "measured" : "none");
 }
 
-static enum ar_status print_profiles(struct ar_error *error)
+/* The built-in profiles of the simulated device, or the one with that name. */
+static enum ar_status print_profiles(const char *only, struct ar_error *error)
 {
     const char *names[SIM_PROFILES_MOST];
     size_t count = sim_profile_names(names, SIM_PROFILES_MOST);
     struct sim_profile profile;
     struct table *table = table_of("profile<; card<; total|GiB; memory<; costs<");
     for (size_t i = 0; i < count; i++) {
+        if (only && strcmp(names[i], only) != 0)
+            continue;
         enum ar_status status =
             sim_profile_read(sim_profile_builtin(names[i]), names[i], &profile, error);
         if (status) {
@@ -174,9 +178,15 @@ static enum ar_status print_profiles(struct ar_error *error)
         }
         profile_row(table, names[i], &profile);
     }
-    putchar('\n');
+    if (!only)
+        putchar('\n');
     enum ar_status status = table_end(table, stdout, TABLE_TEXT, error);
-    if (!status)
+    if (!status && only)
+        say("A card: -d sim:profile=%s.%s%s%s", only,
+            profile.usable_bytes ? " Of its memory a process may have " : "",
+            profile.usable_bytes ? AR_SIZE(profile.usable_bytes) : "",
+            profile.usable_bytes ? "." : "");
+    else if (!status)
         say("Memory: measured on the card, or as its driver reported it to others (the source "
             "is in sim/profiles); the part that a process cannot use is then assumed. Costs: "
             "of driver calls, measured on the card, or those of another profile.");
@@ -189,9 +199,24 @@ static const char *device_at(size_t index, const char **text)
     return device_kinds[index] ? device_kinds[index]->name : NULL;
 }
 
+/* A device, or a profile of the simulated one. */
+static const char *device_word_at(size_t index, const char **text)
+{
+    const char *names[SIM_PROFILES_MOST];
+    size_t kinds = 0, count = sim_profile_names(names, SIM_PROFILES_MOST);
+    while (device_kinds[kinds])
+        kinds++;
+    *text = NULL;
+    return index < kinds           ? device_at(index, text)
+           : index < kinds + count ? names[index - kinds]
+                                   : NULL;
+}
+
 static enum ar_status list_devices(const char *name, struct ar_error *error)
 {
     char why[512];
+    if (name && sim_profile_builtin(name))
+        return print_profiles(name, error);
     for (size_t i = 0; device_kinds[i]; i++) {
         const struct ar_device_kind *kind = device_kinds[i];
         if (name && strcmp(name, kind->name) != 0)
@@ -200,7 +225,8 @@ static enum ar_status list_devices(const char *name, struct ar_error *error)
         fputs(!name && i ? "\n" : "", stdout);
         say("%s: %s", kind->name, kind->summary);
         say("%s: %s", there ? "Available" : "Not available", why);
-        enum ar_status status = strcmp(kind->name, "sim") == 0 ? print_profiles(error) : AR_OK;
+        enum ar_status status =
+            strcmp(kind->name, "sim") == 0 ? print_profiles(NULL, error) : AR_OK;
         if (status)
             return status;
         putchar('\n');
@@ -208,7 +234,7 @@ static enum ar_status list_devices(const char *name, struct ar_error *error)
         if (status || name)
             return status;
     }
-    return name ? unknown("device", name, device_at, error) : AR_OK;
+    return name ? unknown("device", name, device_word_at, error) : AR_OK;
 }
 
 static const char *better_name(enum metric_better better)
@@ -234,8 +260,22 @@ static const char *metric_at(size_t index, const char **text)
     return info ? info->name : NULL;
 }
 
+/* The metrics of the columns with that heading in the tables of `run`. */
+static enum ar_status show_column(const char *heading, struct ar_error *error)
+{
+    enum metric metric;
+    for (size_t i = 0; (metric = results_column_metric(heading, i)) != METRIC_COUNT; i++) {
+        if (i)
+            putchar('\n');
+        AR_TRY(show_metric(metric, error));
+    }
+    return AR_OK;
+}
+
 static enum ar_status list_metrics(const char *name, struct ar_error *error)
 {
+    if (name && find(metric_at, name) == SIZE_MAX && results_column_metric(name, 0) != METRIC_COUNT)
+        return show_column(name, error);
     if (name)
         return list_names("metric", metric_at, show_metric, name, error);
     struct table *table = table_of("metric<22; unit<; better<; class<; definition<");

@@ -2,10 +2,13 @@
  * set the keys of a suite and have priority over a suite file. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "allocators/registry.h"
 #include "bench/cli/cli.h"
 #include "bench/suite/plan.h"
 #include "bench/suite/suite_run.h"
+#include "workloads/gen/gen.h"
 #include "workloads/workload.h"
 
 struct arguments {
@@ -192,11 +195,26 @@ static enum ar_status find_suite(int argc, char **argv, const char **path, struc
     return status;
 }
 
+/* A word that is no file may be the name of a policy or a generator, whose option is missing. */
+static enum ar_status check_suite_path(const char *path, struct ar_error *error)
+{
+    struct stat about;
+    if (stat(path, &about) == 0)
+        return AR_OK;
+    if (registry_find(path))
+        return ar_invalid(error, "run: %s is a policy; write -p %s", path, path);
+    if (gen_find(path))
+        return ar_invalid(error, "run: %s is a workload; write -w %s", path, path);
+    return AR_OK;
+}
+
 static enum ar_status read_and_run(struct arguments *self, int argc, char **argv,
                                    struct ar_error *error)
 {
     const char *path;
     AR_TRY(find_suite(argc, argv, &path, error));
+    if (path)
+        AR_TRY(check_suite_path(path, error));
     if (path)
         AR_TRY(suite_read(&self->suite, path, error));
     if (self->suite.axis_count)

@@ -77,6 +77,12 @@ enum ar_status traced_card_find(const char *name, struct sim_profile *out, struc
 {
     const char *names[SIM_PROFILES_MOST];
     const char *profile = sim_profile_builtin(name) ? name : sim_profile_of_card(name);
+    uint64_t bytes;
+    if (!profile && !ar_size_parse(name, &bytes, NULL))
+        return ar_invalid(error,
+                          "there is no card \"%.40s\"; name one of `list devices`, or ask `advise "
+                          "TRACE --capacity %.40s` about a size",
+                          name, name);
     if (!profile)
         return cli_unknown("card", name, names, sim_profile_names(names, SIM_PROFILES_MOST), error);
     enum ar_status status = sim_profile_read(sim_profile_builtin(profile), profile, out, error);

@@ -7,6 +7,7 @@
 #include "bench/report/data_writer.h"
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
+#include "workloads/formats/import_report.h"
 
 #define OWN_MOST      14 /* rows of own settings; the recorded one and the default always */
 #define OTHERS_MOST   8
@@ -60,10 +61,20 @@ static void print_peak(FILE *stream, const struct holders *peak, const char *beg
     sentence_print(stream, line);
 }
 
+static bool lacks_history(const struct advise_page *page)
+{
+    return page->source->report && page->source->report->lacks_history;
+}
+
 static void print_held(FILE *stream, const struct advise_page *page)
 {
     const struct advise_result *result = page->result;
     char line[1024];
+    if (lacks_history(page)) {
+        sentence_print(stream, IMPORT_NO_HISTORY " What follows is about these blocks alone, "
+                                                 "requested one after the other.");
+        return;
+    }
     switch (result->fidelity) {
     case ADVISE_AGREES:
         snprintf(line, sizeof line,
@@ -109,7 +120,7 @@ static void print_pressure(FILE *stream, const struct pressure *pressure)
 static void print_not_told(FILE *stream, const struct advise_page *page)
 {
     const struct advise_result *result = page->result;
-    if (result->start_blocks) {
+    if (result->start_blocks && !lacks_history(page)) {
         sentence_format(
             stream, 2,
             "The recording begins in the middle of the program: %zu block%s existed. Under other "

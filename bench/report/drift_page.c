@@ -165,12 +165,18 @@ static void print_verdict(FILE *stream, const struct drift_page *page,
                               "(--seeds, --steps) or a longer recording make it narrower."
                             : "");
     ar_size_print(page->capacity_bytes, capacity, sizeof capacity);
-    sentence_format(stream, 2,
-                    "Out of memory by step %" PRIu64 " at %s: %zu of %zu runs, a probability of "
-                    "%.2g (%.2g to %.2g). Retries after a flush: %" PRIu64 ".",
-                    page->steps, capacity, answer->failed_runs, answer->run_count,
-                    answer->failed.estimate, answer->failed.low, answer->failed.high,
-                    answer->retries);
+    if (page->model->order == LEARNED_REPEAT && !answer->failed_runs)
+        sentence_format(stream, 2,
+                        "Out of memory by step %" PRIu64 " at %s: no, in none of %zu runs of the "
+                        "same steps. Retries after a flush: %" PRIu64 ".",
+                        page->steps, capacity, answer->run_count, answer->retries);
+    else
+        sentence_format(
+            stream, 2,
+            "Out of memory by step %" PRIu64 " at %s: %zu of %zu runs, a probability of "
+            "%.2g (%.2g to %.2g). Retries after a flush: %" PRIu64 ".",
+            page->steps, capacity, answer->failed_runs, answer->run_count, answer->failed.estimate,
+            answer->failed.low, answer->failed.high, answer->retries);
     for (size_t i = 0; i < answer->run_count; i++)
         if (answer->runs[i].failed_step) {
             sentence_format(

@@ -1,5 +1,6 @@
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "allocators/base/size.h"
@@ -59,8 +60,10 @@ static void print_head(FILE *stream, const struct fits_page *page)
                     info->recorder[0] ? info->recorder : "allocator not known", info->allocs);
     if (!info->complete)
         sentence_print(stream, "The program ended early: this is about the part before that.");
-    sentence_format(stream, 2, "Live peak %s%s. Usable memory of the card: %s.",
-                    AR_SIZE(page->advice->peak.bytes), step, AR_SIZE(page->advice->capacity_bytes));
+    sentence_format(stream, 2, "Live peak %s%s. Usable memory of %s: %s.",
+                    AR_SIZE(page->advice->peak.bytes), step,
+                    page->advice->profile[0] ? page->advice->profile : "the card",
+                    AR_SIZE(page->advice->capacity_bytes));
 }
 
 static void bytes_cell(struct table *table, uint64_t bytes)
@@ -99,7 +102,7 @@ static enum ar_status print_rows(FILE *stream, const struct fits_page *page, str
     while (best < count && !rows[best]->candidate.keys)
         best++;
     if (best < count)
-        sentence_copied(stream, "Best: ", advise_page_setting(rows[best]));
+        sentence_copied(stream, "Needs least: ", advise_page_setting(rows[best]));
     else if (rows[0]->candidate.own)
         sentence_print(stream, "No other setting of the allocator needs less.");
     return status;
@@ -145,6 +148,26 @@ static void tag_cell(struct table *table, const char *tag)
                cut_after ? TAG_WIDE - 2 : TAG_WIDE, colon + 1, cut_after ? ".." : "");
 }
 
+/* The line of a program and what ran there. A memory snapshot has both in the tag,
+ * FILE:LINE:FUNCTION. Blocks without a name are told apart by their size. */
+static void holder_cells(struct table *table, const struct holder *holder)
+{
+    const char *line = strchr(holder->tag, ':');
+    size_t digits = line ? strspn(line + 1, "0123456789") : 0;
+    if (holder->at[0])
+        table_cell(table, "%s", holder->at);
+    else if (digits && line[1 + digits] == ':') {
+        table_cell(table, "%.*s", (int)(line - holder->tag + 1 + (ptrdiff_t)digits), holder->tag);
+        tag_cell(table, line + digits + 2);
+        return;
+    } else
+        table_cell(table, "-");
+    if (!holder->at[0] && !holder->tag[0] && holder->block_bytes)
+        table_cell(table, "blocks of %s", AR_SIZE(holder->block_bytes));
+    else
+        tag_cell(table, holder->tag);
+}
+
 static enum ar_status print_peak(FILE *stream, const struct holders *peak, struct ar_error *error)
 {
     struct table *table = table_of("MiB; share|%%; blocks; line<24; module:operator<");
@@ -156,8 +179,7 @@ static enum ar_status print_peak(FILE *stream, const struct holders *peak, struc
         bytes_cell(table, holder->bytes);
         table_cell(table, "%.1f", 100 * (double)holder->bytes / (double)peak->bytes);
         table_cell(table, "%" PRIu64, holder->blocks);
-        table_cell(table, "%s", holder->at[0] ? holder->at : "-");
-        tag_cell(table, holder->tag);
+        holder_cells(table, holder);
         rest.bytes -= holder->bytes;
         rest.blocks -= holder->blocks;
     }

@@ -46,7 +46,7 @@ void results_csv_write(FILE *stream, const struct results *results)
     struct csv_writer csv = {.stream = stream};
     int metric_count = results_have_optional(results) ? METRIC_COUNT : METRIC_FIRST_OPTIONAL;
     csv_put_plain(&csv, "policy,policy_spec,workload,workload_spec,sha256,complete,device,profile,"
-                        "device_spec,capacity_bytes,frees,host,repetition,seed,passed,cause");
+                        "device_spec,capacity_bytes,frees_mode,host,repetition,seed,passed,cause");
     for (int i = 0; i < metric_count; i++)
         csv_put_plain(&csv, metric_info((enum metric)i)->name);
     csv_end_row(&csv);

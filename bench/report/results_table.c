@@ -48,6 +48,14 @@ static const struct {
 };
 #define FIGURES (sizeof figures / sizeof figures[0])
 
+enum metric results_column_metric(const char *heading, size_t nth)
+{
+    for (size_t i = 0; i < FIGURES; i++)
+        if (strcmp(figures[i].title, heading) == 0 && nth-- == 0)
+            return figures[i].metric;
+    return METRIC_COUNT;
+}
+
 /* A table of these figures. */
 struct figure_table {
     struct table *table; /* NULL: no host memory */
@@ -814,10 +822,27 @@ static void note_cards(FILE *stream, const struct results *results)
     }
 }
 
+/* Whether a run ended with a request that failed, which `explain` can show. */
+static bool lacks_memory(const struct result_group *group)
+{
+    for (size_t i = 0; i < group->run_count; i++)
+        if (!group->runs[i].passed && group->runs[i].end == RUN_PLAYED &&
+            group->runs[i].first_failed_bytes && strcmp(group->runs[i].device.kind, "sim") == 0)
+            return true;
+    return false;
+}
+
 void results_notes_print(FILE *stream, const struct results *results, bool verified)
 {
     char names[160];
     note_cards(stream, results);
+    name_workloads(results, lacks_memory, names);
+    if (names[0])
+        sentence_format(
+            stream, 2,
+            "Not finished (DNF): %s. `allocrig explain` with the trace, -p and -d of a run "
+            "says why, and what helps.",
+            names);
     name_workloads(results, lacks_slowdown, names);
     if (names[0])
         sentence_format(

@@ -231,7 +231,9 @@ static void print_end(FILE *stream, const struct import_report *report)
     sentence_print(stream, report->ends_in_failure
                                ? "It ends in a failure: the last request failed."
                                : "It does not end in a failure.");
-    if (report->begins_in_the_middle)
+    if (report->lacks_history)
+        sentence_print(stream, IMPORT_NO_HISTORY);
+    else if (report->begins_in_the_middle)
         sentence_print(stream, "It begins in the middle of a program.");
 }
 

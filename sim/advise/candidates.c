@@ -32,9 +32,8 @@ struct setting {
 /* In the order in which they are recommended; of one key the value that changes least first. */
 static const struct setting torch_settings[] = {
     {"torch", "expandable_segments=true", "expandable", NULL, NULL,
-     "Reserves address space of the card's size per stream; such memory cannot be shared with "
-     "other "
-     "processes by older PyTorch; CUDA graphs and some tools need a newer driver."},
+     "Address space as large as the card for each stream; older PyTorch cannot share this memory "
+     "with other processes, and CUDA graphs and some tools need a newer driver."},
     {"torch", "max_split_size_mb=2048", "split", NULL, NULL, SPLIT_COST},
     {"torch", "max_split_size_mb=1024", "split", NULL, NULL, SPLIT_COST},
     {"torch", "max_split_size_mb=512", "split", NULL, NULL, SPLIT_COST},

@@ -532,6 +532,10 @@ static enum ar_status profile_open(struct sim_device *self, const char *name,
                                   : ", ",
                  names[i]);
     const char *near = ar_nearest_name(name, names, count);
+    size_t length = strlen(name);
+    for (size_t i = count; i-- > 0 && length >= 3 && !(near && !strncmp(near, name, length));)
+        if (strncmp(names[i], name, length) == 0)
+            near = names[i]; /* "a100" is the beginning of a100-80, and no misspelt h100 */
     return ar_error_set(
         error, AR_INVALID,
         "device sim has no profile \"%s\"%s%s%s. There are %s, and a profile's file "

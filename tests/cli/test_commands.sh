@@ -27,6 +27,15 @@ refuses unknown_letter 2 'there is no option -q' run -d sim -q
 refuses value_missing 2 '--json needs a value: --json FILE' run -d sim --json
 refuses letter_value_missing 2 '-p needs a value: -p SPEC' run -d sim -w order_flip -p
 refuses value_too_many 2 '--time takes no value' run -d sim --time=yes
+refuses help_has_no_value 2 'run: --help takes no value' run --help=x
+refuses a_capacity_of_the_device 2 'no option --capacity; a capacity is part of the device: -d sim:capacity=' run --capacity 8GiB
+refuses a_card_of_the_device 2 'no option --card; .* -d sim:profile=NAME' advise --card l4
+refuses a_card_as_a_capacity 2 '"rtx4090" is not a size; .* name a card: -d sim:profile=NAME' drift x --capacity rtx4090
+refuses a_card_as_a_device 2 'no device "a100"\. .* a card is written sim:profile=NAME' run -d a100 -p torch -w order_flip
+refuses a_file_that_is_not_there 2 'my.pickle: there is no such file, and no generator' run -d sim -p torch -w my.pickle
+refuses two_policies_in_one 2 'no policy "torch,vmm"; give each policy its own -p' run -d sim -p torch,vmm -w order_flip
+refuses a_policy_without_its_option 2 'run: vmm is a policy; write -p vmm' run -d sim -p torch vmm -w order_flip
+refuses a_workload_without_its_option 2 'run: order_flip is a workload; write -w order_flip' run -d sim -p torch order_flip
 refuses unclear_option 2 '--re is ambiguous' run -d sim --re 3
 says option_may_be_shortened '^1 ' run -d sim -pgrowth --workl=order_flip
 
@@ -80,6 +89,10 @@ check no_folder_no_recordings [ ! -s "$out" ]
 refuses names_of_everything 2 '^allocrig: list: --names needs one kind and no name' list --names
 refuses names_of_one_name 2 'list: --names needs one kind and no name' list policies growth --names
 refuses unknown_recording 2 'no recording "no.csv.gz" in workloads/data' list recordings no.csv.gz
+says a_card_by_its_name 'A card: -d sim:profile=l4\. Of its memory a process may have 21\.45 GiB\.$' list devices l4
+refuses no_such_card 2 'no device "a100"; did you mean: a100-40, a100-80' list devices a100
+says a_metric_by_its_column '^external_fragmentation_mean: 1 - largest request' list metrics ext.frag
+says each_metric_of_a_column '^driver_time_ns: own time of the driver calls' list metrics driver
 refuses unknown_list 2 'no list of "polices"; did you mean "policies"' list polices
 refuses unknown_policy 2 'no policy "grwth"; did you mean "growth"' list policies grwth
 refuses unknown_workload 2 'no workload "randm"; did you mean "random"' list workloads randm

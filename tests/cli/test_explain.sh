@@ -133,6 +133,8 @@ run explain --message "$tmp/line.log"
 check a_message_before_a_long_line grep -qE '^fragmentation: ' "$out"
 check and_it_says_so says 'The rest of the file was not read'
 rm "$tmp/line.log"
+printf '%s\n' "$message" | "$ALLOCRIG" explain - >"$out" 2>"$err"
+check a_message_from_standard_input grep -qE '^fragmentation: ' "$out"
 refuses no_such_log 2 'x.log: cannot be read: No such file' explain --message x.log
 refuses no_such_path 2 'no/x: cannot be read: No such file' explain --message no/x
 printf 'CUDA error: out of memory\n%s\n' "all is well" >"$tmp/log"

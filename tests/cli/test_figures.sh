@@ -103,6 +103,10 @@ check table_leaves_out_what_has_no_time eval '! grep -q never_passes' <<<"$table
 output=$(plots/render.sh "$TEST_TMP/nowhere" "$out" 2>&1)
 status=$?
 check a_missing_folder_is_an_error [ $status = 2 ]
+check and_what_writes_it grep -q 'nowhere is not there: `allocrig run .. --output FOLDER` writes FOLDER/data' <<<"$output"
+render=$PWD/plots/render.sh
+(cd "$TEST_TMP" && FIGURES=latency "$render" "$(basename "$data")" from_there svg >/dev/null 2>&1)
+check paths_are_of_the_working_folder [ -s "$TEST_TMP/from_there/latency.svg" ]
 
 # Medians: a whisker for each, from low to high, and what it is in the key; single runs have neither.
 bars() { # FILE: how many whiskers: lines straight up, then one across their ends

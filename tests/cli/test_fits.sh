@@ -28,11 +28,11 @@ run fits --json "$TEST_TMP/out.json" -- python3 "$program"
 check it_answers [ "$status" = 0 ]
 check the_page_is_narrow narrow
 check the_page_fits_a_screen [ "$(wc -l <"$out")" -le 40 ]
-check the_live_peak says '^Live peak 456\.1 MiB, in step 1 of 4\. Usable memory of the card: 78\.66 GiB\.'
+check the_live_peak says '^Live peak 456\.1 MiB, in step 1 of 4\. Usable memory of h100: 78\.66 GiB\.'
 check reserved_and_safe_under_the_default grep -qE '^ +490\.0 +470\.0 +yes +l4 +the default settings of PyTorch$' "$out"
 check and_under_the_best grep -qE '^ +460\.0 +460\.0 +yes +l4 +expandable_segments=true$' "$out"
 check no_setting_that_needs_more not grep -q roundup "$out"
-check what_to_set grep -q '^Best: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True$' "$out"
+check what_to_set grep -q '^Needs least: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True$' "$out"
 check layers_are_one_group grep -qE '^ *320\.0 +70\.2 +8 +model\.py:10 +layers\.\*\.fc:aten\.empty$' "$out"
 check draws_are_named says 'on which sizes may depend \(calls\): aten\.nonzero \(3\); seeds: 1 \(--seeds 5'
 check unknown_operators_are_named says 'taken to need at most as much as their outputs \(calls, bytes\): aten\.unfold \(4, 2\.000 MiB\)\.'
@@ -142,6 +142,7 @@ refuses both_given 2 'give a trace or a command, not both' fits "$TEST_TMP/out.t
 refuses a_trace_has_run 2 'of a trace that exists; only --card and --json apply' fits "$TEST_TMP/out.trace" --seeds 2
 refuses a_program_as_a_trace 2 'train\.py is a program, not a trace; write fits -- python3 train\.py' fits train.py
 refuses a_card_of_two_sizes 2 'no card "a100"; did you mean: a100-40, a100-80\?' fits --card a100 -- true
+refuses a_size_as_a_card 2 'no card "24GiB"; .* `advise TRACE --capacity 24GiB`' fits --card 24GiB -- true
 refuses no_range 2 '--vary x: write a name and two numbers' fits --vary x -- true
 refuses an_empty_range 2 '--vary B=4..2: write a name' fits --vary B=4..2 -- true
 refuses no_seeds 2 '--seeds is "0"; it must be a whole number from 1 to 10000' fits --seeds 0 -- true

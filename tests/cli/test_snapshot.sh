@@ -54,6 +54,13 @@ run inspect $made/layouts/ring.pickle.gz
 check ring_is_said grep -qx 'It begins in the middle of a program.' "$out"
 check ring_has_a_start grep -qE '^  live at the start +[1-9][0-9]*  blocks' "$out"
 check ring_has_unmatched_frees grep -qE '^  unmatched frees +[1-9][0-9]*  of blocks that must have existed before$' "$out"
+echo '{"segments": [{"address": 4194304, "total_size": 2097152, "stream": 0, "segment_type": "small", "device": 0,
+    "blocks": [{"size": 2097152, "requested_size": 2097152, "state": "active_allocated"}]}], "device_traces": [[]]}' >"$tmp/still.json"
+run inspect "$tmp/still.json"
+check without_a_history_is_said says 'It has no history, only the blocks at its end. To record one, call torch.cuda.memory._record_memory_history before'
+run advise "$tmp/still.json" --capacity 1GiB
+check advice_says_it_too says 'It has no history, .* What follows is about these blocks alone'
+check and_does_not_call_it_exact not says 'what follows is exact'
 run inspect $made/layouts/segments.pickle.gz
 check segments_are_said grep -q 'it has segments only: a state without a history' "$out"
 check report_is_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]

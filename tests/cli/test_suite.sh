@@ -63,6 +63,7 @@ check output_wins_over_the_file grep -q '"seed": 7' "$tmp/other/results.json"
 
 printf '[suite]\ncapacities = 1GiB, 200MiB\n[policies]\nfirst-fit\n[workloads]\norder_flip\n' >"$tmp/capacities.ini"
 run run -d sim "$tmp/capacities.ini" --csv -
+check columns_have_a_name_each [ -z "$(head -n 1 "$out" | tr , '\n' | sort | uniq -d)" ]
 check capacities_are_devices [ "$(cut -d, -f10 "$out" | paste -sd ' ')" = 'capacity_bytes 1073741824 209715200' ]
 
 for suite in workloads/suites/*.ini; do

@@ -6,7 +6,12 @@
 #include "workloads/trace/source.h"
 
 #define IMPORT_GUESSES 16
-#define IMPORT_SIZES   10 /* sizes of blocks never freed that are listed */
+/* What is said of a snapshot without a history, and what to do. */
+#define IMPORT_NO_HISTORY                                                                          \
+    "It has no history, only the blocks at its end. To record one, call "                          \
+    "torch.cuda.memory._record_memory_history before the first step."
+
+#define IMPORT_SIZES 10 /* sizes of blocks never freed that are listed */
 
 struct import_report {
     uint64_t records;          /* of the file, before any is joined or omitted */
@@ -16,6 +21,7 @@ struct import_report {
     uint64_t failures;         /* requests that failed */
     bool ends_in_failure;      /* the last request failed, and nothing follows */
     bool begins_in_the_middle; /* the head of the recording is missing */
+    bool lacks_history;        /* only the blocks at one moment: recording was off */
     unsigned guess_count;
     char guesses[IMPORT_GUESSES][160]; /* sentences: assumptions, and how often each was made */
 };

@@ -148,6 +148,10 @@ static enum ar_status convert(struct reading *reading, struct ar_error *error)
         return ar_error_set(error, AR_FORMAT,
                             "the snapshot is empty: no segments, and no history; was it taken on a "
                             "device that was used, after _record_memory_history?");
+    reading->out->report->lacks_history = true;
+    for (size_t i = 0; i < count; i++)
+        if (reading->worlds[i].event_count)
+            reading->out->report->lacks_history = false;
     snapshot_conf(&reading->tree, reading->settings, info->conf, sizeof info->conf,
                   reading->out->report);
     guess_pages(reading, count, info->conf, sizeof info->conf);
