@@ -3,7 +3,6 @@
 #include "allocators/policies/torch/torch.h"
 #include "allocators/registry.h"
 #include "tests/support/fake_backing.h"
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 
 struct rig {
@@ -122,7 +121,7 @@ TEST(small_requests)
 
 TEST(rounding_by_divisions)
 {
-    for (struct cases row = {0}; cases_next(&row, "torch_examples", "rounding_by_divisions", 3);) {
+    EACH_ROW (row, 3) {
         struct rig rig = open_rig(row.field[0], UINT64_MAX);
         assert_int_equal(
             torch_round(&((struct torch *)rig.policy)->settings, cases_number(&row, 1)),

@@ -9,7 +9,6 @@
  *
  * BYTES may end in K, M or G. The examples are rows of tests/unit/cases/worked_examples. */
 #include "allocators/registry.h"
-#include "tests/support/cases.h"
 #include "tests/support/fake_backing.h"
 #include "tests/support/test.h"
 

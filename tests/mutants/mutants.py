@@ -212,12 +212,14 @@ class Run:
         self.everything = digest(self.product, *everything)
 
     def source(self, name):
-        """The source of a test, as it was built, and the tables of cases that it names."""
+        """The source of a test, as it was built, and its tables of cases: that of its name, and those that it names."""
         for ending in (".c", ".sh"):
             path = self.tree / "tests" / (name + ending)
             if path.exists():
                 text = path.read_bytes()
-                return digest(text, *(rows for case, rows in self.cases.items() if f'"{case}"'.encode() in text))
+                own = path.stem.removeprefix("test_")
+                return digest(text, *(rows for case, rows in self.cases.items()
+                                      if case == own or f'"{case}"'.encode() in text))
         return ""
 
     def file(self, name):

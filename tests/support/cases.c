@@ -16,7 +16,9 @@ static bool next_line(struct cases *self)
 static void begin(struct cases *self, const char *file, const char *section)
 {
     char path[128];
-    snprintf(path, sizeof path, "tests/unit/cases/%s", file);
+    const char *test = strstr(file, "/test_");
+    int length = test ? (int)strlen(test + 6) - 2 : (int)strlen(file);
+    snprintf(path, sizeof path, "tests/unit/cases/%.*s", length, test ? test + 6 : file);
     self->file = fopen(path, "r");
     if (!self->file)
         fail_msg("%s cannot be read", path);
@@ -101,8 +103,15 @@ bool cases_next(struct cases *self, const char *file, const char *section, size_
 
 uint64_t cases_number(const struct cases *self, size_t field)
 {
+    uint64_t number = 0;
+    assert_ok(ar_size_parse(self->field[field], &number, &test_error));
+    return number;
+}
+
+double cases_real(const struct cases *self, size_t field)
+{
     char *end;
-    uint64_t number = strtoull(self->field[field], &end, 10);
+    double number = strtod(self->field[field], &end);
     assert_true(end != self->field[field] && !*end);
     return number;
 }

@@ -24,11 +24,18 @@ struct cases {
 };
 
 /* The next row of a section; false behind the last one. Fails the test if the section has none, or
- * a row has fewer than `least` fields. for (struct cases row = {0}; cases_next(&row, ..);) */
+ * a row has fewer than `least` fields. for (struct cases row = {0}; cases_next(&row, ..);)
+ * `file` may be that of a test. */
 bool cases_next(struct cases *self, const char *file, const char *section, size_t least);
 
-/* A field that is a whole number. */
+/* The rows of the section that has the name of this case, in the file that has the name of its
+ * test: of TEST(sums) in test_tree.c, section "sums" of "tree". */
+#define EACH_ROW(row, least)                                                                       \
+    for (struct cases row = {0}; cases_next(&row, __FILE__, __func__, least);)
+
+/* A field that is a whole number or a size such as 2MiB, and one that is any number. */
 uint64_t cases_number(const struct cases *self, size_t field);
+double cases_real(const struct cases *self, size_t field);
 
 /* The next block of a section: lines of text, "-->" and the lines that come of it, "--" and facts,
  * "----" at its end. These three are field[0] to field[2]. Lines that begin with "//" are left out;

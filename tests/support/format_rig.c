@@ -1,6 +1,5 @@
 #include "tests/support/format_rig.h"
 
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "workloads/formats/formats.h"
 

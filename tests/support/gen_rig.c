@@ -1,6 +1,5 @@
 #include "tests/support/gen_rig.h"
 
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "workloads/gen/gen.h"
 #include "workloads/trace/header.h"

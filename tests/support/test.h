@@ -1,4 +1,4 @@
-/* cmocka, the standard headers that most tests use, and TEST(), which makes a case. */
+/* cmocka, the headers that most tests use, and TEST(), which makes a case. */
 #ifndef TESTS_SUPPORT_TEST_H
 #define TESTS_SUPPORT_TEST_H
 
@@ -16,6 +16,7 @@
 
 #include "allocators/base/size.h"
 #include "allocators/base/status.h"
+#include "tests/support/cases.h"
 
 /* TEST(name) { ... } is a case of its file's program, which runs the cases in the order of the
  * file. TEST_WITH runs it between a set-up and a tear-down. A file without a main() needs nothing

@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "sim/advise/advise.h"
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 #include "workloads/formats/formats.h"
@@ -94,27 +93,11 @@ static void predict(const char *path, const char *policy, struct trial *out)
 /* Predicts the recorded peak of one setting from a recording under another. */
 TEST(other_settings_are_predicted_to_the_byte)
 {
-    static const struct {
-        const char *path, *spec;
-        uint64_t recorded_bytes;
-    } cases[] = {
-        {DATA "tape_small.default.csv.gz", "torch:expandable_segments=true", 1367343104},
-        {DATA "tape_small.expandable.csv.gz", "torch", 1707081728},
-        {DATA "dlrm_embedding.default.csv.gz", "torch:expandable_segments=true", 3323985920},
-        {DATA "dlrm_embedding.expandable.csv.gz", "torch", 3737124864},
-        {DATA "gpt2_train.default.csv.gz", "torch:expandable_segments=true", 8269070336},
-        {DATA "gpt2_train.expandable.csv.gz", "torch", 8082423808},
-        {DATA "lora_recompute.default.csv.gz", "torch:expandable_segments=true", 4611637248},
-        {DATA "lora_recompute.expandable.csv.gz", "torch", 7964983296},
-        {DATA "lora_recompute.limit5.csv.gz", "torch", 7964983296},
-        {DATA "lora_recompute.default.csv.gz", "torch:limit=5GiB", 5213519872},
-        {DATA "lora_recompute.expandable.csv.gz", "torch:limit=5GiB", 5213519872},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    EACH_ROW (row, 3) {
         struct trial trial;
-        predict(cases[i].path, cases[i].spec, &trial);
+        predict(row.field[0], row.field[1], &trial);
         assert_true(trial.passed);
-        assert_int_equal(trial.peak_reserved_bytes, cases[i].recorded_bytes);
+        assert_int_equal(trial.peak_reserved_bytes, cases_number(&row, 2));
     }
 }
 
@@ -220,31 +203,15 @@ TEST(a_text_is_that_of_the_release)
 {
 #define CONF "PYTORCH_CUDA_ALLOC_CONF="
 #define CALL "torch.cuda.set_per_process_memory_fraction"
-    static const struct {
-        const char *release, *setting, *text;
-        unsigned major, minor; /* that the text needs */
-    } cases[] = {
-        {"2.4", CONF "garbage_collection_threshold:0.8,per_process_memory_fraction:1",
-         CONF "garbage_collection_threshold:0.8; " CALL "(1.0)", 1, 12},
-        {"2.9", CONF "per_process_memory_fraction:0.5,expandable_segments:True",
-         CONF "expandable_segments:True; " CALL "(0.5)", 2, 1},
-        {"2.1", CONF "per_process_memory_fraction:0.25", CALL "(0.25)", 0, 0},
-        {"", CONF "garbage_collection_threshold:0.6,per_process_memory_fraction:1",
-         CONF "garbage_collection_threshold:0.6; " CALL "(1.0)", 1, 12},
-        {"2.10", CONF "garbage_collection_threshold:0.8,per_process_memory_fraction:1",
-         CONF "garbage_collection_threshold:0.8,per_process_memory_fraction:1", 2, 10},
-        {"", CONF "large_segment_size_mb:64", CONF "large_segment_size_mb:64", 2, 11},
-        {"", CONF "backend:native", CONF "backend:native", 0, 0},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    EACH_ROW (row, 5) {
         const struct candidate candidate = {.own = true};
         char text[256];
-        candidate_setting(&candidate, torch_release_read(cases[i].release), cases[i].setting, text,
+        candidate_setting(&candidate, torch_release_read(row.field[0]), row.field[1], text,
                           sizeof text);
-        assert_string_equal(text, cases[i].text);
+        assert_string_equal(text, row.field[2]);
         struct torch_release needs = candidate_needs(text);
-        assert_int_equal(needs.major, cases[i].major);
-        assert_int_equal(needs.minor, cases[i].minor);
+        assert_int_equal(needs.major, (unsigned)cases_number(&row, 3));
+        assert_int_equal(needs.minor, (unsigned)cases_number(&row, 4));
     }
 }
 
@@ -419,24 +386,14 @@ static struct trace_source *kernels_of(uint64_t kernel_ns, const char *bytes)
 
 TEST(what_takes_twice_the_time_comes_last)
 {
-    static const struct {
-        uint64_t kernel_ns;
-        bool too_slow, wasteful;
-    } cases[] = {
-        {55000, true, false},    /* direct takes 4.5 times the time */
-        {108000, true, false},   /* 2.8 times */
-        {212000, false, true},   /* 1.9 times */
-        {1261000, false, true},  /* 1.15 times */
-        {1970000, false, false}, /* 1.098 times */
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    EACH_ROW (row, 3) {
         struct rig rig;
-        advise_over(&rig, kernels_of(cases[i].kernel_ns, "20971520"), AR_GIB);
+        advise_over(&rig, kernels_of(cases_number(&row, 0), "20971520"), AR_GIB);
         const struct advise_row *direct = row_of(&rig, "direct"), *torch = row_of(&rig, "torch");
         assert_int_equal(direct->safe_bytes, torch->safe_bytes);
         assert_int_equal(torch->rank, 1);
-        assert_int_equal(direct->rank > 1, cases[i].too_slow);
-        assert_int_equal(direct->wasteful, cases[i].wasteful);
+        assert_int_equal(direct->rank > 1, cases_number(&row, 1));
+        assert_int_equal(direct->wasteful, cases_number(&row, 2));
         done(&rig);
     }
 }
@@ -471,7 +428,7 @@ TEST(the_largest_batch_is_under_all_lines)
  * block that stays. */
 TEST(tries_are_told_from_requests)
 {
-    for (struct cases row = {0}; cases_next(&row, "advise", "tries_are_told_from_requests", 3);) {
+    EACH_ROW (row, 3) {
         struct trace_source *trace = tiny_trace(row.field[0]);
         struct tries tries;
         assert_ok(tries_find(trace, &tries, &test_error));

@@ -4,7 +4,6 @@
 
 #include "bench/calibrate/calibrate.h"
 #include "bench/calibrate/meter.h"
-#include "tests/support/cases.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
 

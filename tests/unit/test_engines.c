@@ -182,27 +182,17 @@ TEST(contradictions)
 
 TEST(settings)
 {
-    static const struct {
-        const char *spec, *text; /* NULL: none */
-    } rows[] = {
-        {"ort", "arena_extend_strategy=kNextPowerOfTwo"},
-        {"ort:arena_extend_strategy=kSameAsRequested,limit=2GiB",
-         "arena_extend_strategy=kSameAsRequested gpu_mem_limit=2147483648"},
-        {"ort:max_dead_bytes_per_chunk=1MiB", NULL},
-        {"ggml", "cmake -DGGML_CUDA_NO_VMM=ON"},
-        {"ggml:limit=1GiB", NULL},
-    };
     struct fake_backing *fake = malloc(sizeof *fake);
     assert_non_null(fake);
-    for (size_t i = 0; i < COUNT(rows); i++) {
+    EACH_ROW (row, 2) {
         struct policy_rig rig;
         char text[200] = "";
         fake_backing_open(fake, UINT64_MAX);
-        open_rig(&rig, rows[i].spec, &fake->base);
+        open_rig(&rig, row.field[0], &fake->base);
         bool has = rig.policy->ops->setting(rig.policy, text, sizeof text);
-        assert_int_equal(has, rows[i].text != NULL);
+        assert_int_equal(has, row.field[1] != NULL);
         if (has)
-            assert_string_equal(text, rows[i].text);
+            assert_string_equal(text, row.field[1]);
         assert_int_equal(policy_rig_close(&rig), 0);
     }
     free(fake);

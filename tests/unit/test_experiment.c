@@ -1,7 +1,6 @@
 /* Experiments: the passes of a run, and what they find before it. */
 #include "sim/experiment/session.h"
 #include "tests/support/experiment_rig.h"
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 
@@ -12,8 +11,7 @@ static double figure(const struct experiment_rig *rig, enum metric metric)
 
 TEST(the_median_is_weighted_by_bytes)
 {
-    for (struct cases row = {0};
-         cases_next(&row, "experiment", "the_median_is_weighted_by_bytes", 2);) {
+    EACH_ROW (row, 2) {
         struct trace_source *source = tiny_trace(row.field[0]);
         uint64_t bytes;
         assert_int_equal(survey_median(source, &bytes, NULL), AR_OK);

@@ -2,7 +2,6 @@
  * databases that want more than to be read. */
 #include <unistd.h>
 
-#include "tests/support/cases.h"
 #include "tests/support/format_rig.h"
 #include "tests/support/test.h"
 #include "workloads/formats/formats.h"

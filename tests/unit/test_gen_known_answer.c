@@ -3,7 +3,6 @@
 #include "tests/support/fake_backing.h"
 #include "tests/support/gen_rig.h"
 #include "tests/support/policy_rig.h"
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "workloads/gen/gen.h"
 
@@ -61,7 +60,7 @@ static struct played play(const char *workload, const char *policy, uint64_t cap
 
 TEST(both_fits)
 {
-    for (struct cases row = {0}; cases_next(&row, "gen_known_answer", "both_fits", 3);) {
+    EACH_ROW (row, 3) {
         for (int fit = 0; fit < 2; fit++) {
             struct played played = play(row.field[0], fit ? "best-fit" : "first-fit", UINT64_MAX);
             assert_int_equal(played.peak_reserved_bytes, cases_number(&row, 1) * AR_MIB);
@@ -84,20 +83,11 @@ TEST(growth)
 /* The textbook fits reach Robson's bound exactly. */
 TEST(robson)
 {
-    static const struct {
-        const char *workload;
-        uint64_t units;
-    } cases[] = {
-        {"robson:m=1024,n=16", 3057},     {"robson:m=1024,n=64", 4033},
-        {"robson:m=1024,n=256", 4865},    {"robson:m=4096,n=64", 16321},
-        {"robson:m=4096,n=256", 20225},   {"robson:m=4096,n=1024", 23553},
-        {"robson:m=16384,n=1024", 97281},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++)
+    EACH_ROW (row, 2)
         for (int fit = 0; fit < 2; fit++)
-            assert_int_equal(play(cases[i].workload, fit ? "best-fit" : "first-fit", UINT64_MAX)
-                                 .peak_reserved_bytes,
-                             cases[i].units);
+            assert_int_equal(
+                play(row.field[0], fit ? "best-fit" : "first-fit", UINT64_MAX).peak_reserved_bytes,
+                cases_number(&row, 1));
     /* The same program in larger units. */
     assert_int_equal(play("robson:unit=256", "best-fit", UINT64_MAX).peak_reserved_bytes,
                      3057 * 256);

@@ -1,6 +1,5 @@
 /* The keys of a kernel op: reading and writing them, and their new block names when a trace is
  * rewritten. */
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/trace/filter.h"

@@ -1,7 +1,6 @@
 /* Kineto traces: small ones written here, generated ones compared with their generator, and the one
  * recorded example. With arguments, BYTES FILE [MEMORY_EVERY], it writes a large one instead, to
  * measure the reader with by hand. */
-#include "tests/support/cases.h"
 #include "tests/support/format_rig.h"
 #include "tests/support/kineto_maker.h"
 #include "tests/support/test.h"

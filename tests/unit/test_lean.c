@@ -2,7 +2,6 @@
 #include "allocators/base/rng.h"
 #include "sim/advise/candidates.h"
 #include "sim/advise/trial.h"
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 #include "workloads/formats/formats.h"
@@ -264,7 +263,7 @@ TEST(answers_are_those_of_the_whole_trace)
 
 TEST(idle_options_have_no_effect)
 {
-    for (struct cases row = {0}; cases_next(&row, "lean", "idle_options_have_no_effect", 2);) {
+    EACH_ROW (row, 2) {
         char text[CANDIDATE_SPEC_ROOM];
         candidate_effect(row.field[0], (UINT64_C(99) << 20) + 1, text, sizeof text);
         assert_string_equal(text, row.field[1]);
@@ -274,19 +273,10 @@ TEST(idle_options_have_no_effect)
 /* PyTorch compares a limit with the bytes asked for, and then maps a page of 20 MiB. */
 TEST(a_page_may_exceed_the_limit)
 {
-    static const struct {
-        const char *events;
-        uint64_t limit_bytes;
-        bool passes;
-    } cases[] = {
-        {"a,0,12582912 f,0", 13 << 20, true}, /* 20 MiB are mapped */
-        {"a,0,12582912 f,0", 12 << 20, true},
-        {"a,0,12582912 f,0", 10 << 20, false},
-    };
     struct ar_spec device;
     assert_ok(ar_spec_parse("sim", &device, &test_error));
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct trace_source *trace = tiny_trace(cases[i].events);
+    EACH_ROW (row, 3) {
+        struct trace_source *trace = tiny_trace(row.field[0]);
         const struct trial_setup setup = {.device = &device,
                                           .seed = 1,
                                           .as_limit = true,
@@ -295,8 +285,8 @@ TEST(a_page_may_exceed_the_limit)
         for (int peaks = 0; peaks < 2; peaks++) {
             struct trial trial;
             assert_ok(trial_run(&setup, trace, "torch:expandable_segments=true",
-                                cases[i].limit_bytes, peaks, &trial, &test_error));
-            assert_int_equal(trial.passed, cases[i].passes);
+                                cases_number(&row, 1), peaks, &trial, &test_error));
+            assert_int_equal(trial.passed, cases_number(&row, 2));
         }
         trace_close(trace);
     }

@@ -4,7 +4,6 @@
 #include "bench/library/allocrig.h"
 #include "sim/replay.h"
 #include "tests/support/temporary_file.h"
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "workloads/workload.h"
 
@@ -421,8 +420,7 @@ TEST(settings_are_checked_when_they_are_set)
     struct ar_experiment *experiment = NULL;
     struct ar_library *library = opened();
     assert_ok(ar_experiment_open(library, &experiment, &test_error));
-    for (struct cases row = {0};
-         cases_next(&row, "library", "settings_are_checked_when_they_are_set", 3);) {
+    EACH_ROW (row, 3) {
         assert_int_equal(ar_experiment_set(experiment, row.field[0], row.field[1], &test_error),
                          AR_INVALID);
         if (!strstr(test_error.text, row.field[2]))

@@ -7,7 +7,6 @@
 
 #include "sim/explain/message.h"
 #include "sim/explain/message_text.h"
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/writing.h"
 

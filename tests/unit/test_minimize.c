@@ -252,23 +252,11 @@ TRACE_TEST(conditions_are_read)
 
 TRACE_TEST(bad_conditions_are_refused)
 {
-    static const char *const cases[][2] = {
-        {"", "\"\" is no condition; there are fails, cause=CAUSE"},
-        {"failed", "\"failed\" is no condition"},
-        {"cause=luck", "\"luck\" is no cause; there are returned, fragmentation"},
-        {"peak_live_byte>1",
-         "there is no metric \"peak_live_byte\"; did you mean \"peak_live_bytes"},
-        {"peak_live_bytes>", "\"\" is neither a number nor a size"},
-        {"peak_live_bytes>much", "\"much\" is neither a number nor a size"},
-        {"alloc_ns_p50>5", "alloc_ns_p50 is a time of the host"},
-        {"differs(growth)", "differs takes two policies"},
-        {"differs(growth,grwth)", "differs takes two policies, as in differs(growth,greedy): "},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    EACH_ROW (row, 2) {
         struct condition condition;
         struct ar_error error = {""};
-        assert_int_equal(condition_parse(cases[i][0], &condition, &error), AR_INVALID);
-        if (strncmp(error.text, cases[i][1], strlen(cases[i][1])) != 0)
-            fail_msg("%s: %s", cases[i][0], error.text);
+        assert_int_equal(condition_parse(row.field[0], &condition, &error), AR_INVALID);
+        if (strncmp(error.text, row.field[1], strlen(row.field[1])) != 0)
+            fail_msg("%s: %s", row.field[0], error.text);
     }
 }

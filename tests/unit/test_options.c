@@ -66,44 +66,12 @@ TEST(given)
 
 TEST(mistakes)
 {
-    static const char *const cases[][2] = {
-        {"x:limti=1", "policy x has no option \"limti\"; did you mean \"limit\"?"},
-        {"x:limit:1", "\"limit:1\": write limit=1"},
-        {"x:lazy:True", "write lazy=true"},
-        {"x:frame=jax", "did you mean \"framework\"?"},
-        {"x:zzzzzz=1", "there are: limit, steps, layers, fraction, lazy, framework, conf"},
-        {"x:limit=1,limit=1", "policy x, option limit: it is given twice"},
-        {"x:limit", "policy x, option limit: a value is missing; write limit=VALUE"},
-        {"x:limit=", "policy x, option limit: a value is missing"},
-        {"x:lazy=", "policy x, option lazy: a value is missing"},
-        {"x:conf", "policy x, option conf: a value is missing"},
-        {"x:limit=-1", "policy x, option limit: \"-1\" is not a size"},
-        {"x:limit=1e400", "policy x, option limit"},
-        {"x:limit=99999999999999999999", "it is too large"},
-        {"x:limit=lots", "is not a size"},
-        {"x:steps=-1", "policy x, option steps: \"-1\" is not a whole number"},
-        {"x:steps=18446744073709551616", "is too large a number"},
-        {"x:steps=1.5", "is not a whole number"},
-        {"x:layers=0", "policy x, option layers: \"0\" is out of range; it goes from 1 to 64"},
-        {"x:layers=65", "is out of range"},
-        {"x:fraction=1.01", "policy x, option fraction: \"1.01\" is out of range"},
-        {"x:fraction=-0.1", "is out of range; it goes from 0 to 1"},
-        {"x:fraction=nan", "\"nan\" is not a number"},
-        {"x:fraction=inf", "is not a number"},
-        {"x:fraction=0x1", "is not a number"},
-        {"x:fraction=1e999", "is not a number"},
-        {"x:fraction=.", "is not a number"},
-        {"x:fraction=1e", "is not a number"},
-        {"x:lazy=maybe", "policy x, option lazy: \"maybe\" is neither true nor false"},
-        {"x:framework=pytorch", "option framework: \"pytorch\" is not one of tf|jax"},
-        {"x:framework=t", "is not one of tf|jax"},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    EACH_ROW (row, 2) {
         struct values v;
         struct ar_error error;
-        assert_int_equal(read(cases[i][0], &v, &error), AR_INVALID);
-        if (!strstr(error.text, cases[i][1]))
-            fail_msg("\"%s\" gave: %s", cases[i][0], error.text);
+        assert_int_equal(read(row.field[0], &v, &error), AR_INVALID);
+        if (!strstr(error.text, row.field[1]))
+            fail_msg("\"%s\" gave: %s", row.field[0], error.text);
     }
 }
 

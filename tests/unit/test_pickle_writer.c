@@ -2,7 +2,6 @@
  * asserted by walking over them as an unpickler does. */
 #include <math.h>
 
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/torch/pickle.h"

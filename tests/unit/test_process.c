@@ -3,7 +3,6 @@
 #include "allocators/policies/bfc/bfc.h"
 #include "allocators/spec.h"
 #include "sim/tenants/process.h"
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 
 /* Two cards: 40 GiB, of which 39 are free, and 8 GiB of an older kind, 7.5 free. */
@@ -75,7 +74,7 @@ TEST(specs_are_policies)
 
 TEST(waits_and_pinned_pools)
 {
-    for (struct cases row = {0}; cases_next(&row, "process", "waits_and_pinned_pools", 3);) {
+    EACH_ROW (row, 3) {
         struct process process;
         char outcome[1024];
         run(cards, 2, row.field[0], &process, outcome, sizeof outcome);
@@ -115,20 +114,11 @@ TEST(what_the_system_is_left)
     }
     assert_int_equal(bfc_system_bytes(3 * AR_GIB, 3), 500 * AR_MIB);
     /* other builds, of a little: 255 of 1024 MiB; no less than 300 of 3072; all of 200 */
-    static const struct {
-        uint64_t free_mib;
-        const char *build;
-        uint64_t limit_mib;
-    } builds[] = {
-        {1024, TF "build=pluggable", 769}, {3072, TF "build=pluggable", 2772},
-        {3072, TF "build=1.x", 2772},      {200, TF "build=pluggable", 200},
-        {1024, TF "build=debug", 574},     {1024, TF "build=tegra", 1024},
-    };
-    for (size_t i = 0; i < COUNT(builds); i++) {
+    EACH_ROW (row, 3) {
         struct process process;
         char outcome[1024];
-        const struct process_card card = {8 * AR_GIB, builds[i].free_mib * AR_MIB, 7};
-        run(&card, 1, builds[i].build, &process, outcome, sizeof outcome);
-        assert_int_equal(process.pools[0].limit_bytes, builds[i].limit_mib * AR_MIB);
+        const struct process_card card = {8 * AR_GIB, cases_number(&row, 0) * AR_MIB, 7};
+        run(&card, 1, row.field[1], &process, outcome, sizeof outcome);
+        assert_int_equal(process.pools[0].limit_bytes, cases_number(&row, 2) * AR_MIB);
     }
 }

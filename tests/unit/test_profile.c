@@ -5,7 +5,6 @@
 #include "sim/sim_device/profile.h"
 #include "tests/support/sim.h"
 #include "tests/support/temporary_file.h"
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 
 #define PAGE UINT64_C(64)
@@ -451,7 +450,7 @@ TEST(built_in_profiles_are_whole)
 /* Names as drivers write them. */
 TEST(cards_are_known_by_name)
 {
-    for (struct cases row = {0}; cases_next(&row, "profile", "cards_are_known_by_name", 1);) {
+    EACH_ROW (row, 1) {
         const char *found = sim_profile_of_card(row.field[0]);
         if ((found == NULL) != (row.field[1] == NULL))
             print_error("%s: %s\n", row.field[0], found ? found : "none");
@@ -464,8 +463,7 @@ TEST(cards_are_known_by_name)
 /* A capacity is asked of any profile; the device says whose costs it has then. */
 TEST(capacity_and_costs_are_two_things)
 {
-    for (struct cases row = {0};
-         cases_next(&row, "profile", "capacity_and_costs_are_two_things", 3);) {
+    EACH_ROW (row, 3) {
         struct ar_device *device = sim_test_open(row.field[0]);
         assert_int_equal(device->props.capacity_bytes, cases_number(&row, 2));
         assert_string_equal(device->props.costs_of, row.field[1]);

@@ -1,6 +1,5 @@
 /* Parts of the readers of other programs' files: times, lines, sizes in logs, counts of what was
  * read, areas of addresses, and pickles that are damaged. */
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
@@ -16,22 +15,14 @@
 /* Days since 1970, over leap years and ends of years. */
 TEST(dates_are_days_since_1970)
 {
-    static const struct {
-        const char *date;
-        uint64_t days;
-    } cases[] = {
-        {"1971-01-01", 365},   {"1972-02-29", 789},   {"1972-03-01", 790},   {"1999-12-31", 10956},
-        {"2000-02-29", 11016}, {"2000-03-01", 11017}, {"2023-12-31", 19722}, {"2024-01-01", 19723},
-        {"2024-02-29", 19782}, {"2024-12-31", 20088}, {"2025-01-01", 20089}, {"2100-03-01", 47541},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    EACH_ROW (row, 2) {
         char text[64];
         uint64_t time_ns;
         bool dated;
-        snprintf(text, sizeof text, "%s 00:00:01.000000", cases[i].date);
+        snprintf(text, sizeof text, "%s 00:00:01.000000", row.field[0]);
         assert_ok(field_time(text, &time_ns, &dated, &test_error));
         assert_true(dated);
-        assert_int_equal(time_ns, cases[i].days * DAY_NS + 1000000000);
+        assert_int_equal(time_ns, cases_number(&row, 1) * DAY_NS + 1000000000);
     }
 }
 
@@ -97,7 +88,7 @@ TRACE_TEST(long_lines_of_a_log_are_cut)
 
 TEST(sizes_in_logs_have_units)
 {
-    for (struct cases row = {0}; cases_next(&row, "reader_parts", "sizes_in_logs_have_units", 2);) {
+    EACH_ROW (row, 2) {
         uint64_t slack;
         if (bfc_human_bytes(row.field[0], &slack) != cases_number(&row, 1))
             fail_msg("%s is %" PRIu64, row.field[0], bfc_human_bytes(row.field[0], &slack));

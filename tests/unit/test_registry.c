@@ -4,7 +4,6 @@
 #include "tests/support/fake_backing.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 
 static struct fake_backing backing;

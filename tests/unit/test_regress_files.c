@@ -5,7 +5,6 @@
 #include "bench/regress/history.h"
 #include "bench/regress/result_set.h"
 #include "bench/regress/verdict.h"
-#include "tests/support/cases.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
 
@@ -147,8 +146,7 @@ TEST(only_other_figures_are_added_to_a_commit)
     assert_true(append(history.path, "\"rows\": [{", "\"rows\": [], \"x\": [{"));
     assert_true(append(history.path, NULL, NULL));
     assert_false(append(history.path, NULL, NULL));
-    for (struct cases row = {0};
-         cases_next(&row, "regress_files", "only_other_figures_are_added_to_a_commit", 2);) {
+    EACH_ROW (row, 2) {
         if (!append(history.path, row.field[0], row.field[1]))
             fail_msg("%s is not added", row.field[1]);
         assert_false(append(history.path, row.field[0], row.field[1]));

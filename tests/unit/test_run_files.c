@@ -7,7 +7,6 @@
 #include "bench/report/run_output.h"
 #include "bench/suite/run_files.h"
 #include "sim/replay/timing.h"
-#include "tests/support/cases.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
@@ -384,37 +383,20 @@ TEST(calls_beyond_those_kept_are_written)
 /* A file that a suite would write anyway is refused, by any path to it; others are not. */
 TEST(a_file_of_the_folder_is_refused_by_any_path)
 {
-    static const struct {
-        const char *folder, *path;
-        bool refused;
-    } cases[] = {
-        {".", "results.json", true},
-        {".", "./results.csv", true},
-        {".", "a/summary.md", false},
-        {".", "data/pairs.csv", true},
-        {".", "pairs.csv", false},
-        {"a", "a/summary.md", true},
-        {"a", "data/../a//results.json", true},
-        {"a", "results.json", false},
-        {"a", "a/other.json", false},
-        {"a", "a/data/series-1.csv", true},
-        {"a", "a/data/latency.csv", true},
-        {"a", "a/latency.csv", false},
-        {"a", "none/results.json", false},
-    };
     char before[4096], folder[] = "/tmp/allocrig-XXXXXX";
     assert_non_null(getcwd(before, sizeof before));
     assert_non_null(mkdtemp(folder));
     assert_true(!chdir(folder) && !mkdir("a", 0777) && !mkdir("a/data", 0777) &&
-                !mkdir("data", 0777));
-    for (size_t i = 0; i < COUNT(cases); i++) {
+                !mkdir("data", 0777) && !chdir(before));
+    EACH_ROW (row, 3) {
         struct output_set none = {0};
-        enum ar_status status =
-            result_folder_check(cases[i].folder, &none, cases[i].path, &test_error);
-        if (status != (cases[i].refused ? AR_INVALID : AR_OK))
-            fail_msg("%s in %s: %d", cases[i].path, cases[i].folder, status);
+        assert_true(!chdir(folder));
+        enum ar_status status = result_folder_check(row.field[0], &none, row.field[1], &test_error);
+        assert_true(!chdir(before));
+        if (status != (cases_number(&row, 2) ? AR_INVALID : AR_OK))
+            fail_msg("%s in %s: %d", row.field[1], row.field[0], status);
     }
-    assert_true(!rmdir("a/data") && !rmdir("a") && !rmdir("data"));
+    assert_true(!chdir(folder) && !rmdir("a/data") && !rmdir("a") && !rmdir("data"));
     assert_true(!chdir(before) && !rmdir(folder));
 }
 
@@ -422,29 +404,16 @@ TEST(a_file_of_the_folder_is_refused_by_any_path)
  * results. */
 TEST(replaced_results_are_named)
 {
-    static const struct {
-        const char *summary, *says; /* NULL: nothing */
-    } cases[] = {
-        {"# Results of the suite quick\n\nallocrig 0.1, commit abc with changes, 2027; cpu\n"
-         "\n\n\n\n",
-         ": suite quick, commit abc with changes, 2027; --output"},
-        {"# Results of the suite q\n\nx, commit abc; cpu, commit d\n",
-         ": suite q, commit abc; --output"},
-        {"# Results of the suites\n\nallocrig 0.1, commit abc; cpu\n", NULL},
-        {"# Results of the suite q\n\nno revision\n", NULL},
-        {"# Results of the suite q\n", NULL},
-        {"", NULL},
-    };
     char folder[] = "/tmp/allocrig-XXXXXX", path[64];
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/summary.md", folder);
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    EACH_ROW (row, 2) {
         char *said;
         size_t length;
         FILE *kept = stderr, *file = fopen(path, "w");
         struct output_set none = {0};
         assert_non_null(file);
-        fputs(cases[i].summary, file);
+        fputs(row.field[0], file);
         assert_int_equal(fclose(file), 0);
         stderr = open_memstream(&said, &length);
         assert_non_null(stderr);
@@ -453,8 +422,8 @@ TEST(replaced_results_are_named)
         fclose(stderr);
         stderr = kept;
         assert_int_equal(status, AR_OK);
-        if (cases[i].says ? !strstr(said, cases[i].says) : length != 0)
-            fail_msg("%s: \"%s\"", cases[i].summary, said);
+        if (row.field[1] ? !strstr(said, row.field[1]) : length != 0)
+            fail_msg("%s: \"%s\"", row.field[0], said);
         free(said);
     }
     assert_true(!unlink(path) && !rmdir(folder));

@@ -1,6 +1,5 @@
 /* Reports of runs for other programs, compared as whole texts: LaTeX, JUnit XML, OpenMetrics. */
 #include "bench/report/result_writers.h"
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 
 /* Writes so many records by one of the writers. */

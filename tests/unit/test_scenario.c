@@ -4,7 +4,6 @@
 
 #include "bench/suite/scenario.h"
 #include "tests/support/temporary_file.h"
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 
 static const char *const kinds[] = {"trainer", "engine"};

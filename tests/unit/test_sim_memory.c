@@ -21,25 +21,15 @@ static uint64_t free_ns(struct ar_device *device, uint64_t address)
 /* One size allocated and freed repeatedly, and several together: the two ways of measuring. */
 TEST(costs_are_the_measured_ones)
 {
-    static const struct {
-        uint64_t bytes, alloc, held, free, free_held;
-    } rows[] = {
-        {2097152, 31760, 37200, 28360, 31400},
-        {20971520, 33170, 41560, 37780, 40790},
-        {67108864, 38390, 94440, 50720, 55690},
-        {268435456, 52270, 60480, 101180, 112780},
-        {1073741824, 110200, 110200, 354500, 354500},
-        {8589934592, 669410, 669410, 3674660, 3674660},
-    };
-    for (size_t i = 0; i < COUNT(rows); i++) {
+    EACH_ROW (row, 5) {
         struct ar_device *device = sim_test_open("sim");
         uint64_t first, second;
-        assert_int_equal(alloc_ns(device, rows[i].bytes, &first), rows[i].held);
-        assert_int_equal(free_ns(device, first), rows[i].free);
-        assert_int_equal(alloc_ns(device, rows[i].bytes, &first), rows[i].alloc);
-        assert_int_equal(alloc_ns(device, rows[i].bytes, &second), rows[i].held);
-        assert_int_equal(free_ns(device, first), rows[i].free_held);
-        assert_int_equal(free_ns(device, second), rows[i].free);
+        assert_int_equal(alloc_ns(device, cases_number(&row, 0), &first), cases_number(&row, 2));
+        assert_int_equal(free_ns(device, first), cases_number(&row, 3));
+        assert_int_equal(alloc_ns(device, cases_number(&row, 0), &first), cases_number(&row, 1));
+        assert_int_equal(alloc_ns(device, cases_number(&row, 0), &second), cases_number(&row, 2));
+        assert_int_equal(free_ns(device, first), cases_number(&row, 4));
+        assert_int_equal(free_ns(device, second), cases_number(&row, 3));
         ar_device_close(device);
     }
 }

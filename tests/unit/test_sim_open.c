@@ -4,7 +4,6 @@
 
 #include "tests/support/sim.h"
 #include "tests/support/temporary_file.h"
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 
 /* Opens `sim:KEY=FILE` with this text in the file. */

@@ -119,21 +119,13 @@ TEST(uses_against_a_table)
  * waits for what is left, rounded up to a whole ns. */
 TEST(freed_memory_is_cleaned_all_the_time)
 {
-    static const struct {
-        uint64_t now_ns, request_bytes, wait_ns;
-    } cases[] = {
-        {0, 1000000, 600000},    {500, 1000000, 599500},  {999, 1000000, 599002},
-        {1000, 1000000, 599000}, {1001, 1000000, 599000}, {300500, 1000000, 299500},
-        {599999, 1000000, 2},    {600000, 1000000, 0},    {UINT64_C(1) << 50, 1000000, 0},
-        {0, 100001, 1},          {0, 100003, 2},          {0, 100000, 0},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    EACH_ROW (row, 3) {
         struct sim_ledger ledger = {
             .unit_bytes = 1, .capacity_bytes = 1000000, .cleaning_bytes_per_us = 1500};
         sim_ledger_charge(&ledger, 900000);
         sim_ledger_release(&ledger, 900000, 0);
         assert_int_equal(
-            sim_ledger_cleaning_ns(&ledger, cases[i].request_bytes, 0, cases[i].now_ns),
-            cases[i].wait_ns);
+            sim_ledger_cleaning_ns(&ledger, cases_number(&row, 1), 0, cases_number(&row, 0)),
+            cases_number(&row, 2));
     }
 }

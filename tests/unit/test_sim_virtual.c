@@ -25,19 +25,9 @@ static void map(struct ar_device *device, uint64_t address, uint64_t handle)
 
 TEST(costs_are_the_measured_ones)
 {
-    static const struct {
-        uint64_t bytes, reserve, create, map, access, unmap, destroy, release;
-    } rows[] = {
-        {2097152, 550, 10180, 710, 23660, 16220, 11420, 480},
-        {20971520, 530, 9870, 690, 23420, 16280, 17870, 560},
-        {268435456, 2520, 16470, 770, 40990, 23850, 93850, 1980},
-        {1073741824, 4850, 33590, 1840, 93900, 40370, 517110, 4960},
-        /* At 8 GiB the median of create holds a wait for cleaning; the least does not. */
-        {8589934592, 16140, 73200, 17480, 379800, 129380, 3500930, 21850},
-    };
-    for (size_t i = 0; i < COUNT(rows); i++) {
+    EACH_ROW (row, 8) {
         struct ar_device *device = sim_test_open("sim");
-        uint64_t bytes = rows[i].bytes;
+        uint64_t bytes = cases_number(&row, 0);
         uint64_t address = reserve(device, bytes);
         uint64_t handle = create(device, bytes);
         map(device, address, handle);
@@ -46,13 +36,13 @@ TEST(costs_are_the_measured_ones)
         assert_int_equal(ar_backing_destroy(device->backing, handle), AR_OK);
         assert_int_equal(ar_backing_release(device->backing, address), AR_OK);
         const uint64_t *ns = device->counters.call_ns;
-        assert_int_equal(ns[AR_DEVICE_CALL_reserve], rows[i].reserve);
-        assert_int_equal(ns[AR_DEVICE_CALL_create], rows[i].create);
-        assert_int_equal(ns[AR_DEVICE_CALL_map], rows[i].map);
-        assert_int_equal(ns[AR_DEVICE_CALL_access], rows[i].access);
-        assert_int_equal(ns[AR_DEVICE_CALL_unmap], rows[i].unmap);
-        assert_int_equal(ns[AR_DEVICE_CALL_destroy], rows[i].destroy);
-        assert_int_equal(ns[AR_DEVICE_CALL_release], rows[i].release);
+        assert_int_equal(ns[AR_DEVICE_CALL_reserve], cases_number(&row, 1));
+        assert_int_equal(ns[AR_DEVICE_CALL_create], cases_number(&row, 2));
+        assert_int_equal(ns[AR_DEVICE_CALL_map], cases_number(&row, 3));
+        assert_int_equal(ns[AR_DEVICE_CALL_access], cases_number(&row, 4));
+        assert_int_equal(ns[AR_DEVICE_CALL_unmap], cases_number(&row, 5));
+        assert_int_equal(ns[AR_DEVICE_CALL_destroy], cases_number(&row, 6));
+        assert_int_equal(ns[AR_DEVICE_CALL_release], cases_number(&row, 7));
         assert_int_equal(device->counters.driver_ns, device->ops->now(device));
         ar_device_close(device);
     }

@@ -1,12 +1,11 @@
 /* Sizes and counts as text: valid and invalid texts, and printed sizes that parse to the same
  * number. */
 #include "allocators/base/rng.h"
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 
 TEST(reads)
 {
-    for (struct cases row = {0}; cases_next(&row, "size", "reads", 2);) {
+    EACH_ROW (row, 2) {
         uint64_t bytes = 1;
         assert_ok(ar_size_parse(row.field[0], &bytes, &test_error));
         assert_true(bytes == cases_number(&row, 1));

@@ -216,6 +216,40 @@ TEST(pages_move)
     ar_device_close(device);
 }
 
+/* The streams on which a fence was set, as bits. */
+static uint64_t fenced;
+
+static struct ar_backing_ticket note_fence(struct ar_backing *base, uint32_t stream)
+{
+    fenced |= UINT64_C(1) << stream;
+    return (struct ar_backing_ticket){.stream = stream};
+}
+
+/* Pages are unmapped after the work of every stream that a request, a use or a free named. */
+TEST(pages_move_behind_the_work_of_all_streams)
+{
+    for (unsigned way = 0; way < 3; way++) {
+        struct policy_rig rig;
+        fake_backing_open(&fake, UINT64_MAX);
+        fake_backing_virtual(&fake, 2 * AR_MIB, 64 * AR_MIB);
+        fake.cap_bytes = 64 * AR_MIB;
+        struct ar_backing_ops ops = *fake.base.ops;
+        ops.fence = note_fence;
+        fake.base.ops = &ops;
+        assert_int_equal(policy_rig_open(&rig, "slab:virtual=true,slack=0", &fake.base, 0), AR_OK);
+        const struct ar_policy_request wanted = {.bytes = 40 * AR_MIB, .stream = way == 0 ? 5 : 0};
+        struct ar_policy_block block;
+        assert_int_equal(ar_policy_alloc(rig.policy, &wanted, &block), AR_OK);
+        if (way == 1)
+            assert_int_equal(ar_policy_use(rig.policy, &block, 5), AR_OK);
+        assert_int_equal(ar_policy_free(rig.policy, &block, way == 2 ? 5 : 0), AR_OK);
+        fenced = 0;
+        free_requested(&rig, take(&rig, 60 * AR_MIB));
+        assert_int_equal(fenced, 63);
+        close_rig(&rig);
+    }
+}
+
 TEST(virtual_needs_virtual_memory)
 {
     struct policy_rig rig;

@@ -1,6 +1,5 @@
 /* Every layout of PyTorch's memory snapshots, made from runs of policy `torch`: each
  * is read, and each address and the state at the end come out as they went in. */
-#include "tests/support/cases.h"
 #include "tests/support/amount.h"
 #include "tests/support/snapshot_layouts.h"
 #include "tests/support/snapshot_runs.h"

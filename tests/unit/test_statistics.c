@@ -19,18 +19,12 @@ static struct statistic of_first(size_t n)
 /* n, rank from below, level: from tables of the binomial distribution. */
 TEST(intervals_are_those_of_the_tables)
 {
-    static const struct {
-        size_t n, rank;
-        double level;
-    } rows[] = {{6, 1, 0.96875},   {7, 1, 0.984375},   {8, 1, 0.992188},
-                {9, 2, 0.960938},  {10, 2, 0.978516},  {15, 4, 0.964844},
-                {20, 6, 0.958611}, {30, 10, 0.957226}, {100, 40, 0.964800}};
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        struct statistic statistic = of_first(rows[i].n);
+    EACH_ROW (row, 3) {
+        struct statistic statistic = of_first(cases_number(&row, 0));
         assert_true(statistic.has_interval);
-        assert_true(statistic.low == (double)rows[i].rank);
-        assert_true(statistic.high == (double)(rows[i].n + 1 - rows[i].rank));
-        assert_true(fabs(statistic.level - rows[i].level) < 1e-5);
+        assert_true(statistic.low == (double)cases_number(&row, 1));
+        assert_true(statistic.high == (double)(cases_number(&row, 0) + 1 - cases_number(&row, 1)));
+        assert_true(fabs(statistic.level - cases_real(&row, 2)) < 1e-5);
     }
 }
 

@@ -31,23 +31,6 @@ TEST(test_long_ones_are_cut)
 
 TEST(test_characters)
 {
-    static const struct {
-        const char *text;
-        size_t bytes;
-    } rows[] = {
-        {"", 1},
-        {"a", 1},
-        {"\xc3\xbc", 2},
-        {"\xe2\x82\xac", 3},
-        {"\xf0\x9f\x98\x80", 4},
-        {"\xf4\x8f\xbf\xbf", 4}, /* the last one */
-        {"\x80", 0},
-        {"\xc3", 0},
-        {"\xc0\xaf", 0},         /* overlong */
-        {"\xe0\x80\xaf", 0},     /* overlong */
-        {"\xed\xa0\x80", 0},     /* a surrogate */
-        {"\xf4\x90\x80\x80", 0}, /* above U+10FFFF */
-    };
-    for (size_t i = 0; i < COUNT(rows); i++)
-        assert_int_equal(ar_utf8_bytes(rows[i].text), rows[i].bytes);
+    EACH_ROW (row, 2)
+        assert_int_equal(ar_utf8_bytes(row.field[0]), cases_number(&row, 1));
 }

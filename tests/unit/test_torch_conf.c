@@ -4,12 +4,11 @@
 
 #include "tests/support/fake_backing.h"
 #include "tests/support/policy_rig.h"
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 
 TEST(each_release_has_its_keys)
 {
-    for (struct cases row = {0}; cases_next(&row, "torch_conf", "each_release_has_its_keys", 6);) {
+    EACH_ROW (row, 6) {
         const struct torch_conf_key *key = torch_conf_key_find(row.field[0], row.field[1]);
         assert_non_null(key);
         assert_false(torch_conf_key_accepted(key, torch_release_read(row.field[2])));
@@ -33,7 +32,7 @@ TEST(each_release_has_its_keys)
 
 TEST(releases_are_read)
 {
-    for (struct cases row = {0}; cases_next(&row, "torch_conf", "releases_are_read", 3);) {
+    EACH_ROW (row, 3) {
         struct torch_release release = torch_release_read(row.field[0]);
         assert_int_equal(release.major, cases_number(&row, 1));
         assert_int_equal(release.minor, cases_number(&row, 2));
@@ -45,8 +44,7 @@ TEST(releases_are_read)
 
 TEST(a_string_needs_its_newest_key)
 {
-    for (struct cases row = {0};
-         cases_next(&row, "torch_conf", "a_string_needs_its_newest_key", 4);) {
+    EACH_ROW (row, 4) {
         const struct torch_conf_key *key;
         struct torch_release first = torch_conf_first(row.field[0], &key);
         assert_int_equal(first.major, cases_number(&row, 2));

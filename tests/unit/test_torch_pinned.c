@@ -355,18 +355,12 @@ TEST(peaks_begin_anew_at_what_is_live)
 
 TEST(wrong_settings)
 {
-    static const char *const specs[][2] = {
-        {"torch-pinned:conf='pinned_reserve_segment_size_mb:x'", "whole number"},
-        {"torch-pinned:conf='pinned_use_background_threads:maybe'", "True or False"},
-        {"torch-pinned:conf='pinned'", "write key:value"},
-        {"torch-pinned:pinned_reserve_segment_size=1", "pinned_reserve_segment_size_mb"},
-    };
-    for (size_t i = 0; i < COUNT(specs); i++) {
+    EACH_ROW (row, 2) {
         struct ar_device *device = sim_test_open("sim");
         struct policy_rig rig;
-        assert_int_equal(policy_rig_open(&rig, specs[i][0], device->pinned, 0), AR_INVALID);
-        if (!strstr(rig.error.text, specs[i][1]))
-            fail_msg("%s: %s", specs[i][0], rig.error.text);
+        assert_int_equal(policy_rig_open(&rig, row.field[0], device->pinned, 0), AR_INVALID);
+        if (!strstr(rig.error.text, row.field[1]))
+            fail_msg("%s: %s", row.field[0], rig.error.text);
         policy_rig_close(&rig);
         device->ops->close(device);
     }

@@ -3,7 +3,6 @@
 #include "sim/fidelity/fidelity.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/torch_rig.h"
 
@@ -198,8 +197,7 @@ TEST(ranges_can_be_shorter)
 
 TEST(keys_are_those_of_the_release)
 {
-    for (struct cases row = {0};
-         cases_next(&row, "torch_version", "keys_are_those_of_the_release", 1);) {
+    EACH_ROW (row, 1) {
         struct ar_device *device = sim_test_open("sim");
         struct policy_rig rig;
         enum ar_status status = policy_rig_open(&rig, row.field[0], device->backing, 0);
@@ -214,8 +212,7 @@ TEST(keys_are_those_of_the_release)
 /* A recording of an older release is compared with the rules of that release. */
 TEST(recordings_have_a_release)
 {
-    for (struct cases row = {0};
-         cases_next(&row, "torch_version", "recordings_have_a_release", 3);) {
+    EACH_ROW (row, 3) {
         struct trace_info info = {.limit_bytes = 7};
         char text[256];
         snprintf(info.recorder, sizeof info.recorder, "%s", row.field[0]);

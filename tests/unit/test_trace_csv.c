@@ -2,7 +2,6 @@
  * ones. */
 #include <jansson.h>
 
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
@@ -197,7 +196,7 @@ TRACE_TEST(recordings_that_begin_in_the_middle)
 TRACE_TEST(bad_rows_are_refused)
 {
     struct trace_rig *rig = *state;
-    for (struct cases row = {0}; cases_next(&row, "trace_csv", "bad_rows_are_refused", 2);) {
+    EACH_ROW (row, 2) {
         char text[512];
         struct trace_source *source;
         struct ar_error error;

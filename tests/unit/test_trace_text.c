@@ -1,5 +1,4 @@
 /* Traces as text, and those of the oracles: the grammar, what is refused, canonical form. */
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
@@ -85,7 +84,7 @@ struct refusal {
 TRACE_TEST(bad_lines_are_refused)
 {
     struct trace_rig *rig = *state;
-    for (struct cases row = {0}; cases_next(&row, "trace_text", "bad_lines_are_refused", 2);) {
+    EACH_ROW (row, 2) {
         char text[256];
         struct trace_source *source;
         struct ar_error error;

@@ -1,7 +1,6 @@
 /* Traces written as files of other programs, compared as whole texts. */
 #include <unistd.h>
 
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"

@@ -1,5 +1,4 @@
 /* Scenarios of a twin: figures that can be derived by hand, pinning blocks, cards, refusals. */
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "tests/support/twin_rig.h"
 
@@ -223,7 +222,7 @@ TEST(wrong_scenarios_are_refused)
          .process = "p",
          .options = {.pairs = &weights, .pair_count = 1}},
     };
-    for (struct cases row = {0}; cases_next(&row, "twin", "wrong_scenarios_are_refused", 1);) {
+    EACH_ROW (row, 1) {
         const struct twin_scenario scenario = {.processes = &twin_rig_process,
                                                .process_count = 1,
                                                .parts = parts,

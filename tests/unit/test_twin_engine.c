@@ -334,25 +334,18 @@ static const struct twin_part_ops sender = {.kind = "sender",
 
 TEST(new_weights_need_a_buffer_only_between_processes)
 {
-    const struct {
-        const char *process, *options;
-        uint64_t peak;
-    } table[] = {
-        {"p", "", 0},
-        {"q", "", 64 * AR_MIB},
-        {"q", "update_bucket=256MiB", 256 * AR_MIB},
-    };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+    EACH_ROW (row, 3) {
         struct run self = {.scenario = {.process_count = 2, .part_count = 2}};
         char options[200];
-        snprintf(options, sizeof options, "model=llama-3.2-1b version=0.9.2 %s", table[i].options);
+        snprintf(options, sizeof options, "model=llama-3.2-1b version=0.9.2 %s", row.field[1]);
         self.parts[1] =
-            (struct twin_part_setup){.name = "s", .ops = &sender, .process = table[i].process};
+            (struct twin_part_setup){.name = "s", .ops = &sender, .process = row.field[0]};
         pass(&self, "sim:profile=h100", options, "e.load, p.reset_peaks, s.send");
         const struct twin_rank_state *before = twin_rank_at(&self.result, 1, 0);
         const struct twin_rank_state *after = twin_rank_at(&self.result, 2, 0);
         assert_int_equal(after->allocated_bytes, before->allocated_bytes);
-        assert_int_equal(after->peak_allocated_bytes - before->allocated_bytes, table[i].peak);
+        assert_int_equal(after->peak_allocated_bytes - before->allocated_bytes,
+                         cases_number(&row, 2));
         twin_result_close(&self.result);
     }
 }
@@ -361,8 +354,7 @@ TEST(new_weights_need_a_buffer_only_between_processes)
 
 TEST(engines_refuse_as_the_real_ones)
 {
-    for (struct cases row = {0};
-         cases_next(&row, "twin_engine", "engines_refuse_as_the_real_ones", 4);) {
+    EACH_ROW (row, 4) {
         struct run self = {0};
         if (run(&self, row.field[0], row.field[1], row.field[2]) != AR_OK)
             fail_msg("%s", self.error.text);
@@ -380,8 +372,7 @@ TEST(engines_refuse_as_the_real_ones)
 
 TEST(wrong_options_and_calls_have_a_sentence)
 {
-    for (struct cases row = {0};
-         cases_next(&row, "twin_engine", "wrong_options_and_calls_have_a_sentence", 3);) {
+    EACH_ROW (row, 3) {
         struct run self = {0};
         enum ar_status status = run(&self, "sim:profile=h100", row.field[0], row.field[1]);
         if (status != AR_INVALID || !strstr(self.error.text, row.field[2]))
@@ -393,31 +384,21 @@ TEST(wrong_options_and_calls_have_a_sentence)
 TEST(the_page_knows_the_option_of_the_cache)
 {
     const struct twin_part_ops *ops = twin_part_find("engine");
-    const struct {
-        const char *options, *name;
-        size_t changes;
-    } table[] = {
-        {"", "gpu_memory_utilization", 4},
-        {"kv_cache_memory=1GiB enforce_eager=yes", "kv_cache_memory", 2},
-        {"num_gpu_blocks_override=9 kv_cache_dtype=fp8", "num_gpu_blocks_override", 3},
-        {"rules=sglang enable_sleep_mode=yes", "mem_fraction_static", 3},
-        {"rules=sglang max_total_tokens=9", "max_total_tokens", 4},
-    };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+    EACH_ROW (row, 3) {
         struct pairs pairs;
-        struct ar_spec_link link = link_of(&pairs, table[i].options);
+        struct ar_spec_link link = link_of(&pairs, row.field[0]);
         struct ar_error error;
         void *values = calloc(1, ops->values_bytes);
         assert_non_null(values);
         assert_int_equal(ar_options_read(ops->options, &link, "engine", values, &error), AR_OK);
-        assert_string_equal(ops->cache_option(values), table[i].name);
+        assert_string_equal(ops->cache_option(values), row.field[1]);
         struct twin_what_if what;
         size_t changes = 0;
         while (ops->what_if(values, changes, &what)) {
             assert_true(what.option || what.action);
             changes++;
         }
-        assert_int_equal(changes, table[i].changes);
+        assert_int_equal(changes, cases_number(&row, 2));
         free(values);
     }
 }

@@ -1,4 +1,5 @@
 /* The requests of the part `engine` one by one: peaks of layers by hand, inputs, caches, graphs. */
+#include "tests/support/cases.h"
 #include "tests/support/engine_rig.h"
 
 #define H100   "sim:profile=h100"
@@ -215,23 +216,15 @@ TEST(graphs_keep_the_largest_output)
 
 TEST(vllm_suggests_from_its_release_on)
 {
-    const struct {
-        const char *options;
-        bool suggests;
-    } table[] = {{"version=0.9.2", false},
-                 {"version=0.10.2", true},
-                 {"version=0.10.2 kv_cache_memory=1GiB", false},
-                 {"version=0.12", true}};
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+    EACH_ROW (row, 2) {
         struct run self = {0};
         char options[200];
-        snprintf(options, sizeof options, "model=llama-3.2-1b max_model_len=4096 %s",
-                 table[i].options);
+        snprintf(options, sizeof options, "model=llama-3.2-1b max_model_len=4096 %s", row.field[0]);
         pass(&self, H100, options, "e.start");
         double suggested = figure(&self, "suggested cache");
         double left = figure(&self, "available") - figure(&self, "graphs");
-        if (table[i].suggests ? suggested != left - (double)(150 * AR_MIB) : !isnan(suggested))
-            fail_msg("%s: %.0f", table[i].options, suggested);
+        if (cases_number(&row, 1) ? suggested != left - (double)(150 * AR_MIB) : !isnan(suggested))
+            fail_msg("%s: %.0f", row.field[0], suggested);
         twin_result_close(&self.result);
     }
 }
@@ -257,25 +250,15 @@ TEST(workspaces_are_those_of_the_card)
 
 TEST(weights_are_copied_if_the_program_does)
 {
-    const struct {
-        const char *options, *sleep;
-        bool copied;
-    } table[] = {
-        {"rules=vllm version=0.9.2", "e.start, e.sleep 1", true},
-        {"rules=vllm version=0.9.2", "e.start, e.sleep 2", false},
-        {"rules=sglang weights_cpu_backup=yes", "e.start, e.sleep weights", true},
-        {"rules=sglang", "e.start, e.sleep weights", false},
-        {"rules=sglang weights_cpu_backup=yes", "e.start, e.sleep kv_cache", false},
-    };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+    EACH_ROW (row, 3) {
         struct run self = {0};
         char options[200];
         snprintf(options, sizeof options, "%s model=llama-3.2-1b enable_sleep_mode=yes",
-                 table[i].options);
-        pass(&self, H100, options, table[i].sleep);
+                 row.field[0]);
+        pass(&self, H100, options, row.field[1]);
         double pinned = (double)twin_rank_at(&self.result, 1, 0)->pinned_live_bytes;
-        if (table[i].copied ? pinned < figure(&self, "model weights") : pinned != 0)
-            fail_msg("%s, %s: %.0f bytes are pinned", table[i].options, table[i].sleep, pinned);
+        if (cases_number(&row, 2) ? pinned < figure(&self, "model weights") : pinned != 0)
+            fail_msg("%s, %s: %.0f bytes are pinned", row.field[0], row.field[1], pinned);
         twin_result_close(&self.result);
     }
 }

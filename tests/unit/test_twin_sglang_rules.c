@@ -23,32 +23,18 @@ static struct sglang_version sglang(const char *text)
 /* QwQ-32B, whose layers are those of Qwen2.5-32B, on four A10G. */
 #define LLMS_IN_CLOUDS "github.com/didier-durand/llms-in-clouds test_qwen_qwq_32b.py"
 
-/* "KV Cache is allocated. #tokens: N, K size: X GB, V size: X GB"; latent attention: "KV size". */
-static const struct {
-    const char *source, *model;
-    uint64_t parallel, tokens;
-    const char *printed;
-} buffers[] = {
-    {VLLM "21348", "qwen3-235b-a22b", 4, 367404, "8.23"},
-    {SGLANG "18263", "qwen3-30b-a3b", 1, 1669816, "76.44"},
-    {SGLANG "15909", "qwen3-30b-a3b", 4, 2090351, "23.92"},
-    {"github.com/xorbitsai/inference/issues/3481", "qwen3-14b", 1, 91749, "7.00"},
-    {"github.com/sgl-project/sglang/issues/6017", "deepseek-v3", 1, 161488, "10.57"},
-    {SGLANG "4760", "llama-3.1-8b", 1, 442750, "27.02"},
-    {LLMS_IN_CLOUDS, "qwen2.5-32b", 4, 46611, "1.42"},
-};
-
 TEST(buffers_have_the_sizes_of_the_logs)
 {
-    for (size_t i = 0; i < COUNT(buffers); i++) {
-        const struct llm *preset = model(buffers[i].model);
-        struct llm_rank rank = rank_of(buffers[i].parallel);
+    EACH_ROW (row, 5) {
+        const struct llm *preset = model(row.field[1]);
+        struct llm_rank rank = rank_of(cases_number(&row, 2));
         uint64_t layer = llm_kv_layer_bytes(preset, &rank, 2) / (preset->kv_rank ? 1 : 2);
         char text[32];
         snprintf(text, sizeof text, "%.2f",
-                 (double)(preset->layers * sglang_buffer_bytes(buffers[i].tokens, 1, layer)) / GIB);
-        if (strcmp(text, buffers[i].printed) != 0)
-            fail_msg("%s: %s GB, printed %s", buffers[i].source, text, buffers[i].printed);
+                 (double)(preset->layers * sglang_buffer_bytes(cases_number(&row, 3), 1, layer)) /
+                     GIB);
+        if (strcmp(text, row.field[4]) != 0)
+            fail_msg("%s: %s GB, printed %s", row.field[0], text, row.field[4]);
     }
 }
 
@@ -98,28 +84,14 @@ TEST(tokens_are_those_of_the_logs)
  * 81920 MiB with 8 ranks has 0.819. */
 TEST(fractions_of_sglang)
 {
-    const struct {
-        const char *version;
-        uint64_t card_mib, parallel;
-        double fraction;
-        uint64_t chunk, batch;
-    } table[] = {
-        {"0.5.4", 24564, 1, 0.847, 2048, 24},
-        {"0.5.4", 81920, 8, 0.819, 8192, 512},
-        {"0.5.4", 81920, 1, 0.836, 8192, 256},
-        {"0.5.1", 81920, 8, 0.831, 8192, 160}, /* (81920 - 13.5 x 1024) / 81920 */
-        {"0.5.1", 15360, 1, 0.807, 2048, 8},
-        {"0.4.3", 81920, 8, 0.81, 8192, 160},
-        {"0.4.3", 24564, 2, 0.87, 2048, 8},
-    };
-    for (size_t i = 0; i < COUNT(table); i++) {
-        struct sglang_settings settings = {.card_mib = table[i].card_mib,
-                                           .tensor_parallel = table[i].parallel,
+    EACH_ROW (row, 6) {
+        struct sglang_settings settings = {.card_mib = cases_number(&row, 1),
+                                           .tensor_parallel = cases_number(&row, 2),
                                            .pipeline_parallel = 1};
-        sglang_defaults(sglang(table[i].version), &settings);
-        within(table[i].version, settings.fraction, table[i].fraction, 1e-9);
-        assert_int_equal(settings.chunked_prefill, table[i].chunk);
-        assert_int_equal(settings.graph_batch, table[i].batch);
+        sglang_defaults(sglang(row.field[0]), &settings);
+        within(row.field[0], settings.fraction, cases_real(&row, 3), 1e-9);
+        assert_int_equal(settings.chunked_prefill, cases_number(&row, 4));
+        assert_int_equal(settings.graph_batch, cases_number(&row, 5));
     }
     struct graphs_sizes sizes;
     /* sglang#15909 prints 52 sizes up to 512 */
@@ -135,29 +107,16 @@ TEST(fractions_of_sglang)
 
 TEST(cards_at_their_bounds)
 {
-    const struct {
-        const char *version;
-        uint64_t card_mib, chunk, batch, batch_parallel;
-    } table[] = {
-        {"0.5.4", 20479, 2048, 8, 8},      {"0.5.4", 20480, 2048, 24, 80},
-        {"0.5.4", 35839, 2048, 24, 80},    {"0.5.4", 35840, 4096, 32, 160},
-        {"0.5.4", 61439, 4096, 32, 160},   {"0.5.4", 61440, 8192, 256, 512},
-        {"0.5.4", 163839, 8192, 256, 512}, {"0.5.4", 163840, 16384, 512, 512},
-        {"0.5.3", 35839, 2048, 8, 80},     {"0.5.3", 35840, 8192, 160, 160},
-        {"0.4.7", 98304, 8192, 160, 160},  {"0.4.7", 98305, 8192, 256, 256},
-        {"0.4.7", 163839, 8192, 256, 256}, {"0.4.7", 163840, 16384, 512, 512},
-        {"0.4.6", 24999, 2048, 8, 80},     {"0.4.6", 25000, 8192, 160, 160},
-        {"0.4.6", 200000, 8192, 256, 256},
-    };
-    for (size_t i = 0; i < COUNT(table); i++)
+    EACH_ROW (row, 5)
         for (uint64_t parallel = 3; parallel < 5; parallel++) {
-            struct sglang_settings settings = {
-                .card_mib = table[i].card_mib, .tensor_parallel = parallel, .pipeline_parallel = 1};
-            sglang_defaults(sglang(table[i].version), &settings);
-            assert_int_equal(settings.chunked_prefill, table[i].chunk);
+            struct sglang_settings settings = {.card_mib = cases_number(&row, 1),
+                                               .tensor_parallel = parallel,
+                                               .pipeline_parallel = 1};
+            sglang_defaults(sglang(row.field[0]), &settings);
+            assert_int_equal(settings.chunked_prefill, cases_number(&row, 2));
             assert_int_equal(settings.max_prefill, 16384);
             assert_int_equal(settings.graph_batch,
-                             parallel < 4 ? table[i].batch : table[i].batch_parallel);
+                             parallel < 4 ? cases_number(&row, 3) : cases_number(&row, 4));
         }
 }
 

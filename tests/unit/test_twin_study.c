@@ -21,19 +21,9 @@ static struct scenario read_scenario(const char *path)
 
 TEST(policies_get_a_key)
 {
-    static const char *const cases[][2] = {
-        {"torch", "torch:k=v"},
-        {"torch:", "torch:k=v"},
-        {"torch:a=1", "torch:a=1,k=v"},
-        {"torch:k=1,a", "torch:k=v,a"},
-        {"torch:a='1,2',k=3", "torch:a='1,2',k=v"},
-        {"torch:a=\"x'y,z\"", "torch:a=\"x'y,z\",k=v"},
-        {"checked+fault(n=3)+torch", "checked+fault(n=3)+torch:k=v"},
-        {"fault(n='a:b')+torch:k=1", "fault(n='a:b')+torch:k=v"},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        char *text = twin_policy_with(cases[i][0], "k", "v");
-        assert_string_equal(text, cases[i][1]);
+    EACH_ROW (row, 2) {
+        char *text = twin_policy_with(row.field[0], "k", "v");
+        assert_string_equal(text, row.field[1]);
         free(text);
     }
     assert_null(twin_policy_with("torch:'", "k", "v"));

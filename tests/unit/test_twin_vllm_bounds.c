@@ -90,18 +90,10 @@ TEST(blocks_at_their_bounds)
 
 TEST(defaults_at_their_bounds)
 {
-    const struct {
-        const char *version;
-        uint64_t length, tokens;
-    } lengths[] = {
-        {"0.5.0", 32769, 32769}, {"0.5.1", 32769, 512},  {"0.5.1", 32768, 32768},
-        {"0.6.5", 32769, 512},   {"0.6.6", 32769, 2048}, {"0.6.6", 2047, 2048},
-        {"0.6.6", 2048, 2048},   {"0.6.6", 2049, 2049},
-    };
-    for (size_t i = 0; i < COUNT(lengths); i++)
-        assert_int_equal(vllm_batch_tokens(vllm(lengths[i].version), 80 * AR_GIB, false, false,
-                                           lengths[i].length),
-                         lengths[i].tokens);
+    EACH_ROW (row, 3)
+        assert_int_equal(
+            vllm_batch_tokens(vllm(row.field[0]), 80 * AR_GIB, false, false, cases_number(&row, 1)),
+            cases_number(&row, 2));
     struct vllm_version v1 = vllm("0.9.2");
     assert_int_equal(vllm_batch_tokens(v1, 70 * AR_GIB, false, true, 1), 16384);
     assert_int_equal(vllm_batch_tokens(v1, 70 * AR_GIB - 1, false, true, 1), 8192);

@@ -39,50 +39,19 @@ static const struct llm *any_model(const char *name)
 
 /* ---- weights ---- */
 
-/* "Total params" of the model cards on Hugging Face, in millions where they round. */
-static const struct {
-    const char *name;
-    double parameters, allowed;
-} cards[] = {
-    {"llama-2-7b", 6738415616, 0},     {"llama-2-13b", 13015864320, 0},
-    {"llama-2-70b", 68976648192, 0},   {"llama-3-8b", 8030261248, 0},
-    {"llama-3-70b", 70553706496, 0},   {"llama-3.2-1b", 1235814400, 0},
-    {"llama-3.2-3b", 3212749824, 0},   {"qwen2.5-0.5b", 494032768, 0},
-    {"qwen2.5-1.5b", 1543714304, 0},   {"qwen2.5-3b", 3085938688, 0},
-    {"qwen2.5-7b", 7615616512, 0},     {"qwen2.5-14b", 14770033664, 0},
-    {"qwen2.5-32b", 32763876352, 0},   {"qwen2.5-72b", 72706203648, 0},
-    {"qwen3-0.6b", 596049920, 0},      {"qwen3-8b", 8190735360, 0},
-    {"qwen3-14b", 14768307200, 0},     {"qwen3-32b", 32762123264, 0},
-    {"qwen3-30b-a3b", 30532122624, 0}, {"qwen3-235b-a22b", 235093634560, 0},
-    {"mistral-7b", 7241732096, 0},     {"mixtral-8x7b", 46702792704, 0},
-    {"deepseek-v3", 671e9, 0.1e9},     {"deepseek-v2-lite", 15706484224, 0},
-};
-
 TEST(parameters_are_those_of_the_model_cards)
 {
-    for (size_t i = 0; i < COUNT(cards); i++)
-        within(cards[i].name, (double)llm_parameters(model(cards[i].name)), cards[i].parameters,
-               cards[i].allowed);
+    EACH_ROW (row, 3)
+        within(row.field[0], (double)llm_parameters(model(row.field[0])), cases_real(&row, 1),
+               cases_real(&row, 2));
 }
-
-/* "Loading model weights took ..": what torch has allocated, at most 1 MiB more for each tensor
- * than was requested; test_twin_engine.c compares the exact figures. */
-static const struct {
-    const char *source, *model;
-    uint64_t parallel;
-    double gib, allowed;
-} loads[] = {
-    {VLLM "10517", "llama-3.1-8b", 1, 14.9888, 0.0001},
-    {"github.com/vllm-project/vllm/pull/10511", "llama-3-8b", 1, 14.96, ROUNDED},
-    {"github.com/vllm-project/vllm/pull/10511", "llama-3-8b", 2, 7.48, ROUNDED},
-};
 
 TEST(weights_are_those_that_were_loaded)
 {
-    for (size_t i = 0; i < COUNT(loads); i++) {
-        struct llm_rank rank = rank_of(loads[i].parallel);
-        within(loads[i].source, (double)llm_weights_bytes(model(loads[i].model), &rank) / GIB,
-               loads[i].gib, loads[i].allowed);
+    EACH_ROW (row, 5) {
+        struct llm_rank rank = rank_of(cases_number(&row, 2));
+        within(row.field[0], (double)llm_weights_bytes(model(row.field[1]), &rank) / GIB,
+               cases_real(&row, 3), cases_real(&row, 4));
     }
 }
 
@@ -157,45 +126,25 @@ TEST(quantised_layers_are_those_by_hand)
 
 /* ---- vLLM: the account of the profile run ---- */
 
-/* total x utilization, weights, memory outside of torch, peak of activations: the rest. */
-static const struct {
-    const char *source, *version;
-    double total, utilization, weights, outside, peak, printed;
-} accounts[] = {
-    /* peak_torch_memory includes the weights in this form */
-    {VLLM "10517", "0.6.4", 23.58, 0.90, 0, 0.35, 17.06, 3.81},
-    {VLLM "10517", "0.6.4", 23.58, 0.90, 0, 0.35, 17.98, 2.89},
-    {"github.com/vllm-project/vllm/pull/10927", "0.6.4", 79.10, 0.90, 0, 5.21, 30.56, 35.42},
-    {"github.com/vllm-project/vllm/pull/10511", "0.6.5", 79.22, 0.90, 14.96, 1.79, 1.26, 53.29},
-    {"github.com/vllm-project/vllm/pull/12126", "0.7.0", 79.22, 0.90, 19.86, 0.16, 36.63, 14.65},
-    {VLLM "15815", "0.7.2", 44.42, 0.90, 30.71, 0.30, 1.26, 7.71},
-    {VLLM "13882", "0.7.3", 8.00, 0.70, 5.20, 0.03, 1.42, -1.05},
-    {VLLM "16570", "0.8.3-v0", 39.38, 0.95, 34.43, 0.34, 2.51, 0.13},
-    {"github.com/vllm-project/vllm/pull/14447", "0.8.3-v0", 23.58, 0.99, 21.21, 0.20, 0.37, 1.57},
-    /* requested 65.32 GiB of 79.18: the log of a second engine on a card */
-    {"github.com/llm-d-incubation/llm-d-fast-model-actuation/issues/746", "0.20", 65.32, 1, 0.67,
-     0.14, 0.24, 64.27},
-};
-
 TEST(the_rest_of_the_account_is_what_was_printed)
 {
-    for (size_t i = 0; i < COUNT(accounts); i++) {
-        double weights = accounts[i].weights, peak = accounts[i].peak;
-        struct vllm_version version = vllm(accounts[i].version);
+    EACH_ROW (row, 8) {
+        double weights = cases_real(&row, 4), peak = cases_real(&row, 6);
+        struct vllm_version version = vllm(row.field[1]);
         bool whole_peak = vllm_account_of(version) == VLLM_TORCH_PEAK;
-        double used = (whole_peak ? 0 : weights) + accounts[i].outside;
+        double used = (whole_peak ? 0 : weights) + cases_real(&row, 5);
         struct vllm_profile profile = {
-            .total_bytes = (uint64_t)(accounts[i].total * GIB),
-            .free_start = (uint64_t)(accounts[i].total * GIB),
-            .free_after = (uint64_t)((accounts[i].total - used) * GIB),
+            .total_bytes = (uint64_t)(cases_real(&row, 2) * GIB),
+            .free_start = (uint64_t)(cases_real(&row, 2) * GIB),
+            .free_after = (uint64_t)((cases_real(&row, 2) - used) * GIB),
             .reserved_after = (uint64_t)(weights * GIB),
             .weights_bytes = (uint64_t)(weights * GIB),
             .allocated_before = (uint64_t)(weights * GIB),
             .allocated_after = whole_peak ? 0 : (uint64_t)(weights * GIB),
             .peak_bytes = (uint64_t)((weights + peak) * GIB),
         };
-        double rest = vllm_available(version, accounts[i].utilization, &profile) / GIB;
-        within(accounts[i].source, rest, accounts[i].printed, 5 * ROUNDED);
+        double rest = vllm_available(version, cases_real(&row, 3), &profile) / GIB;
+        within(row.field[0], rest, cases_real(&row, 7), 5 * ROUNDED);
     }
 }
 
@@ -267,97 +216,49 @@ TEST(the_suggested_cache_is_what_was_printed)
     assert_true(vllm_suggests(vllm("0.10.2")));
 }
 
-static const struct {
-    const char *source;
-    double free, total, utilization, requested;
-} starts[] = {
-    {VLLM "20305", 31.44, 47.38, 0.95, 45.01},
-    {VLLM "25837", 3.22, 4.0, 0.9, 3.6},
-    {"github.com/pytorch/pytorch/issues/175666", 19.77, 22.05, 0.9, 19.84},
-    {"github.com/vllm-project/vllm-omni/issues/276", 0.49, 79.32, 0.6, 47.59},
-};
-
 TEST(a_card_that_is_in_use_is_refused)
 {
-    for (size_t i = 0; i < COUNT(starts); i++) {
-        uint64_t total = (uint64_t)(starts[i].total * GIB);
-        uint64_t free = (uint64_t)(starts[i].free * GIB);
-        within(starts[i].source, starts[i].total * starts[i].utilization, starts[i].requested,
+    EACH_ROW (row, 5) {
+        uint64_t total = (uint64_t)(cases_real(&row, 2) * GIB);
+        uint64_t free = (uint64_t)(cases_real(&row, 1) * GIB);
+        within(row.field[0], cases_real(&row, 2) * cases_real(&row, 3), cases_real(&row, 4),
                2 * ROUNDED);
-        assert_false(vllm_starts(vllm("0.9.1"), starts[i].utilization, total, free));
-        assert_true(vllm_starts(vllm("0.9.0"), starts[i].utilization, total, free));
-        assert_true(vllm_starts(vllm("0.9.1"), starts[i].utilization, total,
-                                (uint64_t)(starts[i].requested * GIB) + AR_GIB / 64));
+        assert_false(vllm_starts(vllm("0.9.1"), cases_real(&row, 3), total, free));
+        assert_true(vllm_starts(vllm("0.9.0"), cases_real(&row, 3), total, free));
+        assert_true(vllm_starts(vllm("0.9.1"), cases_real(&row, 3), total,
+                                (uint64_t)(cases_real(&row, 4) * GIB) + AR_GIB / 64));
     }
 }
 
 /* ---- vLLM: blocks ---- */
 
-/* Gibibytes for the cache as printed, and blocks or tokens. */
-static const struct {
-    const char *source, *version, *model;
-    uint64_t parallel;
-    unsigned kv_bytes;
-    double gib;
-    uint64_t blocks, tokens; /* one of the two */
-} caches[] = {
-    {VLLM "10517", "0.6.4", "llama-3.1-8b", 1, 2, 3.81, 1952, 0},
-    {VLLM "10517", "0.6.4", "llama-3.1-8b", 1, 2, 2.89, 1478, 0},
-    {"github.com/vllm-project/vllm/pull/10927", "0.6.4", "deepseek-v2-lite-mha", 1, 2, 35.42, 5373,
-     0},
-    {"github.com/vllm-project/vllm/pull/12126", "0.7.0", "llama-3.2-11b-vision", 1, 2, 14.65, 6001,
-     0},
-    {VLLM "15815", "0.7.2", "qwen2.5-32b", 2, 2, 7.71, 3947, 0},
-    {VLLM "13882", "0.7.3", "qwen2.5-7b", 1, 2, -1.05, 0, 0},
-    {"github.com/LMCache/LMCache/issues/1739", "0.11", "qwen3-14b", 1, 2, 6.51, 0, 42656},
-    {VLLM "33263", "0.14", "qwen3-1.7b", 1, 2, 18.78, 0, 175856},
-    {VLLM "25350", "0.10.2", "qwen3-30b-a3b", 1, 1, 10.55, 0, 230528},
-};
-
 TEST(blocks_are_those_of_the_logs)
 {
-    for (size_t i = 0; i < COUNT(caches); i++) {
-        struct llm_rank rank = rank_of(caches[i].parallel);
-        struct vllm_cache cache = vllm_cache_of(vllm(caches[i].version), any_model(caches[i].model),
-                                                &rank, 16, caches[i].kv_bytes);
-        uint64_t least = vllm_blocks(&cache, (caches[i].gib - ROUNDED) * GIB);
-        uint64_t most = vllm_blocks(&cache, (caches[i].gib + ROUNDED) * GIB);
-        uint64_t printed = caches[i].tokens ? caches[i].tokens / 16 : caches[i].blocks;
+    EACH_ROW (row, 8) {
+        struct llm_rank rank = rank_of(cases_number(&row, 3));
+        struct vllm_cache cache = vllm_cache_of(vllm(row.field[1]), any_model(row.field[2]), &rank,
+                                                16, (unsigned)cases_number(&row, 4));
+        uint64_t least = vllm_blocks(&cache, (cases_real(&row, 5) - ROUNDED) * GIB);
+        uint64_t most = vllm_blocks(&cache, (cases_real(&row, 5) + ROUNDED) * GIB);
+        uint64_t printed =
+            cases_number(&row, 7) ? cases_number(&row, 7) / 16 : cases_number(&row, 6);
         if (printed < least || printed > most)
-            fail_msg("%s: %" PRIu64 " blocks, computed %" PRIu64 " to %" PRIu64, caches[i].source,
+            fail_msg("%s: %" PRIu64 " blocks, computed %" PRIu64 " to %" PRIu64, row.field[0],
                      printed, least, most);
-        if (caches[i].tokens)
-            assert_int_equal(vllm_tokens(&cache, printed), caches[i].tokens);
+        if (cases_number(&row, 7))
+            assert_int_equal(vllm_tokens(&cache, printed), cases_number(&row, 7));
     }
 }
 
-/* "# CPU blocks" of a swap space of 4 GiB (the two with tensor parallelism: of each rank);
- * equal. */
-static const struct {
-    const char *source, *model;
-    uint64_t parallel, gib, blocks;
-} swaps[] = {
-    {VLLM "10517", "llama-3.1-8b", 1, 4, 2048},
-    {VLLM "13882", "qwen2.5-7b", 1, 4, 4681},
-    {VLLM "15815", "qwen2.5-32b", 2, 4, 2048},
-    {VLLM "2418", "llama-2-7b", 1, 4, 512},
-    {VLLM "7256", "qwen-7b", 1, 4, 512},
-    {VLLM "5248", "deepseek-coder-6.7b", 2, 4, 1024},
-    {"github.com/vllm-project/vllm/pull/12126", "llama-3.2-11b-vision", 1, 4, 1638},
-    {"github.com/vllm-project/vllm/pull/10927", "deepseek-v2-lite-mha", 1, 4, 606},
-    {"github.com/OpenRLHF/OpenRLHF/issues/336", "llama-3-70b", 2, 4, 1638},
-    {"github.com/mlcommons/inference/issues/2267", "llama-3.1-8b", 8, 4, 16384},
-};
-
 TEST(a_block_has_the_bytes_of_the_logs)
 {
-    for (size_t i = 0; i < COUNT(swaps); i++) {
-        struct llm_rank rank = rank_of(swaps[i].parallel);
+    EACH_ROW (row, 5) {
+        struct llm_rank rank = rank_of(cases_number(&row, 2));
         struct vllm_cache cache =
-            vllm_cache_of(vllm("0.6.3"), any_model(swaps[i].model), &rank, 16, 2);
-        if (vllm_swap_blocks(&cache, swaps[i].gib * AR_GIB) != swaps[i].blocks)
-            fail_msg("%s: %" PRIu64 " blocks", swaps[i].source,
-                     vllm_swap_blocks(&cache, swaps[i].gib * AR_GIB));
+            vllm_cache_of(vllm("0.6.3"), any_model(row.field[1]), &rank, 16, 2);
+        if (vllm_swap_blocks(&cache, cases_number(&row, 3) * AR_GIB) != cases_number(&row, 4))
+            fail_msg("%s: %" PRIu64 " blocks", row.field[0],
+                     vllm_swap_blocks(&cache, cases_number(&row, 3) * AR_GIB));
     }
 }
 

@@ -1,5 +1,4 @@
 /* The arguments of -w. */
-#include "tests/support/cases.h"
 #include "tests/support/test.h"
 #include "workloads/workload.h"
 
