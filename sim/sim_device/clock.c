@@ -266,7 +266,7 @@ static struct sim_stream *clock_stream(struct sim_clock *self, uint32_t ordinal)
     if (ordinal < self->stream_count)
         return &self->streams[ordinal];
     if (ordinal >= SIM_STREAMS_MOST) {
-        self->failed = true;
+        self->failed = self->beyond = true;
         return NULL;
     }
     if (ordinal >= self->stream_room) {

@@ -98,8 +98,8 @@ struct sim_clock {
     uint32_t launch_queue;
     struct ranges events;
     size_t events_bound; /* at this number of events, past ones are removed */
-    /* a stream could not be created: no host memory, or an ordinal beyond the most */
-    bool failed;
+    bool failed;         /* a stream is missing: no host memory, or `beyond` */
+    bool beyond;         /* an ordinal beyond the most was named */
     /* The number of streams that the host has learned about since the pool last looked, and the
      * last one of them. */
     uint32_t learned, learned_stream;

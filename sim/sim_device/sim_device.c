@@ -61,12 +61,11 @@ enum ar_status sim_misuse(struct sim_device *self, const char *format, ...)
 
 enum ar_status sim_check_complete(struct sim_device *self)
 {
-    if (self->clock.failed)
+    if (self->clock.beyond)
         return sim_misuse(self,
-                          "a stream beyond %u was named, or the host has no memory for another; "
-                          "streams are numbered from 0 without gaps",
+                          "a stream beyond %u was named; streams are numbered from 0 without gaps",
                           SIM_STREAMS_MOST - 1);
-    return self->memory.lost ? AR_HOST_MEMORY : AR_OK;
+    return self->clock.failed || self->memory.lost ? AR_HOST_MEMORY : AR_OK;
 }
 
 /* A run that reaches the end of time did not finish, and a sum of times that reaches it is

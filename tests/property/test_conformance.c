@@ -373,13 +373,18 @@ static void watch(void **state)
 
 /* ---- faults: each host allocation, each call for memory, fails once -------------------------- */
 
-/* The possible results of a run with a fault. Everything is released after any of them. */
-static void after_fault(struct bench *b, const struct op_script *script, enum ar_status allowed)
+/* The possible results of a run with a fault. Everything is released after any of them. At most
+ * `refused` requests find no memory on the device. */
+static void after_fault(struct bench *b, const struct op_script *script, enum ar_status allowed,
+                        size_t refused)
 {
     struct op_result result = op_script_run(script, b->rig.policy);
     if (result.status != AR_OK && result.status != allowed)
         fail_msg("%s on %s: %s at operation %zu: %s", b->name, b->memory.name,
                  ar_status_name(result.status), result.at, ar_policy_problem(b->rig.policy));
+    if (result.refused > refused)
+        fail_msg("%s on %s: %zu requests are refused, %zu without the fault", b->name,
+                 b->memory.name, result.refused, refused);
     if (ar_policy_validate(b->rig.policy, &test_error))
         fail_msg("%s on %s, after a fault: %s", b->name, b->memory.name, test_error.text);
 }
@@ -392,12 +397,17 @@ static void host_faults(void **state)
     op_script_open(&script, 5, offline ? test_amount(600, 100) : 600, 60, 8 * AR_MIB);
     for (int kind = 0; kind < MEMORIES; kind++) {
         uint64_t calls = UINT64_MAX;
+        struct bench whole;
+        size_t refused = 0; /* missing host memory is no refusal of the device */
+        if (bench_open(&whole, *state, kind, CAP_BYTES, "", 0))
+            refused = op_script_run(&script, whole.rig.policy).refused;
+        bench_close(&whole);
         for (uint64_t at = 1; at <= calls && at < 5000; at++) {
             struct bench b;
             if (!bench_open(&b, *state, kind, CAP_BYTES, "", at))
                 calls = 0;
             else if (b.rig.policy)
-                after_fault(&b, &script, AR_HOST_MEMORY);
+                after_fault(&b, &script, AR_HOST_MEMORY, refused);
             if (b.rig.host.calls < at)
                 calls = b.rig.host.calls; /* that call was never made */
             bench_close(&b);
@@ -416,7 +426,7 @@ static void backing_faults(void **state)
             struct bench b;
             snprintf(prefix, sizeof prefix, "checked+fault(n=%" PRIu64 ")+", at);
             if (bench_open(&b, *state, kind, CAP_BYTES, prefix, 0))
-                after_fault(&b, &script, AR_OK);
+                after_fault(&b, &script, AR_OK, SIZE_MAX);
             bench_close(&b);
         }
     }

@@ -3,28 +3,27 @@
 #include <errno.h>
 #include <stddef.h>
 
-static _Thread_local unsigned long left; /* until the one that fails; 0: none fails */
-static _Thread_local bool reached;
+static _Thread_local unsigned long at, first, end; /* of the allocations; `end`: 0: none fails */
 
-void scarce_begin(unsigned long number)
+void scarce_begin(unsigned long number, unsigned long count)
 {
-    left = number;
-    reached = false;
+    at = 0;
+    first = number;
+    end = number + count;
 }
 
 bool scarce_end(void)
 {
-    left = 0;
-    return reached;
+    end = 0;
+    return at >= first;
 }
 
 static bool fails(void)
 {
-    if (!left || --left)
-        return false;
-    reached = true;
-    errno = ENOMEM;
-    return true;
+    bool failing = end && ++at >= first && at < end;
+    if (failing)
+        errno = ENOMEM;
+    return failing;
 }
 
 #define WRAP(type, name, parameters, arguments)                                                    \

@@ -1,5 +1,6 @@
 /* Each allocation of host memory fails once: the work ends with AR_HOST_MEMORY, or does without.
  * Under ASan nothing is used after it is freed, freed twice or left. */
+#include "allocators/registry.h"
 #include "allocators/spec.h"
 #include "sim/explain/explain.h"
 #include "sim/fidelity/fidelity.h"
@@ -17,7 +18,7 @@ static void fail_each(enum ar_status (*work)(const void *argument), const void *
 {
     unsigned long number = 1;
     for (bool reached = true; reached; number += number < 150 ? 1 : 7) {
-        scarce_begin(number);
+        scarce_begin(number, 1);
         enum ar_status status = work(argument);
         reached = scarce_end();
         if (status != AR_OK && (!reached || status != AR_HOST_MEMORY))
@@ -96,4 +97,33 @@ TEST(explanations)
     rig.experiment.stop_on_failure = true;
     fail_each(explain, &rig.experiment);
     experiment_rig_close(&rig);
+}
+
+/* Too little host memory is never a refusal of the device. */
+static void replay_without(const char *policy)
+{
+    struct experiment_rig rig;
+    bool reached = true;
+    experiment_rig_open(&rig, policy, "sim", "tests/golden/data/two_gpus.trace:device=1");
+    rig.experiment.measure = REPLAY_METRICS_NONE;
+    rig.experiment.stop_on_failure = true;
+    for (unsigned long number = 1; reached; number++) {
+        struct replay_result result = {0};
+        scarce_begin(number, 2); /* a policy tries again */
+        enum ar_status status = experiment_run(&rig.experiment, &result, NULL, &test_error);
+        reached = scarce_end();
+        if (status == AR_OK ? !result.passed : status != AR_HOST_MEMORY)
+            fail_msg("%s, allocation %lu: status %d, event %" PRIu64 ": %s", policy, number,
+                     (int)status, result.first_failed_event, test_error.text);
+        replay_result_close(&result);
+    }
+    experiment_rig_close(&rig);
+}
+
+TEST(policies)
+{
+    const struct ar_policy_ops *ops;
+    for (size_t i = 0; (ops = registry_policy(i)) != NULL; i++)
+        replay_without(ops->name);
+    replay_without("torch:expandable_segments=true");
 }

@@ -100,7 +100,7 @@ static uint32_t reserve_range(struct torch *self, uint32_t arena_index)
     uint32_t segment = torch_segment_new(self, address, bytes, arena_index, true);
     if (segment == UINT32_MAX) {
         (void)ar_backing_release(self->backing, address);
-        return 0;
+        return torch_no_host(self);
     }
     uint32_t block = torch_block_new(self, address, bytes, arena_index, segment, false);
     self->segments[segment].first = block;
@@ -160,7 +160,7 @@ static enum ar_status create_pages(struct torch *self, struct torch_segment *seg
                                    uint64_t first, uint64_t last)
 {
     if (!grow_pages(self, segment, (uint32_t)last))
-        return AR_REFUSED;
+        return AR_HOST_MEMORY;
     for (uint64_t i = first; i < last; i++) {
         ar_backing_handle handle;
         enum ar_status status = ar_backing_create(self->backing, page, &handle);
@@ -261,7 +261,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 uint32_t torch_expand(struct torch *self, uint32_t arena, uint64_t rounded_bytes)
 {
     if (!torch_reserve_blocks(self, 4) || !reserve_unmapped(self, arena))
-        return 0;
+        return torch_no_host(self);
     uint32_t block = find_expandable(self, arena, rounded_bytes);
     if (!block)
         return 0;
@@ -271,8 +271,9 @@ uint32_t torch_expand(struct torch *self, uint32_t arena, uint64_t rounded_bytes
     while (self->spans.at[block].bytes < rounded_bytes) {
         uint64_t missing = rounded_bytes - self->spans.at[block].bytes;
         uint32_t next = self->spans.at[block].next;
-        if (!torch_reserve_blocks(self, 2) ||
-            !map_block(self, next, least(missing, self->spans.at[next].bytes)))
+        if (!torch_reserve_blocks(self, 2))
+            return torch_no_host(self);
+        if (!map_block(self, next, least(missing, self->spans.at[next].bytes)))
             return 0;
         block = next;
     }

@@ -370,14 +370,14 @@ uint32_t torch_alloc_block(struct torch *self, uint32_t arena, uint64_t rounded_
     if (torch_grows(self, arena))
         return torch_expand(self, arena, rounded_bytes);
     uint64_t address;
-    if (!torch_reserve_blocks(self, 2) ||
-        !granted(self, ar_backing_segment_alloc(self->backing, bytes, &address)))
+    if (!torch_reserve_blocks(self, 2))
+        return torch_no_host(self);
+    if (!granted(self, ar_backing_segment_alloc(self->backing, bytes, &address)))
         return 0;
     uint32_t segment = torch_segment_new(self, address, bytes, arena, false);
-    if (segment == UINT32_MAX) {
-        (void)!granted(self, ar_backing_segment_free(self->backing, address));
-        return 0;
-    }
+    if (segment == UINT32_MAX)
+        return granted(self, ar_backing_segment_free(self->backing, address)) ? torch_no_host(self)
+                                                                              : 0;
     uint32_t block = torch_block_new(self, address, bytes, arena, segment, true);
     enum torch_kind kind = torch_kind_of(self, arena);
     self->segments[segment].first = block;

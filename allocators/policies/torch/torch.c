@@ -161,14 +161,16 @@ static __attribute__((noinline)) enum ar_status find_slowly(struct torch *self, 
     *block = self->settings.expandable ? torch_find(self, arena, rounded_bytes) : 0;
     if (!*block) {
         *block = obtain(self, arena, rounded_bytes);
-        if (self->fault)
-            return self->fault;
-        if (!*block || !torch_reserve_blocks(self, 1)) {
-            if (*block)
-                torch_free_insert(self, *block);
-            self->num_ooms++;
-            return AR_NO_MEMORY;
+        if (*block && !self->fault && !torch_reserve_blocks(self, 1)) {
+            torch_free_insert(self, *block);
+            return AR_HOST_MEMORY;
         }
+        enum ar_status fault = self->fault;
+        if (fault == AR_HOST_MEMORY)
+            self->fault = AR_OK; /* a later request may be served */
+        self->num_ooms += !*block && !fault;
+        if (!*block || fault)
+            return fault ? fault : AR_NO_MEMORY;
     }
     divide(self, *block, rounded_bytes);
     return AR_OK;

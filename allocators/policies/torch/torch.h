@@ -232,8 +232,9 @@ struct torch {
     struct torch_settings settings;
     uint64_t allowed_bytes; /* UINT64_MAX: no limit was set */
     bool limited;
-    bool ages;            /* a limit and a threshold are set: blocks are collected by age */
-    enum ar_status fault; /* of the backing, other than REFUSED: stops the run */
+    bool ages; /* a limit and a threshold are set: blocks are collected by age */
+    /* Of the backing, other than REFUSED: stops the run. Within a request also HOST_MEMORY. */
+    enum ar_status fault;
 
     struct ar_spans spans; /* the spans of blocks; `blocks` has the rest */
     struct torch_block *blocks;
@@ -303,6 +304,12 @@ uint32_t torch_segment_new(struct torch *self, uint64_t address, uint64_t bytes,
                            bool expandable);
 void torch_segment_drop(struct torch *self, uint32_t segment);
 uint32_t torch_alloc_block(struct torch *self, uint32_t arena, uint64_t rounded_bytes, bool retry);
+/* No block: the request ends with HOST_MEMORY. */
+static inline uint32_t torch_no_host(struct torch *self)
+{
+    self->fault = AR_HOST_MEMORY;
+    return 0;
+}
 bool torch_is_beyond_limit(const struct torch *self, uint64_t rounded_bytes);
 bool torch_release_available(struct torch *self, uint32_t arena, uint64_t rounded_bytes,
                              bool *stopped);

@@ -606,7 +606,7 @@ static uint32_t make_room(struct vmm *self, const struct ar_policy_request *requ
     } while (wait);
     if (status == AR_REFUSED && self->tuning && self->tuning->glue && !self->fault)
         return vmm_glue(self, request, kind, bytes);
-    if (status != AR_OK && status != AR_REFUSED && status != AR_HOST_MEMORY)
+    if (status != AR_OK && status != AR_REFUSED)
         self->fault = status;
     return 0;
 }

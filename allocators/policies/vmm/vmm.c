@@ -337,8 +337,11 @@ enum ar_status vmm_alloc(struct ar_policy *base, const struct ar_policy_request 
     if (!piece) {
         piece = vmm_make_room(self, request, kind, bytes);
         if (!piece) {
+            enum ar_status fault = self->fault;
             self->failures++;
-            return self->fault ? self->fault : AR_NO_MEMORY;
+            if (fault == AR_HOST_MEMORY)
+                self->fault = AR_OK; /* a later request may be served */
+            return fault ? fault : AR_NO_MEMORY;
         }
     }
     struct ar_span *span = &self->spans.at[piece];
