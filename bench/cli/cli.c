@@ -427,7 +427,7 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, voi
             status = read_long(&cursor, error);
         else if (!options_end && word[0] == '-' && word[1])
             status = read_short(&cursor, error);
-        else if (!word[0])
+        else if (!word[0] && page->argument.kind != CLI_KIND_WORDS)
             status = ar_invalid(error, "an argument is empty; name what is meant, or leave it out");
         else
             status = take_value(&cursor, &page->argument, word, error);
