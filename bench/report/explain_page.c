@@ -425,8 +425,11 @@ enum ar_status explain_page_print(FILE *stream, const struct explain_page *page,
 {
     const struct explain_result *result = page->result;
     if (result->passed) {
-        sentence_format(stream, 2, "%s with %s, frees %s: every request was served.",
-                        page->workload, page->policy, replay_frees_name(page->frees));
+        sentence_format(
+            stream, 2,
+            "%s with %s, frees %s: every request was served. `capacity` finds the least "
+            "capacity that serves them.",
+            page->workload, page->policy, replay_frees_name(page->frees));
         card_sentence_print(stream, page->card, result->profile);
         return AR_OK;
     }

@@ -13,6 +13,7 @@ assert rows.document["schema"] == expected["schema"]
 assert set(rows.document["context"]) == set(expected["context"])
 assert [row["policy"] for row in rows] == ["growth", "vmm"] and all(row["passed"] for row in rows)
 assert rows[0]["peak_live_bytes"] == expected["runs"][0]["metrics"]["peak_live_bytes"]
+assert rows[0]["frees"] == expected["runs"][0]["metrics"]["frees"] and rows[0]["frees_mode"] == "ordered"
 assert {metric["name"] for metric in allocrig.metrics()} >= set(expected["runs"][0]["metrics"]) - {"unknown"}
 assert all(metric["class"] in ("exact", "timed") for metric in allocrig.metrics())
 

@@ -128,7 +128,8 @@ def _observer(observe, raised):
 def _flat(entry):
     found = {"policy": entry["policy"]["spec"], "workload": entry["workload"]["spec"],
              "device": entry["device"]["spec"], "capacity_bytes": entry["device"]["capacity_bytes"]}
-    found.update((key, entry[key]) for key in ("frees", "host", "repetition", "seed"))
+    found.update((key, entry[key]) for key in ("host", "repetition", "seed"))
+    found["frees_mode"] = entry["frees"]  # "frees" is a metric
     found.update(passed=entry["outcome"]["passed"], cause=entry["outcome"]["cause"])
     for name, value in entry["metrics"].items():
         found.setdefault(name, value)
