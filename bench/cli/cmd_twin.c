@@ -1,5 +1,6 @@
 /* `twin`: runs a scenario of training and inference on the cards of one machine and says where the
  * memory is. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,11 +106,20 @@ static enum ar_status draw(const char *series, const char *figure, const char *t
 static enum ar_status write_figure(const struct arguments *self, const struct twin_page *answer,
                                    struct ar_error *error)
 {
-    char path[] = "/tmp/allocrig-twin-XXXXXX";
+    char path[4096];
+    const char *folder = getenv("TMPDIR");
+    snprintf(path, sizeof path, "%s/allocrig-twin-XXXXXX", folder && *folder ? folder : "/tmp");
     int file = mkstemp(path);
     FILE *stream = file < 0 ? NULL : fdopen(file, "w");
-    if (!stream)
-        return ar_error_set(error, AR_IO, "%s: no temporary file can be made", path);
+    if (!stream) {
+        ar_error_set(error, AR_IO, "%s: no temporary file can be made: %s; set TMPDIR to a folder",
+                     path, strerror(errno));
+        if (file >= 0) {
+            close(file);
+            unlink(path);
+        }
+        return AR_IO;
+    }
     twin_series_write(stream, answer);
     bool bad = ferror(stream) != 0;
     bad = fclose(stream) != 0 || bad;
@@ -158,9 +168,12 @@ static enum ar_status run(const struct arguments *self, const struct scenario *t
                           struct ar_error *error)
 {
     struct output_set files = {0};
+    struct output_file figure = {0};
     struct twin_study study;
-    FILE *json, *series = NULL;
-    enum ar_status status = output_set_add(&files, self->json, &json, error);
+    FILE *json = NULL, *series = NULL;
+    enum ar_status status = self->figure ? output_open(&figure, self->figure, error) : AR_OK;
+    output_abandon(&figure); /* gnuplot writes it: a place that cannot be written is told early */
+    AR_THEN(status, output_set_add(&files, self->json, &json, error));
     AR_THEN(status, output_set_add(&files, self->series, &series, error));
     AR_THEN(status, twin_study_run(text, self->again, self->journal, &study, error));
     if (!status) {

@@ -65,6 +65,7 @@ refuses two_scenarios 2 'one scenario too many' twin a.ini b.ini
 refuses no_file 2 'no_such.ini: cannot be read' twin no_such.ini
 refuses no_cycles 2 '--cycles is "many"; it must be a whole number from 0 to 1000000' twin $small --cycles many
 refuses no_form 2 '--figure x.gif: the name ends with .svg' twin $small --figure x.gif
+refuses no_place_for_a_figure 2 'none/x.svg: cannot be written: No such file' twin $small --figure "$tmp/none/x.svg"
 refuses no_answer 2 '--what-if maybe: yes or no' twin $small --what-if maybe
 refuses journal_of_nothing 2 'write --what-if yes' twin $small --what-if no --journal "$tmp/j"
 refuses set_without_value 2 '--set kv: "kv" is no change; write SECTION.KEY=VALUE' twin $small --set kv
