@@ -283,7 +283,6 @@ static enum ar_status print_whatifs(FILE *stream, const struct twin_page *page,
 {
     size_t rows = 0, less = 0, without = 0;
     char few[48] = "";
-    bool residue = false;
     if (page->whatif_cycles)
         snprintf(few, sizeof few, " (in %" PRIu64 " cycles)", page->whatif_cycles);
     if (!page->has_whatifs)
@@ -302,16 +301,12 @@ static enum ar_status print_whatifs(FILE *stream, const struct twin_page *page,
         saved_cell(table, !one->now_fits, one->peak_saved);
         /* Without a run that passes now, there is nothing to compare with. */
         saved_cell(table, one->has_residue && !one->now_fits, one->residue_saved);
-        residue = residue || (one->has_residue && !one->now_fits);
         table_cell(table, "%s%s", one->text, one->now_fits ? " (then it fits)" : "");
         rows++;
     }
     fprintf(stream, "\nWhat if%s\n", few);
     enum ar_status status = rows ? table_print(table, stream, TABLE_TEXT, error) : AR_OK;
     table_close(table);
-    if (residue)
-        sentence_print(stream, "residue: what the processes use beyond their contexts after a step "
-                               "that releases memory.");
     if (less)
         sentence_format(stream, 2, "%zu more save less (--json has them).", less);
     if (without)
