@@ -45,7 +45,7 @@ void heap_open(struct heap *self, struct ar_policy *policy,
 void heap_close(struct heap *self);
 
 /* Makes sure that `count` records are spare and that `list` exists. HOST_MEMORY. */
-enum ar_status heap_reserve(struct heap *self, uint32_t count, uint32_t list) AR_STATUS_CHECKED;
+enum ar_status heap_reserve(struct heap *self, uint32_t count, uint32_t list);
 static inline bool heap_is_ready(const struct heap *self, uint32_t count, uint32_t list)
 {
     return __builtin_expect(
@@ -58,10 +58,10 @@ static inline enum ar_status heap_ready(struct heap *self, uint32_t count, uint3
 
 /* Obtains a segment as one used piece without an owner. REFUSED, HOST_MEMORY, or another status of
  * the backing. */
-enum ar_status heap_grow(struct heap *self, uint64_t bytes, uint32_t *piece) AR_STATUS_CHECKED;
+enum ar_status heap_grow(struct heap *self, uint64_t bytes, uint32_t *piece);
 
 /* Releases the segment that a free piece fills. */
-enum ar_status heap_release(struct heap *self, uint32_t piece) AR_STATUS_CHECKED;
+enum ar_status heap_release(struct heap *self, uint32_t piece);
 
 /* The segment of an address of a piece. */
 const struct heap_segment *heap_segment_of(const struct heap *self, uint64_t address);

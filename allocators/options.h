@@ -31,7 +31,7 @@ struct ar_option {
  * name the nearest one. A key that is given twice is INVALID. */
 AR_API enum ar_status ar_options_read(const struct ar_option *table,
                                       const struct ar_spec_link *link, const char *owner,
-                                      void *values, struct ar_error *error) AR_STATUS_CHECKED;
+                                      void *values, struct ar_error *error);
 
 /* The entry with that name, or NULL. */
 AR_API const struct ar_option *ar_options_find(const struct ar_option *table, const char *name);

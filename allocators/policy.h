@@ -366,15 +366,14 @@ AR_API bool ar_policy_report(const struct ar_policy *self, size_t index, char *n
 
 /* Checks what every policy must have: the right versions, the required hooks, a name, a summary,
  * and a table of options that begins with the common ones. INVALID says what is missing. */
-AR_API enum ar_status ar_policy_check(const struct ar_policy_ops *ops,
-                                      struct ar_error *error) AR_STATUS_CHECKED;
+AR_API enum ar_status ar_policy_check(const struct ar_policy_ops *ops, struct ar_error *error);
 
 /* ---- For the code of policies ---------------------------------------------------------------- */
 
 /* A zeroed instance of `bytes` with its ops set, in host memory. NULL: no host memory, with a
  * sentence. */
 AR_API void *ar_policy_new(const struct ar_policy_context *context, const struct ar_policy_ops *ops,
-                           size_t bytes, struct ar_error *error) AR_STATUS_CHECKED;
+                           size_t bytes, struct ar_error *error);
 
 /* The option `limit`; UINT64_MAX if it is not set. */
 static inline uint64_t ar_policy_limit(const struct ar_policy_common *values)
@@ -407,8 +406,7 @@ static inline void ar_policy_ungrant(struct ar_policy *self, uint64_t requested_
  * must be in the order of addresses. `releasable_bytes` is recounted by the policy. CORRUPT says
  * which number differs. */
 AR_API enum ar_status ar_policy_check_totals(const struct ar_policy *self,
-                                             uint64_t releasable_bytes,
-                                             struct ar_error *error) AR_STATUS_CHECKED;
+                                             uint64_t releasable_bytes, struct ar_error *error);
 
 /* In validate: CORRUPT with the sentence "policy NAME: WHAT, at ADDRESS". */
 AR_API enum ar_status ar_policy_broken(const struct ar_policy *self, const char *what,

@@ -51,8 +51,7 @@ static inline void region_open(struct region *self, const struct region_values *
  * reserved. Its size is the given one, or by fraction; if the device refuses that, 31/32 of it, and
  * so on. NO_MEMORY: there is no such range. */
 enum ar_status region_obtain(struct region *self, struct ar_policy *policy,
-                             struct ar_backing *backing, uint64_t unit,
-                             uint64_t least_bytes) AR_STATUS_CHECKED;
+                             struct ar_backing *backing, uint64_t unit, uint64_t least_bytes);
 
 /* In destroy. */
 static inline void region_close(struct region *self, struct ar_backing *backing)

@@ -33,13 +33,13 @@ const struct ar_policy_ops *registry_find(const char *name); /* NULL: there is n
  * object and stays loaded. INVALID says what is wrong and which name is near. MISSING: the object
  * cannot be loaded. */
 enum ar_status registry_lookup(const struct ar_spec *spec, const struct ar_policy_ops **out,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+                               struct ar_error *error);
 
 /* Makes the policy of `spec` with its decorators. The caller destroys it with ar_policy_destroy.
  * The context and what it points to must outlive it. A policy of a shared object is guarded: a call
  * whose result breaks the contract returns CORRUPT, and ar_policy_problem names the policy. */
 enum ar_status registry_create(const struct ar_spec *spec, const struct ar_policy_context *context,
-                               struct ar_policy **out, struct ar_error *error) AR_STATUS_CHECKED;
+                               struct ar_policy **out, struct ar_error *error);
 
 /* Whether the policy of a spec is a shared object: code that did not pass the tests of this
  * program. */
@@ -47,7 +47,6 @@ bool registry_names_object(const struct ar_spec *spec);
 
 /* For the end of a run: CORRUPT if the guard of a policy has found a fault that no call has
  * returned. */
-enum ar_status registry_verdict(const struct ar_policy *policy,
-                                struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status registry_verdict(const struct ar_policy *policy, struct ar_error *error);
 
 #endif

@@ -57,8 +57,7 @@ struct ar_spec {
 
 /* Parses the text. On success the caller owns `out` and closes it. INVALID names the place in the
  * text. */
-AR_API enum ar_status ar_spec_parse(const char *text, struct ar_spec *out,
-                                    struct ar_error *error) AR_STATUS_CHECKED;
+AR_API enum ar_status ar_spec_parse(const char *text, struct ar_spec *out, struct ar_error *error);
 AR_API void ar_spec_close(struct ar_spec *spec);
 
 /* The value of a key, which belongs to the spec; NULL: it is not given. */

@@ -271,9 +271,9 @@ AR_API void ar_device_count(struct ar_device *self, enum ar_device_call call, ui
 /* Opens the device of a spec: `sim:profile=h100,capacity=24GiB,addresses=FILE`, or `cuda`. INVALID
  * for wrong options, MISSING if there is no such device. The caller closes it. */
 AR_API enum ar_status ar_device_open(const struct ar_spec *spec, struct ar_device **out,
-                                     struct ar_error *error) AR_STATUS_CHECKED;
+                                     struct ar_error *error);
 AR_API enum ar_status ar_device_open_text(const char *text, struct ar_device **out,
-                                          struct ar_error *error) AR_STATUS_CHECKED;
+                                          struct ar_error *error);
 
 static inline void ar_device_close(struct ar_device *self)
 {

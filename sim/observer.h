@@ -157,7 +157,7 @@ struct tap;
 
 /* Opens a tap on a device, unless no observer of the list needs one: then `*out` is NULL. */
 enum ar_status tap_open(struct tap **out, const struct observer *observers,
-                        struct ar_device *device, struct ar_error *error) AR_STATUS_CHECKED;
+                        struct ar_device *device, struct ar_error *error);
 /* After the policy is destroyed and before the device is closed. NULL is fine. */
 void tap_close(struct tap *self);
 
@@ -173,6 +173,6 @@ void tap_policy_call(struct tap *self, const struct observer_policy_call *call);
 void tap_mark(struct tap *self, const char *label, const char *keys);
 
 /* The run is over: reports what is left. After this nothing is reported, whatever is closed. */
-enum ar_status tap_end(struct tap *self, struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status tap_end(struct tap *self, struct ar_error *error);
 
 #endif

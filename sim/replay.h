@@ -99,22 +99,21 @@ struct replay_result {
  * result. Other statuses: invalid input (the error names the event), UNSUPPORTED if `verify` is
  * wanted of a device without memory, or CORRUPT if the policy broke its contract. */
 enum ar_status replay_run(const struct replay_config *config, struct replay_result *result,
-                          struct ar_error *error) AR_STATUS_CHECKED;
+                          struct ar_error *error);
 void replay_result_close(struct replay_result *result);
 
 /* The same in parts, for several replays that take turns: open, then go until the source has no
  * more events (it may have more later), then end. `config` must live as long. */
 struct replay;
 enum ar_status replay_open(const struct replay_config *config, struct replay **out,
-                           struct ar_error *error) AR_STATUS_CHECKED;
-enum ar_status replay_go(struct replay *run, struct ar_error *error) AR_STATUS_CHECKED;
+                           struct ar_error *error);
+enum ar_status replay_go(struct replay *run, struct ar_error *error);
 bool replay_stopped(const struct replay *run); /* it has failed with stop_on_failure */
 bool replay_has_failed(const struct replay *run);
 /* The policy's block of a slot of the trace; NULL: the slot has no live block of it. */
 const struct ar_policy_block *replay_block(const struct replay *run, size_t slot);
 /* Fills in the result. Frees the replay, also if it fails. */
-enum ar_status replay_end(struct replay *run, struct replay_result *result,
-                          struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status replay_end(struct replay *run, struct replay_result *result, struct ar_error *error);
 void replay_discard(struct replay *run); /* without a report; NULL is fine */
 
 /* A run as users see it: all passes that the metrics need, the baseline (an allocator that costs
@@ -135,8 +134,7 @@ struct experiment {
 };
 
 enum ar_status experiment_run(const struct experiment *experiment, struct replay_result *result,
-                              struct ar_device_props *props,
-                              struct ar_error *error) AR_STATUS_CHECKED;
+                              struct ar_device_props *props, struct ar_error *error);
 
 /* Why a request failed. The ladder: each step adds memory to the step before it. The first step at
  * which the request could have been served is the cause.

@@ -9,16 +9,15 @@
  * workloads/data/. The caller closes it.
  *
  * "PATH:device=N" is one GPU of a file of several; " gpuN" is added to the name of its trace. */
-enum ar_status workload_open(const char *text, struct trace_source **out,
-                             struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status workload_open(const char *text, struct trace_source **out, struct ar_error *error);
 
 /* The same with trace_open_recording. */
 enum ar_status workload_open_recording(const char *text, struct trace_source **out,
-                                       struct ar_error *error) AR_STATUS_CHECKED;
+                                       struct ar_error *error);
 
 /* The same for a caller that can serve one GPU only: INVALID if the workload has several. */
 enum ar_status workload_open_single(const char *text, struct trace_source **out,
-                                    struct ar_error *error) AR_STATUS_CHECKED;
+                                    struct ar_error *error);
 
 /* A workload by GPU. Each GPU has an allocator of its own, so a file with requests of several GPUs
  * is as many workloads. */
@@ -40,8 +39,7 @@ typedef enum ar_status workload_take(void *argument, const struct workload_part 
 /* Passes the workload to `take`, or its GPUs one after the other by their numbers; ends at the
  * first error. INVALID also if a GPU cannot be selected by its number. */
 enum ar_status workload_each(const char *text, const struct workload_choice *choice,
-                             workload_take *take, void *argument,
-                             struct ar_error *error) AR_STATUS_CHECKED;
+                             workload_take *take, void *argument, struct ar_error *error);
 
 /* The number in "PATH:device=N"; NULL: `text` names all of a workload. */
 const char *workload_gpu_of(const char *text);
@@ -49,7 +47,6 @@ const char *workload_gpu_of(const char *text);
 /* Whether `text` is nothing but digits: the number of a GPU. */
 bool workload_is_gpu(const char *text);
 /* INVALID if it is too large. */
-enum ar_status workload_gpu_parse(const char *text, uint32_t *gpu,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status workload_gpu_parse(const char *text, uint32_t *gpu, struct ar_error *error);
 
 #endif

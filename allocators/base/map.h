@@ -35,7 +35,7 @@ AR_API void ar_map_close(struct ar_map *map);
 AR_API void ar_map_clear(struct ar_map *map);
 
 /* Makes sure that the next ar_map_add or ar_map_put succeeds. HOST_MEMORY: the map is unchanged. */
-AR_API enum ar_status ar_map_reserve(struct ar_map *map) AR_STATUS_CHECKED;
+AR_API enum ar_status ar_map_reserve(struct ar_map *map);
 
 /* The value of the key, or NULL. The pointer is valid until a key is added or removed. */
 AR_API uint64_t *ar_map_find(const struct ar_map *map, uint64_t key);
@@ -49,8 +49,7 @@ AR_API bool ar_map_remove(struct ar_map *map, uint64_t key);
 
 /* For values of one word: adds the key or changes its value. HOST_MEMORY, or INVALID for
  * AR_MAP_NO_KEY: the map is unchanged. */
-AR_API enum ar_status ar_map_put(struct ar_map *map, uint64_t key,
-                                 uint64_t value) AR_STATUS_CHECKED;
+AR_API enum ar_status ar_map_put(struct ar_map *map, uint64_t key, uint64_t value);
 
 /* For values of one word. Returns false, and leaves `value` alone, if the key is not there. */
 AR_API bool ar_map_get(const struct ar_map *map, uint64_t key, uint64_t *value);

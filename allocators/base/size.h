@@ -18,12 +18,10 @@ AR_BEGIN_DECLS
  * fraction of KiB or a larger unit is rounded down to a whole byte, because frameworks print
  * rounded sizes ("79.11 GiB") that people copy; bytes have no fraction. INVALID otherwise, with a
  * sentence. */
-AR_API enum ar_status ar_size_parse(const char *text, uint64_t *bytes,
-                                    struct ar_error *error) AR_STATUS_CHECKED;
+AR_API enum ar_status ar_size_parse(const char *text, uint64_t *bytes, struct ar_error *error);
 
 /* Reads a non-negative decimal integer, which must be the whole text. INVALID otherwise. */
-AR_API enum ar_status ar_count_parse(const char *text, uint64_t *count,
-                                     struct ar_error *error) AR_STATUS_CHECKED;
+AR_API enum ar_status ar_count_parse(const char *text, uint64_t *count, struct ar_error *error);
 
 /* Prints bytes with four significant digits: "1.500 GiB". Returns `text`. */
 AR_API const char *ar_size_print(uint64_t bytes, char *text, size_t text_bytes);

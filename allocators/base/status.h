@@ -22,7 +22,16 @@ AR_BEGIN_DECLS
     X(MISSING, 9, "no such device or component")                                                   \
     X(NEGATIVE, 10, "the answer is no")
 
-enum ar_status {
+/* A compiler warns of a call whose status is not used. */
+#if defined(__clang__)
+#define AR_CHECKED __attribute__((warn_unused_result))
+#elif defined(__cplusplus) || (defined(__GNUC__) && __GNUC__ >= 11)
+#define AR_CHECKED [[nodiscard]]
+#else
+#define AR_CHECKED
+#endif
+
+__extension__ enum AR_CHECKED ar_status {
 #define X(name, number, text) AR_##name = number,
     AR_STATUS_LIST(X)
 #undef X
@@ -59,8 +68,6 @@ AR_API const char *ar_status_meaning(enum ar_status status); /* "the policy cann
 /* The exit status of the program: 0 done, 1 the answer is no, 2 bad usage or input, 3 missing
  * device or component, 4 internal fault. */
 AR_API int ar_status_exit(enum ar_status status);
-
-#define AR_STATUS_CHECKED __attribute__((warn_unused_result))
 
 /* Returns the status of the expression from the calling function, unless it is OK. */
 #define AR_TRY(expression)                                                                         \

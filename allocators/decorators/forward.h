@@ -19,7 +19,7 @@ struct forward {
 /* Makes a decorator of `own_bytes`, zeroed except for this part, around `inner`, which it owns from
  * then on. NULL: no host memory, and `inner` still belongs to the caller. */
 void *forward_create(struct ar_host *host, size_t own_bytes, const char *prefix,
-                     struct ar_policy *inner, struct ar_error *error) AR_STATUS_CHECKED;
+                     struct ar_policy *inner, struct ar_error *error);
 
 /* The policy inside, for a call that may change it. Call forward_settle after it. */
 struct ar_policy *forward_enter(struct ar_policy *base);

@@ -37,7 +37,7 @@ struct packing {
  * memory is freed. Takes its memory from `host`; O(n log n). */
 enum ar_status packing_open(struct packing *self, struct ar_host *host,
                             const struct packing_block *blocks, size_t count,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            struct ar_error *error);
 void packing_close(struct packing *self);
 
 /* Places all blocks in that order, each at the lowest offset at which it overlaps no block placed
@@ -46,8 +46,7 @@ void packing_close(struct packing *self);
  * may be NULL, grows by the number of steps, which is the same on every machine: n log n with few
  * gaps between the blocks, at worst the number of pairs of blocks that meet. HOST_MEMORY. */
 enum ar_status packing_place(const struct packing *self, const uint32_t *order, uint64_t most_bytes,
-                             uint64_t *offsets, uint64_t *top_bytes,
-                             uint64_t *steps) AR_STATUS_CHECKED;
+                             uint64_t *offsets, uint64_t *top_bytes, uint64_t *steps);
 
 struct keyed {
     uint64_t key, value;
@@ -85,7 +84,7 @@ struct packing_exact {
  * is the best plan so far. */
 enum ar_status packing_exact(const struct packing *self,
                              const struct packing_exact_options *options, uint64_t *offsets,
-                             struct packing_exact *out) AR_STATUS_CHECKED;
+                             struct packing_exact *out);
 
 /* ---- orders (orders.c) ---- */
 
@@ -112,8 +111,7 @@ const char *packing_order_help(enum packing_order order);
 
 /* packing_place in that order, without a bound. */
 enum ar_status packing_place_by(const struct packing *self, enum packing_order order,
-                                uint64_t *offsets, uint64_t *top_bytes,
-                                uint64_t *steps) AR_STATUS_CHECKED;
+                                uint64_t *offsets, uint64_t *top_bytes, uint64_t *steps);
 
 /* The lowest plan of all orders, the first order among equals. `tops_bytes` has an entry for each
  * order: PACKING_NOWHERE if it was not tried, because the orders before it took too many steps. */
@@ -125,6 +123,6 @@ struct packing_best {
 
 /* `offsets` gets the best plan. */
 enum ar_status packing_best_order(const struct packing *self, uint64_t *offsets,
-                                  struct packing_best *best) AR_STATUS_CHECKED;
+                                  struct packing_best *best);
 
 #endif

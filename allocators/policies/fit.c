@@ -473,7 +473,7 @@ static enum ar_status fit_alloc(struct ar_policy *base, const struct ar_policy_r
     }
     found = cut(self, found, bytes, alignment);
     range(self, found)->extra = request->bytes;
-    fit_use(base, out, request->stream);
+    (void)fit_use(base, out, request->stream);
     ar_policy_grant(base, out, range(self, found)->address, bytes, found);
     return AR_OK;
 }
@@ -485,7 +485,7 @@ static enum ar_status fit_free(struct ar_policy *base, const struct ar_policy_bl
     struct fit *self = (struct fit *)base;
     uint32_t index = (uint32_t)block->cookie;
     struct ar_range_node *freed = range(self, index);
-    fit_use(base, block, stream);
+    (void)fit_use(base, block, stream);
     ar_policy_ungrant(base, freed->extra, freed->bytes);
     uint32_t next = freed->next && fit_is_free_block(range(self, freed->next)) ? freed->next : 0;
     uint32_t previous =

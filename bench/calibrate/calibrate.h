@@ -29,7 +29,7 @@ size_t calibrate_steps(void);
  * to `out`; name, card, driver, hypervisor and source are the caller's. MISSING with the device's
  * sentence where the driver fails; a size for which there is no memory is left out. */
 enum ar_status calibrate(struct ar_device *device, const struct calibrate_options *options,
-                         struct sim_profile *out, struct ar_error *error) AR_STATUS_CHECKED;
+                         struct sim_profile *out, struct ar_error *error);
 
 /* Where a calibration was made, for the header of its profile. */
 /* Fills card, driver, hypervisor and source; of a real card, which is never measured twice alike,
@@ -71,11 +71,10 @@ struct check {
 /* `measured` is the card, `modelled` the simulated device. Both are empty before and after.
  * INVALID: a call failed, or the calls of the two differ. */
 enum ar_status check_devices(struct ar_device *measured, struct ar_device *modelled,
-                             struct check *out, struct ar_error *error) AR_STATUS_CHECKED;
+                             struct check *out, struct ar_error *error);
 
 /* Prints a table. */
-enum ar_status check_print(const struct check *self, FILE *stream,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status check_print(const struct check *self, FILE *stream, struct ar_error *error);
 
 /* One profile from several calibrations of one kind of card, which reduces the influence of a
  * single machine's host. Needs no card. */
@@ -93,24 +92,23 @@ struct median {
 
 /* Reads the profiles; the caller frees them. IO, FORMAT or HOST_MEMORY. */
 enum ar_status median_load(const char *const *paths, size_t count, struct calibration **out,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           struct ar_error *error);
 
 /* Scales all of them to one host, whose clock reading takes `clock_ps`; 0: the median of theirs. If
  * one does not state its host's clock, nothing is done, or INVALID if `clock_ps` is given.
  * HOST_MEMORY. */
 enum ar_status median_one_host(struct calibration *calibrations, size_t count, uint64_t clock_ps,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+                               struct ar_error *error);
 
 /* The median of two or more, constant by constant, by the rules in median.c. `name` is the new
  * profile's, 1 to 63 letters, and `version` this program's, for the source. INVALID with a sentence
  * if there are fewer or they differ in the kind of card. */
 enum ar_status median_of(const struct calibration *calibrations, size_t count, const char *name,
-                         const char *version, struct median *out,
-                         struct ar_error *error) AR_STATUS_CHECKED;
+                         const char *version, struct median *out, struct ar_error *error);
 
 /* Writes the profile. Comments after the first line give the source of each calibration.
  * HOST_MEMORY. */
 enum ar_status median_write(const struct median *self, const struct calibration *calibrations,
-                            size_t count, FILE *stream, struct ar_error *error) AR_STATUS_CHECKED;
+                            size_t count, FILE *stream, struct ar_error *error);
 
 #endif

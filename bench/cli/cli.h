@@ -136,7 +136,7 @@ struct cli_page {
  * value is given twice that takes one, or an output is the same file as another output or an
  * input. Opens no file. Says on standard error if a named pipe will be read. */
 enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, void *arguments,
-                         struct ar_error *error) AR_STATUS_CHECKED;
+                         struct ar_error *error);
 
 /* Sets the error for an unknown word. `what` is its kind, such as "command". The error suggests the
  * nearest of `names`, or lists them all. */
@@ -146,7 +146,7 @@ enum ar_status cli_unknown(const char *what, const char *word, const char *const
 /* The size of a card's memory, or of a part of it, given by `--NAME`. INVALID if it is 0, or so few
  * bytes that a unit is missing. */
 enum ar_status cli_card_bytes(const char *name, const char *value, uint64_t *bytes,
-                              struct ar_error *error) AR_STATUS_CHECKED;
+                              struct ar_error *error);
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
@@ -163,8 +163,7 @@ static inline bool cli_to_output(const char *path)
 }
 
 /* The check of cli_parse for files that a command names itself. */
-enum ar_status cli_files_check(const struct cli_file *files, size_t count,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status cli_files_check(const struct cli_file *files, size_t count, struct ar_error *error);
 
 /* The format of a trace file that a command writes. */
 struct trace_output_choice {
@@ -176,12 +175,10 @@ struct trace_output_choice {
  * path: .txt or .trace for text, .bin for binary, or the ending of a writer; each may be followed
  * by .zst for a compressed file. INVALID if neither tells the format. */
 enum ar_status trace_output_choose(const char *path, const char *format,
-                                   struct trace_output_choice *out,
-                                   struct ar_error *error) AR_STATUS_CHECKED;
+                                   struct trace_output_choice *out, struct ar_error *error);
 
 /* Writes all of `source`. */
 enum ar_status trace_output_save(struct trace_source *source, const char *path,
-                                 const struct trace_output_choice *choice,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 const struct trace_output_choice *choice, struct ar_error *error);
 
 #endif

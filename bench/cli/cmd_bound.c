@@ -251,17 +251,15 @@ static enum ar_status check(const struct arguments *self, const struct bound_blo
     if (status)
         return status;
     if (!verdict.faults) {
-        sentence_format(
-            stdout, 2,
+        say(stdout,
             "%s: the plan is right: %zu blocks of %s, top %" PRIu64 " bytes, live peak %" PRIu64,
             self->check, blocks->count, name, verdict.top_bytes, blocks->live_peak_bytes);
         return AR_OK;
     }
     for (uint64_t i = 0; i < verdict.faults && i < BOUND_FAULTS_MOST; i++)
-        sentence_format(stdout, 2, "%s: %s", self->check, verdict.texts[i]);
+        say(stdout, "%s: %s", self->check, verdict.texts[i]);
     if (verdict.faults > BOUND_FAULTS_MOST)
-        sentence_format(stdout, 2, "%s: and %" PRIu64 " more", self->check,
-                        verdict.faults - BOUND_FAULTS_MOST);
+        say(stdout, "%s: and %" PRIu64 " more", self->check, verdict.faults - BOUND_FAULTS_MOST);
     return ar_error_set(error, AR_NEGATIVE, "%s: the plan is wrong: %" PRIu64 " fault%s",
                         self->check, verdict.faults, verdict.faults == 1 ? "" : "s");
 }

@@ -162,23 +162,23 @@ static void print_cards(const struct answer *answers, size_t count)
         if (answers[i].why[0] || (i && answers[i].workload == answers[i - 1].workload))
             continue;
         if (card->source == RECORDED_CARD_DRIVER)
-            sentence_format(stdout, 2,
-                            "%s was recorded with %s: what was reserved when event %" PRIu64
-                            " failed, and what the driver said was free.",
-                            info->name, text, card->event);
+            say(stdout,
+                "%s was recorded with %s: what was reserved when event %" PRIu64
+                " failed, and what the driver said was free.",
+                info->name, text, card->event);
         else if (card->source == RECORDED_CARD_LIMIT)
-            sentence_format(stdout, 2, "%s was recorded with a limit of %s.", info->name, text);
+            say(stdout, "%s was recorded with a limit of %s.", info->name, text);
         else if (card->source == RECORDED_CARD_TOTAL)
-            sentence_format(stdout, 2, "%s was recorded on %s with %s.", info->name,
-                            card->name[0] ? card->name : "a card", text);
+            say(stdout, "%s was recorded on %s with %s.", info->name,
+                card->name[0] ? card->name : "a card", text);
         else if (card->source == RECORDED_CARD_NAME)
-            sentence_format(stdout, 2, "%s was recorded on %s, with %s by the profile %s.",
-                            info->name, card->name, text, card->profile);
+            say(stdout, "%s was recorded on %s, with %s by the profile %s.", info->name, card->name,
+                text, card->profile);
         else if (card->source == RECORDED_CARD_UNKNOWN && card->name[0])
-            sentence_format(stdout, 2,
-                            "%s was recorded on %s, of which there is no profile. The capacities "
-                            "do not depend on it.",
-                            info->name, card->name);
+            say(stdout,
+                "%s was recorded on %s, of which there is no profile. The capacities do not depend "
+                "on it.",
+                info->name, card->name);
         else if (card->source == RECORDED_CARD_UNKNOWN && info->recorder[0]) {
             first = first ? first : info->name;
             unknown++;
@@ -187,10 +187,8 @@ static void print_cards(const struct answer *answers, size_t count)
     if (first && unknown > 1)
         snprintf(text, sizeof text, " and %zu more", unknown - 1);
     if (first)
-        sentence_format(stdout, 2,
-                        "Card of %s%s unknown: none is recorded. The capacities do not depend on "
-                        "it.",
-                        first, unknown > 1 ? text : "");
+        say(stdout, "Card of %s%s unknown: none is recorded. The capacities do not depend on it.",
+            first, unknown > 1 ? text : "");
 }
 
 static enum ar_status print_table(const struct answer *answers, size_t count,
@@ -467,11 +465,10 @@ static enum ar_status no_capacity(const struct text_list *devices, struct ar_err
             return AR_INVALID;
         const char *given = ar_spec_value(&spec, "capacity");
         if (given)
-            status = ar_invalid(
-                error,
-                "capacity: it searches the capacity, so leave capacity=%.40s out of the device; "
-                "`run -d sim:capacity=%.40s` tries one",
-                given, given);
+            status = ar_invalid(error,
+                                "capacity: it searches the capacity, so leave capacity=%.40s out "
+                                "of the device; `run -d sim:capacity=%.40s` tries one",
+                                given, given);
         ar_spec_close(&spec);
     }
     return status;
@@ -481,10 +478,8 @@ static enum ar_status plan_and_find(struct arguments *self, struct ar_error *err
 {
     struct plan plan;
     if (self->wants_curve && self->suite.replicates > 1)
-        return ar_invalid(
-            error,
-            "capacity: --curve is for one replicate; leave --replicates out, or use `run` with a "
-            "suite that has [slowdown]");
+        return ar_invalid(error, "capacity: --curve is for one replicate; leave --replicates out, "
+                                 "or use `run` with a suite that has [slowdown]");
     if (self->suite.policies.count == 0 || self->suite.workloads.count == 0)
         return ar_invalid(error, "capacity: no %s given; write capacity -p SPEC -w WORKLOAD",
                           self->suite.policies.count ? "workload" : "policy");

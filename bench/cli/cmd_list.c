@@ -55,8 +55,6 @@ typedef const char *name_at(size_t index, const char **text);
 /* Prints everything about the one at an index. */
 typedef enum ar_status show_at(size_t index, struct ar_error *error);
 
-#define say(...) sentence_format(stdout, 2, __VA_ARGS__)
-
 /* Sets the error: there is no `what` of that name. It suggests the nearest one. */
 static enum ar_status unknown(const char *what, const char *name, name_at *at,
                               struct ar_error *error)
@@ -182,14 +180,15 @@ static enum ar_status print_profiles(const char *only, struct ar_error *error)
         putchar('\n');
     enum ar_status status = table_end(table, stdout, TABLE_TEXT, error);
     if (!status && only)
-        say("A card: -d sim:profile=%s.%s%s%s", only,
+        say(stdout, "A card: -d sim:profile=%s.%s%s%s", only,
             profile.usable_bytes ? " Of its memory a process may have " : "",
             profile.usable_bytes ? AR_SIZE(profile.usable_bytes) : "",
             profile.usable_bytes ? "." : "");
     else if (!status)
-        say("Memory: measured on the card, or as its driver reported it to others (the source "
-            "is in sim/profiles); the part that a process cannot use is then assumed. Costs: "
-            "of driver calls, measured on the card, or those of another profile.");
+        say(stdout,
+            "Memory: measured on the card, or as its driver reported it to others (the source is "
+            "in sim/profiles); the part that a process cannot use is then assumed. Costs: of "
+            "driver calls, measured on the card, or those of another profile.");
     return status;
 }
 
@@ -223,8 +222,8 @@ static enum ar_status list_devices(const char *name, struct ar_error *error)
             continue;
         bool there = kind->available(why, sizeof why);
         fputs(!name && i ? "\n" : "", stdout);
-        say("%s: %s", kind->name, kind->summary);
-        say("%s: %s", there ? "Available" : "Not available", why);
+        say(stdout, "%s: %s", kind->name, kind->summary);
+        say(stdout, "%s: %s", there ? "Available" : "Not available", why);
         enum ar_status status =
             strcmp(kind->name, "sim") == 0 ? print_profiles(NULL, error) : AR_OK;
         if (status)
@@ -246,8 +245,8 @@ static enum ar_status show_metric(size_t index, struct ar_error *error)
 {
     const struct metric_info *info = metric_info((enum metric)index);
     (void)error;
-    say("%s: %s", info->name, info->definition);
-    say("Unit: %s. Better: %s. %s", info->unit, better_name(info->better),
+    say(stdout, "%s: %s", info->name, info->definition);
+    say(stdout, "Unit: %s. Better: %s. %s", info->unit, better_name(info->better),
         info->class == METRIC_EXACT ? "Exact: the same on every machine."
                                     : "Timed: measured on the host, with --time only.");
     return AR_OK;
@@ -375,9 +374,9 @@ static const struct {
 
 static enum ar_status show_policy(const struct ar_policy_ops *ops, struct ar_error *error)
 {
-    say("%s: %s", ops->name, ops->summary);
+    say(stdout, "%s: %s", ops->name, ops->summary);
     if (ops->reference)
-        say("Reference: %s", ops->reference);
+        say(stdout, "Reference: %s", ops->reference);
     for (size_t i = 0; ops->recorders && ops->recorders[i]; i++)
         printf("%s%s%s", i ? ", " : "Answers to recordings of: ", ops->recorders[i],
                ops->recorders[i + 1] ? "" : "\n");
@@ -390,8 +389,8 @@ static enum ar_status show_policy(const struct ar_policy_ops *ops, struct ar_err
 
 static enum ar_status show_decorator(const struct decorator_ops *ops, struct ar_error *error)
 {
-    say("%s: %s", ops->name, ops->summary);
-    say("A decorator: write %s(key=value)+POLICY.", ops->name);
+    say(stdout, "%s: %s", ops->name, ops->summary);
+    say(stdout, "A decorator: write %s(key=value)+POLICY.", ops->name);
     putchar('\n');
     return print_options(ops->options, error);
 }
@@ -488,9 +487,9 @@ static const struct gen_ops *workload_at(size_t index)
 static enum ar_status show_workload(size_t index, struct ar_error *error)
 {
     const struct gen_ops *ops = workload_at(index);
-    say("%s: %s", ops->name, ops->summary);
+    say(stdout, "%s: %s", ops->name, ops->summary);
     if (ops->page)
-        say("Where its sizes come from: %s", ops->page);
+        say(stdout, "Where its sizes come from: %s", ops->page);
     if (ops->capabilities & GEN_ADAPTIVE)
         puts("Adaptive: its requests depend on the results of earlier ones.");
     if (ops->capabilities & GEN_KNOWN_ANSWER)
@@ -621,7 +620,7 @@ static enum ar_status print_actions(const struct twin_action *action, struct ar_
 static enum ar_status show_part(size_t index, struct ar_error *error)
 {
     const struct twin_part_ops *ops = twin_part_at(index);
-    say("[%s NAME]: %s", ops->kind, ops->summary);
+    say(stdout, "[%s NAME]: %s", ops->kind, ops->summary);
     putchar('\n');
     enum ar_status status = print_options(ops->options, error);
     putchar('\n');

@@ -97,10 +97,10 @@ enum ar_status program_failed(const char *command, const struct program_end *end
     char why[sizeof error->text];
     snprintf(why, sizeof why, "%s", more);
     if (end->signal)
-        ar_error_set(error, AR_OK, "%s was ended by signal %d (%s); %s", command, end->signal,
-                     strsignal(end->signal), why);
+        (void)ar_error_set(error, AR_OK, "%s was ended by signal %d (%s); %s", command, end->signal,
+                           strsignal(end->signal), why);
     else
-        ar_error_set(error, AR_OK, "%s ended with status %d; %s", command, end->code, why);
+        (void)ar_error_set(error, AR_OK, "%s ended with status %d; %s", command, end->code, why);
     return cli_exit(end->code);
 }
 

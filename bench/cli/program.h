@@ -26,7 +26,7 @@ struct program_end {
  * signal that was sent to this process alone is passed on. INVALID: the command does not exist or
  * cannot be executed. */
 enum ar_status program_run(const struct program *program, struct program_end *end,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           struct ar_error *error);
 
 /* For a program that failed: sets the error to how it ended and `more`, and returns the status with
  * which the command ends (cli_exit). */
@@ -83,7 +83,7 @@ cli_take traced_number;
 /* Runs the program to its end. INVALID: the card is not known, or the command cannot be executed.
  * MISSING: the tracer is not installed. No trace may be there at the end: traced_program_why. */
 enum ar_status traced_program_run(const struct traced_program *self, struct program_end *end,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct ar_error *error);
 
 /* Sets the error for a program that wrote no trace, with what is missing. */
 enum ar_status traced_program_why(const struct traced_program *self, const struct program_end *end,
@@ -91,13 +91,11 @@ enum ar_status traced_program_why(const struct traced_program *self, const struc
 
 /* Makes an empty temporary folder for traces. The caller removes it, with all files in it. IO. */
 #define TRACED_PATH_ROOM 512
-enum ar_status traced_folder_make(char folder[TRACED_PATH_ROOM],
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status traced_folder_make(char folder[TRACED_PATH_ROOM], struct ar_error *error);
 void traced_folder_remove(const char *folder);
 
 /* The built-in profile of a card. INVALID: none, or not an NVIDIA card. */
 struct sim_profile;
-enum ar_status traced_card_find(const char *name, struct sim_profile *out,
-                                struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status traced_card_find(const char *name, struct sim_profile *out, struct ar_error *error);
 
 #endif

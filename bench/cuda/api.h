@@ -87,7 +87,7 @@ struct cuda_api {
 /* Loads the driver, fills the table and initialises the driver. MISSING with a sentence: there is
  * no driver, it is too old, or it lacks a required function. The library stays loaded until the
  * process ends, because the driver has its own threads. */
-enum ar_status cuda_api_open(struct cuda_api *api, struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status cuda_api_open(struct cuda_api *api, struct ar_error *error);
 
 /* "CUDA_ERROR_OUT_OF_MEMORY"; a name for any number. */
 const char *cuda_result_name(const struct cuda_api *api, CUresult result);

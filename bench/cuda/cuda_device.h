@@ -22,7 +22,7 @@ struct cuda_options {
 /* Called by the kind's hooks in a build that has cuda.h. MISSING: no driver or no such card.
  * INVALID: options that the card cannot meet. */
 enum ar_status cuda_device_open(const struct cuda_options *options, struct ar_device **out,
-                                struct ar_error *error) AR_STATUS_CHECKED;
+                                struct ar_error *error);
 bool cuda_device_available(char *text, size_t text_bytes);
 
 /* A thread other than the one that opened the device must call this before it uses the device. One

@@ -31,7 +31,7 @@ bool kernels_built(void);
 /* Loads the module and every kernel, so that the driver loads none during a run, and measures the
  * overhead of timed kernels. Takes about 0.1 s on an idle card. */
 enum ar_status kernels_open(const struct cuda_api *api, CUdevice card, struct kernels **out,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            struct ar_error *error);
 /* Queued work must be done. NULL does nothing. */
 void kernels_close(struct kernels *self);
 
@@ -135,13 +135,12 @@ struct blas_product {
 
 /* For the current context. MISSING: no cuBLAS that works with the driver. REFUSED: no memory on the
  * card. */
-enum ar_status blas_open(const struct cuda_api *api, struct blas **out,
-                         struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status blas_open(const struct cuda_api *api, struct blas **out, struct ar_error *error);
 void blas_close(struct blas *self); /* NULL does nothing */
 
 /* Queues out (m x n) = a (m x k) * b (k x n). REFUSED: no memory; INVALID: any other error. */
 enum ar_status blas_matmul(struct blas *self, const struct blas_product *product, CUstream stream,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           struct ar_error *error);
 
 /* "cuBLAS 13.0.2 (libcublas.so.13)" */
 const char *blas_name(const struct blas *self);

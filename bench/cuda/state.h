@@ -261,7 +261,7 @@ void cuda_close(struct ar_device *device);
 
 /* record.c */
 enum ar_status cuda_record_open(struct cuda_record *record, const char *path,
-                                struct ar_error *error) AR_STATUS_CHECKED;
+                                struct ar_error *error);
 enum ar_status cuda_record_row(struct cuda_device *self, struct cuda_record *record, uint64_t bytes,
                                uint64_t address);
 enum ar_status cuda_record_flush(struct ar_device *device, struct ar_error *error);

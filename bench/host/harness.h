@@ -39,7 +39,7 @@ struct harness_result {
 /* INVALID: bad input, or a workload without steps. NEGATIVE: a request failed. Otherwise the status
  * of the device. Leaves nothing on the device. */
 enum ar_status harness_measure(const struct harness_config *config, struct harness_result *result,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+                               struct ar_error *error);
 void harness_close(struct harness_result *result);
 
 /* The median of `count` values, and the interval of order statistics that contains the true median
@@ -103,16 +103,16 @@ void launches_record(struct launch_recorder *recorder, struct launches *launches
                      struct ar_device *device);
 /* Restores the device's table. HOST_MEMORY if the list is incomplete. */
 enum ar_status launches_end(struct launch_recorder *recorder, struct ar_device *device,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            struct ar_error *error);
 
 /* Rule 2. NO_MEMORY if the device is full; launches_close frees the segments allocated so far. */
 enum ar_status launches_fix(struct launches *launches, struct ar_device *device,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            struct ar_error *error);
 
 /* Rule 3. Writes the time of each mark in order, in nanoseconds since the device was opened, to an
  * array of `launches->marks`. Waits for all launches. */
 enum ar_status launches_run(const struct launches *launches, struct ar_device *device,
-                            uint64_t *mark_ns, struct ar_error *error) AR_STATUS_CHECKED;
+                            uint64_t *mark_ns, struct ar_error *error);
 
 /* Frees everything, including the segments on the device. */
 void launches_close(struct launches *launches, struct ar_device *device);

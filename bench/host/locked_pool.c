@@ -40,7 +40,7 @@ void locked_pool_close(struct locked_pool *pool)
         return;
     for (size_t i = 0; i < pool->map.room; i++)
         if (pool->map.entries[i].address != ADDRESS_MAP_NONE)
-            ar_policy_free(pool->policy, &pool->map.entries[i], 0);
+            (void)ar_policy_free(pool->policy, &pool->map.entries[i], 0);
     address_map_close(&pool->map);
     pthread_mutex_destroy(&pool->lock);
     free(pool);

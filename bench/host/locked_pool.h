@@ -80,11 +80,10 @@ void address_map_open(struct address_map *map, struct ar_host *host);
 void address_map_close(struct address_map *map);
 
 /* Grows the map if needed, so that the next insertion cannot fail. HOST_MEMORY: nothing changed. */
-enum ar_status address_map_reserve(struct address_map *map) AR_STATUS_CHECKED;
+enum ar_status address_map_reserve(struct address_map *map);
 
 /* Adds a block after address_map_reserve. CORRUPT if the map has a block with that address. */
-enum ar_status address_map_insert(struct address_map *map,
-                                  const struct ar_policy_block *block) AR_STATUS_CHECKED;
+enum ar_status address_map_insert(struct address_map *map, const struct ar_policy_block *block);
 
 /* The block that starts at `address`, or NULL. Valid until the next change of the map. */
 const struct ar_policy_block *address_map_find(const struct address_map *map, uint64_t address);
@@ -133,6 +132,6 @@ struct threads_result {
 /* Runs the threads to their end and leaves the pools as they were. INVALID: bad configuration.
  * HOST_MEMORY, CORRUPT and other errors come from the pools. */
 enum ar_status threads_run(const struct threads_config *config, struct threads_result *result,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           struct ar_error *error);
 
 #endif

@@ -338,7 +338,7 @@ static void run_pool(struct micro_state *state, void *argument)
         timed_card_report(&card, &samples, state, 2);
         if (cell->use == POOL_TWO)
             micro_counter(state, "reused", (double)reused / count);
-        cell->device->backing->ops->pool_trim(cell->device->backing, 0);
+        (void)cell->device->backing->ops->pool_trim(cell->device->backing, 0);
     }
 }
 

@@ -215,8 +215,8 @@ static enum ar_status pairs(const char *spec, uint64_t free_blocks, struct ar_er
     CALLGRIND_START_INSTRUMENTATION;
     AR_THEN(status, measured_pairs(rig.policy));
     if (status != AR_OK)
-        ar_error_set(error, status, "%s with %llu free blocks: %s", spec,
-                     (unsigned long long)free_blocks, ar_status_meaning(status));
+        (void)ar_error_set(error, status, "%s with %llu free blocks: %s", spec,
+                           (unsigned long long)free_blocks, ar_status_meaning(status));
     printf("operations %d\n", 2 * PAIRS);
     printf("metadata %.1f\n", (double)rig.host.peak_bytes / (double)(2 * free_blocks));
     free(blocks);
@@ -267,8 +267,8 @@ static enum ar_status by_turns(const char *spec, uint32_t streams, struct ar_err
     CALLGRIND_START_INSTRUMENTATION;
     AR_THEN(status, measured_streams(rig.policy, streams));
     if (status != AR_OK)
-        ar_error_set(error, status, "%s with %u streams: %s", spec, (unsigned)streams,
-                     ar_status_meaning(status));
+        (void)ar_error_set(error, status, "%s with %u streams: %s", spec, (unsigned)streams,
+                           ar_status_meaning(status));
     printf("operations %d\n", 2 * PAIRS);
     free(blocks);
     rig_close(&rig);
@@ -355,8 +355,8 @@ static enum ar_status size(const char *spec, const char *kind, uint64_t count,
     CALLGRIND_START_INSTRUMENTATION;
     AR_THEN(status, measured_size(rig.policy, &of->crowd, blocks, count));
     if (status != AR_OK)
-        ar_error_set(error, status, "%s with %llu %s: %s", spec, (unsigned long long)count, kind,
-                     ar_status_meaning(status));
+        (void)ar_error_set(error, status, "%s with %llu %s: %s", spec, (unsigned long long)count,
+                           kind, ar_status_meaning(status));
     printf("operations %d\n", 2 * PAIRS);
     free(blocks);
     rig_close(&rig);

@@ -23,14 +23,13 @@ const char *rig_spec(const struct ar_policy_ops *ops, char *text, size_t text_by
 
 /* Opens the device and the policy. The caller closes the rig. `rig` must not move while it is
  * open. */
-enum ar_status rig_open(struct rig *rig, const char *spec,
-                        struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status rig_open(struct rig *rig, const char *spec, struct ar_error *error);
 /* The same with another device than the H100 for a policy that needs virtual memory or the pool. */
 enum ar_status rig_open_or(struct rig *rig, const char *spec, const char *other,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           struct ar_error *error);
 /* Opens only the policy, on a backing that stays the caller's. */
 enum ar_status rig_open_on(struct rig *rig, const char *spec, struct ar_backing *backing,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           struct ar_error *error);
 void rig_close(struct rig *rig);
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -54,8 +53,7 @@ struct micro_ops {
 
 /* Reads a trace of any format. A free is at its free requested event. Zero-byte requests are left
  * out. The caller closes `out`. */
-enum ar_status micro_ops_read(const char *path, struct micro_ops *out,
-                              struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status micro_ops_read(const char *path, struct micro_ops *out, struct ar_error *error);
 void micro_ops_close(struct micro_ops *ops);
 
 #endif

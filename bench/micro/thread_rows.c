@@ -192,7 +192,7 @@ static void run(struct micro_state *state, void *argument)
         thread_pools_close(&pools);
     }
     if (status != AR_OK && cell->device && cell->device->ops->problem(cell->device)[0])
-        ar_error_set(&error, status, "%s", cell->device->ops->problem(cell->device));
+        (void)ar_error_set(&error, status, "%s", cell->device->ops->problem(cell->device));
     if (!result)
         micro_fail(state, "no host memory for histograms");
     else if (status != AR_OK)

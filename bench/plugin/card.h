@@ -46,7 +46,7 @@ struct driver_memory {
 
 /* Opens the card on the process' primary context. `self` does not move. */
 enum ar_status driver_memory_open(struct driver_memory *self, unsigned ordinal,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct ar_error *error);
 void driver_memory_close(struct driver_memory *self);
 
 void driver_memory_enter(struct driver_memory *self);
@@ -155,11 +155,11 @@ struct card_settings {
 
 /* Opens the policy on the process' primary context of the card. */
 enum ar_status card_open(const struct card_settings *settings, unsigned ordinal, struct card **out,
-                         struct ar_error *error) AR_STATUS_CHECKED;
+                         struct ar_error *error);
 
 /* Serves a request of 0 < bytes < 2^60. Each error has a sentence. */
 enum ar_status card_alloc(struct card *card, uint64_t bytes, CUstream stream, uint64_t *address,
-                          struct ar_error *error) AR_STATUS_CHECKED;
+                          struct ar_error *error);
 
 /* The program frees the block on `stream`. INVALID if no block starts at the address. */
 enum ar_status card_free(struct card *card, uint64_t address, CUstream stream,

@@ -30,7 +30,7 @@ typedef void python_set_error(void *kind, const char *message);
 
 #define TORCH_CHECK_FAIL "_ZN3c106detail14torchCheckFailEPKcS2_jS2_"
 
-static void say(const char *sentence)
+static void to_standard_error(const char *sentence)
 {
     fprintf(stderr, "%s%s\n", strncmp(sentence, "allocrig", 8) == 0 ? "" : "allocrig: ", sentence);
 }
@@ -47,7 +47,7 @@ static void raise_in_torch(const char *sentence)
         memcpy(&raise, &address, sizeof raise);
         raise("allocrig_malloc", "liballocrig_torch.so", 0, sentence);
     }
-    say(sentence);
+    to_standard_error(sentence);
 }
 
 /* Sets a MemoryError, which CuPy raises when its C function returns NULL. Without an interpreter,
@@ -64,7 +64,7 @@ static void raise_in_python(const char *sentence)
     if (lock && set && kind && has_lock())
         set_error(*kind, sentence);
     else
-        say(sentence);
+        to_standard_error(sentence);
 }
 
 /* ---- requests and frees ---------------------------------------------------------------------- */

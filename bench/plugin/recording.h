@@ -32,8 +32,7 @@ struct recording_head {
 
 /* Creates or replaces the file. `path` stays the caller's. */
 enum ar_status recording_open(struct recording *self, const char *path,
-                              const struct recording_head *head,
-                              struct ar_error *error) AR_STATUS_CHECKED;
+                              const struct recording_head *head, struct ar_error *error);
 void recording_close(struct recording *self);
 
 static inline bool recording_wanted(const struct recording *self)

@@ -43,7 +43,7 @@ struct groups {
 /* The groups are in the order of the first rows of their kinds. HOST_MEMORY. On success the caller
  * closes it. */
 enum ar_status groups_make(struct groups *self, const struct group_item *items, size_t count,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           struct ar_error *error);
 void groups_close(struct groups *self);
 
 /* Describes a group without the values of its worst row: "policy torch, 12 figures in 6 workloads;
@@ -83,6 +83,6 @@ struct change_words {
  * Nothing if there are none. HOST_MEMORY. */
 enum ar_status change_table_print(const struct change_row *rows, size_t count, bool all,
                                   const struct change_words *words, FILE *stream,
-                                  enum table_form form, struct ar_error *error) AR_STATUS_CHECKED;
+                                  enum table_form form, struct ar_error *error);
 
 #endif

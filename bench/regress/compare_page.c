@@ -112,17 +112,15 @@ static enum ar_status print_rows(const struct verdicts *verdicts, bool all, FILE
 static void print_effects(const struct verdicts *verdicts, FILE *stream)
 {
     if (verdicts->timed)
-        sentence_format(
-            stream, 2,
-            "Smallest change that is detected: exact figures any; instructions %.0f %%; "
-            "times %.2g %% (median of %zu tests; at most %.2g %%).",
+        say(stream,
+            "Smallest change that is detected: exact figures any; instructions %.0f %%; times %.2g "
+            "%% (median of %zu tests; at most %.2g %%).",
             100 * VERDICT_INSTRUCTIONS, 100 * verdicts->sees_median, verdicts->timed,
             100 * verdicts->sees_most);
     else
-        sentence_format(
-            stream, 2,
-            "Smallest change that is detected: exact figures any; instructions %.0f %%; no "
-            "times were compared.",
+        say(stream,
+            "Smallest change that is detected: exact figures any; instructions %.0f %%; no times "
+            "were compared.",
             100 * VERDICT_INSTRUCTIONS);
 }
 
@@ -131,11 +129,10 @@ static void print_waivers(const struct waivers *waivers, FILE *stream)
     for (size_t i = 0; waivers && i < waivers->count; i++) {
         const struct waiver *waiver = &waivers->items[i];
         if (waiver->expired)
-            sentence_format(stream, 2, "Waiver %.60s expired on %s and does not count.",
-                            waiver->name, waiver->until);
+            say(stream, "Waiver %.60s expired on %s and does not count.", waiver->name,
+                waiver->until);
         else if (!waiver->used)
-            sentence_format(stream, 2, "Waiver %.60s covers nothing here; is it still needed?",
-                            waiver->name);
+            say(stream, "Waiver %.60s covers nothing here; is it still needed?", waiver->name);
         else
             continue;
     }
@@ -165,7 +162,7 @@ static void print_missing(const struct verdicts *verdicts, FILE *stream)
         fprintf(line, ", and %zu more", verdicts->missing - told);
     fputs(". `--require-all` makes that a failure.", line);
     if (fclose(line) == 0)
-        sentence_print(stream, text);
+        say(stream, "%s", text);
     free(text);
 }
 
@@ -177,10 +174,9 @@ enum ar_status compare_page(const struct verdicts *verdicts, const struct waiver
     char waived[48] = "";
     if (verdicts->waived)
         snprintf(waived, sizeof waived, " (%zu waived)", verdicts->waived);
-    sentence_format(
-        stream, 2,
-        "%zu figures SAME, %zu BETTER, %zu WORSE%s, %zu AMBIGUOUS, %zu NO-DATA, of %zu runs "
-        "and counts.",
+    say(stream,
+        "%zu figures SAME, %zu BETTER, %zu WORSE%s, %zu AMBIGUOUS, %zu NO-DATA, of %zu runs and "
+        "counts.",
         figures[VERDICT_SAME], figures[VERDICT_BETTER], figures[VERDICT_WORSE], waived,
         figures[VERDICT_AMBIGUOUS], figures[VERDICT_NO_DATA], verdicts->runs);
     print_effects(verdicts, stream);

@@ -52,8 +52,7 @@ struct history {
 };
 
 /* IO; FORMAT names the file and the line. On success the caller closes it. */
-enum ar_status history_read(struct history *self, const char *path,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status history_read(struct history *self, const char *path, struct ar_error *error);
 void history_close(struct history *self);
 
 struct history_stamp {
@@ -71,7 +70,7 @@ struct history_added {
  * Otherwise errors as history_read. */
 enum ar_status history_append(const char *path, const struct result_set *results,
                               const struct history_stamp *stamp, struct history_added *added,
-                              struct ar_error *error) AR_STATUS_CHECKED;
+                              struct ar_error *error);
 
 /* ---- series and changes ---------------------------------------------------------------------- */
 
@@ -146,7 +145,7 @@ struct history_judged {
 /* HOST_MEMORY. On success the caller closes it. It borrows texts from the history and `waivers`. */
 enum ar_status history_judge(struct history_judged *self, const struct history *history,
                              const struct history_rules *rules, struct waivers *waivers,
-                             struct ar_error *error) AR_STATUS_CHECKED;
+                             struct ar_error *error);
 void history_judged_close(struct history_judged *self);
 
 /* True for a regression that ends the command with status 1. */
@@ -174,7 +173,7 @@ struct history_view {
 /* Prints the changes by commit, newest first; then the number of series and of changes, and the
  * lines and values that were ignored. */
 enum ar_status history_page(const struct history_view *view, FILE *stream, enum table_form form,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            struct ar_error *error);
 
 /* All changes as JSON, schema allocrig.history-changes/1. */
 void history_json(const struct history_view *view, FILE *stream);
@@ -188,6 +187,6 @@ void history_annotations(const struct history_view *view, FILE *stream);
  * that count, then those with the largest other changes; without any change, the peak physical
  * bytes of the first runs. */
 enum ar_status history_figure(const struct history_view *view, size_t panels, FILE *stream,
-                              struct ar_error *error) AR_STATUS_CHECKED;
+                              struct ar_error *error);
 
 #endif

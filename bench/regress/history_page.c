@@ -111,15 +111,12 @@ static void print_times(const struct history_view *view, FILE *stream)
 {
     const struct history_judged *judged = view->judged;
     if (judged->timed && judged->delay)
-        sentence_format(
-            stream, 2,
+        say(stream,
             "Series of times: %zu; a clear change of at least %.3g %% is detected after %zu "
             "measurements.",
             judged->timed, 100 * view->rules->effect, judged->delay);
     else if (judged->timed)
-        sentence_format(
-            stream, 2,
-            "Series of times: %zu; too few measurements (at most %zu) to detect a change.",
+        say(stream, "Series of times: %zu; too few measurements (at most %zu) to detect a change.",
             judged->timed, judged->longest);
     else
         return;
@@ -127,16 +124,15 @@ static void print_times(const struct history_view *view, FILE *stream)
         const struct history_change *change = &judged->changes[i];
         if (!history_counts(change) || series_of(view, change)->kind != CHANGE_TIMED)
             continue;
-        sentence_format(
-            stream, 2,
-            "Times also change with the machine: make regress BASE=%.*s measures the old "
-            "and the new build in turn.",
+        say(stream,
+            "Times also change with the machine: make regress BASE=%.*s measures the old and the "
+            "new build in turn.",
             COMMIT_SHOWN, line_before(view, change)->commit);
         break;
     }
     if (judged->unjudged) {
-        sentence_format(stream, 2, "%zu of them have a value of 0, which has no ratio: not judged.",
-                        judged->unjudged);
+        say(stream, "%zu of them have a value of 0, which has no ratio: not judged.",
+            judged->unjudged);
     }
 }
 
@@ -146,22 +142,19 @@ static void print_counts(const struct history_view *view, FILE *stream)
     size_t of[VERDICT_COUNT] = {0};
     for (size_t i = 0; i < judged->change_count; i++)
         of[judged->changes[i].verdict]++;
-    sentence_format(
-        stream, 2,
+    say(stream,
         "Series: %zu, over commits: %zu. Changes: %zu for the worse, %zu for the better, %zu "
         "between measurements of one commit.",
         judged->count, judged->commits, of[VERDICT_WORSE], of[VERDICT_BETTER],
         of[VERDICT_AMBIGUOUS]);
     if (view->rules->last)
-        sentence_format(
-            stream, 2,
-            "Of the newest %zu commits, still so, and without a waiver: %zu for the worse "
-            "(%zu waived).",
+        say(stream,
+            "Of the newest %zu commits, still so, and without a waiver: %zu for the worse (%zu "
+            "waived).",
             view->rules->last, judged->counted, judged->waived);
     else
-        sentence_format(stream, 2,
-                        "Still so, and without a waiver: %zu for the worse (%zu waived).",
-                        judged->counted, judged->waived);
+        say(stream, "Still so, and without a waiver: %zu for the worse (%zu waived).",
+            judged->counted, judged->waived);
 }
 
 enum ar_status history_page(const struct history_view *view, FILE *stream, enum table_form form,

@@ -62,8 +62,7 @@ struct result_set {
 
 /* Reads a file, or every file NAME.json of a folder, in the order of their names. IO or FORMAT. On
  * success the caller closes it. */
-enum ar_status result_set_read(struct result_set *self, const char *path,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status result_set_read(struct result_set *self, const char *path, struct ar_error *error);
 void result_set_close(struct result_set *self);
 
 /* True if the rows of two result sets are of the same run. */

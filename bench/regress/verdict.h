@@ -60,7 +60,7 @@ struct waivers {
 /* Reads the file; `today` is YYYY-MM-DD. Errors name the file and the waiver. On success the caller
  * closes it. */
 enum ar_status waivers_read(struct waivers *self, const char *path, const char *today,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            struct ar_error *error);
 void waivers_close(struct waivers *self);
 
 /* A change for the worse. */
@@ -125,7 +125,7 @@ struct verdict_rules {
  * the result sets and waivers from `waivers` (may be NULL). */
 enum ar_status verdicts_make(struct verdicts *self, const struct result_set *old,
                              const struct result_set *new, const struct verdict_rules *rules,
-                             struct waivers *waivers, struct ar_error *error) AR_STATUS_CHECKED;
+                             struct waivers *waivers, struct ar_error *error);
 void verdicts_close(struct verdicts *self);
 
 /* ---- pages ----------------------------------------------------------------------------------- */
@@ -136,8 +136,7 @@ void verdicts_close(struct verdicts *self);
  * smallest change that is detected, waivers that expired or cover nothing, and missing runs. `all`:
  * a row for every figure; otherwise one row for those that share a policy or a figure. */
 enum ar_status compare_page(const struct verdicts *verdicts, const struct waivers *waivers,
-                            bool all, FILE *stream, enum table_form form,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            bool all, FILE *stream, enum table_form form, struct ar_error *error);
 
 /* A test case for every row: WORSE is a failure; waived, AMBIGUOUS and NO-DATA rows are skipped. */
 void compare_junit(const struct verdicts *verdicts, FILE *stream);

@@ -58,7 +58,7 @@ static void print_peak(FILE *stream, const struct holders *peak, const char *beg
              AR_SIZE(peak->bytes), step, peak->event);
     add_holders(line, sizeof line, peak);
     text_add(line, sizeof line, ".");
-    sentence_print(stream, line);
+    say(stream, "%s", line);
 }
 
 static bool lacks_history(const struct advise_page *page)
@@ -71,8 +71,9 @@ static void print_held(FILE *stream, const struct advise_page *page)
     const struct advise_result *result = page->result;
     char line[1024];
     if (lacks_history(page)) {
-        sentence_print(stream, IMPORT_NO_HISTORY " What follows is about these blocks alone, "
-                                                 "requested one after the other.");
+        say(stream, "%s",
+            IMPORT_NO_HISTORY " What follows is about these blocks alone, "
+                              "requested one after the other.");
         return;
     }
     switch (result->fidelity) {
@@ -89,17 +90,17 @@ static void print_held(FILE *stream, const struct advise_page *page)
                  page->recorder, result->given, result->difference.event);
         break;
     case ADVISE_NOT_COMPARED:
-        snprintf(line, sizeof line,
-                 "Recorded with %s, but it cannot be compared with %s: %s. What follows is an "
-                 "estimate.",
-                 page->recorder, result->given, result->fidelity_why);
+        snprintf(
+            line, sizeof line,
+            "Recorded with %s, but it cannot be compared with %s: %s. What follows is an estimate.",
+            page->recorder, result->given, result->fidelity_why);
         break;
     default:
         snprintf(line, sizeof line,
                  "No policy imitates the allocator under which this was recorded, so there is no "
                  "setting of it to advise: only policies are compared.");
     }
-    sentence_print(stream, line);
+    say(stream, "%s", line);
 }
 
 static void print_pressure(FILE *stream, const struct pressure *pressure)
@@ -109,10 +110,9 @@ static void print_pressure(FILE *stream, const struct pressure *pressure)
         return;
     if (pressure->most_bytes > pressure->least_bytes + 2 * AR_MIB)
         snprintf(most, sizeof most, " to %s", AR_SIZE(pressure->most_bytes));
-    sentence_format(
-        stream, 2,
-        "It released memory as under a limit, or on a card, of %s%s, which the recording "
-        "does not mention.",
+    say(stream,
+        "It released memory as under a limit, or on a card, of %s%s, which the recording does not "
+        "mention.",
         AR_SIZE(pressure->least_bytes), most);
 }
 
@@ -121,32 +121,28 @@ static void print_not_told(FILE *stream, const struct advise_page *page)
 {
     const struct advise_result *result = page->result;
     if (result->start_blocks && !lacks_history(page)) {
-        sentence_format(
-            stream, 2,
+        say(stream,
             "The recording begins in the middle of the program: %zu block%s existed. Under other "
-            "settings they are requested first, one after the other; the free ranges between "
-            "them are not known there, so what follows is an estimate.",
+            "settings they are requested first, one after the other; the free ranges between them "
+            "are not known there, so what follows is an estimate.",
             result->start_blocks, result->start_blocks == 1 ? "" : "s");
     }
     if (result->capacity_from != ADVISE_FROM_DRIVER) /* which says what the card had */
         print_pressure(stream, &result->pressure);
     if (result->survived) {
-        sentence_format(stream, 2,
-                        "%" PRIu64 " request%s not served, and the program continued: if a setting "
-                        "serves %s, it may take another way, which is not in the recording.",
-                        result->survived, result->survived == 1 ? " was" : "s were",
-                        result->survived == 1 ? "it" : "them");
+        say(stream,
+            "%" PRIu64 " request%s not served, and the program continued: if a setting "
+            "serves %s, it may take another way, which is not in the recording.",
+            result->survived, result->survived == 1 ? " was" : "s were",
+            result->survived == 1 ? "it" : "them");
     }
     if (page->frees == REPLAY_RECORDED)
-        sentence_print(stream,
-                       "Blocks that other streams used are assumed to be free again when "
-                       "they were in the recording; under another setting that may be sooner "
-                       "or later. If memory is short, a request waits for them, as in the "
-                       "recorded allocator; `run` and `capacity` do not wait under --frees "
-                       "recorded, and may need more.");
+        say(stream, "Blocks that other streams used are assumed to be free again when they were in "
+                    "the recording; under another setting that may be sooner or later. If memory "
+                    "is short, a request waits for them, as in the recorded allocator; `run` and "
+                    "`capacity` do not wait under --frees recorded, and may need more.");
     if (!result->timed) {
-        sentence_format(
-            stream, 2,
+        say(stream,
             "%s no kernels, so the slowdown is not known: flushes of the cache and retries "
             "indicate it.",
             strcmp(page->format, "snapshot") == 0 ? "A memory snapshot holds"
@@ -166,8 +162,7 @@ static void print_peak_apart(FILE *stream, const struct advise_page *page)
         !given->alone.peak_reserved_bytes || given->alone.peak_reserved_bytes == recorded)
         return;
     double apart = ((double)given->alone.peak_reserved_bytes / (double)recorded - 1) * 100;
-    sentence_format(
-        stream, 2,
+    say(stream,
         "Replayed without the recorded addresses the recorded setting takes %s in place of %s "
         "(%+.2f %%): every figure below is uncertain by as much.",
         AR_SIZE(given->alone.peak_reserved_bytes), AR_SIZE(recorded), apart);
@@ -181,10 +176,8 @@ static void print_fidelity(FILE *stream, const struct advise_page *page)
     print_not_told(stream, page);
     if (!result->releases)
         return;
-    sentence_format(
-        stream, 2,
-        "The program released its cache %zu time%s by itself; it does so here under every "
-        "setting.",
+    say(stream,
+        "The program released its cache %zu time%s by itself; it does so here under every setting.",
         result->releases, result->releases == 1 ? "" : "s");
 }
 
@@ -193,22 +186,18 @@ static void print_incomplete(FILE *stream, const struct advise_result *result)
     if (result->complete)
         return;
     if (result->has_failed_request)
-        sentence_format(
-            stream, 2,
+        say(stream,
             "The trace ends with a request of %s (event %" PRIu64
             ") that was not served: it proves only the program's beginning. A setting that "
-            "fits here serves the request that failed; what would follow is not in the "
-            "trace.",
+            "fits here serves the request that failed; what would follow is not in the trace.",
             AR_SIZE(result->failed_bytes), result->failed_event);
     else
-        sentence_format(
-            stream, 2,
-            "The program died before its end: the trace proves only its beginning. The request "
-            "that failed, and what would follow, is not in it.");
+        say(stream, "The program died before its end: the trace proves only its beginning. The "
+                    "request that failed, and what would follow, is not in it.");
     if (result->step.steps)
         print_peak(stream, &result->step, "The largest completed step needed at least");
     else
-        sentence_print(stream, "No step of it was completed, as far as the trace marks steps.");
+        say(stream, "No step of it was completed, as far as the trace marks steps.");
 }
 
 static const struct advise_row *best_other(const struct advise_result *result)
@@ -230,8 +219,7 @@ static bool has_sensitivity(const struct advise_result *result, enum trial_sensi
 
 static void print_tries(FILE *stream, const struct advise_result *result, const char *capacity)
 {
-    sentence_format(
-        stream, 2,
+    say(stream,
         "Whether it fits in %s cannot be told: that depends on %" PRIu64
         " requests of up to %s, made one after another and freed at once, as libraries do "
         "that try out algorithms. If the program continues when such a request fails, as with "
@@ -251,7 +239,7 @@ static bool print_sensitivity(FILE *stream, const struct advise_result *result,
     if (!has_sensitivity(result, TRIAL_LATE) && !has_sensitivity(result, TRIAL_UNTIMED) &&
         !has_sensitivity(result, TRIAL_RELEASES))
         return false;
-    sentence_format(stream, 2, "Whether it fits in %s cannot be told, see ? below.", capacity);
+    say(stream, "Whether it fits in %s cannot be told, see ? below.", capacity);
     print_peak(stream, &result->peak, "The live peak is");
     return true;
 }
@@ -280,7 +268,7 @@ static void print_nothing_fits(FILE *stream, const struct advise_result *result,
                  other->candidate.spec, capacity);
     else if (!result->own_count)
         snprintf(line, sizeof line, "No policy fits in %s.", capacity);
-    sentence_print(stream, line);
+    say(stream, "%s", line);
     print_peak(stream, &result->peak, "The live peak is");
 }
 
@@ -300,19 +288,15 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
                  100 * (best->at.slowdown - 1));
     const char *fits = result->complete ? "Fits" : "What is recorded fits";
     if (best == given)
-        sentence_format(stream, 2, "%s in %s as it is (%s)%s.", fits, capacity, name_of(best),
-                        slow);
+        say(stream, "%s in %s as it is (%s)%s.", fits, capacity, name_of(best), slow);
     else
-        sentence_format(stream, 2, "%s in %s with %s%s; as recorded it %s.", fits, capacity,
-                        name_of(best), slow,
-                        given && advise_fits(given) == ADVISE_UNSURE ? "may or may not, see ? below"
-                                                                     : "does not");
+        say(stream, "%s in %s with %s%s; as recorded it %s.", fits, capacity, name_of(best), slow,
+            given && advise_fits(given) == ADVISE_UNSURE ? "may or may not, see ? below"
+                                                         : "does not");
     if (best != given && best->candidate.cost)
-        sentence_format(stream, 2, "What it costs: %s", best->candidate.cost);
+        say(stream, "What it costs: %s", best->candidate.cost);
     if (best->needs.major) {
-        sentence_format(
-            stream, 2,
-            "It needs PyTorch %u.%u; the recording does not say which release it is from.",
+        say(stream, "It needs PyTorch %u.%u; the recording does not say which release it is from.",
             best->needs.major, best->needs.minor);
     }
     const struct advise_row *least = NULL; /* rows are in the order of ranks, not of bytes */
@@ -324,12 +308,11 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
             least = row;
     }
     if (least && least->rank != best->rank && best->safe_bytes > least->safe_bytes) {
-        sentence_format(stream, 2, "Least memory%s: %s, with %s.",
-                        result->complete ? "" : " for what is recorded",
-                        AR_SIZE_UP(least->safe_bytes), name_of(least));
+        say(stream, "Least memory%s: %s, with %s.", result->complete ? "" : " for what is recorded",
+            AR_SIZE_UP(least->safe_bytes), name_of(least));
     }
     if (result->capacity_bytes < best->safe_bytes)
-        sentence_print(stream, "It passes at this capacity, but not at all above it: leave room.");
+        say(stream, "It passes at this capacity, but not at all above it: leave room.");
     if (result->complete || result->step.bytes != result->peak.bytes) /* else it is above */
         print_peak(stream, &result->peak, "The live peak is");
 }
@@ -427,7 +410,7 @@ static void print_same(FILE *stream, const struct advise_result *result,
         return;
     fputc('\n', stream);
     text_add(line, sizeof line, ".");
-    sentence_print(stream, line);
+    say(stream, "%s", line);
 }
 
 /* As programs name themselves, for a heading. */
@@ -478,8 +461,8 @@ static void print_counts(FILE *stream, const struct row_counts *counts)
     if (counts->all[1])
         snprintf(own, sizeof own, "%zu of %zu settings and ", counts->shown[1], counts->all[1]);
     fputc('\n', stream);
-    sentence_format(stream, 2, "The table has %s%zu of %zu other policies; `--json -` has all.",
-                    own, counts->shown[0], counts->all[0]);
+    say(stream, "The table has %s%zu of %zu other policies; `--json -` has all.", own,
+        counts->shown[0], counts->all[0]);
 }
 
 /* How the row of the verdict is chosen (advise_best). */
@@ -487,11 +470,9 @@ static void print_choice(FILE *stream, const struct advise_result *result, const
 {
     if (!advise_best(result))
         return;
-    sentence_format(
-        stream, 2,
+    say(stream,
         "->: the advice above. It is the recorded setting if that fits in %s; else the first "
-        "single "
-        "setting that fits%s, and a pair only if none does. # ranks by the needed memory.",
+        "single setting that fits%s, and a pair only if none does. # ranks by the needed memory.",
         capacity, result->timed ? " and is within 1 % of the fastest" : "");
 }
 
@@ -507,14 +488,14 @@ static void print_unsure(FILE *stream, const struct advise_result *result)
              "recording does not show when they are free under another setting.",
              room);
     if (has_sensitivity(result, TRIAL_LATE))
-        sentence_print(stream, line);
+        say(stream, "%s", line);
     if (has_sensitivity(result, TRIAL_RELEASES))
-        sentence_print(stream, "?: without the releases of the cache that are assumed to be the "
-                               "program's own the answer is the opposite; they may be the "
-                               "allocator's, because the recorded setting differs here.");
+        say(stream, "?: without the releases of the cache that are assumed to be the program's own "
+                    "the answer is the opposite; they may be the allocator's, because the recorded "
+                    "setting differs here.");
     if (has_sensitivity(result, TRIAL_UNTIMED))
-        sentence_print(stream, "?: the need of the driver's own pool depends on when kernels end "
-                               "and when the program waits, which is not recorded.");
+        say(stream, "?: the need of the driver's own pool depends on when kernels end and when the "
+                    "program waits, which is not recorded.");
 }
 
 /* Whether a row has a lower need than one before it, because it is slow. */
@@ -534,8 +515,8 @@ static void print_none(FILE *stream, const struct advise_result *result)
     for (size_t i = 0; i < result->count; i++)
         if (!result->rows[i].safe_bytes && result->rows[i].alone.begun &&
             result->rows[i].at.sensitivity != TRIAL_UNTIMED) {
-            sentence_print(stream, "none: it fails with the most that was tried, which is four "
-                                   "times the live peak and at least 256 MiB.");
+            say(stream, "none: it fails with the most that was tried, which is four times the live "
+                        "peak and at least 256 MiB.");
             return;
         }
 }
@@ -561,16 +542,15 @@ static enum ar_status print_table(FILE *stream, const struct advise_result *resu
     print_same(stream, result, given);
     fputc('\n', stream);
     print_choice(stream, result, capacity);
-    sentence_format(stream, 2,
-                    "needs: the least capacity from which on it passes%s; takes: reserved with all "
-                    "of the card; %sfits, flush%s: at %s.",
-                    result->all_tried ? "" : " (in steps of 2 %; `capacity` tries more)",
-                    result->timed ? "slow: the time, 1 with an allocator that costs nothing; " : "",
-                    result->timed ? "" : ", retry", capacity);
-    sentence_format(
-        stream, 2,
-        "Needs that differ by at most %.2f %%, their uncertainty, have the same rank: fewer "
-        "keys first, then what is recommended.%s",
+    say(stream,
+        "needs: the least capacity from which on it passes%s; takes: reserved with all of the "
+        "card; %sfits, flush%s: at %s.",
+        result->all_tried ? "" : " (in steps of 2 %; `capacity` tries more)",
+        result->timed ? "slow: the time, 1 with an allocator that costs nothing; " : "",
+        result->timed ? "" : ", retry", capacity);
+    say(stream,
+        "Needs that differ by at most %.2f %%, their uncertainty, have the same rank: fewer keys "
+        "first, then what is recommended.%s",
         100 * result->uncertainty,
         !has_slow_ones(result) ? ""
         : result->timed        ? " What takes more than twice the time comes last."
@@ -608,7 +588,7 @@ static void print_left_out(FILE *stream, const struct advise_result *result)
                  key->value && *key->value == '[' ? "..]" : "", key->first.major, key->first.minor);
     }
     text_add(line, sizeof line, ".");
-    sentence_print(stream, line);
+    say(stream, "%s", line);
 }
 
 /* The texts to set: that of the verdict, then those of the first rows that fit; if none fits, those

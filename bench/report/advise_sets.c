@@ -27,10 +27,9 @@ static size_t print_cut(FILE *stream, const struct advise_page *pages, size_t co
         cut += !pages[i].result->complete;
     if (!cut)
         return 0;
-    sentence_format(
-        stream, 2,
-        "%zu of the %zu %s a failure, or the program died: of %s only the beginning is there, "
-        "and the whole may need more.",
+    say(stream,
+        "%zu of the %zu %s a failure, or the program died: of %s only the beginning is there, and "
+        "the whole may need more.",
         cut, count, cut == 1 ? "ends in" : "end in", cut == 1 ? "it" : "these");
     return cut;
 }
@@ -95,17 +94,17 @@ static void print_choice(FILE *stream, const struct advise_page *pages, size_t c
         if (pages[i].result->capacity_bytes != pages[0].result->capacity_bytes)
             snprintf(capacity, sizeof capacity, "the memory of each");
     if (choice->fitting)
-        sentence_format(stream, 2, "%s in %s with %s%s.",
-                        cut ? "What is recorded of all of them fits" : "All of them fit", capacity,
-                        choice->fitting->candidate.spec,
-                        choice->fitting->candidate.given ? ", as they are" : "");
+        say(stream, "%s in %s with %s%s.",
+            cut ? "What is recorded of all of them fits" : "All of them fit", capacity,
+            choice->fitting->candidate.spec,
+            choice->fitting->candidate.given ? ", as they are" : "");
     else
-        sentence_format(stream, 2, "No setting lets all of them fit in %s.", capacity);
+        say(stream, "No setting lets all of them fit in %s.", capacity);
     if (!choice->least)
         return;
-    sentence_format(stream, 2, "The least that serves %s is %s, with %s.",
-                    cut ? "what is recorded of them" : "all of them",
-                    AR_SIZE_UP(choice->needs.safe_bytes), choice->least->candidate.spec);
+    say(stream, "The least that serves %s is %s, with %s.",
+        cut ? "what is recorded of them" : "all of them", AR_SIZE_UP(choice->needs.safe_bytes),
+        choice->least->candidate.spec);
 }
 
 enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, size_t count,
@@ -197,14 +196,13 @@ static void print_curve(FILE *stream, const struct advise_page *pages, const uin
              "Largest batch in %s: %s batches %" PRIu64 " and %" PRIu64
              ", times what the setting needs over the live peak in the worse of both:",
              AR_SIZE(pages[0].result->capacity_bytes),
-             curve->aligned
-                 ? "both traces ask in the same order, and bytes live at each event go "
-                   "on in a straight line through"
-                 : "the traces ask in different order, so the straight line goes through "
-                   "the live peaks of",
+             curve->aligned ? "both traces ask in the same order, and bytes live at each event go "
+                              "on in a straight line through"
+                            : "the traces ask in different order, so the straight line goes "
+                              "through the live peaks of",
              batches[0], batches[1]);
     fputc('\n', stream);
-    sentence_print(stream, line);
+    say(stream, "%s", line);
 }
 
 enum ar_status advise_page_batches(FILE *stream, const struct advise_page *pages,
@@ -218,18 +216,17 @@ enum ar_status advise_page_batches(FILE *stream, const struct advise_page *pages
     if (isinf(batch_curve_largest(&curve, 1, (double)first->capacity_bytes)) ||
         small->peak.bytes > (small == first ? second : first)->peak.bytes) {
         batch_curve_close(&curve);
-        return ar_invalid(error,
-                          "the larger batch needs no more memory: are the traces of one program "
-                          "with different batches, in the order of --batches?");
+        return ar_invalid(error, "the larger batch needs no more memory: are the traces of one "
+                                 "program with different batches, in the order of --batches?");
     }
     print_curve(stream, pages, batches, &curve);
     enum ar_status status = print_batches(stream, pages, &curve, error);
     batch_curve_close(&curve);
     if (status)
         return status;
-    sentence_print(stream, "An estimate: between and beyond the two batches the libraries may "
-                           "choose other workspaces, requests need not grow in a straight line, "
-                           "and what is lost to fragmentation varies; record near the limit.");
+    say(stream, "An estimate: between and beyond the two batches the libraries may choose other "
+                "workspaces, requests need not grow in a straight line, and what is lost to "
+                "fragmentation varies; record near the limit.");
     (void)print_cut(stream, pages, 2);
     return AR_OK;
 }
@@ -238,11 +235,10 @@ enum ar_status advise_page_batches(FILE *stream, const struct advise_page *pages
 
 void whatif_page_head(FILE *stream)
 {
-    fputs(
-        "| program | recorded | asked of it | requests | only in one | peak reserved, predicted | "
-        "recorded | error | retries | passes |\n"
-        "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n",
-        stream);
+    fputs("| program | recorded | asked of it | requests | only in one | peak reserved, predicted "
+          "| recorded | error | retries | passes |\n"
+          "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n",
+          stream);
 }
 
 static void print_error(FILE *stream, const struct whatif *whatif)

@@ -137,10 +137,9 @@ static void warn_of_throttling(FILE *stream, const struct nvml_card *card)
     bool heat = before->heat_limited_ns >= 0 && after->heat_limited_ns > before->heat_limited_ns;
     if (!reasons[0] && !power && !heat)
         return;
-    sentence_format(
-        stream, 2,
-        "Warning: the card's clocks were reduced (%s%s%s%s%s); times of these runs are those of "
-        "a slower card.",
+    say(stream,
+        "Warning: the card's clocks were reduced (%s%s%s%s%s); times of these runs are those of a "
+        "slower card.",
         reasons, reasons[0] && (power || heat) ? "; during the runs: " : "",
         power ? "power limit" : "", power && heat ? ", " : "", heat ? "heat" : "");
 }
@@ -152,12 +151,11 @@ static void warn_of_others(FILE *stream, const char *when, const struct nvml_sta
         return;
     for (int64_t i = 0; i < state->process_count && i < NVML_PROCESSES_MOST; i++)
         bytes += state->processes[i].bytes > 0 ? state->processes[i].bytes : 0;
-    sentence_format(stream, 2,
-                    "Warning: %s the runs %" PRId64
-                    " other process%s used %s of the card's memory; that can "
-                    "change times and free memory.",
-                    when, state->process_count, state->process_count == 1 ? "" : "es",
-                    AR_SIZE((uint64_t)bytes));
+    say(stream,
+        "Warning: %s the runs %" PRId64 " other process%s used %s of the card's memory; that can "
+        "change times and free memory.",
+        when, state->process_count, state->process_count == 1 ? "" : "es",
+        AR_SIZE((uint64_t)bytes));
 }
 
 void context_card_print(FILE *stream, const struct environment *environment)
@@ -167,10 +165,9 @@ void context_card_print(FILE *stream, const struct environment *environment)
     char clock[32], most[32], heat[32], power[32];
     if (!card->present)
         return;
-    sentence_format(
-        stream, 2,
-        "Card: %s, driver %s, CUDA %s; clock %s of at most %s, %s, %s after the runs; ECC %s, "
-        "MIG %s, persistence %s%s%s%s.",
+    say(stream,
+        "Card: %s, driver %s, CUDA %s; clock %s of at most %s, %s, %s after the runs; ECC %s, MIG "
+        "%s, persistence %s%s%s%s.",
         card->name[0] ? card->name : "unknown", card->driver[0] ? card->driver : "unknown",
         card->cuda[0] ? card->cuda : "unknown", number_text(after->sm_clock_mhz, "", clock),
         number_text(card->sm_clock_max_mhz, "MHz", most),

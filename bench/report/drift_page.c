@@ -29,28 +29,27 @@ static void print_order(FILE *stream, const struct learned_model *model)
 {
     switch (model->order) {
     case LEARNED_REPEAT:
-        sentence_format(stream, 2,
-                        "The steps repeat themselves exactly, with a period of %zu, so the long "
-                        "run does too.",
-                        model->period);
+        say(stream,
+            "The steps repeat themselves exactly, with a period of %zu, so the long run does too.",
+            model->period);
         return;
     case LEARNED_PERIOD:
-        sentence_format(stream, 2,
-                        "The kinds of steps have a period of %zu; sizes are drawn from the "
-                        "recorded steps of the same place in it.",
-                        model->period);
+        say(stream,
+            "The kinds of steps have a period of %zu; sizes are drawn from the recorded steps of "
+            "the same place in it.",
+            model->period);
         return;
     case LEARNED_REPLAY:
-        sentence_print(stream, "Sizes or live bytes have a trend over the recording, so its steps "
-                               "are repeated in their order: what comes after it is not known.");
+        say(stream, "Sizes or live bytes have a trend over the recording, so its steps are "
+                    "repeated in their order: what comes after it is not known.");
         return;
     case LEARNED_FOLLOW:
         break;
     }
-    sentence_format(stream, 2,
-                    "Steps are drawn from the recorded ones that may follow each other, %.3g in a "
-                    "row on average.",
-                    model->run_length > 1 ? model->run_length : 1.0);
+    say(stream,
+        "Steps are drawn from the recorded ones that may follow each other, %.3g in a row on "
+        "average.",
+        model->run_length > 1 ? model->run_length : 1.0);
 }
 
 static void print_sizes(FILE *stream, const struct learned_model *model)
@@ -63,20 +62,19 @@ static void print_sizes(FILE *stream, const struct learned_model *model)
         unseen += model->classes[i].unseen * (double)model->classes[i].member_count;
     }
     if (unseen > 0)
-        sentence_format(stream, 2,
-                        "Sizes vary: %.0f %% of drawn steps get sizes between or beyond those "
-                        "recorded.",
-                        100 * unseen / (double)steady);
+        say(stream,
+            "Sizes vary: %.0f %% of drawn steps get sizes between or beyond those recorded.",
+            100 * unseen / (double)steady);
     if (tails)
-        sentence_format(stream, 2,
-                        "Steps larger than any recorded one are drawn from tails that are fitted "
-                        "to the largest %zu.",
-                        tails);
+        say(stream,
+            "Steps larger than any recorded one are drawn from tails that are fitted to the "
+            "largest %zu.",
+            tails);
     if (loose->member_count)
-        sentence_format(stream, 2,
-                        "%zu of the %zu steady steps have events of their own; the sizes that vary "
-                        "in them grow or shrink together.",
-                        loose->member_count, steady);
+        say(stream,
+            "%zu of the %zu steady steps have events of their own; the sizes that vary in them "
+            "grow or shrink together.",
+            loose->member_count, steady);
 }
 
 static void print_head(FILE *stream, const struct drift_page *page)
@@ -84,29 +82,28 @@ static void print_head(FILE *stream, const struct drift_page *page)
     const struct learned_model *model = page->model;
     const struct drift_answer *first = page->answers;
     char step[32], all[32];
-    sentence_format(stream, 2, "%s: %zu steps are recorded%s; the start-up is %zu of them.",
-                    page->info->name, model->step_count,
-                    model->recording.marked ? "" : ", found by the rises and falls of live bytes",
-                    model->warmup);
+    say(stream, "%s: %zu steps are recorded%s; the start-up is %zu of them.", page->info->name,
+        model->step_count,
+        model->recording.marked ? "" : ", found by the rises and falls of live bytes",
+        model->warmup);
     print_order(stream, model);
     print_sizes(stream, model);
     if (model->leaked_bytes > 0)
-        sentence_format(stream, 2,
-                        "The program itself keeps %.4g bytes more with each step, in blocks that "
-                        "it never frees.",
-                        model->leaked_bytes);
+        say(stream,
+            "The program itself keeps %.4g bytes more with each step, in blocks that it never "
+            "frees.",
+            model->leaked_bytes);
     if (model->step_ns > 0)
-        sentence_format(stream, 2, "A step takes %s%s, and %" PRIu64 " steps take %s.",
-                        time_print(model->step_ns, step, sizeof step),
-                        model->recording.timed ? "" : " (the sum of its kernels)", page->steps,
-                        time_print(model->step_ns * (double)page->steps, all, sizeof all));
+        say(stream, "A step takes %s%s, and %" PRIu64 " steps take %s.",
+            time_print(model->step_ns, step, sizeof step),
+            model->recording.timed ? "" : " (the sum of its kernels)", page->steps,
+            time_print(model->step_ns * (double)page->steps, all, sizeof all));
     else
-        sentence_print(stream, "The recording has no times: the drift in a day is not known.");
-    sentence_format(stream, 2,
-                    "%zu run%s of each policy, on %s. Intervals are those of a further "
-                    "run, at %.0f %%.",
-                    first->run_count, first->run_count == 1 ? "" : "s",
-                    AR_SIZE(page->capacity_bytes), 100 * TREND_LEVEL);
+        say(stream, "The recording has no times: the drift in a day is not known.");
+    say(stream,
+        "%zu run%s of each policy, on %s. Intervals are those of a further run, at %.0f %%.",
+        first->run_count, first->run_count == 1 ? "" : "s", AR_SIZE(page->capacity_bytes),
+        100 * TREND_LEVEL);
 }
 
 static enum ar_status print_levels(FILE *stream, const struct drift_answer *answer,
@@ -140,65 +137,58 @@ static void print_verdict(FILE *stream, const struct drift_page *page,
         snprintf(text, sizeof text, "; %.3g MiB a day (%.3g to %.3g)", day->estimate, day->low,
                  day->high);
     if (knows_trend(answer))
-        sentence_format(stream, 2,
-                        "Drift over the last half: %.3g MiB in 10^6 steps (%.3g to %.3g)%s.",
-                        million->estimate, million->low, million->high, text);
+        say(stream, "Drift over the last half: %.3g MiB in 10^6 steps (%.3g to %.3g)%s.",
+            million->estimate, million->low, million->high, text);
     if (!knows_trend(answer))
-        sentence_format(stream, 2,
-                        "Whether it levels off is not known: the runs are too short for a trend.");
+        say(stream, "Whether it levels off is not known: the runs are too short for a trend.");
     else if (answer->has_trend)
-        sentence_format(stream, 2,
-                        "It does not level off: the last half has a trend (Mann-Kendall, p = "
-                        "%.2g)%s.",
-                        answer->p,
-                        answer->live_p < TREND_ALPHA &&
-                                fabs(answer->live_per_million) > 0.5 * fabs(million->estimate)
-                            ? ", and live bytes have it too: it is the program's own"
-                            : "");
+        say(stream, "It does not level off: the last half has a trend (Mann-Kendall, p = %.2g)%s.",
+            answer->p,
+            answer->live_p < TREND_ALPHA &&
+                    fabs(answer->live_per_million) > 0.5 * fabs(million->estimate)
+                ? ", and live bytes have it too: it is the program's own"
+                : "");
     else
-        sentence_format(stream, 2,
-                        "It levels off: the last half has no trend (Mann-Kendall, p = %.2g).%s",
-                        answer->p,
-                        million->high > million->estimate + 0.5 && million->estimate < 0.5
-                            ? " The interval of its drift is wide because one more growth in that "
-                              "half is possible, although no run has it: more seeds or steps "
-                              "(--seeds, --steps) or a longer recording make it narrower."
-                            : "");
+        say(stream, "It levels off: the last half has no trend (Mann-Kendall, p = %.2g).%s",
+            answer->p,
+            million->high > million->estimate + 0.5 && million->estimate < 0.5
+                ? " The interval of its drift is wide because one more growth in that half is "
+                  "possible, although no run has it: more seeds or steps (--seeds, --steps) or a "
+                  "longer recording make it narrower."
+                : "");
     ar_size_print(page->capacity_bytes, capacity, sizeof capacity);
     if (page->model->order == LEARNED_REPEAT && !answer->failed_runs)
-        sentence_format(stream, 2,
-                        "Out of memory by step %" PRIu64 " at %s: no, in none of %zu runs of the "
-                        "same steps. Retries after a flush: %" PRIu64 ".",
-                        page->steps, capacity, answer->run_count, answer->retries);
+        say(stream,
+            "Out of memory by step %" PRIu64 " at %s: no, in none of %zu runs of the "
+            "same steps. Retries after a flush: %" PRIu64 ".",
+            page->steps, capacity, answer->run_count, answer->retries);
     else
-        sentence_format(
-            stream, 2,
+        say(stream,
             "Out of memory by step %" PRIu64 " at %s: %zu of %zu runs, a probability of "
             "%.2g (%.2g to %.2g). Retries after a flush: %" PRIu64 ".",
             page->steps, capacity, answer->failed_runs, answer->run_count, answer->failed.estimate,
             answer->failed.low, answer->failed.high, answer->retries);
     for (size_t i = 0; i < answer->run_count; i++)
         if (answer->runs[i].failed_step) {
-            sentence_format(
-                stream, 2,
+            say(stream,
                 "The run with seed %" PRIu64 " ends in step %" PRIu64 ", at a request of %s: %s.",
                 answer->runs[i].seed, answer->runs[i].failed_step,
                 AR_SIZE(answer->runs[i].failed_bytes), replay_cause_name(answer->runs[i].cause));
             break;
         }
     if (answer->runs->misfits)
-        sentence_format(stream, 2,
-                        "In the first run, %" PRIu64 " steps followed one that leaves other blocks "
-                        "than the next one expects; those were freed or requested in between.",
-                        answer->runs->misfits);
+        say(stream,
+            "In the first run, %" PRIu64 " steps followed one that leaves other blocks "
+            "than the next one expects; those were freed or requested in between.",
+            answer->runs->misfits);
 }
 
 static enum ar_status print_pins(FILE *stream, const struct drift_run *run, struct ar_error *error)
 {
-    sentence_format(stream, 2,
-                    "Blocks that keep free memory at the end of the first run; %.1f MiB "
-                    "more are free in segments or pages without one.",
-                    (double)run->cached_bytes / (double)AR_MIB);
+    say(stream,
+        "Blocks that keep free memory at the end of the first run; %.1f MiB more are free in "
+        "segments or pages without one.",
+        (double)run->cached_bytes / (double)AR_MIB);
     if (!run->pin_count)
         return AR_OK;
     struct table *table =

@@ -17,13 +17,11 @@ static const char *fragmentation_sentence(const struct explain_result *result)
 {
     if (result->largest_same_bytes >= result->bytes)
         return "enough was free, and one free range is large enough, but a rule of the policy "
-               "keeps "
-               "this request from it (a size class, rounding up, or a limit of splits)";
+               "keeps this request from it (a size class, rounding up, or a limit of splits)";
     if (result->ladder.same_bytes >= result->bytes)
-        return result->ladder.obtainable_bytes
-                   ? "enough was free, but in several pieces: in the policy's free ranges and on "
-                     "the device"
-                   : "enough was free, but in several ranges";
+        return result->ladder.obtainable_bytes ? "enough was free, but in several pieces: in the "
+                                                 "policy's free ranges and on the device"
+                                               : "enough was free, but in several ranges";
     if (result->largest_other_bytes >= result->bytes)
         return "enough was free, but in pools and streams that the request could not use";
     return "enough was free, but in several ranges, of which some belong to pools and streams that "
@@ -84,11 +82,11 @@ static void print_request(FILE *stream, const struct explain_page *page)
                  result->id, result->stream, result->tag[0] ? ", " : "", result->tag);
     else
         snprintf(what, sizeof what, "requests %s beside the pool", text);
-    sentence_format(stream, 2, "%s with %s: event %" PRIu64 "%s %s and fails.", page->workload,
-                    page->policy, result->event, step, what);
-    sentence_format(stream, 2, "%s: %s.", replay_cause_name(result->cause), cause_sentence(result));
+    say(stream, "%s with %s: event %" PRIu64 "%s %s and fails.", page->workload, page->policy,
+        result->event, step, what);
+    say(stream, "%s: %s.", replay_cause_name(result->cause), cause_sentence(result));
     if (result->problem[0])
-        sentence_print(stream, result->problem);
+        say(stream, "%s", result->problem);
 }
 
 static void print_state(FILE *stream, const struct explain_result *result)
@@ -176,7 +174,7 @@ static void print_free_blocks(FILE *stream, const struct explain_result *result)
              result->free_blocks, result->free_blocks == 1 ? "" : "s",
              AR_SIZE(result->free_block_bytes), AR_SIZE(result->largest_free_block_bytes));
     fputc('\n', stream);
-    sentence_print(stream, line);
+    say(stream, "%s", line);
     snprintf(line, sizeof line,
              "External fragmentation %.3f%s; for this request the unusable free index is %.3f",
              indices->external,
@@ -188,7 +186,7 @@ static void print_free_blocks(FILE *stream, const struct explain_result *result)
         text_add(line, sizeof line,
                  ", the fragmentation index %.3f (0: lack of memory, 1: fragmentation).",
                  indices->fragmentation);
-    sentence_print(stream, line);
+    say(stream, "%s", line);
 }
 
 /* A stretch without live blocks did not serve the request. */
@@ -211,11 +209,11 @@ static void print_stretch(FILE *stream, const struct explain_result *result)
     char line[384];
     uint64_t there = result->ladder.other_bytes;
     if (!result->stretch_bytes) {
-        sentence_print(stream, "No segment of the policy is as large as the request.");
+        say(stream, "No segment of the policy is as large as the request.");
         return;
     }
     if (!result->stretch_blocks) {
-        sentence_print(stream, empty_stretch(result));
+        say(stream, "%s", empty_stretch(result));
         return;
     }
     const char *bytes = AR_SIZE(result->stretch_live_bytes);
@@ -223,14 +221,13 @@ static void print_stretch(FILE *stream, const struct explain_result *result)
              "The emptiest stretch as large as the request holds %zu live block%s of %s",
              result->stretch_blocks, result->stretch_blocks == 1 ? "" : "s", bytes);
     if (there >= result->bytes)
-        sentence_format(stream, 2, "%s: without %s, the request would fit.", line,
-                        result->stretch_blocks == 1 ? "it" : "them");
+        say(stream, "%s: without %s, the request would fit.", line,
+            result->stretch_blocks == 1 ? "it" : "them");
     else
-        sentence_format(stream, 2,
-                        "%s, for which there is no free memory elsewhere: all that is free%s is %s "
-                        "less than the request.",
-                        line, result->ladder.barred ? " in the policy" : "",
-                        AR_SIZE(result->bytes - there));
+        say(stream,
+            "%s, for which there is no free memory elsewhere: all that is free%s is %s less than "
+            "the request.",
+            line, result->ladder.barred ? " in the policy" : "", AR_SIZE(result->bytes - there));
 }
 
 /* How a program releases the cache of its framework, and limits it to a part of the card. */
@@ -275,11 +272,10 @@ static void add_limit(char *text, size_t room, const struct explain_result *resu
         text_add(text, room, " Or limit the pool to %s: `%s` passes with this capacity.", bytes,
                  limit);
     else
-        text_add(
-            text, room,
-            " A limit of the pool of %s (`%s`) leaves room for it, but the pool needs more than "
-            "that at this capacity.",
-            bytes, limit);
+        text_add(text, room,
+                 " A limit of the pool of %s (`%s`) leaves room for it, but the pool needs more "
+                 "than that at this capacity.",
+                 bytes, limit);
 }
 
 /* What to do about causes that no setting of the policy answers: sentences, or "". */
@@ -288,14 +284,13 @@ static void explain_page_advice(const struct explain_result *result, char *text,
     const struct cache_calls *calls = cache_calls_of(result->framework);
     text[0] = '\0';
     if (result->cause == REPLAY_CAUSE_RETURNED)
-        text_add(
-            text, room,
-            "Catch the error and make the same request again: it is served from a block that is "
-            "free now. Or wait for the other streams before the request.%s",
-            strcmp(result->framework, "torch") == 0
-                ? " PyTorch waits for pending blocks when memory is short, but does not look for a "
-                  "free one again before it reports the error (pytorch/pytorch#189504)."
-                : "");
+        text_add(text, room,
+                 "Catch the error and make the same request again: it is served from a block that "
+                 "is free now. Or wait for the other streams before the request.%s",
+                 strcmp(result->framework, "torch") == 0
+                     ? " PyTorch waits for pending blocks when memory is short, but does not look "
+                       "for a free one again before it reports the error (pytorch/pytorch#189504)."
+                     : "");
     if (result->cause != REPLAY_CAUSE_CACHE)
         return;
     uint64_t releasable_bytes = result->ladder.cached_bytes - result->device_free_bytes;
@@ -305,11 +300,10 @@ static void explain_page_advice(const struct explain_result *result, char *text,
                  calls->release ? " (`" : "", calls->release ? calls->release : "",
                  calls->release ? "`)" : "", bytes);
     else if (result->can_trim)
-        text_add(
-            text, room,
-            "A release of the cache gives only %s to the device: the rest is free between live "
-            "blocks.",
-            bytes);
+        text_add(text, room,
+                 "A release of the cache gives only %s to the device: the rest is free between "
+                 "live blocks.",
+                 bytes);
     else
         text_add(text, room, "This policy does not release its cache.");
     if (result->pool_limit_bytes)
@@ -339,12 +333,11 @@ static enum ar_status print_pins(FILE *stream, const struct explain_result *resu
         table_cell(table, "%s", pin->in_stretch ? "yes" : "no");
     }
     enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
-    sentence_format(stream, 2,
-                    "made: the event of its request; age, asked since: events, and memory "
-                    "requested, from then to the failure%s.",
-                    result->stretch_blocks ? "; in the stretch: of the blocks in the emptiest "
-                                             "stretch, above"
-                                           : "");
+    say(stream,
+        "made: the event of its request; age, asked since: events, and memory requested, from then "
+        "to the failure%s.",
+        result->stretch_blocks ? "; in the stretch: of the blocks in the emptiest stretch, above"
+                               : "");
     return status;
 }
 
@@ -395,7 +388,7 @@ static void print_helpers(FILE *stream, const struct explain_result *result)
     explain_page_advice(result, advice, sizeof advice);
     if (advice[0]) {
         fputc('\n', stream);
-        sentence_print(stream, advice);
+        say(stream, "%s", advice);
     }
     print_kind(stream, result, true, "With the same capacity these settings pass:");
     print_kind(stream, result, false, "With the same capacity these other policies pass:");
@@ -403,7 +396,7 @@ static void print_helpers(FILE *stream, const struct explain_result *result)
         snprintf(line, sizeof line, "None of %zu settings and policies passes with this capacity.",
                  result->rerun_tried);
         fputc('\n', stream);
-        sentence_print(stream, line);
+        say(stream, "%s", line);
     }
     fputc('\n', stream);
     if (result->more_capacity_bytes)
@@ -417,7 +410,7 @@ static void print_helpers(FILE *stream, const struct explain_result *result)
         snprintf(line, sizeof line, "Larger capacities were not tried");
     text_add(line, sizeof line, "; the live peak of the whole trace is %s.",
              AR_SIZE(result->live_peak_bytes));
-    sentence_print(stream, line);
+    say(stream, "%s", line);
 }
 
 enum ar_status explain_page_print(FILE *stream, const struct explain_page *page,
@@ -425,10 +418,9 @@ enum ar_status explain_page_print(FILE *stream, const struct explain_page *page,
 {
     const struct explain_result *result = page->result;
     if (result->passed) {
-        sentence_format(
-            stream, 2,
-            "%s with %s, frees %s: every request was served. `capacity` finds the least "
-            "capacity that serves them.",
+        say(stream,
+            "%s with %s, frees %s: every request was served. `capacity` finds the least capacity "
+            "that serves them.",
             page->workload, page->policy, replay_frees_name(page->frees));
         card_sentence_print(stream, page->card, result->profile);
         return AR_OK;

@@ -54,16 +54,15 @@ static void print_head(FILE *stream, const struct fits_page *page)
     if (info->steps)
         snprintf(step, sizeof step, ", in step %" PRIu64 " of %" PRIu64, page->advice->peak.step,
                  info->steps);
-    sentence_format(stream, 2, "%s%s, %s for %s, %s: %" PRIu64 " requests.", info->name, value,
-                    page->notes->traced ? "traced" : "recorded",
-                    info->card[0] ? info->card : "a card that is not known",
-                    info->recorder[0] ? info->recorder : "allocator not known", info->allocs);
+    say(stream, "%s%s, %s for %s, %s: %" PRIu64 " requests.", info->name, value,
+        page->notes->traced ? "traced" : "recorded",
+        info->card[0] ? info->card : "a card that is not known",
+        info->recorder[0] ? info->recorder : "allocator not known", info->allocs);
     if (!info->complete)
-        sentence_print(stream, "The program ended early: this is about the part before that.");
-    sentence_format(stream, 2, "Live peak %s%s. Usable memory of %s: %s.",
-                    AR_SIZE(page->advice->peak.bytes), step,
-                    page->advice->profile[0] ? page->advice->profile : "the card",
-                    AR_SIZE(page->advice->capacity_bytes));
+        say(stream, "The program ended early: this is about the part before that.");
+    say(stream, "Live peak %s%s. Usable memory of %s: %s.", AR_SIZE(page->advice->peak.bytes), step,
+        page->advice->profile[0] ? page->advice->profile : "the card",
+        AR_SIZE(page->advice->capacity_bytes));
 }
 
 static void bytes_cell(struct table *table, uint64_t bytes)
@@ -90,21 +89,19 @@ static enum ar_status print_rows(FILE *stream, const struct fits_page *page, str
     }
     fputc('\n', stream);
     enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
-    sentence_print(stream,
-                   "reserved: the peak with all of the card; safe: the least capacity from "
-                   "which on it runs to its end; smallest card: the least of `list devices` "
-                   "that serves it, without the context of a process (531 MiB, as on an "
-                   "H100).");
+    say(stream, "reserved: the peak with all of the card; safe: the least capacity from which on "
+                "it runs to its end; smallest card: the least of `list devices` that serves it, "
+                "without the context of a process (531 MiB, as on an H100).");
     if (page->advice->has_outside)
-        sentence_print(stream, "safe also counts memory outside of the allocator, such as NCCL's; "
-                               "reserved does not.");
+        say(stream,
+            "safe also counts memory outside of the allocator, such as NCCL's; reserved does not.");
     size_t best = 1;
     while (best < count && !rows[best]->candidate.keys)
         best++;
     if (best < count)
         sentence_copied(stream, "Needs least: ", advise_page_setting(rows[best]));
     else if (rows[0]->candidate.own)
-        sentence_print(stream, "No other setting of the allocator needs less.");
+        say(stream, "No other setting of the allocator needs less.");
     return status;
 }
 
@@ -117,19 +114,19 @@ static void print_vary(FILE *stream, const struct fits_vary *vary)
         char value[24] = "none";
         if (vary->fits[i])
             snprintf(value, sizeof value, "%" PRIu64, vary->fits[i]);
-        sentence_format(stream, 2, "Largest %s that fits: %s%s, with %s.", vary->name, value,
-                        vary->fits[i] == vary->high ? " (the most asked for)" : "", searched[i]);
+        say(stream, "Largest %s that fits: %s%s, with %s.", vary->name, value,
+            vary->fits[i] == vary->high ? " (the most asked for)" : "", searched[i]);
     }
-    sentence_format(stream, 2,
-                    "Tried: %" PRIu64 " values of %" PRIu64 " to %" PRIu64
-                    ". A value is taken to fit if a larger one fits.",
-                    vary->runs, vary->low, vary->high);
+    say(stream,
+        "Tried: %" PRIu64 " values of %" PRIu64 " to %" PRIu64
+        ". A value is taken to fit if a larger one fits.",
+        vary->runs, vary->low, vary->high);
     if (vary->has_no_effect)
-        sentence_format(stream, 2,
-                        "%" PRIu64 " and %" PRIu64
-                        " take the same memory: does the program read %s from its environment? "
-                        "For an argument, write {%s} in the command.",
-                        vary->low, vary->high, vary->name, vary->name);
+        say(stream,
+            "%" PRIu64 " and %" PRIu64
+            " take the same memory: does the program read %s from its environment? "
+            "For an argument, write {%s} in the command.",
+            vary->low, vary->high, vary->name, vary->name);
 }
 
 /* MODULE:OPERATOR; if it is long, the end of the module and, in a line of its own, the beginning of
@@ -206,16 +203,15 @@ static void print_notes(FILE *stream, const struct fits_notes *notes, enum fits_
         text_add(line, sizeof line, ", %zu more", shown - NAMES_MOST);
     text_add(line, sizeof line, "%s", end);
     if (shown)
-        sentence_print(stream, line);
+        say(stream, "%s", line);
 }
 
 static void print_sure(FILE *stream, const struct fits_page *page)
 {
     static const char *const begins[FITS_NOTE_KINDS] = {
         [FITS_DRAWN] = "Values drawn with the seed, on which sizes may depend (calls):",
-        [FITS_OUTSIDE_TABLE] =
-            ("Operators whose own memory was not measured, taken to need at most "
-             "as much as their outputs (calls, bytes):"),
+        [FITS_OUTSIDE_TABLE] = ("Operators whose own memory was not measured, taken to need at "
+                                "most as much as their outputs (calls, bytes):"),
         [FITS_UNSURE] = "Operators whose own memory is known within bounds (calls, bytes apart):",
         [FITS_RULE] = "By rule (times, bytes):",
         [FITS_RAISED] = ("Errors that the program got and caught; with other memory or settings it "
@@ -225,24 +221,24 @@ static void print_sure(FILE *stream, const struct fits_page *page)
     const struct fits_spread *spread = &page->spread;
     fputs("\nHow sure\n", stream);
     if (!page->notes->traced) {
-        sentence_print(stream, "This is a recording: the requests are the program's own.");
+        say(stream, "This is a recording: the requests are the program's own.");
         return;
     }
     if (page->notes->measured[0])
-        sentence_format(stream, 2,
-                        "The memory that kernels take for themselves was measured with %s and "
-                        "may differ with %s.",
-                        page->notes->measured, page->notes->versions);
+        say(stream,
+            "The memory that kernels take for themselves was measured with %s and may differ with "
+            "%s.",
+            page->notes->measured, page->notes->versions);
     snprintf(seeds, sizeof seeds, "; seeds: %" PRIu64 "%s.", spread->seeds,
              spread->seeds == 1 ? " (--seeds 5 shows the spread)" : "");
     for (int kind = 0; kind < FITS_NOTE_KINDS; kind++)
         print_notes(stream, page->notes, (enum fits_note_kind)kind, begins[kind],
                     kind == FITS_DRAWN ? seeds : ".");
     if (most_reserved(page) == spread->least_bytes)
-        sentence_print(stream, "No other operator takes memory that is not known.");
+        say(stream, "No other operator takes memory that is not known.");
     else
-        sentence_format(stream, 2, "So the reserved bytes in the first line are between %s and %s.",
-                        AR_SIZE(spread->least_bytes), AR_SIZE_UP(most_reserved(page)));
+        say(stream, "So the reserved bytes in the first line are between %s and %s.",
+            AR_SIZE(spread->least_bytes), AR_SIZE_UP(most_reserved(page)));
 }
 
 enum ar_status fits_page_print(FILE *stream, const struct fits_page *page, struct ar_error *error)

@@ -131,19 +131,18 @@ static void print_missing(FILE *stream, const struct message *message)
     }
     text_add(line, sizeof line, ".");
     if (any)
-        sentence_print(stream, line);
+        say(stream, "%s", line);
 }
 
 /* The sizes of tensors for which PyTorch requests a segment of this size. */
 static void print_segment(FILE *stream, const struct message *message)
 {
     uint64_t asked = message->figures[MESSAGE_FIGURE_ASKED].bytes;
-    sentence_format(stream, 2,
-                    "PyTorch prints the segment that it asked the driver for, not the tensor%s.",
-                    asked == SMALL_SEGMENT   ? ": this one is of up to 1 MiB"
-                    : asked == LARGE_SEGMENT ? ": this one is of 1 MiB to 20 MiB"
-                    : asked > SMALL_SEGMENT  ? ", which is up to 2 MiB smaller"
-                                             : "");
+    say(stream, "PyTorch prints the segment that it asked the driver for, not the tensor%s.",
+        asked == SMALL_SEGMENT   ? ": this one is of up to 1 MiB"
+        : asked == LARGE_SEGMENT ? ": this one is of 1 MiB to 20 MiB"
+        : asked > SMALL_SEGMENT  ? ", which is up to 2 MiB smaller"
+                                 : "");
 }
 
 /* A listing of nvidia-smi that stands beside the message. */
@@ -161,9 +160,9 @@ static void print_listing(FILE *stream, const struct message *message)
     else if (bytes < MESSAGE_CONTEXT_MOST && message->cause == MESSAGE_UNKNOWN)
         then = " So no other process had much of it: if that was before the failure, the program "
                "needs more than there is, or its pool is fragmented.";
-    sentence_format(stream, 2, "nvidia-smi shows %s of %s%s in use, at another moment.%s",
-                    ar_size_print(bytes, used, sizeof used),
-                    ar_size_print(all, total, sizeof total), first, then);
+    say(stream, "nvidia-smi shows %s of %s%s in use, at another moment.%s",
+        ar_size_print(bytes, used, sizeof used), ar_size_print(all, total, sizeof total), first,
+        then);
 }
 
 /* Memory that is neither free nor the pool's, if it is more than a context. */
@@ -177,18 +176,16 @@ static void print_remainder(FILE *stream, const struct message *message)
         return;
     size_of(message, MESSAGE_FIGURE_REMAINDER, text, sizeof text);
     if (!figures[MESSAGE_FIGURE_PROCESS].known && rest->bytes <= MESSAGE_CONTEXT_MOST)
-        sentence_format(
-            stream, 2,
+        say(stream,
             "%s are neither free nor in the pool, as a context (0.15 to 1 GiB) and a desktop need.",
             text);
     else if (figures[MESSAGE_FIGURE_PROCESS].known)
-        sentence_format(stream, 2,
-                        "%s are neither free nor in a process that the message names: other "
-                        "processes, a desktop or the driver have them.",
-                        text);
+        say(stream,
+            "%s are neither free nor in a process that the message names: other processes, a "
+            "desktop or the driver have them.",
+            text);
     else
-        sentence_format(
-            stream, 2,
+        say(stream,
             "%s are neither free nor in the pool. This process's context has 0.15 to 1 GiB of "
             "them; other processes have the rest, or this one has it outside of the pool.",
             text);
@@ -220,12 +217,12 @@ static void print_limit(FILE *stream, const struct message *message)
     bool over = message_passes_limit(message);
     if (!message_is_limited(message))
         return;
-    sentence_format(stream, 2,
-                    "A limit of %s was set in the program (set_per_process_memory_fraction, or the "
-                    "like)%s%s: the program cannot use free memory of the card beyond it.",
-                    size_of(message, MESSAGE_FIGURE_ALLOWED, of, sizeof of),
-                    over ? ", and this request would exceed it, with a pool of " : "",
-                    over ? size_of(message, MESSAGE_FIGURE_RESERVED, taken, sizeof taken) : "");
+    say(stream,
+        "A limit of %s was set in the program (set_per_process_memory_fraction, or the like)%s%s: "
+        "the program cannot use free memory of the card beyond it.",
+        size_of(message, MESSAGE_FIGURE_ALLOWED, of, sizeof of),
+        over ? ", and this request would exceed it, with a pool of " : "",
+        over ? size_of(message, MESSAGE_FIGURE_RESERVED, taken, sizeof taken) : "");
 }
 
 /* How many of several failures have each cause. */
@@ -243,7 +240,7 @@ static void print_causes(FILE *stream, const struct message *message)
     }
     text_add(line, sizeof line, ".");
     if (kinds > 1)
-        sentence_print(stream, line);
+        say(stream, "%s", line);
 }
 
 static void print_count(FILE *stream, const struct message *message)
@@ -251,16 +248,14 @@ static void print_count(FILE *stream, const struct message *message)
     if (message->count < 2)
         return;
     if (message->taken == 1)
-        sentence_format(stream, 2, "The text holds %u such messages; this is the first.",
-                        message->count);
+        say(stream, "The text holds %u such messages; this is the first.", message->count);
     else if (message->taken == message->count && message->framework != MESSAGE_PYTORCH)
-        sentence_format(stream, 2, "The text holds %u such messages; this is the last.",
-                        message->count);
+        say(stream, "The text holds %u such messages; this is the last.", message->count);
     else
-        sentence_format(stream, 2,
-                        "The text holds %u such messages; this is number %u, which has more "
-                        "figures of the same request than the first.",
-                        message->count, message->taken);
+        say(stream,
+            "The text holds %u such messages; this is number %u, which has more figures of the "
+            "same request than the first.",
+            message->count, message->taken);
     print_causes(stream, message);
 }
 
@@ -280,12 +275,12 @@ static void print_confidence(FILE *stream, const struct message *message)
     }
     text_add(line, sizeof line, ".");
     if (message->cause != MESSAGE_UNKNOWN)
-        sentence_print(stream, line);
+        say(stream, "%s", line);
     for (enum message_contradiction i = 0; i < MESSAGE_CONTRADICTION_COUNT; i++) {
         if (!(message->contradictions & (1u << i)))
             continue;
-        sentence_format(stream, 2, "%s%s", likely ? "" : "The figures contradict each other: ",
-                        message_contradiction_text(i));
+        say(stream, "%s%s",
+            likely ? "" : "The figures contradict each other: ", message_contradiction_text(i));
     }
 }
 
@@ -298,34 +293,29 @@ static void print_remarks(FILE *stream, const struct message *message, bool more
     print_limit(stream, message);
     print_remainder(stream, message);
     if (message->whole_limit)
-        sentence_print(
-            stream, "The text does not say how much of its limit the allocator had reserved; all "
+        say(stream, "The text does not say how much of its limit the allocator had reserved; all "
                     "of it is assumed, as by default. With memory growth it may have been less.");
     if (message->type_assumed)
-        sentence_print(stream, "The shape has no type: 4 bytes for each element are assumed.");
+        say(stream, "The shape has no type: 4 bytes for each element are assumed.");
     if (message->may_fail)
-        sentence_print(stream, "The program does not depend on this request: it is no failure, the "
-                               "program takes a slower way.");
+        say(stream, "The program does not depend on this request: it is no failure, the program "
+                    "takes a slower way.");
     if (message->no_figures_taken)
-        sentence_print(stream,
-                       "The figures of this process's memory in the message are impossible, "
-                       "because the driver did not know them; they were left out.");
+        say(stream, "The figures of this process's memory in the message are impossible, because "
+                    "the driver did not know them; they were left out.");
     if (message->others_hidden)
-        sentence_print(
-            stream,
+        say(stream,
             "The driver lists other processes with 0 bytes: it does not know what they have.");
     if (message->process_guessed)
-        sentence_print(stream,
-                       "The message does not say which of the listed processes is this one; the "
-                       "size of the pool tells the one that is counted as this process.");
+        say(stream, "The message does not say which of the listed processes is this one; the size "
+                    "of the pool tells the one that is counted as this process.");
     if (message->cause == MESSAGE_FRAGMENTATION && message->reasons & (1u << MESSAGE_REASON_SLACK))
-        sentence_print(
-            stream,
+        say(stream,
             "The program uses nearly all of its pool: a smaller batch helps more than a setting.");
     print_listing(stream, message);
     print_count(stream, message);
     if (more)
-        sentence_print(stream, "The rest of the file was not read.");
+        say(stream, "The rest of the file was not read.");
 }
 
 /* Counters that a program printed, without a failure. */
@@ -338,18 +328,17 @@ static void print_counters(FILE *stream, const struct message *message)
         return;
     size_of(message, MESSAGE_FIGURE_ALLOCATED, a, sizeof a);
     size_of(message, MESSAGE_FIGURE_RESERVED, b, sizeof b);
-    sentence_format(stream, 2, "The pool has %s; %s of them are in use, %s are unused.", b, a,
-                    size_of(message, MESSAGE_FIGURE_UNALLOCATED, c, sizeof c));
+    say(stream, "The pool has %s; %s of them are in use, %s are unused.", b, a,
+        size_of(message, MESSAGE_FIGURE_UNALLOCATED, c, sizeof c));
     if (!peak->known)
         return;
     uint64_t over = figures[MESSAGE_FIGURE_RESERVED].bytes > peak->bytes
                         ? figures[MESSAGE_FIGURE_RESERVED].bytes - peak->bytes
                         : 0;
-    sentence_format(stream, 2,
-                    "At most %s were in use at one time: the pool keeps what that moment needed, "
-                    "and %s more, which is fragmentation or rounding.",
-                    size_of(message, MESSAGE_FIGURE_PEAK, a, sizeof a),
-                    ar_size_print(over, b, sizeof b));
+    say(stream,
+        "At most %s were in use at one time: the pool keeps what that moment needed, and %s more, "
+        "which is fragmentation or rounding.",
+        size_of(message, MESSAGE_FIGURE_PEAK, a, sizeof a), ar_size_print(over, b, sizeof b));
 }
 
 /* A message without a request, or without figures to judge it by. */
@@ -369,7 +358,7 @@ static void print_unknown(FILE *stream, const struct message *message)
                 " Whether the program needs too much, other processes have the memory, or it is "
                 "fragmented cannot be told from this message.",
                 sizeof line - strlen(line) - 1);
-    sentence_print(stream, line);
+    say(stream, "%s", line);
 }
 
 /* The figures that decide, as one sentence. */
@@ -466,7 +455,7 @@ static void print_reason(FILE *stream, const struct message *message)
                          ? "as much as is left, within the rounding of the figures"
                          : "more than is left");
     }
-    sentence_print(stream, line);
+    say(stream, "%s", line);
 }
 
 const char *message_page_meaning(const struct message *message)
@@ -486,8 +475,7 @@ void message_page_print(FILE *stream, const struct message *message, bool more)
 {
     char advice[1024];
     bool named = message->allocator[0] || message->device[0];
-    sentence_format(stream, 2, "%s: %s", message_cause_name(message->cause),
-                    message_page_meaning(message));
+    say(stream, "%s: %s", message_cause_name(message->cause), message_page_meaning(message));
     print_reason(stream, message);
     print_confidence(stream, message);
     fprintf(stream, "\n  from %s%s%s%s%s\n", message_framework_name(message->framework),
@@ -497,7 +485,7 @@ void message_page_print(FILE *stream, const struct message *message, bool more)
     fputc('\n', stream);
     print_missing(stream, message);
     print_remarks(stream, message, more);
-    sentence_print(stream, message_page_advice(message, advice, sizeof advice));
+    say(stream, "%s", message_page_advice(message, advice, sizeof advice));
 }
 
 /* ---- what to do ------------------------------------------------------------------------------ */

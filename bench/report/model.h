@@ -35,7 +35,7 @@ struct model_result {
 
 /* Reads it. FORMAT unless all rows are repetitions of one run and names fit their room. */
 enum ar_status model_result_read(const char *path, struct model_result *out,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 
 struct model_kind {
     size_t count;      /* pairs */
@@ -63,17 +63,16 @@ struct model_cell {
 
 /* Compares the calls; results are filled in by the caller. HOST_MEMORY. */
 enum ar_status model_compare(struct model_cell *cell, const struct call_list *card,
-                             const struct call_list *sim, struct ar_error *error) AR_STATUS_CHECKED;
+                             const struct call_list *sim, struct ar_error *error);
 void model_cell_close(struct model_cell *cell);
 
 /* The same for `count` repetitions (1 or more) on the card, by rule 4; leaves the medians of the
  * calls in the first list. Fills in `again` and `runs` too. HOST_MEMORY. */
 enum ar_status model_repeat_compare(struct model_cell *cell, struct call_list *runs, size_t count,
-                                    const struct call_list *sim,
-                                    struct ar_error *error) AR_STATUS_CHECKED;
+                                    const struct call_list *sim, struct ar_error *error);
 /* Leaves the medians of the runs' figures in the first. */
 enum ar_status model_repeat_results(struct model_result *runs, size_t count,
-                                    struct ar_error *error) AR_STATUS_CHECKED;
+                                    struct ar_error *error);
 
 /* Of two middle values their mean; NAN for no values. Sorts them. */
 double model_median(double *values, size_t count);

@@ -17,12 +17,11 @@ struct output_file {
 
 /* Opens the file, so that a file that cannot be written is reported early. "-" is standard output.
  * IO. */
-enum ar_status output_open(struct output_file *self, const char *path,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status output_open(struct output_file *self, const char *path, struct ar_error *error);
 
 /* Finishes it if necessary, and puts it in its place. After a failure nothing is left. In both
  * cases `self` is no longer in use. */
-enum ar_status output_commit(struct output_file *self, struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status output_commit(struct output_file *self, struct ar_error *error);
 
 /* Discards what was written. Does nothing to a file that is not in use. */
 void output_abandon(struct output_file *self);
@@ -37,14 +36,14 @@ struct output_set {
 FILE *output_set_open(struct output_set *self, const char *path, struct ar_error *error);
 /* The same if there is a path; else `*stream` is NULL. */
 enum ar_status output_set_add(struct output_set *self, const char *path, FILE **stream,
-                              struct ar_error *error) AR_STATUS_CHECKED;
-enum ar_status output_set_commit(struct output_set *self, struct ar_error *error) AR_STATUS_CHECKED;
+                              struct ar_error *error);
+enum ar_status output_set_commit(struct output_set *self, struct ar_error *error);
 void output_set_abandon(struct output_set *self);
 
 /* Checks that the folder exists and can be written to, or can be created. Creates nothing. IO. */
-enum ar_status output_folder_check(const char *path, struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status output_folder_check(const char *path, struct ar_error *error);
 
 /* Creates a folder and its parents if they do not exist. IO. */
-enum ar_status output_folder(const char *path, struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status output_folder(const char *path, struct ar_error *error);
 
 #endif

@@ -27,7 +27,7 @@ struct explain_page {
 
 /* HOST_MEMORY. */
 enum ar_status explain_page_print(FILE *stream, const struct explain_page *page,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct ar_error *error);
 
 /* `runs`, one for each way to free that was examined: begin, any number of runs, end. */
 void explain_json_begin(struct json_writer *json, FILE *stream);
@@ -58,7 +58,7 @@ struct advise_page {
 };
 
 enum ar_status advise_page_print(FILE *stream, const struct advise_page *page,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 
 /* yes, no or ?: the text in a table. */
 const char *advise_page_fit(enum advise_fit fit);
@@ -70,13 +70,12 @@ void advise_page_name(const struct advise_row *row, char *out, size_t room);
 
 /* Several traces of one program: its ranks. Each setting needs what the worst of them needs. */
 enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, size_t count,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 
 /* Two traces of one program with these batch sizes: the largest batch at the capacity in question,
  * by a curve through both (sim/advise/advise.h). INVALID if nothing grows. */
 enum ar_status advise_page_batches(FILE *stream, const struct advise_page *pages,
-                                   const uint64_t batches[2],
-                                   struct ar_error *error) AR_STATUS_CHECKED;
+                                   const uint64_t batches[2], struct ar_error *error);
 
 /* One object of the schema allocrig.advise/1. */
 void advise_json_write(FILE *stream, const struct advise_page *pages, size_t count);
@@ -143,11 +142,10 @@ struct drift_page {
 
 /* Fills the rest of `out`, whose policy and runs are set, for runs of `steps` steps. */
 enum ar_status drift_answer_find(const struct learned_model *model, uint64_t steps,
-                                 struct drift_answer *out,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct drift_answer *out, struct ar_error *error);
 
 enum ar_status drift_page_print(FILE *stream, const struct drift_page *page,
-                                struct ar_error *error) AR_STATUS_CHECKED;
+                                struct ar_error *error);
 void drift_json_write(struct json_writer *json, const struct drift_page *page);
 void drift_series_write(FILE *stream, const struct drift_page *page);
 
@@ -182,8 +180,7 @@ struct fits_page {
 /* Whether a row fits at the capacity in question. */
 bool fits_page_fits(const struct fits_page *page);
 
-enum ar_status fits_page_print(FILE *stream, const struct fits_page *page,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status fits_page_print(FILE *stream, const struct fits_page *page, struct ar_error *error);
 
 /* One of the answers in a document of the schema allocrig.fits/1. */
 struct json_writer;
@@ -205,7 +202,7 @@ struct tenants_page {
 /* One replicate: a row for each process. Several: the number of times of each outcome, and
  * ranges. */
 enum ar_status tenants_page_print(FILE *stream, const struct tenants_page *page,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct ar_error *error);
 
 /* The names of the columns, and the rows of one replicate: one for each process. */
 void tenants_csv_head(FILE *stream);
@@ -223,7 +220,7 @@ void trace_page_print(FILE *stream, const struct trace_info *info, const struct 
 /* Nothing for a source without an import report. `path`: the name of the file. Reads the source
  * once and leaves it at its first event. Errors of printing show in the stream. */
 enum ar_status import_page_print(FILE *stream, const char *path, struct trace_source *source,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 
 /* Which card a page is about, as sentences. */
 

@@ -86,7 +86,7 @@ const char *figure_file_name(const char *name, char *text, size_t text_bytes);
 /* ---- tables --------------------------------------------------------------------------------- */
 
 typedef enum ar_status result_table(const struct results *results, FILE *stream,
-                                    enum table_form form, struct ar_error *error) AR_STATUS_CHECKED;
+                                    enum table_form form, struct ar_error *error);
 
 /* What `run` prints first: memory, fragmentation and driver cost of each policy, best first. */
 result_table results_table_print;

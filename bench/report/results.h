@@ -136,7 +136,7 @@ struct results {
  * a policy in its group, and those of a replicate in its policy. Fills in all but `environment`,
  * `suite` and the points. HOST_MEMORY. The caller closes the results in any case. */
 enum ar_status results_open(struct results *self, const struct run_record *runs, size_t count,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            struct ar_error *error);
 void results_close(struct results *self);
 
 /* Compares a policy with another one of its group in pairs of replicates with the same seed: both

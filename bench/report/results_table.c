@@ -644,7 +644,7 @@ static void add_repeated_group(struct table *table, struct placed_rows *rows, en
         repeated_row(table, &rows->items[i], &rows->places[i], form, values);
 }
 
-static void say(FILE *stream, enum table_form form, const char *text)
+static void write_text(FILE *stream, enum table_form form, const char *text)
 {
     if (table_is_latex(form))
         latex_text(stream, text);
@@ -680,7 +680,7 @@ static void explain_limits(FILE *stream, enum table_form form, const struct resu
             text, sizeof text,
             "\nMedians over the repetitions. Low and high are the least and the most: fewer\n"
             "than six runs give no interval of the median at 95 %%, so no places are stated.\n");
-    say(stream, form, text);
+    write_text(stream, form, text);
 }
 
 enum ar_status repetitions_table_print(const struct results *results, FILE *stream,
@@ -711,7 +711,8 @@ enum ar_status repetitions_table_print(const struct results *results, FILE *stre
     if (!status)
         explain_limits(stream, form, results);
     if (!status && steady)
-        say(stream, form,
+        write_text(
+            stream, form,
             "Steady: the time of the second half of the steps, divided by the same with an\n"
             "allocator that costs nothing. The first step, in which libraries load, is not in\n"
             "it: in the JSON it is `first_step_ns`, and part of `slowdown` of the whole run.\n");
@@ -794,21 +795,18 @@ static void note_card(FILE *stream, const struct run_record *record)
         strstr(record->device_spec, "capacity="))
         return;
     if (profile && strcmp(profile, here) != 0)
-        sentence_format(stream, 2,
-                        "%s was recorded on %s and runs here on %s: -d sim:profile=%s is that "
-                        "card.",
-                        info->name, info->card, here, profile);
+        say(stream, "%s was recorded on %s and runs here on %s: -d sim:profile=%s is that card.",
+            info->name, info->card, here, profile);
     else if (!profile && info->capacity_bytes)
-        sentence_format(stream, 2,
-                        "%s was recorded on %s with %s and runs here on %s: -d sim:capacity=%s is "
-                        "that memory.",
-                        info->name, info->card[0] ? info->card : "a card",
-                        AR_SIZE(info->capacity_bytes), here, AR_SIZE_EXACT(info->capacity_bytes));
+        say(stream,
+            "%s was recorded on %s with %s and runs here on %s: -d sim:capacity=%s is that memory.",
+            info->name, info->card[0] ? info->card : "a card", AR_SIZE(info->capacity_bytes), here,
+            AR_SIZE_EXACT(info->capacity_bytes));
     else if (!profile && info->card[0])
-        sentence_format(stream, 2,
-                        "%s was recorded on %s, of which there is no profile, and runs here on "
-                        "%s: give -d sim:capacity=BYTES.",
-                        info->name, info->card, here);
+        say(stream,
+            "%s was recorded on %s, of which there is no profile, and runs here on %s: give -d "
+            "sim:capacity=BYTES.",
+            info->name, info->card, here);
 }
 
 static void note_cards(FILE *stream, const struct results *results)
@@ -845,17 +843,14 @@ void results_notes_print(FILE *stream, const struct results *results, bool verif
             names);
     name_workloads(results, lacks_slowdown, names);
     if (names[0])
-        sentence_format(
-            stream, 2,
+        say(stream,
             "No slowdown (-) of %s: without kernels there is no time that an allocator could "
-            "lengthen (--host recorded takes the times between events, if a recording has "
-            "them)%s.",
+            "lengthen (--host recorded takes the times between events, if a recording has them)%s.",
             names, verified ? "; runs with --verify are not compared with a baseline" : "");
     name_workloads(results, replicates_are_alike, names);
     if (names[0])
-        sentence_format(stream, 2,
-                        "All replicates of %s are alike: their seeds set the addresses of "
-                        "segments, and those of "
-                        "generators and policies; here they changed no decision.",
-                        names);
+        say(stream,
+            "All replicates of %s are alike: their seeds set the addresses of segments, and those "
+            "of generators and policies; here they changed no decision.",
+            names);
 }

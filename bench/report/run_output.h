@@ -72,8 +72,7 @@ void calls_csv_row(FILE *stream, const struct driver_call *call);
 
 /* Reads a whole file. IO; FORMAT with file and line. The caller closes the list, also after a
  * failure. */
-enum ar_status calls_csv_read(const char *path, struct call_list *out,
-                              struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status calls_csv_read(const char *path, struct call_list *out, struct ar_error *error);
 
 /* False: no host memory, and the list is unchanged. */
 bool call_list_add(struct call_list *self, const struct driver_call *call);
@@ -137,7 +136,7 @@ enum ar_status chrome_trace_observe(void *self, const struct observer_event *eve
 /* Writes the traces, each as a process of its own. Errors of the stream show in the stream.
  * HOST_MEMORY. */
 enum ar_status chrome_trace_write(const struct chrome_trace *traces, size_t count, FILE *stream,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct ar_error *error);
 
 /* A PyTorch memory snapshot of one simulated run: its entries come from an observer of
  * the run, its segments and blocks from the policy in its final state. */
@@ -159,6 +158,6 @@ enum ar_status run_snapshot_observe(void *self, const struct observer_event *eve
 
 /* Writes it, with the blocks of `policy` as they are. Errors of the stream show in the stream. */
 enum ar_status run_snapshot_write(struct run_snapshot *self, const struct ar_policy *policy,
-                                  FILE *stream, struct ar_error *error) AR_STATUS_CHECKED;
+                                  FILE *stream, struct ar_error *error);
 
 #endif

@@ -42,33 +42,39 @@ void sentence_wrap(FILE *stream, const char *text, int column, int indent, int w
     fputc('\n', stream);
 }
 
-void sentence_print(FILE *stream, const char *sentence)
+/* Breaks the text to `width`, or prints one long line if it is 0 or without memory. Keeps the
+ * leading spaces. */
+static void print_wrapped(FILE *stream, int indent, int width, const char *format,
+                          va_list arguments)
 {
-    sentence_wrap(stream, sentence, 0, 2, SENTENCE_WIDTH);
-}
-
-/* Keeps the leading spaces of the text. */
-static void wrap_indented(FILE *stream, const char *text, int indent, int width)
-{
-    int column = (int)strspn(text, " ");
-    fprintf(stream, "%*s", column, "");
-    sentence_wrap(stream, text, column, indent, width);
-}
-
-void sentence_format(FILE *stream, int indent, const char *format, ...)
-{
-    char *text;
-    va_list arguments, again;
-    va_start(arguments, format);
+    char *text = NULL;
+    va_list again;
     va_copy(again, arguments);
-    if (vasprintf(&text, format, arguments) >= 0) {
-        wrap_indented(stream, text, indent, SENTENCE_WIDTH);
+    if (width && vasprintf(&text, format, arguments) >= 0) {
+        int column = (int)strspn(text, " ");
+        fprintf(stream, "%*s", column, "");
+        sentence_wrap(stream, text, column, indent, width);
         free(text);
-    } else { /* no memory: one long line */
+    } else {
         vfprintf(stream, format, again);
         fputc('\n', stream);
     }
     va_end(again);
+}
+
+void say(FILE *stream, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_wrapped(stream, 2, SENTENCE_WIDTH, format, arguments);
+    va_end(arguments);
+}
+
+void sentence_format(FILE *stream, int indent, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_wrapped(stream, indent, SENTENCE_WIDTH, format, arguments);
     va_end(arguments);
 }
 
@@ -109,19 +115,12 @@ void sentence_copied(FILE *stream, const char *label, const char *text)
 void sentence_say(FILE *stream, const char *format, ...)
 {
     struct winsize size = {0};
-    char *text = NULL;
-    va_list arguments, again;
+    int width = isatty(fileno(stream)) ? SENTENCE_WIDTH : 0;
+    va_list arguments;
     va_start(arguments, format);
-    va_copy(again, arguments);
-    if (isatty(fileno(stream)) && vasprintf(&text, format, arguments) >= 0) {
-        bool known = ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col >= LEAST_WIDTH;
-        wrap_indented(stream, text, 2, known ? size.ws_col : SENTENCE_WIDTH);
-        free(text);
-    } else {
-        vfprintf(stream, format, again);
-        fputc('\n', stream);
-    }
-    va_end(again);
+    if (width && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col >= LEAST_WIDTH)
+        width = size.ws_col;
+    print_wrapped(stream, 2, width, format, arguments);
     va_end(arguments);
 }
 

@@ -12,10 +12,9 @@
  * Text between backticks is not broken if it fits in a line. */
 void sentence_wrap(FILE *stream, const char *text, int column, int indent, int width);
 
-/* The same for one sentence, with SENTENCE_WIDTH and an indent of 2. */
-void sentence_print(FILE *stream, const char *sentence);
-
-/* Like printf, keeping the leading spaces; further lines at `indent`. */
+/* Prints one sentence, like printf, with SENTENCE_WIDTH and an indent of 2 or `indent`. Keeps the
+ * leading spaces. */
+void say(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sentence_format(FILE *stream, int indent, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

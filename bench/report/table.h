@@ -71,11 +71,11 @@ void table_rest(struct table *self, const char *format, ...) __attribute__((form
 
 /* HOST_MEMORY if memory ran out. Errors of the stream show in the stream. */
 enum ar_status table_print(const struct table *self, FILE *stream, enum table_form form,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           struct ar_error *error);
 
 /* The same, and closes the table. */
 enum ar_status table_end(struct table *self, FILE *stream, enum table_form form,
-                         struct ar_error *error) AR_STATUS_CHECKED;
+                         struct ar_error *error);
 
 /* Writes a text so that LaTeX sets it as it is. */
 void latex_text(FILE *stream, const char *text);

@@ -79,21 +79,20 @@ static void print_reasons(FILE *stream, const struct tenants_page *page)
     for (size_t i = 0; i < page->count; i++) {
         const struct tenant_result *result = result_of(page, 0, i);
         if (result->warned[0])
-            sentence_format(stream, 2, "%s: warning: %s", page->setups[i].name, result->warned);
+            say(stream, "%s: warning: %s", page->setups[i].name, result->warned);
         if (result->why[0])
-            sentence_format(stream, 2, "%s: %s", page->setups[i].name, result->why);
+            say(stream, "%s: %s", page->setups[i].name, result->why);
         if (result->refused_by < page->count && result->failed_pinned)
-            sentence_format(stream, 2,
-                            "%s: %s of pinned memory refused; %s holds most of the host's",
-                            page->setups[i].name, AR_SIZE(result->refused_bytes),
-                            page->setups[result->refused_by].name);
+            say(stream, "%s: %s of pinned memory refused; %s holds most of the host's",
+                page->setups[i].name, AR_SIZE(result->refused_bytes),
+                page->setups[result->refused_by].name);
         else if (result->refused_by == i)
-            sentence_format(stream, 2, "%s: %s refused; its other pools hold most of card %" PRIu32,
-                            page->setups[i].name, AR_SIZE(result->refused_bytes), result->card);
+            say(stream, "%s: %s refused; its other pools hold most of card %" PRIu32,
+                page->setups[i].name, AR_SIZE(result->refused_bytes), result->card);
         else if (result->refused_by < page->count)
-            sentence_format(stream, 2, "%s: %s refused; %s holds most of card %" PRIu32 " besides",
-                            page->setups[i].name, AR_SIZE(result->refused_bytes),
-                            page->setups[result->refused_by].name, result->card);
+            say(stream, "%s: %s refused; %s holds most of card %" PRIu32 " besides",
+                page->setups[i].name, AR_SIZE(result->refused_bytes),
+                page->setups[result->refused_by].name, result->card);
     }
 }
 
@@ -213,12 +212,11 @@ enum ar_status tenants_page_print(FILE *stream, const struct tenants_page *page,
 
 void tenants_csv_head(FILE *stream)
 {
-    fputs(
-        "draw,process,outcome,card,arrived,steps,failed_step,failed_event,failed_bytes,cause,"
-        "refused_bytes,refused_by,retries_waited,peak_live_bytes,peak_reserved_bytes,"
-        "peak_physical_bytes,end_reserved_bytes,end_physical_bytes,peak_card_bytes,stall_ns,own_ns,"
-        "alone_ns,driver_calls,failed_space,peak_pinned_live_bytes,peak_pinned_reserved_bytes\n",
-        stream);
+    fputs("draw,process,outcome,card,arrived,steps,failed_step,failed_event,failed_bytes,cause,"
+          "refused_bytes,refused_by,retries_waited,peak_live_bytes,peak_reserved_bytes,peak_"
+          "physical_bytes,end_reserved_bytes,end_physical_bytes,peak_card_bytes,stall_ns,own_ns,"
+          "alone_ns,driver_calls,failed_space,peak_pinned_live_bytes,peak_pinned_reserved_bytes\n",
+          stream);
 }
 
 void tenants_csv_replicate(FILE *stream, const struct tenants_page *page, size_t replicate)

@@ -215,10 +215,10 @@ static void print_fit(FILE *stream, const struct trace_info *info,
                  ". The file does not state the capacity of the card, so whether that fits is not "
                  "known.");
     else if (counts->peak_bytes > info->capacity_bytes)
-        snprintf(text + at, sizeof text - at,
-                 ". That does not fit the %s of the card: frees are missing, or it is several "
-                 "cards.",
-                 capacity);
+        snprintf(
+            text + at, sizeof text - at,
+            ". That does not fit the %s of the card: frees are missing, or it is several cards.",
+            capacity);
     else
         snprintf(text + at, sizeof text - at, ". That fits the %s of the card%s.", capacity,
                  counts->held_peak_bytes > info->capacity_bytes ? "; what was reserved does not"
@@ -228,13 +228,13 @@ static void print_fit(FILE *stream, const struct trace_info *info,
 
 static void print_end(FILE *stream, const struct import_report *report)
 {
-    sentence_print(stream, report->ends_in_failure
-                               ? "It ends in a failure: the last request failed."
-                               : "It does not end in a failure.");
+    say(stream, "%s",
+        report->ends_in_failure ? "It ends in a failure: the last request failed."
+                                : "It does not end in a failure.");
     if (report->lacks_history)
-        sentence_print(stream, IMPORT_NO_HISTORY);
+        say(stream, "%s", IMPORT_NO_HISTORY);
     else if (report->begins_in_the_middle)
-        sentence_print(stream, "It begins in the middle of a program.");
+        say(stream, "It begins in the middle of a program.");
 }
 
 static void print_guesses(FILE *stream, const struct import_report *report)
@@ -293,35 +293,34 @@ void card_sentence_print(FILE *stream, const struct recorded_card *card, const c
     const char *name = card->name[0] ? card->name : "the recorded card";
     switch (card->source) {
     case RECORDED_CARD_DRIVER:
-        sentence_format(stream, 2,
-                        "Capacity: as recorded; the bytes that were reserved when event %" PRIu64
-                        " failed, and those that the driver said were free.%s",
-                        card->event,
-                        card->full ? ""
-                                   : " They were enough for the request: it failed because of a "
-                                     "limit of the program, or for another reason.");
+        say(stream,
+            "Capacity: as recorded; the bytes that were reserved when event %" PRIu64
+            " failed, and those that the driver said were free.%s",
+            card->event,
+            card->full ? ""
+                       : " They were enough for the request: it failed because of a limit of the "
+                         "program, or for another reason.");
         return;
     case RECORDED_CARD_LIMIT:
-        sentence_print(stream, "Capacity: the recorded limit of the allocator.");
+        say(stream, "Capacity: the recorded limit of the allocator.");
         return;
     case RECORDED_CARD_TOTAL:
-        sentence_format(stream, 2, "Capacity: the memory of %s, as recorded.", name);
+        say(stream, "Capacity: the memory of %s, as recorded.", name);
         return;
     case RECORDED_CARD_NAME:
-        sentence_format(stream, 2, "Capacity: that of %s, the recorded card, by the profile %s.",
-                        name, profile);
+        say(stream, "Capacity: that of %s, the recorded card, by the profile %s.", name, profile);
         return;
     case RECORDED_CARD_UNKNOWN:
         if (card->name[0])
-            sentence_format(stream, 2,
-                            "Card unknown: there is no profile of %s, so the capacity is that of "
-                            "the profile %s; give -d sim:capacity=BYTES or -d sim:profile=NAME.",
-                            name, profile);
+            say(stream,
+                "Card unknown: there is no profile of %s, so the capacity is that of the profile "
+                "%s; give -d sim:capacity=BYTES or -d sim:profile=NAME.",
+                name, profile);
         else
-            sentence_format(stream, 2,
-                            "Card unknown: none is recorded, so the capacity is that of the "
-                            "profile %s; give -d sim:capacity=BYTES or -d sim:profile=NAME.",
-                            profile);
+            say(stream,
+                "Card unknown: none is recorded, so the capacity is that of the profile %s; give "
+                "-d sim:capacity=BYTES or -d sim:profile=NAME.",
+                profile);
         return;
     default:
         return;
@@ -331,5 +330,5 @@ void card_sentence_print(FILE *stream, const struct recorded_card *card, const c
 void card_costs_print(FILE *stream, const char *costs_of)
 {
     if (costs_of[0])
-        sentence_format(stream, 2, "Costs of driver calls: those of the profile %s.", costs_of);
+        say(stream, "Costs of driver calls: those of the profile %s.", costs_of);
 }

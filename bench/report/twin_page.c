@@ -33,13 +33,12 @@ static void print_head(FILE *stream, const struct twin_page *page)
     char of[40] = "";
     if (scenario->cycles > cycles && scenario->cycle[0])
         snprintf(of, sizeof of, " of %" PRIu64, scenario->cycles);
-    sentence_format(stream, 2,
-                    "%s: %zu process%s, %zu part%s on %u card%s of %s (%s), %" PRIu64 "%s cycle%s.",
-                    page->name, scenario->process_count, scenario->process_count == 1 ? "" : "es",
-                    scenario->part_count, twin_plural(scenario->part_count),
-                    page->result->card_count, twin_plural(page->result->card_count),
-                    scenario->device ? scenario->device : "sim", AR_SIZE(page->result->total_bytes),
-                    cycles, of, twin_plural(of[0] ? scenario->cycles : cycles));
+    say(stream, "%s: %zu process%s, %zu part%s on %u card%s of %s (%s), %" PRIu64 "%s cycle%s.",
+        page->name, scenario->process_count, scenario->process_count == 1 ? "" : "es",
+        scenario->part_count, twin_plural(scenario->part_count), page->result->card_count,
+        twin_plural(page->result->card_count), scenario->device ? scenario->device : "sim",
+        AR_SIZE(page->result->total_bytes), cycles, of,
+        twin_plural(of[0] ? scenario->cycles : cycles));
 }
 
 static void print_outcome(FILE *stream, const struct twin_page *page)
@@ -52,8 +51,8 @@ static void print_outcome(FILE *stream, const struct twin_page *page)
         uint64_t usable = state->used_bytes + state->free_bytes;
         ar_size_print(peak.bytes, bytes, sizeof bytes);
         ar_size_print(usable > peak.bytes ? usable - peak.bytes : 0, spare, sizeof spare);
-        sentence_format(stream, 2, "It fits. The peak is %s, in %s; %s are to spare.", bytes,
-                        twin_answer_place(result, peak.phase, place, sizeof place), spare);
+        say(stream, "It fits. The peak is %s, in %s; %s are to spare.", bytes,
+            twin_answer_place(result, peak.phase, place, sizeof place), spare);
         return;
     }
     twin_answer_failure(page->scenario, result, why, sizeof why);
@@ -61,9 +60,8 @@ static void print_outcome(FILE *stream, const struct twin_page *page)
         twin_answer_place(result, result->failure.phase, place, sizeof place);
     else
         snprintf(place, sizeof place, "start");
-    sentence_format(stream, 2, "%s In %s: %s.",
-                    result->outcome == TWIN_REFUSED ? "It is refused." : "It does not fit.", place,
-                    why);
+    say(stream, "%s In %s: %s.",
+        result->outcome == TWIN_REFUSED ? "It is refused." : "It does not fit.", place, why);
 }
 
 /* The peak of each card, if they differ: "0: 57.7, 1-7: 40.2". */
@@ -90,8 +88,8 @@ static void print_cards(FILE *stream, const struct twin_page *page)
         text_add(line, sizeof line, ": %.1f", twin_mib((double)peaks[card]));
     }
     if (result->card_count > 1)
-        sentence_format(stream, 2, "Peaks of the cards (MiB): %s. The tables are of card %u.", line,
-                        twin_answer_peak(result).card);
+        say(stream, "Peaks of the cards (MiB): %s. The tables are of card %u.", line,
+            twin_answer_peak(result).card);
 }
 
 /* ---- the peak ------------------------------------------------------------------------------- */
@@ -124,8 +122,8 @@ static enum ar_status print_peak(FILE *stream, const struct twin_page *page, str
         table_cell(table, "all others");
     }
     fputc('\n', stream);
-    sentence_format(stream, 2, "The peak, in %s, on card %u",
-                    twin_answer_place(result, peak.phase, place, sizeof place), peak.card);
+    say(stream, "The peak, in %s, on card %u",
+        twin_answer_place(result, peak.phase, place, sizeof place), peak.card);
     enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
     free(shares);
     return status;
@@ -150,10 +148,9 @@ static void print_cache(FILE *stream, const char *name, const struct twin_page_c
     cache_value(cache, cache->safe, safe, sizeof safe);
     cache_value(cache, cache->tried, next, sizeof next);
     if (cache->safe <= 0) {
-        sentence_format(stream, 2,
-                        "With no value of %s of %s does the schedule pass. It comes furthest with "
-                        "%s: %s.",
-                        cache->option, name, next, cache->why);
+        say(stream,
+            "With no value of %s of %s does the schedule pass. It comes furthest with %s: %s.",
+            cache->option, name, next, cache->why);
         return;
     }
     if (cache->blocks > 0)
@@ -162,17 +159,17 @@ static void print_cache(FILE *stream, const char *name, const struct twin_page_c
         text_add(more, sizeof more, ", %.0f tokens", cache->tokens);
     if (cache->bytes > 0)
         text_add(more, sizeof more, ", %s", AR_SIZE((uint64_t)cache->bytes));
-    sentence_format(stream, 2, "Largest safe key-value cache of %s: %s = %s (now %s)%s.", name,
-                    cache->option, safe, cache->now > 0 ? now : "by its default", more);
+    say(stream, "Largest safe key-value cache of %s: %s = %s (now %s)%s.", name, cache->option,
+        safe, cache->now > 0 ? now : "by its default", more);
     if (cache->tried <= cache->safe)
-        sentence_format(stream, 2, "A larger value than %s was not tried.", safe);
+        say(stream, "A larger value than %s was not tried.", safe);
     else
-        sentence_format(stream, 2, "With %s: %s.", next, cache->why);
+        say(stream, "With %s: %s.", next, cache->why);
     more[0] = '\0';
     if (cycles)
         snprintf(more, sizeof more, " of %" PRIu64 " cycles", cycles);
-    sentence_format(stream, 2, "Safe: the whole schedule%s passes. Tried by %u run%s.", more,
-                    cache->runs, twin_plural(cache->runs));
+    say(stream, "Safe: the whole schedule%s passes. Tried by %u run%s.", more, cache->runs,
+        twin_plural(cache->runs));
 }
 
 static void print_caches(FILE *stream, const struct twin_page *page)
@@ -212,7 +209,7 @@ static enum ar_status print_graphs(FILE *stream, const struct twin_page *page,
     enum ar_status status = AR_OK;
     if (total > 0) {
         fputc('\n', stream);
-        sentence_format(stream, 2, "Memory of graphs, at most: %.1f MiB", twin_mib(total));
+        say(stream, "Memory of graphs, at most: %.1f MiB", twin_mib(total));
         status = table_print(table, stream, TABLE_TEXT, error);
     }
     table_close(table);
@@ -241,7 +238,7 @@ static void print_lines(FILE *stream, const struct twin_page *page)
         sentence_format(stream, 4, "  %s: %s", page->scenario->parts[shown[i]->part].name,
                         shown[i]->text);
     if (more)
-        sentence_format(stream, 2, "  and %zu more (--json has them)", more);
+        say(stream, "  and %zu more (--json has them)", more);
 }
 
 /* ---- reported figures and what-ifs ---------------------------------------------------------- */
@@ -308,12 +305,12 @@ static enum ar_status print_whatifs(FILE *stream, const struct twin_page *page,
     enum ar_status status = rows ? table_print(table, stream, TABLE_TEXT, error) : AR_OK;
     table_close(table);
     if (less)
-        sentence_format(stream, 2, "%zu more save less (--json has them).", less);
+        say(stream, "%zu more save less (--json has them).", less);
     if (without)
-        sentence_format(stream, 2, "%zu %schange%s %s nothing.", without, rows ? "other " : "",
-                        twin_plural(without), without == 1 ? "saves" : "save");
+        say(stream, "%zu %schange%s %s nothing.", without, rows ? "other " : "",
+            twin_plural(without), without == 1 ? "saves" : "save");
     if (!page->whatif_count)
-        sentence_print(stream, "No part and no policy of this scenario offers a change.");
+        say(stream, "No part and no policy of this scenario offers a change.");
     bool fits = page->result->outcome == TWIN_PASSED, begun = false;
     for (size_t i = 0; i < page->whatif_count; i++) {
         const struct twin_page_whatif *one = &page->whatifs[i];
@@ -326,8 +323,7 @@ static enum ar_status print_whatifs(FILE *stream, const struct twin_page *page,
     for (size_t i = 0; i < page->whatif_count; i++) {
         const struct twin_page_whatif *one = &page->whatifs[i];
         if (!one->runs || (!one->passes && fits))
-            sentence_format(stream, 2, "%s: %s%s.", one->text,
-                            one->runs ? "" : "cannot run: ", one->why);
+            say(stream, "%s: %s%s.", one->text, one->runs ? "" : "cannot run: ", one->why);
     }
     return status;
 }
@@ -512,10 +508,10 @@ static void print_constant(const struct owners *self, FILE *stream)
                      twin_mib((double)self->columns[i].most_bytes));
     text_add(line, sizeof line, ".");
     if (shown)
-        sentence_print(stream, line);
+        say(stream, "%s", line);
     if (!self->has_others && self->others_most)
-        sentence_format(stream, 2, "All other owners: at most %.1f MiB together.",
-                        twin_mib((double)self->others_most));
+        say(stream, "All other owners: at most %.1f MiB together.",
+            twin_mib((double)self->others_most));
 }
 
 static enum ar_status print_owners(FILE *stream, const struct twin_page *page,
@@ -638,12 +634,10 @@ static enum ar_status print_residue(FILE *stream, const struct twin_page *page,
             residue_row(table, page, phase, sleeps);
     fprintf(stream, "\n%s (MiB; first and last cycle)\n", sleeps ? "Residue and drift" : "Drift");
     enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
-    sentence_format(stream, 2,
-                    "%sdrift: the change of used bytes from cycle to cycle, without the "
-                    "first one.",
-                    sleeps ? "residue: what the process of the step uses of the card beyond its "
-                             "context, after memory was released. "
-                           : "");
+    say(stream, "%sdrift: the change of used bytes from cycle to cycle, without the first one.",
+        sleeps ? "residue: what the process of the step uses of the card beyond its context, after "
+                 "memory was released. "
+               : "");
     return status;
 }
 
@@ -721,7 +715,7 @@ static enum ar_status print_left(FILE *stream, const struct twin_page *page, str
         text_add(line, sizeof line, "%s %.80s %.1f", i ? "," : "", shares[i].name,
                  twin_mib((double)shares[i].bytes));
     text_add(line, sizeof line, "%s.", count > LEFT_MOST ? " and others" : "");
-    sentence_print(stream, line);
+    say(stream, "%s", line);
     free(shares);
     return AR_OK;
 }
@@ -770,10 +764,9 @@ static enum ar_status print_pins(FILE *stream, const struct twin_page *page, str
     if (result->card_count > 1)
         snprintf(on, sizeof on, " on card %" PRIu32, card);
     fputc('\n', stream);
-    sentence_format(
-        stream, 2,
-        "Pinning blocks after %s%s: %zu live block%s keep%s %.1f MiB of free memory from "
-        "being released%s",
+    say(stream,
+        "Pinning blocks after %s%s: %zu live block%s keep%s %.1f MiB of free memory from being "
+        "released%s",
         twin_answer_place(result, phase, place, sizeof place), on, blocks, twin_plural(blocks),
         blocks == 1 ? "s" : "", twin_mib((double)kept),
         count > PIN_ROWS ? "; those that keep most" : "");

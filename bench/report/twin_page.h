@@ -59,8 +59,7 @@ struct twin_page {
     uint64_t whatif_cycles; /* the runs with changes have fewer cycles; 0: as many */
 };
 
-enum ar_status twin_page_print(FILE *stream, const struct twin_page *page,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status twin_page_print(FILE *stream, const struct twin_page *page, struct ar_error *error);
 void twin_json_write(FILE *stream, const struct twin_page *page);
 /* A row for each card, owner and end of a phase, and for the moment of the peak in it. The
  * free bytes of the card at an end are a row too, so that the rows of an end are the card. */

@@ -92,10 +92,10 @@ struct rank_test {
 
 /* INVALID if a value is not above 0, or a side has no values. HOST_MEMORY. */
 enum ar_status rank_test(const double *old, size_t old_count, const double *new_, size_t new_count,
-                         struct rank_test *out, struct ar_error *error) AR_STATUS_CHECKED;
+                         struct rank_test *out, struct ar_error *error);
 
 /* Corrects p-values for their number (Holm 1979), in place. */
-enum ar_status rank_test_holm(double *p, size_t count, struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status rank_test_holm(double *p, size_t count, struct ar_error *error);
 
 /* Where a series of figures, one for each commit, changes.
  *
@@ -143,7 +143,7 @@ struct change_point {
  * HOST_MEMORY. */
 enum ar_status change_points_find(const double *values, size_t count, enum change_kind kind,
                                   const struct change_rules *rules, struct change_point *points,
-                                  size_t *found, struct ar_error *error) AR_STATUS_CHECKED;
+                                  size_t *found, struct ar_error *error);
 
 /* The number of values of a new level after which a clear change of a time is found, with `before`
  * values before it; 0: not within the window. */
@@ -185,8 +185,7 @@ struct trend_interval trend_of_levels(const double *values, size_t count);
 /* Rule 3 for one series: its slope by x, of which points are equally far apart. `seed` of the
  * bootstrap. HOST_MEMORY. */
 enum ar_status trend_of_series(const double *x, const double *y, size_t count,
-                               struct trend_interval *out,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+                               struct trend_interval *out, struct ar_error *error);
 
 /* The interval of Clopper and Pearson for a probability, at TREND_LEVEL. */
 struct trend_interval trend_of_count(size_t hits, size_t count);

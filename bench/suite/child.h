@@ -46,7 +46,7 @@ struct child_answer {
 /* Begins the work. `limit_s` 0: no limit. IO if no process can be created. The caller closes a
  * child that was begun. */
 enum ar_status child_begin(struct child *self, child_work *work, void *argument, uint64_t limit_s,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           struct ar_error *error);
 
 /* Waits until one of the running children has ended and returns its index; `count` if none runs.
  * Kills children past their limit. */
@@ -60,7 +60,7 @@ void child_close(struct child *self);
 
 /* Begins one child, waits for it and gives its answer. The caller closes it. */
 enum ar_status child_run(struct child *self, child_work *work, void *argument, uint64_t limit_s,
-                         struct child_answer *answer, struct ar_error *error) AR_STATUS_CHECKED;
+                         struct child_answer *answer, struct ar_error *error);
 
 /* FNV-1a of 64 bits: the check sum of messages and of the journal. Begin with FNV_SEED. */
 #define FNV_SEED UINT64_C(0xcbf29ce484222325)

@@ -28,16 +28,16 @@ typedef enum ar_status ini_entry(void *argument, const struct ini_line *line,
  * section of the line is then the whole name, valid during the call. FORMAT and IO name file and
  * line. */
 enum ar_status ini_read(const char *path, const char *const *sections, size_t section_count,
-                        ini_entry *entry, void *argument, struct ar_error *error) AR_STATUS_CHECKED;
+                        ini_entry *entry, void *argument, struct ar_error *error);
 
 /* The same; also calls `begin` (NULL: not) for the first line of each section, which may be empty.
  * The line's text is then not of use. */
 enum ar_status ini_read_sections(const char *path, const char *const *sections,
                                  size_t section_count, ini_entry *begin, ini_entry *entry,
-                                 void *argument, struct ar_error *error) AR_STATUS_CHECKED;
+                                 void *argument, struct ar_error *error);
 
 /* Divides `key = value` in place. FORMAT if the equals sign or the key is missing. */
 enum ar_status ini_split(const struct ini_line *line, const char **key, const char **value,
-                         struct ar_error *error) AR_STATUS_CHECKED;
+                         struct ar_error *error);
 
 #endif

@@ -56,8 +56,7 @@ struct plan {
 };
 
 /* On success the caller closes the plan. Errors are those of the input. */
-enum ar_status plan_make(struct plan *self, const struct suite *suite,
-                         struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status plan_make(struct plan *self, const struct suite *suite, struct ar_error *error);
 void plan_close(struct plan *self);
 
 /* The number of workers: the suite's, else one for each processor. */

@@ -47,11 +47,10 @@ typedef bool journal_take(void *argument, uint64_t run, const void *payload, siz
 /* Opens or creates the journal at `path` and passes its records to `take`. INVALID: it belongs to
  * other runs, or is in use. IO. The caller closes it. */
 enum ar_status journal_open(struct journal *self, const char *path, uint64_t key,
-                            journal_take *take, void *argument,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            journal_take *take, void *argument, struct ar_error *error);
 
 enum ar_status journal_add(struct journal *self, uint64_t run, const void *payload, size_t bytes,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           struct ar_error *error);
 
 /* `remove`: it is no longer needed. */
 void journal_close(struct journal *self, bool remove);

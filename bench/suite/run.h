@@ -18,13 +18,13 @@ struct run_worker {
  * because the device has no memory for it. Other statuses: bad input or a fault. */
 enum ar_status run_execute(struct run_worker *worker, const struct plan *plan,
                            const struct plan_run *run, struct run_record *record,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           struct ar_error *error);
 
 /* The capacity that the run's policy needs (capacity_find). OK with a sentence in `why` if the
  * policy cannot begin on the device; else `why` is "". The caller closes `out`. */
 enum ar_status run_find_capacity(const struct plan *plan, const struct plan_run *run,
                                  struct capacity_result *out, char *why, size_t why_bytes,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 
 /* A run for a process of its own: the argument of run_work. */
 struct run_job {
@@ -40,8 +40,7 @@ struct run_job {
 /* Fills records[i] for runs[i]. Stops at the first run that is bad input or finds a fault, and
  * names it. A run that did not finish is no error. */
 enum ar_status matrix_run(const struct plan *plan, const struct plan_run *runs, size_t count,
-                          unsigned jobs, struct run_record *records,
-                          struct ar_error *error) AR_STATUS_CHECKED;
+                          unsigned jobs, struct run_record *records, struct ar_error *error);
 
 /* Opens or creates the journal at `path`, takes the records that it holds, and does the other runs
  * of the plan, each of which is added to the journal as it ends. `longest_first`: in the order of
@@ -49,7 +48,6 @@ enum ar_status matrix_run(const struct plan *plan, const struct plan_run *runs, 
  * is in use. IO. The caller closes the journal if `*opened`. */
 enum ar_status matrix_run_journal(const struct plan *plan, unsigned jobs, bool longest_first,
                                   const char *path, struct journal *journal, bool *opened,
-                                  struct run_record *records,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct run_record *records, struct ar_error *error);
 
 #endif

@@ -66,7 +66,7 @@ struct run_files {
 /* INVALID for an unknown histogram. The caller keeps `streams`. HOST_MEMORY. */
 enum ar_status run_files_open(struct run_files *self, FILE *const *streams,
                               const struct suite_files *files, const struct plan *plan,
-                              struct ar_error *error) AR_STATUS_CHECKED;
+                              struct ar_error *error);
 void run_files_close(struct run_files *self);
 
 /* The observers of the run of that index; and those of the pass that reads the clock, if it is a
@@ -75,8 +75,7 @@ const struct observer *run_files_observer(const struct run_files *self, size_t i
 const struct observer *run_files_timed(const struct run_files *self);
 
 /* Writes what is left when all runs have ended. */
-enum ar_status run_files_finish(const struct run_files *self,
-                                struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status run_files_finish(const struct run_files *self, struct ar_error *error);
 
 /* Writes the header lines. */
 void run_files_headers(FILE *const *streams);
@@ -96,27 +95,25 @@ struct result_folder {
 /* Checks, before anything runs, that the folder can be created or written to, and that its files do
  * not replace the files of `outputs` or the journal (NULL: none). IO; INVALID. */
 enum ar_status result_folder_check(const char *path, const struct output_set *outputs,
-                                   const char *journal, struct ar_error *error) AR_STATUS_CHECKED;
+                                   const char *journal, struct ar_error *error);
 
 /* Creates the folder and opens the three files in it as part of `outputs`. */
 enum ar_status result_folder_open(struct result_folder *self, const char *path,
-                                  struct output_set *outputs,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct output_set *outputs, struct ar_error *error);
 
 /* The head of summary.md; the caller adds its tables to self->summary. */
 void result_folder_summary(struct result_folder *self, const struct results *results);
 
 /* Writes the rest. series[i] is the series of run i, or NULL; `series` NULL: there are none. */
 enum ar_status result_folder_write(struct result_folder *self, const struct results *results,
-                                   const struct thin_series *const *series,
-                                   struct ar_error *error) AR_STATUS_CHECKED;
+                                   const struct thin_series *const *series, struct ar_error *error);
 
 /* Puts all of `outputs` in their places and names them on `stream` unless that is NULL. If the
  * folder (which need not be open) contained results, reports on standard error which ones are
  * replaced; removes series and pairs of earlier suites from its data/, because they would mix with
  * these. */
 enum ar_status result_folder_commit(const struct result_folder *self, struct output_set *outputs,
-                                    FILE *stream, struct ar_error *error) AR_STATUS_CHECKED;
+                                    FILE *stream, struct ar_error *error);
 
 /* If nothing was written: removes the folders that were created for it. */
 void result_folder_take_away(const struct result_folder *self);

@@ -129,10 +129,10 @@ struct scenario {
 /* Reads the file. `kinds` are the kinds of parts. Errors name file and line, and say what to
  * write. The caller closes the file, not after a failure. */
 enum ar_status scenario_read(const char *path, const char *const *kinds, size_t kind_count,
-                             struct scenario *out, struct ar_error *error) AR_STATUS_CHECKED;
+                             struct scenario *out, struct ar_error *error);
 /* A copy to edit; its texts may be those of `from`, which must outlive it. */
 enum ar_status scenario_copy(const struct scenario *from, struct scenario *out,
-                             struct ar_error *error) AR_STATUS_CHECKED;
+                             struct ar_error *error);
 void scenario_close(struct scenario *self);
 
 /* The section of that name ("machine" is one), or NULL; the value of a key in it, or NULL. */
@@ -141,13 +141,12 @@ const char *scenario_value(const struct scenario_section *self, const char *key)
 
 /* Edits. `scenario_set` replaces or adds a key; a value of NULL removes it. */
 enum ar_status scenario_set(struct scenario *self, const char *section, const char *key,
-                            const char *value, struct ar_error *error) AR_STATUS_CHECKED;
+                            const char *value, struct ar_error *error);
 /* Reads `SECTION.KEY=VALUE` (an argument of --set) and does it. INVALID. */
-enum ar_status scenario_set_text(struct scenario *self, const char *text,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status scenario_set_text(struct scenario *self, const char *text, struct ar_error *error);
 /* Puts a step before the one at `place` of a list, or at its end. */
 enum ar_status scenario_insert(struct scenario *self, enum scenario_list list, size_t place,
-                               const char *step, struct ar_error *error) AR_STATUS_CHECKED;
+                               const char *step, struct ar_error *error);
 void scenario_remove(struct scenario *self, enum scenario_list list, size_t place);
 
 /* A hash of all that a run depends on: not of the reported figures, nor of lines. */
@@ -156,7 +155,6 @@ uint64_t scenario_hash(const struct scenario *self);
 /* ---- reported figures ------------------------------------------------------------------------ */
 
 /* Reads a size with or without a blank before its unit: "5.6 GiB". */
-enum ar_status scenario_bytes_parse(const char *text, uint64_t *bytes,
-                                    struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status scenario_bytes_parse(const char *text, uint64_t *bytes, struct ar_error *error);
 
 #endif

@@ -64,29 +64,25 @@ void suite_init(struct suite *self);
 void suite_close(struct suite *self);
 
 /* Adds a copy of the text. HOST_MEMORY. */
-enum ar_status text_list_add(struct text_list *self, const char *text,
-                             struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status text_list_add(struct text_list *self, const char *text, struct ar_error *error);
 void text_list_close(struct text_list *self);
 /* Adds a policy by its spec; "all" adds every policy. */
-enum ar_status suite_add_policy(struct suite *self, const char *text,
-                                struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status suite_add_policy(struct suite *self, const char *text, struct ar_error *error);
 
 /* Adds a device by its spec. A number is no device: it selects a GPU of the workloads. INVALID. */
-enum ar_status suite_add_device(struct suite *self, const char *text,
-                                struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status suite_add_device(struct suite *self, const char *text, struct ar_error *error);
 
 /* Puts the policy that `against` names, if any, before the others. Call it when all policies are
  * there. INVALID if it is none of them, or there are no replicates to pair. */
-enum ar_status suite_put_first(struct suite *self, struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status suite_put_first(struct suite *self, struct ar_error *error);
 
 /* Sets one key of the [suite] section: "frees", "ordered". Command-line options of the same names
  * use it too. INVALID says which values are right. */
 enum ar_status suite_set(struct suite *self, const char *key, const char *value,
-                         struct ar_error *error) AR_STATUS_CHECKED;
+                         struct ar_error *error);
 
 /* Reads a suite file into an initialised suite. Errors name file and line. */
-enum ar_status suite_read(struct suite *self, const char *path,
-                          struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status suite_read(struct suite *self, const char *path, struct ar_error *error);
 
 /* The texts of specs: one key changed, lists within values expanded, and the [grid] section of a
  * suite.
@@ -111,12 +107,12 @@ enum ar_status suite_read(struct suite *self, const char *path,
  * "sim:profile=h100" and capacity=1GiB give "sim:profile=h100,capacity=1GiB". The caller frees
  * `*out`. */
 enum ar_status spec_text_with(const char *text, const char *key, const char *value, char **out,
-                              struct ar_error *error) AR_STATUS_CHECKED;
+                              struct ar_error *error);
 
 /* Adds `[TARGET:]KEY = VALUES` of line `number` to the suite's grid. INVALID for an empty list or a
  * quote that does not end. */
 enum ar_status axes_add(struct suite *suite, const char *key, const char *values, unsigned number,
-                        struct ar_error *error) AR_STATUS_CHECKED;
+                        struct ar_error *error);
 void axes_close(struct suite *suite);
 
 #endif

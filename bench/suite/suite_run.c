@@ -53,11 +53,10 @@ static enum ar_status want_one_run(const struct suite_work *self, struct ar_erro
             workload_gpu_of(self->plan.workloads[0].text) ? ", and select one GPU with --device N"
                                                           : "");
     if (self->plan.workloads[0].frees_count > 1)
-        return ar_invalid(
-            error,
-            "%s holds one run, and %s is replayed in two ways; add --frees at-once or "
-            "--frees recorded",
-            what, self->plan.workloads[0].text);
+        return ar_invalid(error,
+                          "%s holds one run, and %s is replayed in two ways; add --frees at-once "
+                          "or --frees recorded",
+                          what, self->plan.workloads[0].text);
     if (self->plan.run_count > 1)
         return ar_invalid(error,
                           "%s holds one run and this is %zu; name one device and leave out --reps "
@@ -177,9 +176,8 @@ static enum ar_status do_runs(struct suite_work *self, unsigned jobs, struct ar_
         return matrix_run(&self->plan, self->plan.runs, self->plan.run_count, jobs, self->records,
                           error);
     if (holds_events(self->files))
-        return ar_invalid(error,
-                          "--journal keeps the figures of runs and not their events; leave out "
-                          "--journal, or the file of events");
+        return ar_invalid(error, "--journal keeps the figures of runs and not their events; leave "
+                                 "out --journal, or the file of events");
     return matrix_run_journal(&self->plan, jobs, false, path, &self->journal, &self->has_journal,
                               self->records, error);
 }
@@ -306,7 +304,7 @@ static enum ar_status print_tables(const struct suite_work *self, FILE *stream,
                                    enum table_form form, struct ar_error *error)
 {
     if (self->suite->device_note[0]) {
-        sentence_print(stream, self->suite->device_note);
+        say(stream, "%s", self->suite->device_note);
         fputc('\n', stream);
     }
     enum ar_status status = results_table_print(&self->results, stream, form, error);
@@ -323,7 +321,7 @@ static enum ar_status print_tables(const struct suite_work *self, FILE *stream,
               stream);
     context_card_print(stream, &self->environment);
     for (size_t i = 0; i < self->plan.left_out.count; i++)
-        sentence_format(stream, 2, "Left out: %s.", self->plan.left_out.items[i]);
+        say(stream, "Left out: %s.", self->plan.left_out.items[i]);
     results_notes_print(stream, &self->results, self->suite->verify);
     return status ? status : print_further_tables(self, stream, form, error);
 }

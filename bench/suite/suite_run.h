@@ -17,7 +17,7 @@
  * leave no file. */
 enum ar_status suite_run(const struct suite *suite, const struct suite_files *files,
                          const struct environment *environment, FILE *stream,
-                         struct ar_error *error) AR_STATUS_CHECKED;
+                         struct ar_error *error);
 
 /* `sweep`: a grid of runs on all processors.
  *
@@ -36,7 +36,7 @@ struct sweep_files {
  * journal. After a failure the journal stays. */
 enum ar_status sweep_run(struct suite *suite, const struct sweep_files *files,
                          const struct environment *environment, FILE *stream,
-                         struct ar_error *error) AR_STATUS_CHECKED;
+                         struct ar_error *error);
 
 /* The curve "slowdown by capacity": each workload again, on devices with a little more than its
  * live peak, then more and more. With several replicates a point is their median, each on a device
@@ -51,8 +51,7 @@ struct slowdown_curve {
  * time at all. Ranked policies only, on the plan's first device. The caller closes the curve; the
  * points borrow names from the plan and the records. */
 enum ar_status slowdown_run(const struct plan *plan, const struct run_record *records,
-                            unsigned jobs, struct slowdown_curve *curve,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            unsigned jobs, struct slowdown_curve *curve, struct ar_error *error);
 void slowdown_close(struct slowdown_curve *curve);
 
 /* The figure in the cells of a table. */
@@ -64,6 +63,6 @@ bool slowdown_has(const struct slowdown_curve *curve, enum slowdown_figure figur
 /* Workloads as groups, policies as rows, capacities as columns. */
 enum ar_status slowdown_table_print(const struct slowdown_curve *curve, const struct suite *suite,
                                     enum slowdown_figure figure, FILE *stream, enum table_form form,
-                                    struct ar_error *error) AR_STATUS_CHECKED;
+                                    struct ar_error *error);
 
 #endif

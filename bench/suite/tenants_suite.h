@@ -27,7 +27,7 @@ struct tenants_suite {
 };
 
 enum ar_status tenants_suite_read(const char *path, struct tenants_suite *suite,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct ar_error *error);
 void tenants_suite_close(struct tenants_suite *suite);
 
 /* The suite of several processes on real cards: each tenant is a process with a context of its own.
@@ -47,7 +47,6 @@ void tenants_suite_close(struct tenants_suite *suite);
 /* Like tenants_run() on `cuda` with the options of `device` for all ("cuda" or
  * "cuda:matmul=plain"); does not use the devices of the cards and the samples. `limit_s` 0: 120. */
 enum ar_status tenants_card_run(const struct tenants *tenants, const char *device, uint64_t limit_s,
-                                struct tenant_result *results,
-                                struct ar_error *error) AR_STATUS_CHECKED;
+                                struct tenant_result *results, struct ar_error *error);
 
 #endif

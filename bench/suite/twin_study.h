@@ -24,10 +24,10 @@ size_t twin_setup_kinds(const char **kinds, size_t most);
 
 /* `text` must outlive the setup. The caller closes it, not after a failure. */
 enum ar_status twin_setup_make(const struct scenario *text, struct twin_setup *out,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+                               struct ar_error *error);
 /* The values of a part's options. The caller frees them, also after a failure. */
 enum ar_status twin_setup_values(const struct twin_part_setup *part, void **values,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 
 /* Puts file and line before an error of the engine. `part`: the index of the part that it is about;
  * SIZE_MAX: the part that the error begins with ("buffer kv: ..."). `failed`: what twin_run said
@@ -58,7 +58,7 @@ struct twin_changes {
  * closes them, also after a failure. */
 enum ar_status twin_changes_find(const struct scenario *text, const struct twin_setup *setup,
                                  const struct twin_result *result, struct twin_changes *out,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 void twin_changes_close(struct twin_changes *self);
 
 /* The policy spec with that key set. The caller frees it; NULL: no host memory, or no spec. */
@@ -86,13 +86,13 @@ struct twin_trials {
 
 /* `journal` NULL: none. INVALID: it belongs to another scenario. */
 enum ar_status twin_trials_open(struct twin_trials *self, const struct scenario *text,
-                                const char *journal, struct ar_error *error) AR_STATUS_CHECKED;
+                                const char *journal, struct ar_error *error);
 /* `finished`: the journal is no longer needed. */
 void twin_trials_close(struct twin_trials *self, bool finished);
 
 /* Fills in all trials. An error is of the host or of the journal. */
 enum ar_status twin_trials_run(struct twin_trials *self, struct twin_trial *trials, size_t count,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+                               struct ar_error *error);
 
 /* ---- the study ----------------------------------------------------------------------------- */
 
@@ -118,14 +118,13 @@ struct twin_study {
  * changes; `journal`: NULL or the path of a journal of these. The caller closes the study, not
  * after a failure. */
 enum ar_status twin_study_run(const struct scenario *text, bool again, const char *journal,
-                              struct twin_study *out, struct ar_error *error) AR_STATUS_CHECKED;
+                              struct twin_study *out, struct ar_error *error);
 /* `finished`: the answers are written, and the journal is no longer needed. */
 void twin_study_close(struct twin_study *self, bool finished);
 
 /* The reported figures of a scenario beside those of its twin. */
 
 /* Checks that the steps of reported figures are in the schedule. FORMAT names the line. */
-enum ar_status twin_compare_check(const struct scenario *text,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status twin_compare_check(const struct scenario *text, struct ar_error *error);
 
 #endif

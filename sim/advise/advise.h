@@ -44,7 +44,7 @@ struct prepared {
 /* Copies the trace into memory and inserts a release of the cache before each event in `releases`
  * (ascending). */
 enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releases, size_t count,
-                             struct prepared *out, struct ar_error *error) AR_STATUS_CHECKED;
+                             struct prepared *out, struct ar_error *error);
 
 /* A limit, or a full card, that the recording does not mention. It explains memory that was
  * released without a release of the cache by the program. */
@@ -57,7 +57,7 @@ struct pressure {
  * it. */
 enum ar_status pressure_find(struct trace_source *source, const char *text, uint64_t seed,
                              struct fidelity_result *held, struct pressure *out,
-                             struct ar_error *error) AR_STATUS_CHECKED;
+                             struct ar_error *error);
 
 /* Tries (autotuning): before the first product or convolution of a kind, a library requests the
  * workspace of one algorithm after another, measures the algorithm, and frees the workspace. If
@@ -71,8 +71,7 @@ struct tries {
 
 /* Finds sequences of at least three requests of different sizes, each freed before the next event
  * of a block, while other blocks are live. The caller closes `out`. */
-enum ar_status tries_find(struct trace_source *trace, struct tries *out,
-                          struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status tries_find(struct trace_source *trace, struct tries *out, struct ar_error *error);
 void tries_close(struct tries *self);
 
 /* The live blocks at the live peak, and the live peak at other batch sizes. */
@@ -99,7 +98,7 @@ struct holders {
 
 /* Finds the peak in events [0, end). Pinned memory and probes do not count. */
 enum ar_status holders_find(struct trace_source *source, uint64_t end, struct holders *out,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            struct ar_error *error);
 
 /* The live peak of a program as a function of the batch size, from the traces of two sizes. If both
  * traces request and free in the same order, the live bytes after each event are a linear function
@@ -119,7 +118,7 @@ struct batch_curve {
 
 /* The two batch sizes differ. The caller closes `out`. */
 enum ar_status batch_curve_find(struct trace_source *const traces[2], const uint64_t batches[2],
-                                struct batch_curve *out, struct ar_error *error) AR_STATUS_CHECKED;
+                                struct batch_curve *out, struct ar_error *error);
 void batch_curve_close(struct batch_curve *self);
 
 double batch_curve_peak(const struct batch_curve *self, double batch);
@@ -212,12 +211,11 @@ struct advise_result {
 
 /* INVALID if the trace is adaptive. */
 enum ar_status advise_run(const struct advise_config *config, struct advise_result *result,
-                          struct ar_error *error) AR_STATUS_CHECKED;
+                          struct ar_error *error);
 /* Predicts one setting from a recording prepared as above: `policy`, with its own limit, at a
  * capacity (0: all of the card). */
 enum ar_status advise_predict(const struct advise_config *config, const char *policy,
-                              uint64_t capacity_bytes, struct trial *out,
-                              struct ar_error *error) AR_STATUS_CHECKED;
+                              uint64_t capacity_bytes, struct trial *out, struct ar_error *error);
 void advise_result_close(struct advise_result *result);
 
 /* Whether a row fits at the capacity in question. */
@@ -251,6 +249,6 @@ struct whatif {
 
 /* Predicts `to` from the recording in `config`, whose capacity is not used. */
 enum ar_status whatif_predict(const struct advise_config *config, struct trace_source *to,
-                              struct whatif *out, struct ar_error *error) AR_STATUS_CHECKED;
+                              struct whatif *out, struct ar_error *error);
 
 #endif

@@ -40,7 +40,7 @@ struct candidates {
  * setting without its limit; then the framework's defaults, single settings and pairs; last, if
  * `others` is set, every other ranked policy. The caller closes the list. */
 enum ar_status candidates_list(const char *recorder, const char *given, bool others,
-                               struct candidates *out, struct ar_error *error) AR_STATUS_CHECKED;
+                               struct candidates *out, struct ar_error *error);
 void candidates_close(struct candidates *self);
 
 /* Writes the text that a user sets in that release of PyTorch ({0, 0}: not known). `setting`: the
@@ -58,6 +58,6 @@ void candidate_effect(const char *spec, uint64_t largest_bytes, char *text, size
 
 /* Writes a policy spec without its limit. INVALID if `text_bytes` is too small. */
 enum ar_status candidates_without_limit(const char *spec, char *text, size_t text_bytes,
-                                        struct ar_error *error) AR_STATUS_CHECKED;
+                                        struct ar_error *error);
 
 #endif

@@ -51,7 +51,7 @@ struct fits_notes {
 /* Reads the notes of a trace. If the trace does not name its recorder, but the versions do, sets
  * the recorder, so that the settings of that framework are tried. The caller closes `out`. */
 enum ar_status fits_notes_read(struct trace_source *source, struct fits_notes *out,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+                               struct ar_error *error);
 void fits_notes_close(struct fits_notes *self);
 
 #define FITS_ROWS_MOST 5

@@ -58,13 +58,12 @@ struct trial {
  * peak of the policy's own reserved bytes. The status reports bad input and faults only. */
 enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *trace,
                          const char *policy, uint64_t capacity_bytes, bool peaks, struct trial *out,
-                         struct ar_error *error) AR_STATUS_CHECKED;
+                         struct ar_error *error);
 
 /* Runs a replay with all of the card, for the peaks. If that is not enough, with the end of the
  * grid of capacities (sim/search/search.h): what a policy needs does not depend on the card. */
 enum ar_status trial_alone(const struct trial_setup *setup, struct trace_source *trace,
-                           const char *policy, struct trial *out,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           const char *policy, struct trial *out, struct ar_error *error);
 
 /* Finds the lowest capacity above which all tried capacities pass. The search begins at the peak of
  * `alone` (trial_alone), but at most at the end of the grid. It goes down in steps of 5 % of the
@@ -75,27 +74,25 @@ enum ar_status trial_alone(const struct trial_setup *setup, struct trace_source 
  * 0: the policy fails there too. */
 enum ar_status trial_search(const struct trial_setup *setup, struct trace_source *trace,
                             const char *policy, const struct trial *alone, uint64_t *safe_bytes,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            struct ar_error *error);
 
 /* The same search from a given capacity. */
 enum ar_status trial_safe(const struct trial_setup *setup, struct trace_source *trace,
                           const char *policy, uint64_t from_bytes, uint64_t *safe_bytes,
-                          struct ar_error *error) AR_STATUS_CHECKED;
+                          struct ar_error *error);
 
 /* The same search on a given grid of capacities, ascending: the lowest of them above which all
  * pass, with the edge below it bisected to 2 MiB. `failed_bytes`: a capacity that is known to fail;
  * 0: none. 0: the highest fails. */
 enum ar_status trial_safe_on(const struct trial_setup *setup, struct trace_source *trace,
                              const char *policy, const uint64_t *grid_bytes, size_t count,
-                             uint64_t failed_bytes, uint64_t *safe_bytes,
-                             struct ar_error *error) AR_STATUS_CHECKED;
+                             uint64_t failed_bytes, uint64_t *safe_bytes, struct ar_error *error);
 
 /* Wraps the session's policy, before the first request, for a recording that contains completions
  * but not the uses of blocks by other streams. A block completes when it was recorded to, or
  * earlier if the policy waits for it. `streams` is the number of streams of the trace.
  * HOST_MEMORY. */
-enum ar_status waiting_wrap(struct session *session, uint32_t streams,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status waiting_wrap(struct session *session, uint32_t streams, struct ar_error *error);
 
 /* Checks whether the answer of a trial changes if something varies that is not recorded, and sets
  * `trial->sensitivity`. The trial was of `policy` at a capacity (0: all of the card). */
@@ -105,16 +102,16 @@ typedef enum ar_status sensitivity_check(const struct trial_setup *setup,
                                          struct ar_error *error);
 
 /* Repeats a failed trial with `trace`, in which tries may fail. */
-sensitivity_check sensitivity_tries AR_STATUS_CHECKED;
+sensitivity_check sensitivity_tries;
 
 /* Repeats a trial at a capacity with the blocks of other streams free at once, because they may
  * complete earlier under another setting than recorded. Some may also complete later, so the trial
  * is repeated with memory for the largest of them more or less. */
-sensitivity_check sensitivity_late AR_STATUS_CHECKED;
+sensitivity_check sensitivity_late;
 
 /* Repeats a trial at a capacity with `trace`, in which the program does not release the cache. If
  * the recorded setting differs from the recording, the releases may have been the allocator's. */
-sensitivity_check sensitivity_releases AR_STATUS_CHECKED;
+sensitivity_check sensitivity_releases;
 
 /* A recording in fewer events, for replays that measure little. The policy sees the same calls.
  *
@@ -137,7 +134,7 @@ struct lean {
 
 /* There is no such form if streams must be ordered, because races depend on time. HOST_MEMORY. */
 enum ar_status lean_make(struct trace_source *trace, enum replay_frees frees, enum replay_host host,
-                         bool timeless, struct lean *out, struct ar_error *error) AR_STATUS_CHECKED;
+                         bool timeless, struct lean *out, struct ar_error *error);
 void lean_close(struct lean *self);
 
 /* A source of the events. Several may be used at once. It needs no close. */

@@ -118,7 +118,7 @@ enum ar_status bounds_find(const struct bound_blocks *blocks, struct bounds *out
     if (!status) {
         status = packing_best_order(&blocks->packing, out->offsets, &out->orders);
         if (status)
-            ar_error_set(error, status, "no plan was found: %s", ar_status_meaning(status));
+            (void)ar_error_set(error, status, "no plan was found: %s", ar_status_meaning(status));
         out->top_bytes = out->orders.top_bytes;
     }
     if (status)
@@ -312,7 +312,7 @@ enum ar_status bound_blocks_open(struct bound_blocks *self, struct trace_source 
     end_lives(self, events);
     AR_THEN(status, packing_open(&self->packing, &self->host, self->blocks, self->count, error));
     if (status) {
-        ar_error_prefix(error, status, "%s", source->info.name);
+        (void)ar_error_prefix(error, status, "%s", source->info.name);
         free(self->blocks);
         free(self->requests);
     }

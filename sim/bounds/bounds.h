@@ -51,8 +51,7 @@ struct bound_blocks {
 /* Rewinds the source and reads it to its end. The source must outlive the blocks, and `self` must
  * not move. INVALID for an adaptive source, whose requests depend on the policy. */
 enum ar_status bound_blocks_open(struct bound_blocks *self, struct trace_source *source,
-                                 const struct bound_options *options,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 const struct bound_options *options, struct ar_error *error);
 void bound_blocks_close(struct bound_blocks *self);
 
 /* Writes the name of the request in plans. Returns `text`. */
@@ -78,17 +77,17 @@ struct bounds {
 /* Everything except the exact search. Returns INVALID or HOST_MEMORY on failure. On success the
  * caller closes the bounds. */
 enum ar_status bounds_find(const struct bound_blocks *blocks, struct bounds *out,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           struct ar_error *error);
 /* Improves the plan by exact search within the limits of `options`. HOST_MEMORY. */
 enum ar_status bounds_search(const struct bound_blocks *blocks,
                              const struct packing_exact_options *options, struct bounds *self,
-                             struct ar_error *error) AR_STATUS_CHECKED;
+                             struct ar_error *error);
 void bounds_close(struct bounds *self);
 
 /* The extent that the arena of a policy reaches when it serves the blocks in their order. `policy`
  * is a spec; the device is unbounded and has no gaps between segments. */
 enum ar_status bound_online(const struct bound_blocks *blocks, const char *policy,
-                            uint64_t *extent_bytes, struct ar_error *error) AR_STATUS_CHECKED;
+                            uint64_t *extent_bytes, struct ar_error *error);
 
 /* A plan as a file in the format of google/minimalloc (CSV `id,lower,upper,size,offset`, one row
  * per block), and the check of a plan. */
@@ -106,8 +105,7 @@ struct plan_file {
 
 /* Reads a plan. The first line names the columns, in any order; other columns are skipped. INVALID,
  * FORMAT or IO with file and line. The caller closes the plan. */
-enum ar_status plan_file_read(struct plan_file *self, const char *path,
-                              struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status plan_file_read(struct plan_file *self, const char *path, struct ar_error *error);
 void plan_file_close(struct plan_file *self);
 
 /* Writes the blocks with their offsets. Write errors stay in `stream`. */
@@ -128,6 +126,6 @@ struct bound_verdict {
  * blocks that live at the same time overlap. Faults of the plan are in the verdict. HOST_MEMORY. */
 enum ar_status bound_check(const struct bound_blocks *blocks, const struct plan_file *plan,
                            uint64_t capacity_bytes, struct bound_verdict *verdict,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           struct ar_error *error);
 
 #endif

@@ -70,7 +70,7 @@ struct drift_setup {
 
 /* Memory for `steps` is bounded: only samples are kept. INVALID and faults as replay_run. */
 enum ar_status drift_run(const struct drift_setup *setup, struct drift_run *out,
-                         struct ar_error *error) AR_STATUS_CHECKED;
+                         struct ar_error *error);
 
 /* Called for each hundredth of the steps of each run, by one worker at a time. A run that ends
  * early has done all of them. */
@@ -83,13 +83,13 @@ struct drift_watch {
 /* Several runs, with `jobs` workers. The first error counts. `watch`: NULL: none. */
 enum ar_status drift_run_all(const struct drift_setup *setups, struct drift_run *out, size_t count,
                              unsigned jobs, const struct drift_watch *watch,
-                             struct ar_error *error) AR_STATUS_CHECKED;
+                             struct ar_error *error);
 
 bool drift_can_skip(const struct ar_spec *policy);
 
 /* pins.c: fills pins and cached_bytes of `out`. `source` is the lean one of the run. */
 enum ar_status drift_find_pins(const struct ar_policy *policy, const struct replay *run,
                                const struct trace_source *source, struct drift_run *out,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+                               struct ar_error *error);
 
 #endif

@@ -14,6 +14,6 @@ typedef void crew_done(void *argument);
  * failure no further item begins; the failure of the lowest number is returned, so that it does not
  * depend on timing. */
 enum ar_status crew_each(struct trace_source *trace, unsigned jobs, size_t count, crew_work *work,
-                         crew_done *done, void *argument, struct ar_error *error) AR_STATUS_CHECKED;
+                         crew_done *done, void *argument, struct ar_error *error);
 
 #endif

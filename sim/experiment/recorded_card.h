@@ -37,8 +37,7 @@ struct recorded_card {
 
 /* Rewinds the source and reads it to its end, unless it is adaptive. */
 enum ar_status recorded_card_find(struct trace_source *source, const struct ar_spec *device,
-                                  struct recorded_card *out,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct recorded_card *out, struct ar_error *error);
 
 /* The spec of the device for the recorded card, without its capacity: by its name, or the
  * default. */

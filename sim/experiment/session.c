@@ -140,8 +140,8 @@ enum ar_status session_plan(struct session *session, struct trace_source *trace,
     enum ar_status status = ops->plan(session->policy, lifetimes, count);
     free(lifetimes);
     if (status != AR_OK)
-        ar_error_set(error, status, "%s: policy %s could not plan its %zu requests: %s",
-                     trace->info.name, ops->name, count, ar_status_meaning(status));
+        (void)ar_error_set(error, status, "%s: policy %s could not plan its %zu requests: %s",
+                           trace->info.name, ops->name, count, ar_status_meaning(status));
     return status;
 }
 

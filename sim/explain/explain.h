@@ -99,12 +99,12 @@ struct explain_result {
 
 /* Explains the failure alone, without re-runs. */
 enum ar_status explain_failure(const struct experiment *experiment, struct explain_result *result,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+                               struct ar_error *error);
 
 /* Explains the experiment (its row, sample and measure are not used) with `jobs` workers for the
  * re-runs. An adaptive source must be written to a file first. OK also if no request failed. */
 enum ar_status explain_run(const struct experiment *experiment, unsigned jobs,
-                           struct explain_result *result, struct ar_error *error) AR_STATUS_CHECKED;
+                           struct explain_result *result, struct ar_error *error);
 void explain_result_close(struct explain_result *result);
 
 /* The request of a live block: its event, and the bytes requested until then by all requests. */
@@ -115,6 +115,6 @@ enum { BIRTH_EVENT, BIRTH_ASKED_BYTES, BIRTH_WORDS };
  * `asked_bytes` is the sum of all requests until then. HOST_MEMORY. */
 enum ar_status pinning_blocks_find(const struct ar_policy *policy, const struct ar_map *births,
                                    uint64_t asked_bytes, struct explain_result *out,
-                                   struct ar_error *error) AR_STATUS_CHECKED;
+                                   struct ar_error *error);
 
 #endif

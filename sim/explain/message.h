@@ -206,7 +206,7 @@ struct message {
  * message is used. If the text only says that memory ran out, `bare` is set. INVALID: there is no
  * message, or the size of the request is missing. */
 enum ar_status message_read(const char *text, size_t bytes, struct message *self,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            struct ar_error *error);
 
 /* Whether a rule was skipped because this figure is missing. */
 bool message_missing(const struct message *self, enum message_figure_name name);

@@ -18,7 +18,7 @@ struct message_text {
 
 /* HOST_MEMORY; the caller closes it. */
 enum ar_status message_text_open(const char *text, size_t bytes, struct message_text *self,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 void message_text_close(struct message_text *self);
 
 #define MESSAGE_NOWHERE SIZE_MAX

@@ -75,12 +75,12 @@ struct fidelity_result {
  * such as torch:conf='..',limit=N. INVALID if the trace is not a recording, or if no policy
  * imitates its allocator. */
 enum ar_status fidelity_default_spec(const struct trace_info *info, char *text, size_t text_bytes,
-                                     struct ar_error *error) AR_STATUS_CHECKED;
+                                     struct ar_error *error);
 
 /* OK also if they differ. INVALID if the trace does not record the work of an allocator, or if it
  * begins in the middle of a program without the state at that point. */
 enum ar_status fidelity_run(const struct fidelity *config, struct fidelity_result *result,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            struct ar_error *error);
 void fidelity_result_close(struct fidelity_result *result);
 
 #endif

@@ -343,7 +343,7 @@ enum ar_status recording_read(struct trace_source *source, struct recording *out
     if (!status && out->start.area_count) {
         status = recorded_start_finish(out, error);
         if (status)
-            ar_error_prefix(error, status, "%s", source->info.name);
+            (void)ar_error_prefix(error, status, "%s", source->info.name);
     }
     recorded_final_finish(&out->final);
     out->has_split_frees = source->info.has_split_frees;

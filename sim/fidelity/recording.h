@@ -125,7 +125,7 @@ struct recording {
 /* Reads all of `source` from its first event. INVALID if it has no such notes, or begins in the
  * middle without the state at the start. The caller closes `out` in either case. */
 enum ar_status recording_read(struct trace_source *source, struct recording *out,
-                              struct ar_error *error) AR_STATUS_CHECKED;
+                              struct ar_error *error);
 void recording_close(struct recording *recording);
 
 /* The largest possible size of a range at `address`, at most `bytes`. Nothing above `top` was
@@ -146,16 +146,15 @@ bool recording_owner(const char *at, struct recorded_area *area);
 
 /* start.c: reads a note before the first event; `*known` false: it does not describe the state. */
 enum ar_status recorded_start_note(struct recorded_start *start, const char *text, bool *known,
-                                   struct ar_error *error) AR_STATUS_CHECKED;
+                                   struct ar_error *error);
 /* Makes the ranges and sets the addresses of the requests of blocks. INVALID if the state is
  * contradictory. */
-enum ar_status recorded_start_finish(struct recording *recording,
-                                     struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status recorded_start_finish(struct recording *recording, struct ar_error *error);
 void recorded_start_close(struct recorded_start *start);
 
 /* fidelity.c: reads a note of the end; ignores other notes. */
 enum ar_status recorded_final_note(struct recorded_final *final, const char *text, uint64_t event,
-                                   struct ar_error *error) AR_STATUS_CHECKED;
+                                   struct ar_error *error);
 /* Sorts everything, once. */
 void recorded_final_finish(struct recorded_final *final);
 void recorded_final_close(struct recorded_final *final);
@@ -192,7 +191,7 @@ struct recorded_source {
 enum ar_status recorded_source_open(struct recorded_source *self, struct trace_source *inner,
                                     struct recording *recording, struct recorded_device *device,
                                     struct ar_policy *policy, struct fidelity_result *result,
-                                    struct ar_error *error) AR_STATUS_CHECKED;
+                                    struct ar_error *error);
 
 /* Ends the replay. All recorded actions must have happened. */
 void recorded_source_finish(struct recorded_source *self);
@@ -209,7 +208,7 @@ struct causes {
 
 /* Replays until there is no difference, or none that another cause could explain. Then, if the
  * number of retries is recorded, replays until the number agrees, if possible. */
-enum ar_status causes_find(const struct causes *causes, struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status causes_find(const struct causes *causes, struct ar_error *error);
 
 /* A device that answers as the recorded one did. It returns the recorded addresses, refuses when
  * the recorded device is known or assumed to have refused, and compares every call of the policy
@@ -322,8 +321,7 @@ void recorded_describe(const struct recorded_span *span, const char *verb, char 
  * the device's result, and records the first difference. Does nothing if the recording has no such
  * state or has differed before. HOST_MEMORY. */
 enum ar_status recorded_final_compare(struct recorded_device *device,
-                                      const struct ar_policy *policy,
-                                      struct ar_error *error) AR_STATUS_CHECKED;
+                                      const struct ar_policy *policy, struct ar_error *error);
 
 /* A wrapper around a policy that keeps blocks from other streams by itself. A block that is freed
  * and completes later is given to the policy as one that another stream uses, so that it completes
@@ -332,7 +330,7 @@ enum ar_status recorded_final_compare(struct recorded_device *device,
  * others. After HOST_MEMORY `out` is `inner`. */
 enum ar_status deferring_wrap(struct ar_host *host, struct ar_policy *inner,
                               struct recorded_device *device, struct ar_policy **out,
-                              struct ar_error *error) AR_STATUS_CHECKED;
+                              struct ar_error *error);
 
 /* Wraps a policy for a recording that begins in the middle: the wrapper gives the existing blocks
  * to their requests. `inner` must be new. It adopts the state at the start; if it cannot, the
@@ -341,6 +339,6 @@ enum ar_status deferring_wrap(struct ar_host *host, struct ar_policy *inner,
  * `inner`. */
 enum ar_status starting_wrap(struct ar_host *host, struct ar_policy *inner,
                              struct recorded_device *device, struct ar_policy **out,
-                             struct ar_error *error) AR_STATUS_CHECKED;
+                             struct ar_error *error);
 
 #endif

@@ -44,18 +44,17 @@ static inline bool kernel_ops_lengths(const struct ar_device *device)
  * `*ns` is the length of the kernel, that of the event if the device knows none. INVALID with a
  * sentence: impossible keys, or, if the length is needed, a block that is not live. HOST_MEMORY. */
 enum ar_status kernel_ops_length(struct kernel_ops *kernel_ops, const struct trace_event *event,
-                                 uint64_t *ns, struct ar_error *error) AR_STATUS_CHECKED;
+                                 uint64_t *ns, struct ar_error *error);
 
 /* A request, with the caller's number for its block. HOST_MEMORY. */
-enum ar_status kernel_ops_requested(struct kernel_ops *kernel_ops, uint64_t id,
-                                    uint64_t number) AR_STATUS_CHECKED;
+enum ar_status kernel_ops_requested(struct kernel_ops *kernel_ops, uint64_t id, uint64_t number);
 void kernel_ops_freed(struct kernel_ops *kernel_ops, uint64_t id);
 
 /* Queues the kernel of a k event: its operation, or a kernel of its length if it has none or the
  * device does not support it. INVALID with a sentence: impossible keys, or a block that is not
  * live. Other statuses come from the device. */
 enum ar_status kernel_ops_kernel(struct kernel_ops *kernel_ops, const struct trace_event *event,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 
 void kernel_ops_close(struct kernel_ops *kernel_ops);
 

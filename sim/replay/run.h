@@ -410,15 +410,14 @@ static inline uint64_t verify_kernel_ns(uint64_t nanoseconds)
 }
 
 /* HOST_MEMORY. `several`: blocks live on several streams. */
-enum ar_status verify_open(struct verify **out, bool several,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status verify_open(struct verify **out, bool several, struct ar_error *error);
 void verify_close(struct verify *verify);
 
 enum ar_status verify_given(struct replay *run, const struct trace_event *event,
-                            const struct replay_slot *slot) AR_STATUS_CHECKED;
+                            const struct replay_slot *slot);
 enum ar_status verify_free_requested(struct replay *run, const struct replay_slot *slot,
-                                     uint64_t id, uint32_t stream) AR_STATUS_CHECKED;
+                                     uint64_t id, uint32_t stream);
 /* CORRUPT with a sentence if a byte is wrong. */
-enum ar_status verify_end(struct replay *run, struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status verify_end(struct replay *run, struct ar_error *error);
 
 #endif

@@ -26,14 +26,13 @@ uint64_t steps_now_ns(struct ar_device *device);
 
 void steps_begin(struct steps *steps, struct ar_device *device);
 enum ar_status steps_end_one(struct steps *steps, struct ar_device *device, uint64_t pause_ns,
-                             struct ar_error *error) AR_STATUS_CHECKED;
+                             struct ar_error *error);
 /* Waits for the work of all steps and reads the times of their ends. */
 void steps_settle(struct steps *steps, struct ar_device *device);
 /* Settles. Writes the figures of time and driver calls and, if `with_pauses`, of pauses. The
  * figures that need a baseline are in sim/experiment/session.h. */
 enum ar_status steps_report(struct steps *steps, struct ar_device *device, bool with_pauses,
-                            struct metric_values *metrics,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            struct metric_values *metrics, struct ar_error *error);
 /* Time of the second half of `count` steps; 0 if there are none. */
 uint64_t steps_steady_ns(const uint64_t *end_ns, uint64_t count, uint64_t begun_ns);
 void steps_close(struct steps *steps);
@@ -63,8 +62,7 @@ static inline uint64_t pauses_spent_ns(const struct ar_device *device)
 }
 
 /* If `open`, response times are kept. HOST_MEMORY. */
-enum ar_status pauses_open(struct pauses *pauses, struct ar_device *device,
-                           bool open) AR_STATUS_CHECKED;
+enum ar_status pauses_open(struct pauses *pauses, struct ar_device *device, bool open);
 void pauses_close(struct pauses *pauses);
 
 /* Before a call, and after anything else that may advance the clock. */

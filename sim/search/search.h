@@ -49,14 +49,12 @@ static inline uint64_t capacity_grid_end(uint64_t live_peak_bytes)
 }
 
 enum ar_status capacity_grid_make(uint64_t live_peak_bytes, uint64_t most_bytes,
-                                  struct capacity_grid *out,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct capacity_grid *out, struct ar_error *error);
 void capacity_grid_close(struct capacity_grid *grid);
 
 /* `experiment` has policy, workload and device; its capacity is replaced. `jobs`: workers. */
 enum ar_status capacity_find(const struct experiment *experiment, unsigned jobs,
-                             struct capacity_result *result,
-                             struct ar_error *error) AR_STATUS_CHECKED;
+                             struct capacity_result *result, struct ar_error *error);
 void capacity_result_close(struct capacity_result *result);
 
 /* A condition on a trace, checked by replays. `minimize --until` reads it. */
@@ -81,8 +79,7 @@ struct condition {
 };
 
 /* Reads one of the forms above. INVALID with a sentence; else the caller closes `out`. */
-enum ar_status condition_parse(const char *text, struct condition *out,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status condition_parse(const char *text, struct condition *out, struct ar_error *error);
 void condition_close(struct condition *condition);
 
 /* Whether the condition holds for the experiment's source under its policy (DIFFERS does not use
@@ -90,7 +87,7 @@ void condition_close(struct condition *condition);
  * used. Adds the number of replays to `*runs`. */
 enum ar_status condition_holds(const struct condition *condition,
                                const struct experiment *experiment, uint64_t *runs, bool *holds,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+                               struct ar_error *error);
 
 /* The smallest trace for which a condition holds, by delta debugging. */
 
@@ -108,6 +105,6 @@ struct minimize_result {
  * hold. The same arguments always give the same trace. */
 enum ar_status minimize(const struct experiment *experiment, const struct condition *condition,
                         struct trace_source **out, struct minimize_result *result,
-                        struct ar_error *error) AR_STATUS_CHECKED;
+                        struct ar_error *error);
 
 #endif

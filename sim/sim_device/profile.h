@@ -162,22 +162,21 @@ const char *sim_profile_of_card(const char *card);
 /* Reads a profile from its lines (NULL-ended). `where` names it in errors. FORMAT, with the line
  * number. */
 enum ar_status sim_profile_read(const char *const *lines, const char *where,
-                                struct sim_profile *out, struct ar_error *error) AR_STATUS_CHECKED;
+                                struct sim_profile *out, struct ar_error *error);
 /* The same from a file. IO or FORMAT. */
-enum ar_status sim_profile_load(const char *path, struct sim_profile *out,
-                                struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status sim_profile_load(const char *path, struct sim_profile *out, struct ar_error *error);
 
 /* Scales the costs to a host whose clock takes that long to read: driver calls are code of the host
  * and scale with it. First uses (of the pool, of products) stay, because files and the card decide
  * them; so do kernel ops. The profile must state its own clock; `where` names it in errors.
  * INVALID: a cost would exceed the limit of profiles; the profile must not be used then. */
 enum ar_status sim_profile_at_host(struct sim_profile *self, uint64_t clock_ps, const char *where,
-                                   struct ar_error *error) AR_STATUS_CHECKED;
+                                   struct ar_error *error);
 
 /* What is wrong with the whole: it cannot be used, has lines that no call uses, or a number that a
  * profile cannot have. `where` names it. FORMAT. A profile that passes can be written and read. */
 enum ar_status sim_profile_check(const struct sim_profile *self, const char *where,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 
 /* Writes a text from which the same profile is read. */
 void sim_profile_write(const struct sim_profile *self, FILE *file);

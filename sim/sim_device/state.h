@@ -89,27 +89,24 @@ struct sim_addresses {
  * segments. */
 enum ar_status sim_addresses_open(struct sim_addresses *self, const char *form_text,
                                   uint64_t first_address, uint64_t boundary_bytes,
-                                  uint64_t granule_bytes, uint64_t seed,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  uint64_t granule_bytes, uint64_t seed, struct ar_error *error);
 void sim_addresses_close(struct sim_addresses *self);
 
 /* An address for `bytes` that overlaps neither `taken` nor `pages`. REFUSED: there is none. */
 enum ar_status sim_addresses_new(struct sim_addresses *self, uint64_t bytes,
                                  const struct ranges *taken, const struct ranges *pages,
-                                 uint64_t *address) AR_STATUS_CHECKED;
+                                 uint64_t *address);
 
 /* The segment or range of `bytes` at that address, which _new returned, is released. */
 void sim_addresses_released(struct sim_addresses *self, uint64_t address, uint64_t bytes);
 
 /* INVALID if the list has rows that no driver allocation has used. */
-enum ar_status sim_addresses_used_up(const struct sim_addresses *self,
-                                     struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status sim_addresses_used_up(const struct sim_addresses *self, struct ar_error *error);
 
 /* The recorded address of the next driver allocation, of `bytes`. INVALID with a sentence in
  * `problem` if the list has another size. Does not advance in the list. */
 enum ar_status sim_addresses_recorded(const struct sim_addresses *self, uint64_t bytes,
-                                      uint64_t *address, char *problem,
-                                      size_t problem_bytes) AR_STATUS_CHECKED;
+                                      uint64_t *address, char *problem, size_t problem_bytes);
 
 struct sim_device;
 struct sim_pool;

@@ -91,7 +91,7 @@ struct process {
  * framework refuses; `exception`, `line` and `error` tell why. INVALID: a line is unknown. */
 enum ar_status process_configure(const struct process_card *cards, size_t card_count,
                                  const struct process_line *lines, size_t line_count,
-                                 struct process *process, struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct process *process, struct ar_error *error);
 
 /* Joins all warnings with "; ", truncated to the room. */
 void process_warnings(const struct process *process, char *text, size_t room);
@@ -127,7 +127,7 @@ enum ar_status process_bad_line(struct process_reading *self, const struct proce
 
 /* Adds a pool; INVALID if there are too many. */
 enum ar_status process_add_pool(struct process_reading *self, uint32_t visible_card,
-                                struct process_pool **pool) AR_STATUS_CHECKED;
+                                struct process_pool **pool);
 
 /* Reads "all" or the number of a visible card at the start of `*text` and moves `*text` past it.
  * The cards are `*first` to `*last`; false: neither was read. A number that is too large is
@@ -140,9 +140,9 @@ bool process_read_number(const char *text, double *number);
 /* Reads "true" or "false" in the spellings of Python and protobuf. */
 bool process_read_bool(const char *text, bool *value);
 
-enum ar_status process_tensorflow(struct process_reading *self) AR_STATUS_CHECKED;
-enum ar_status process_jax(struct process_reading *self) AR_STATUS_CHECKED;
-enum ar_status process_torch(struct process_reading *self) AR_STATUS_CHECKED;
+enum ar_status process_tensorflow(struct process_reading *self);
+enum ar_status process_jax(struct process_reading *self);
+enum ar_status process_torch(struct process_reading *self);
 
 /* GPUOptions.experimental.virtual_devices, as gpu_device.cc checks it: lists of memory limits, one
  * for each visible GPU in order. */
@@ -159,12 +159,11 @@ struct process_virtual {
 /* Reads the line and sets `*taken` if its key is virtual_devices, virtual_device_priorities or
  * virtual_device_ordinals. " / " separates its lists. */
 enum ar_status process_virtual_line(struct process_virtual *self, struct process_reading *reading,
-                                    const struct process_line *line, bool *taken) AR_STATUS_CHECKED;
+                                    const struct process_line *line, bool *taken);
 
 /* Checks the lists as the framework does when it makes its devices on `gpu_count` usable GPUs. */
 enum ar_status process_virtual_check(const struct process_virtual *self,
                                      struct process_reading *reading,
-                                     const struct process_line *line,
-                                     size_t gpu_count) AR_STATUS_CHECKED;
+                                     const struct process_line *line, size_t gpu_count);
 
 #endif

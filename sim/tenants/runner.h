@@ -46,7 +46,7 @@ struct runner {
 enum ar_status runner_open(struct runner *runner, const struct ar_spec *device, const char *policy,
                            const char *workload, uint64_t context_bytes, uint64_t others_bytes,
                            bool (*again)(void *, const struct ar_policy_request *), void *argument,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           struct ar_error *error);
 
 /* Its memory on the card, in and outside of the pool. */
 uint64_t runner_held_bytes(const struct runner *runner);
@@ -58,14 +58,14 @@ void runner_wait_until(struct runner *runner, uint64_t time_ns);
 
 /* One turn of so many steps or events, while others hold `others_bytes`. */
 enum ar_status runner_go(struct runner *runner, uint64_t others_bytes, uint64_t steps,
-                         uint64_t events, struct ar_error *error) AR_STATUS_CHECKED;
+                         uint64_t events, struct ar_error *error);
 
 /* It has no more to do: its workload has ended, or a request failed. */
 bool runner_done(const struct runner *runner);
 
 /* Adds what became of it to its process's result, once; the memory stays until runner_close. */
 enum ar_status runner_report(struct runner *runner, struct tenant_result *result,
-                             struct ar_error *error) AR_STATUS_CHECKED;
+                             struct ar_error *error);
 /* Releases everything. */
 void runner_close(struct runner *runner);
 
@@ -74,13 +74,13 @@ void runner_close(struct runner *runner);
  * process_configure, and REFUSED if no card has enough free memory. */
 enum ar_status tenant_place(const struct tenant_setup *setup, const struct process_card *cards,
                             size_t card_count, uint64_t context_bytes, struct process *process,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            struct ar_error *error);
 
 /* Makes a view of a workload for a pool of pinned host memory. Pinned requests become requests of
  * the pool, and requests of device memory get zero bytes, so that no policy sees them. All other
  * events stay, so both pools of a process reach the same step at the same time. The view owns
  * `source`; a failure closes it too. */
 enum ar_status pinned_view_open(struct trace_source *source, struct trace_source **out,
-                                struct ar_error *error) AR_STATUS_CHECKED;
+                                struct ar_error *error);
 
 #endif

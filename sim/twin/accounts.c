@@ -57,7 +57,7 @@ uint32_t twin_owner_number(struct twin_run *run, const struct twin_owner_key *gi
     size_t keys = run->owner_count;
     if (!AR_ARRAY_ADD(run->owner_keys, keys, run->owner_key_room, key) ||
         !AR_ARRAY_ADD(run->owners, run->owner_count, run->owner_room, owner)) {
-        twin_no_memory(run);
+        (void)twin_no_memory(run);
         return 0;
     }
     return (uint32_t)run->owner_count - 1;
@@ -223,7 +223,7 @@ static struct twin_amounts amounts_high(struct twin_run *run, struct twin_card *
     struct twin_amounts amounts = {.first = run->amount_count};
     for (size_t i = 0; i < card->high_count; i++)
         if (!AR_ARRAY_ADD(run->amounts, run->amount_count, run->amount_room, card->high[i]))
-            twin_no_memory(run);
+            (void)twin_no_memory(run);
     amounts.count = run->amount_count - amounts.first;
     return amounts;
 }
@@ -252,7 +252,7 @@ static void record_cards(struct twin_run *run)
     for (unsigned i = 0; i < twin_card_count(run->scenario); i++)
         if (!AR_ARRAY_ADD(run->card_states, run->card_state_count, run->card_state_room,
                           states[run->shown_as[i]]))
-            twin_no_memory(run);
+            (void)twin_no_memory(run);
 }
 
 static void record_ranks(struct twin_run *run)
@@ -265,7 +265,7 @@ static void record_ranks(struct twin_run *run)
         const struct twin_process *process = run->rank_process[i];
         if (!AR_ARRAY_ADD(run->rank_states, run->rank_state_count, run->rank_state_room,
                           process->state))
-            twin_no_memory(run);
+            (void)twin_no_memory(run);
     }
 }
 
@@ -402,7 +402,7 @@ void twin_record_pins(struct twin_process *process)
     struct pinning self = {.process = process};
     self.places = malloc((process->feed.slot_count + 1) * sizeof *self.places);
     if (!self.places) {
-        twin_no_memory(run);
+        (void)twin_no_memory(run);
         return;
     }
     collect_places(&self);
@@ -416,7 +416,7 @@ void twin_record_pins(struct twin_process *process)
                       !AR_ARRAY_ADD(run->pins, run->pin_count, run->pin_room, self.pins[i]);
     }
     if (self.failed)
-        twin_no_memory(run);
+        (void)twin_no_memory(run);
     free(self.places);
     free(self.segment);
 }

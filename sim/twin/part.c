@@ -42,9 +42,9 @@ static struct twin_process *ready(struct twin_part *self)
     if (!process->begun)
         twin_process_begin(process);
     if (!process->run->over && process->ended)
-        twin_run_error(process->run, AR_INVALID, "%s: process %s has ended",
-                       process->run->call ? process->run->call->text : self->name,
-                       process->setup->name);
+        (void)twin_run_error(process->run, AR_INVALID, "%s: process %s has ended",
+                             process->run->call ? process->run->call->text : self->name,
+                             process->setup->name);
     return process->run->over ? NULL : process;
 }
 
@@ -69,7 +69,7 @@ static struct feed *room(struct twin_part *self)
 static void check(struct twin_part *self, enum ar_status status, const struct ar_error *error)
 {
     if (status != AR_OK)
-        twin_run_error(self->process->run, status, "part %s: %s", self->name, error->text);
+        (void)twin_run_error(self->process->run, status, "part %s: %s", self->name, error->text);
 }
 
 uint32_t twin_owner(struct twin_part *self, const char *purpose)
@@ -257,7 +257,7 @@ uint32_t twin_pool(struct twin_part *self, uint8_t mempool)
     size_t count = process->pool_room;
     uint8_t *bits = ar_array_reach(process->pool_bits, &count, pool, sizeof *bits);
     if (!bits) {
-        twin_no_memory(process->run);
+        (void)twin_no_memory(process->run);
         return 0;
     }
     process->pool_bits = bits;
@@ -300,7 +300,7 @@ void twin_blocks_alloc(struct twin_part *self, struct twin_blocks *list,
                        const struct twin_request *request)
 {
     if (!ar_array_make_room(&list->items, list->count, &list->room, sizeof *list->items)) {
-        twin_no_memory(self->process->run);
+        (void)twin_no_memory(self->process->run);
         return;
     }
     twin_alloc(self, request, &list->items[list->count++]);
@@ -389,7 +389,8 @@ struct twin_part *twin_peer(struct twin_part *self, const char *name, struct ar_
     if (!found)
         found = same_card ? same_card : other;
     if (!found)
-        ar_error_set(error, AR_INVALID, "part %s: there is no part \"%.60s\"", self->name, name);
+        (void)ar_error_set(error, AR_INVALID, "part %s: there is no part \"%.60s\"", self->name,
+                           name);
     return found;
 }
 
@@ -432,7 +433,7 @@ void twin_figure(struct twin_part *self, const char *name, double value)
         break;
     }
     if (!AR_ARRAY_ADD(run->figures, run->figure_count, run->figure_room, figure))
-        twin_no_memory(run);
+        (void)twin_no_memory(run);
 }
 
 void twin_say(struct twin_part *self, const char *format, ...)
@@ -447,7 +448,7 @@ void twin_say(struct twin_part *self, const char *format, ...)
     if (!line.text)
         return;
     if (!AR_ARRAY_ADD(run->lines, run->line_count, run->line_room, line))
-        twin_no_memory(run);
+        (void)twin_no_memory(run);
 }
 
 enum ar_status twin_repeats(const struct twin_call *call, uint64_t *times, struct ar_error *error)

@@ -243,7 +243,7 @@ struct twin_region {
  * NEGATIVE if the real program refuses it with the policy's settings, which act() returns then;
  * UNSUPPORTED if it has no meaning with the policy or the card. */
 enum ar_status twin_region_begin(struct twin_part *self, const struct twin_region *region,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 void twin_region_end(struct twin_part *self);
 /* Unmaps and releases the memory of all awake segments of the process with the tag (NULL: of all
  * regions); their addresses stay reserved. First the contents of segments with the tag `keep` are
@@ -284,7 +284,7 @@ struct twin_part *twin_peer(struct twin_part *self, const char *name, struct ar_
  * each rank of the peer; the others' calls do nothing. `ipc`: the peer maps the sender's memory
  * (cudaIpcOpenMemHandle), as if both were one process; INVALID if it is on another card. */
 enum ar_status twin_send(struct twin_part *self, struct twin_part *peer, uint64_t bytes, bool last,
-                         bool ipc, struct ar_error *error) AR_STATUS_CHECKED;
+                         bool ipc, struct ar_error *error);
 
 /* ---- what a part reports
  * ---------------------------------------------------------------------- */
@@ -297,8 +297,7 @@ void twin_say(struct twin_part *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The first argument of a call as the number of times that it repeats something, up to 10^6.
  * Without an argument `*times` stays. */
-enum ar_status twin_repeats(const struct twin_call *call, uint64_t *times,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status twin_repeats(const struct twin_call *call, uint64_t *times, struct ar_error *error);
 /* The real program refuses. Returns NEGATIVE, for act to return. */
 enum ar_status twin_refuse(struct twin_part *self, struct ar_error *error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

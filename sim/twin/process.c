@@ -49,7 +49,7 @@ uint32_t twin_process_account(struct twin_process *self, const struct twin_owner
             return (uint32_t)i;
     const struct account account = {.owner = owner};
     if (!AR_ARRAY_ADD(self->accounts, self->account_count, self->account_room, account)) {
-        twin_no_memory(self->run);
+        (void)twin_no_memory(self->run);
         return 0;
     }
     self->watch.accounts = self->accounts;
@@ -217,8 +217,9 @@ void twin_process_tell(struct twin_process *self)
 {
     uint64_t bytes = twin_others(self);
     if (self->device->ops->others(self->device, bytes) != AR_OK)
-        twin_run_error(self->run, AR_CORRUPT, "processes hold more of card %u than it has: %s",
-                       self->card, self->device->ops->problem(self->device));
+        (void)twin_run_error(self->run, AR_CORRUPT,
+                             "processes hold more of card %u than it has: %s", self->card,
+                             self->device->ops->problem(self->device));
 }
 
 void twin_process_begin(struct twin_process *self)
@@ -366,10 +367,11 @@ void twin_process_settle(struct twin_process *self)
     }
     run->events += self->feed.count;
     if (status == AR_OK && self->watch.sleeper_used)
-        twin_run_error(run, AR_INVALID,
-                       "%s: a request got memory of a region that sleeps, which the real program "
-                       "would fault on; wake the region first",
-                       run->call ? run->call->text : self->setup->name);
+        (void)twin_run_error(
+            run, AR_INVALID,
+            "%s: a request got memory of a region that sleeps, which the real program "
+            "would fault on; wake the region first",
+            run->call ? run->call->text : self->setup->name);
     feed_emptied(&self->feed);
     free_orphans(self);
     twin_process_look(self);
@@ -391,8 +393,8 @@ void twin_process_outside(struct twin_process *self, uint32_t account, uint64_t 
         return;
     }
     if (status != AR_OK) {
-        twin_run_error(run, status, "process %s: %s", self->setup->name,
-                       self->device->ops->problem(self->device));
+        (void)twin_run_error(run, status, "process %s: %s", self->setup->name,
+                             self->device->ops->problem(self->device));
         return;
     }
     self->outside_bytes += bytes - *mine;

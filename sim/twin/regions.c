@@ -293,8 +293,8 @@ enum ar_status twin_region_begin(struct twin_part *self, const struct twin_regio
 static void device_status(struct twin_process *process, enum ar_status status)
 {
     if (status != AR_OK)
-        twin_run_error(process->run, status, "process %s: regions: %s", process->setup->name,
-                       process->device->ops->problem(process->device));
+        (void)twin_run_error(process->run, status, "process %s: regions: %s", process->setup->name,
+                             process->device->ops->problem(process->device));
 }
 
 /* The blocks of the process whose segment sleeps are not on the card. */

@@ -32,8 +32,8 @@ static void process_act(struct twin_process *process, unsigned action)
     if (process->run->over)
         return;
     if (process->ended) {
-        twin_run_error(process->run, AR_INVALID, "%s: process %s has ended",
-                       process->run->call->text, process->setup->name);
+        (void)twin_run_error(process->run, AR_INVALID, "%s: process %s has ended",
+                             process->run->call->text, process->setup->name);
         return;
     }
     struct twin_part base = {.process = process, .name = process->setup->name};
@@ -82,7 +82,7 @@ static void part_act(struct twin_part *part, const struct schedule_call *call, u
         run->failure.action = call->text;
         snprintf(run->failure.why, sizeof run->failure.why, "%s", error.text);
     } else if (status != AR_OK && status != AR_NEGATIVE) {
-        twin_run_error(run, status, "%s: %s", call->text, error.text);
+        (void)twin_run_error(run, status, "%s: %s", call->text, error.text);
     }
     if (part->process->replay)
         twin_process_settle(part->process);
@@ -117,7 +117,7 @@ static void run_calls(struct twin_run *run, const struct schedule_phase *phase, 
     size_t count = run->process_count;
     uint8_t *going = calloc(phase->call_count * (count + 1), 1);
     if (!going) {
-        twin_no_memory(run);
+        (void)twin_no_memory(run);
         return;
     }
     bool any = true;
@@ -194,7 +194,7 @@ static void run_phase(struct twin_run *run, enum twin_stage stage, uint64_t cycl
                                      .first_rank_state = run->rank_state_count};
     run->phase = run->phase_count;
     if (!AR_ARRAY_ADD(run->phases, run->phase_count, run->phase_room, entry)) {
-        twin_no_memory(run);
+        (void)twin_no_memory(run);
         return;
     }
     run_calls(run, phase, cycle);

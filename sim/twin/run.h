@@ -67,7 +67,7 @@ struct feed {
 /* `streams`: 1 + the highest stream of any event; `one_block_stream`: all blocks are on stream 0.
  * HOST_MEMORY. */
 enum ar_status feed_open(struct feed *self, const char *name, uint32_t streams,
-                         bool one_block_stream, struct ar_error *error) AR_STATUS_CHECKED;
+                         bool one_block_stream, struct ar_error *error);
 void feed_close(struct feed *self); /* a zeroed struct is fine */
 
 static inline bool feed_full(const struct feed *self)
@@ -86,13 +86,13 @@ static inline struct trace_event *feed_add(struct feed *self, unsigned kind)
 /* Adds a request with its block, which the caller has filled in. HOST_MEMORY. */
 enum ar_status feed_request(struct feed *self, const struct feed_block *block,
                             const struct feed_keys *keys, uint32_t stream, bool may_fail,
-                            uint32_t *slot, struct ar_error *error) AR_STATUS_CHECKED;
+                            uint32_t *slot, struct ar_error *error);
 /* Adds the free of a block on `stream`; `own`: it is the block's own stream. HOST_MEMORY. */
 enum ar_status feed_free(struct feed *self, uint32_t slot, uint32_t stream, bool own,
-                         struct ar_error *error) AR_STATUS_CHECKED;
+                         struct ar_error *error);
 /* The index of a set of keys for an event; 0: none are set. */
 enum ar_status feed_keys_index(struct feed *self, const struct feed_keys *keys, uint32_t *index,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+                               struct ar_error *error);
 
 /* The replay has read all events. */
 void feed_emptied(struct feed *self);
@@ -166,7 +166,7 @@ void regions_close(struct regions *self); /* after the policy */
 /* Opens a region; `pool` is new for POOL regions, and for the first SAVER region of its kind.
  * HOST_MEMORY. */
 enum ar_status regions_begin(struct regions *self, const struct twin_region *region, uint32_t *pool,
-                             uint32_t new_pool, struct ar_error *error) AR_STATUS_CHECKED;
+                             uint32_t new_pool, struct ar_error *error);
 
 /* The present request is for that pool. */
 static inline void regions_route(struct regions *self, uint32_t pool)
@@ -194,9 +194,8 @@ static inline bool regions_asleep(const struct regions *self, uint64_t address)
 /* One segment. Work of the device that uses it must be done. Statuses of the device: REFUSED if
  * there is no memory. */
 enum ar_status regions_sleep(struct regions *self, struct regions_segment *segment,
-                             enum regions_state state) AR_STATUS_CHECKED;
-enum ar_status regions_wake(struct regions *self,
-                            struct regions_segment *segment) AR_STATUS_CHECKED;
+                             enum regions_state state);
+enum ar_status regions_wake(struct regions *self, struct regions_segment *segment);
 
 /* ---- schedule.c ---- */
 
@@ -229,7 +228,7 @@ struct schedule {
 
 /* INVALID: a sentence with the list, the phase and what is wrong. */
 enum ar_status schedule_read(const struct twin_scenario *scenario, struct schedule *out,
-                             struct ar_error *error) AR_STATUS_CHECKED;
+                             struct ar_error *error);
 void schedule_close(struct schedule *self); /* a zeroed struct is fine */
 
 /* ---- watch.c ---- */
@@ -266,7 +265,7 @@ struct watch {
 
 /* Makes the policy around `inner`, which it owns. HOST_MEMORY: `inner` is the caller's. */
 enum ar_status watch_open(struct watch *watch, struct ar_host *host, struct ar_policy *inner,
-                          struct ar_policy **out, struct ar_error *error) AR_STATUS_CHECKED;
+                          struct ar_policy **out, struct ar_error *error);
 
 /* The policy inside. */
 struct ar_policy *watch_inside(const struct ar_policy *outer);
@@ -399,7 +398,7 @@ static inline unsigned twin_card_count(const struct twin_scenario *scenario)
 /* ---- open.c ---- */
 
 /* Checks the scenario, and makes the ranks that are computed with their parts. */
-enum ar_status twin_run_open(struct twin_run *run, struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status twin_run_open(struct twin_run *run, struct ar_error *error);
 
 /* ---- process.c ---- */
 

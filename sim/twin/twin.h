@@ -68,7 +68,7 @@ const struct twin_action *twin_process_actions(void);
 /* Checks names, options and schedule without a run. INVALID: a sentence; `*part` is the index of
  * the part whose option is wrong, or SIZE_MAX. `part` may be NULL. */
 enum ar_status twin_check(const struct twin_scenario *scenario, size_t *part,
-                          struct ar_error *error) AR_STATUS_CHECKED;
+                          struct ar_error *error);
 
 /* ---- the result
  * ------------------------------------------------------------------------------- */
@@ -222,7 +222,7 @@ struct twin_result {
 /* Runs the scenario. OK also if memory runs out: that is the result. INVALID: the scenario is
  * wrong. The scenario must live until twin_result_close: texts of the result point into it. */
 enum ar_status twin_run(const struct twin_scenario *scenario, struct twin_result *result,
-                        struct ar_error *error) AR_STATUS_CHECKED;
+                        struct ar_error *error);
 /* A zeroed result is fine. */
 void twin_result_close(struct twin_result *result);
 

@@ -43,7 +43,7 @@ struct cells_wish {
 
 /* The cells, those of one workload together. INVALID for a bad expression or none left. */
 enum ar_status cells_list_make(const struct cells_wish *wish, struct cells_list *out,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+                               struct ar_error *error);
 void cells_list_close(struct cells_list *list);
 
 /* What a process says of a cell, as bytes from one copy of this program to another. */
@@ -60,7 +60,7 @@ struct cells_runner;
 
 /* Opens the card. MISSING with a sentence where there is none. The caller closes it. */
 enum ar_status cells_runner_open(const struct cells_wish *wish, struct cells_runner **out,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 const char *cells_runner_card(const struct cells_runner *runner);
 void cells_runner_close(struct cells_runner *runner);
 
@@ -90,7 +90,7 @@ struct cell_call {
  * to keep rows and calls (`keep`) it gets them. */
 enum ar_status cell_play(const char *policy, const char *device, struct trace_source *trace,
                          enum replay_frees frees, bool verify, bool keep, struct cell_tape *tape,
-                         struct ar_error *error) AR_STATUS_CHECKED;
+                         struct ar_error *error);
 void cell_tape_close(struct cell_tape *tape);
 
 /* Writes into `text` what differs, "" where nothing does. */

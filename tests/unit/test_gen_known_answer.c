@@ -35,7 +35,7 @@ static struct played play(const char *workload, const char *policy, uint64_t cap
             assert_true(event->slot < SLOTS);
             if (event->kind == TRACE_FREE_COMPLETED) {
                 if (given[event->slot])
-                    policy_rig_free(&rig, &blocks[event->slot]);
+                    (void)policy_rig_free(&rig, &blocks[event->slot]);
                 continue;
             }
             given[event->slot] =

@@ -8,10 +8,10 @@ TEST(test_escaped_once)
     assert_int_equal(ar_error_set(&error, AR_INVALID, "\"%s\" is wrong", "a\033[2J\nb\x7f\xff\xc3"),
                      AR_INVALID);
     assert_string_equal(error.text, "\"a\\x1b[2J\\x0ab\\x7f\\xff\\xc3\" is wrong");
-    ar_error_prefix(&error, AR_INVALID, "%s:%d",
-                    "gr\xc3\xbc\xc3\x9f"
-                    "e\t",
-                    7);
+    (void)ar_error_prefix(&error, AR_INVALID, "%s:%d",
+                          "gr\xc3\xbc\xc3\x9f"
+                          "e\t",
+                          7);
     assert_string_equal(error.text, "gr\xc3\xbc\xc3\x9f"
                                     "e\\x09:7: \"a\\x1b[2J\\x0ab\\x7f\\xff\\xc3\" is wrong");
 }
@@ -22,9 +22,9 @@ TEST(test_long_ones_are_cut)
     char input[2 * sizeof error.text];
     memset(input, '\n', sizeof input - 1);
     input[sizeof input - 1] = '\0';
-    ar_error_set(&error, AR_INVALID, "%s", input);
+    (void)ar_error_set(&error, AR_INVALID, "%s", input);
     assert_int_equal(strlen(error.text), (sizeof error.text - 1) / 4 * 4);
-    ar_error_prefix(&error, AR_INVALID, "%s", input);
+    (void)ar_error_prefix(&error, AR_INVALID, "%s", input);
     assert_true(strlen(error.text) < sizeof error.text);
     assert_null(strchr(error.text, '\n'));
 }

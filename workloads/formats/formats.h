@@ -42,21 +42,19 @@ const struct format_reader *format_reader_at(size_t index);
 /* Opens a trace of any known format (by content, not by name), plain, gzip or zstd, reads and
  * checks all of it once, and stops at its first event. INVALID, FORMAT or IO with file and
  * line or event. The caller closes it. */
-enum ar_status trace_open(const char *path, struct trace_source **out,
-                          struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status trace_open(const char *path, struct trace_source **out, struct ar_error *error);
 
 /* The same, for callers that judge a recording: if rows of a recorded CSV contradict each other,
  * for example by a free of an address that is not in use, the row becomes a note
  * `!,contradiction,TEXT`. */
 enum ar_status trace_open_recording(const char *path, struct trace_source **out,
-                                    struct ar_error *error) AR_STATUS_CHECKED;
+                                    struct ar_error *error);
 
 /* One GPU of a trace of several. A reader with `picks_device` omits the others; else only blocks
  * and events of that device are kept, and no notes. `lenient`: as trace_open_recording. INVALID if
  * the trace has no requests of that GPU. */
 enum ar_status trace_open_device(const char *path, uint32_t device, bool lenient,
-                                 struct trace_source **out,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct trace_source **out, struct ar_error *error);
 
 struct format_writer {
     const char *name;    /* for --format */
@@ -75,8 +73,7 @@ const struct format_writer *format_writer_at(size_t index);
 /* Writes the whole trace. The file appears when it is whole, or not at all. `compress`: as one zstd
  * frame. */
 enum ar_status format_write(const struct format_writer *writer, struct trace_source *source,
-                            const char *path, bool compress,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            const char *path, bool compress, struct ar_error *error);
 
 /* ---- for readers --------------------------------------------------------------------------- */
 
@@ -84,24 +81,21 @@ enum ar_status format_write(const struct format_writer *writer, struct trace_sou
 enum ar_status format_no_memory(struct ar_error *error);
 
 /* Begins the trace: `info` is complete. */
-enum ar_status format_start(struct format_reading *reading,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status format_start(struct format_reading *reading, struct ar_error *error);
 /* Appends an event. `keys` NULL: none; `text`: of a mark or a note. */
 enum ar_status format_event(struct format_reading *reading, struct trace_event event,
                             const struct trace_attributes *keys, const char *text,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            struct ar_error *error);
 enum ar_status format_note(struct format_reading *reading, struct ar_error *error,
-                           const char *format, ...)
-    __attribute__((format(printf, 3, 4))) AR_STATUS_CHECKED;
+                           const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* "verb,1,2,3" */
 enum ar_status format_note_numbers(struct format_reading *reading, const char *verb,
-                                   const uint64_t *numbers, size_t count,
-                                   struct ar_error *error) AR_STATUS_CHECKED;
+                                   const uint64_t *numbers, size_t count, struct ar_error *error);
 /* Appends a request that failed: a probe if `more_follow`, because the program went on, else a
  * request; the note, which begins with "oom"; and a free request, so that nothing remains of it.
  * Counts it in the report. */
 enum ar_status format_failure(struct format_reading *reading, struct trace_event request,
                               const struct trace_attributes *keys, bool more_follow,
-                              const char *note, struct ar_error *error) AR_STATUS_CHECKED;
+                              const char *note, struct ar_error *error);
 
 #endif

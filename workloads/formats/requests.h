@@ -42,7 +42,7 @@ typedef enum ar_status request_take(void *argument, struct request_moment *momen
 
 /* Reads the whole trace from its first event. */
 enum ar_status requests_read(struct trace_source *source, request_take *take, void *argument,
-                             struct ar_error *error) AR_STATUS_CHECKED;
+                             struct ar_error *error);
 
 /* The numbers of a note "verb,1,2,3"; missing ones are 0. False if the note has another verb. */
 bool request_note(const char *text, const char *verb, uint64_t *numbers, unsigned count);

@@ -40,19 +40,18 @@ struct rows {
     const char *unit; /* between path and position in errors: ":" or ": row " */
 };
 
-enum ar_status rows_add(struct rows *rows, const struct row *row,
-                        struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status rows_add(struct rows *rows, const struct row *row, struct ar_error *error);
 void rows_close(struct rows *rows);
 
 /* Makes the trace from all rows. The `info` of the reading says what the file says. INVALID with
  * file and line. */
-enum ar_status rows_convert(struct rows *rows, struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status rows_convert(struct rows *rows, struct ar_error *error);
 
 /* Umpire's replay log in a SQLite database, for the reader of such files. Reads the table EVENTS,
  * which must exist, and says in `reading` what format it is. */
 struct sqlite_file;
 extern const struct format_reader format_umpire;
 enum ar_status umpire_read_database(struct format_reading *reading, struct sqlite_file *file,
-                                    struct ar_error *error) AR_STATUS_CHECKED;
+                                    struct ar_error *error);
 
 #endif

@@ -59,6 +59,6 @@ const struct gen_ops *gen_find(const char *name);
 
 /* Makes the source that `spec` (one link) names. The caller closes it. */
 enum ar_status gen_open(const struct ar_spec *spec, struct trace_source **out,
-                        struct ar_error *error) AR_STATUS_CHECKED;
+                        struct ar_error *error);
 
 #endif

@@ -20,8 +20,8 @@ static enum ar_status give_lines(struct trace_lines *lines, take_line *take, voi
     while (!(status = trace_lines_next(lines, &line, &length, error)) && line) {
         status = length ? take(self, line, lines->number, error) : AR_OK;
         if (status) {
-            ar_error_prefix(error, status, "%s:%llu", trace_input_path(lines->input),
-                            (unsigned long long)lines->number);
+            (void)ar_error_prefix(error, status, "%s:%llu", trace_input_path(lines->input),
+                                  (unsigned long long)lines->number);
             break;
         }
     }

@@ -9,13 +9,13 @@
 enum ar_status fields_lines(struct trace_input *input,
                             enum ar_status (*take)(void *self, char *line, uint64_t number,
                                                    struct ar_error *error),
-                            void *self, struct ar_error *error) AR_STATUS_CHECKED;
+                            void *self, struct ar_error *error);
 
 /* The same for a text that may hold anything: of a long line the first 64 KiB are given. */
 enum ar_status fields_log_lines(struct trace_input *input,
                                 enum ar_status (*take)(void *self, char *line, uint64_t number,
                                                        struct ar_error *error),
-                                void *self, struct ar_error *error) AR_STATUS_CHECKED;
+                                void *self, struct ar_error *error);
 
 /* Cuts `line` at each `separator` in place: up to `room` fields. Returns the number of fields in
  * the line, also if that is more than `room`. */
@@ -49,14 +49,12 @@ void field_word(const char *text, size_t length, const char *refused, char *out,
 
 /* An address or handle as programs print it: "0x7f00", "7f00", "(nil)", "NULL", "nullptr". Below
  * UINT64_MAX; else INVALID. */
-enum ar_status field_pointer(const char *text, uint64_t *value,
-                             struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status field_pointer(const char *text, uint64_t *value, struct ar_error *error);
 
 /* A time of day "HH:MM:SS.ffffff" (older logs have a colon before the fraction), with or without a
  * date "YYYY-MM-DD" in front, or seconds since any moment "1634567890.123456". `*dated`: the time
  * is since 1970 (or that moment), else since midnight. INVALID otherwise. */
-enum ar_status field_time(const char *text, uint64_t *time_ns, bool *dated,
-                          struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status field_time(const char *text, uint64_t *time_ns, bool *dated, struct ar_error *error);
 
 /* A text file line by line, in bounded memory. */
 
@@ -79,6 +77,6 @@ void trace_lines_start_log(struct trace_lines *lines, struct trace_input *input,
 /* The next line without its end (LF or CR LF), closed by a NUL, valid until the next call. `*line`
  * is NULL at the end of the file. INVALID if a line is too long or holds a NUL. */
 enum ar_status trace_lines_next(struct trace_lines *lines, char **line, size_t *length,
-                                struct ar_error *error) AR_STATUS_CHECKED;
+                                struct ar_error *error);
 
 #endif

@@ -13,12 +13,11 @@
 struct trace_input;
 
 /* Opens a file. Its first bytes say how it is compressed. IO or INVALID with the path. */
-enum ar_status trace_input_open(const char *path, struct trace_input **out,
-                                struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status trace_input_open(const char *path, struct trace_input **out, struct ar_error *error);
 
 /* Reads up to `room` bytes; `*got` 0 is the end. FORMAT if the compressed data is damaged. */
 enum ar_status trace_input_read(struct trace_input *input, void *bytes, size_t room, size_t *got,
-                                struct ar_error *error) AR_STATUS_CHECKED;
+                                struct ar_error *error);
 
 /* From now on, refuses a compressed file that unpacks to more than 64 MiB and to more than 128
  * times the bytes read of it: such a file of another program is made to fill memory. */
@@ -27,11 +26,10 @@ void trace_input_guard(struct trace_input *input);
 /* Bytes read of the file since its start, before they are unpacked. */
 uint64_t trace_input_bytes(const struct trace_input *input);
 
-enum ar_status trace_input_rewind(struct trace_input *input,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status trace_input_rewind(struct trace_input *input, struct ar_error *error);
 /* Reads the first bytes of a file at its start, up to `room`, and rewinds it. */
 enum ar_status trace_input_head(struct trace_input *input, char *bytes, size_t room, size_t *count,
-                                struct ar_error *error) AR_STATUS_CHECKED;
+                                struct ar_error *error);
 /* The descriptor of a file that is not compressed, else -1. */
 int trace_input_file(const struct trace_input *input);
 
@@ -45,17 +43,15 @@ struct trace_output;
 /* Opens a new file next to `path`, which gets that name at the end; devices and pipes are written
  * directly. `compress`: as one zstd frame. IO or INVALID with the path. */
 enum ar_status trace_output_open(const char *path, bool compress, struct trace_output **out,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 enum ar_status trace_output_write(struct trace_output *output, const void *bytes, size_t count,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct ar_error *error);
 /* A line or a part of one, below 256 bytes. */
 enum ar_status trace_output_print(struct trace_output *output, struct ar_error *error,
-                                  const char *format, ...)
-    __attribute__((format(printf, 3, 4))) AR_STATUS_CHECKED;
+                                  const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Ends the file and gives it its name; after a failure nothing of it remains. Frees `output`. */
-enum ar_status trace_output_commit(struct trace_output *output,
-                                   struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status trace_output_commit(struct trace_output *output, struct ar_error *error);
 
 /* Removes the bytes written. Frees `output`; NULL is fine. */
 void trace_output_discard(struct trace_output *output);

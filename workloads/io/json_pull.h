@@ -34,25 +34,25 @@ struct json_pull;
 
 /* Reads `input` from its current position. The caller closes it. HOST_MEMORY. */
 enum ar_status json_pull_open(struct trace_input *input, struct json_pull **out,
-                              struct ar_error *error) AR_STATUS_CHECKED;
+                              struct ar_error *error);
 void json_pull_close(struct json_pull *pull); /* NULL is fine */
 
 /* The next token. FORMAT with file, line and byte if the text is no JSON or is cut off. */
 enum ar_status json_pull_next(struct json_pull *pull, struct json_token *token,
-                              struct ar_error *error) AR_STATUS_CHECKED;
+                              struct ar_error *error);
 
 /* The next token, which the caller takes for a number, text or word: an object or array is skipped
  * as a whole and given as JSON_NULL with an empty text. */
 enum ar_status json_pull_scalar(struct json_pull *pull, struct json_token *token,
-                                struct ar_error *error) AR_STATUS_CHECKED;
+                                struct ar_error *error);
 
 /* Skips the next value, several times as fast as by tokens: only its brackets, their depth and the
  * ends of its strings are looked at. */
-enum ar_status json_pull_skip(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status json_pull_skip(struct json_pull *pull, struct ar_error *error);
 
 /* Skips in the same way to the end of the object or array that was opened last, including its
  * end. */
-enum ar_status json_pull_leave(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status json_pull_leave(struct json_pull *pull, struct ar_error *error);
 
 /* The current line, from 1. */
 uint64_t json_pull_line(struct json_pull *pull);

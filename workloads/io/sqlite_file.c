@@ -325,8 +325,8 @@ sqlite_file_rows(struct sqlite_file *file, const char *table, const char *const 
             take_value(statement, places[i], &values[i]);
         status = take(self, values, row, error);
         if (status)
-            ar_error_prefix(error, status, "%s: %s: row %llu", file->path, table,
-                            (unsigned long long)row);
+            (void)ar_error_prefix(error, status, "%s: %s: row %llu", file->path, table,
+                                  (unsigned long long)row);
     }
     if (!status && code != SQLITE_DONE)
         status = say(file, table, error);

@@ -19,7 +19,7 @@ extern const struct ar_option learned_options[];
 
 /* A trace of `values->steps` steps. The source takes the model, also if it fails. */
 enum ar_status learned_open(struct learned_model *model, const struct learned_values *values,
-                            struct trace_source **out, struct ar_error *error) AR_STATUS_CHECKED;
+                            struct trace_source **out, struct ar_error *error);
 
 /* The same for a long run that only memory matters in. The model still belongs to the caller and
  * must outlive the source, and
@@ -28,8 +28,7 @@ enum ar_status learned_open(struct learned_model *model, const struct learned_va
  *   stream: only what a policy is told of;
  * - events are not checked and not counted. */
 enum ar_status learned_open_lean(const struct learned_model *model, uint64_t steps, uint64_t seed,
-                                 struct trace_source **out,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct trace_source **out, struct ar_error *error);
 
 /* Of a lean source: a live block by its slot. False: the slot has none. */
 struct learned_live {

@@ -61,8 +61,7 @@ struct learned_watch {
  * several GPUs, and if there are fewer than LEARNED_STEPS_LEAST steps. `watch`: NULL: none. */
 enum ar_status learned_recording_read(struct trace_source *source,
                                       const struct learned_watch *watch,
-                                      struct learned_recording *self,
-                                      struct ar_error *error) AR_STATUS_CHECKED;
+                                      struct learned_recording *self, struct ar_error *error);
 void learned_recording_close(struct learned_recording *self);
 
 /* How a block lives (learned.md, "Blocks"). */
@@ -181,8 +180,7 @@ struct learned_model {
 
 /* Learns from all of `source`, which still belongs to the caller. See learned_recording_read. */
 enum ar_status learned_model_make(struct trace_source *source, const struct learned_watch *watch,
-                                  struct learned_model **out,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct learned_model **out, struct ar_error *error);
 void learned_model_close(struct learned_model *model);
 
 const char *learned_order_name(enum learned_order order);

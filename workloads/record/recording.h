@@ -46,8 +46,7 @@ struct spools {
 
 /* Reads a folder of spools and skips other files. IO, HOST_MEMORY. The caller closes `out`, also
  * after a failure. */
-enum ar_status spools_open(const char *folder, struct spools *out,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status spools_open(const char *folder, struct spools *out, struct ar_error *error);
 void spools_close(struct spools *spools);
 
 /* The kernels of a call: the first, and their number. */
@@ -76,6 +75,6 @@ struct recording_counts {
  * closes `out`. */
 enum ar_status recording_make(const struct spools *spools, const char *name, bool died,
                               struct trace_source **out, struct recording_counts *counts,
-                              struct ar_error *error) AR_STATUS_CHECKED;
+                              struct ar_error *error);
 
 #endif

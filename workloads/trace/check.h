@@ -49,12 +49,12 @@ void trace_check_start(struct trace_check *check, const struct trace_tables *tab
  * TRACE_NO_STREAM stands for the block's stream). INVALID with a sentence; the caller puts file and
  * line before it. */
 enum ar_status trace_check_event(struct trace_check *check, struct trace_event *event,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 
 /* Checks events that must be as trace_check_event leaves them. `*at` is the index of the refused
  * one in the span. */
 enum ar_status trace_check_span(struct trace_check *check, const struct trace_event *events,
-                                size_t count, size_t *at, struct ar_error *error) AR_STATUS_CHECKED;
+                                size_t count, size_t *at, struct ar_error *error);
 
 /* Writes counts and hash to `info`; the other fields stay. */
 void trace_check_finish(struct trace_check *check, struct trace_info *info);

@@ -23,22 +23,21 @@ struct trace_filter_options {
 };
 
 /* The kinds in "a,f" or "afpr", letter by letter, for `kinds`. INVALID for other letters. */
-enum ar_status trace_filter_kinds(const char *letters, uint32_t *kinds,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status trace_filter_kinds(const char *letters, uint32_t *kinds, struct ar_error *error);
 
 /* The steps of "A-B", "A-" or "A". */
 enum ar_status trace_filter_steps(const char *text, struct trace_filter_options *options,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct ar_error *error);
 
 /* A source over `source`. It takes ownership of `source`, also if it fails. INVALID if no event is
  * kept. Copy an adaptive source to memory first: it would get no results here. */
 enum ar_status trace_filter(struct trace_source *source, const struct trace_filter_options *options,
-                            struct trace_source **out, struct ar_error *error) AR_STATUS_CHECKED;
+                            struct trace_source **out, struct ar_error *error);
 
 /* Several traces at the same time: by recorded time if all have it, else so that all end together.
  * Streams of different traces differ, and every event has the number of its trace as `tenant`.
  * Takes ownership of the sources, also if it fails; the array still belongs to the caller. */
 enum ar_status trace_merge(struct trace_source *const *sources, size_t count,
-                           struct trace_source **out, struct ar_error *error) AR_STATUS_CHECKED;
+                           struct trace_source **out, struct ar_error *error);
 
 #endif

@@ -40,7 +40,7 @@ struct trace_stats {
 
 /* HOST_MEMORY; INVALID for a name that is empty or contains blanks or control bytes. */
 enum ar_status trace_stats_add(struct trace_stats *self, const char *name, size_t length,
-                               uint64_t value, struct ar_error *error) AR_STATUS_CHECKED;
+                               uint64_t value, struct ar_error *error);
 void trace_stats_close(struct trace_stats *self);
 
 /* ---- header lines ---- */
@@ -58,6 +58,6 @@ size_t trace_header_print(const struct trace_info *info, const struct trace_stat
  * key so far. */
 enum ar_status trace_header_parse(const char *line, struct trace_source *source,
                                   bool *free_requested_final, unsigned *given,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct ar_error *error);
 
 #endif

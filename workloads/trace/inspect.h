@@ -51,7 +51,7 @@ uint64_t inspect_bin_from(unsigned bin);
 
 /* Pulls `source` to its end. The caller closes `out`, also after a failure. */
 enum ar_status inspect_trace(struct trace_source *source, struct inspect *out,
-                             struct ar_error *error) AR_STATUS_CHECKED;
+                             struct ar_error *error);
 void inspect_close(struct inspect *inspect);
 
 #endif

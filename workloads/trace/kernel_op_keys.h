@@ -39,7 +39,7 @@ struct trace_kernel_op {
 /* Reads the unknown keys of an event, "x=1,op=set,..", or NULL; other keys are skipped. INVALID
  * with a sentence for an operation without an output, or an invalid reference, shape or name. */
 enum ar_status trace_kernel_op_parse(const char *rest, struct trace_kernel_op *out,
-                                     struct ar_error *error) AR_STATUS_CHECKED;
+                                     struct ar_error *error);
 
 /* The canonical text: op, out, in, shape, type. */
 void trace_kernel_op_print(const struct trace_kernel_op *kernel_op,

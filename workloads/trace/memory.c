@@ -137,7 +137,7 @@ static enum ar_status check_all(struct trace_memory *memory, bool free_requested
     for (; at < memory->count && !status; at++)
         status = trace_check_event(&check, &memory->events[at], error);
     if (status)
-        ar_error_prefix(error, status, "%s: event %zu", memory->base.info.name, at - 1);
+        (void)ar_error_prefix(error, status, "%s: event %zu", memory->base.info.name, at - 1);
     else
         trace_check_finish(&check, &memory->base.info);
     *is_final = trace_check_is_final(&check);

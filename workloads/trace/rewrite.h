@@ -33,11 +33,11 @@ struct trace_rewrite {
 enum ar_status trace_rewrite_emit(struct trace_rewrite *self, struct trace_source *source,
                                   struct trace_event event,
                                   const struct trace_attributes *attributes,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct ar_error *error);
 
 /* Emits a note of its own text. */
 enum ar_status trace_rewrite_note(struct trace_rewrite *self, const char *text,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct ar_error *error);
 
 /* The new id of a block of the old trace. False: it is not in the new one. */
 typedef bool trace_rewrite_lookup(const void *argument, uint64_t id, uint64_t *new_id);
@@ -54,11 +54,10 @@ enum ar_status trace_rewrite_kernel(struct trace_rewrite *self, struct trace_sou
                                     struct trace_event event,
                                     const struct trace_attributes *attributes,
                                     const struct trace_rewrite_names *names,
-                                    struct ar_error *error) AR_STATUS_CHECKED;
+                                    struct ar_error *error);
 
 /* Runs the first pass and rewinds. `self` has its ops and the fields of info that are not counted.
  * A failure closes it. */
-enum ar_status trace_rewrite_open(struct trace_rewrite *self,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status trace_rewrite_open(struct trace_rewrite *self, struct ar_error *error);
 
 #endif

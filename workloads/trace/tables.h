@@ -27,7 +27,7 @@ bool texts_find(const struct texts *texts, const char *text, size_t length, uint
 /* The index of the text, which is copied into the pool if it is new. HOST_MEMORY, or INVALID beyond
  * 2^32 - 2 texts. */
 enum ar_status texts_intern(struct texts *texts, const char *text, size_t length, uint32_t *index,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            struct ar_error *error);
 
 /* Maximum bytes of a label, a note or a set of keys: a line has room for it. */
 #define TRACE_TEXT_LIMIT 65000u
@@ -46,19 +46,18 @@ void trace_tables_close(struct trace_tables *tables);
 /* The index of the keys in `text`, "pool=1,tag=x" in any order; 0 for an empty text. INVALID if a
  * key or value is invalid, or a key is given twice. */
 enum ar_status trace_tables_keys(struct trace_tables *tables, const char *text, size_t length,
-                                 uint32_t *index, struct ar_error *error) AR_STATUS_CHECKED;
+                                 uint32_t *index, struct ar_error *error);
 
 /* The same from a struct; NULL gives 0. */
 enum ar_status trace_tables_attributes(struct trace_tables *tables,
                                        const struct trace_attributes *attributes, uint32_t *index,
-                                       struct ar_error *error) AR_STATUS_CHECKED;
+                                       struct ar_error *error);
 
 /* Adds the keys and the text of an event of `source` to these tables and sets their indexes in the
  * event; `attributes`, unless NULL, replaces the event's own keys. */
 enum ar_status trace_tables_take(struct trace_tables *tables, struct trace_source *source,
                                  struct trace_event *event,
-                                 const struct trace_attributes *attributes,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 const struct trace_attributes *attributes, struct ar_error *error);
 
 /* The keys by index; valid until the tables are closed. No keys for 0 and beyond the last index. */
 const struct trace_attributes *trace_tables_at(const struct trace_tables *tables, uint32_t index);
@@ -71,6 +70,6 @@ const char *trace_tables_text(const struct trace_tables *tables, uint64_t index)
 
 /* Adds the text of a label or note. INVALID if it contains a control byte. */
 enum ar_status trace_tables_add_text(struct trace_tables *tables, const char *text, size_t length,
-                                     uint64_t *index, struct ar_error *error) AR_STATUS_CHECKED;
+                                     uint64_t *index, struct ar_error *error);
 
 #endif

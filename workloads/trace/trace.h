@@ -8,9 +8,9 @@
 /* Readers. Each takes ownership of the input, which must be at its start, also if it fails. */
 struct trace_input;
 enum ar_status trace_text_open(struct trace_input *input, struct trace_source **out,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+                               struct ar_error *error);
 enum ar_status trace_binary_open(struct trace_input *input, struct trace_source **out,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 
 /* Writers. The file appears under its name when it is complete, or not at all. */
 enum trace_format { TRACE_FORMAT_TEXT, TRACE_FORMAT_BINARY };
@@ -23,8 +23,7 @@ struct trace_write_options {
 /* Writes all of `source` to a file, in two passes from its first event; afterwards the source is at
  * its end. Copy an adaptive source with trace_memory_append first. */
 enum ar_status trace_write(struct trace_source *source, const char *path,
-                           const struct trace_write_options *options,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           const struct trace_write_options *options, struct ar_error *error);
 
 /* A trace in memory: the events of an adaptive source, kept for later passes, or a small trace of a
  * test. First events are appended; then the source over them is opened. */
@@ -32,14 +31,13 @@ struct trace_memory;
 struct trace_memory *trace_memory_create(const struct trace_info *info); /* NULL: no memory */
 enum ar_status trace_memory_append(struct trace_memory *memory, const struct trace_event *event,
                                    const struct trace_attributes *attributes, /* NULL: none */
-                                   const char *text, struct ar_error *error) AR_STATUS_CHECKED;
+                                   const char *text, struct ar_error *error);
 /* Appends an event of a source, with its keys and text. */
 enum ar_status trace_memory_take(struct trace_memory *memory, struct trace_source *source,
-                                 const struct trace_event *event,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 const struct trace_event *event, struct ar_error *error);
 /* The next events appended come from that line of a file. HOST_MEMORY. */
 enum ar_status trace_memory_line(struct trace_memory *memory, uint64_t line,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 /* Frees a memory that will not be opened. NULL is allowed. */
 void trace_memory_discard(struct trace_memory *memory);
 
@@ -47,10 +45,10 @@ void trace_memory_discard(struct trace_memory *memory);
  * sets slots, flags and (on a free request with TRACE_NO_STREAM) streams, and counts. A failure
  * frees it. */
 enum ar_status trace_memory_open(struct trace_memory *memory, struct trace_source **out,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 
 /* Pulls all of `source` into memory; `source` still belongs to the caller. */
 enum ar_status trace_memory_copy(struct trace_source *source, struct trace_source **out,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 
 #endif

@@ -135,7 +135,7 @@ bool bfc_collects(const struct bfc_values *values);
 
 /* INVALID: the values contradict each other or do not suit the backing. */
 enum ar_status bfc_values_check(const struct bfc_values *values, const struct ar_backing *backing,
-                                struct ar_error *error) AR_STATUS_CHECKED;
+                                struct ar_error *error);
 
 /* ---- regions ------------------------------------------------------------------------------------
  *
@@ -202,8 +202,7 @@ struct bfc {
 
 /* An instance with these values. HOST_MEMORY, or INVALID as bfc_values_check. */
 enum ar_status bfc_new(const struct ar_policy_ops *ops, const struct ar_policy_context *context,
-                       const struct bfc_values *values, struct bfc **out,
-                       struct ar_error *error) AR_STATUS_CHECKED;
+                       const struct bfc_values *values, struct bfc **out, struct ar_error *error);
 
 /* The hooks that all policies of the family share. */
 void bfc_destroy(struct ar_policy *base);
@@ -230,15 +229,14 @@ void bfc_regions_close(struct bfc *self);
 
 /* Obtains a region with room for `bytes` (rounded). NO_MEMORY: the limit or the device does not
  * allow it. HOST_MEMORY. CORRUPT: the backing reports misuse. */
-enum ar_status bfc_regions_extend(struct bfc *self, uint64_t bytes) AR_STATUS_CHECKED;
+enum ar_status bfc_regions_extend(struct bfc *self, uint64_t bytes);
 
 /* Releases all wholly free regions, if collection is on and that leaves room for `bytes` under the
  * limit. Says in `released` whether it did. CORRUPT as above. */
-enum ar_status bfc_regions_collect(struct bfc *self, uint64_t bytes,
-                                   bool *released) AR_STATUS_CHECKED;
+enum ar_status bfc_regions_collect(struct bfc *self, uint64_t bytes, bool *released);
 
 /* Releases all wholly free regions, except the initial one if `keeps_initial`. CORRUPT as above. */
-enum ar_status bfc_regions_release_free(struct bfc *self, bool keeps_initial) AR_STATUS_CHECKED;
+enum ar_status bfc_regions_release_free(struct bfc *self, bool keeps_initial);
 
 /* Inserts a free chunk into the index of its end, or makes it the gap; and the opposite. Both
  * update the watch and the releasable bytes. */

@@ -187,7 +187,7 @@ struct rule {
 /* Parses `text`. `names` ends with NULL. `owner` is the subject of an error, which names the place
  * in the text. INVALID: no rule. */
 enum ar_status rule_parse(const char *text, const char *const *names, const char *owner,
-                          struct rule *out, struct ar_error *error) AR_STATUS_CHECKED;
+                          struct rule *out, struct ar_error *error);
 
 /* `values` are those of the names, in their order. */
 int64_t rule_value(const struct rule *rule, const int64_t *values);
@@ -284,7 +284,7 @@ static inline bool vmm_spares(struct vmm *self, uint32_t wanted)
 /* vmm.c */
 enum ar_status vmm_open(const struct ar_policy_context *context, const struct ar_policy_ops *ops,
                         const struct ar_policy_common *values, const struct vmm_tuning *tuning,
-                        struct ar_policy **out, struct ar_error *error) AR_STATUS_CHECKED;
+                        struct ar_policy **out, struct ar_error *error);
 void vmm_destroy(struct ar_policy *base);
 enum ar_status vmm_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                          struct ar_policy_block *out);

@@ -69,24 +69,23 @@ struct player {
 
 /* In create. Takes over the source, also if it fails. */
 enum ar_status player_open(struct player *self, struct twin_part *part, struct trace_source *source,
-                           uint64_t repeat, bool one_stream,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           uint64_t repeat, bool one_stream, struct ar_error *error);
 void player_close(struct player *self); /* a zeroed struct is fine */
 
 /* Plays the workload until its weights are there. */
-enum ar_status player_load(struct player *self, struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status player_load(struct player *self, struct ar_error *error);
 /* Plays at most so many events of a step; `*more` if it is not at its end. */
 enum ar_status player_step(struct player *self, uint64_t events, bool *more,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           struct ar_error *error);
 /* Plays on until a mark with this label, at most so many events; `*more` if it was not reached.
  * INVALID: the rest of the workload has no such mark. */
 enum ar_status player_to_mark(struct player *self, const char *label, uint64_t events, bool *more,
-                              struct ar_error *error) AR_STATUS_CHECKED;
+                              struct ar_error *error);
 /* Plays one event of the workload, whose slot may be any number that is the block's alone. */
 enum ar_status player_play(struct player *self, const struct trace_event *event,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           struct ar_error *error);
 /* Frees all blocks. The next step is the first one of a new pass. */
-enum ar_status player_reset(struct player *self, struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status player_reset(struct player *self, struct ar_error *error);
 
 /* Frees the live blocks of these purposes (a bit for each); `pinned`: their copies are in pinned
  * host memory. Both return the number of blocks that moved. */
@@ -105,7 +104,7 @@ void player_each(struct player *self, unsigned purposes,
  * steps of the player. A workload with more events than PURPOSES_EVENTS is read so far; later
  * blocks have the purpose of their tags, or PLAYER_BLOCK. */
 #define PURPOSES_EVENTS (UINT64_C(1) << 23)
-enum ar_status purposes_find(struct player *player, struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status purposes_find(struct player *player, struct ar_error *error);
 
 /* The purpose that a tag names. */
 bool purposes_of_tag(const char *tag, uint8_t *purpose);

@@ -21,7 +21,7 @@ struct plan {
 
 /* The caller closes the source. */
 enum ar_status plan_open(const struct plan *plan, struct trace_source **out,
-                         struct ar_error *error) AR_STATUS_CHECKED;
+                         struct ar_error *error);
 
 struct sizes {
     struct plan plan; /* given sizes; 0: by rule of the model, or nothing */
@@ -72,6 +72,6 @@ struct sizes {
 
 /* The plan for one of `ranks` ranks. `*shards`: the shards of the weights. INVALID: a sentence. */
 enum ar_status sizes_plan(const struct sizes *sizes, uint32_t ranks, struct plan *out,
-                          uint64_t *shards, struct ar_error *error) AR_STATUS_CHECKED;
+                          uint64_t *shards, struct ar_error *error);
 
 #endif

@@ -40,7 +40,7 @@ void graphs_sglang_sizes(uint32_t release, uint32_t max_bs, struct graphs_sizes 
 /* Sizes from a text: numbers, and ranges with a step: "1 2 4 8-256/8", with blanks or commas.
  * INVALID with a sentence that begins with `key`. */
 enum ar_status graphs_sizes_parse(const char *key, const char *text, struct graphs_sizes *out,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct ar_error *error);
 
 /* A decoder. `ranks`: of tensor parallelism. */
 struct graphs_decoder {

@@ -53,12 +53,11 @@ struct llm_rank {
 const struct llm *llm_find(const char *name);
 /* The option `model` of parts: "llama-3.1-8b", "llama-3.1-8b:layers=2", "custom:layers=..".
  * INVALID: a sentence. */
-enum ar_status llm_read(const char *text, struct llm *out,
-                        struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status llm_read(const char *text, struct llm *out, struct ar_error *error);
 
 /* Whether the model can be divided like this. INVALID: a sentence. */
 enum ar_status llm_check(const struct llm *self, const struct llm_rank *rank,
-                         struct ar_error *error) AR_STATUS_CHECKED;
+                         struct ar_error *error);
 
 struct llm_tensor {
     const char *name; /* "qkv_proj" */

@@ -86,10 +86,10 @@ struct paged_step {
 
 /* INVALID if a request of `length` tokens would not fit into the blocks. */
 enum ar_status paged_open(struct paged *self, const struct paged_setup *setup,
-                          struct ar_error *error) AR_STATUS_CHECKED;
+                          struct ar_error *error);
 /* Adds a request of at least one token each; what exceeds the length is cut. HOST_MEMORY. */
 enum ar_status paged_add(struct paged *self, uint64_t prompt, uint64_t answer,
-                         struct ar_error *error) AR_STATUS_CHECKED;
+                         struct ar_error *error);
 /* One step; false: all requests are finished. */
 bool paged_step(struct paged *self, struct paged_step *out);
 void paged_close(struct paged *self); /* a zeroed struct is fine */

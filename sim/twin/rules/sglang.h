@@ -10,7 +10,7 @@ struct sglang_version {
 };
 /* Reads "0.5.4" or "0.4" (its last release). INVALID: a sentence. */
 enum ar_status sglang_version_read(const char *text, struct sglang_version *version,
-                                   struct ar_error *error) AR_STATUS_CHECKED;
+                                   struct ar_error *error);
 
 /* srt/server_args.py. To 0.4.6: a table by tensor_parallel. To 0.5.3: a reserve by the card's
  * memory. From 0.5.4 on: a reserve by chunked_prefill_size and cuda_graph_max_bs (PR 10975,

@@ -15,7 +15,7 @@ struct vllm_version {
 
 /* Reads "0.9.2", "0.9" (its last release) or "0.8.4-v0". INVALID: a sentence. */
 enum ar_status vllm_version_read(const char *text, struct vllm_version *version,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 
 /* ---- the profile run ---- */
 
@@ -178,7 +178,7 @@ uint64_t vllm_swap_blocks(const struct vllm_cache *cache, uint64_t swap_bytes);
  * request of `length`. V0: raise_if_cache_size_invalid; V1: _check_enough_kv_cache_memory. */
 enum ar_status vllm_cache_check(struct vllm_version version, const struct vllm_cache *cache,
                                 double available, uint64_t length, uint64_t batch_tokens,
-                                struct ar_error *error) AR_STATUS_CHECKED;
+                                struct ar_error *error);
 
 /* ---- defaults ---- */
 

@@ -50,7 +50,7 @@ struct kineto_rows {
 /* Reads all of the file. `info` gets the card and its capacity if the file names them. FORMAT or
  * INVALID with file and line. The caller closes `out`, also after a failure. */
 enum ar_status kineto_rows_read(struct trace_input *input, struct kineto_rows *out,
-                                struct trace_info *info, struct ar_error *error) AR_STATUS_CHECKED;
+                                struct trace_info *info, struct ar_error *error);
 void kineto_rows_close(struct kineto_rows *rows);
 
 #endif

@@ -242,8 +242,8 @@ static enum ar_status append_all(const struct reading *r, const struct moment *m
             status = append_completion(r, ids[at], error);
         }
         if (status)
-            ar_error_prefix(error, status, "%s:%" PRIu64, trace_input_path(r->reading->input),
-                            r->buffers[at].line);
+            (void)ar_error_prefix(error, status, "%s:%" PRIu64, trace_input_path(r->reading->input),
+                                  r->buffers[at].line);
     }
     free(ids);
     return status;

@@ -715,8 +715,8 @@ enum ar_status pickle_read(struct trace_input *input, const struct pickle_sink *
                           .room = STACK_ROOM};
     enum ar_status status = self.buffer && self.stack ? run(&self, error) : no_memory(error);
     if (status && !self.unread)
-        ar_error_prefix(error, status, "%s: byte %" PRIu64, trace_input_path(input),
-                        self.opcode_byte);
+        (void)ar_error_prefix(error, status, "%s: byte %" PRIu64, trace_input_path(input),
+                              self.opcode_byte);
     if (!status)
         *value = self.stack[0];
     free(self.buffer);

@@ -70,13 +70,12 @@ struct pickle_sink {
 
 /* Puts values into a list, or keys and values in turn into a dictionary. */
 enum ar_status pickle_fill(const struct pickle_sink *sink, enum pickle_kind kind, uint64_t index,
-                           const uint64_t *items, size_t count,
-                           struct ar_error *error) AR_STATUS_CHECKED;
+                           const uint64_t *items, size_t count, struct ar_error *error);
 /* Whether these values can be one PICKLE_PAIR. */
 bool pickle_pair_of(const uint64_t *items, size_t count, uint64_t *pair);
 /* The value of an integer. */
 enum ar_status pickle_number(const struct pickle_sink *sink, uint64_t bits, bool negative,
-                             uint64_t *value, struct ar_error *error) AR_STATUS_CHECKED;
+                             uint64_t *value, struct ar_error *error);
 
 /* Whether a file that begins so is a pickle. */
 bool pickle_matches(const char *head, size_t count);
@@ -84,7 +83,7 @@ bool pickle_matches(const char *head, size_t count);
 /* Reads one pickle from the current position of `input` and ignores what follows. FORMAT with file
  * and byte if it is damaged, too deep, too long or more than data. */
 enum ar_status pickle_read(struct trace_input *input, const struct pickle_sink *sink,
-                           uint64_t *value, struct ar_error *error) AR_STATUS_CHECKED;
+                           uint64_t *value, struct ar_error *error);
 
 /* ---- writing ---- */
 
@@ -116,7 +115,7 @@ struct pickle_writer {
 void pickle_begin(struct pickle_writer *self, pickle_output *output, void *argument,
                   struct ar_error *error);
 /* Ends it and frees its memory; also after a failure. */
-enum ar_status pickle_end(struct pickle_writer *self) AR_STATUS_CHECKED;
+enum ar_status pickle_end(struct pickle_writer *self);
 
 void pickle_put_integer(struct pickle_writer *self, int64_t integer);
 void pickle_put_unsigned(struct pickle_writer *self, uint64_t integer);

@@ -137,8 +137,8 @@ static enum ar_status read_rows(struct conversion *c, struct ar_error *error)
         if (!status)
             note_at_once(c, &before);
         if (status)
-            ar_error_prefix(error, status, "%s:%llu", trace_input_path(c->reading->input),
-                            (unsigned long long)lines->number);
+            (void)ar_error_prefix(error, status, "%s:%llu", trace_input_path(c->reading->input),
+                                  (unsigned long long)lines->number);
     }
     free(lines);
     return status;

@@ -24,12 +24,12 @@ struct sidecar {
 /* Reads the .json of `csv_path` into `info` and `out`; without one both stay unchanged. FORMAT if
  * it is no such file. The caller closes `out`. */
 enum ar_status sidecar_read(const char *csv_path, struct trace_info *info, struct sidecar *out,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            struct ar_error *error);
 void sidecar_close(struct sidecar *sidecar);
 
 /* The integers in `stats` of the .json of `csv_path`; none if there is no such file. FORMAT. The
  * caller closes `out`, also after a failure. */
 enum ar_status sidecar_stats_read(const char *csv_path, struct trace_stats *out,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct ar_error *error);
 
 #endif

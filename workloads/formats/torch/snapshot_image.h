@@ -88,26 +88,24 @@ void snapshot_image_close(struct snapshot_image *self);
 
 /* HOST_MEMORY. */
 enum ar_status snapshot_add_entry(struct snapshot_image *self, const struct snapshot_entry *entry,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct ar_error *error);
 enum ar_status snapshot_add_block(struct snapshot_image *self, const struct snapshot_block *block,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct ar_error *error);
 /* Adds a mark with its label and its unknown keys after the entries so far. HOST_MEMORY. */
 enum ar_status snapshot_add_mark(struct snapshot_image *self, const char *label, const char *keys,
-                                 uint16_t device, uint64_t time_us,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 uint16_t device, uint64_t time_us, struct ar_error *error);
 /* The number of a tag in entries and blocks. */
 enum ar_status snapshot_tag(struct snapshot_image *self, const char *text, uint32_t *tag,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+                            struct ar_error *error);
 
 /* Computes the segments at the end from the entries, sorts the blocks into them, and fills the rest
  * with free ones. Once, after the last entry and block. HOST_MEMORY. */
-enum ar_status snapshot_settle(struct snapshot_image *self,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status snapshot_settle(struct snapshot_image *self, struct ar_error *error);
 
 /* Writes a settled image as a pickle that pytorch.org/memory_viz and PyTorch's own
  * torch/cuda/_memory_viz.py open. Errors of `output`, and HOST_MEMORY. */
 enum ar_status snapshot_write(const struct snapshot_image *image, pickle_output *output,
-                              void *argument, struct ar_error *error) AR_STATUS_CHECKED;
+                              void *argument, struct ar_error *error);
 
 /* ---- areas: ranges of addresses in order, which do not overlap ---- */
 
@@ -132,10 +130,10 @@ struct snapshot_area *snapshot_areas_at(const struct snapshot_areas *self, uint6
 
 /* Adds an area that overlaps no other. HOST_MEMORY. */
 enum ar_status snapshot_areas_add(struct snapshot_areas *self, const struct snapshot_area *area,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct ar_error *error);
 void snapshot_areas_drop(struct snapshot_areas *self, size_t index);
 /* Removes a range of addresses from all areas; one of them may be split. HOST_MEMORY. */
 enum ar_status snapshot_areas_cut(struct snapshot_areas *self, uint64_t address, uint64_t bytes,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct ar_error *error);
 
 #endif

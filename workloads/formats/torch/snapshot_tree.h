@@ -94,16 +94,14 @@ struct snapshot_tree {
 
 /* Reads all of `input`, a pickle or JSON. The caller closes `out`, also after a failure. */
 enum ar_status snapshot_tree_read(struct trace_input *input, bool is_json,
-                                  struct snapshot_tree *out,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
+                                  struct snapshot_tree *out, struct ar_error *error);
 void snapshot_tree_close(struct snapshot_tree *tree);
 
 /* Adds the default stream and the common pool, which have the index 0, to an empty tree. */
-enum ar_status snapshot_tree_start(struct snapshot_tree *out,
-                                   struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status snapshot_tree_start(struct snapshot_tree *out, struct ar_error *error);
 /* Adds a record that no value of the tree refers to. HOST_MEMORY, or FORMAT: too many. */
 enum ar_status snapshot_add_record(struct snapshot_tree *tree, const struct snapshot_record *record,
-                                   struct ar_error *error) AR_STATUS_CHECKED;
+                                   struct ar_error *error);
 
 /* The value of a key; SNAPSHOT_ABSENT if there is none, or `dict` is no dictionary. */
 uint64_t snapshot_get(const struct snapshot_tree *tree, uint64_t dict, enum snapshot_key key);
@@ -131,9 +129,9 @@ void snapshot_forget_values(struct snapshot_tree *tree);
 /* The index of a stream's handle or a pool's name, which is added if it is new. INVALID if there
  * are too many. */
 enum ar_status snapshot_stream(struct snapshot_tree *tree, uint64_t handle, unsigned *index,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+                               struct ar_error *error);
 enum ar_status snapshot_pool(struct snapshot_tree *tree, uint64_t pair, unsigned *index,
-                             struct ar_error *error) AR_STATUS_CHECKED;
+                             struct ar_error *error);
 
 /* Whether a file that begins so is JSON with keys that only snapshots have. */
 bool snapshot_json_matches(const char *head, size_t count);
@@ -182,8 +180,7 @@ struct snapshot_marks {
 /* Reads the list; items that are no dictionaries are counted in `*left_out`. The words are among
  * the tree's texts, which remain when its values are forgotten. HOST_MEMORY. */
 enum ar_status snapshot_marks_read(struct snapshot_marks *marks, struct snapshot_tree *tree,
-                                   uint64_t list, uint64_t *left_out,
-                                   struct ar_error *error) AR_STATUS_CHECKED;
+                                   uint64_t list, uint64_t *left_out, struct ar_error *error);
 void snapshot_marks_close(struct snapshot_marks *marks);
 
 /* The fields of an annotation. */

@@ -49,22 +49,21 @@ void snapshot_world_close(struct snapshot_world *world);
 
 /* Adds a segment and its blocks. FORMAT or INVALID if it cannot be. */
 enum ar_status snapshot_world_segment(struct snapshot_world *world, struct snapshot_tree *tree,
-                                      uint64_t segment, struct ar_error *error) AR_STATUS_CHECKED;
+                                      uint64_t segment, struct ar_error *error);
 
 /* Sets its events: the items of a list. FORMAT if one of them is there twice. */
 enum ar_status snapshot_world_events(struct snapshot_world *world, const struct snapshot_tree *tree,
-                                     uint64_t list, struct ar_error *error) AR_STATUS_CHECKED;
+                                     uint64_t list, struct ar_error *error);
 /* The same: all records of the tree. */
 enum ar_status snapshot_world_records(struct snapshot_world *world,
-                                      const struct snapshot_tree *tree,
-                                      struct ar_error *error) AR_STATUS_CHECKED;
+                                      const struct snapshot_tree *tree, struct ar_error *error);
 /* NULL if it is no entry of a history, or was forgotten. */
 struct snapshot_record *snapshot_world_event(const struct snapshot_world *world,
                                              const struct snapshot_tree *tree, size_t event);
 
 /* Once, after the last segment and the events: goes back through the events. */
 enum ar_status snapshot_world_rewind(struct snapshot_world *world, struct snapshot_tree *tree,
-                                     struct ar_error *error) AR_STATUS_CHECKED;
+                                     struct ar_error *error);
 
 /* For each run of pages of the start that begins a range, the lowest address that the range ever
  * has, in one pass over the history. The caller frees it. NULL: no host memory. */
@@ -77,22 +76,21 @@ bool snapshot_world_joins(const struct snapshot_world *world, size_t area);
  * Frees the records of the tree on the way. */
 enum ar_status snapshot_trace(struct snapshot_tree *tree, struct snapshot_world *worlds,
                               size_t count, const struct snapshot_marks *marks,
-                              struct format_reading *reading,
-                              struct ar_error *error) AR_STATUS_CHECKED;
+                              struct format_reading *reading, struct ar_error *error);
 
 /* Infers the pools of ranges of pages that the snapshot does not name, because all pages of the
  * range were unmapped. Once, after the rewind. `conf`: the settings of the allocator. If nothing
  * can be inferred, nothing changes. HOST_MEMORY; INVALID for too many pools. */
 enum ar_status snapshot_ranges_tell(struct snapshot_world *world, struct snapshot_tree *tree,
-                                    const char *conf, struct ar_error *error) AR_STATUS_CHECKED;
+                                    const char *conf, struct ar_error *error);
 
 /* The same for segments: PyTorch 2.0 and earlier versions name no pools, later ones not those of
  * released segments. */
 enum ar_status snapshot_pools_tell(struct snapshot_world *world, struct snapshot_tree *tree,
-                                   const char *conf, struct ar_error *error) AR_STATUS_CHECKED;
+                                   const char *conf, struct ar_error *error);
 
 /* A new pool that the snapshot does not name, by its number from 0. */
 enum ar_status snapshot_new_pool(struct snapshot_tree *tree, unsigned number, unsigned *pool,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
+                                 struct ar_error *error);
 
 #endif

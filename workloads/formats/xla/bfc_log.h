@@ -77,8 +77,7 @@ struct bfc_log {
 
 /* Reads all of the log. IO, FORMAT or HOST_MEMORY. The caller closes `out`, also after a
  * failure. */
-enum ar_status bfc_log_read(struct trace_input *input, struct bfc_log *out,
-                            struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status bfc_log_read(struct trace_input *input, struct bfc_log *out, struct ar_error *error);
 void bfc_log_close(struct bfc_log *log);
 
 /* Bytes of a size as these logs print it: "1.25GiB", "29.9KiB", "512B"; 0 if it is none.
