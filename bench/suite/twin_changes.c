@@ -38,7 +38,7 @@ struct finding {
 __attribute__((format(printf, 2, 3))) static struct twin_change *add(struct finding *self,
                                                                      const char *format, ...)
 {
-    struct twin_change change = {.failed = false};
+    struct twin_change change = {.failed = AR_OK};
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(change.text, sizeof change.text, format, arguments);
@@ -55,7 +55,7 @@ __attribute__((format(printf, 2, 3))) static struct twin_change *add(struct find
 static void note(struct twin_change *change, enum ar_status status, const struct ar_error *error)
 {
     if (status && !change->failed) {
-        change->failed = true;
+        change->failed = status;
         snprintf(change->why, sizeof change->why, "%.399s", error->text);
     }
 }
@@ -426,7 +426,11 @@ enum ar_status twin_changes_find(const struct scenario *text, const struct twin_
         status = release_around_peak(&self, i);
     for (size_t i = 0; i < setup->scenario.process_count && !status; i++)
         status = empty_caches(&self, i);
-    return status ? status : other_orders(&self);
+    AR_THEN(status, other_orders(&self));
+    for (size_t i = 0; i < out->count && !status; i++)
+        if (out->at[i].failed == AR_HOST_MEMORY)
+            status = ar_error_set(error, AR_HOST_MEMORY, "%s", out->at[i].why);
+    return status;
 }
 
 void twin_changes_close(struct twin_changes *self)

@@ -45,7 +45,7 @@ void twin_setup_close(struct twin_setup *self);
 struct twin_change {
     char text[200];
     struct scenario edited;
-    bool failed; /* the edit is not possible */
+    enum ar_status failed; /* why the edit is not possible; OK: it is */
     char why[400];
 };
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "bench/suite/twin_study.h"
+#include "tests/support/scarce.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
 
@@ -71,6 +72,26 @@ TEST(trials_are_taken_from_the_journal)
     scenario_close(&bad);
     scenario_close(&text);
     unlink(journal.path);
+}
+
+/* Each allocation fails once: no change is left out, or called impossible. */
+TEST(changes_need_host_memory)
+{
+    struct scenario text = read_scenario(SMALL);
+    struct twin_study study;
+    assert_ok(twin_study_run(&text, false, NULL, &study, &test_error));
+    bool reached = true;
+    for (unsigned long number = 1; reached; number += 1 + number / 16) {
+        struct twin_changes changes = {0};
+        scarce_begin(number, 1);
+        enum ar_status status =
+            twin_changes_find(&text, &study.setup, &study.result, &changes, &test_error);
+        reached = scarce_end();
+        twin_changes_close(&changes);
+        assert_int_equal(status, reached ? AR_HOST_MEMORY : AR_OK);
+    }
+    twin_study_close(&study, false);
+    scenario_close(&text);
 }
 
 TEST(changes_come_from_what_is_there)
