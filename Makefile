@@ -177,6 +177,11 @@ $(LIB): $(LIB_OBJ) $(B)/objects
 	@rm -f $@
 	$(Q)ar rcs $@ $(filter %.o,$^)
 
+# A policy that is not registered, or has the name of another, ends the build.
+$(B)/policies: .ci/policies $(filter allocators/policies/%,$(LIB_SRC)) allocators/policies.def $(B)/objects
+	@$< && touch $@
+$(LIB) $(LIB_SO): $(B)/policies
+
 # Sanitizers find their functions in the program, at run time.
 NO_UNDEFINED := $(if $(findstring -fsanitize=,$(ALL_CFLAGS)),,-Wl,-z,defs)
 SONAME       := liballocrig.so.$(firstword $(subst ., ,$(VERSION)))
@@ -260,6 +265,12 @@ test:
 	@+$(SUB) VARIANT=release all tests
 	@+$(SUB) VARIANT=san program tests
 	@tests/run.sh lint release san
+## test-policy: the tests that every policy passes, of one: make test-policy POLICY=next-fit, or POLICY=./mine.so
+test-policy:
+	@$(if $(POLICY),,echo 'name the policy: make test-policy POLICY=next-fit, or POLICY=./mine.so' >&2; exit 2)
+	@+$(SUB) all tests
+	@set -e; for test in property/test_conformance property/test_random property/test_verify golden/test_recompute; do \
+	    POLICY='$(POLICY)' $(B)/tests/$$test; done
 ## soak: what runs for long, in parts that go on after an interruption: results/soak.md. PART='suite operations fuzz kills
 ##     faults policies memcheck' (all); OPERATIONS (10^8) of each policy, FUZZ_SECONDS (36000) of each reader, KILLS (1000);
 ##     SECONDS: begin nothing new after so many. suite: all tests with all random operations, plain and under ASan and UBSan
@@ -389,7 +400,7 @@ help:
 
 FORCE:
 .PHONY: all program library plugin tests fuzzers gpu-tests test test-gpu soak check mutants lint san tsan fuzz format bench draw \
-        figures paper whatif dataset search leaderboard rematch claims phases micro sizes instructions regress history baseline harness deps install uninstall clean help FORCE
+        test-policy figures paper whatif dataset search leaderboard rematch claims phases micro sizes instructions regress history baseline harness deps install uninstall clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -139,6 +139,7 @@ enum ar_policy_capability {
     AR_POLICY_UNRANKED = 1u << 6,          /* a check or a bound: shown, never ranked */
     AR_POLICY_OVERLAPS = 1u << 7,          /* hands out addresses without memory: `null` only */
     AR_POLICY_PINNED = 1u << 8,            /* for pinned host memory; not in `-p all` */
+    AR_POLICY_TRIM_KEEPS = 1u << 9,        /* trim(0) leaves releasable bytes */
 };
 
 /* The arguments of `create`. The caller owns backing and host, which outlive the policy. */
@@ -201,7 +202,10 @@ struct ar_policy_ops {
     enum ar_status (*validate)(const struct ar_policy *self, struct ar_error *error);
 
     /* The largest request that can be served with that effort. NULL: the largest free block, for
-     * every effort. This and `stats` change only by calls to the policy, not with time. */
+     * every effort; a policy that cannot always serve that, or that releases its cache before it
+     * refuses a request (EFFORT_TRIM), needs this hook. Without it the metrics of external
+     * fragmentation are wrong. This and `stats` change only by calls to the policy, not with
+     * time. */
     uint64_t (*servable)(const struct ar_policy *self, enum ar_policy_effort effort);
 
     /* All hooks below are optional. */
@@ -227,7 +231,9 @@ struct ar_policy_ops {
     /* Time has passed, or a stream has finished: poll pending frees. */
     void (*progress)(struct ar_policy *self);
 
-    /* Release cached memory until at most `keep_bytes` of it are left. */
+    /* Release whole free segments or pages until at most `keep_bytes` of free bytes are left; a
+     * policy may release all of them, if the imitated allocator does. With 0 no releasable bytes
+     * are left, unless the policy has AR_POLICY_TRIM_KEEPS. */
     enum ar_status (*trim)(struct ar_policy *self, uint64_t keep_bytes);
 
     /* Offline: all lifetimes of the trace, before the first request. */

@@ -169,16 +169,24 @@ fi
 
 quick=0
 match=.
+usage() {
+    echo 'usage: tests/run.sh [--quick] [--match REGEX] lint|VARIANT...'
+    echo 'Runs the lints, or the tests of a build: release, san. Build it first: make tests, make VARIANT=san program tests.'
+    echo '  --quick        without the long scripts, with a quarter of the random operations'
+    echo '  --match REGEX  only the tests whose path matches, such as property/test_random or cli/test_pages'
+}
 while [ $# -gt 0 ]; do
     case $1 in
+    -h | --help) usage; exit 0 ;;
     --quick) quick=1 ;;
-    --match) match=$2; shift ;;
+    --match) match=${2:?needs a REGEX}; shift ;;
+    -*) usage >&2; exit 2 ;;
     *) break ;;
     esac
     shift
 done
 [ $quick = 0 ] || export TEST_QUICK=1
-[ $# -gt 0 ] || { echo "usage: tests/run.sh [--quick] [--match REGEX] lint|VARIANT..." >&2; exit 2; }
+[ $# -gt 0 ] || { usage >&2; exit 2; }
 
 # Prints "SET PATH" lines. A program whose source is gone does not count.
 list_set() {

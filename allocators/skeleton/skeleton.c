@@ -8,11 +8,12 @@
  * To make your own policy, copy this file under a new name, as allocators/README.md shows, and
  * replace the rules one by one. As a shared object:
  *
- *     cc -std=c11 -shared -fPIC -I. -o mine.so mine.c
- *     allocrig run -p ./mine.so:least=4KiB -w order_flip
+ *     cc -std=c11 -O2 -shared -fPIC -I. -o mine.so mine.c
+ *     ./allocrig run -p ./mine.so:least=4KiB -w order_flip
  *
- * As part of the program: move the file to allocators/policies/, remove the last function, and add
- * the line POLICY(skeleton_policy) to allocators/policies.def. */
+ * As part of the program: move the file to allocators/policies/, remove the function
+ * allocrig_policy with its prototype, and add the line POLICY(skeleton_policy) to
+ * allocators/policies.def. */
 #include "allocators/base/range_tree.h"
 #include "allocators/policy.h"
 
@@ -83,7 +84,7 @@ static uint32_t pop(struct skeleton *self, unsigned class)
 
 /* ---- memory from the backing ----------------------------------------------------------------- */
 
-/* Optional. Releases cached segments until at most `keep_bytes` are left. */
+/* Optional. Releases cached segments until at most `keep_bytes` of free bytes are left. */
 static enum ar_status skeleton_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
     struct skeleton *self = (struct skeleton *)base;
@@ -183,6 +184,18 @@ static void skeleton_stats(const struct ar_policy *base, struct ar_policy_stats 
         out->largest_free_block_bytes = UINT64_C(1) << (63 - __builtin_clzll(self->cached_classes));
 }
 
+/* Optional; needed because of rule 3: a request that the cache cannot serve releases all of it, so
+ * with EFFORT_TRIM the free bytes serve the largest class that they contain. */
+static uint64_t skeleton_servable(const struct ar_policy *base, enum ar_policy_effort effort)
+{
+    struct ar_policy_stats stats;
+    skeleton_stats(base, &stats);
+    uint64_t free_bytes = ar_policy_free_bytes(&base->totals);
+    if (effort < AR_POLICY_EFFORT_TRIM || !free_bytes)
+        return stats.largest_free_block_bytes;
+    return UINT64_C(1) << (63 - __builtin_clzll(free_bytes));
+}
+
 /* Required. Every reserved range, in the order of addresses. */
 static void skeleton_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
@@ -258,8 +271,7 @@ static void skeleton_destroy(struct ar_policy *base)
     ar_host_free(host, self, sizeof *self);
 }
 
-/* Optional hooks that this policy does not need: servable (if a request as large as the largest
- * free block might not be served from it), use, retire, adopt, progress, plan, setting, and
+/* Optional hooks that this policy does not need: use, retire, adopt, progress, plan, setting, and
  * others. */
 const struct ar_policy_ops skeleton_policy = {
     .name = "skeleton",
@@ -270,11 +282,13 @@ const struct ar_policy_ops skeleton_policy = {
     .values_bytes = sizeof(struct skeleton_values),
     .create = skeleton_create,
     AR_POLICY_HOOKS(skeleton),
+    .servable = skeleton_servable,
     .trim = skeleton_trim,
     .problem = skeleton_problem,
 };
 
-/* The entry point of a shared object. Remove it from a policy that is part of the program. */
+/* The entry point of a shared object. A policy that is part of the program has neither it nor its
+ * prototype above. */
 const struct ar_policy_ops *allocrig_policy(void)
 {
     return &skeleton_policy;

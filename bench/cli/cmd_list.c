@@ -370,6 +370,7 @@ static const struct {
     {AR_POLICY_UNRANKED, "a harness check or a bound: shown, never ranked"},
     {AR_POLICY_OVERLAPS, "hands out memory that it never takes back"},
     {AR_POLICY_PINNED, "for pinned host memory (run --pinned); not part of -p all"},
+    {AR_POLICY_TRIM_KEEPS, "a trim keeps some memory, as that of the imitated allocator does"},
 };
 
 static enum ar_status show_policy(const struct ar_policy_ops *ops, struct ar_error *error)

@@ -37,7 +37,7 @@ void placements_csv_row(FILE *stream, const struct replay_row *row)
     X("free_bytes", free_bytes)                                                                    \
     X("pending_bytes", pending_bytes)                                                              \
     X("stranded_bytes", stranded_bytes)                                                            \
-    X("largest_hole_bytes", largest_free_block_bytes)                                              \
+    X("largest_free_block_bytes", largest_free_block_bytes)                                        \
     X("servable_bytes", servable_bytes[AR_POLICY_EFFORT_NONE])                                     \
     X("servable_map_bytes", servable_bytes[AR_POLICY_EFFORT_MAP])                                  \
     X("servable_wait_bytes", servable_bytes[AR_POLICY_EFFORT_WAIT])                                \
@@ -311,7 +311,7 @@ static void write_contract(struct json_writer *json, const struct ar_policy *pol
     JSON_PUT(json, &stats.totals, live_bytes, live_blocks, granted_bytes, reserved_bytes,
              pending_bytes, releasable_bytes, overhead_bytes);
     json_put_integer(json, "free_bytes", ar_policy_free_bytes(&stats.totals));
-    json_put_integer(json, "largest_hole_bytes", stats.largest_free_block_bytes);
+    json_put_integer(json, "largest_free_block_bytes", stats.largest_free_block_bytes);
 #define X(name, help) json_put_integer(json, #name, stats.count.name);
     AR_POLICY_COUNTERS(X)
 #undef X

@@ -53,6 +53,20 @@ check the_decorator_limit_is_named refused "limit(bytes=64MiB)+$object" 'refused
 check the_limit_is_named refused "$object:limit=64MiB" 'past limit=64.00 MiB'
 check a_full_device_is_not eval '! "$ALLOCRIG" run -p torch -w order_flip -d sim:capacity=64MiB | grep -q "refused by|past limit"'
 
+# A trim that does nothing, and a flush that servable does not know, fail the conformance test.
+finds() { # NAME SED_SCRIPT SENTENCE
+    local name=$1
+    sed "$2" "$TEST_TMP/copy.c" >"$TEST_TMP/$name.c"
+    "$cc" -std=c11 -O2 -shared -fPIC -I. -o "$TEST_TMP/$name.so" "$TEST_TMP/$name.c"
+    POLICY=$TEST_TMP/$name.so "$tests/test_conformance" >"$TEST_TMP/$name.out" 2>&1
+    check "$name" eval "[ $? != 0 ] && grep -q '$3' '$TEST_TMP/$name.out'"
+}
+if [ -x "$tests/test_conformance" ]; then
+    finds an_idle_trim_is_found '/^static enum ar_status mine_trim/,/^}/s/^    while (/    while (keep_bytes \&\& /' \
+        'all blocks are free, and trim(0) leaves [0-9]* releasable bytes'
+    finds a_missing_servable_is_found '/\.servable = /d' 'returns 4194304, and 4194305 bytes are served, without the hook'
+fi
+
 # A policy on the heap brings the sources of what the program does not offer; without them the error says so.
 sed 's/^const struct ar_policy_ops cupy_policy/extern &;\n&/' allocators/policies/cupy.c >"$TEST_TMP/heap.c"
 printf '\nconst struct ar_policy_ops *allocrig_policy(void);\nconst struct ar_policy_ops *allocrig_policy(void)\n{\n    return \&cupy_policy;\n}\n' | sed 's/\\&/\&/' >>"$TEST_TMP/heap.c"

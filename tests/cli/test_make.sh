@@ -35,6 +35,21 @@ check nothing_is_built_then [ ! -e "$TEST_TMP/build" ]
 make -s CC="$TEST_TMP/cc" B="$TEST_TMP/build" help >"$out" 2>"$err"
 check help_needs_no_library [ $? = 0 -a -s "$out" ]
 
+# Policies that are not registered, have one name, or are shared objects.
+tree=$TEST_TMP/tree
+mkdir "$tree"
+cp -r allocators "$tree"
+check all_policies_are_registered .ci/policies "$tree"
+sed 's/"skeleton"/"best-fit"/; s/skeleton/mine/g' allocators/skeleton/skeleton.c >"$tree/allocators/policies/mine.c"
+check a_policy_that_is_not_registered_ends_the_build not eval ".ci/policies '$tree' 2>'$err'"
+check the_line_to_add_is_told grep -q 'policies/mine.c: mine_policy is not in .*policies.def; add the line POLICY(mine_policy)' "$err"
+check an_entry_point_is_told grep -q 'policies/mine.c: allocrig_policy is the entry point of a shared object; remove' "$err"
+check two_of_one_name_are_told grep -q 'mine_policy has the name "best-fit", as best_fit_policy in allocators/policies/fit.c does' "$err"
+
+make test-policy >"$out" 2>"$err"
+check one_policy_must_be_named [ $? = 2 ]
+check how_to_name_it_is_told grep -q 'make test-policy POLICY=' "$err"
+
 make VARIANT=fast >"$out" 2>"$err"
 check an_unknown_variant_is_refused [ $? = 2 ]
 check the_variants_are_named grep -q 'unknown VARIANT "fast": choose one of release debug san tsan fuzz' "$err"

@@ -7,6 +7,7 @@
 
 #include "sim/experiment/session.h"
 #include "tests/support/experiment_rig.h"
+#include "tests/support/policy_rig.h"
 #include "tests/support/test.h"
 
 #define WALK_ALWAYS 256 /* blocks live up to which every event is followed by a walk */
@@ -305,12 +306,12 @@ static void recompute(const char *policy, const char *device, const char *worklo
 
 static void every_policy(const char *device, const char *workload, enum replay_frees frees)
 {
-    for (size_t i = 0; registry_policy(i); i++) {
-        const struct ar_policy_ops *ops = registry_policy(i);
-        if (ops->capabilities & AR_POLICY_OFFLINE)
+    const char *policy;
+    for (size_t i = 0; (policy = policy_rig_each(i)); i++) {
+        if (policy_rig_has(policy, AR_POLICY_OFFLINE))
             continue;
-        print_message("%s, %s\n", ops->name, workload);
-        recompute(ops->name, device, workload, frees);
+        print_message("%s, %s\n", policy, workload);
+        recompute(policy, device, workload, frees);
     }
 }
 

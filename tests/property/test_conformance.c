@@ -1,14 +1,14 @@
 /* The requirements of the contract, tested for every policy of policies.def on every kind of
  * memory. A new policy needs no tests for these. POLICY sets one spec instead. */
-#include "allocators/registry.h"
 #include "tests/support/amount.h"
 #include "tests/support/memories.h"
 #include "tests/support/op_script.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/test.h"
 
-#define CAP_BYTES (512 * AR_MIB)
-#define BLOCKS    48
+#define CAP_BYTES   (512 * AR_MIB)
+#define LIMIT_BYTES (64 * AR_MIB)
+#define BLOCKS      48
 
 /* One policy on one kind of memory. */
 struct bench {
@@ -192,6 +192,13 @@ static void trims(struct bench *b)
         assert_int_equal(policy_rig_free(&b->rig, &b->blocks[i]), AR_OK);
     assert_int_equal(ar_policy_trim(policy, 0), AR_OK);
     books(b);
+    if (policy->ops->trim && policy->totals.releasable_bytes &&
+        !(policy->ops->capabilities & AR_POLICY_TRIM_KEEPS))
+        fail_msg("%s on %s: all blocks are free, and trim(0) leaves %" PRIu64
+                 " releasable bytes of %" PRIu64 " reserved; release them, leave the hook out, or "
+                 "set AR_POLICY_TRIM_KEEPS",
+                 b->name, b->memory.name, policy->totals.releasable_bytes,
+                 policy->totals.reserved_bytes);
     struct ar_policy_block block; /* it still works */
     if (policy->ops->capabilities & AR_POLICY_OFFLINE)
         return;
@@ -286,6 +293,31 @@ static void servable_is_served(void **state)
     on_each(*state, "", served_as_promised);
 }
 
+/* A request above servable(EFFORT_TRIM) and the rest of the limit is refused. An opaque policy has
+ * no figures of free blocks. */
+static void serves_no_more(struct bench *b)
+{
+    struct ar_policy *policy = b->rig.policy;
+    struct ar_policy_block block;
+    if (policy->ops->capabilities & (AR_POLICY_OFFLINE | AR_POLICY_OVERLAPS | AR_POLICY_OPAQUE))
+        return;
+    while (b->count < BLOCKS &&
+           policy_rig_alloc(&b->rig, 3 * AR_MIB, &b->blocks[b->count]) == AR_OK)
+        b->count++;
+    for (size_t first = 0; first < 2; first++) {
+        for (size_t i = first; i < b->count; i += 2)
+            assert_int_equal(policy_rig_free(&b->rig, &b->blocks[i]), AR_OK);
+        uint64_t promised = ar_policy_servable(policy, AR_POLICY_EFFORT_TRIM);
+        uint64_t bytes = promised + (LIMIT_BYTES - policy->totals.reserved_bytes) + 1;
+        if (policy_rig_alloc(&b->rig, bytes, &block) != AR_NO_MEMORY)
+            fail_msg("%s on %s: servable(EFFORT_TRIM) returns %" PRIu64 ", and %" PRIu64
+                     " bytes are served, %s; does the policy release its cache before it refuses?",
+                     b->name, b->memory.name, promised, bytes,
+                     policy->ops->servable ? "with its hook" : "without the hook servable");
+        books(b);
+    }
+}
+
 static void keeps_to_the_limit(struct bench *b)
 {
     struct ar_policy *policy = b->rig.policy;
@@ -295,19 +327,31 @@ static void keeps_to_the_limit(struct bench *b)
         return;
     for (int i = 0; i < 200 && status == AR_OK; i++) {
         status = policy_rig_alloc(&b->rig, 3 * AR_MIB, &block);
-        assert_true(policy->totals.reserved_bytes <= 64 * AR_MIB);
+        assert_true(policy->totals.reserved_bytes <= LIMIT_BYTES);
     }
     assert_int_equal(status, AR_NO_MEMORY);
     assert_true(policy->totals.reserved_bytes > 0);
     books(b);
 }
 
-static void limit_holds(void **state)
+static void on_each_with_limit(const char *name, const char *more, void (*check)(struct bench *b))
 {
     char spec[300];
-    const char *name = *state;
-    snprintf(spec, sizeof spec, "%s%slimit=64MiB", name, strchr(name, ':') ? "," : ":");
-    on_each(spec, "", keeps_to_the_limit);
+    snprintf(spec, sizeof spec, "%s%slimit=%" PRIu64 "%s", name, strchr(name, ':') ? "," : ":",
+             LIMIT_BYTES, more);
+    on_each(spec, "", check);
+}
+
+static void limit_holds(void **state)
+{
+    on_each_with_limit(*state, "", keeps_to_the_limit);
+}
+
+static void servable_is_enough(void **state)
+{
+    /* A glued block also takes the ends of used handles, which belong to no effort. */
+    bool glues = strcmp(*state, "mosaic") == 0;
+    on_each_with_limit(*state, glues ? ",glue=no" : "", serves_no_more);
 }
 
 static void alignment_is_honoured(struct bench *b)
@@ -393,7 +437,7 @@ static void host_faults(void **state)
 {
     struct op_script script;
     /* A plan is made anew for each fault. */
-    bool offline = policy_rig_is_offline(*state);
+    bool offline = policy_rig_has(*state, AR_POLICY_OFFLINE);
     op_script_open(&script, 5, offline ? test_amount(600, 100) : 600, 60, 8 * AR_MIB);
     for (int kind = 0; kind < MEMORIES; kind++) {
         uint64_t calls = UINT64_MAX;
@@ -444,6 +488,7 @@ int main(void)
         cmocka_unit_test(refusal_changes_no_total),
         cmocka_unit_test(refused_first),
         cmocka_unit_test(servable_is_served),
+        cmocka_unit_test(servable_is_enough),
         cmocka_unit_test(limit_holds),
         cmocka_unit_test(alignment),
         cmocka_unit_test(watch),
@@ -454,9 +499,8 @@ int main(void)
     static struct CMUnitTest tests[POLICIES * CHECKS];
     static char names[POLICIES * CHECKS][80];
     size_t count = 0;
-    const char *given = getenv("POLICY");
-    for (size_t p = 0; p < POLICIES && (given ? p < 1 : registry_policy(p) != NULL); p++) {
-        const char *policy = given ? given : registry_policy(p)->name;
+    const char *policy;
+    for (size_t p = 0; p < POLICIES && (policy = policy_rig_each(p)); p++) {
         for (size_t c = 0; c < CHECKS; c++, count++) {
             snprintf(names[count], sizeof names[count], "%.40s: %s", policy, checks[c].name);
             tests[count] = checks[c];

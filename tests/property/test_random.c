@@ -7,7 +7,6 @@
  * there is a walk after each call, POLICY one spec instead of all policies. */
 #include <time.h>
 
-#include "allocators/registry.h"
 #include "tests/support/amount.h"
 #include "tests/support/memories.h"
 #include "tests/support/op_script.h"
@@ -63,7 +62,7 @@ static void one_policy(void **state)
              number("SMALL", 256));
     struct op_result result[3] = {{0}};
     struct op_script script;
-    bool offline = policy_rig_is_offline(name); /* plans take longer */
+    bool offline = policy_rig_has(name, AR_POLICY_OFFLINE); /* plans take longer */
     size_t ops = number("OPS", test_amount(1000000, offline ? 20000 : 60000));
     bool ran = false;
     /* Most of them on bump, where addresses touch and an error of one byte is visible; the rest, or
@@ -97,12 +96,7 @@ int main(void)
 {
     struct CMUnitTest tests[64];
     size_t count = 0;
-    const char *given = getenv("POLICY");
-    if (given)
-        tests[count++] =
-            (struct CMUnitTest){given, one_policy, NULL, NULL, (void *)(uintptr_t)given};
-    for (const struct ar_policy_ops *ops; !given && count < 64 && (ops = registry_policy(count));)
-        tests[count++] =
-            (struct CMUnitTest){ops->name, one_policy, NULL, NULL, (void *)(uintptr_t)ops->name};
+    for (const char *name; count < 64 && (name = policy_rig_each(count));)
+        tests[count++] = (struct CMUnitTest){name, one_policy, NULL, NULL, (void *)(uintptr_t)name};
     return _cmocka_run_group_tests("random", tests, count, NULL, NULL);
 }

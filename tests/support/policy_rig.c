@@ -1,6 +1,7 @@
 #include "tests/support/policy_rig.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "allocators/registry.h"
@@ -36,12 +37,22 @@ enum ar_status policy_rig_free(struct policy_rig *rig, const struct ar_policy_bl
     return ar_policy_free(rig->policy, block, 0);
 }
 
-bool policy_rig_is_offline(const char *text)
+const char *policy_rig_each(size_t index)
 {
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
-    const struct ar_policy_ops *ops = registry_find(name);
-    return ops && (ops->capabilities & AR_POLICY_OFFLINE);
+    const char *given = getenv("POLICY");
+    const struct ar_policy_ops *ops = given ? NULL : registry_policy(index);
+    return given && index == 0 ? given : ops ? ops->name : NULL;
+}
+
+bool policy_rig_has(const char *text, enum ar_policy_capability capability)
+{
+    struct ar_spec spec;
+    struct ar_error error = {""};
+    const struct ar_policy_ops *ops = NULL;
+    bool has = ar_spec_parse(text, &spec, &error) == AR_OK &&
+               registry_lookup(&spec, &ops, &error) == AR_OK && (ops->capabilities & capability);
+    ar_spec_close(&spec);
+    return has;
 }
 
 static bool add_up(void *argument, const struct ar_policy_range *range)

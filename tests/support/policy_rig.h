@@ -26,9 +26,12 @@ enum ar_status policy_rig_alloc(struct policy_rig *rig, uint64_t bytes,
                                 struct ar_policy_block *out);
 enum ar_status policy_rig_free(struct policy_rig *rig, const struct ar_policy_block *block);
 
-/* Whether the policy of a spec plans its placements before the run. False if there is no such
- * policy. */
-bool policy_rig_is_offline(const char *text);
+/* The policies that a test is for, by index from 0: POLICY of the environment, a spec, if it is
+ * set; else all of policies.def. NULL: there are no more. */
+const char *policy_rig_each(size_t index);
+
+/* Whether the policy of a spec has this capability. */
+bool policy_rig_has(const char *text, enum ar_policy_capability capability);
 
 /* The bytes of all ranges of a walk, by state, and the errors of the walk itself. */
 struct policy_walk_sums {
