@@ -1,5 +1,9 @@
 #include "tests/support/twin_rig.h"
 
+#include <unistd.h>
+
+#include "bench/suite/twin_study.h"
+#include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
 
 const struct twin_process_setup twin_rig_process = {
@@ -26,6 +30,24 @@ void twin_rig_run(struct twin_scenario *scenario, const struct part_text *texts,
     enum ar_status status = twin_run(scenario, result, &error);
     if (status != AR_OK)
         fail_msg("%s", error.text);
+}
+
+struct twin_result twin_rig_case(const char *file, const char *section)
+{
+    static struct scenario text; /* the result points into these two */
+    static struct twin_setup setup;
+    struct twin_result result;
+    struct cases block = {0};
+    const char *kinds[TWIN_KINDS_MOST];
+    struct temporary_file made = temporary_file(cases_text(&block, file, section));
+    twin_setup_close(&setup);
+    scenario_close(&text);
+    assert_ok(
+        scenario_read(made.path, kinds, twin_setup_kinds(kinds, COUNT(kinds)), &text, &test_error));
+    unlink(made.path);
+    assert_ok(twin_setup_make(&text, &setup, &test_error));
+    assert_ok(twin_run(&setup.scenario, &result, &test_error));
+    return result;
 }
 
 uint64_t twin_rig_bytes(const struct twin_result *result, size_t phase, unsigned card,

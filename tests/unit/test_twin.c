@@ -4,18 +4,7 @@
 
 TEST(a_buffer_has_its_owner)
 {
-    struct twin_scenario scenario = {.processes = &twin_rig_process,
-                                     .process_count = 1,
-                                     .device = "sim:capacity=8GiB",
-                                     .start = "a.load, b.load",
-                                     .cycle = "a.free, p.empty_cache, a.load",
-                                     .cycles = 3};
-    const struct part_text parts[] = {
-        {"buffer", "a", "p", {{"bytes", "100MiB", false}}},
-        {"buffer", "b", "p", {{"bytes", "3MiB", false}, {"where", "outside", false}}},
-    };
-    struct twin_result result;
-    twin_rig_run(&scenario, parts, 2, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.outcome, TWIN_PASSED);
     assert_int_equal(result.phase_count, 2 + 9);
     twin_rig_check(&result);
@@ -37,16 +26,7 @@ TEST(a_buffer_has_its_owner)
 
 TEST(memory_runs_out)
 {
-    struct twin_scenario scenario = {.processes = &twin_rig_process,
-                                     .process_count = 1,
-                                     .device = "sim:capacity=8GiB",
-                                     .start = "a.load, b.load"};
-    const struct part_text parts[] = {
-        {"buffer", "a", "p", {{"bytes", "7GiB", false}}},
-        {"buffer", "b", "p", {{"bytes", "2GiB", false}}},
-    };
-    struct twin_result result;
-    twin_rig_run(&scenario, parts, 2, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.outcome, TWIN_OUT_OF_MEMORY);
     assert_int_equal(result.failure.phase, 1);
     assert_int_equal(result.failure.bytes, 2 * AR_GIB);
@@ -61,19 +41,7 @@ TEST(memory_runs_out)
 /* A block at the address of one that was freed is the one that pins. */
 TEST(pinning_blocks_are_the_present_ones)
 {
-    struct twin_scenario scenario = {.processes = &twin_rig_process,
-                                     .process_count = 1,
-                                     .device = "sim:capacity=8GiB",
-                                     .start =
-                                         "a.load, b.load, a.free, c.load, d.load, p.empty_cache"};
-    const struct part_text parts[] = {
-        {"buffer", "a", "p", {{"bytes", "2MiB", false}, {"count", "8", false}}},
-        {"buffer", "b", "p", {{"bytes", "4MiB", false}}},
-        {"buffer", "c", "p", {{"bytes", "3MiB", false}}},
-        {"buffer", "d", "p", {{"bytes", "30MiB", false}}},
-    };
-    struct twin_result result;
-    twin_rig_run(&scenario, parts, 4, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     twin_rig_check(&result);
     size_t found = 0;
     for (size_t i = 0; i < result.pin_count; i++) {
@@ -92,17 +60,7 @@ TEST(pinning_blocks_are_the_present_ones)
 /* Segments that grow by pages have no free bytes; the most kept bytes come first. */
 TEST(pinning_blocks_are_in_order)
 {
-    struct twin_scenario scenario = {.processes = &twin_rig_process,
-                                     .process_count = 1,
-                                     .start = "a.load, b.load, c.load, d.load"};
-    const struct part_text parts[] = {
-        {"buffer", "a", "p", {{"bytes", "32.5MiB", false}}},  /* keeps 1.5 of 34 */
-        {"buffer", "b", "p", {{"bytes", "4MiB", false}}},     /* 16 of 20 */
-        {"buffer", "c", "p", {{"bytes", "100KiB", false}}},   /* 1.9 of 2 */
-        {"buffer", "d", "p", {{"bytes", "40.25MiB", false}}}, /* 1.75 of 42 */
-    };
-    struct twin_result result;
-    twin_rig_run(&scenario, parts, 4, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     size_t last = result.pin_count - 4;
     static const char *const order[] = {"b/buffer", "c/buffer", "d/buffer", "a/buffer"};
     for (size_t i = 0; i < 4; i++)
@@ -112,18 +70,7 @@ TEST(pinning_blocks_are_in_order)
 
 TEST(a_process_ends)
 {
-    const struct twin_process_setup processes[] = {{.name = "p", .context_bytes = 500 * AR_MIB},
-                                                   {.name = "q", .context_bytes = 500 * AR_MIB}};
-    struct twin_scenario scenario = {.processes = processes,
-                                     .process_count = 2,
-                                     .device = "sim:capacity=8GiB",
-                                     .start = "a.load, p.end , b.load"};
-    const struct part_text parts[] = {
-        {"buffer", "a", "p", {{"bytes", "6GiB", false}}},
-        {"buffer", "b", "q", {{"bytes", "6GiB", false}}},
-    };
-    struct twin_result result;
-    twin_rig_run(&scenario, parts, 2, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     twin_rig_check(&result);
     assert_int_equal(result.outcome, TWIN_PASSED);
     assert_string_equal(result.phases[1].text, "p.end");
@@ -159,16 +106,7 @@ TEST(a_context_is_no_cause)
 
 TEST(blocks_pin_their_segments)
 {
-    struct twin_scenario scenario = {.processes = &twin_rig_process,
-                                     .process_count = 1,
-                                     .device = "sim:capacity=8GiB",
-                                     .start = "a.load, b.load, a.free, p.empty_cache"};
-    const struct part_text parts[] = {
-        {"buffer", "a", "p", {{"bytes", "4MiB", false}}},
-        {"buffer", "b", "p", {{"bytes", "4MiB", false}}},
-    };
-    struct twin_result result;
-    twin_rig_run(&scenario, parts, 2, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     twin_rig_check(&result);
     /* Both are in one segment of 20 MiB. */
     const struct twin_pin *pin = &result.pins[result.pin_count - 1];
@@ -184,19 +122,7 @@ TEST(blocks_pin_their_segments)
 
 TEST(cards_with_the_same_processes_are_the_same)
 {
-    const struct twin_process_setup processes[] = {
-        {.name = "p", .cards = 0xff, .context_bytes = 100 * AR_MIB},
-        {.name = "q", .cards = 0x01, .context_bytes = 50 * AR_MIB},
-    };
-    struct twin_scenario scenario = {.processes = processes,
-                                     .process_count = 2,
-                                     .cards = 8,
-                                     .device = "sim:capacity=8GiB",
-                                     .start = "t.load, b.load, t.train"};
-    const struct part_text parts[] = {{"trainer", "t", "p", {TWIN_RIG_SIZES}},
-                                      {"buffer", "b", "q", {{"bytes", "64MiB", false}}}};
-    struct twin_result result;
-    twin_rig_run(&scenario, parts, 2, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     twin_rig_check(&result);
     assert_int_equal(result.card_count, 8);
     assert_int_equal(result.rank_count, 9);
@@ -286,17 +212,7 @@ TEST(parts_and_processes_are_checked)
 
 TEST(pinned_memory_of_the_host_ends)
 {
-    struct twin_scenario scenario = {.processes = &twin_rig_process,
-                                     .process_count = 1,
-                                     .device = "sim:capacity=8GiB",
-                                     .host_bytes = 3 * AR_GIB / 2,
-                                     .start = "a.load, b.load"};
-    const struct part_text parts[] = {
-        {"buffer", "a", "p", {{"bytes", "1GiB", false}, {"where", "pinned", false}}},
-        {"buffer", "b", "p", {{"bytes", "600MiB", false}, {"where", "pinned", false}}},
-    };
-    struct twin_result result;
-    twin_rig_run(&scenario, parts, 2, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     twin_rig_check(&result);
     assert_int_equal(result.outcome, TWIN_OUT_OF_MEMORY);
     assert_int_equal(result.failure.cause, REPLAY_CAUSE_PINNED);

@@ -8,16 +8,7 @@
 
 TEST(a_trainer_has_its_phases)
 {
-    struct twin_scenario scenario = {.processes = &twin_rig_process,
-                                     .process_count = 1,
-                                     .device = "sim:capacity=8GiB",
-                                     .start = "t.load",
-                                     .cycle = "t.train 2, t.offload optimizer, p.empty_cache, "
-                                              "t.onload, t.offload weights optimizer, t.onload",
-                                     .cycles = 2};
-    const struct part_text parts[] = {{"trainer", "t", "p", {TWIN_RIG_SIZES}}};
-    struct twin_result result;
-    twin_rig_run(&scenario, parts, 1, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.outcome, TWIN_PASSED);
     twin_rig_check(&result);
     assert_int_equal(twin_rig_bytes(&result, 0, 0, "t/weights"), AR_GIB);
@@ -37,19 +28,7 @@ TEST(a_trainer_has_its_phases)
 
 TEST(a_region_sleeps_and_wakes)
 {
-    const struct twin_process_setup process = {.name = "p", .context_bytes = 500 * AR_MIB};
-    struct twin_scenario scenario = {.processes = &process,
-                                     .process_count = 1,
-                                     .device = "sim:capacity=8GiB",
-                                     .start = "t.load, b.load",
-                                     .cycle = "t.train, t.sleep, b.free, b.load, t.wake",
-                                     .cycles = 2};
-    const struct part_text parts[] = {
-        {"trainer", "t", "p", {TWIN_RIG_SIZES, {"region", "saver", false}}},
-        {"buffer", "b", "p", {{"bytes", "100MiB", false}}},
-    };
-    struct twin_result result;
-    twin_rig_run(&scenario, parts, 2, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.outcome, TWIN_PASSED);
     twin_rig_check(&result);
     size_t asleep = twin_phase_find(&result, TWIN_CYCLE, 1, 1);
@@ -69,18 +48,7 @@ TEST(a_region_sleeps_and_wakes)
 
 TEST(a_region_does_not_wake_without_memory)
 {
-    const struct twin_process_setup processes[] = {{.name = "p", .context_bytes = 500 * AR_MIB},
-                                                   {.name = "q", .context_bytes = 500 * AR_MIB}};
-    struct twin_scenario scenario = {.processes = processes,
-                                     .process_count = 2,
-                                     .device = "sim:capacity=8GiB",
-                                     .start = "t.load, t.train, t.sleep, b.load, t.wake"};
-    const struct part_text parts[] = {
-        {"trainer", "t", "p", {TWIN_RIG_SIZES, {"region", "saver", false}}},
-        {"buffer", "b", "q", {{"bytes", "6GiB", false}}},
-    };
-    struct twin_result result;
-    twin_rig_run(&scenario, parts, 2, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.outcome, TWIN_OUT_OF_MEMORY);
     assert_string_equal(result.failure.action, "t.wake");
     assert_int_equal(result.failure.cause, REPLAY_CAUSE_TENANT);
@@ -90,13 +58,7 @@ TEST(a_region_does_not_wake_without_memory)
 
 TEST(a_region_refuses_expandable_segments)
 {
-    const struct twin_process_setup process = {.name = "p",
-                                               .policy = "torch:expandable_segments=true"};
-    struct twin_scenario scenario = {.processes = &process, .process_count = 1, .start = "t.load"};
-    const struct part_text parts[] = {
-        {"trainer", "t", "p", {TWIN_RIG_SIZES, {"region", "saver", false}}}};
-    struct twin_result result;
-    twin_rig_run(&scenario, parts, 1, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.outcome, TWIN_REFUSED);
     assert_non_null(strstr(result.failure.why, "expandable_segments is not supported yet"));
     assert_int_equal(result.failure.phase, 0);
@@ -108,12 +70,7 @@ TEST(a_region_refuses_expandable_segments)
 /* Weights of 32.5 MiB in segments of 34 MiB, and a tag that outlives the trainer. */
 TEST(weights_pin_the_rest_of_their_segments)
 {
-    struct twin_scenario scenario = {
-        .processes = &twin_rig_process, .process_count = 1, .start = "t.load"};
-    const struct part_text parts[] = {
-        {"trainer", "t", "p", {{"weights", "65MiB", false}, {"layers", "2", false}}}};
-    struct twin_result result;
-    twin_rig_run(&scenario, parts, 1, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.pin_count, 2);
     assert_string_equal(result.pins[0].tag, "weight");
     assert_int_equal(result.pins[0].keeps_bytes, 3 * AR_MIB / 2);
@@ -170,12 +127,7 @@ TEST(a_trainer_evaluates)
 
 TEST(kernels_take_time)
 {
-    struct twin_scenario scenario = {
-        .processes = &twin_rig_process, .process_count = 1, .start = "t.load, t.train"};
-    const struct part_text part = {
-        "trainer", "t", "p", {TWIN_RIG_SIZES, {"layer_ns", "1000000000", false}}};
-    struct twin_result result;
-    twin_rig_run(&scenario, &part, 1, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     /* Four layers forward and backward, the loss and the optimizer. */
     assert_true(twin_rank_at(&result, 0, 0)->ns < 1000000000);
     assert_true(twin_rank_at(&result, 1, 0)->ns >= 10 * UINT64_C(1000000000));
@@ -206,16 +158,7 @@ TEST(memory_that_sleeps_is_not_given_out)
 /* Cached memory of the same process is where the memory is. */
 TEST(a_region_waits_for_the_cache)
 {
-    struct twin_scenario scenario = {.processes = &twin_rig_process,
-                                     .process_count = 1,
-                                     .device = "sim:capacity=8GiB",
-                                     .start = "t.load, t.train, t.sleep, b.load, b.free, t.wake"};
-    const struct part_text parts[] = {
-        {"trainer", "t", "p", {TWIN_RIG_SIZES, {"region", "saver", false}}},
-        {"buffer", "b", "p", {{"bytes", "5GiB", false}}},
-    };
-    struct twin_result result;
-    twin_rig_run(&scenario, parts, 2, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     twin_rig_check(&result);
     assert_int_equal(result.outcome, TWIN_OUT_OF_MEMORY);
     assert_int_equal(result.failure.cause, REPLAY_CAUSE_CACHE);
@@ -282,12 +225,7 @@ TEST(copies_of_a_region_need_host_memory)
 
 TEST(logits_live_between_the_passes)
 {
-    struct twin_scenario scenario = {
-        .processes = &twin_rig_process, .process_count = 1, .start = "t.load, t.train"};
-    const struct part_text part = {
-        "trainer", "t", "p", {TWIN_RIG_SIZES, {"logits", "8GiB", false}}};
-    struct twin_result result;
-    twin_rig_run(&scenario, &part, 1, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(twin_rank_at(&result, 1, 0)->live_bytes, 3 * AR_GIB);
     assert_int_equal(twin_rank_at(&result, 1, 0)->peak_allocated_bytes,
                      9 * AR_GIB + 512 * AR_MIB); /* weights, activations, logits */
@@ -298,17 +236,7 @@ TEST(logits_live_between_the_passes)
  * is in both at a time. */
 TEST(weights_are_sent_to_an_engine)
 {
-    const struct twin_process_setup processes[] = {{.name = "p", .context_bytes = 500 * AR_MIB},
-                                                   {.name = "q", .context_bytes = 500 * AR_MIB}};
-    struct twin_scenario scenario = {.processes = processes,
-                                     .process_count = 2,
-                                     .device = "sim:capacity=40GiB",
-                                     .start = "t.load, e.load, p.reset_peaks, q.empty_cache, "
-                                              "p.empty_cache, t.update e"};
-    const struct part_text parts[] = {{"trainer", "t", "p", {TWIN_RIG_SIZES}},
-                                      {"engine", "e", "q", {{"weights", "1GiB", false}}}};
-    struct twin_result result;
-    twin_rig_run(&scenario, parts, 2, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.outcome, TWIN_PASSED);
     twin_rig_check(&result);
     size_t last = result.phase_count - 1;
@@ -368,18 +296,7 @@ TEST(activations_are_as_published)
  * parameters. */
 TEST(sizes_follow_from_a_model)
 {
-    const struct twin_process_setup process = {
-        .name = "p", .cards = 0xff, .context_bytes = 500 * AR_MIB};
-    struct twin_scenario scenario = {
-        .processes = &process, .process_count = 1, .cards = 8, .start = "t.load, t.train"};
-    const struct part_text parts[] = {{"trainer",
-                                       "t",
-                                       "p",
-                                       {{"model", "llama-3.1-8b", false},
-                                        {"tokens", "4096", false},
-                                        {"recompute", "layer", false}}}};
-    struct twin_result result;
-    twin_rig_run(&scenario, parts, 1, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.outcome, TWIN_PASSED);
     twin_rig_check(&result);
     assert_int_equal(twin_rig_bytes(&result, 1, 7, "t/weights"), UINT64_C(8030261248) * 2 / 8);
@@ -390,15 +307,7 @@ TEST(sizes_follow_from_a_model)
 /* On one card nothing is gathered: 2, 2 and 12 bytes of each parameter, without activations. */
 TEST(a_model_on_one_card_is_whole)
 {
-    struct twin_scenario scenario = {
-        .processes = &twin_rig_process, .process_count = 1, .start = "t.load, t.train"};
-    const struct part_text part = {
-        "trainer",
-        "t",
-        "p",
-        {{"model", "custom:layers=4,hidden=1024,heads=8,ffn=4096,vocabulary=32000", false}}};
-    struct twin_result result;
-    twin_rig_run(&scenario, &part, 1, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     uint64_t weights = twin_rig_bytes(&result, 0, 0, "t/weights");
     assert_int_equal(twin_rank_at(&result, 1, 0)->live_bytes, 7 * weights);
     uint64_t peak = twin_rank_at(&result, 1, 0)->peak_allocated_bytes;

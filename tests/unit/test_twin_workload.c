@@ -9,15 +9,7 @@
 
 TEST(a_recording_is_played)
 {
-    struct twin_scenario scenario = {.processes = &twin_rig_process,
-                                     .process_count = 1,
-                                     .start = "t.load",
-                                     .cycle = "t.train, t.offload, p.empty_cache, t.onload",
-                                     .cycles = 30};
-    const struct part_text parts[] = {
-        {"trainer", "t", "p", {{"workload", "workloads/data/gpt2_train.default.csv.gz", false}}}};
-    struct twin_result result;
-    twin_rig_run(&scenario, parts, 1, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.outcome, TWIN_PASSED);
     twin_rig_check(&result);
     /* GPT-2 has 124,439,808 parameters in float32, and Adam two states of each. */
@@ -99,15 +91,7 @@ TEST(a_trainer_does_what_a_replay_does)
 
 TEST(purposes_follow_from_lifetimes)
 {
-    struct twin_scenario scenario = {
-        .processes = &twin_rig_process, .process_count = 1, .start = "t.load", .cycle = "t.train"};
-    const struct part_text parts[] = {
-        {"trainer",
-         "t",
-         "p",
-         {{"workload", "workloads/data/resnet50_train.default.csv.gz", false}}}};
-    struct twin_result result;
-    twin_rig_run(&scenario, parts, 1, &result);
+    struct twin_result result = twin_rig_case(__FILE__, __func__);
     twin_rig_check(&result);
     /* ResNet-50 has 25,557,032 parameters in float32, and 53 layers of batch normalisation with two
      * statistics for each of their 26,560 channels and a counter of eight bytes. */
