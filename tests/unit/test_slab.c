@@ -115,6 +115,17 @@ TEST(an_empty_slab_is_kept)
     close_rig(&rig);
 }
 
+/* 2 MiB hold 1920 KiB of a large block; a slab of less than two blocks of 112 KiB takes the rest. */
+TEST(a_small_piece_becomes_a_small_slab)
+{
+    struct policy_rig rig;
+    open_rig(&rig, "slab:limit=2MiB", UINT64_MAX);
+    (void)take(&rig, 1920 * AR_KIB);
+    assert_int_equal(take(&rig, 112 * AR_KIB).granted_bytes, 112 * AR_KIB);
+    assert_int_equal(stats_of(&rig).totals.reserved_bytes, 2 * AR_MIB);
+    close_rig(&rig);
+}
+
 /* 60 of 100 MiB are cached; 50 more need them. */
 TEST(cached_memory_goes_back_when_it_is_short)
 {
