@@ -221,6 +221,56 @@ TEST(a_view_in_use_is_not_collected)
     close_rig(&rig);
 }
 
+static const struct ar_backing_ops *device_ops;
+static unsigned refusals; /* of the next calls */
+
+static enum ar_status reserve_or_refuse(struct ar_backing *backing, uint64_t bytes,
+                                        uint64_t *address)
+{
+    return refusals && refusals-- ? AR_REFUSED : device_ops->reserve(backing, bytes, address);
+}
+
+/* The device has no address space for a stitch of 810 MiB. At first, fragmented views of four times
+ * that are destroyed, those of the first stream first: six of 600 to 606 MiB. Then the others, and
+ * the unused view of 800 MiB. */
+TEST(views_make_room_for_a_stitch)
+{
+    for (unsigned round = 1; round <= 2; round++) {
+        struct rig rig;
+        struct ar_policy_stats stats;
+        struct ar_policy_block used[2];
+        open_rig(&rig, "gmlake:reuse_limit=1", "sim:profile=h100");
+        struct ar_backing *backing = rig.device->backing;
+        struct ar_backing_ops ops = *(device_ops = backing->ops);
+        ops.reserve = reserve_or_refuse;
+        backing->ops = &ops;
+        for (uint32_t stream = 0; stream < 2; stream++) {
+            struct ar_policy_block a = request_on(&rig, 310 * AR_MIB, stream);
+            struct ar_policy_block b = request_on(&rig, 310 * AR_MIB, stream);
+            release(&rig, a);
+            release(&rig, b);
+            for (unsigned view = 0; view < 4; view++)
+                release(&rig, request_on(&rig, (600 + 2 * view) * AR_MIB, stream));
+            used[stream] = request_on(&rig, 310 * AR_MIB, stream);
+        }
+        two_free_blocks(&rig, 400 * AR_MIB, 400 * AR_MIB);
+        release(&rig, request(&rig, 800 * AR_MIB));
+        uint64_t before = reserved(&rig);
+        ar_policy_stats(rig.policy.policy, &stats);
+        assert_int_equal(stats.count.segments_freed, 0);
+        refusals = round;
+        struct ar_policy_block stitched = request(&rig, 810 * AR_MIB);
+        ar_policy_stats(rig.policy.policy, &stats);
+        assert_int_equal(stats.count.segments_freed, round == 1 ? 6 : 9);
+        assert_int_equal(reserved(&rig), before);
+        release(&rig, stitched);
+        release(&rig, used[0]);
+        release(&rig, used[1]);
+        backing->ops = device_ops;
+        close_rig(&rig);
+    }
+}
+
 /* A stitched block that another stream uses is pending until the work of that stream is done, and
  * so are its pages. */
 TEST(another_stream_delays_a_view)

@@ -7,9 +7,12 @@
 #define UNIT   (2 * AR_MIB)
 #define POINTS 512
 
-/* Of the multiples of 2 MiB from `start_bytes` to the end of the grid, which ones pass. */
+enum { NO_FLUSH = 1, NO_RETRY = 2 };
+
+/* Of the multiples of 2 MiB from `start_bytes` to the end of the grid, which ones pass, and which do
+ * so without flush or retry. */
 static size_t brute_force(const char *policy, const char *workload, uint64_t start_bytes,
-                          bool *passes)
+                          bool *passes, unsigned *without)
 {
     size_t count = 0;
     for (uint64_t at = start_bytes; at <= capacity_grid_end(start_bytes); at += UNIT) {
@@ -20,23 +23,39 @@ static size_t brute_force(const char *policy, const char *workload, uint64_t sta
         rig.experiment.measure = REPLAY_METRICS_NONE;
         experiment_rig_run(&rig);
         assert_true(count < POINTS);
-        passes[count++] = rig.result.passed;
+        passes[count] = rig.result.passed;
+        without[count] = 0;
+        if (rig.result.passed)
+            without[count] = (rig.result.metrics.at[METRIC_flushes].integer ? 0 : NO_FLUSH) |
+                             (rig.result.metrics.at[METRIC_retries].integer ? 0 : NO_RETRY);
+        count++;
         experiment_rig_close(&rig);
     }
     return count;
+}
+
+/* The capacity from which on all show the bit; 0: the last one does not. */
+static uint64_t always_from(const unsigned *without, size_t count, unsigned bit,
+                            uint64_t start_bytes)
+{
+    size_t first = count;
+    while (first && without[first - 1] & bit)
+        first--;
+    return first < count ? start_bytes + first * UNIT : 0;
 }
 
 /* Small workloads, where the grid itself has steps of 2 MiB: the answers must be the same. */
 static size_t compare(const char *policy, const char *workload)
 {
     bool passes[POINTS];
+    unsigned without[POINTS];
     struct experiment_rig rig;
     struct capacity_result found;
     experiment_rig_open(&rig, policy, "sim:capacity=4GiB", workload);
     assert_int_equal(capacity_find(&rig.experiment, 2, &found, &rig.error), AR_OK);
     uint64_t start_bytes = ar_size_round_up(found.live_peak_bytes, UNIT);
     assert_true(start_bytes <= 40 * AR_MIB);
-    size_t count = brute_force(policy, workload, start_bytes, passes);
+    size_t count = brute_force(policy, workload, start_bytes, passes, without);
     uint64_t first_bytes = 0, safe_bytes = 0;
     size_t gaps = 0;
     for (size_t i = 0; i < count; i++) {
@@ -56,6 +75,8 @@ static size_t compare(const char *policy, const char *workload)
     assert_int_equal(found.first_pass_bytes, first_bytes);
     assert_int_equal(found.safe_bytes, safe_bytes);
     assert_int_equal(found.gap_count, gaps);
+    assert_int_equal(found.no_flush_bytes, always_from(without, count, NO_FLUSH, start_bytes));
+    assert_int_equal(found.no_retry_bytes, always_from(without, count, NO_RETRY, start_bytes));
     capacity_result_close(&found);
     experiment_rig_close(&rig);
     return gaps;

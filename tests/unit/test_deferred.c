@@ -102,7 +102,8 @@ TEST(a_free_completes_after_all_streams)
     for (unsigned round = 1; round < 3; round++) {
         for (uint32_t i = 0; i < BLOCKS * 20; i++) {
             assert_true(deferred_use(&rig.deferred, i % BLOCKS, 0, 1 + (i / BLOCKS * 7 + i) % 20));
-            assert_true(deferred_use(&rig.deferred, i % BLOCKS, 0, 1 + (i / BLOCKS * 7 + i) % 20)); /* again */
+            assert_true(deferred_use(&rig.deferred, i % BLOCKS, 0,
+                                     1 + (i / BLOCKS * 7 + i) % 20)); /* again */
         }
         uint64_t before = rig.made;
         for (uint32_t block = 0; block < BLOCKS; block++) {
@@ -136,16 +137,20 @@ static bool is_block(void *argument, uint32_t block)
 TEST(some_are_waited_for)
 {
     struct rig rig;
-    uint32_t wanted = 2;
+    uint32_t wanted = 4;
     open_rig(&rig);
-    for (uint32_t block = 1; block <= 4; block++)
+    for (uint32_t block = 1; block <= 6; block++)
         free_used(&rig, block, block % 2 ? 7 : 3);
+    rig.done = 2;
+    deferred_poll(&rig.deferred);
     deferred_wait_for(&rig.deferred, is_block, &wanted);
-    assert_memory_equal(rig.completed, ((unsigned[]){0, 0, 1, 0, 0}), 5 * sizeof(unsigned));
+    assert_int_equal(rig.done, 4);
+    assert_memory_equal(rig.completed, ((unsigned[]){0, 1, 1, 0, 1, 0, 0}), 7 * sizeof(unsigned));
     deferred_wait_oldest(&rig.deferred);
-    assert_memory_equal(rig.completed, ((unsigned[]){0, 1, 1, 0, 1}), 5 * sizeof(unsigned));
+    assert_int_equal(rig.done, 6);
+    assert_memory_equal(rig.completed, ((unsigned[]){0, 1, 1, 1, 1, 0, 1}), 7 * sizeof(unsigned));
     assert_int_equal(rig.deferred.pending_events, 1);
     deferred_poll(&rig.deferred);
-    assert_int_equal(rig.completed[3], 1);
+    assert_int_equal(rig.completed[5], 1);
     close_rig(&rig);
 }

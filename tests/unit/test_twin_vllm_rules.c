@@ -428,6 +428,7 @@ TEST(experts_by_release_and_card)
                      8 * 2 * 2048 * 2);
     /* each cache is whole blocks of 256 bytes */
     assert_int_equal(vllm_experts_of(vllm("0.14"), 90, true, 1, 1, 3, 5, 1).kept_bytes, 2 * 256);
+    assert_int_equal(vllm_experts_of(vllm("0.14"), 90, true, 1, 1, 3, 9, 1).kept_bytes, 2 * 256);
 }
 
 /* Buffers of all-reduces by hand, MiB. */

@@ -161,7 +161,7 @@ void gmlake_wait(struct gmlake *self);
 enum ar_status gmlake_stitch(struct gmlake *self, uint32_t stream, uint64_t bytes, uint32_t *view);
 enum ar_status gmlake_reuse(struct gmlake *self, uint32_t stream, uint64_t bytes, uint32_t *view);
 void gmlake_view_freed(struct gmlake *self, uint32_t view);
-uint64_t gmlake_collect(struct gmlake *self, unsigned round, uint64_t wanted_bytes);
+void gmlake_collect(struct gmlake *self, unsigned round, uint64_t wanted_bytes);
 void gmlake_page_used(struct gmlake *self, struct gmlake_page *page);
 void gmlake_page_freed(struct gmlake *self, struct gmlake_page *page);
 void gmlake_forget_page(struct gmlake *self, struct gmlake_page *page);

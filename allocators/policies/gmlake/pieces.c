@@ -206,7 +206,7 @@ enum ar_status gmlake_grow(struct gmlake *self, uint32_t list, uint64_t bytes, u
         ar_backing_memory(self->memory.below, &free_bytes, &total_bytes);
         if (free_bytes <= bytes || inactive_view_bytes(self, list / 2) < bytes)
             break;
-        (void)gmlake_collect(self, round, bytes);
+        gmlake_collect(self, round, bytes);
     }
     if (status != AR_OK)
         return status;

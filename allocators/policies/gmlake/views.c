@@ -203,17 +203,14 @@ static uint64_t collect_state(struct gmlake *self, uint32_t stream, enum gmlake_
 }
 
 /* Rule 6. The first round takes fragmented views only; the first two stop early. */
-uint64_t gmlake_collect(struct gmlake *self, unsigned round, uint64_t wanted_bytes)
+void gmlake_collect(struct gmlake *self, unsigned round, uint64_t wanted_bytes)
 {
     uint64_t enough = wanted_bytes && round <= 1 ? wanted_bytes << 2 * (round + 1) : UINT64_MAX;
     uint64_t gone_bytes = 0;
-    if (!self->view_count)
-        return 0;
-    for (uint32_t s = 0; s < self->stream_room; s++)
+    for (uint32_t s = 0; self->view_count && s < self->stream_room; s++)
         gone_bytes = collect_state(self, s, GMLAKE_FRAGMENTED, enough, gone_bytes);
     for (uint32_t s = 0; round > 0 && s < self->stream_room; s++)
-        gone_bytes = collect_state(self, s, GMLAKE_FREE, UINT64_MAX, gone_bytes);
-    return gone_bytes;
+        (void)collect_state(self, s, GMLAKE_FREE, UINT64_MAX, 0);
 }
 
 /* A page is released to the device: no view may map it. An active view has it after the pages of
@@ -364,7 +361,7 @@ enum ar_status gmlake_stitch(struct gmlake *self, uint32_t stream, uint64_t byte
     for (unsigned round = 0; round < 3 && status == AR_REFUSED; round++) {
         status = map_view(self, view);
         if (status == AR_REFUSED)
-            (void)gmlake_collect(self, round, bytes);
+            gmlake_collect(self, round, bytes);
     }
     if (status != AR_OK) {
         free_record(self, view);
@@ -372,7 +369,7 @@ enum ar_status gmlake_stitch(struct gmlake *self, uint32_t stream, uint64_t byte
     }
     *out = activate(self, view, keep_bytes);
     if (self->view_bytes > self->values.auto_gc_bytes)
-        (void)gmlake_collect(self, 2, 0);
+        gmlake_collect(self, 2, 0);
     return self->fault;
 }
 
