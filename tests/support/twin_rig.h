@@ -14,8 +14,8 @@ struct part_text {
 void twin_rig_run(struct twin_scenario *scenario, const struct part_text *texts, size_t count,
                   struct twin_result *result);
 
-/* Runs the scenario that is the section of the case (tests/support/cases.h), as a file of `twin`. The
- * caller closes the result before the next one is run. */
+/* Runs the scenario that is the section of the case (tests/support/cases.h), as a file of `twin`.
+ * The caller closes the result before the next one is run. */
 struct twin_result twin_rig_case(const char *file, const char *section);
 
 /* The bytes of an owner on a card at the end of a phase; 0: it has none. */

@@ -9,8 +9,8 @@
 
 enum { NO_FLUSH = 1, NO_RETRY = 2 };
 
-/* Of the multiples of 2 MiB from `start_bytes` to the end of the grid, which ones pass, and which do
- * so without flush or retry. */
+/* Of the multiples of 2 MiB from `start_bytes` to the end of the grid, which ones pass, and which
+ * do so without flush or retry. */
 static size_t brute_force(const char *policy, const char *workload, uint64_t start_bytes,
                           bool *passes, unsigned *without)
 {

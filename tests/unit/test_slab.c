@@ -115,7 +115,8 @@ TEST(an_empty_slab_is_kept)
     close_rig(&rig);
 }
 
-/* 2 MiB hold 1920 KiB of a large block; a slab of less than two blocks of 112 KiB takes the rest. */
+/* 2 MiB hold 1920 KiB of a large block; a slab of less than two blocks of 112 KiB takes the
+ * rest. */
 TEST(a_small_piece_becomes_a_small_slab)
 {
     struct policy_rig rig;
