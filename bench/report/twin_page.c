@@ -296,7 +296,8 @@ static enum ar_status print_whatifs(FILE *stream, const struct twin_page *page,
             continue;
         }
         saved_cell(table, !one->now_fits, one->peak_saved);
-        saved_cell(table, one->has_residue, one->residue_saved);
+        /* Without a run that passes now, there is nothing to compare with. */
+        saved_cell(table, one->has_residue && !one->now_fits, one->residue_saved);
         table_cell(table, "%s%s", one->text, one->now_fits ? " (then it fits)" : "");
         rows++;
     }

@@ -41,7 +41,11 @@ refuses nothing_to_check 2 '--check needs figures' twin "$tmp/none.ini" --check
 # The journal: an interrupted command continues with the same answer; a changed scenario does not.
 run twin $small --journal "$tmp/journal" --json "$tmp/no_such_folder/x.json"
 check nothing_runs_without_its_files [ ! -e "$tmp/journal" ]
-run twin $small --journal "$tmp/journal" --figure "$tmp/no_such_folder/x.svg"
+mkdir "$tmp/failing" # a gnuplot that fails, after all runs
+printf '#!/bin/sh\nexit 1\n' >"$tmp/failing/gnuplot"
+chmod +x "$tmp/failing/gnuplot"
+PATH=$tmp/failing:$PATH run twin $small --journal "$tmp/journal" --figure "$tmp/x.svg"
+check what_was_not_drawn_is_said grep -q 'x.svg: it was not drawn' "$err"
 check the_journal_stays [ -s "$tmp/journal" ]
 refuses journal_of_another 2 'journal: is the journal of .*another scenario' twin $small --journal "$tmp/journal" --set kv.bytes=4GiB
 truncate -s -100 "$tmp/journal" # cut off within its last record
@@ -54,7 +58,7 @@ if command -v gnuplot >/dev/null; then
     run twin $small --what-if no --figure "$tmp/small.svg"
     check figure grep -q '</svg>' "$tmp/small.svg"
     check figure_names_owners grep -q 'kv/buffer' "$tmp/small.svg"
-    refuses figure_without_a_place 2 'small.svg: it was not drawn' twin $small --what-if no --figure "$tmp/no_such_folder/small.svg"
+    refuses figure_without_a_place 2 'small.svg: cannot be written' twin $small --what-if no --figure "$tmp/no_such_folder/small.svg"
 else
     refuses no_gnuplot 3 'gnuplot is missing' twin $small --what-if no --figure "$tmp/small.svg"
 fi
