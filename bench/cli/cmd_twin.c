@@ -112,13 +112,14 @@ static enum ar_status write_figure(const struct arguments *self, const struct tw
     int file = mkstemp(path);
     FILE *stream = file < 0 ? NULL : fdopen(file, "w");
     if (!stream) {
-        ar_error_set(error, AR_IO, "%s: no temporary file can be made: %s; set TMPDIR to a folder",
-                     path, strerror(errno));
+        enum ar_status status = ar_error_set(
+            error, AR_IO, "%s: no temporary file can be made: %s; set TMPDIR to a folder", path,
+            strerror(errno));
         if (file >= 0) {
             close(file);
             unlink(path);
         }
-        return AR_IO;
+        return status;
     }
     twin_series_write(stream, answer);
     bool bad = ferror(stream) != 0;
