@@ -1,16 +1,11 @@
 /* The parts nccl and graphs: memory beside the pool and in private pools, in scenarios whose
  * figures follow from the rules (test_twin_rules has those). */
 #include "sim/twin/rules/graphs.h"
-#include "sim/twin/twin.h"
 #include "tests/support/test.h"
+#include "tests/support/twin_rig.h"
 
 static const struct twin_process_setup processes[] = {
     {.name = "p", .policy = "torch", .cards = 0xff, .context_bytes = 500 * AR_MIB}};
-
-struct part_text {
-    const char *kind, *name;
-    struct ar_spec_pair pairs[9];
-};
 
 static enum ar_status try(const struct twin_scenario *given, const struct part_text *text,
                           struct twin_result *result, struct ar_error *error)
@@ -31,13 +26,6 @@ static enum ar_status try(const struct twin_scenario *given, const struct part_t
     return twin_run(&scenario, result, error);
 }
 
-static void run(const struct twin_scenario *scenario, const struct part_text *text,
-                struct twin_result *result)
-{
-    assert_ok(try(scenario, text, result, &test_error));
-    assert_int_equal(result->outcome, TWIN_PASSED);
-}
-
 static void expect_refusal(const char *device, const struct part_text *text, const char *start,
                            const char *sentence)
 {
@@ -53,64 +41,40 @@ static void expect_refusal(const char *device, const struct part_text *text, con
         fail_msg("\"%s\" is not in \"%s\"", sentence, error.text);
 }
 
-static uint64_t bytes_of(const struct twin_result *result, size_t phase, unsigned card,
-                         const char *owner)
+/* The scenario of a section, which runs to its end. */
+static struct twin_result run(const char *section)
 {
-    const struct twin_card_state *state = twin_card_at(result, phase, card);
-    uint64_t sum = 0, found = 0;
-    for (size_t i = 0; i < state->amounts.count; i++) {
-        const struct twin_amount *amount = &result->amounts[state->amounts.first + i];
-        sum += amount->bytes;
-        if (strcmp(result->owners[amount->owner].name, owner) == 0)
-            found = amount->bytes;
-    }
-    assert_int_equal(sum, state->used_bytes);
-    return found;
+    struct twin_result result = twin_rig_case(__FILE__, section);
+    assert_int_equal(result.outcome, TWIN_PASSED);
+    twin_rig_check(&result);
+    return result;
 }
 
 /* NVIDIA/nccl#964 on 8 cards: ranks at the end of the trees take less. */
 TEST(communicators)
 {
-    struct twin_scenario scenario = {.device = "sim:profile=a100-80",
-                                     .cards = 8,
-                                     .start = "n.use, n.use all_to_all, n.finalize"};
-    struct part_text text = {"nccl", "n", {{"version", "2.18", false}, {"groups", "8", false}}};
-    struct twin_result result;
-    run(&scenario, &text, &result);
-    assert_int_equal(bytes_of(&result, 0, 0, "n/communicators"), 688 * AR_MIB);
-    assert_int_equal(bytes_of(&result, 0, 1, "n/communicators"), 832 * AR_MIB);
+    struct twin_result result = run(__func__);
+    assert_int_equal(twin_rig_bytes(&result, 0, 0, "n/communicators"), 688 * AR_MIB);
+    assert_int_equal(twin_rig_bytes(&result, 0, 1, "n/communicators"), 832 * AR_MIB);
     /* 32 channels to each of 7 ranks; an A100 reads: 6 MiB in both directions. */
-    assert_int_equal(bytes_of(&result, 1, 0, "n/communicators"), (688 + 7 * 32 * 12) * AR_MIB);
+    assert_int_equal(twin_rig_bytes(&result, 1, 0, "n/communicators"),
+                     (688 + 7 * 32 * 12) * AR_MIB);
     /* What the driver loaded stays: 100 MiB, 186 at the first operation, 58 at the all-to-all. */
-    assert_int_equal(bytes_of(&result, 0, 0, "n/kernels"), 286 * AR_MIB);
+    assert_int_equal(twin_rig_bytes(&result, 0, 0, "n/kernels"), 286 * AR_MIB);
     assert_int_equal(twin_card_at(&result, 2, 0)->used_bytes, 844 * AR_MIB);
     twin_result_close(&result);
 }
 
 TEST(groups_and_buffers_of_the_program)
 {
-    struct twin_scenario scenario = {.device = "sim:profile=h100",
-                                     .cards = 8,
-                                     .start = "n.init, n.use all_gather 1MiB, n.capture 10",
-                                     .end = "n.finalize"};
-    struct part_text text = {"nccl",
-                             "n",
-                             {{"groups", "2, 2", false},
-                              {"rank", "0", false},
-                              {"nvls", "false", false},
-                              {"mem_alloc", "5MiB", false},
-                              {"kernels", "20MiB", false},
-                              {"operation", "6MiB", false},
-                              {"version", "2.22.3", false}}};
-    struct twin_result result;
-    run(&scenario, &text, &result);
+    struct twin_result result = run(__func__);
     uint64_t arrays = 2 * (3 * 32 + 2) * 2 * AR_MIB; /* 32 channels for sends and receives */
-    assert_int_equal(bytes_of(&result, 0, 0, "n/communicators"), arrays);
-    assert_int_equal(bytes_of(&result, 0, 0, "n/buffers"), 6 * AR_MIB);
-    assert_int_equal(bytes_of(&result, 0, 0, "n/kernels"), 20 * AR_MIB);
-    assert_int_equal(bytes_of(&result, 1, 7, "n/communicators"),
+    assert_int_equal(twin_rig_bytes(&result, 0, 0, "n/communicators"), arrays);
+    assert_int_equal(twin_rig_bytes(&result, 0, 0, "n/buffers"), 6 * AR_MIB);
+    assert_int_equal(twin_rig_bytes(&result, 0, 0, "n/kernels"), 20 * AR_MIB);
+    assert_int_equal(twin_rig_bytes(&result, 1, 7, "n/communicators"),
                      arrays + 2 * 24 * (2 + 10) * AR_MIB);
-    assert_int_equal(bytes_of(&result, 2, 0, "n/captured operations"), 0);
+    assert_int_equal(twin_rig_bytes(&result, 2, 0, "n/captured operations"), 0);
     assert_int_equal(twin_card_at(&result, 3, 0)->used_bytes, 526 * AR_MIB);
     twin_result_close(&result);
 }
@@ -119,20 +83,13 @@ TEST(groups_and_buffers_of_the_program)
  * after a step of a decoder, 762.8 with a stream. */
 TEST(libraries_of_torch)
 {
-    struct twin_scenario scenario = {
-        .device = "sim:profile=h200",
-        .cards = 8,
-        .start =
-            "l.load kernels, l.load products attention, l.load streams, l.load products, l.load"};
-    struct part_text text = {"libraries", "l", {{"others", "5MiB", false}}};
     static const uint64_t mib[] = {92, 92 + 74, 92 + 74 + 70, 92 + 74 + 70, 92 + 74 + 70 + 8 + 5};
-    struct twin_result result;
-    run(&scenario, &text, &result);
+    struct twin_result result = run(__func__);
     for (size_t i = 0; i < 5; i++) {
-        uint64_t pages = bytes_of(&result, i, 0, "p/pages");
+        uint64_t pages = twin_rig_bytes(&result, i, 0, "p/pages");
         assert_int_equal((twin_card_at(&result, i, 0)->used_bytes - pages) / AR_MIB, 500 + mib[i]);
     }
-    assert_int_equal(bytes_of(&result, 4, 7, "l/streams"), 70 * AR_MIB);
+    assert_int_equal(twin_rig_bytes(&result, 4, 7, "l/streams"), 70 * AR_MIB);
     twin_result_close(&result);
 }
 
@@ -147,32 +104,19 @@ static double figure(const struct twin_result *result, const char *name)
 }
 
 /* Sizes 1, 2, 4 with 16 MiB a token and 1 MiB kept of each. */
-static void captures(const char *pool, uint64_t pool_mib, uint64_t after_mib)
+static void captures(const char *section, uint64_t pool_mib, uint64_t after_mib)
 {
-    struct twin_scenario scenario = {.device = "sim:profile=h100",
-                                     .cards = 8,
-                                     .start = "g.capture, g.replay 3, g.release, p.empty_cache"};
-    struct part_text text = {"graphs",
-                             "g",
-                             {{"sizes", "1 2 4", false},
-                              {"layers", "16", false},
-                              {"bytes_per_token", "16MiB", false},
-                              {"kept_per_token", "1MiB", false},
-                              {"kernels", "5000", false},
-                              {"streams", "70MiB", false},
-                              {"pool", pool, false}}};
-    struct twin_result result;
-    run(&scenario, &text, &result);
+    struct twin_result result = run(section);
     uint64_t driver = graphs_driver_bytes(0, 3, UINT64_C(3) * 5000);
     assert_true(driver > 30 * AR_MIB);
-    assert_int_equal(bytes_of(&result, 0, 0, "g/driver"), driver);
-    assert_int_equal(bytes_of(&result, 0, 0, "g/outputs"), 7 * AR_MIB);
+    assert_int_equal(twin_rig_bytes(&result, 0, 0, "g/driver"), driver);
+    assert_int_equal(twin_rig_bytes(&result, 0, 0, "g/outputs"), 7 * AR_MIB);
     assert_int_equal(twin_card_at(&result, 0, 0)->used_bytes - driver - 570 * AR_MIB,
                      pool_mib * AR_MIB);
     assert_int_equal(figure(&result, "graphs"), (pool_mib + 70) * AR_MIB + driver);
-    assert_int_equal(bytes_of(&result, 2, 0, "g/driver"), driver); /* it stays */
+    assert_int_equal(twin_rig_bytes(&result, 2, 0, "g/driver"), driver); /* it stays */
     uint64_t beside = driver + (500 + 70) * AR_MIB;
-    assert_int_equal(bytes_of(&result, 3, 0, "g/streams"), 70 * AR_MIB);
+    assert_int_equal(twin_rig_bytes(&result, 3, 0, "g/streams"), 70 * AR_MIB);
     assert_int_equal(twin_card_at(&result, 2, 0)->used_bytes - beside, after_mib * AR_MIB);
     assert_int_equal(twin_card_at(&result, 3, 0)->used_bytes - beside, 2 * AR_MIB);
     twin_result_close(&result);
@@ -183,41 +127,27 @@ TEST(pools_of_graphs)
     /* 64 MiB of the largest serve the others; outputs of 4 and 2 MiB take a segment of 20 MiB, that
      * of 1 MiB one of 2 MiB. Another 2 MiB are of the random state in the common pool, which stays.
      */
-    captures("shared", 64 + 20 + 2 + 2, 64 + 20 + 2 + 2);
-    captures("each", 64 + 20 + 32 + 20 + 16 + 2 + 2, 64 + 20 + 32 + 20 + 16 + 2 + 2);
+    captures("captures_shared", 64 + 20 + 2 + 2, 64 + 20 + 2 + 2);
+    captures("captures_each", 64 + 20 + 32 + 20 + 16 + 2 + 2, 64 + 20 + 32 + 20 + 16 + 2 + 2);
 }
 
 /* An H200 with PyTorch 2.11: a decoder of width 1024 with 4 layers and 32000 words in bfloat16, 8
  * sizes. Reserved bytes grow by 58 MiB at the first size and by none later in a shared pool; by 58,
  * 22, 22 and 2 for each smaller one in pools of their own; by 36, 22 and 2 if the smallest size is
  * captured first. */
-static void check_card(const char *pool, const char *order, uint64_t mib)
+static void check_card(const char *section, uint64_t mib)
 {
-    struct twin_scenario scenario = {
-        .device = "sim:profile=h200", .cards = 8, .start = "g.capture"};
-    struct part_text text = {
-        "graphs",
-        "g",
-        {{"sizes", "1 2 4 8 16 32 64 128", false},
-         {"layers", "4", false},
-         {"requests", "2048:1 6144:9 2048:1 2048:1 2048:5 2048:1 8192:1 8192:1 2048:1 2048:5",
-          false},
-         {"kept_per_token", "64000", false},
-         {"workspace", "32MiB", false},
-         {"pool", pool, false},
-         {"order", order, false}}};
-    struct twin_result result;
-    run(&scenario, &text, &result);
-    uint64_t beside = bytes_of(&result, 0, 0, "g/driver") + 500 * AR_MIB;
+    struct twin_result result = run(section);
+    uint64_t beside = twin_rig_bytes(&result, 0, 0, "g/driver") + 500 * AR_MIB;
     assert_int_equal((twin_card_at(&result, 0, 0)->used_bytes - beside) / AR_MIB, mib);
     twin_result_close(&result);
 }
 
 TEST(pools_on_a_card)
 {
-    check_card("shared", "descending", 58);
-    check_card("each", "descending", 58 + 22 + 22 + 2 * 5);
-    check_card("shared", "ascending", 36 + 22 + 2);
+    check_card("card_shared", 58);
+    check_card("card_each", 58 + 22 + 22 + 2 * 5);
+    check_card("card_ascending", 36 + 22 + 2);
 }
 
 /* A part of the test: 30 MiB are cached, then empty_cache is called while a region is open. */
@@ -278,28 +208,28 @@ TEST(wrong_options)
         struct part_text text;
         const char *start, *sentence;
     } cases[] = {
-        {{"nccl", "n", {{"version", "2.13", false}}}, "n.init", "from 2.14 on"},
-        {{"nccl", "n", {{"groups", "8 x", false}}}, "n.init", "groups = 8 x"},
-        {{"nccl", "n", {{"groups", "", false}}}, "n.init", "groups = "},
-        {{"nccl", "n", {{"groups", "0", false}}}, "n.init", "groups = 0"},
-        {{"nccl", "n", {{"rank", "8", false}}}, "n.init", "rank = 8"},
-        {{"nccl", "n", {{"link", "ib", false}}}, "n.init", "link = ib"},
-        {{"nccl", "n", {{NULL, NULL, false}}}, "n.use ring", "use ring"},
-        {{"nccl", "n", {{NULL, NULL, false}}}, "n.use all_gather much", "much"},
-        {{"libraries", "l", {{NULL, NULL, false}}}, "l.load cudnn", "load cudnn"},
-        {{"graphs", "g", {{NULL, NULL, false}}}, "g.capture", "needs batch sizes"},
-        {{"graphs", "g", {{"sizes", "2 1", false}}}, "g.capture", "sizes = 2 1"},
-        {{"graphs", "g", {{"rules", "vllm", false}, {"version", "new", false}}},
+        {{"nccl", "n", "p", {{"version", "2.13", false}}}, "n.init", "from 2.14 on"},
+        {{"nccl", "n", "p", {{"groups", "8 x", false}}}, "n.init", "groups = 8 x"},
+        {{"nccl", "n", "p", {{"groups", "", false}}}, "n.init", "groups = "},
+        {{"nccl", "n", "p", {{"groups", "0", false}}}, "n.init", "groups = 0"},
+        {{"nccl", "n", "p", {{"rank", "8", false}}}, "n.init", "rank = 8"},
+        {{"nccl", "n", "p", {{"link", "ib", false}}}, "n.init", "link = ib"},
+        {{"nccl", "n", "p", {{NULL, NULL, false}}}, "n.use ring", "use ring"},
+        {{"nccl", "n", "p", {{NULL, NULL, false}}}, "n.use all_gather much", "much"},
+        {{"libraries", "l", "p", {{NULL, NULL, false}}}, "l.load cudnn", "load cudnn"},
+        {{"graphs", "g", "p", {{NULL, NULL, false}}}, "g.capture", "needs batch sizes"},
+        {{"graphs", "g", "p", {{"sizes", "2 1", false}}}, "g.capture", "sizes = 2 1"},
+        {{"graphs", "g", "p", {{"rules", "vllm", false}, {"version", "new", false}}},
          "g.capture",
          "version = new"},
-        {{"graphs", "g", {{"rules", "vllm", false}, {"sizes", "1", false}}},
+        {{"graphs", "g", "p", {{"rules", "vllm", false}, {"sizes", "1", false}}},
          "g.capture",
          "leave one of them out"},
-        {{"graphs", "g", {{"sizes", "1", false}, {"driver", "x", false}}},
+        {{"graphs", "g", "p", {{"sizes", "1", false}, {"driver", "x", false}}},
          "g.capture",
          "driver = x"},
-        {{"graphs", "g", {{"sizes", "1", false}}}, "g.capture, g.capture", "captured already"},
-        {{"graphs", "g", {{"sizes", "1", false}, {"requests", "2048 x", false}}},
+        {{"graphs", "g", "p", {{"sizes", "1", false}}}, "g.capture, g.capture", "captured already"},
+        {{"graphs", "g", "p", {{"sizes", "1", false}, {"requests", "2048 x", false}}},
          "g.capture",
          "requests = 2048 x"},
     };
