@@ -133,9 +133,14 @@ run_experiment() {
         NR == 2 { for (i = 1; i <= NF; i++) {
             if ($i == "true" || $i == "false") $i = ($i == "true")
             if ($i ~ /^[0-9.eE+-]+$/) print name "," title[i] "," $i } }'
-    awk -F, -v name="$name" 'NR == 1 { next } NR == 2 { first = $6 } { last = $4; if ($6 + 0 > most) most = $6 + 0 }
-        END { printf "%s,first_reserved_bytes,%.0f\n%s,most_reserved_bytes,%.0f\n%s,end_live_bytes,%.0f\n", name, first, name, most, name, last }' \
-        "$work/series.csv"
+    # The first row, the last and the largest values are kept.
+    last=$(tail -n 1 "$work/series.csv")
+    awk -v by='4 6' -v x=1 -v buckets=300 -v end="${last%%,*}" -f plots/thin.awk "$work/series.csv" |
+        awk -F, -v OFS=, -v name="$name" -v out="$folder/data/$name.csv" '
+            BEGIN { print "process,at,live_bytes,reserved_bytes,physical_bytes" >out }
+            NR == 1 { first = $6 }
+            { print "pool", $1, $4, $6, $7 >out; last = $4; if ($6 + 0 > most) most = $6 + 0 }
+            END { printf "%s,first_reserved_bytes,%.0f\n%s,most_reserved_bytes,%.0f\n%s,end_live_bytes,%.0f\n", name, first, name, most, name, last }'
     awk -F, -v name="$name" 'NR > 1 && $6 + 0 == 0 && $2 ~ /free|release/ { back++ }
         NR > 1 && $6 + 0 == 0 && ($2 ~ /alloc|create/) { if (!n++) first = $3; if ($3 + 0 > most) most = $3 + 0 }
         END { printf "%s,first_piece_bytes,%.0f\n%s,largest_piece_bytes,%.0f\n%s,pieces,%d\n%s,given_back_pieces,%d\n", name, first, name, most, name, n, name, back }' \
@@ -145,16 +150,6 @@ run_experiment() {
     [ -z "$with_tape" ] || tape "$name"
     [ -z "$label" ] || phase "$name" "$label"
     [ -z "$later" ] || warm_up "$name" "$later"
-    awk -F, -v OFS=, 'NR > 1 { print "pool", $1, $4, $6, $7 }' "$work/series.csv" >"$work/thin.csv"
-    last=$(tail -n 1 "$work/thin.csv")
-    last=${last#*,}
-    {
-        echo process,at,live_bytes,reserved_bytes,physical_bytes
-        for by in 3 4; do
-            awk -v policy=pool -v by=$by -v x=2 -v buckets=300 -v end="${last%%,*}" \
-                -f plots/thin.awk "$work/thin.csv"
-        done | sort -t, -k2,2n -u
-    } >"$folder/data/$name.csv"
 }
 tenants_experiment() {
     local name=$1 suite=${command#tenants }

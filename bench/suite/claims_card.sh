@@ -31,14 +31,11 @@ one() {
         echo "claims: $run: $(tail -n 1 "$work/out")" >&2
         exit 1
     fi
-    # plots/thin.awk keeps peaks; once by reserved bytes and once by live bytes, then in order.
-    awk -F, -v OFS=, 'NR > 1 { print "r", $1, $4, $6, $7 }' "$work/series-$run.csv" >"$work/thin.csv"
+    # plots/thin.awk keeps the peaks of both live and reserved bytes.
     {
         echo event,live_bytes,reserved_bytes,physical_bytes
-        for by in 3 4; do
-            awk -v policy=r -v by=$by -v x=2 -v buckets=300 \
-                -v end="$(tail -n 1 "$work/thin.csv" | cut -d, -f2)" -f plots/thin.awk "$work/thin.csv"
-        done | cut -d, -f2- | sort -t, -k1,1n -u
+        awk -v by='4 6' -v x=1 -v buckets=300 -v end="$(tail -n 1 "$work/series-$run.csv" | cut -d, -f1)" \
+            -f plots/thin.awk "$work/series-$run.csv" | cut -d, -f1,4,6,7
     } >"$folder/series-$run.csv"
 }
 # value RUN COLUMN: a value of the result
