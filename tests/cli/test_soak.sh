@@ -52,9 +52,9 @@ END2
 chmod +x "$tmp/bad/allocrig"
 export SOAK_BUILD=$tmp/bad
 rm -rf "$tmp/state"
-soak faults
+COMMANDS=run soak faults
 check a_file_that_is_left_is_found [ "$status" = 1 -a "$(grep -c '^found: faults: run' "$out")" -ge 2 ]
-soak policies
+COMMANDS=explain soak policies
 check a_hidden_fault_is_found [ "$status" = 1 ]
 check it_is_in_the_page grep -q '^- explain: .*lies' "$tmp/soak.md"
 finish

@@ -227,7 +227,7 @@ def run_part(setting, log):
             if name != "record" or os.path.exists(ground.program)]
     if setting.amount("KILLS", 1000) < 1000:  # a part of them, in which every command and fault comes up
         work = work[::11]
-    setting.each([at for at in work if at not in done], lambda at: try_one(ground, log, *at))
+    setting.each([at for at in work if at not in done and setting.wants(at[0])], lambda at: try_one(ground, log, *at))
     shutil.rmtree(ground.top, ignore_errors=True)
 
 

@@ -144,7 +144,8 @@ def run_part(setting, log):
     work = list(pieces(ground, few))
     if few:  # every seventh: all hooks, lies and commands come up, and not all combinations
         work = work[::7]
-    work = [piece for piece in work if f"{piece[1]}, {piece[2]}, {piece[3].split(':', 1)[1]}" not in done]
+    work = [piece for piece in work if setting.wants(piece[1])
+            and f"{piece[1]}, {piece[2]}, {piece[3].split(':', 1)[1]}" not in done]
     setting.each(work, lambda piece: piece[0](ground, log, *piece[1:]))
 
 

@@ -58,6 +58,11 @@ class Setting:
         return None if self.end is None else max(1.0, self.end - time.monotonic())
 
     @staticmethod
+    def wants(name):
+        """Whether this command is to be tried."""
+        return name.startswith(tuple(os.environ.get("COMMANDS", "").split()) or "")
+
+    @staticmethod
     def amount(name, otherwise):
         text = os.environ.get(name, "")
         return int(float(text)) if text else otherwise
