@@ -130,7 +130,7 @@ void *ar_policy_new(const struct ar_policy_context *context, const struct ar_pol
     if (self)
         self->ops = ops;
     else
-        (void)ar_error_set(error, AR_HOST_MEMORY, "no host memory for policy %s", ops->name);
+        (void)ar_no_memory(error, "policy %s", ops->name);
     return self;
 }
 

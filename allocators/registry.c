@@ -187,8 +187,7 @@ static enum ar_status part_read(struct part *part, const struct ar_spec_link *li
     char owner[100];
     snprintf(owner, sizeof owner, "%s %.80s", kind, name);
     part->values = calloc(1, values_bytes + 1);
-    if (!part->values)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the options of %s", owner);
+    AR_TRY_MEMORY(part->values, error, "the options of %s", owner);
     return ar_options_read(options, link, owner, part->values, error);
 }
 
@@ -205,9 +204,7 @@ static enum ar_status parts_open(const struct ar_spec *spec, struct part **out,
 {
     size_t count = spec->link_count;
     struct part *parts = calloc(count, sizeof *parts);
-    if (!parts)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the spec \"%.60s\"",
-                            spec->text);
+    AR_TRY_MEMORY(parts, error, "the spec \"%.60s\"", spec->text);
     enum ar_status status = AR_OK;
     for (size_t i = 0; i < count && !status; i++) {
         const struct ar_spec_link *link = &spec->links[i];

@@ -240,7 +240,7 @@ static enum ar_status take_gpu(const char *text, uint32_t gpu, bool recording, b
     struct workload_part part = {.several = several};
     char *with = NULL;
     if (asprintf(&with, "%s" GPU_KEY "%" PRIu32, text, gpu) < 0)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the name of a workload");
+        return ar_no_memory(error, "the name of a workload");
     enum ar_status status = open_text(with, recording, &part.source, error);
     part.text = with;
     AR_THEN(status, take(argument, &part, error));

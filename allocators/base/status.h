@@ -56,11 +56,9 @@ AR_API enum ar_status ar_error_prefix(struct ar_error *error, enum ar_status sta
                                       const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Sets the error "no host memory left for WHAT" and returns HOST_MEMORY. */
-static inline enum ar_status ar_no_memory(struct ar_error *error, const char *what)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for %s", what);
-}
+/* Sets the error "no host memory for ..." and returns HOST_MEMORY. */
+#define ar_no_memory(error, ...)                                                                   \
+    ar_error_set(error, AR_HOST_MEMORY, "no host memory for " __VA_ARGS__)
 
 AR_API const char *ar_status_name(enum ar_status status);    /* "NO_MEMORY" */
 AR_API const char *ar_status_meaning(enum ar_status status); /* "the policy cannot ..." */
@@ -75,6 +73,14 @@ AR_API int ar_status_exit(enum ar_status status);
         enum ar_status ar_tried = (expression);                                                    \
         if (ar_tried != AR_OK)                                                                     \
             return ar_tried;                                                                       \
+    } while (0)
+
+/* Returns ar_no_memory(error, ...) from the calling function unless the condition holds, such as an
+ * array that was made. */
+#define AR_TRY_MEMORY(condition, error, ...)                                                       \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            return ar_no_memory(error, __VA_ARGS__);                                               \
     } while (0)
 
 /* The next step of a chain whose function cleans up at its end: sets `status` to the result of the

@@ -520,8 +520,7 @@ static enum ar_status guard_wrap(const struct ar_policy_context *context, const 
     struct checked *self = host ? make(host, &values, inner, error) : NULL;
     if (!self) {
         free(host);
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for policy %s",
-                            inner->ops->name);
+        return ar_no_memory(error, "policy %s", inner->ops->name);
     }
     snprintf(self->forward.name, sizeof self->forward.name, "%s", inner->ops->name);
     self->forward.ops.destroy = guard_destroy;

@@ -49,8 +49,7 @@ static enum ar_status fault_open(const struct ar_policy_context *outer, const vo
         return ar_invalid(error, "decorator fault needs to know which call fails; write "
                                  "fault(n=3)+NAME or fault(every=10)+NAME");
     struct faulty_backing *self = ar_host_alloc(outer->host, sizeof *self);
-    if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the decorator fault");
+    AR_TRY_MEMORY(self, error, "the decorator fault");
     *self = (struct faulty_backing){.relay.before = refuse_chosen};
     relay_open(&self->relay, outer->backing);
     self->n = given->n;

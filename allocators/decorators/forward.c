@@ -169,7 +169,7 @@ void *forward_create(struct ar_host *host, size_t own_bytes, const char *prefix,
 {
     struct forward *self = ar_host_alloc(host, own_bytes);
     if (!self) {
-        (void)ar_error_set(error, AR_HOST_MEMORY, "no host memory for the decorator %s", prefix);
+        (void)ar_no_memory(error, "the decorator %s", prefix);
         return NULL;
     }
     snprintf(self->name, sizeof self->name, "%s+%s", prefix, inner->ops->name);

@@ -60,8 +60,7 @@ static enum ar_status sum_slots(struct packing *self, struct ar_error *error)
     uint64_t *dead_bytes =
         ar_host_alloc(self->host, ((size_t)self->slots + 1) * sizeof *dead_bytes);
     uint64_t live_bytes = 0;
-    if (!dead_bytes)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to plan");
+    AR_TRY_MEMORY(dead_bytes, error, "a plan");
     bool fits = true;
     for (uint32_t i = 0; i < self->count; i++) {
         self->first[i] = slot_at(self, self->blocks[i].born);
@@ -103,7 +102,7 @@ enum ar_status packing_open(struct packing *self, struct ar_host *host,
     self->slot_bytes = ar_host_alloc(host, rooms * sizeof *self->slot_bytes);
     if (!self->first || !self->end || !self->by_birth || !self->slot_begin || !self->slot_born ||
         !self->slot_bytes || make_slots(self))
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory to plan %zu blocks", count);
+        status = ar_no_memory(error, "a plan of %zu blocks", count);
     AR_THEN(status, sum_slots(self, error));
     if (status)
         packing_close(self);

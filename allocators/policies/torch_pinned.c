@@ -795,7 +795,7 @@ static enum ar_status pinned_create(const struct ar_policy_context *context, con
     ar_range_pool_open(&self->nodes, context->host);
     if (pool_of(self, 0) == UINT32_MAX) {
         ar_host_free(context->host, self, sizeof *self);
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for policy torch-pinned");
+        return ar_no_memory(error, "policy torch-pinned");
     }
     *out = &self->base;
     return AR_OK;

@@ -170,8 +170,7 @@ enum ar_status calibrate(struct ar_device *device, const struct calibrate_option
         return ar_invalid(error,
                           "the device %s has no pages and no end: there is nothing to measure",
                           device->props.profile);
-    if (!meter_open(&meter, device, out, options->cold))
-        return ar_no_memory(error, "calibrating");
+    AR_TRY_MEMORY(meter_open(&meter, device, out, options->cold), error, "calibrating");
     if (meter.free_bytes < FREE_LEAST) {
         meter_close(&meter);
         return ar_invalid(error,

@@ -417,8 +417,7 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, voi
         return CLI_HELPED;
     }
     cursor.named = calloc((size_t)argc, sizeof *cursor.named); /* a word has at most one value */
-    if (!cursor.named)
-        return ar_no_memory(error, "the command line");
+    AR_TRY_MEMORY(cursor.named, error, "the command line");
     for (; cursor.at < argc && !status; cursor.at++) {
         const char *word = argv[cursor.at];
         if (!options_end && strcmp(word, "--") == 0)

@@ -207,8 +207,7 @@ static enum ar_status print_all(const struct arguments *self, const struct advic
     enum ar_status status = AR_OK;
     if (advice->count > 1) {
         FILE *stream = open_memstream(&together, &bytes);
-        if (!stream)
-            return ar_no_memory(error, "the page");
+        AR_TRY_MEMORY(stream, error, "the page");
         status = self->batches[0] ? advise_page_batches(stream, advice->pages, self->batches, error)
                                   : advise_page_ranks(stream, advice->pages, advice->count, error);
         fclose(stream);

@@ -337,8 +337,7 @@ static enum ar_status find_curve(struct plan *plan, const struct answer *answers
 {
     static const double ratios[] = {1.00, 1.02, 1.05, 1.1, 1.25, 1.5, 2};
     curve->records = calloc(plan->run_count + 1, sizeof *curve->records);
-    if (!curve->records)
-        return ar_no_memory(error, "the slowdown curve");
+    AR_TRY_MEMORY(curve->records, error, "the slowdown curve");
     suite->ratio_count = sizeof ratios / sizeof ratios[0];
     memcpy(suite->ratios, ratios, sizeof ratios);
     enum ar_status status = make_room(plan, answers, &curve->devices, error);
@@ -420,8 +419,7 @@ static enum ar_status find_all(struct arguments *self, struct plan *plan, struct
     struct curve curve = {0};
     struct answer *answers = calloc(plan->run_count, sizeof *answers);
     enum ar_status status = AR_OK;
-    if (!answers)
-        return ar_no_memory(error, "the answers");
+    AR_TRY_MEMORY(answers, error, "the answers");
     if (self->json)
         status = output_open(&json, self->json, error);
     progress_begin(&progress, plan->run_count);

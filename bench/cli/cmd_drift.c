@@ -75,8 +75,7 @@ static enum ar_status set_up(const struct arguments *self, const struct learned_
     enum ar_status status = AR_OK;
     runs->setups = calloc(count, sizeof *runs->setups);
     runs->runs = calloc(count, sizeof *runs->runs);
-    if (!runs->setups || !runs->runs)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu runs", count);
+    AR_TRY_MEMORY(runs->setups && runs->runs, error, "%zu runs", count);
     for (size_t i = 0; !status && i < self->policies.count; i++) {
         status = ar_spec_parse(self->policies.at[i], &runs->policies[i], error);
         runs->parsed += !status;

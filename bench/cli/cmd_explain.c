@@ -80,8 +80,7 @@ static enum ar_status grow(struct window *self, struct ar_error *error)
 {
     size_t room = self->room ? 2 * self->room : FIRST_BYTES;
     char *text = realloc(self->text, room);
-    if (!text)
-        return ar_no_memory(error, "the message");
+    AR_TRY_MEMORY(text, error, "the message");
     self->text = text;
     self->room = room;
     return AR_OK;

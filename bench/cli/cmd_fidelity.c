@@ -186,8 +186,7 @@ static enum ar_status compare(const struct arguments *self, struct trace_source 
     struct ar_spec policy;
     const struct trace_stats *stats = &source->stats;
     struct fidelity_stat *items = calloc(stats->count + 1, sizeof *items);
-    if (!items)
-        return ar_no_memory(error, "statistics");
+    AR_TRY_MEMORY(items, error, "statistics");
     for (size_t i = 0; i < stats->count; i++)
         items[i] = (struct fidelity_stat){stats->items[i].name, stats->items[i].value};
     enum ar_status status = ar_spec_parse(policy_text, &policy, error);

@@ -100,8 +100,7 @@ static enum ar_status read_cell(const struct arguments *self, const char *name,
     const char *folder = self->folders.at[0];
     struct measured *measured = calloc(1, sizeof *measured);
     struct call_list sim = {0};
-    if (!measured)
-        return ar_no_memory(error, "the runs");
+    AR_TRY_MEMORY(measured, error, "the runs");
     enum ar_status status = read_measured(self, name, measured, error);
     cell->card = measured->results[0];
     AR_THEN(status, read_one(self, folder, name, "sim.csv", NULL, &cell->sim, error));

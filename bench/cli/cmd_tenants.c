@@ -231,10 +231,9 @@ static enum ar_status run_suite(const struct arguments *arguments, struct tenant
         .wide = arguments->wide,
         .results = self.results,
     };
-    enum ar_status status =
-        self.results && self.alone
-            ? run_replicates(&self, error)
-            : ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu replicates", replicates);
+    enum ar_status status = self.results && self.alone
+                                ? run_replicates(&self, error)
+                                : ar_no_memory(error, "%zu replicates", replicates);
     bool to_output = self.csv == stdout;
     enum ar_status closed = close_csv(&self, status ? NULL : error);
     status = status ? status : closed;

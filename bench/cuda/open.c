@@ -256,8 +256,7 @@ enum ar_status cuda_device_open(const struct cuda_options *options, struct ar_de
                                 struct ar_error *error)
 {
     struct cuda_device *self = calloc(1, sizeof *self);
-    if (!self)
-        return ar_no_memory(error, "a device");
+    AR_TRY_MEMORY(self, error, "a device");
     self->opened_ns = latency_clock_ns();
     device_memory_open(&self->memory, self->problem, sizeof self->problem);
     enum ar_status status = cuda_api_open(&self->api, error);

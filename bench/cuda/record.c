@@ -30,8 +30,7 @@ enum ar_status cuda_record_open(struct cuda_record *record, const char *path,
                           path);
     record->path = strdup(path);
     record->rows = malloc(ROWS_MOST * sizeof *record->rows);
-    if (!record->path || !record->rows)
-        return ar_no_memory(error, "a device");
+    AR_TRY_MEMORY(record->path && record->rows, error, "a device");
     /* Touching the pages here keeps page faults out of timed calls. */
     for (size_t i = 0; i < ROWS_MOST; i++)
         record->rows[i] = (struct cuda_record_row){.bytes = UINT64_MAX};

@@ -109,9 +109,8 @@ static enum ar_status prepare(struct bout *bout)
                           bout->config->workload);
     bout->step_ns = calloc((size_t)bout->last.steps, sizeof *bout->step_ns);
     bout->mark_ns = calloc(bout->launches.marks, sizeof *bout->mark_ns);
-    if (!bout->step_ns || !bout->mark_ns)
-        return ar_error_set(bout->error, AR_HOST_MEMORY, "no host memory for %llu steps",
-                            (unsigned long long)bout->last.steps);
+    AR_TRY_MEMORY(bout->step_ns && bout->mark_ns, bout->error, "%llu steps",
+                  (unsigned long long)bout->last.steps);
     return launches_fix(&bout->launches, device, bout->error);
 }
 
@@ -134,8 +133,7 @@ static enum ar_status conclude(const struct bout *bout, struct harness_result *r
 {
     size_t count = result->block_count;
     double *values = calloc(2 * count, sizeof *values);
-    if (!values)
-        return ar_error_set(bout->error, AR_HOST_MEMORY, "no host memory for %zu blocks", count);
+    AR_TRY_MEMORY(values, bout->error, "%zu blocks", count);
     for (size_t i = 0; i < 2 * count; i++)
         values[i] = result->blocks[i / 2].engine_ns[i % 2];
     result->engine_ns = harness_median(values, 2 * count);
@@ -161,9 +159,7 @@ static enum ar_status measure(struct bout *bout, struct harness_result *result)
     if (!config->blocks)
         return ar_invalid(bout->error, "0 blocks of runs: choose at least 1");
     result->blocks = calloc(config->blocks, sizeof *result->blocks);
-    if (!result->blocks)
-        return ar_error_set(bout->error, AR_HOST_MEMORY, "no host memory for %u blocks",
-                            config->blocks);
+    AR_TRY_MEMORY(result->blocks, bout->error, "%u blocks", config->blocks);
     enum ar_status status = workload_open_single(config->workload, &bout->source, bout->error);
     AR_THEN(status, prepare(bout));
     AR_THEN(status, time_loop(bout, &warm_ns));
@@ -361,8 +357,7 @@ enum ar_status launches_fix(struct launches *launches, struct ar_device *device,
 {
     size_t most = launches->kernel_op_count * (1 + AR_KERNEL_OP_INPUTS);
     launches->extents = calloc(most ? most : 1, sizeof *launches->extents);
-    if (!launches->extents)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu operands", most);
+    AR_TRY_MEMORY(launches->extents, error, "%zu operands", most);
     visit_operands(launches, add_extent);
     join(launches);
     for (size_t i = 0; i < launches->extent_count; i++) {

@@ -410,8 +410,7 @@ static enum ar_status prepare(struct worker *workers, const struct threads_confi
         worker->clock_ns = clock_ns;
         worker->sink = i;
         if (make_turns(worker, i) != AR_OK)
-            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %llu calls of a thread",
-                                (unsigned long long)config->turns);
+            return ar_no_memory(error, "%llu calls of a thread", (unsigned long long)config->turns);
     }
     return AR_OK;
 }
@@ -468,9 +467,7 @@ enum ar_status threads_run(const struct threads_config *config, struct threads_r
     *result = (struct threads_result){0};
     AR_TRY(check(config, error));
     struct worker *workers = aligned_alloc(CACHE_LINE, config->threads * sizeof *workers);
-    if (!workers)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %u threads",
-                            config->threads);
+    AR_TRY_MEMORY(workers, error, "%u threads", config->threads);
     for (unsigned i = 0; i < config->threads; i++)
         workers[i] = (struct worker){0};
     enum ar_status status = prepare(workers, config, &gate, error);

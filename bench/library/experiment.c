@@ -35,8 +35,7 @@ enum ar_status ar_experiment_open(const struct ar_library *library, struct ar_ex
                                   struct ar_error *error)
 {
     struct ar_experiment *self = calloc(1, sizeof *self);
-    if (!self)
-        return ar_no_memory(error, "an experiment");
+    AR_TRY_MEMORY(self, error, "an experiment");
     self->library = library;
     *out = self;
     return AR_OK;
@@ -199,8 +198,7 @@ enum ar_status ar_experiment_run(const struct ar_experiment *experiment, struct 
     struct run_worker worker = {0};
     struct ar_results *self = calloc(1, sizeof *self);
     error = error ? error : &ignored;
-    if (!self)
-        return ar_no_memory(error, "an experiment");
+    AR_TRY_MEMORY(self, error, "an experiment");
     enum ar_status status = make_plan(&self->planned, experiment, error);
     const size_t count = self->planned.plan.run_count;
     if (!status && !(self->records = calloc(count + 1, sizeof *self->records)))
@@ -331,8 +329,7 @@ enum ar_status ar_experiment_capacity(const struct ar_experiment *experiment,
     struct ar_error ignored = {{0}};
     struct ar_capacities *self = calloc(1, sizeof *self);
     error = error ? error : &ignored;
-    if (!self)
-        return ar_no_memory(error, "an experiment");
+    AR_TRY_MEMORY(self, error, "an experiment");
     enum ar_status status = make_plan(&self->planned, experiment, error);
     const struct plan *plan = &self->planned.plan;
     if (!status && !(self->found = calloc(plan->run_count + 1, sizeof *self->found)))
@@ -478,8 +475,7 @@ enum ar_status ar_experiment_advise(const struct ar_experiment *experiment, stru
     struct ar_spec device;
     struct ar_advice *self = calloc(1, sizeof *self);
     error = error ? error : &ignored;
-    if (!self)
-        return ar_no_memory(error, "an experiment");
+    AR_TRY_MEMORY(self, error, "an experiment");
     const struct suite *suite = &self->planned.suite;
     enum ar_status status = settle(&self->planned, experiment, error);
     if (!status && (suite->workloads.count != 1 || suite->devices.count > 1))

@@ -92,8 +92,7 @@ enum ar_status ar_register_policy(struct ar_library *self, const struct ar_polic
             return taken("decorator", policy->name, error);
     const struct ar_policy_ops **list =
         ar_array_grow(self->policies, self->policy_count + 1, &self->policy_room, sizeof(void *));
-    if (!list)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for policy %.60s", policy->name);
+    AR_TRY_MEMORY(list, error, "policy %.60s", policy->name);
     list[self->policy_count++] = policy;
     list[self->policy_count] = NULL;
     self->policies = list;
@@ -113,8 +112,7 @@ enum ar_status ar_register_device(struct ar_library *self, const struct ar_devic
             return taken("device", kind->name, error);
     const struct ar_device_kind **list =
         ar_array_grow(self->devices, self->device_count + 1, &self->device_room, sizeof(void *));
-    if (!list)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for device %.60s", kind->name);
+    AR_TRY_MEMORY(list, error, "device %.60s", kind->name);
     list[self->device_count++] = kind;
     list[self->device_count] = NULL;
     self->devices = list;
@@ -150,8 +148,7 @@ SAME_KIND(NOTE);
 enum ar_status ar_workload_open(const char *text, struct ar_workload **out, struct ar_error *error)
 {
     struct ar_workload *self = calloc(1, sizeof *self);
-    if (!self)
-        return ar_no_memory(error, "a workload");
+    AR_TRY_MEMORY(self, error, "a workload");
     enum ar_status status = workload_open(text, &self->source, error);
     if (status)
         free(self);
@@ -300,8 +297,7 @@ enum ar_status ar_session_open_on(const struct ar_library *library, const char *
 {
     struct ar_spec spec;
     struct ar_session *self = calloc(1, sizeof *self);
-    if (!self)
-        return ar_no_memory(error, "a session");
+    AR_TRY_MEMORY(self, error, "a session");
     self->context =
         (struct ar_policy_context){.backing = backing, .host = &self->host, .seed = seed};
     enum ar_status status = ar_spec_parse(policy, &spec, error);

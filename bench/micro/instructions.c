@@ -116,7 +116,7 @@ static enum ar_status prepare(const char *in, const char *out, bool all, struct 
     job.live = calloc((size_t)job.source->info.slots + 1, sizeof *job.live);
     job.memory = trace_memory_create(&job.source->info);
     if (!job.live || !job.memory)
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for %s", in);
+        status = ar_no_memory(error, "%s", in);
     AR_THEN(status, fill_memory(&job));
     AR_THEN(status, trace_memory_open(job.memory, &copy, error));
     AR_THEN(status,

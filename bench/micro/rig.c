@@ -81,9 +81,8 @@ struct reading {
 static enum ar_status append(struct reading *reading, struct micro_op op)
 {
     struct micro_ops *ops = reading->ops;
-    if (!AR_ARRAY_ADD(ops->at, ops->count, reading->capacity, op))
-        return ar_error_set(reading->error, AR_HOST_MEMORY, "no host memory for %zu operations",
-                            ops->count);
+    AR_TRY_MEMORY(AR_ARRAY_ADD(ops->at, ops->count, reading->capacity, op), reading->error,
+                  "%zu operations", ops->count);
     return AR_OK;
 }
 
@@ -143,7 +142,7 @@ enum ar_status micro_ops_read(const char *path, struct micro_ops *out, struct ar
     if (reading.live)
         status = read_all(&reading, source);
     else
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for %u slots", out->slots);
+        status = ar_no_memory(error, "%u slots", out->slots);
     free(reading.live);
     trace_close(source);
     if (status != AR_OK)

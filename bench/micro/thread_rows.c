@@ -81,8 +81,7 @@ static enum ar_status thread_pools_open(struct thread_pools *pools,
     enum ar_status status = AR_OK;
     *pools =
         (struct thread_pools){.members = calloc(count, sizeof *pools->members), .device = device};
-    if (!pools->members)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %u pools", count);
+    AR_TRY_MEMORY(pools->members, error, "%u pools", count);
     if (pthread_mutex_init(&pools->lock, NULL) != 0) {
         free(pools->members);
         return ar_no_memory(error, "a lock");

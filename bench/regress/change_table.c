@@ -142,7 +142,7 @@ enum ar_status groups_make(struct groups *self, const struct group_item *items, 
     if (complete)
         return AR_OK;
     groups_close(self);
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left to group %zu rows", count);
+    return ar_no_memory(error, "groups of %zu rows", count);
 }
 
 void groups_close(struct groups *self)
@@ -241,8 +241,7 @@ static enum ar_status print_groups(const struct change_row *rows, size_t count,
 {
     struct group_item *items = calloc(count, sizeof *items);
     struct groups groups = {0};
-    if (!items)
-        return ar_no_memory(error, "a table");
+    AR_TRY_MEMORY(items, error, "a table");
     for (size_t i = 0; i < count; i++)
         items[i] = rows[i].item;
     enum ar_status status = groups_make(&groups, items, count, error);

@@ -429,8 +429,7 @@ static enum ar_status read_all(int file, const char *path, char **text, size_t *
     size_t size = (size_t)about.st_size;
     *bytes = 0;
     *text = malloc(size + 1);
-    if (!*text)
-        return ar_no_memory(error, "the history");
+    AR_TRY_MEMORY(*text, error, "the history");
     while (*bytes < size) {
         ssize_t got = pread(file, *text + *bytes, size - *bytes, (off_t)*bytes);
         if (got < 0 && errno == EINTR)
@@ -680,8 +679,7 @@ enum ar_status history_append(const char *path, const struct result_set *results
     *added = (struct history_added){0};
     AR_TRY(check(results, &used, error));
     FILE *stream = open_memstream(&line, &bytes);
-    if (!stream)
-        return ar_no_memory(error, "the history");
+    AR_TRY_MEMORY(stream, error, "the history");
     write_line_of(stream, results, &used);
     bool bad = ferror(stream);
     if (fclose(stream) != 0 || bad) {

@@ -98,8 +98,7 @@ static enum ar_status print_changes(const struct history_view *view, FILE *strea
     static const struct change_words words = {"before", "after", "since"};
     size_t count = view->judged->change_count;
     struct change_row *rows = calloc(count + 1, sizeof *rows);
-    if (!rows)
-        return ar_no_memory(error, "a table");
+    AR_TRY_MEMORY(rows, error, "a table");
     for (size_t i = 0; i < count; i++)
         fill_row(view, rows, i);
     enum ar_status status = change_table_print(rows, count, view->all, &words, stream, form, error);

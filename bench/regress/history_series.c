@@ -75,12 +75,10 @@ static struct history_series *add_series(struct history_judged *out,
 static enum ar_status add_point(struct making *self, struct history_series *series, size_t line,
                                 double value, size_t epoch)
 {
-    if (!series)
-        return ar_no_memory(self->error, "the history");
+    AR_TRY_MEMORY(series, self->error, "the history");
     struct history_point *points =
         ar_array_grow(series->points, series->count, &series->room, sizeof *points);
-    if (!points)
-        return ar_no_memory(self->error, "the history");
+    AR_TRY_MEMORY(points, self->error, "the history");
     series->points = points;
     series->points[series->count] =
         (struct history_point){line, value, series->count == 0 || series->epoch != epoch, value};
@@ -286,8 +284,7 @@ static enum ar_status add_change(struct judge *self, size_t series_index, size_t
         change.change = fabs(point->after / point->before - 1);
     struct history_change *changes =
         ar_array_grow(out->changes, out->change_count, &out->change_room, sizeof *changes);
-    if (!changes)
-        return ar_no_memory(self->error, "the history");
+    AR_TRY_MEMORY(changes, self->error, "the history");
     out->changes = changes;
     out->changes[out->change_count++] = change;
     return AR_OK;

@@ -121,15 +121,14 @@ static enum ar_status take_run(struct result_set *self, const json_t *object, si
     AR_TRY(take_metrics(json_object_get(object, "metrics"), &run, error));
     like.on_card = strcmp(kind, "sim") != 0;
     struct result_row *row = row_of(self, &like);
-    if (!row)
-        return ar_no_memory(error, "the results");
+    AR_TRY_MEMORY(row, error, "the results");
     if (strcmp(row->sha256, like.sha256) != 0)
         return ar_error_set(
             error, AR_FORMAT,
             "workload %s differs from the one in an earlier file of the same result set",
             like.workload);
-    if (!AR_ARRAY_ADD(row->runs, row->run_count, row->run_room, run))
-        return ar_no_memory(error, "the results");
+    AR_TRY_MEMORY(AR_ARRAY_ADD(row->runs, row->run_count, row->run_room, run), error,
+                  "the results");
     return AR_OK;
 }
 
@@ -175,8 +174,7 @@ static enum ar_status add_count(struct result_set *self, const struct instructio
 {
     struct instruction_count *counts =
         ar_array_grow(self->counts, self->count_count, &self->count_room, sizeof *counts);
-    if (!counts)
-        return ar_no_memory(error, "the results");
+    AR_TRY_MEMORY(counts, error, "the results");
     self->counts = counts;
     self->counts[self->count_count++] = *count;
     return AR_OK;

@@ -30,8 +30,8 @@ const char *verdict_name(enum verdict verdict)
 static enum ar_status add_row(struct work *work, const struct verdict_row *row)
 {
     struct verdicts *out = work->out;
-    if (!AR_ARRAY_ADD(out->rows, out->count, out->room, *row))
-        return ar_no_memory(work->error, "the comparison");
+    AR_TRY_MEMORY(AR_ARRAY_ADD(out->rows, out->count, out->room, *row), work->error,
+                  "the comparison");
     return AR_OK;
 }
 
@@ -309,8 +309,7 @@ static enum ar_status judge_timed(struct work *work, const struct pair *pair, en
     struct verdict_row row = row_of(pair->new, info->name, VERDICT_NO_DATA);
     size_t room = pair->old->run_count + pair->new->run_count;
     double *values = calloc(room, sizeof *values);
-    if (!values)
-        return ar_no_memory(work->error, "the comparison");
+    AR_TRY_MEMORY(values, work->error, "the comparison");
     bool any = gather(pair->old, metric, values) || gather(pair->new, metric, values);
     enum ar_status status = AR_OK;
     if (any && info->better != METRIC_NEITHER) {
@@ -351,8 +350,7 @@ static enum ar_status conclude_all(struct work *work)
     struct verdicts *out = work->out;
     double *p = calloc(out->count ? out->count : 1, sizeof *p);
     size_t count = 0;
-    if (!p)
-        return ar_no_memory(work->error, "the comparison");
+    AR_TRY_MEMORY(p, work->error, "the comparison");
     for (size_t i = 0; i < out->count; i++)
         if (out->rows[i].timed)
             p[count++] = out->rows[i].test.p;

@@ -175,8 +175,7 @@ static enum ar_status print_batches(FILE *stream, const struct advise_page *page
 {
     const struct advise_result *first = pages[0].result;
     struct batch_row *rows = calloc(first->own_count + 1, sizeof *rows);
-    if (!rows)
-        return ar_no_memory(error, "the batches");
+    AR_TRY_MEMORY(rows, error, "the batches");
     size_t count = find_batches(pages, curve, rows);
     fprintf(stream, "  %6.0f  by the live peak alone: no setting serves more\n",
             batch_curve_largest(curve, 1, (double)first->capacity_bytes));

@@ -48,8 +48,8 @@ static enum ar_status add_point(struct chrome_trace *self, const struct observer
             return AR_OK;
         }
     }
-    if (!AR_ARRAY_ADD(self->points, self->point_count, self->point_room, point))
-        return ar_no_memory(error, "a timeline");
+    AR_TRY_MEMORY(AR_ARRAY_ADD(self->points, self->point_count, self->point_room, point), error,
+                  "a timeline");
     return AR_OK;
 }
 
@@ -64,8 +64,8 @@ static enum ar_status add_slice(struct chrome_trace *self, const struct observer
         .call = event->call,
         .refused = event->refused,
     };
-    if (!AR_ARRAY_ADD(self->slices, self->slice_count, self->slice_room, slice))
-        return ar_no_memory(error, "a timeline");
+    AR_TRY_MEMORY(AR_ARRAY_ADD(self->slices, self->slice_count, self->slice_room, slice), error,
+                  "a timeline");
     self->at_ns += slice.length_ns;
     return AR_OK;
 }
@@ -82,8 +82,8 @@ static enum ar_status add_instant(struct chrome_trace *self, const struct observ
     struct chrome_instant instant = {.at_ns = self->at_ns,
                                      .bytes = event->kind == OBSERVER_MARK ? 0 : event->bytes};
     AR_TRY(texts_intern(&self->labels, name, strlen(name), &instant.label, error));
-    if (!AR_ARRAY_ADD(self->instants, self->instant_count, self->instant_room, instant))
-        return ar_no_memory(error, "a timeline");
+    AR_TRY_MEMORY(AR_ARRAY_ADD(self->instants, self->instant_count, self->instant_room, instant),
+                  error, "a timeline");
     return AR_OK;
 }
 
@@ -200,8 +200,7 @@ static enum ar_status write_slices(const struct chrome_trace *self, const struct
     struct json_writer *json = line->json;
     uint64_t least_ns;
     size_t left;
-    if (!choose(self, &least_ns, &left))
-        return ar_no_memory(error, "a timeline");
+    AR_TRY_MEMORY(choose(self, &least_ns, &left), error, "a timeline");
     for (size_t i = 0; i < self->slice_count; i++) {
         const struct chrome_slice *slice = &self->slices[i];
         if (slice->length_ns < least_ns || (slice->length_ns == least_ns && !left))

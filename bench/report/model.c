@@ -77,8 +77,7 @@ static enum ar_status read_rows(FILE *file, const char *path, struct reading *re
     size_t places[COLUMN_COUNT];
     size_t columns = 0;
     enum ar_status status = AR_OK;
-    if (!line)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left to read %s", path);
+    AR_TRY_MEMORY(line, error, "reading %s", path);
     for (size_t number = 1; !status && fgets(line, LINE_MOST, file); number++) {
         bool whole = strlen(line) + 1 < LINE_MOST;
         size_t count = csv_split(line, fields, COLUMNS_MOST);
@@ -118,7 +117,7 @@ enum ar_status model_result_read(const char *path, struct model_result *out, str
     enum ar_status status;
     *out = (struct model_result){.policy = ""};
     if (!reading)
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left to read %s", path);
+        status = ar_no_memory(error, "reading %s", path);
     else if (!file)
         status = ar_error_set(error, AR_IO, "%s: cannot be read: %s", path, strerror(number));
     else
@@ -180,8 +179,7 @@ static enum ar_status pair(struct model_cell *cell, const struct driver_call *ca
     if (!large)
         return AR_OK;
     struct model_large *more = realloc(cell->large, (cell->large_count + 1) * sizeof *cell->large);
-    if (!more)
-        return ar_no_memory(error, "driver calls");
+    AR_TRY_MEMORY(more, error, "driver calls");
     cell->large = more;
     cell->large[cell->large_count++] = (struct model_large){*card, *sim};
     return AR_OK;
@@ -282,8 +280,7 @@ static enum ar_status alike_find(struct alike *self, struct model_cell *cell,
     self->ns = calloc(count, sizeof *self->ns);
     self->waited_ns = calloc(count, sizeof *self->waited_ns);
     cell->again = calloc(count, sizeof *cell->again);
-    if (!self->runs || !self->ns || !self->waited_ns || !cell->again)
-        return ar_no_memory(error, "runs");
+    AR_TRY_MEMORY(self->runs && self->ns && self->waited_ns && cell->again, error, "runs");
     cell->runs = count;
     self->runs[self->count++] = &runs[0];
     for (size_t run = 1; run < count && !status; run++) {
@@ -370,8 +367,7 @@ static double median_of_known(double *values, size_t count)
 enum ar_status model_repeat_results(struct model_result *runs, size_t count, struct ar_error *error)
 {
     double *values = calloc(count, sizeof *values);
-    if (!values)
-        return ar_no_memory(error, "runs");
+    AR_TRY_MEMORY(values, error, "runs");
     for (size_t i = 0; i < count; i++)
         values[i] = runs[i].slowdown;
     runs[0].slowdown = median_of_known(values, count);

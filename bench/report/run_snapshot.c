@@ -62,8 +62,7 @@ static enum ar_status follow(struct run_snapshot *self, enum snapshot_action act
     if (entry >= self->free_requested_room) {
         size_t room = self->free_requested_room ? 2 * self->free_requested_room : 1024;
         bool *free_requested = realloc(self->free_requested, room * sizeof *free_requested);
-        if (!free_requested)
-            return ar_no_memory(error, "a snapshot");
+        AR_TRY_MEMORY(free_requested, error, "a snapshot");
         self->free_requested = free_requested;
         self->free_requested_room = room;
     }

@@ -608,8 +608,7 @@ enum ar_status table_print(const struct table *self, FILE *stream, enum table_fo
         return AR_OK;
     }
     struct layout layout = {GAP, calloc(self->column_count, sizeof *layout.widths)};
-    if (!layout.widths)
-        return ar_no_memory(error, "the table");
+    AR_TRY_MEMORY(layout.widths, error, "the table");
     for (size_t j = 0; j < self->column_count; j++)
         layout.widths[j] = column_width(self, j, self->columns[j].most_wide);
     if (form == TABLE_TEXT)

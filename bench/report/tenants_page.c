@@ -143,8 +143,7 @@ static enum ar_status print_outcomes(FILE *stream, const struct tenants_page *pa
     if (!texts || !counts) {
         free(texts);
         free(counts);
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu replicates",
-                            page->replicates);
+        return ar_no_memory(error, "%zu replicates", page->replicates);
     }
     for (size_t replicate = 0; replicate < page->replicates; replicate++) {
         size_t kind = 0;

@@ -101,8 +101,7 @@ static enum ar_status print_peak(FILE *stream, const struct twin_page *page, str
     char place[160];
     const struct twin_amounts amounts = peak.amounts;
     struct twin_share *shares = calloc(amounts.count + 1, sizeof *shares);
-    if (!shares)
-        return ar_no_memory(error, "the table of the peak");
+    AR_TRY_MEMORY(shares, error, "the table of the peak");
     for (size_t i = 0; i < amounts.count; i++) {
         const struct twin_amount *amount = &result->amounts[amounts.first + i];
         shares[i] = (struct twin_share){amount->bytes, result->owners[amount->owner].name};
@@ -524,8 +523,7 @@ static enum ar_status print_owners(FILE *stream, const struct twin_page *page,
         .cycles = twin_answer_cycles(result),
         .columns = calloc(result->owner_count + 1, sizeof *self.columns),
     };
-    if (!self.columns)
-        return ar_no_memory(error, "the table of owners");
+    AR_TRY_MEMORY(self.columns, error, "the table of owners");
     find_columns(&self);
     find_others(&self);
     enum ar_status status = AR_OK;
@@ -700,8 +698,7 @@ static enum ar_status print_left(FILE *stream, const struct twin_page *page, str
     const struct twin_amounts amounts =
         twin_card_at(result, phase, result->ranks[most].card)->amounts;
     struct twin_share *shares = calloc(amounts.count + 1, sizeof *shares);
-    if (!shares)
-        return ar_no_memory(error, "the residue");
+    AR_TRY_MEMORY(shares, error, "the residue");
     for (size_t i = 0; i < amounts.count; i++) {
         const struct twin_amount *amount = &result->amounts[amounts.first + i];
         const struct twin_owner *owner = &result->owners[amount->owner];
@@ -729,8 +726,7 @@ static enum ar_status print_pins(FILE *stream, const struct twin_page *page, str
     size_t count = 0, blocks = 0;
     uint64_t kept = 0;
     uint32_t card = UINT32_MAX; /* the first with such blocks; others have their own */
-    if (!groups)
-        return ar_no_memory(error, "the pinning blocks");
+    AR_TRY_MEMORY(groups, error, "the pinning blocks");
     for (size_t i = 0; i < result->pin_count; i++)
         if (result->pins[i].phase == phase && result->pins[i].keeps_bytes) {
             const uint32_t its = result->ranks[result->pins[i].rank].card;

@@ -75,8 +75,7 @@ static enum ar_status median(const double *values, size_t count, double *out,
                              struct ar_error *error)
 {
     double *sorted = malloc(count * sizeof *sorted);
-    if (!sorted)
-        return ar_no_memory(error, "a median");
+    AR_TRY_MEMORY(sorted, error, "a median");
     memcpy(sorted, values, count * sizeof *sorted);
     statistic_sort(sorted, count);
     *out = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
@@ -189,8 +188,7 @@ enum ar_status change_points_find(const double *values, size_t count, enum chang
         if (!(values[i] > 0) || isinf(values[i]))
             return ar_invalid(error, "times must be above 0 to look for changes");
     struct search self = {values, rules, calloc(count + 1, sizeof(bool)), error};
-    if (!self.changes)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left to look for changes");
+    AR_TRY_MEMORY(self.changes, error, "a search for changes");
     enum ar_status status = find_timed(&self, count, points, found);
     free(self.changes);
     return status;

@@ -291,8 +291,7 @@ static int by_p(const void *left, const void *right)
 enum ar_status rank_test_holm(double *p, size_t count, struct ar_error *error)
 {
     struct place *order = calloc(count ? count : 1, sizeof *order);
-    if (!order)
-        return ar_no_memory(error, "a rank test");
+    AR_TRY_MEMORY(order, error, "a rank test");
     for (size_t i = 0; i < count; i++)
         order[i] = (struct place){p[i], i};
     qsort(order, count, sizeof *order, by_p);

@@ -73,7 +73,7 @@ enum ar_status spec_text_with(const char *text, const char *key, const char *val
     }
     ar_spec_close(&spec);
     if (!stream || fclose(stream) != 0)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the spec \"%.60s\"", text);
+        return ar_no_memory(error, "the spec \"%.60s\"", text);
     return AR_OK;
 }
 
@@ -467,8 +467,7 @@ static enum ar_status run_all(struct sweep *self, const struct sweep_files *file
                               "sweep: cases share this process; a card and isolate are for `run`");
     }
     self->records = calloc(count ? count : 1, sizeof *self->records);
-    if (!self->records)
-        return ar_no_memory(error, "the grid of a suite");
+    AR_TRY_MEMORY(self->records, error, "the grid of a suite");
     AR_TRY(matrix_run_journal(&self->plan, plan_jobs(&self->plan), true, files->journal,
                               &self->journal, &self->has_journal, self->records, error));
     return results_open(&self->results, self->records, count, error);

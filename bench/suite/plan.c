@@ -47,8 +47,7 @@ static enum ar_status look(void *argument, void **payload, size_t *bytes, struct
     struct ar_device *device = NULL;
     *bytes = sizeof device->props + count * sizeof(struct ar_error);
     *payload = calloc(1, *bytes);
-    if (!*payload)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left to look at a device");
+    AR_TRY_MEMORY(*payload, error, "a look at a device");
     struct ar_spec spec;
     AR_TRY(ar_spec_parse(probe->text, &spec, error));
     spec.catalog = probe->plan->suite->catalog;
@@ -120,8 +119,7 @@ static enum ar_status ask(void *argument, void **payload, size_t *bytes, struct 
 {
     const struct ar_device_kind *kind = argument;
     char *text = calloc(1, sizeof error->text);
-    if (!text)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left to look for a card");
+    AR_TRY_MEMORY(text, error, "a search for a card");
     enum ar_status status = AR_OK;
     if (!kind->available(text, sizeof error->text))
         status = ar_error_set(error, AR_MISSING, "%s", text);
@@ -215,8 +213,7 @@ static enum ar_status look_up_policies(struct plan *self, struct ar_error *error
     if (status)
         return status;
     self->policies = calloc(list->count, sizeof *self->policies);
-    if (!self->policies)
-        return ar_no_memory(error, "the plan of the runs");
+    AR_TRY_MEMORY(self->policies, error, "the plan of the runs");
     for (size_t i = 0; i < list->count; i++) {
         struct plan_policy *policy = &self->policies[i];
         policy->text = list->items[i];
@@ -359,8 +356,7 @@ static enum ar_status look_at_device(struct plan *self, size_t device, struct ar
         !self->suite->in_process && (self->suite->isolate || plan_wants_process(text));
     if (self->suite->all_policies && self->policy_count) {
         why = calloc(self->policy_count, sizeof *why);
-        if (!why)
-            return ar_no_memory(error, "the plan of the runs");
+        AR_TRY_MEMORY(why, error, "the plan of the runs");
     }
     enum ar_status status =
         probe_device(self, text, self->alone[device], &self->props[device], why, error);
@@ -402,8 +398,7 @@ static enum ar_status look_at_devices(struct plan *self, struct ar_error *error)
 {
     self->alone = calloc(self->devices.count, sizeof *self->alone);
     self->props = calloc(self->devices.count, sizeof *self->props);
-    if (!self->alone || !self->props)
-        return ar_no_memory(error, "the plan of the runs");
+    AR_TRY_MEMORY(self->alone && self->props, error, "the plan of the runs");
     for (size_t i = 0; i < self->devices.count; i++) {
         AR_TRY(look_at_device(self, i, error));
         AR_TRY(replicate_device(self, self->devices.items[i], error));
@@ -469,8 +464,7 @@ static enum ar_status write_runs(struct plan *self, struct ar_error *error)
             error, "policies x workloads x devices x repetitions x replicates make more than "
                    "1,000,000 runs; ask for fewer");
     self->runs = calloc(runs ? runs : 1, sizeof *self->runs);
-    if (!self->runs)
-        return ar_no_memory(error, "the plan of the runs");
+    AR_TRY_MEMORY(self->runs, error, "the plan of the runs");
     for (size_t i = 0; i < self->workload_count; i++)
         for (size_t j = 0; j < self->devices.count; j++)
             for (unsigned k = 0; k < self->workloads[i].frees_count; k++)

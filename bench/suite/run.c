@@ -175,8 +175,7 @@ static enum ar_status run_pack(const struct plan_run *run, const struct run_reco
 {
     size_t more = series_bytes(run);
     struct run_message *result = calloc(1, sizeof *result + more);
-    if (!result)
-        return ar_no_memory(error, "a result");
+    AR_TRY_MEMORY(result, error, "a result");
     *result = (struct run_message){
         .magic = RESULT_MAGIC,
         .policy = run->policy,
@@ -501,8 +500,7 @@ static enum ar_status run_together(struct matrix *self, unsigned jobs, struct ar
     if (jobs > self->count)
         jobs = self->count ? (unsigned)self->count : 1;
     pthread_t *threads = calloc(jobs, sizeof *threads);
-    if (!threads)
-        return ar_no_memory(error, "the workers");
+    AR_TRY_MEMORY(threads, error, "the workers");
     unsigned started = 0;
     while (started + 1 < jobs && pthread_create(&threads[started], NULL, work, self) == 0)
         started++;
@@ -577,8 +575,7 @@ static enum ar_status run_all(struct matrix *self, size_t count, unsigned jobs,
     size_t left = 0;
     self->failed = SIZE_MAX;
     self->order = calloc(count ? count : 1, sizeof *self->order);
-    if (!self->order)
-        return ar_no_memory(error, "the order of runs");
+    AR_TRY_MEMORY(self->order, error, "the order of runs");
     for (size_t i = 0; i < count; i++)
         left += !(self->done && self->done[i]);
     pthread_mutex_init(&self->lock, NULL);

@@ -201,8 +201,7 @@ enum ar_status run_files_open(struct run_files *self, FILE *const *streams,
         return AR_OK;
     self->chromes = calloc(self->count, sizeof *self->chromes);
     self->chrome_observers = calloc(self->count, sizeof *self->chrome_observers);
-    if (!self->chromes || !self->chrome_observers)
-        return ar_no_memory(error, "a run's files");
+    AR_TRY_MEMORY(self->chromes && self->chrome_observers, error, "a run's files");
     for (size_t i = 0; i < self->count; i++)
         open_chrome(self, files, plan, i);
     return AR_OK;
@@ -497,8 +496,7 @@ enum ar_status result_folder_commit(const struct result_folder *self, struct out
     size_t count = outputs->count;
     char **paths = calloc(count ? count : 1, sizeof *paths);
     char earlier[1024] = "";
-    if (!paths)
-        return ar_no_memory(error, "the results");
+    AR_TRY_MEMORY(paths, error, "the results");
     if (self->path)
         tell_earlier(self->path, earlier, sizeof earlier);
     for (size_t i = 0; i < count; i++)

@@ -53,11 +53,10 @@ void suite_close(struct suite *self)
 
 enum ar_status text_list_add(struct text_list *self, const char *text, struct ar_error *error)
 {
-    if (!ar_array_make_room(&self->items, self->count, &self->room, sizeof *self->items))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for \"%.60s\"", text);
+    AR_TRY_MEMORY(ar_array_make_room(&self->items, self->count, &self->room, sizeof *self->items),
+                  error, "\"%.60s\"", text);
     char *copy = strdup(text);
-    if (!copy)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for \"%.60s\"", text);
+    AR_TRY_MEMORY(copy, error, "\"%.60s\"", text);
     self->items[self->count++] = copy;
     return AR_OK;
 }
@@ -132,8 +131,7 @@ static enum ar_status set_count(uint64_t *count, const char *key, const char *va
 static enum ar_status set_text(char **text, const char *value, struct ar_error *error)
 {
     char *copy = strdup(value);
-    if (!copy)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for \"%.60s\"", value);
+    AR_TRY_MEMORY(copy, error, "\"%.60s\"", value);
     free(*text);
     *text = copy;
     return AR_OK;
@@ -157,8 +155,7 @@ static enum ar_status each_word(struct suite *self, const char *value, add_word 
                                 struct ar_error *error)
 {
     char *copy = strdup(value);
-    if (!copy)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for \"%.60s\"", value);
+    AR_TRY_MEMORY(copy, error, "\"%.60s\"", value);
     char *rest = NULL;
     enum ar_status status = AR_OK;
     for (char *word = strtok_r(copy, " ,\t", &rest); word && !status;

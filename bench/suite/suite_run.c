@@ -124,8 +124,7 @@ static enum ar_status attach(struct suite_work *self, struct ar_error *error)
         if (self->suite->output && in_figures(&self->plan, run) &&
             !self->streams[SUITE_FILE_placements] && !self->streams[SUITE_FILE_series]) {
             self->series[i] = calloc(1, sizeof *self->series[i]);
-            if (!self->series[i])
-                return ar_no_memory(error, "the results");
+            AR_TRY_MEMORY(self->series[i], error, "the results");
             self->series_observers[i] = (struct observer){
                 .next = run->observer, .sample = thin_series_add, .argument = self->series[i]};
             run->observer = &self->series_observers[i];
@@ -188,8 +187,7 @@ static enum ar_status run_all(struct suite_work *self, struct ar_error *error)
     self->records = calloc(self->plan.run_count, sizeof *self->records);
     self->series = calloc(self->plan.run_count, sizeof(*self->series));
     self->series_observers = calloc(self->plan.run_count, sizeof *self->series_observers);
-    if (!self->records || !self->series || !self->series_observers)
-        return ar_no_memory(error, "the results");
+    AR_TRY_MEMORY(self->records && self->series && self->series_observers, error, "the results");
     enum ar_status status = attach(self, error);
     AR_THEN(status, do_runs(self, jobs, error));
     if (!status && holds_events(self->files) && self->plan.run_count == 1)

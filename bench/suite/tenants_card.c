@@ -516,9 +516,7 @@ enum ar_status tenants_card_run(const struct tenants *tenants, const char *devic
                                 struct tenant_result *results, struct ar_error *error)
 {
     struct party *self = calloc(1, sizeof *self);
-    if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu processes",
-                            tenants->count);
+    AR_TRY_MEMORY(self, error, "%zu processes", tenants->count);
     *self = (struct party){
         .tenants = tenants,
         .device = device,

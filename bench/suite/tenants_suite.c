@@ -131,8 +131,7 @@ static enum ar_status tenant_of(struct reading *self, struct tenant_setup **setu
         return bad(self, "at most 256 processes");
     struct tenant_setup *longer =
         realloc(suite->setups, (suite->count + 1) * sizeof *suite->setups);
-    if (!longer)
-        return ar_no_memory(self->error, "a suite");
+    AR_TRY_MEMORY(longer, self->error, "a suite");
     suite->setups = longer;
     self->begun[suite->count] = self->line->section_number;
     *setup = &longer[suite->count++];
@@ -146,8 +145,7 @@ static enum ar_status add_text(const struct reading *self, const char *const **t
     if (longer)
         *texts = longer;
     char *text = longer ? strdup(self->value) : NULL;
-    if (!text)
-        return ar_no_memory(self->error, "a suite");
+    AR_TRY_MEMORY(text, self->error, "a suite");
     longer[(*count)++] = text;
     return AR_OK;
 }
@@ -157,8 +155,7 @@ static enum ar_status add_setting(const struct reading *self, struct tenant_setu
     size_t count = setup->line_count;
     struct process_line *longer =
         realloc((void *)(uintptr_t)setup->lines, (count + 1) * sizeof *longer);
-    if (!longer)
-        return ar_no_memory(self->error, "a suite");
+    AR_TRY_MEMORY(longer, self->error, "a suite");
     setup->lines = longer;
     longer[count] =
         (struct process_line){strdup(self->key), strdup(self->value), self->line->number};

@@ -356,7 +356,7 @@ static enum ar_status find_same(struct advising *self, struct ar_error *error)
     self->same = calloc(self->out->count, sizeof *self->same);
     if (!effects || !self->same) {
         free(effects);
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the settings");
+        return ar_no_memory(error, "the settings");
     }
     for (size_t i = 0; i < self->out->count; i++) {
         const struct candidate *candidate = &self->out->rows[i].candidate;
@@ -635,8 +635,7 @@ static enum ar_status try_all(struct advising *self, struct ar_error *error)
     out->left_out_count = candidates.left_out_count;
     memcpy(out->left_out, candidates.left_out, sizeof out->left_out);
     candidates_close(&candidates);
-    if (!out->rows)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the settings");
+    AR_TRY_MEMORY(out->rows, error, "the settings");
     struct trace_source *trace = self->prepared.trace;
     enum ar_status status = find_same(self, error);
     AR_THEN(status, crew_each(trace, config->jobs, out->count, try_at, count_done, self, error));
@@ -783,8 +782,7 @@ static enum ar_status collect(struct trace_source *source, struct sizes *out,
     enum ar_status status = trace_rewind(source, error);
     for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;)
         if (trace_requests(event) && !AR_ARRAY_ADD(out->at, out->count, out->room, event->value))
-            status =
-                ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu sizes", out->count);
+            status = ar_no_memory(error, "%zu sizes", out->count);
     if (!status && out->count)
         ar_array_sort(out->at, out->count);
     return status;

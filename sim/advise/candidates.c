@@ -160,7 +160,7 @@ static struct candidate *add(struct candidates *list, const char *spec, struct a
         if (strcmp(list->at[i].spec, spec) == 0)
             return &list->at[i];
     if (!ar_array_make_room(&list->at, list->count, &list->room, sizeof *list->at)) {
-        (void)ar_error_set(error, AR_HOST_MEMORY, "no host memory for a list of settings");
+        (void)ar_no_memory(error, "a list of settings");
         return NULL;
     }
     struct candidate *candidate = &list->at[list->count++];

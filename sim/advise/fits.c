@@ -59,8 +59,7 @@ static enum ar_status read_note(struct fits_notes *self, const char *text, struc
         const struct fits_note note = read_fields((enum fits_note_kind)kind, rest);
         if (note.more_bytes > self->more_bytes)
             self->more_bytes = note.more_bytes;
-        if (!AR_ARRAY_ADD(self->at, self->count, self->room, note))
-            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the notes");
+        AR_TRY_MEMORY(AR_ARRAY_ADD(self->at, self->count, self->room, note), error, "the notes");
     }
     return AR_OK;
 }

@@ -83,7 +83,7 @@ enum ar_status lean_make(struct trace_source *trace, enum replay_frees frees, en
                               .waits = host != REPLAY_HOST_NONE};
     enum ar_status status = trace_rewind(trace, error);
     if (!status && (!slots || !out->events || !out->numbers))
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace in fewer events");
+        status = ar_no_memory(error, "a trace in fewer events");
     out->info.has_split_frees = false;
     for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;)
         copy(&copying, event);

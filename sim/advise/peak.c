@@ -27,8 +27,8 @@ struct live {
 static enum ar_status follow(struct live *self, const struct trace_event *event, bool probes,
                              struct ar_error *error)
 {
-    if (!AR_ARRAY_REACH(self->slots, self->slot_count, event->slot))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %u blocks", event->slot);
+    AR_TRY_MEMORY(AR_ARRAY_REACH(self->slots, self->slot_count, event->slot), error, "%u blocks",
+                  event->slot);
     struct live_block *block = &self->slots[event->slot];
     if (event->kind == TRACE_FREE_REQUESTED && block->bytes > self->late_bytes)
         self->late_bytes = block->bytes;
@@ -168,8 +168,7 @@ static enum ar_status name(const struct live *live, struct holders *out, struct 
 {
     size_t count = 0;
     struct named_block *blocks = calloc(live->slot_count + 1, sizeof *blocks);
-    if (!blocks)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the live blocks");
+    AR_TRY_MEMORY(blocks, error, "the live blocks");
     for (size_t i = 0; i < live->slot_count; i++)
         if (live->slots[i].bytes)
             blocks[count++] = name_of(live, &live->slots[i]);
@@ -277,8 +276,7 @@ static enum ar_status add_line(struct pairing *self, struct batch_line line, str
     if (self->count == self->room) {
         size_t room = self->room ? 2 * self->room : LINES_LEAST;
         struct batch_line *lines = realloc(self->lines, room * sizeof *lines);
-        if (!lines)
-            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu events", room);
+        AR_TRY_MEMORY(lines, error, "%zu events", room);
         self->lines = lines;
         self->room = room;
     }

@@ -127,8 +127,7 @@ enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releas
     if (status)
         return status;
     self.memory = trace_memory_create(&source->info);
-    if (!self.memory)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace");
+    AR_TRY_MEMORY(self.memory, error, "a trace");
     for (const struct trace_event *event; (event = trace_read(&cursor, &status, error)) != NULL;)
         status = copy_one(&self, event, error);
     if (status) {
@@ -309,8 +308,8 @@ struct finding {
 
 static enum ar_status keep_try(struct found *self, uint64_t number, struct ar_error *error)
 {
-    if (!AR_ARRAY_ADD(self->at, self->count, self->room, number))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu requests", self->count);
+    AR_TRY_MEMORY(AR_ARRAY_ADD(self->at, self->count, self->room, number), error, "%zu requests",
+                  self->count);
     return AR_OK;
 }
 
@@ -390,8 +389,7 @@ static enum ar_status copy(struct trace_source *trace, const struct found *found
     const struct trace_event *read;
     size_t next = 0;
     struct trace_memory *memory = trace_memory_create(&trace->info);
-    if (!memory)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace");
+    AR_TRY_MEMORY(memory, error, "a trace");
     enum ar_status status = trace_rewind(trace, error);
     while ((read = trace_read(&cursor, &status, error)) != NULL) {
         struct trace_event event = *read;

@@ -63,8 +63,7 @@ static enum ar_status serve_all(const struct bound_blocks *blocks, struct ar_pol
     struct ar_policy_block *placed = malloc((blocks->count + 1) * sizeof *placed);
     enum ar_status status = AR_OK;
     if (!moments || !placed) {
-        status =
-            ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu blocks", blocks->count);
+        status = ar_no_memory(error, "%zu blocks", blocks->count);
     } else {
         for (size_t i = 0; i < blocks->count; i++) {
             const struct packing_block *block = &blocks->blocks[i];
@@ -108,8 +107,7 @@ enum ar_status bounds_find(const struct bound_blocks *blocks, struct bounds *out
         .least_bytes = blocks->packing.peak_bytes,
         .offsets = calloc(blocks->count + 1, sizeof *out->offsets),
     };
-    if (!out->offsets)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a plan");
+    AR_TRY_MEMORY(out->offsets, error, "a plan");
     /* In an unbounded arena the free block at its end has no size, so it is never the tightest
      * fit. */
     enum ar_status status =
@@ -167,7 +165,7 @@ struct reading {
 
 static enum ar_status no_memory(size_t blocks, struct ar_error *error)
 {
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu blocks", blocks);
+    return ar_no_memory(error, "%zu blocks", blocks);
 }
 
 static enum ar_status make_room(struct bound_blocks *out, struct ar_error *error)

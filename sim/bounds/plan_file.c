@@ -420,5 +420,5 @@ enum ar_status bound_check(const struct bound_blocks *blocks, const struct plan_
     free(moments);
     free(c.row_of);
     free(c.live);
-    return ready ? AR_OK : ar_error_set(error, AR_HOST_MEMORY, "no host memory for a check");
+    return ready ? AR_OK : ar_no_memory(error, "a check");
 }

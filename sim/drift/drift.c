@@ -104,7 +104,7 @@ static enum ar_status read_parts(struct drifter *self, struct drift_part *parts,
     for (size_t i = 0; i < carried; i++) {
         const struct ar_policy_block *block = replay_block(self->replay, slots[i]);
         if (block && ar_map_put(&self->carried, block->address, i + 1))
-            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a long run");
+            return ar_no_memory(error, "a long run");
     }
     ar_policy_walk(self->session.policy, add_range, &hashing);
     for (size_t i = 0; i < hashing.count; i++) {
@@ -450,8 +450,7 @@ enum ar_status drift_run_all(const struct drift_setup *setups, struct drift_run 
                         .known = calloc(count + 1, sizeof *work.known),
                         .out = out,
                         .watch = watch};
-    if (!work.known)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for long runs");
+    AR_TRY_MEMORY(work.known, error, "long runs");
     for (size_t i = 0; i < count; i++)
         pthread_mutex_init(&work.known[i].lock, NULL);
     pthread_mutex_init(&work.lock, NULL);

@@ -175,6 +175,5 @@ enum ar_status drift_find_pins(const struct ar_policy *policy, const struct repl
     free(self.groups);
     free(self.ranges);
     ar_map_close(&self.group_of_address);
-    return self.failed ? ar_error_set(error, AR_HOST_MEMORY, "no host memory for pinning blocks")
-                       : AR_OK;
+    return self.failed ? ar_no_memory(error, "pinning blocks") : AR_OK;
 }

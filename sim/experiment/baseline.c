@@ -32,15 +32,15 @@ static void place(const void *argument, uint64_t number, struct ar_device_operan
 static enum ar_status request(struct timeline *timeline, const struct trace_event *event,
                               struct ar_error *error)
 {
-    if (!AR_ARRAY_REACH(timeline->blocks, timeline->block_count, event->slot))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a baseline");
+    AR_TRY_MEMORY(AR_ARRAY_REACH(timeline->blocks, timeline->block_count, event->slot), error,
+                  "a baseline");
     bool wants = arena_wants(timeline->source, event);
     timeline->blocks[event->slot] = (struct ar_device_operand){
         .address = timeline->arena_address +
                    (wants && timeline->has_kernel_ops ? timeline->arena.offsets[event->id] : 0),
         .bytes = wants ? event->value : 0};
     if (kernel_ops_requested(&timeline->kernel_ops, event->id, event->slot) != AR_OK)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a baseline");
+        return ar_no_memory(error, "a baseline");
     return AR_OK;
 }
 
@@ -237,18 +237,13 @@ struct planning {
     size_t block_count, room;       /* `room`: of the offsets */
 };
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to place the blocks of a trace");
-}
-
 static enum ar_status grow(struct planning *plan, const struct trace_event *event,
                            struct ar_error *error)
 {
-    if (!AR_ARRAY_REACH(plan->blocks, plan->block_count, event->slot) ||
-        !ar_array_make_room(&plan->arena->offsets, plan->arena->count, &plan->room,
-                            sizeof *plan->arena->offsets))
-        return no_memory(error);
+    AR_TRY_MEMORY(AR_ARRAY_REACH(plan->blocks, plan->block_count, event->slot) &&
+                      ar_array_make_room(&plan->arena->offsets, plan->arena->count, &plan->room,
+                                         sizeof *plan->arena->offsets),
+                  error, "the places of blocks");
     return AR_OK;
 }
 

@@ -56,7 +56,7 @@ enum ar_status crew_each(struct trace_source *trace, unsigned jobs, size_t count
     struct member *members = calloc(jobs, sizeof *members);
     if (!members || pthread_mutex_init(&crew.lock, NULL)) {
         free(members);
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the workers");
+        return ar_no_memory(error, "the workers");
     }
     for (unsigned i = 0; i < jobs && !status; i++) {
         members[i].crew = &crew;

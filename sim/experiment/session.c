@@ -165,8 +165,7 @@ enum ar_status session_device_as(struct session_device *out, const struct ar_spe
     const struct ar_spec_link *link = &device->links[device->link_count - 1];
     *out = (struct session_device){.spec = *device, .link = *link};
     out->pairs = calloc(link->pair_count + 2, sizeof *out->pairs);
-    if (!out->pairs)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a device's spec");
+    AR_TRY_MEMORY(out->pairs, error, "a device's spec");
     size_t count = 0;
     for (size_t i = 0; i < link->pair_count; i++)
         if (strcmp(link->pairs[i].key, "capacity") != 0 &&
@@ -248,8 +247,7 @@ enum ar_status session_write_down(const struct experiment *experiment, struct tr
     struct writer writer = {.base = {.ops = &ops, .info = inner->info, .over = inner}};
     AR_TRY(trace_rewind(inner, error));
     writer.memory = trace_memory_create(&inner->info);
-    if (!writer.memory)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace");
+    AR_TRY_MEMORY(writer.memory, error, "a trace");
     enum ar_status status = play(experiment, &writer.base, error);
     if (status != AR_OK) {
         trace_memory_discard(writer.memory);

@@ -73,7 +73,7 @@ enum ar_status survey_median(struct trace_source *source, uint64_t *bytes, struc
     uint64_t *parts = malloc(PARTS * sizeof *parts);
     enum ar_status status = AR_OK;
     if (!hist || !parts)
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for a histogram of sizes");
+        status = ar_no_memory(error, "a histogram of sizes");
     AR_THEN(status, search_begin(source, &search, hist, error));
     while (status == AR_OK && search.least < search.most)
         status = search_further(source, &search, parts, error);
@@ -91,8 +91,7 @@ struct by_slot {
 
 static enum ar_status reach(struct by_slot *slots, uint32_t slot, struct ar_error *error)
 {
-    if (!AR_ARRAY_REACH(slots->at, slots->count, slot))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %u blocks", slot);
+    AR_TRY_MEMORY(AR_ARRAY_REACH(slots->at, slots->count, slot), error, "%u blocks", slot);
     return AR_OK;
 }
 
@@ -134,9 +133,8 @@ struct lives {
 static enum ar_status life_begins(struct lives *lives, const struct trace_event *event,
                                   uint64_t number, struct ar_error *error)
 {
-    if (!ar_array_make_room(&lives->at, lives->count, &lives->room, sizeof *lives->at))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu lifetimes",
-                            lives->count);
+    AR_TRY_MEMORY(ar_array_make_room(&lives->at, lives->count, &lives->room, sizeof *lives->at),
+                  error, "%zu lifetimes", lives->count);
     lives->at[lives->count] =
         (struct ar_policy_lifetime){.bytes = event->value, .born = number, .dies = UINT64_MAX};
     lives->open.at[event->slot] = ++lives->count;

@@ -137,7 +137,7 @@ static enum ar_status look(const struct experiment *experiment, struct session *
     snprintf(out->problem, sizeof out->problem, "%s", result.problem);
     replay_result_close(&result);
     if (tracking->out_of_memory)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks' origins");
+        return ar_no_memory(error, "the blocks' origins");
     if (out->passed)
         return AR_OK;
     AR_TRY(find_failed(experiment->source, out, error));
@@ -247,7 +247,7 @@ static enum ar_status try_others(const struct experiment *experiment,
     if (out->limit_bytes && out->limit_bytes < reruns.capacity_bytes)
         reruns.capacity_bytes = out->limit_bytes;
     if (!out->reruns)
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for re-runs");
+        status = ar_no_memory(error, "re-runs");
     else
         status = crew_each(experiment->source, jobs, candidates.count, rerun, NULL, &reruns, error);
     candidates_close(&candidates);
@@ -515,7 +515,7 @@ enum ar_status pinning_blocks_find(const struct ar_policy *policy, const struct 
     ar_policy_walk(policy, keep, &ranges);
     if (ranges.failed) {
         free(ranges.at);
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the policy's ranges");
+        return ar_no_memory(error, "the policy's ranges");
     }
     bool request = out->kind == EXPLAIN_REQUEST;
     struct stretch stretch = {0};

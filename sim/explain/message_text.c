@@ -321,7 +321,7 @@ enum ar_status message_text_open(const char *text, size_t bytes, struct message_
     *self = (struct message_text){malloc(bytes + 1), malloc(bytes + 1), 0};
     if (!self->chars || !self->gaps) {
         message_text_close(self);
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the message");
+        return ar_no_memory(error, "the message");
     }
     squeeze(text, bytes, self);
     return AR_OK;

@@ -88,8 +88,7 @@ static enum ar_status compare_figures(struct attempt *self, struct ar_error *err
     if (!self->config->stat_count)
         return AR_OK;
     result->figures = calloc(self->config->stat_count, sizeof *result->figures);
-    if (!result->figures)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for statistics");
+    AR_TRY_MEMORY(result->figures, error, "statistics");
     for (size_t i = 0; result->figure_count < self->config->stat_count &&
                        ar_policy_report(self->policy, i, name, sizeof name, &value);
          i++)
@@ -102,8 +101,7 @@ static enum ar_status collect_causes(struct attempt *self, struct ar_error *erro
     const struct recording *recording = self->recording;
     struct fidelity_result *result = self->result;
     result->releases = calloc(recording->group_count + 1, sizeof *result->releases);
-    if (!result->releases)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a result");
+    AR_TRY_MEMORY(result->releases, error, "a result");
     for (size_t i = 0; i < self->source.group; i++) {
         const struct recorded_group *group = &recording->groups[i];
         if (group->cause == CAUSE_RELEASE)
@@ -170,7 +168,7 @@ static enum ar_status attempt_run(void *argument, struct ar_error *error)
     AR_THEN(status, compare_figures(self, error));
     AR_THEN(status, collect_causes(self, error));
     if (!status && self->device.out_of_host_memory)
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for the recorded device");
+        status = ar_no_memory(error, "the recorded device");
     ar_policy_destroy(self->policy);
     self->policy = NULL;
     recorded_device_close(&self->device);
@@ -309,8 +307,8 @@ static enum ar_status take_segment(struct recorded_final *final, const char *tex
     if (!recording_number(&at, &area.address) || !recording_number(&at, &area.bytes) ||
         !recording_owner(at, &area))
         return misread(text, error);
-    if (!AR_ARRAY_ADD(final->areas, final->area_count, final->area_room, area))
-        return recording_no_memory(error);
+    AR_TRY_MEMORY(AR_ARRAY_ADD(final->areas, final->area_count, final->area_room, area), error,
+                  "what was recorded");
     return AR_OK;
 }
 
@@ -337,8 +335,8 @@ static enum ar_status take_block(struct recorded_final *final, const char *text,
         return misread(text, error);
     block.state = states[which].state;
     final->has_pending |= block.state == AR_POLICY_RANGE_PENDING;
-    if (!AR_ARRAY_ADD(final->blocks, final->block_count, final->block_room, block))
-        return recording_no_memory(error);
+    AR_TRY_MEMORY(AR_ARRAY_ADD(final->blocks, final->block_count, final->block_room, block), error,
+                  "what was recorded");
     return AR_OK;
 }
 
@@ -378,7 +376,7 @@ static bool collect(void *argument, const struct ar_policy_range *range)
         return true;
     self->failed = !AR_ARRAY_ADD(self->items, self->count, self->room, *range);
     if (self->failed)
-        (void)recording_no_memory(self->error);
+        (void)ar_no_memory(self->error, "what was recorded");
     return !self->failed;
 }
 

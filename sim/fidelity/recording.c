@@ -35,11 +35,6 @@ struct reading {
     size_t initial_count, initial_room;
 };
 
-enum ar_status recording_no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read what was recorded");
-}
-
 static bool is_gone(enum recorded_kind kind)
 {
     return kind == RECORDED_FREED || kind == RECORDED_UNMAPPED;
@@ -103,8 +98,8 @@ static enum ar_status join_group(struct reading *reading, struct ar_error *error
         .begun = reading->memory_made,
         .cause = reading->released ? CAUSE_GIVEN : CAUSE_UNDECIDED,
     };
-    if (!AR_ARRAY_ADD(out->groups, out->group_count, out->group_room, group))
-        return recording_no_memory(error);
+    AR_TRY_MEMORY(AR_ARRAY_ADD(out->groups, out->group_count, out->group_room, group), error,
+                  "what was recorded");
     reading->joins = true;
     reading->released = false;
     return AR_OK;
@@ -117,8 +112,8 @@ static enum ar_status on_action(struct reading *reading, enum recorded_kind kind
     const struct recorded_action action = {
         .event = reading->event, .address = address, .bytes = bytes, .kind = kind};
     AR_TRY(is_gone(kind) ? join_group(reading, error) : AR_OK);
-    if (!AR_ARRAY_ADD(out->actions, out->action_count, out->action_room, action))
-        return recording_no_memory(error);
+    AR_TRY_MEMORY(AR_ARRAY_ADD(out->actions, out->action_count, out->action_room, action), error,
+                  "what was recorded");
     out->has_pages |= kind == RECORDED_MAPPED;
     if (address + bytes > out->highest_address)
         out->highest_address = address + bytes;
@@ -215,7 +210,7 @@ static enum ar_status on_request(struct reading *reading, const struct trace_eve
     settle(reading, out->request_count);
     if (is_initial(reading, event) && !AR_ARRAY_ADD(reading->initial, reading->initial_count,
                                                     reading->initial_room, out->request_count))
-        return recording_no_memory(error);
+        return ar_no_memory(error, "what was recorded");
     const struct recorded_request request = {
         .event = reading->event,
         .id = event->id,
@@ -236,7 +231,7 @@ static enum ar_status on_request(struct reading *reading, const struct trace_eve
     };
     return AR_ARRAY_ADD(out->requests, out->request_count, out->request_room, request)
                ? AR_OK
-               : recording_no_memory(error);
+               : ar_no_memory(error, "what was recorded");
 }
 
 /* Blocks of the start come first: their requests, notes, and frees that were requested before. */
@@ -249,9 +244,9 @@ static bool tells_of_start(const struct reading *reading, const struct trace_eve
 static enum ar_status on_completion(struct reading *reading, struct ar_error *error)
 {
     struct recording *out = reading->out;
-    if (!AR_ARRAY_ADD(out->completions, out->completion_count, out->completion_room,
-                      reading->event))
-        return recording_no_memory(error);
+    AR_TRY_MEMORY(
+        AR_ARRAY_ADD(out->completions, out->completion_count, out->completion_room, reading->event),
+        error, "what was recorded");
     reading->joins = false;
     return AR_OK;
 }
@@ -310,8 +305,8 @@ static enum ar_status sort_initial(struct reading *reading, struct ar_error *err
                                 " existed before it, but the segments of that time are missing "
                                 "(!,segment lines before the first event, see FORMAT.md)",
                                 reading->source->info.name, request->id);
-        if (!AR_ARRAY_ADD(out->unmade, out->unmade_count, out->unmade_room, request->id))
-            return recording_no_memory(error);
+        AR_TRY_MEMORY(AR_ARRAY_ADD(out->unmade, out->unmade_count, out->unmade_room, request->id),
+                      error, "what was recorded");
     }
     return AR_OK;
 }

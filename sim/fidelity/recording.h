@@ -136,7 +136,6 @@ uint64_t recorded_range_bytes(const struct recording *recording, uint64_t addres
 
 /* Private to the files that read. */
 
-enum ar_status recording_no_memory(struct ar_error *error);
 /* Whether a note is `verb` and a comma. */
 bool recording_is_verb(const char *text, const char *verb);
 /* Reads the next number after a comma and moves `*at` past it; false: there is none. */

@@ -34,8 +34,8 @@ static enum ar_status take_area(struct recorded_start *start, const char *text,
         (area.pages ? *at != '\0' : !recording_owner(at, &area)) ||
         area.bytes > UINT64_MAX - area.address)
         return misread(text, error);
-    if (!AR_ARRAY_ADD(start->areas, start->area_count, start->area_room, area))
-        return recording_no_memory(error);
+    AR_TRY_MEMORY(AR_ARRAY_ADD(start->areas, start->area_count, start->area_room, area), error,
+                  "what was recorded");
     start->held_bytes += area.bytes;
     return AR_OK;
 }
@@ -54,8 +54,8 @@ static enum ar_status take_block(struct recorded_start *start, const char *text,
         at += strlen(at);
     if (*at || !block.bytes || block.bytes > UINT64_MAX - block.address)
         return misread(text, error);
-    if (!AR_ARRAY_ADD(start->blocks, start->block_count, start->block_room, block))
-        return recording_no_memory(error);
+    AR_TRY_MEMORY(AR_ARRAY_ADD(start->blocks, start->block_count, start->block_room, block), error,
+                  "what was recorded");
     return AR_OK;
 }
 
@@ -195,8 +195,7 @@ enum ar_status recorded_start_finish(struct recording *recording, struct ar_erro
      * space before it. */
     start->ranges = calloc(2 * (start->block_count + start->area_count) + 1, sizeof *start->ranges);
     start->used = calloc(start->block_count + 1, sizeof *start->used);
-    if (!start->ranges || !start->used)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the state at the start");
+    AR_TRY_MEMORY(start->ranges && start->used, error, "the state at the start");
     qsort(start->areas, start->area_count, sizeof *start->areas, areas_by_address);
     AR_ARRAY_SORT(start->blocks, start->block_count, address);
     for (size_t i = 0; i < start->area_count; i++)
@@ -342,8 +341,7 @@ enum ar_status starting_wrap(struct ar_host *host, struct ar_policy *inner,
         return AR_OK;
     size_t block_bytes = (start->used_count + 1) * sizeof(struct ar_policy_block);
     struct ar_policy_block *blocks = ar_host_alloc(host, block_bytes);
-    if (!blocks)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the state at the start");
+    AR_TRY_MEMORY(blocks, error, "the state at the start");
     result->start = inner->ops->adopt ? FIDELITY_ADOPTED : FIDELITY_REQUESTED;
     result->start_blocks = start->used_count;
     for (size_t i = 0; i < start->area_count; i++)

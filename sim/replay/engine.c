@@ -430,17 +430,16 @@ static enum ar_status begin(struct replay *run, const struct replay_config *conf
     exact_begin(&run->exact, config->policy, config->unit_bytes);
     AR_TRY(check_config(config, error));
     if (pauses_open(&run->pauses, config->device, config->host == REPLAY_HOST_OPEN) != AR_OK)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for histograms");
+        return ar_no_memory(error, "histograms");
     if (info->slots) {
         const struct trace_event last = {.slot = info->slots - 1};
         AR_TRY(replay_slots_grow(run, &last, error));
     }
     run->steps = calloc(1, sizeof *run->steps);
-    if (!run->steps)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a replay");
+    AR_TRY_MEMORY(run->steps, error, "a replay");
     steps_begin(run->steps, config->device);
     if (config->measure_time && !(run->latency = latency_open(config->device)))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for histograms");
+        return ar_no_memory(error, "histograms");
     AR_TRY(replay_memory_open(run, error));
     replay_observe_begin(run);
     run->follow_up = run->wants_calls || run->pauses.responses ||
@@ -497,8 +496,7 @@ enum ar_status replay_open(const struct replay_config *config, struct replay **o
                            struct ar_error *error)
 {
     struct replay *run = malloc(sizeof *run);
-    if (!run)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a replay");
+    AR_TRY_MEMORY(run, error, "a replay");
     enum ar_status status = begin(run, config, error);
     if (status != AR_OK) {
         end(run);

@@ -24,9 +24,7 @@ enum ar_status replay_slots_grow(struct replay *run, const struct trace_event *e
         count *= 2;
     struct replay_slot *slots =
         run->slots ? realloc(run->slots, count * sizeof *slots) : calloc(count, sizeof *slots);
-    if (!slots)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %llu blocks live at once",
-                            (unsigned long long)count);
+    AR_TRY_MEMORY(slots, error, "%llu blocks live at once", (unsigned long long)count);
     if (run->slots)
         memset(slots + run->slot_count, 0, (count - run->slot_count) * sizeof *slots);
     run->slots = slots;
@@ -39,7 +37,7 @@ static enum ar_status grow_uses(struct replay *run, struct ar_error *error)
     uint32_t count = run->use_count ? run->use_count * 2 : 64;
     struct replay_use *uses = realloc(run->uses, count * sizeof *uses);
     if (!uses || count > UINT32_C(1) << 28)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %u uses of blocks", count);
+        return ar_no_memory(error, "%u uses of blocks", count);
     for (uint32_t i = run->use_count; i < count; i++)
         uses[i].next = i + 1 < count ? i + 2 : 0;
     run->use_unused = run->use_count + 1;
@@ -205,8 +203,7 @@ static enum ar_status ask_plans(struct replay *run, const struct trace_event *ev
                                 struct ar_error *error)
 {
     uint8_t *had = replay_choice(run, plans->choice);
-    if (!had)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a replay");
+    AR_TRY_MEMORY(had, error, "a replay");
     enum ar_status status = AR_OK;
     slot->state = SLOT_FAILED;
     for (unsigned i = *had && *had <= plans->count ? 0 : 1;

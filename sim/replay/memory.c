@@ -97,7 +97,7 @@ enum ar_status replay_memory_request(struct replay *run, const struct trace_even
                                      struct ar_error *error)
 {
     if (run->follows && kernel_ops_requested(&run->kernel_ops, event->id, event->slot) != AR_OK)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
+        return ar_no_memory(error, "the blocks of a trace");
     return AR_OK;
 }
 
@@ -185,8 +185,8 @@ static enum ar_status read_entry(struct kernel_ops *kernel_ops, uint32_t index,
 static enum ar_status entry_of(struct kernel_ops *kernel_ops, uint32_t index,
                                struct kernel_ops_entry **out, struct ar_error *error)
 {
-    if (!AR_ARRAY_REACH(kernel_ops->entries, kernel_ops->entry_count, index))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the keys of kernels");
+    AR_TRY_MEMORY(AR_ARRAY_REACH(kernel_ops->entries, kernel_ops->entry_count, index), error,
+                  "the keys of kernels");
     *out = &kernel_ops->entries[index];
     return (*out)->read ? AR_OK : read_entry(kernel_ops, index, *out, error);
 }

@@ -50,10 +50,9 @@ enum ar_status steps_end_one(struct steps *steps, struct ar_device *device, uint
 {
     if (steps->count == steps->room) {
         uint64_t room = steps->room ? steps->room * 2 : 64;
-        if (!grow(&steps->end_marks, room) || !grow(&steps->end_ns, room) ||
-            !grow(&steps->driver_calls, room) || !grow(&steps->pause_ns, room))
-            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %llu steps",
-                                (unsigned long long)room);
+        AR_TRY_MEMORY(grow(&steps->end_marks, room) && grow(&steps->end_ns, room) &&
+                          grow(&steps->driver_calls, room) && grow(&steps->pause_ns, room),
+                      error, "%llu steps", (unsigned long long)room);
         steps->room = room;
     }
     steps->end_marks[steps->count] = device->ops->mark(device);
@@ -90,8 +89,7 @@ static enum ar_status report_steady(const struct steps *steps, bool with_pauses,
 {
     uint64_t first = steps->count / 2, count = steps->count - first;
     uint64_t *values = malloc(count * sizeof *values);
-    if (!values)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the times of steps");
+    AR_TRY_MEMORY(values, error, "the times of steps");
     for (uint64_t i = 0; i < count; i++) {
         uint64_t step = first + i;
         values[i] = steps->end_ns[step] - (step ? steps->end_ns[step - 1] : steps->begun_ns);

@@ -125,8 +125,7 @@ static enum ar_status read_left(struct replay *run, struct ar_error *error)
     const struct trace_event *event;
     enum ar_status status = trace_rewind(run->config->source, error);
     uint64_t *ids = calloc(run->slot_count + 1, sizeof *ids);
-    if (!ids)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks left");
+    AR_TRY_MEMORY(ids, error, "the blocks left");
     while (cursor.next < run->span_first && (event = trace_read(&cursor, &status, error)) != NULL)
         if (trace_requests(event))
             ids[event->slot] = event->id;

@@ -162,8 +162,7 @@ enum ar_status capacity_grid_make(uint64_t live_peak_bytes, uint64_t most_bytes,
     start_bytes = start_bytes ? start_bytes : UNIT_BYTES;
     size_t count = make_grid(start_bytes, most_bytes, NULL);
     out->bytes = calloc(count + 1, sizeof *out->bytes);
-    if (!out->bytes)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a grid of capacities");
+    AR_TRY_MEMORY(out->bytes, error, "a grid of capacities");
     out->count = make_grid(start_bytes, most_bytes, out->bytes);
     return AR_OK;
 }
@@ -178,8 +177,7 @@ static enum ar_status try_grid(struct search *search, struct capacity_result *re
                                struct ar_error *error)
 {
     struct task *tasks = calloc(search->count + 1, sizeof *tasks);
-    if (!tasks)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a grid of capacities");
+    AR_TRY_MEMORY(tasks, error, "a grid of capacities");
     for (size_t i = 0; i < search->count; i++)
         tasks[i].low_bytes = tasks[i].high_bytes = search->grid_bytes[i];
     enum ar_status status = do_tasks(search, tasks, search->count, error);
@@ -196,8 +194,7 @@ static enum ar_status conclude(const struct search *search, const struct task *e
                                struct capacity_result *result, struct ar_error *error)
 {
     result->gaps = calloc(count / 2 + 1, sizeof *result->gaps);
-    if (!result->gaps)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for gaps");
+    AR_TRY_MEMORY(result->gaps, error, "gaps");
     if (search->count && search->shows[0] & PASSES)
         result->first_pass_bytes = result->safe_bytes = search->grid_bytes[0];
     for (size_t i = 0; i < count; i++) {
@@ -239,8 +236,7 @@ static enum ar_status refine(struct search *search, struct capacity_result *resu
 {
     size_t count = 0;
     struct task *edges = calloc(search->count + 3, sizeof *edges);
-    if (!edges)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for edges of capacity");
+    AR_TRY_MEMORY(edges, error, "edges of capacity");
     for (size_t i = 0; i + 1 < search->count; i++)
         if ((search->shows[i] ^ search->shows[i + 1]) & PASSES)
             edges[count++] = (struct task){search->grid_bytes[i],
@@ -281,7 +277,7 @@ static enum ar_status find(struct search *search, struct capacity_result *result
     search->grid_bytes = grid.bytes;
     search->shows = calloc(search->count + 1, sizeof *search->shows);
     if (!search->shows)
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for a grid of capacities");
+        status = ar_no_memory(error, "a grid of capacities");
     AR_THEN(status, try_grid(search, result, error));
     AR_THEN(status, refine(search, result, error));
     capacity_grid_close(&grid);

@@ -12,7 +12,7 @@
 
 static enum ar_status no_memory(struct ar_error *error)
 {
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a condition");
+    return ar_no_memory(error, "a condition");
 }
 
 /* ---- reading one ------------------------------------------------------------------------- */

@@ -199,7 +199,7 @@ enum ar_status pinned_view_open(struct trace_source *source, struct trace_source
     struct pinned_view *self = calloc(1, sizeof *self);
     if (!self) {
         trace_close(source);
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a workload");
+        return ar_no_memory(error, "a workload");
     }
     self->base = (struct trace_source){.ops = &ops, .info = source->info, .over = source};
     *out = &self->base;

@@ -237,7 +237,7 @@ static enum ar_status open_pools(struct tenant *tenant, struct ar_error *error)
     enum ar_status status = AR_OK;
     tenant->runners = calloc(tenant->process.pool_count, sizeof *tenant->runners);
     if (!tenant->runners && tenant->process.pool_count)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for process %s", setup->name);
+        return ar_no_memory(error, "process %s", setup->name);
     for (size_t i = 0; i < tenant->process.pool_count && !status; i++) {
         const struct process_pool *pool = &tenant->process.pools[i];
         struct runner *runner = &tenant->runners[tenant->runner_count];
@@ -491,8 +491,7 @@ enum ar_status tenants_run(const struct tenants *tenants, struct tenant_result *
     self.items = calloc(tenants->count, sizeof *self.items);
     if (!self.items) {
         ar_spec_close(&self.host);
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu processes",
-                            tenants->count);
+        return ar_no_memory(error, "%zu processes", tenants->count);
     }
     memset(results, 0, tenants->count * sizeof *results);
     ar_rng_seed(&self.rng, tenants->seed);

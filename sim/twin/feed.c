@@ -50,8 +50,7 @@ enum ar_status feed_open(struct feed *self, const char *name, uint32_t streams,
     info->one_block_stream = one_block_stream;
     self->events = malloc(FEED_EVENTS * sizeof *self->events);
     self->calls = malloc(FEED_EVENTS * sizeof *self->calls);
-    if (!self->events || !self->calls)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the events of a process");
+    AR_TRY_MEMORY(self->events && self->calls, error, "the events of a process");
     return AR_OK;
 }
 
@@ -69,7 +68,7 @@ void feed_close(struct feed *self)
 
 static enum ar_status no_memory(struct ar_error *error)
 {
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a process");
+    return ar_no_memory(error, "the blocks of a process");
 }
 
 enum ar_status feed_keys_index(struct feed *self, const struct feed_keys *keys, uint32_t *index,

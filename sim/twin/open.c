@@ -86,8 +86,7 @@ static enum ar_status check_part(const struct twin_scenario *scenario, size_t in
     const struct twin_part_setup *setup = &scenario->parts[index];
     size_t process;
     void *values = calloc(1, setup->ops->values_bytes + 1);
-    if (!values)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for options");
+    AR_TRY_MEMORY(values, error, "options");
     enum ar_status status = read_options(setup, values, error);
     AR_THEN(status, find_process(scenario, setup, &process, error));
     free(values);
@@ -172,8 +171,7 @@ static enum ar_status create_part(struct twin_process *process, size_t index,
     const struct twin_part_setup *setup = &process->run->scenario->parts[index];
     size_t part_bytes = (setup->ops->part_bytes + 15) & ~(size_t)15;
     struct twin_part *part = calloc(1, part_bytes + setup->ops->values_bytes);
-    if (!part)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a part");
+    AR_TRY_MEMORY(part, error, "a part");
     *part = (struct twin_part){.ops = setup->ops,
                                .name = setup->name,
                                .values = (char *)part + part_bytes,
@@ -293,9 +291,10 @@ static enum ar_status list_ranks(struct twin_run *run, struct ar_error *error)
                 computed++;
             const struct twin_rank rank = {i, rank_on(setup, card), card};
             size_t count = run->rank_count;
-            if (!AR_ARRAY_ADD(run->ranks, run->rank_count, run->rank_room, rank) ||
-                !AR_ARRAY_ADD(run->rank_process, count, run->rank_process_room, computed))
-                return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a twin");
+            AR_TRY_MEMORY(
+                AR_ARRAY_ADD(run->ranks, run->rank_count, run->rank_room, rank) &&
+                    AR_ARRAY_ADD(run->rank_process, count, run->rank_process_room, computed),
+                error, "a twin");
         }
     return AR_OK;
 }
@@ -310,8 +309,7 @@ enum ar_status twin_run_open(struct twin_run *run, struct ar_error *error)
     run->processes =
         calloc(scenario->process_count * twin_card_count(scenario), sizeof *run->processes);
     run->cards = calloc(twin_card_count(scenario), sizeof *run->cards);
-    if (!run->processes || !run->cards)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a twin");
+    AR_TRY_MEMORY(run->processes && run->cards, error, "a twin");
     AR_TRY(open_cards(run, error));
     return list_ranks(run, error);
 }

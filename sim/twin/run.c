@@ -295,8 +295,7 @@ enum ar_status twin_run(const struct twin_scenario *scenario, struct twin_result
     struct ar_error own = {""};
     struct twin_run *run = calloc(1, sizeof *run);
     *result = (struct twin_result){.error_place = SIZE_MAX};
-    if (!run)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a twin");
+    AR_TRY_MEMORY(run, error, "a twin");
     run->scenario = scenario;
     run->error = error ? error : &own;
     run->failure = (struct twin_failure){.phase = SIZE_MAX, .rank = SIZE_MAX, .part = SIZE_MAX};

@@ -136,8 +136,7 @@ static enum ar_status read_call(const struct reading *self, char *text, struct s
     out->action = at;
     out->argument_count = count - 1;
     out->arguments = calloc(count, sizeof *out->arguments);
-    if (!out->arguments)
-        return ar_error_set(self->error, AR_HOST_MEMORY, "no host memory for a schedule");
+    AR_TRY_MEMORY(out->arguments, self->error, "a schedule");
     memcpy(out->arguments, words + 1, (count - 1) * sizeof *words);
     return check_count(self, out, &actions[at]);
 }
@@ -150,8 +149,8 @@ static enum ar_status read_phase(const struct reading *self, char *text, char *w
     for (char *rest; work; work = rest) {
         struct schedule_call call = {0};
         rest = cut(work, '&');
-        if (!ar_array_make_room(&out->calls, out->call_count, &room, sizeof *out->calls))
-            return ar_error_set(self->error, AR_HOST_MEMORY, "no host memory for a schedule");
+        AR_TRY_MEMORY(ar_array_make_room(&out->calls, out->call_count, &room, sizeof *out->calls),
+                      self->error, "a schedule");
         enum ar_status status = read_call(self, trim(work), &call);
         out->calls[out->call_count++] = call; /* also its arguments, to be freed */
         if (status != AR_OK)
@@ -167,8 +166,7 @@ static enum ar_status read_list(struct reading *self, const char *text, struct s
         return AR_OK;
     /* Two copies: one stays as the texts of the phases, one is cut into words. */
     char *copy = malloc(2 * (length + 1));
-    if (!copy)
-        return ar_error_set(self->error, AR_HOST_MEMORY, "no host memory for a schedule");
+    AR_TRY_MEMORY(copy, self->error, "a schedule");
     out->texts[self->stage] = copy;
     char *work = copy + length + 1;
     memcpy(copy, text, length + 1);
@@ -180,8 +178,9 @@ static enum ar_status read_list(struct reading *self, const char *text, struct s
         rest = cut(copy, ',');
         work_rest = cut(work, ',');
         self->phase++;
-        if (!ar_array_make_room(&list->phases, list->count, &list->room, sizeof *list->phases))
-            return ar_error_set(self->error, AR_HOST_MEMORY, "no host memory for a schedule");
+        AR_TRY_MEMORY(
+            ar_array_make_room(&list->phases, list->count, &list->room, sizeof *list->phases),
+            self->error, "a schedule");
         enum ar_status status = read_phase(self, trim(copy), work, &list->phases[list->count++]);
         if (status != AR_OK)
             return wrong(self, status);

@@ -65,7 +65,7 @@ static enum ar_status find_files(struct cells_list *list, struct ar_error *error
             asprintf(&list->files[list->file_count], RECORDINGS "/%s", entries[i]->d_name) > 0)
             list->file_count++;
         else
-            status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for the cells");
+            status = ar_no_memory(error, "the cells");
         free(entries[i]);
     }
     free(entries);
@@ -120,7 +120,7 @@ static enum ar_status fill_in(struct cell *cell, enum cells_task task, struct ar
     if (written >= 0)
         return AR_OK;
     cell->name = NULL;
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the cells");
+    return ar_no_memory(error, "the cells");
 }
 
 enum ar_status cells_list_make(const struct cells_wish *wish, struct cells_list *out,
@@ -141,8 +141,7 @@ enum ar_status cells_list_make(const struct cells_wish *wish, struct cells_list 
     if (!policies.count || !workloads.count)
         return ar_error_set(error, AR_INVALID, "no cell is left: nothing matches -p or -w");
     out->cells = calloc(policies.count * workloads.count, sizeof *out->cells);
-    if (!out->cells)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the cells");
+    AR_TRY_MEMORY(out->cells, error, "the cells");
     for (size_t i = 0; i < workloads.count && !status; i++) {
         for (size_t j = 0; j < policies.count && !status; j++) {
             struct cell *cell = &out->cells[out->count++];

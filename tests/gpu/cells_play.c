@@ -29,8 +29,8 @@ static enum ar_status keep_row(void *argument, const struct replay_row *row, str
 {
     struct cell_tape *tape = argument;
     void *rows = tape->rows;
-    if (!has_room(&rows, tape->row_count, &tape->row_room, sizeof *tape->rows))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the placements");
+    AR_TRY_MEMORY(has_room(&rows, tape->row_count, &tape->row_room, sizeof *tape->rows), error,
+                  "the placements");
     tape->rows = rows;
     tape->rows[tape->row_count++] = *row;
     return AR_OK;

@@ -70,8 +70,7 @@ enum ar_status cells_runner_open(const struct cells_wish *wish, struct cells_run
 {
     char folder[FOLDER_ROOM];
     struct cells_runner *self = calloc(1, sizeof *self);
-    if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the cells");
+    AR_TRY_MEMORY(self, error, "the cells");
     self->wish = wish;
     self->process = getpid();
     folder_of(self->process, folder, sizeof folder);

@@ -170,8 +170,7 @@ enum ar_status import_count(struct trace_source *source, struct import_counts *o
     const struct trace_event *event;
     *out = (struct import_counts){0};
     self.blocks = calloc((size_t)slots + 1, sizeof *self.blocks);
-    if (!self.blocks)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
+    AR_TRY_MEMORY(self.blocks, error, "the blocks of a trace");
     enum ar_status status = trace_rewind(source, error);
     for (; (event = trace_read(&cursor, &status, error)) != NULL; self.event++) {
         if (event->kind != TRACE_NOTE)

@@ -74,7 +74,7 @@ static struct request_block *block_of(struct reading *self, uint32_t slot, struc
 {
     if (AR_ARRAY_REACH(self->blocks, self->room, slot))
         return &self->blocks[slot];
-    (void)ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
+    (void)ar_no_memory(error, "the blocks of a trace");
     return NULL;
 }
 

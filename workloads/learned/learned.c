@@ -449,8 +449,7 @@ static enum ar_status make_source(const struct learned_model *model, uint64_t st
 {
     const struct learned_recording *recording = &model->recording;
     struct learned *self = calloc(1, sizeof *self);
-    if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %s", LEARNED_NAME);
+    AR_TRY_MEMORY(self, error, "%s", LEARNED_NAME);
     size_t keys = recording->tables.keys.count, requests = 0, list = 0;
     find_rooms(model, &requests, &list);
     self->source.ops = &source_ops;
@@ -473,7 +472,7 @@ static enum ar_status make_source(const struct learned_model *model, uint64_t st
         !self->list || !self->next_list || !self->list_slots || !self->births ||
         !self->next_births || !self->permanent) {
         close_source(&self->source);
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %s", LEARNED_NAME);
+        return ar_no_memory(error, "%s", LEARNED_NAME);
     }
     struct trace_info *info = &self->source.info;
     info->complete = true;

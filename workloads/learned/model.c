@@ -254,8 +254,7 @@ enum ar_status learned_model_make(struct trace_source *source, const struct lear
                                   struct learned_model **out, struct ar_error *error)
 {
     struct learned_model *model = calloc(1, sizeof *model);
-    if (!model)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a model of a recording");
+    AR_TRY_MEMORY(model, error, "a model of a recording");
     enum ar_status status = learned_recording_read(source, watch, &model->recording, error);
     if (status) {
         learned_model_close(model);

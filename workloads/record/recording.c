@@ -53,7 +53,7 @@ struct maker {
 
 static enum ar_status no_memory(struct ar_error *error)
 {
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a recording");
+    return ar_no_memory(error, "a recording");
 }
 
 /* ---- addresses and handles ------------------------------------------------------------------ */

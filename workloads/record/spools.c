@@ -20,7 +20,7 @@ static bool ends_in(const char *name, const char *ending)
 
 static enum ar_status no_memory(struct ar_error *error)
 {
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a recording");
+    return ar_no_memory(error, "a recording");
 }
 
 /* ---- files ---------------------------------------------------------------------------------- */

@@ -43,7 +43,7 @@ void trace_check_close(struct trace_check *check)
 
 static enum ar_status no_memory(struct ar_error *error)
 {
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
+    return ar_no_memory(error, "the blocks of a trace");
 }
 
 static enum ar_status grow_blocks(struct trace_check *check, struct ar_error *error)

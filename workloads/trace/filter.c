@@ -66,8 +66,8 @@ static void state_close(struct recorded_state *self)
 static enum ar_status insert(struct recorded_state *self, size_t at, struct state_area area,
                              struct ar_error *error)
 {
-    if (!ar_array_make_room(&self->areas, self->count, &self->room, sizeof *self->areas))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu segments", self->count);
+    AR_TRY_MEMORY(ar_array_make_room(&self->areas, self->count, &self->room, sizeof *self->areas),
+                  error, "%zu segments", self->count);
     AR_ARRAY_INSERT(self->areas, self->count, at, area);
     return AR_OK;
 }
@@ -207,10 +207,9 @@ static enum ar_status state_placed(struct recorded_state *self, uint64_t address
                                    uint32_t pool, struct ar_error *error)
 {
     size_t owner = above(self, address), at = block_above(self, address);
-    if (!ar_array_make_room(&self->blocks, self->block_count, &self->block_room,
-                            sizeof *self->blocks))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu blocks",
-                            self->block_count);
+    AR_TRY_MEMORY(ar_array_make_room(&self->blocks, self->block_count, &self->block_room,
+                                     sizeof *self->blocks),
+                  error, "%zu blocks", self->block_count);
     while (owner && self->areas[owner - 1].kind == AREA_PAGES)
         owner--;
     struct state_area *area = owner ? &self->areas[owner - 1] : NULL;
@@ -294,8 +293,8 @@ struct filter {
 static enum ar_status block_at(struct filter *filter, uint32_t slot, struct filter_block **block,
                                struct ar_error *error)
 {
-    if (!AR_ARRAY_REACH(filter->blocks, filter->block_count, slot))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
+    AR_TRY_MEMORY(AR_ARRAY_REACH(filter->blocks, filter->block_count, slot), error,
+                  "the blocks of a trace");
     *block = &filter->blocks[slot];
     return AR_OK;
 }
@@ -334,7 +333,7 @@ static enum ar_status emit_request(struct filter *filter, struct filter_block *b
     block->new_id = request.id = filter->next_id++;
     block->emitted = true;
     if (ar_map_put(&filter->names, block->id, block->new_id) != AR_OK)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
+        return ar_no_memory(error, "the blocks of a trace");
     if (!initial)
         return emit(filter, request, NULL, error);
     keys = *trace_attributes_of(filter->source, request.attributes);
@@ -342,8 +341,7 @@ static enum ar_status emit_request(struct filter *filter, struct filter_block *b
     if (!keys.rest || !strstr(keys.rest, key)) {
         size_t room = (keys.rest ? strlen(keys.rest) + 1 : 0) + sizeof key;
         rest = malloc(room);
-        if (!rest)
-            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the keys of a trace");
+        AR_TRY_MEMORY(rest, error, "the keys of a trace");
         (void)snprintf(rest, room, "%s%s%s", keys.rest ? keys.rest : "", keys.rest ? "," : "", key);
         keys.rest = rest;
     }
@@ -425,8 +423,7 @@ static enum ar_status recorded_bit(struct filter *filter, const struct trace_eve
 {
     if (!filter->recorded) {
         filter->recorded = calloc(TRACE_EVENT_LIMIT / 8, 1);
-        if (!filter->recorded)
-            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the events of a trace");
+        AR_TRY_MEMORY(filter->recorded, error, "the events of a trace");
     }
     *keep = true;
     if (event->value >= TRACE_EVENT_LIMIT)
@@ -489,8 +486,7 @@ static enum ar_status each_left(struct filter *filter,
 {
     size_t count = 0;
     struct filter_block **left = malloc((filter->block_count + 1) * sizeof *left);
-    if (!left)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
+    AR_TRY_MEMORY(left, error, "the blocks of a trace");
     for (size_t i = 0; i < filter->block_count; i++)
         if (filter->blocks[i].kept && filter->blocks[i].state != FREED)
             left[count++] = &filter->blocks[i];
@@ -676,8 +672,7 @@ static enum ar_status set_options(struct filter *filter, const struct trace_filt
         options->first_step && !filter->drops_notes && keeps_kind(filter, TRACE_NOTE);
     if (options->stream_count) {
         filter->streams = malloc(options->stream_count * sizeof *filter->streams);
-        if (!filter->streams)
-            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a filter");
+        AR_TRY_MEMORY(filter->streams, error, "a filter");
         memcpy(filter->streams, options->streams, options->stream_count * sizeof *filter->streams);
     }
     return AR_OK;
@@ -689,7 +684,7 @@ enum ar_status trace_filter(struct trace_source *source, const struct trace_filt
     struct filter *filter = calloc(1, sizeof *filter);
     if (!filter) {
         trace_close(source);
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a filter");
+        return ar_no_memory(error, "a filter");
     }
     filter->source = source;
     filter->base.ops = &filter_ops;

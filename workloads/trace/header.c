@@ -69,11 +69,10 @@ enum ar_status trace_stats_add(struct trace_stats *self, const char *name, size_
     if (!length)
         return ar_invalid(error,
                           "the name of a statistic is empty, or contains blanks or control bytes");
-    if (!ar_array_make_room(&self->items, self->count, &self->room, sizeof *self->items))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for statistics");
+    AR_TRY_MEMORY(ar_array_make_room(&self->items, self->count, &self->room, sizeof *self->items),
+                  error, "statistics");
     char *copy = strndup(name, length);
-    if (!copy)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for statistics");
+    AR_TRY_MEMORY(copy, error, "statistics");
     self->items[self->count++] = (struct trace_stat){copy, value};
     return AR_OK;
 }

@@ -89,8 +89,7 @@ static struct trace_event *append(struct trace_memory *memory, const struct trac
 {
     if (AR_ARRAY_ADD(memory->events, memory->count, memory->capacity, *event))
         return &memory->events[memory->count - 1];
-    (void)ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace of %zu events",
-                       memory->count);
+    (void)ar_no_memory(error, "a trace of %zu events", memory->count);
     return NULL;
 }
 
@@ -123,7 +122,7 @@ enum ar_status trace_memory_line(struct trace_memory *memory, uint64_t line, str
     const struct line from = {memory->count, line};
     return AR_ARRAY_ADD(memory->lines, memory->line_count, memory->line_capacity, from)
                ? AR_OK
-               : ar_error_set(error, AR_HOST_MEMORY, "no host memory for the lines of a trace");
+               : ar_no_memory(error, "the lines of a trace");
 }
 
 /* One pass over all events, which sets their slots. */
@@ -168,8 +167,7 @@ enum ar_status trace_memory_copy(struct trace_source *source, struct trace_sourc
                                  struct ar_error *error)
 {
     struct trace_memory *memory = trace_memory_create(&source->info);
-    if (!memory)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace");
+    AR_TRY_MEMORY(memory, error, "a trace");
     struct trace_cursor cursor = {.source = source};
     const struct trace_event *event;
     enum ar_status status = AR_OK;

@@ -61,8 +61,8 @@ static bool goes_first(const struct merge *merge, const struct part *a, const st
 static enum ar_status new_id(struct part *part, const struct trace_event *event, uint64_t **id,
                              struct ar_error *error)
 {
-    if (!AR_ARRAY_REACH(part->ids, part->id_count, event->slot))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
+    AR_TRY_MEMORY(AR_ARRAY_REACH(part->ids, part->id_count, event->slot), error,
+                  "the blocks of a trace");
     *id = &part->ids[event->slot];
     return AR_OK;
 }
@@ -77,7 +77,7 @@ static enum ar_status name_block(struct part *part, const struct trace_event *ev
         return AR_OK;
     part->requests++;
     if (ar_map_put(&part->names, event->id, new_id) != AR_OK)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
+        return ar_no_memory(error, "the blocks of a trace");
     return AR_OK;
 }
 
@@ -224,8 +224,7 @@ enum ar_status trace_merge(struct trace_source *const *sources, size_t count,
             trace_close(sources[i]);
         free(merge);
         free(parts);
-        return count ? ar_error_set(error, AR_HOST_MEMORY, "no host memory for a merge")
-                     : ar_invalid(error, "a merge of no traces");
+        return count ? ar_no_memory(error, "a merge") : ar_invalid(error, "a merge of no traces");
     }
     merge->base.ops = &merge_ops;
     merge->parts = parts;

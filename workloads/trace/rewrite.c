@@ -13,8 +13,8 @@ static enum ar_status push(struct trace_rewrite *self, struct trace_event event,
     if (status)
         return ar_error_prefix(error, status, "%s: event %llu", self->base.info.name,
                                (unsigned long long)self->check.counts.events);
-    if (!AR_ARRAY_ADD(self->span, self->count, self->capacity, event))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu events", self->count);
+    AR_TRY_MEMORY(AR_ARRAY_ADD(self->span, self->count, self->capacity, event), error, "%zu events",
+                  self->count);
     return AR_OK;
 }
 
@@ -65,8 +65,7 @@ enum ar_status trace_rewrite_kernel(struct trace_rewrite *self, struct trace_sou
         return trace_rewrite_emit(self, source, event, attributes, error);
     size_t room = strlen(keys.rest) + TRACE_KERNEL_OP_TEXT;
     char *text = malloc(room);
-    if (!text)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the keys of a trace");
+    AR_TRY_MEMORY(text, error, "the keys of a trace");
     trace_kernel_op_replace(keys.rest, rename_blocks(&kernel_op, names) ? &kernel_op : NULL, text,
                             room);
     keys.rest = text[0] ? text : NULL;

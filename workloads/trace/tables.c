@@ -115,10 +115,9 @@ enum ar_status texts_intern(struct texts *texts, const char *text, size_t length
     if (texts->count >= UINT32_MAX - 1)
         return ar_invalid(error, "more than %u different texts in one trace", UINT32_MAX - 1);
     if (texts->count == texts->capacity && !grow(texts))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the trace's texts");
+        return ar_no_memory(error, "the trace's texts");
     char *copy = room_for(texts, length + 1);
-    if (!copy)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the trace's texts");
+    AR_TRY_MEMORY(copy, error, "the trace's texts");
     memcpy(copy, text, length);
     copy[length] = 0;
     (void)find(texts, text, length, hash, &bucket);
@@ -319,7 +318,7 @@ static size_t print_keys(const struct trace_attributes *a, char *out, size_t roo
 
 static enum ar_status no_memory(struct ar_error *error)
 {
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the keys of a trace");
+    return ar_no_memory(error, "the keys of a trace");
 }
 
 /* Stores new parsed keys at the next index. */

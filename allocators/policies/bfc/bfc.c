@@ -148,7 +148,7 @@ enum ar_status bfc_new(const struct ar_policy_ops *ops, const struct ar_policy_c
         self->upper = ar_host_alloc(context->host, sizeof *self->upper);
     if (values->two_ended && !self->upper) {
         ar_host_free(context->host, self, sizeof *self);
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for policy %s", ops->name);
+        return ar_no_memory(error, "policy %s", ops->name);
     }
     uint64_t free_bytes, total_bytes;
     ar_backing_memory(context->backing, &free_bytes, &total_bytes);

@@ -470,7 +470,7 @@ enum ar_status vmm_open(const struct ar_policy_context *context, const struct ar
     self->tuning = tuning ? ar_host_alloc(self->host, sizeof *tuning) : NULL;
     if (tuning && !self->tuning) {
         ar_host_free(self->host, self, sizeof *self);
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for policy %s", ops->name);
+        return ar_no_memory(error, "policy %s", ops->name);
     }
     if (tuning)
         *self->tuning = *tuning;

@@ -192,9 +192,7 @@ static enum ar_status graphs_create(struct twin_part *base, struct ar_error *err
     AR_TRY(read_requests(self, values, error));
     self->stream = twin_stream(base);
     self->pools = calloc(self->sizes.count, sizeof *self->pools);
-    if (!self->pools)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu pools",
-                            self->sizes.count);
+    AR_TRY_MEMORY(self->pools, error, "%zu pools", self->sizes.count);
     return AR_OK;
 }
 

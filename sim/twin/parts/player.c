@@ -12,7 +12,7 @@ const char *const player_purpose_names[PLAYER_PURPOSES] = {
 
 static enum ar_status no_memory(struct ar_error *error)
 {
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a workload");
+    return ar_no_memory(error, "a workload");
 }
 
 /* ---- open ---- */

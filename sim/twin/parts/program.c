@@ -73,7 +73,7 @@ static struct program *of(struct twin_part *base)
 
 static enum ar_status no_memory(struct ar_error *error)
 {
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a workload");
+    return ar_no_memory(error, "a workload");
 }
 
 /* ---- the trace ---- */

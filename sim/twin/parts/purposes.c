@@ -93,8 +93,7 @@ static enum ar_status read_all(struct reading *self, struct ar_error *error)
     while ((self->events < PURPOSES_EVENTS || cursor.at != cursor.end) &&
            (event = trace_read(&cursor, &status, error)) != NULL) {
         if (trace_requests(event)) {
-            if (!on_request(self, event))
-                return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a workload");
+            AR_TRY_MEMORY(on_request(self, event), error, "a workload");
         } else if (trace_frees(event) && event->slot < self->slot_count) {
             self->lives[self->ids[event->slot]].died = self->steps;
             self->lives[self->ids[event->slot]].end_event = self->events;
@@ -218,7 +217,7 @@ static enum ar_status judge(struct reading *self, struct ar_error *error)
     player->purposes = malloc(self->life_count + 1);
     if (!player->purposes || !sizes) {
         free(sizes);
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a workload");
+        return ar_no_memory(error, "a workload");
     }
     player->purpose_count = self->life_count;
     for (size_t i = 0; i < self->life_count; i++)

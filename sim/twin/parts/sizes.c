@@ -172,7 +172,7 @@ enum ar_status plan_open(const struct plan *plan, struct trace_source **out, str
     self.activations = calloc(plan->layers, sizeof *self.activations);
     self.gradients = calloc(plan->layers, sizeof *self.gradients);
     if (!self.memory || !self.activations || !self.gradients)
-        self.status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for a plan");
+        self.status = ar_no_memory(error, "a plan");
     for (uint64_t i = 0; i < plan->layers && self.status == AR_OK; i++)
         request(&self, share(&self, plan->weights_bytes, i), "weight");
     if (self.status == AR_OK) {

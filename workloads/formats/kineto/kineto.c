@@ -212,7 +212,7 @@ static enum ar_status find_streams(struct conversion *c)
             if (number == STREAM_LIMIT)
                 return ar_invalid(c->error, "more than %d streams in one trace", STREAM_LIMIT);
             if (ar_map_put(&c->streams, row->stream, number))
-                return ar_error_set(c->error, AR_HOST_MEMORY, "no host memory for streams");
+                return ar_no_memory(c->error, "streams");
         }
         if (++kernels[number] > kernels[c->busiest] || number == c->busiest) {
             c->busiest = number;

@@ -237,7 +237,7 @@ static enum ar_status append(struct kineto_rows *rows, const struct kineto_row *
 {
     if (rows->count < KINETO_NONE && AR_ARRAY_ADD(rows->items, rows->count, rows->capacity, *row))
         return AR_OK;
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the events of a Kineto trace");
+    return ar_no_memory(error, "the events of a Kineto trace");
 }
 
 static enum ar_status unusable(struct kineto_rows *rows, const struct event *event)

@@ -320,8 +320,7 @@ static enum ar_status add(struct lifetimes *self, const struct request_moment *m
                                   .upper = UINT64_MAX,
                                   .bytes = block->bytes,
                                   .align = align ? align : 1};
-    if (!AR_ARRAY_ADD(self->items, self->count, self->room, item))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for lifetimes");
+    AR_TRY_MEMORY(AR_ARRAY_ADD(self->items, self->count, self->room, item), error, "lifetimes");
     block->user = (uint32_t)self->count;
     return AR_OK;
 }

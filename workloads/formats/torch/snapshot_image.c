@@ -36,7 +36,7 @@ void snapshot_image_close(struct snapshot_image *self)
 
 static enum ar_status no_memory(struct ar_error *error)
 {
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a snapshot");
+    return ar_no_memory(error, "a snapshot");
 }
 
 enum ar_status snapshot_add_entry(struct snapshot_image *self, const struct snapshot_entry *entry,
@@ -604,8 +604,8 @@ enum ar_status snapshot_areas_add(struct snapshot_areas *self, const struct snap
 {
     const struct snapshot_area added = *area; /* may be an item */
     size_t at = snapshot_areas_above(self, added.address);
-    if (!ar_array_make_room(&self->items, self->count, &self->room, sizeof added))
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the state of a snapshot");
+    AR_TRY_MEMORY(ar_array_make_room(&self->items, self->count, &self->room, sizeof added), error,
+                  "the state of a snapshot");
     AR_ARRAY_INSERT(self->items, self->count, at, added);
     return AR_OK;
 }

@@ -94,8 +94,7 @@ enum ar_status snapshot_marks_read(struct snapshot_marks *marks, struct snapshot
     if (!count)
         return AR_OK;
     marks->items = calloc(count, sizeof *marks->items);
-    if (!marks->items)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the marks of a snapshot");
+    AR_TRY_MEMORY(marks->items, error, "the marks of a snapshot");
     for (size_t i = 0; i < count && !status; i++) {
         struct snapshot_mark *mark = &marks->items[marks->count];
         size_t keys;

@@ -69,7 +69,7 @@ struct snapshot_passed {
 
 static enum ar_status no_memory(struct ar_error *error)
 {
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the pools of a snapshot");
+    return ar_no_memory(error, "the pools of a snapshot");
 }
 
 /* ---- blocks ---------------------------------------------------------------------------- */

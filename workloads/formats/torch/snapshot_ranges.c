@@ -428,9 +428,7 @@ enum ar_status snapshot_ranges_tell(struct snapshot_world *world, struct snapsho
     struct telling *self = calloc(1, sizeof *self);
     uint32_t *of_event = malloc(world->event_count * sizeof *of_event);
     enum ar_status status =
-        self && of_event
-            ? AR_OK
-            : ar_error_set(error, AR_HOST_MEMORY, "no host memory for the ranges of a snapshot");
+        self && of_event ? AR_OK : ar_no_memory(error, "the ranges of a snapshot");
     if (!status) {
         self->world = world;
         self->tree = tree;

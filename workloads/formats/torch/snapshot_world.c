@@ -42,7 +42,7 @@ void snapshot_world_close(struct snapshot_world *world)
 
 static enum ar_status no_memory(struct ar_error *error)
 {
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the state of a snapshot");
+    return ar_no_memory(error, "the state of a snapshot");
 }
 
 /* ---- the segments of the snapshot ------------------------------------------------------ */

@@ -34,7 +34,7 @@ struct making {
 
 static enum ar_status no_memory(struct ar_error *error)
 {
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a snapshot");
+    return ar_no_memory(error, "a snapshot");
 }
 
 static enum ar_status add_entry(struct making *self, const struct request_moment *moment,

@@ -154,7 +154,7 @@ static enum ar_status take_buffer_line(struct xla_buffers *buffers, const char *
         if (buffers->count < XLA_BUFFER_LIMIT &&
             AR_ARRAY_ADD(buffers->items, buffers->count, buffers->capacity, begun))
             return AR_OK;
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a list of buffers");
+        return ar_no_memory(error, "a list of buffers");
     }
     if (!buffers->inside)
         buffers->listing = !*line;
