@@ -196,11 +196,10 @@ static enum ar_status check_pair(const struct calibration *a, const struct calib
     if (capacity_differs(a->profile.total_bytes, b->profile.total_bytes))
         return check_number(a, b, "total_bytes", offsetof(struct sim_profile, total_bytes), error);
     if (a->profile.waits != b->profile.waits)
-        return ar_invalid(
-            error,
-            "%s and %s do not say that the same calls wait (their lines \"waits:\"); a "
-            "median is of calibrations that agree in it",
-            a->path, b->path);
+        return ar_invalid(error,
+                          "%s and %s do not say that the same calls wait (their lines \"waits:\"); "
+                          "a median is of calibrations that agree in it",
+                          a->path, b->path);
     return AR_OK;
 }
 
@@ -303,10 +302,9 @@ enum ar_status median_load(const char *const *paths, size_t count, struct calibr
         AR_TRY(sim_profile_load(paths[i], &(*out)[i].profile, error));
         const char *costs_of = (*out)[i].profile.costs_of;
         if (costs_of[0])
-            return ar_invalid(error,
-                              "%s has the costs of %s, which is no measurement of its card; "
-                              "leave it out",
-                              paths[i], costs_of);
+            return ar_invalid(
+                error, "%s has the costs of %s, which is no measurement of its card; leave it out",
+                paths[i], costs_of);
     }
     return AR_OK;
 }
@@ -331,11 +329,10 @@ enum ar_status median_one_host(struct calibration *calibrations, size_t count, u
     free(clocks);
     return status || !without || !clock_ps
                ? status
-               : ar_invalid(
-                     error,
-                     "%s has no line host_clock_ps, so it cannot be brought to another host; "
-                     "leave it out, or the option --host-clock",
-                     without);
+               : ar_invalid(error,
+                            "%s has no line host_clock_ps, so it cannot be brought to another "
+                            "host; leave it out, or the option --host-clock",
+                            without);
 }
 
 /* The common value; empty if they differ. */

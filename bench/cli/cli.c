@@ -541,9 +541,8 @@ enum ar_status trace_output_choose(const char *path, const char *format,
     if (!path[0])
         return ar_invalid(error, "an output has an empty name; name a file, such as out.trace");
     if (strcmp(path, "-") == 0)
-        return ar_invalid(error,
-                          "a trace cannot be written to standard output; name a file, such as "
-                          "out.trace");
+        return ar_invalid(
+            error, "a trace cannot be written to standard output; name a file, such as out.trace");
     if (ends_in(path, length, ".zst")) {
         out->own.compress = true;
         length -= 4;
@@ -553,8 +552,8 @@ enum ar_status trace_output_choose(const char *path, const char *format,
     if (by_ending(path, length, out))
         return AR_OK;
     return ar_invalid(error,
-                      "%s: the ending does not tell the format; use .txt, .trace or .bin, add "
-                      ".zst to compress, or add --format (`allocrig list formats`)",
+                      "%s: the ending does not tell the format; use .txt, .trace or .bin, add .zst "
+                      "to compress, or add --format (`allocrig list formats`)",
                       path);
 }
 

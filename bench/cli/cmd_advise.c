@@ -57,8 +57,7 @@ static const struct cli_option options[] = {
     {CLI_HEADING("Options:")},
     {0, "capacity", "BYTES",
      "what the process may have of the card, without its context of about 0.5 GiB; default: that "
-     "of "
-     "--device, or the recorded limit or card",
+     "of --device, or the recorded limit or card",
      CLI_CALL(take_capacity)},
     {0, "limit", "BYTES", "the same, as a limit that the program sets itself",
      CLI_CALL(take_capacity)},
@@ -278,8 +277,9 @@ static enum ar_status take_device(struct arguments *self, const struct ar_spec *
         if (strcmp(link->pairs[i].key, "capacity") != 0)
             continue;
         if (self->capacity_bytes)
-            return ar_invalid(error, "the capacity is given twice: give capacity= of the device, "
-                                     "--capacity or --limit");
+            return ar_invalid(
+                error,
+                "the capacity is given twice: give capacity= of the device, --capacity or --limit");
         AR_TRY(ar_size_parse(link->pairs[i].value, &self->capacity_bytes, error));
     }
     if (self->capacity_bytes)
@@ -384,9 +384,8 @@ static enum ar_status predict_pairs(const struct suite *suite, const struct ar_s
             AR_TRY(predict(suite, device, &from, &to, error));
         }
     if (!pairs)
-        return ar_invalid(error,
-                          "no two traces are of one program: their names must begin with the same "
-                          "PROGRAM, as in PROGRAM.SETTING.csv.gz");
+        return ar_invalid(error, "no two traces are of one program: their names must begin with "
+                                 "the same PROGRAM, as in PROGRAM.SETTING.csv.gz");
     return AR_OK;
 }
 
@@ -416,9 +415,8 @@ static enum ar_status advise(struct arguments *self, struct ar_error *error)
     if (self->batches[0] && self->suite.workloads.count != 2)
         return ar_invalid(error, "--batches needs two traces");
     if (self->what_if && (self->json || self->batches[0] || self->capacity_bytes))
-        return ar_invalid(error,
-                          "--what-if takes the recorded capacities: leave --json, --batches, "
-                          "--capacity and --limit out");
+        return ar_invalid(error, "--what-if takes the recorded capacities: leave --json, "
+                                 "--batches, --capacity and --limit out");
     if (devices->count > 1)
         return ar_invalid(error, "give one device");
     enum ar_status status =

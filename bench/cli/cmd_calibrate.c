@@ -56,17 +56,15 @@ static enum ar_status check_arguments(const struct arguments *self, struct ar_er
     if (self->median && (self->device || self->cold))
         return ar_invalid(
             error,
-            "calibrate: --median measures nothing, so --%s has no effect; leave one of "
-            "them out",
+            "calibrate: --median measures nothing, so --%s has no effect; leave one of them out",
             self->device ? "device" : "cold");
     if (self->host_clock_ns > 0 && !self->median)
-        return ar_invalid(error,
-                          "calibrate: --host-clock needs --median; a measurement uses the clock of "
-                          "its host");
-    if (self->median && self->profiles.count < 2)
         return ar_invalid(
-            error, "calibrate: a median needs two or more profiles; write calibrate --median "
-                   "PROFILE PROFILE.. -o FILE");
+            error,
+            "calibrate: --host-clock needs --median; a measurement uses the clock of its host");
+    if (self->median && self->profiles.count < 2)
+        return ar_invalid(error, "calibrate: a median needs two or more profiles; write calibrate "
+                                 "--median PROFILE PROFILE.. -o FILE");
     if (!self->path)
         return ar_invalid(error, "calibrate: no output file is given; write calibrate%s -o FILE",
                           self->median ? " --median PROFILE PROFILE.." : "");
@@ -90,11 +88,10 @@ static enum ar_status name_profile(const struct arguments *self, char *name, siz
             error, "calibrate: the name of a profile has 1 to 63 characters; give it with --name");
     for (size_t i = 0; i < length; i++)
         if (!isgraph((unsigned char)from[i]))
-            return ar_invalid(
-                error,
-                "calibrate: \"%.*s\" is not a valid name for a profile: use letters, digits "
-                "and punctuation only; give one with --name",
-                (int)length, from);
+            return ar_invalid(error,
+                              "calibrate: \"%.*s\" is not a valid name for a profile: use letters, "
+                              "digits and punctuation only; give one with --name",
+                              (int)length, from);
     memcpy(name, from, length);
     name[length] = '\0';
     return AR_OK;
@@ -171,9 +168,9 @@ static enum ar_status no_card(struct ar_error *error)
     char why[sizeof error->text];
     memcpy(why, error->text, sizeof why);
     return ar_error_set(error, AR_MISSING,
-                        "calibrate: it measures a real card, and there is no usable one: "
-                        "%.*s; run it on the machine with the card and copy the profile here "
-                        "(-d sim:profile=FILE), or use one of `allocrig list devices`",
+                        "calibrate: it measures a real card, and there is no usable one: %.*s; run "
+                        "it on the machine with the card and copy the profile here (-d "
+                        "sim:profile=FILE), or use one of `allocrig list devices`",
                         (int)(strcspn(why, ";") < 240 ? strcspn(why, ";") : 240), why);
 }
 

@@ -35,8 +35,7 @@ static const struct cli_option options[] = {
     {'w', "workload", "WORKLOAD", "a trace file, or a generator's NAME:key=value,...",
      CLI_SUITE(cli_suite_workload), .many = true},
     {'d', "device", "DEVICE",
-     "a simulated device without a capacity; default: sim; a number N: only GPU N of the "
-     "workloads",
+     "a simulated device without a capacity; default: sim; a number N: only GPU N of the workloads",
      CLI_SUITE(cli_suite_key), .many = true},
     {0, "json", "FILE", "write the results as JSON; - is standard output", CLI_FILE(json)},
     {0, "frees", "MODE", "ordered (default), at-once or recorded", CLI_SUITE(cli_suite_key)},

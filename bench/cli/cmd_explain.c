@@ -340,9 +340,8 @@ static enum ar_status plan_and_explain(const struct arguments *self, struct expl
 {
     struct plan plan;
     if (self->suite.workloads.count != 1 || self->suite.policies.count != 1)
-        return ar_invalid(error,
-                          "explain: name one trace and one policy, explain TRACE -p SPEC, or a "
-                          "message, explain --message TEXT");
+        return ar_invalid(error, "explain: name one trace and one policy, explain TRACE -p SPEC, "
+                                 "or a message, explain --message TEXT");
     AR_TRY(plan_make(&plan, &self->suite, error));
     enum ar_status status = explain_trace(&plan, output, error);
     plan_close(&plan);
@@ -366,9 +365,8 @@ static enum ar_status explain(struct arguments *self, struct ar_error *error)
         return ar_invalid(error,
                           "explain: --message takes no trace and no policy; leave one of them out");
     if (self->message && has_run_options(&self->suite))
-        return ar_invalid(error,
-                          "explain: --message replays nothing; leave --device, --frees, --host, "
-                          "--seed and --jobs out");
+        return ar_invalid(error, "explain: --message replays nothing; leave --device, --frees, "
+                                 "--host, --seed and --jobs out");
     if (!self->message && self->suite.workloads.count == 1 && !self->suite.policies.count)
         status = fill_in(self, error);
     if (status)

@@ -151,10 +151,10 @@ static enum ar_status check_pattern(const char *option, const char *pattern,
             return AR_OK;
     const char *near = ar_nearest_name(pattern, names, count);
     if (near)
-        return ar_invalid(error,
-                          "history: --%s \"%.60s\" matches nothing in the history; did you mean "
-                          "\"%.200s\"?",
-                          option, pattern, near);
+        return ar_invalid(
+            error,
+            "history: --%s \"%.60s\" matches nothing in the history; did you mean \"%.200s\"?",
+            option, pattern, near);
     return ar_invalid(error,
                       "history: --%s \"%.60s\" matches nothing in the history; `history FILE "
                       "--all` lists what there is",
@@ -185,9 +185,8 @@ static enum ar_status explain_no_series(const struct history *history,
         names[2 * i + 1] = all.series[i].workload;
     }
     AR_THEN(status, check_pattern("workload", rules->workload, names, 2 * all.count, error));
-    AR_THEN(status,
-            ar_invalid(error, "history: --policy, --workload and --metric together match nothing "
-                              "in the history; leave one of them out"));
+    AR_THEN(status, ar_invalid(error, "history: --policy, --workload and --metric together match "
+                                      "nothing in the history; leave one of them out"));
     free(names);
     history_judged_close(&all);
     return status;

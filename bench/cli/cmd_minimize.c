@@ -102,9 +102,7 @@ static enum ar_status prepare(const struct arguments *self, const struct conditi
         return ar_invalid(error, "minimize: %s names its policies; leave -p out", self->until);
     if (!own && !self->policy)
         return ar_invalid(
-            error,
-            "minimize: no policy is given; write minimize TRACE --until %s -p SPEC -o "
-            "FILE",
+            error, "minimize: no policy is given; write minimize TRACE --until %s -p SPEC -o FILE",
             self->until);
     AR_TRY(ar_spec_parse(own ? "null" : self->policy, &policy, error));
     enum ar_status status =

@@ -204,11 +204,10 @@ static enum ar_status refuse_twice(const struct arguments *self, struct ar_error
                                 strerror(errno));
         for (size_t j = 0; j < i; j++)
             if (all[i].st_dev == all[j].st_dev && all[i].st_ino == all[j].st_ino)
-                return ar_invalid(
-                    error,
-                    "model: %s and %s are the same folder, so its runs are not repetitions; "
-                    "name it once",
-                    self->folders.at[j], self->folders.at[i]);
+                return ar_invalid(error,
+                                  "model: %s and %s are the same folder, so its runs are not "
+                                  "repetitions; name it once",
+                                  self->folders.at[j], self->folders.at[i]);
     }
     return AR_OK;
 }

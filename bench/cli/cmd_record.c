@@ -56,8 +56,7 @@ static enum ar_status read_arguments(int argc, char **argv, struct arguments *se
         return ar_invalid(
             error, self->command ? "record: --from reads an earlier recording and runs no command; "
                                    "leave one of them out"
-                                 : "record: no command is given; write record -o FILE -- "
-                                   "COMMAND");
+                                 : "record: no command is given; write record -o FILE -- COMMAND");
     return AR_OK;
 }
 
@@ -182,10 +181,10 @@ static enum ar_status check_driver(struct ar_error *error)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
     if (!driver)
-        return ar_error_set(error, AR_MISSING,
-                            "there is no NVIDIA driver on this machine, so no program can use a "
-                            "card: %s",
-                            dlerror());
+        return ar_error_set(
+            error, AR_MISSING,
+            "there is no NVIDIA driver on this machine, so no program can use a card: %s",
+            dlerror());
     dlclose(driver);
     const char *other = getenv(INJECTION);
     if (other && *other)
@@ -207,12 +206,11 @@ static enum ar_status run_recorded(const struct arguments *self, const char *fol
     *end = (struct program_end){0};
     AR_TRY(check_driver(error));
     if (!program_find(places, library, sizeof library))
-        return ar_error_set(error, AR_MISSING,
-                            LIBRARY
-                            " is not in %s: it is built if cuda.h and cupti.h of CUDA 12 or "
-                            "later are found; install the CUDA toolkit (or set CUDA_HOME), then "
-                            "run `make`",
-                            library);
+        return ar_error_set(
+            error, AR_MISSING,
+            LIBRARY " is not in %s: it is built if cuda.h and cupti.h of CUDA 12 or "
+                    "later are found; install the CUDA toolkit (or set CUDA_HOME), then run `make`",
+            library);
     const struct program_variable variables[] = {
         {INJECTION, library},
         {SPOOL_FOLDER_VARIABLE, folder},

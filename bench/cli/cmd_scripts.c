@@ -92,26 +92,24 @@ enum ar_status cmd_submit(int argc, char **argv, struct ar_error *error)
 
 enum ar_status cmd_search(int argc, char **argv, struct ar_error *error)
 {
-    struct script script = {
-        .name = "search",
-        .file = "search.py",
-        .example = "search run",
-        .actions = {"run", "report"},
-        .places = {"../../bench/search/search.py"},
-        .page = {
-            .arguments = "run [SPACE] [options]\nreport FOLDER.. [-o FILE]",
-            .text =
-                "Searches for a better policy on the train split of the data set that `make "
-                "dataset`\n"
-                "built, by successive halving; bench/search/README.md describes it. SPACE says "
-                "what is\n"
-                "varied (default: bench/search/mosaic.ini). `report` merges the folders of several "
-                "machines.\n"
-                "It works in the tree after `make all tests`. `search run --help` lists the "
-                "options.\n"
-                "Python 3 is needed.",
-            .options = options,
-            .argument = {CLI_CALL(take)},
-        }};
+    struct script script = {.name = "search",
+                            .file = "search.py",
+                            .example = "search run",
+                            .actions = {"run", "report"},
+                            .places = {"../../bench/search/search.py"},
+                            .page = {
+                                .arguments = "run [SPACE] [options]\nreport FOLDER.. [-o FILE]",
+                                .text = "Searches for a better policy on the train split of the "
+                                        "data set that `make dataset`\n"
+                                        "built, by successive halving; bench/search/README.md "
+                                        "describes it. SPACE says what is\n"
+                                        "varied (default: bench/search/mosaic.ini). `report` "
+                                        "merges the folders of several machines.\n"
+                                        "It works in the tree after `make all tests`. `search run "
+                                        "--help` lists the options.\n"
+                                        "Python 3 is needed.",
+                                .options = options,
+                                .argument = {CLI_CALL(take)},
+                            }};
     return run(&script, argc, argv, error);
 }

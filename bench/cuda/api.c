@@ -33,9 +33,8 @@ static enum ar_status too_old(int driver_version, const char *name, int least,
 {
     return ar_error_set(
         error, AR_MISSING,
-        "the NVIDIA driver offers CUDA %d.%d, which has no %s as it is needed here: "
-        "that takes a driver for CUDA %d.%d or later; update the driver, or use the "
-        "simulated device, sim",
+        "the NVIDIA driver offers CUDA %d.%d, which has no %s as it is needed here: that takes a "
+        "driver for CUDA %d.%d or later; update the driver, or use the simulated device, sim",
         driver_version / 1000, driver_version % 1000 / 10, name, least / 1000, least % 1000 / 10);
 }
 
@@ -56,8 +55,8 @@ static enum ar_status row_fill(struct cuda_api *api, const struct row *row,
         return too_old(api->driver_version, row->name, row->version, error);
     return ar_error_set(
         error, AR_MISSING,
-        "the NVIDIA driver (CUDA %d.%d) lacks the function %s, which it should have "
-        "from CUDA %d.%d on; reinstall the driver, or use the simulated device, sim",
+        "the NVIDIA driver (CUDA %d.%d) lacks the function %s, which it should have from CUDA "
+        "%d.%d on; reinstall the driver, or use the simulated device, sim",
         api->driver_version / 1000, api->driver_version % 1000 / 10, row->name, row->version / 1000,
         row->version % 1000 / 10);
 }
@@ -68,15 +67,13 @@ static enum ar_status driver_start(const struct cuda_api *api, struct ar_error *
     if (result == CUDA_SUCCESS)
         return AR_OK;
     if (result == CUDA_ERROR_NO_DEVICE)
-        return ar_error_set(
-            error, AR_MISSING,
-            "the NVIDIA driver sees no card (cuInit: CUDA_ERROR_NO_DEVICE); see what "
-            "CUDA_VISIBLE_DEVICES hides, or use the simulated device, sim");
-    return ar_error_set(
-        error, AR_MISSING,
-        "the NVIDIA driver does not start (cuInit: %s); see what nvidia-smi says, or "
-        "use the simulated device, sim",
-        cuda_result_name(api, result));
+        return ar_error_set(error, AR_MISSING,
+                            "the NVIDIA driver sees no card (cuInit: CUDA_ERROR_NO_DEVICE); see "
+                            "what CUDA_VISIBLE_DEVICES hides, or use the simulated device, sim");
+    return ar_error_set(error, AR_MISSING,
+                        "the NVIDIA driver does not start (cuInit: %s); see what nvidia-smi says, "
+                        "or use the simulated device, sim",
+                        cuda_result_name(api, result));
 }
 
 enum ar_status cuda_api_open(struct cuda_api *api, struct ar_error *error)
@@ -84,10 +81,10 @@ enum ar_status cuda_api_open(struct cuda_api *api, struct ar_error *error)
     memset(api, 0, sizeof *api);
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!library)
-        return ar_error_set(error, AR_MISSING,
-                            "there is no NVIDIA driver on this machine: %s; use the simulated "
-                            "device, sim",
-                            dlerror());
+        return ar_error_set(
+            error, AR_MISSING,
+            "there is no NVIDIA driver on this machine: %s; use the simulated device, sim",
+            dlerror());
     __typeof__(cuDriverGetVersion) *get_version;
     __typeof__(cuGetProcAddress) *look_up;
     set_pointer(&get_version, dlsym(library, "cuDriverGetVersion"));

@@ -127,9 +127,8 @@ enum ar_status kernels_open(const struct cuda_api *api, CUdevice card, struct ke
     if (!kernels_built())
         return ar_error_set(
             error, AR_MISSING,
-            "this build holds no kernels, since nvcc was not found when it was made; "
-            "install a CUDA toolkit and build again, or use the simulated device, "
-            "sim");
+            "this build holds no kernels, since nvcc was not found when it was made; install a "
+            "CUDA toolkit and build again, or use the simulated device, sim");
     struct kernels *self = calloc(1, sizeof *self);
     if (!self)
         return ar_error_set(error, AR_HOST_MEMORY, "the host has no memory left for kernels");
@@ -206,9 +205,7 @@ enum ar_status kernels_wrong(struct kernels *self, struct ar_device_wrong *out)
     const struct cuda_api *api = self->api;
     memset(out, 0, sizeof *out);
     enum ar_status status = kernels_result(self, api->ctx_synchronize(),
-                                           "waiting for verifications "
-                                           "(cuCtxSynchronize)",
-                                           0);
+                                           "waiting for verifications (cuCtxSynchronize)", 0);
     AR_THEN(status,
             kernels_result(
                 self, api->memcpy_dtoh_async(&record, self->wrong, sizeof record, self->stream),

@@ -19,8 +19,7 @@ static const struct ar_option cuda_options[] = {
      "device, so that it takes its memory before the policy; plain: a slow kernel of this program"},
     {"shared", AR_OPTION_BOOL, offsetof(struct cuda_options, shared), "no", 0, 0, NULL,
      "other processes come and go: it may have whatever the driver gives, now or later, not what "
-     "was "
-     "free when it was opened"},
+     "was free when it was opened"},
     {NULL, AR_OPTION_BOOL, 0, NULL, 0, 0, NULL, NULL},
 };
 

@@ -14,11 +14,10 @@
 static enum ar_status no_card(const struct cuda_api *api, CUresult result, struct ar_error *error)
 {
     const char *name = result == CUDA_SUCCESS ? "none is visible" : cuda_result_name(api, result);
-    return ar_error_set(
-        error, AR_MISSING,
-        "the NVIDIA driver sees no card (%s); see what CUDA_VISIBLE_DEVICES hides, or "
-        "use the simulated device, sim",
-        name);
+    return ar_error_set(error, AR_MISSING,
+                        "the NVIDIA driver sees no card (%s); see what CUDA_VISIBLE_DEVICES hides, "
+                        "or use the simulated device, sim",
+                        name);
 }
 
 static enum ar_status cards_count(const struct cuda_api *api, int *count, struct ar_error *error)
@@ -130,9 +129,8 @@ static enum ar_status context_open(struct cuda_device *self, struct ar_error *er
         return ar_error_set(
             error, AR_MISSING,
             "device cuda cannot be opened: cuDevicePrimaryCtxRetain returned "
-            "CUDA_ERROR_OUT_OF_MEMORY: other processes hold so much of the card that "
-            "not even a context fits; nvidia-smi shows them. End one, or take another "
-            "card with ordinal=N");
+            "CUDA_ERROR_OUT_OF_MEMORY: other processes hold so much of the card that not even a "
+            "context fits; nvidia-smi shows them. End one, or take another card with ordinal=N");
     if (cuda_worked(self, result, "cuDevicePrimaryCtxRetain") &&
         cuda_worked(self, api->ctx_set_current(self->context), "cuCtxSetCurrent"))
         return AR_OK;

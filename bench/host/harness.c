@@ -69,11 +69,10 @@ static enum ar_status run_engine(struct bout *bout)
     config->device->ops->sync(config->device, TRACE_NO_STREAM);
     ar_policy_destroy(policy);
     if (status == AR_OK && !bout->last.passed)
-        status =
-            ar_error_set(bout->error, AR_NEGATIVE,
-                         "event %llu of %s could not be served; give the card to this alone, or "
-                         "take a smaller workload",
-                         (unsigned long long)bout->last.first_failed_event, config->workload);
+        status = ar_error_set(bout->error, AR_NEGATIVE,
+                              "event %llu of %s could not be served; give the card to this alone, "
+                              "or take a smaller workload",
+                              (unsigned long long)bout->last.first_failed_event, config->workload);
     return status;
 }
 
@@ -365,11 +364,10 @@ enum ar_status launches_fix(struct launches *launches, struct ar_device *device,
         uint64_t place = extent->begin % PLACE_BYTES;
         uint64_t bytes = extent->end - extent->begin + 2 * PLACE_BYTES;
         if (ar_backing_segment_alloc(device->backing, bytes, &extent->segment) != AR_OK)
-            return ar_error_set(error, AR_NO_MEMORY,
-                                "the device has no %llu bytes more for the hand-written loop; %llu "
-                                "are its already",
-                                (unsigned long long)bytes,
-                                (unsigned long long)launches->fixed_bytes);
+            return ar_error_set(
+                error, AR_NO_MEMORY,
+                "the device has no %llu bytes more for the hand-written loop; %llu are its already",
+                (unsigned long long)bytes, (unsigned long long)launches->fixed_bytes);
         extent->allocated = true;
         extent->moved = ar_size_round_up(extent->segment, PLACE_BYTES) + place - extent->begin;
         launches->fixed_bytes += bytes;

@@ -106,11 +106,10 @@ static enum ar_status stream_add(struct card *card, CUstream stream, struct ar_e
     }
     if (ordinal == CARD_STREAMS_MOST ||
         !cuda_device_adopt_stream(card->memory.device, ordinal, stream))
-        return ar_invalid(
-            error,
-            "allocrig: the program uses more than %u streams on GPU %u, the most that the plug-in "
-            "supports",
-            CARD_STREAMS_MOST, card->ordinal);
+        return ar_invalid(error,
+                          "allocrig: the program uses more than %u streams on GPU %u, the most "
+                          "that the plug-in supports",
+                          CARD_STREAMS_MOST, card->ordinal);
     card->streams[ordinal] = stream;
     card->stream_count++;
     card->figures.streams = card->stream_count;
@@ -256,14 +255,13 @@ static enum ar_status no_memory(struct card *card, uint64_t bytes, struct ar_err
 {
     const struct ar_policy_totals *totals = &card->policy->totals;
     double free_bytes = (double)driver_memory_free_bytes(&card->memory);
-    return ar_error_set(
-        error, AR_NO_MEMORY,
-        "CUDA out of memory. Tried to allocate %.2f MiB. GPU %u has %.2f MiB free. Under the "
-        "allocrig policy %s the program holds %.2f MiB, and the policy has %.2f MiB "
-        "of the card for that.",
-        (double)bytes / AR_MIB, card->ordinal, free_bytes / AR_MIB, card->policy->ops->name,
-        (double)totals->live_bytes / AR_MIB,
-        (double)card->memory.device->counters.physical_bytes / AR_MIB);
+    return ar_error_set(error, AR_NO_MEMORY,
+                        "CUDA out of memory. Tried to allocate %.2f MiB. GPU %u has %.2f MiB free. "
+                        "Under the allocrig policy %s the program holds %.2f MiB, and the policy "
+                        "has %.2f MiB of the card for that.",
+                        (double)bytes / AR_MIB, card->ordinal, free_bytes / AR_MIB,
+                        card->policy->ops->name, (double)totals->live_bytes / AR_MIB,
+                        (double)card->memory.device->counters.physical_bytes / AR_MIB);
 }
 
 static enum ar_status broken(struct card *card, enum ar_status status, const char *what,
@@ -618,17 +616,15 @@ size_t card_ranges(struct card *card, struct allocrig_range *out, size_t room)
 static enum ar_status check_policy(const struct ar_policy_ops *ops, struct ar_error *error)
 {
     if (ops->capabilities & AR_POLICY_OVERLAPS)
-        return ar_invalid(
-            error,
-            "policy %s hands out addresses without memory behind them and cannot serve a "
-            "program; choose another one",
-            ops->name);
+        return ar_invalid(error,
+                          "policy %s hands out addresses without memory behind them and cannot "
+                          "serve a program; choose another one",
+                          ops->name);
     if (ops->capabilities & AR_POLICY_OFFLINE)
-        return ar_invalid(
-            error,
-            "policy %s must know all requests before the first one and cannot serve a "
-            "program; choose another one",
-            ops->name);
+        return ar_invalid(error,
+                          "policy %s must know all requests before the first one and cannot serve "
+                          "a program; choose another one",
+                          ops->name);
     return AR_OK;
 }
 

@@ -448,10 +448,9 @@ static enum ar_status add_line(struct history *self, const char *text, size_t by
     struct history_line line = {.number = number};
     if (bytes >= 7 && (memcmp(text, "<<<<<<<", 7) == 0 || memcmp(text, "=======", 7) == 0 ||
                        memcmp(text, ">>>>>>>", 7) == 0))
-        return ar_error_set(
-            error, AR_FORMAT,
-            "a conflict marker of an unfinished merge; keep the lines of both branches "
-            "and remove the markers");
+        return ar_error_set(error, AR_FORMAT,
+                            "a conflict marker of an unfinished merge; keep the lines of both "
+                            "branches and remove the markers");
     AR_TRY(parse_line(self, text, bytes, &line, error));
     struct history_line *lines = realloc(self->lines, (self->count + 1) * sizeof *lines);
     if (!lines) {
@@ -623,8 +622,8 @@ static enum ar_status check(const struct result_set *results, struct history_sta
         return ar_invalid(
             error, "there is no result of `run --json` among them, so the machine is unknown");
     if (!stamp->commit && results->dirty)
-        return ar_invalid(error, "the results are of a tree with uncommitted changes; commit "
-                                 "them and measure again, or name the line: --commit NAME");
+        return ar_invalid(error, "the results are of a tree with uncommitted changes; commit them "
+                                 "and measure again, or name the line: --commit NAME");
     if (!stamp->commit)
         stamp->commit = results->commit ? results->commit : "unknown";
     if (strcmp(stamp->commit, "unknown") == 0 || !*stamp->commit)

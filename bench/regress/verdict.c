@@ -532,9 +532,8 @@ enum ar_status verdicts_make(struct verdicts *self, const struct result_set *old
     enum ar_status status = judge_runs(&work);
     AR_THEN(status, judge_counts(&work));
     if (!status && self->runs == 0)
-        status = ar_invalid(
-            error, "OLD and NEW have no run in common, so nothing can be compared; are they "
-                   "of the same suite?");
+        status = ar_invalid(error, "OLD and NEW have no run in common, so nothing can be compared; "
+                                   "are they of the same suite?");
     AR_THEN(status, conclude_all(&work));
     /* The other figures were counted when they were compared; timed ones have a verdict only
      * now. */

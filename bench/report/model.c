@@ -82,10 +82,10 @@ static enum ar_status read_rows(FILE *file, const char *path, struct reading *re
         bool whole = strlen(line) + 1 < LINE_MOST;
         size_t count = csv_split(line, fields, COLUMNS_MOST);
         if (!whole) {
-            status = ar_error_set(error, AR_FORMAT,
-                                  "%s:%zu: the line has more than %d bytes; is this a file of `run "
-                                  "--csv`?",
-                                  path, number, LINE_MOST - 2);
+            status = ar_error_set(
+                error, AR_FORMAT,
+                "%s:%zu: the line has more than %d bytes; is this a file of `run --csv`?", path,
+                number, LINE_MOST - 2);
         } else if (number == 1) {
             columns = count;
             const char *missing = find_columns(fields, count, places);
@@ -488,11 +488,10 @@ static void put_kinds(FILE *stream, const struct model_cell *cells, size_t count
         fputs(" With repetitions they are sums of the calls' medians: a call that is slow in one "
               "run only counts in the sums of the runs below, but not in these.",
               stream);
-    fputs(
-        "\n\n| call | calls | under 1 GiB | within a factor of 2 | card | sim | sim - card | card "
-        "waited | sim waited |\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
-        stream);
+    fputs("\n\n| call | calls | under 1 GiB | within a factor of 2 | card | sim | sim - card | "
+          "card waited | sim waited |\n"
+          "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+          stream);
     for (int call = 0; call < AR_DEVICE_CALL_COUNT; call++) {
         struct model_kind kind = {0};
         for (size_t i = 0; i < count; i++)
@@ -516,9 +515,9 @@ static void put_cells_header(FILE *stream, bool repeated)
 {
     fputs("\n## Runs\n\n", stream);
     if (repeated)
-        fputs("Driver time and stall on the card are the median of the sums of the repetitions. "
-              "`2 of 3` runs: one repetition made other calls than the first, so its calls and "
-              "sums do not count; step and slowdown are the median of all.\n\n",
+        fputs("Driver time and stall on the card are the median of the sums of the repetitions. `2 "
+              "of 3` runs: one repetition made other calls than the first, so its calls and sums "
+              "do not count; step and slowdown are the median of all.\n\n",
               stream);
     fprintf(stream,
             "| workload | policy |%s calls | within a factor of 2 | driver ms card | sim | sim - "
@@ -574,8 +573,8 @@ static void put_again(FILE *stream, const struct model_cell *cells, size_t count
     if (!pairs)
         return;
     fputs("\n## The card compared with itself\n\nRepetitions of a run are compared with the first "
-          "one, by the same measures. The rest of this page uses the median of the runs (the "
-          "mean of the two middle ones if their number is even).\n\n"
+          "one, by the same measures. The rest of this page uses the median of the runs (the mean "
+          "of the two middle ones if their number is even).\n\n"
           "| what | met | share |\n| --- | --- | --- |\n",
           stream);
     fprintf(stream, "| calls under 1 GiB within a factor of 2 | %zu of %zu |", all.met, all.small);
@@ -594,8 +593,7 @@ static void put_ranks(FILE *stream, const struct model_cell *cells, size_t count
     fputs("\n## Order of the policies\n\nSpearman's rank correlation of the policies by slowdown, "
           "card compared with sim. On a card the slowdown of a run includes waits of the first run "
           "of a process, for example for the library of matrix products to load; on sim the "
-          "baseline waits for them too.\n\n| "
-          "workload | policies | rho |\n| --- | ---: | ---: |\n",
+          "baseline waits for them too.\n\n| workload | policies | rho |\n| --- | ---: | ---: |\n",
           stream);
     for (size_t begin = 0, end; card && sim && begin < count; begin = end) {
         size_t policies = 0;
@@ -620,12 +618,11 @@ static void put_ranks(FILE *stream, const struct model_cell *cells, size_t count
 
 static void put_large(FILE *stream, const struct model_cell *cells, size_t count)
 {
-    fputs(
-        "\n## Calls of 1 GiB or more\n\nThese calls wait until the driver has cleaned memory that "
-        "this run or another one freed before, so one call does not predict the next.\n\n"
-        "| workload | policy | event | call | bytes | card ms | sim ms |\n"
-        "| --- | --- | ---: | --- | ---: | ---: | ---: |\n",
-        stream);
+    fputs("\n## Calls of 1 GiB or more\n\nThese calls wait until the driver has cleaned memory "
+          "that this run or another one freed before, so one call does not predict the next.\n\n"
+          "| workload | policy | event | call | bytes | card ms | sim ms |\n"
+          "| --- | --- | ---: | --- | ---: | ---: | ---: |\n",
+          stream);
     for (size_t i = 0; i < count; i++) {
         for (size_t j = 0; j < cells[i].large_count; j++) {
             const struct model_large *large = &cells[i].large[j];

@@ -25,8 +25,7 @@ static enum ar_status cannot_write(const char *path, int number, struct ar_error
 {
     return ar_error_set(
         error, AR_IO,
-        "%s: cannot be written: %s; nothing was left there, choose another place or "
-        "make room",
+        "%s: cannot be written: %s; nothing was left there, choose another place or make room",
         path, strerror(number));
 }
 

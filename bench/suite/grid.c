@@ -304,11 +304,10 @@ static enum ar_status refuse_unreached(const struct suite_axis *axis, const stru
     const char *near = ar_nearest_name(axis->key, names->items, names->count);
     const char *target = axis->target ? axis->target : "the suite";
     if (near && strcmp(near, axis->key) == 0)
-        return ar_invalid(
-            error,
-            "every spec that has an option \"%.60s\" gives it a value already; take it "
-            "out of one of both",
-            axis->key);
+        return ar_invalid(error,
+                          "every spec that has an option \"%.60s\" gives it a value already; take "
+                          "it out of one of both",
+                          axis->key);
     if (names->count == 0)
         return ar_invalid(error, "nothing that \"%.60s\" names is in this suite and has options",
                           target);
@@ -402,9 +401,8 @@ struct sweep {
 static enum ar_status check(const struct suite *suite, struct ar_error *error)
 {
     if (suite->time)
-        return ar_invalid(error,
-                          "sweep: cases side by side disturb each other's host times; leave time "
-                          "out, or use `run --time`");
+        return ar_invalid(error, "sweep: cases side by side disturb each other's host times; leave "
+                                 "time out, or use `run --time`");
     if (suite->ratio_count)
         return ar_invalid(error,
                           "sweep: [slowdown] is for `run`; list capacities in [suite] instead");

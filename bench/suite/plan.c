@@ -347,11 +347,10 @@ static enum ar_status look_at_device(struct plan *self, size_t device, struct ar
     const char *text = self->devices.items[device];
     struct ar_error *why = NULL;
     if (self->suite->verify && !plan_wants_process(text))
-        return ar_invalid(
-            error,
-            "run: --verify fills and checks real memory, and device %s has none; name "
-            "a card with -d cuda, or leave it out",
-            text);
+        return ar_invalid(error,
+                          "run: --verify fills and checks real memory, and device %s has none; "
+                          "name a card with -d cuda, or leave it out",
+                          text);
     self->alone[device] =
         !self->suite->in_process && (self->suite->isolate || plan_wants_process(text));
     if (self->suite->all_policies && self->policy_count) {
@@ -376,8 +375,8 @@ static enum ar_status replicate_device(struct plan *self, const char *text, stru
     if (replicates > 1 && !addresses && !workloads)
         return ar_invalid(error,
                           "several replicates need something that depends on a seed: write "
-                          "\"%s%saddresses=random\" for "
-                          "the device, name a generator that has a seed, or leave --replicates out",
+                          "\"%s%saddresses=random\" for the device, name a generator that has a "
+                          "seed, or leave --replicates out",
                           text, strchr(text, ':') ? "," : ":");
     for (uint64_t replicate = 0; replicate < replicates; replicate++) {
         char seed[24];
@@ -460,9 +459,8 @@ static enum ar_status write_runs(struct plan *self, struct ar_error *error)
     for (size_t i = 0; i < self->devices.count && runs <= most; i++)
         runs += ways * each > most ? most + 1 : ways * each * plan_reps(self, i);
     if (runs > most)
-        return ar_invalid(
-            error, "policies x workloads x devices x repetitions x replicates make more than "
-                   "1,000,000 runs; ask for fewer");
+        return ar_invalid(error, "policies x workloads x devices x repetitions x replicates make "
+                                 "more than 1,000,000 runs; ask for fewer");
     self->runs = calloc(runs ? runs : 1, sizeof *self->runs);
     AR_TRY_MEMORY(self->runs, error, "the plan of the runs");
     for (size_t i = 0; i < self->workload_count; i++)

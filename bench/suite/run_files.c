@@ -188,9 +188,8 @@ enum ar_status run_files_open(struct run_files *self, FILE *const *streams,
         self->hdr_of = files->hdr_of;
     AR_TRY(check_histogram(self->hdr_of, error));
     if (files->path[SUITE_FILE_hdr] && !plan->suite->time)
-        return ar_invalid(error,
-                          "--hdr writes the host time of calls, which only --time measures; add "
-                          "--time");
+        return ar_invalid(
+            error, "--hdr writes the host time of calls, which only --time measures; add --time");
     if (!files->path[SUITE_FILE_snapshot] && !files->path[SUITE_FILE_chrome])
         return AR_OK;
     self->count = plan->run_count;

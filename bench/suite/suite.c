@@ -98,10 +98,9 @@ enum ar_status suite_put_first(struct suite *self, struct ar_error *error)
     if (!self->against)
         return AR_OK;
     if (self->replicates < 2)
-        return ar_invalid(error,
-                          "against \"%.60s\": only replicates are compared in pairs; add "
-                          "--replicates N",
-                          self->against);
+        return ar_invalid(
+            error, "against \"%.60s\": only replicates are compared in pairs; add --replicates N",
+            self->against);
     while (at < list->count && strcmp(list->items[at], self->against) != 0)
         at++;
     if (at == list->count)
@@ -179,11 +178,10 @@ static enum ar_status add_ratio(struct suite *self, const char *word, struct ar_
     char *end = NULL;
     double ratio = strtod(word, &end);
     if (end == word || *end || !(ratio >= 1.0 && ratio <= 1000.0))
-        return ar_invalid(
-            error,
-            "\"%.40s\" is not a capacity in peak live bytes; write numbers from 1 up, "
-            "such as 1.00 1.05 1.5",
-            word);
+        return ar_invalid(error,
+                          "\"%.40s\" is not a capacity in peak live bytes; write numbers from 1 "
+                          "up, such as 1.00 1.05 1.5",
+                          word);
     if (self->ratio_count == SUITE_RATIOS_MOST)
         return ar_invalid(error, "there are more than %d capacities in [slowdown]",
                           SUITE_RATIOS_MOST);

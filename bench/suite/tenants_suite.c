@@ -120,8 +120,7 @@ static enum ar_status tenant_of(struct reading *self, struct tenant_setup **setu
             if (self->begun[i] != self->line->section_number)
                 return ar_error_set(
                     self->error, AR_FORMAT,
-                    "%s:%u: there is a [%s] already, in line %u; processes have names "
-                    "of their own",
+                    "%s:%u: there is a [%s] already, in line %u; processes have names of their own",
                     self->line->path, self->line->section_number, self->line->section,
                     self->begun[i]);
             *setup = &suite->setups[i];
@@ -251,25 +250,22 @@ static enum ar_status check(const struct tenants_suite *suite, const char *path,
             return ar_error_set(error, AR_FORMAT, "%s: process %s has no workload = SPEC", path,
                                 setup->name);
         if (setup->policy && setup->lines)
-            return ar_error_set(
-                error, AR_FORMAT,
-                "%s:%u: process %s: \"%.40s\" is no key beside policy = SPEC: either it "
-                "is misspelled, or a framework's setting, which goes with framework = "
-                "tensorflow, jax or torch instead",
-                path, setup->lines[0].line, setup->name, setup->lines[0].key);
+            return ar_error_set(error, AR_FORMAT,
+                                "%s:%u: process %s: \"%.40s\" is no key beside policy = SPEC: "
+                                "either it is misspelled, or a framework's setting, which goes "
+                                "with framework = tensorflow, jax or torch instead",
+                                path, setup->lines[0].line, setup->name, setup->lines[0].key);
         if (!setup->policy && !setup->lines)
-            return ar_error_set(
-                error, AR_FORMAT,
-                "%s: process %s has either policy = SPEC or framework = tensorflow, "
-                "jax or torch with its settings",
-                path, setup->name);
+            return ar_error_set(error, AR_FORMAT,
+                                "%s: process %s has either policy = SPEC or framework = "
+                                "tensorflow, jax or torch with its settings",
+                                path, setup->name);
         if (setup->leaves && setup->leaves <= setup->arrives)
-            return ar_error_set(
-                error, AR_FORMAT,
-                "%s: process %s leaves after round %llu and arrives after round %llu; "
-                "let it leave later",
-                path, setup->name, (unsigned long long)setup->leaves,
-                (unsigned long long)setup->arrives);
+            return ar_error_set(error, AR_FORMAT,
+                                "%s: process %s leaves after round %llu and arrives after round "
+                                "%llu; let it leave later",
+                                path, setup->name, (unsigned long long)setup->leaves,
+                                (unsigned long long)setup->arrives);
         if (setup->card >= suite->card_count)
             return ar_error_set(error, AR_FORMAT,
                                 "%s: process %s is on card %u, and the machine has %zu, from 0",

@@ -243,12 +243,11 @@ enum ar_status fidelity_default_spec(const struct trace_info *info, char *text, 
                             "compare it with, such as -p torch",
                             info->name);
     if (strcmp(info->format, "kineto") == 0)
-        return ar_error_set(
-            error, AR_INVALID,
-            "%s: a profiler's trace tells where blocks were placed but not the "
-            "segments that they lie in, so no policy can be compared with it; take a "
-            "memory snapshot (torch.cuda.memory._dump_snapshot)",
-            info->name);
+        return ar_error_set(error, AR_INVALID,
+                            "%s: a profiler's trace tells where blocks were placed but not the "
+                            "segments that they lie in, so no policy can be compared with it; take "
+                            "a memory snapshot (torch.cuda.memory._dump_snapshot)",
+                            info->name);
     const struct ar_policy_ops *ops = policy_for(info->recorder);
     if (!ops)
         return ar_error_set(error, AR_INVALID,
@@ -294,8 +293,8 @@ static enum ar_status misread(const char *text, struct ar_error *error)
 {
     return ar_error_set(
         error, AR_INVALID,
-        "the line \"!,%.80s\" is neither !,final_segment,ADDRESS,BYTES,STREAM[,POOL] "
-        "nor !,final_block,ADDRESS,BYTES,used|pending|free[,REQUESTED]",
+        "the line \"!,%.80s\" is neither !,final_segment,ADDRESS,BYTES,STREAM[,POOL] nor "
+        "!,final_block,ADDRESS,BYTES,used|pending|free[,REQUESTED]",
         text);
 }
 

@@ -15,12 +15,11 @@
 
 static enum ar_status misread(const char *text, struct ar_error *error)
 {
-    return ar_error_set(
-        error, AR_INVALID,
-        "the line \"!,%.80s\" before the first event is not one of !,segment,ADDRESS,"
-        "BYTES,STREAM[,POOL], !,range,ADDRESS,STREAM[,POOL], !,pages,ADDRESS,BYTES and "
-        "!,block,ADDRESS,BYTES,ID|free",
-        text);
+    return ar_error_set(error, AR_INVALID,
+                        "the line \"!,%.80s\" before the first event is not one of "
+                        "!,segment,ADDRESS,BYTES,STREAM[,POOL], !,range,ADDRESS,STREAM[,POOL], "
+                        "!,pages,ADDRESS,BYTES and !,block,ADDRESS,BYTES,ID|free",
+                        text);
 }
 
 static enum ar_status take_area(struct recorded_start *start, const char *text,

@@ -46,11 +46,10 @@ static enum ar_status parse_metric(const char *text, size_t length, struct condi
         if (strcmp(info->name, name) == 0)
             return info->class == METRIC_EXACT
                        ? AR_OK
-                       : ar_error_set(
-                             error, AR_INVALID,
-                             "%s is a time of the host, which is never twice the same; only "
-                             "exact metrics can be held to",
-                             name);
+                       : ar_error_set(error, AR_INVALID,
+                                      "%s is a time of the host, which is never twice the same; "
+                                      "only exact metrics can be held to",
+                                      name);
         names[count++] = info->name;
     }
     const char *near = ar_nearest_name(name, names, count);

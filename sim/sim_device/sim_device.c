@@ -31,8 +31,8 @@ static const struct ar_option sim_options[] = {
     {"host", AR_OPTION_BYTES, offsetof(struct sim_options, host_bytes), "0", 0, 0, NULL,
      "bytes of host memory that can be pinned; 0: no limit"},
     {"addresses", AR_OPTION_TEXT, offsetof(struct sim_options, addresses), NULL, 0, 0, NULL,
-     "a file (CSV ordinal,bytes,address), `driver` (as a card places them) or `random`; without "
-     "it each above the last"},
+     "a file (CSV ordinal,bytes,address), `driver` (as a card places them) or `random`; without it "
+     "each above the last"},
     {"ranges", AR_OPTION_TEXT, offsetof(struct sim_options, ranges), NULL, 0, 0, NULL,
      "a file of the same form for reserved ranges; without it each above the last"},
     {"seed", AR_OPTION_COUNT, offsetof(struct sim_options, seed), "1", 0, 0, NULL,
@@ -535,11 +535,11 @@ static enum ar_status profile_open(struct sim_device *self, const char *name,
     for (size_t i = count; i-- > 0 && length >= 3 && !(near && !strncmp(near, name, length));)
         if (strncmp(names[i], name, length) == 0)
             near = names[i]; /* "a100" is the beginning of a100-80, and no misspelt h100 */
-    return ar_error_set(
-        error, AR_INVALID,
-        "device sim has no profile \"%s\"%s%s%s. There are %s, and a profile's file "
-        "is given with its path, as in profile=./mine.profile",
-        name, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "", all);
+    return ar_error_set(error, AR_INVALID,
+                        "device sim has no profile \"%s\"%s%s%s. There are %s, and a profile's "
+                        "file is given with its path, as in profile=./mine.profile",
+                        name, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "",
+                        all);
 }
 
 /* Checks a capacity in the spec. */
@@ -657,10 +657,9 @@ static enum ar_status host_open(struct sim_device *self, const struct sim_option
     if (!self->profile->host_clock_ps)
         return ar_error_set(
             error, AR_INVALID,
-            "device sim, option host_clock_ns: the profile %s has no line "
-            "host_clock_ps, so its costs cannot be brought to another host; leave the "
-            "option out, calibrate again, or take the profile h100-rested, which has "
-            "one",
+            "device sim, option host_clock_ns: the profile %s has no line host_clock_ps, so its "
+            "costs cannot be brought to another host; leave the option out, calibrate again, or "
+            "take the profile h100-rested, which has one",
             self->profile->name);
     struct sim_profile *own =
         self->own_profile ? self->own_profile : profile_own(self, self->profile, error);
@@ -680,10 +679,9 @@ static enum ar_status ranges_open(struct sim_device *self, const char *path, str
     if (!path)
         return AR_OK;
     if (self->addresses.form == SIM_ADDRESSES_DRIVER)
-        return ar_error_set(
-            error, AR_INVALID,
-            "device sim, option ranges: addresses=driver places the reserved ranges "
-            "too; leave out one of the two");
+        return ar_error_set(error, AR_INVALID,
+                            "device sim, option ranges: addresses=driver places the reserved "
+                            "ranges too; leave out one of the two");
     return sim_addresses_open(&self->ranges, path, 0, self->ledger.unit_bytes,
                               self->ledger.unit_bytes, 0, error);
 }

@@ -271,12 +271,11 @@ static enum ar_status read_lists(struct process_virtual *self, enum virtual_key 
             bool limit = key == VIRTUAL_LIMITS;
             if (end == at || (*end && *end != ' ' && *end != '/') || (limit && number <= 0) ||
                 number >= 1 << 30 || count[gpu] == VIRTUAL_MOST)
-                return process_bad_line(
-                    reading, line,
-                    limit ? "write MiB from 1 on with spaces between, at most 16 for each GPU, and "
-                            "/ between GPUs"
-                          : "write numbers with spaces between, at most 16 for each GPU, and / "
-                            "between GPUs");
+                return process_bad_line(reading, line,
+                                        limit ? "write MiB from 1 on with spaces between, at most "
+                                                "16 for each GPU, and / between GPUs"
+                                              : "write numbers with spaces between, at most 16 for "
+                                                "each GPU, and / between GPUs");
             if (limit)
                 self->mib[gpu][count[gpu]] = (uint64_t)number;
             count[gpu]++;
@@ -311,10 +310,10 @@ enum ar_status process_virtual_check(const struct process_virtual *self,
     for (size_t key = VIRTUAL_PRIORITIES; key < VIRTUAL_KEYS; key++)
         for (size_t gpu = 0; gpu < PROCESS_CARDS && self->gpu_count[key]; gpu++)
             if (self->count[key][gpu] != self->count[VIRTUAL_LIMITS][gpu])
-                return process_raise(
-                    reading, line, PROCESS_INVALID_ARGUMENT,
-                    "%s: GPU %zu has %zu, and %zu memory limits; give one for each "
-                    "virtual device, or none at all",
-                    keys[key], gpu, self->count[key][gpu], self->count[VIRTUAL_LIMITS][gpu]);
+                return process_raise(reading, line, PROCESS_INVALID_ARGUMENT,
+                                     "%s: GPU %zu has %zu, and %zu memory limits; give one for "
+                                     "each virtual device, or none at all",
+                                     keys[key], gpu, self->count[key][gpu],
+                                     self->count[VIRTUAL_LIMITS][gpu]);
     return AR_OK;
 }

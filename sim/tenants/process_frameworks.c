@@ -80,10 +80,9 @@ static enum ar_status set_growth(struct tensorflow *self, const char *value)
         struct card_settings *card = &self->cards[i];
         enum growth growth = on ? GROWTH_ON : GROWTH_OFF;
         if (card->logical_count)
-            return process_raise(self->reading, self->line, PROCESS_VALUE_ERROR,
-                                 "Cannot set memory growth on device when virtual devices "
-                                 "configured (GPU %zu)",
-                                 i);
+            return process_raise(
+                self->reading, self->line, PROCESS_VALUE_ERROR,
+                "Cannot set memory growth on device when virtual devices configured (GPU %zu)", i);
         if (card->growth == growth)
             continue;
         if (self->initialized_by)
@@ -191,10 +190,10 @@ static enum ar_status default_limit(struct tensorflow *self, size_t index, uint6
     const char *variable = process_variable(reading, "TF_DEVICE_MIN_SYS_MEMORY_IN_MB");
     uint64_t left_mib = self->system_mib;
     if ((self->fraction > 1 || self->unified) && card->compute_capability < 6)
-        return process_raise(reading, NULL, PROCESS_INVALID_ARGUMENT,
-                             "unified memory (use_unified_memory, or a "
-                             "per_process_gpu_memory_fraction above 1) needs "
-                             "compute capability 6.0");
+        return process_raise(
+            reading, NULL, PROCESS_INVALID_ARGUMENT,
+            "unified memory (use_unified_memory, or a per_process_gpu_memory_fraction above 1) "
+            "needs compute capability 6.0");
     if (self->unified)
         process_warn(reading, "unified memory is not modelled: GPU %zu has only its own memory",
                      index);
@@ -304,13 +303,13 @@ static bool has_logical(const struct tensorflow *self)
 static enum ar_status check_limits(struct tensorflow *self)
 {
     if (self->fraction > 0)
-        return process_raise(self->reading, self->initialized_by, PROCESS_INVALID_ARGUMENT,
-                             "per_process_gpu_memory_fraction cannot be set together with virtual "
-                             "devices");
+        return process_raise(
+            self->reading, self->initialized_by, PROCESS_INVALID_ARGUMENT,
+            "per_process_gpu_memory_fraction cannot be set together with virtual devices");
     if (self->equal_parts)
-        return process_raise(self->reading, self->initialized_by, PROCESS_INVALID_ARGUMENT,
-                             "num_virtual_devices_per_gpu cannot be set together with virtual "
-                             "devices");
+        return process_raise(
+            self->reading, self->initialized_by, PROCESS_INVALID_ARGUMENT,
+            "num_virtual_devices_per_gpu cannot be set together with virtual devices");
     return AR_OK;
 }
 
@@ -338,10 +337,10 @@ static enum ar_status check_options(struct tensorflow *self, bool *grows)
     if (forced && (!strcmp(forced, "true") || !strcmp(forced, "false")))
         *grows = !strcmp(forced, "true");
     else if (forced)
-        process_warn(self->reading,
-                     "TF_FORCE_GPU_ALLOW_GROWTH=%s is neither \"true\" nor \"false\" and is "
-                     "ignored",
-                     forced);
+        process_warn(
+            self->reading,
+            "TF_FORCE_GPU_ALLOW_GROWTH=%s is neither \"true\" nor \"false\" and is ignored",
+            forced);
     return AR_OK;
 }
 
@@ -424,8 +423,8 @@ static enum ar_status set_option(struct tensorflow *self)
     if (!parts && strcmp(key, "gpu_system_memory_size_in_mb") != 0)
         return process_bad_line(
             self->reading, self->line,
-            "no such setting of TensorFlow; there are set_visible_devices, "
-            "set_memory_growth, set_logical_devices, initialize and GPUOptions");
+            "no such setting of TensorFlow; there are set_visible_devices, set_memory_growth, "
+            "set_logical_devices, initialize and GPUOptions");
     uint64_t *place = parts ? &self->equal_parts : &self->system_mib;
     if (ar_count_parse(value, place, NULL) != AR_OK || (parts && *place > LOGICAL_MOST))
         return process_bad_line(self->reading, self->line,
@@ -477,8 +476,8 @@ enum ar_status process_tensorflow(struct process_reading *reading)
                                                strcmp(allocator, "cuda_malloc") != 0);
     reading->process->retry_ms = RETRY_MS;
     if (process_variable(reading, "TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC"))
-        process_warn(reading, "what cuda_malloc_async allocates before its first use is not "
-                              "modelled");
+        process_warn(reading,
+                     "what cuda_malloc_async allocates before its first use is not modelled");
     choose_pinned(reading);
     for (size_t i = 0; i < reading->visible_count; i++)
         self.cards[i].visible = true;
@@ -726,14 +725,13 @@ enum ar_status process_jax(struct process_reading *self)
     }
     enum allocator allocator;
     if (named && !strcmp(named, "address"))
-        return ar_error_set(
-            self->error, AR_INVALID,
-            "XLA_PYTHON_CLIENT_ALLOCATOR=address is not modelled; there are default, "
-            "bfc, platform, cuda_async and vmm");
+        return ar_error_set(self->error, AR_INVALID,
+                            "XLA_PYTHON_CLIENT_ALLOCATOR=address is not modelled; there are "
+                            "default, bfc, platform, cuda_async and vmm");
     if (!find_allocator(named ? named : "", &allocator))
         return process_raise(self, NULL, PROCESS_VALUE_ERROR,
-                             "XLA_PYTHON_CLIENT_ALLOCATOR is \"default\", \"bfc\", "
-                             "\"platform\", \"cuda_async\" or \"vmm\", not \"%s\"",
+                             "XLA_PYTHON_CLIENT_ALLOCATOR is \"default\", \"bfc\", \"platform\", "
+                             "\"cuda_async\" or \"vmm\", not \"%s\"",
                              named);
     enum ar_status status = read_fraction(self, &fractions);
     snprintf(self->process->pinned_policy, sizeof self->process->pinned_policy,

@@ -146,8 +146,8 @@ static enum ar_status check_policy(const struct twin_process *self, const struct
     const struct ar_policy_ops *ops = policy->ops;
     if (ops->capabilities & AR_POLICY_OFFLINE)
         return ar_error_set(error, AR_INVALID,
-                            "process %s: policy %s needs all requests in advance, which a "
-                            "scenario does not have; choose another",
+                            "process %s: policy %s needs all requests in advance, which a scenario "
+                            "does not have; choose another",
                             self->setup->name, ops->name);
     if (ops->capabilities & (AR_POLICY_OVERLAPS | AR_POLICY_PINNED))
         return ar_error_set(error, AR_INVALID,
@@ -367,11 +367,10 @@ void twin_process_settle(struct twin_process *self)
     }
     run->events += self->feed.count;
     if (status == AR_OK && self->watch.sleeper_used)
-        (void)twin_run_error(
-            run, AR_INVALID,
-            "%s: a request got memory of a region that sleeps, which the real program "
-            "would fault on; wake the region first",
-            run->call ? run->call->text : self->setup->name);
+        (void)twin_run_error(run, AR_INVALID,
+                             "%s: a request got memory of a region that sleeps, which the real "
+                             "program would fault on; wake the region first",
+                             run->call ? run->call->text : self->setup->name);
     feed_emptied(&self->feed);
     free_orphans(self);
     twin_process_look(self);

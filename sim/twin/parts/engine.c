@@ -349,11 +349,10 @@ static enum ar_status check_states(const struct engine *self, const struct twin_
     for (size_t i = given ? from : 0; i < (given ? call->argument_count : 2); i++) {
         const char *tag = given ? call->arguments[i] : all[i];
         if (is_asleep(self, tag) != asleep)
-            return ar_error_set(error, AR_INVALID,
-                                "%s %s; SGLang would end there, because torch_memory_saver cannot "
-                                "%s it",
-                                tag, asleep ? "does not sleep" : "sleeps already",
-                                asleep ? "resume" : "pause");
+            return ar_error_set(
+                error, AR_INVALID,
+                "%s %s; SGLang would end there, because torch_memory_saver cannot %s it", tag,
+                asleep ? "does not sleep" : "sleeps already", asleep ? "resume" : "pause");
     }
     return AR_OK;
 }

@@ -652,8 +652,7 @@ enum ar_status engine_capture(struct engine *self, struct ar_error *error)
     self->captured = true;
     twin_figure(&self->base, "graphs", took);
     twin_say(&self->base,
-             "graphs of %zu sizes and their warm-ups take %.2f GiB in pools and %.2f "
-             "GiB outside",
+             "graphs of %zu sizes and their warm-ups take %.2f GiB in pools and %.2f GiB outside",
              self->sizes.count, GIB(took) - GIB(outside + streams), GIB(outside + streams));
     if (engine_is_vllm(self) && vllm_suggests(self->vllm) && self->profiled &&
         !engine_values(self)->kv_cache_memory) {

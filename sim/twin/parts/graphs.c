@@ -75,8 +75,8 @@ static const struct ar_option options[] = {
     {"bytes_per_token", AR_OPTION_BYTES, OPTION(bytes_per_token), "0", 0, 0, NULL,
      "activations of a capture for each token, as one request"},
     {"requests", AR_OPTION_TEXT, OPTION(requests), NULL, 0, 0, NULL,
-     "instead, for each layer: bytes for each token and how many later ones it outlives, "
-     "\"2048:1 6144:8\""},
+     "instead, for each layer: bytes for each token and how many later ones it outlives, \"2048:1 "
+     "6144:8\""},
     {"kept_per_token", AR_OPTION_BYTES, OPTION(kept_per_token), "0", 0, 0, NULL,
      "what stays live of each size for each token"},
     {"workspace", AR_OPTION_BYTES, OPTION(workspace), "0", 0, 0, NULL,
@@ -108,8 +108,7 @@ static enum ar_status read_sizes(struct graphs *self, const struct values *value
         if (!values->sizes)
             return ar_error_set(
                 error, AR_INVALID,
-                "it needs batch sizes: write sizes = 1 2 4 8-256/8, or rules = vllm "
-                "or sglang");
+                "it needs batch sizes: write sizes = 1 2 4 8-256/8, or rules = vllm or sglang");
         return graphs_sizes_parse("sizes", values->sizes, &self->sizes, error);
     }
     if (values->sizes)

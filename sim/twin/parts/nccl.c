@@ -100,8 +100,7 @@ static enum ar_status read_setup(struct nccl *self, struct ar_error *error)
     uint32_t release = compatible_release(values->version);
     if (release < 214 || release >= 300)
         return ar_error_set(error, AR_INVALID,
-                            "version = %.40s: write a release from 2.14 on, such as "
-                            "2.28",
+                            "version = %.40s: write a release from 2.14 on, such as 2.28",
                             values->version);
     bool automatic = strcmp(values->link, "auto") == 0;
     if (!automatic && strcmp(values->link, "nvlink") != 0 && strcmp(values->link, "pcie") != 0 &&

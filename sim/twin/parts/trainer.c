@@ -139,10 +139,9 @@ static enum ar_status trainer_create(struct twin_part *base, struct ar_error *er
     struct trainer *self = of(base);
     const struct values *values = base->values;
     if (!values->workload && !values->sizes.model && !values->sizes.plan.weights_bytes)
-        return ar_error_set(
-            error, AR_INVALID,
-            "it needs its requests; write workload = FILE, model = llama-3.1-8b, or "
-            "weights = 16GiB and the other sizes");
+        return ar_error_set(error, AR_INVALID,
+                            "it needs its requests; write workload = FILE, model = llama-3.1-8b, "
+                            "or weights = 16GiB and the other sizes");
     self->shards = 1;
     enum ar_status status =
         open_player(self, &self->player, values->workload, values->repeat_from, error);
@@ -307,9 +306,9 @@ static enum ar_status sleep_or_wake(struct trainer *self, bool sleep, struct ar_
 {
     const struct values *values = self->base.values;
     if (values->region == REGION_NONE)
-        return ar_error_set(error, AR_INVALID,
-                            "the trainer's memory is in no region; write region = saver, or use "
-                            "offload");
+        return ar_error_set(
+            error, AR_INVALID,
+            "the trainer's memory is in no region; write region = saver, or use offload");
     if (self->asleep == sleep)
         return ar_error_set(error, AR_INVALID,
                             "its region %s; torch_memory_saver would end the program",

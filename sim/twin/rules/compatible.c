@@ -29,8 +29,8 @@ static const struct compatible_statement statements[] = {
     {COMPATIBLE_EXPANDABLE, COMPATIBLE_GRAPHS, COMPATIBLE_TORCH, 205, 0, COMPATIBLE_WORKS,
      "pools of graphs have ranges of their own", "pytorch/pytorch#128068"},
     {COMPATIBLE_EXPANDABLE, COMPATIBLE_USE_ON_OOM, COMPATIBLE_TORCH, 208, 0, COMPATIBLE_NO_EFFECT,
-     "requests outside of the pool find no free block of a range, unless the pool has an "
-     "allocator of its own",
+     "requests outside of the pool find no free block of a range, unless the pool has an allocator "
+     "of its own",
      "CUDACachingAllocator.cpp, try_mempool_fallback and get_free_block"},
     {COMPATIBLE_EXPANDABLE, COMPATIBLE_NO_SPLIT, COMPATIBLE_TORCH, 210, 0, COMPATIBLE_WORKS,
      "blocks of the pool are handed out whole, also those of a range",
@@ -46,8 +46,8 @@ static const struct compatible_statement statements[] = {
      "vLLM asserts \"Expandable segments are not compatible with memory pool\"",
      "vllm-project/vllm#14189"},
     {COMPATIBLE_EXPANDABLE, COMPATIBLE_SLEEP, COMPATIBLE_VLLM, 20, 0, COMPATIBLE_WORKS,
-     "vLLM turns expandable segments off while memory goes to its pool, if "
-     "PYTORCH_CUDA_ALLOC_CONF has them; it does not look at PYTORCH_ALLOC_CONF",
+     "vLLM turns expandable segments off while memory goes to its pool, if PYTORCH_CUDA_ALLOC_CONF "
+     "has them; it does not look at PYTORCH_ALLOC_CONF",
      "vllm-project/vllm#40812 (from 0.20.1 on), huggingface/trl#5794"},
     {COMPATIBLE_EXPANDABLE, COMPATIBLE_SAVER_PRELOAD, COMPATIBLE_SAVER, 0, 0, COMPATIBLE_REFUSED,
      "torch_memory_saver raises \"expandable_segments is not supported yet\" (from July 2025 on; "
@@ -64,8 +64,7 @@ static const struct compatible_statement statements[] = {
      "for the graphs stays",
      "torch_memory_saver/entrypoint.py, cuda_graph; sgl-project/sglang#7873"},
     {COMPATIBLE_GRAPHS, COMPATIBLE_SLEEP, COMPATIBLE_VLLM, 0, 0, COMPATIBLE_NO_EFFECT,
-     "the graphs' pool and what the driver keeps for the graphs stay on the card while vLLM "
-     "sleeps",
+     "the graphs' pool and what the driver keeps for the graphs stay on the card while vLLM sleeps",
      "vllm/device_allocator/cumem.py: only memory of its own pools is unmapped"},
     {COMPATIBLE_CUMEM_NCCL, COMPATIBLE_SLEEP, COMPATIBLE_NCCL, 0, 0, COMPATIBLE_NO_EFFECT,
      "buffers of NCCL stay on the card while vLLM sleeps",
