@@ -8,7 +8,7 @@ TOP = ('allocators/', 'workloads/', 'sim/', 'bench/', 'tests/', 'plots/')
 # of others, or made up in an example
 OTHERS = {'cuda.h', 'cupti.h', 'mine.c', 'getopt.h', 'jansson.h', 'zstd.h', 'zlib.h', 'sqlite3.h', 'cmocka.h', 'stdint.h',
           'stdio.h', 'mm/vmstat.c', 'bfc_arena.h', 'vk_mem_alloc.h', 'cutlass_fused_moe_kernels.cuh',
-          'trtllm_fused_moe_kernel_launcher.cu', 'allocators/policies/mine.c'}
+          'trtllm_fused_moe_kernel_launcher.cu', 'next_fit.c', 'allocators/policies/mine.c'}
 # results keep the names of their time
 LEFT_OUT = ('tests/lint/fixtures/', 'tests/golden/data/', 'results/', 'workloads/data/', 'CHANGELOG.md')
 
