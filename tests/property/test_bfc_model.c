@@ -258,88 +258,50 @@ static void check_against_model(const struct setup *setup, uint64_t seed)
     bfc_rig_close(rig);
 }
 
+/* The policy of these fields of a setup makes the decisions of the model. */
+#define AGREES(seed, ...)                                                                          \
+    check_against_model(&(const struct setup){__VA_ARGS__, .steps = 20000}, seed)
+
 TEST(test_growing)
 {
-    const struct setup setup = {.spec = "growth:limit=96MiB",
-                                .limit = 96 * AR_MIB,
-                                .first = 2 * AR_MIB,
-                                .slack = 128 * AR_MIB,
-                                .cap = UINT64_MAX,
-                                .collect = true,
-                                .most_bytes = 24 * AR_MIB,
-                                .blocks = 256,
-                                .steps = 20000};
-    check_against_model(&setup, 1);
-    check_against_model(&setup, 2);
+    for (uint64_t seed = 1; seed <= 2; seed++)
+        AGREES(seed, .spec = "growth:limit=96MiB", .limit = 96 * AR_MIB, .first = 2 * AR_MIB,
+               .slack = 128 * AR_MIB, .cap = UINT64_MAX, .collect = true, .most_bytes = 24 * AR_MIB,
+               .blocks = 256);
 }
 
 TEST(test_growing_without_collection)
 {
-    const struct setup setup = {.spec = "growth:framework=jax,limit=100000000",
-                                .limit = 100000000,
-                                .first = 2 * AR_MIB,
-                                .slack = 128 * AR_MIB,
-                                .cap = UINT64_MAX,
-                                .most_bytes = 24 * AR_MIB,
-                                .blocks = 200,
-                                .steps = 20000};
-    check_against_model(&setup, 3);
+    AGREES(3, .spec = "growth:framework=jax,limit=100000000", .limit = 100000000,
+           .first = 2 * AR_MIB, .slack = 128 * AR_MIB, .cap = UINT64_MAX, .most_bytes = 24 * AR_MIB,
+           .blocks = 200);
 }
 
 TEST(test_growing_on_a_small_device)
 {
-    const struct setup setup = {.spec = "growth:limit=256MiB",
-                                .limit = 256 * AR_MIB,
-                                .first = 2 * AR_MIB,
-                                .slack = 128 * AR_MIB,
-                                .cap = 70000000,
-                                .collect = true,
-                                .most_bytes = 12 * AR_MIB,
-                                .blocks = 256,
-                                .steps = 20000};
-    check_against_model(&setup, 4);
+    AGREES(4, .spec = "growth:limit=256MiB", .limit = 256 * AR_MIB, .first = 2 * AR_MIB,
+           .slack = 128 * AR_MIB, .cap = 70000000, .collect = true, .most_bytes = 12 * AR_MIB,
+           .blocks = 256);
 }
 
 TEST(test_coalescing)
 {
-    const struct setup setup = {.spec = "growth:limit=96MiB,coalesce=true,first_region=64KiB",
-                                .limit = 96 * AR_MIB,
-                                .first = 64 * AR_KIB,
-                                .slack = 128 * AR_MIB,
-                                .cap = UINT64_MAX,
-                                .collect = true,
-                                .coalesce = true,
-                                .most_bytes = 24 * AR_MIB,
-                                .blocks = 256,
-                                .steps = 20000};
-    check_against_model(&setup, 5);
+    AGREES(5, .spec = "growth:limit=96MiB,coalesce=true,first_region=64KiB", .limit = 96 * AR_MIB,
+           .first = 64 * AR_KIB, .slack = 128 * AR_MIB, .cap = UINT64_MAX, .collect = true,
+           .coalesce = true, .most_bytes = 24 * AR_MIB, .blocks = 256);
 }
 
 TEST(test_preallocating)
 {
-    const struct setup setup = {.spec = "greedy:limit=64MiB,fragmentation_fraction=0.001",
-                                .limit = 64 * AR_MIB,
-                                .first = 64 * AR_MIB,
-                                .slack = 67108,
-                                .cap = UINT64_MAX,
-                                .collect = true,
-                                .most_bytes = 8 * AR_MIB,
-                                .blocks = 400,
-                                .steps = 20000};
-    check_against_model(&setup, 6);
+    AGREES(6, .spec = "greedy:limit=64MiB,fragmentation_fraction=0.001", .limit = 64 * AR_MIB,
+           .first = 64 * AR_MIB, .slack = 67108, .cap = UINT64_MAX, .collect = true,
+           .most_bytes = 8 * AR_MIB, .blocks = 400);
 }
 
 /* Few sizes, so that many free blocks are equal and the address decides. */
 TEST(test_equal_sizes)
 {
-    const struct setup setup = {.spec = "greedy:limit=64KiB",
-                                .limit = 64 * AR_KIB,
-                                .first = 64 * AR_KIB,
-                                .slack = 128 * AR_MIB,
-                                .cap = UINT64_MAX,
-                                .collect = true,
-                                .most_bytes = 1500,
-                                .blocks = 500,
-                                .steps = 20000};
-    check_against_model(&setup, 7);
+    AGREES(7, .spec = "greedy:limit=64KiB", .limit = 64 * AR_KIB, .first = 64 * AR_KIB,
+           .slack = 128 * AR_MIB, .cap = UINT64_MAX, .collect = true, .most_bytes = 1500,
+           .blocks = 500);
 }

@@ -5,6 +5,8 @@
 #include "tests/support/amount.h"
 #include "tests/support/test.h"
 
+/* A scheduler with these fields of its setup. */
+#define SCHEDULER(...) scheduler(&(struct paged_setup){__VA_ARGS__})
 static struct paged scheduler(const struct paged_setup *setup)
 {
     struct paged out;
@@ -27,14 +29,9 @@ static struct paged_step step(struct paged *self)
 /* Two requests of 20 tokens share steps of 16: the prompts in chunks, the answers before them. */
 TEST(chunks_share_a_step)
 {
-    struct paged_setup setup = {.style = PAGED_V1,
-                                .blocks = 11,
-                                .block_tokens = 4,
-                                .max_requests = 8,
-                                .step_tokens = 16,
-                                .length = 32,
-                                .chunks = true};
-    struct paged self = scheduler(&setup);
+    struct paged self =
+        SCHEDULER(.style = PAGED_V1, .blocks = 11, .block_tokens = 4, .max_requests = 8,
+                  .step_tokens = 16, .length = 32, .chunks = true);
     add(&self, 20, 3);
     add(&self, 12, 2);
     struct paged_step at = step(&self); /* 16 of the first prompt */
@@ -63,14 +60,9 @@ TEST(chunks_share_a_step)
 /* 4 usable blocks: two requests of 8 tokens fill them, and the next token preempts the second. */
 TEST(the_last_request_is_preempted)
 {
-    struct paged_setup setup = {.style = PAGED_V1,
-                                .blocks = 5,
-                                .block_tokens = 4,
-                                .max_requests = 8,
-                                .step_tokens = 16,
-                                .length = 16,
-                                .chunks = true};
-    struct paged self = scheduler(&setup);
+    struct paged self =
+        SCHEDULER(.style = PAGED_V1, .blocks = 5, .block_tokens = 4, .max_requests = 8,
+                  .step_tokens = 16, .length = 16, .chunks = true);
     add(&self, 8, 4);
     add(&self, 8, 4);
     add(&self, 1, 1);
@@ -94,13 +86,8 @@ TEST(the_last_request_is_preempted)
 
 TEST(without_chunks_prompts_come_first)
 {
-    struct paged_setup setup = {.style = PAGED_V0,
-                                .blocks = 100,
-                                .block_tokens = 16,
-                                .max_requests = 2,
-                                .step_tokens = 64,
-                                .length = 64};
-    struct paged self = scheduler(&setup);
+    struct paged self = SCHEDULER(.style = PAGED_V0, .blocks = 100, .block_tokens = 16,
+                                  .max_requests = 2, .step_tokens = 64, .length = 64);
     add(&self, 40, 3);
     add(&self, 40, 2);
     add(&self, 10, 2);
@@ -128,14 +115,9 @@ TEST(prompts_join_answers)
         {PAGED_V0, false, 6}, {PAGED_SGLANG, true, 6}, {PAGED_SGLANG, false, 6},
     };
     for (size_t i = 0; i < COUNT(table); i++) {
-        struct paged_setup setup = {.style = table[i].style,
-                                    .blocks = 50,
-                                    .block_tokens = 4,
-                                    .max_requests = 8,
-                                    .step_tokens = 20,
-                                    .length = 20,
-                                    .chunks = table[i].chunks};
-        struct paged self = scheduler(&setup);
+        struct paged self =
+            SCHEDULER(.style = table[i].style, .blocks = 50, .block_tokens = 4, .max_requests = 8,
+                      .step_tokens = 20, .length = 20, .chunks = table[i].chunks);
         add(&self, 5, 5);
         assert_int_equal(step(&self).tokens, 5);
         assert_int_equal(step(&self).tokens, 1);
@@ -167,15 +149,10 @@ TEST(admission_keeps_blocks_free)
         {PAGED_SGLANG, 200, 100, 5, 0, true},
     };
     for (size_t i = 0; i < COUNT(table); i++) {
-        struct paged_setup setup = {.style = table[i].style,
-                                    .blocks = table[i].blocks,
-                                    .block_tokens = 1,
-                                    .max_requests = 8,
-                                    .step_tokens = 500,
-                                    .length = 150,
-                                    .chunks = true,
-                                    .expected_percent = table[i].percent};
-        struct paged self = scheduler(&setup);
+        struct paged self =
+            SCHEDULER(.style = table[i].style, .blocks = table[i].blocks, .block_tokens = 1,
+                      .max_requests = 8, .step_tokens = 500, .length = 150, .chunks = true,
+                      .expected_percent = table[i].percent);
         add(&self, 100, 5);
         add(&self, table[i].prompt, table[i].answer);
         if ((step(&self).sequences == 2) != table[i].admitted)
@@ -187,14 +164,9 @@ TEST(admission_keeps_blocks_free)
 /* SGLang preempts the shortest answer, and the longest prompt among equal ones. */
 TEST(the_shortest_answer_is_preempted)
 {
-    struct paged_setup setup = {.style = PAGED_SGLANG,
-                                .blocks = 22,
-                                .block_tokens = 1,
-                                .max_requests = 3,
-                                .step_tokens = 100,
-                                .length = 22,
-                                .chunks = true};
-    struct paged self = scheduler(&setup);
+    struct paged self =
+        SCHEDULER(.style = PAGED_SGLANG, .blocks = 22, .block_tokens = 1, .max_requests = 3,
+                  .step_tokens = 100, .length = 22, .chunks = true);
     self.setup.max_requests = 1;
     add(&self, 6, 12);
     step(&self);
@@ -225,15 +197,9 @@ TEST(the_shortest_answer_is_preempted)
 /* Prompts of 10 tokens with 9 in common: two whole blocks of them are there once. */
 TEST(a_prefix_is_shared)
 {
-    struct paged_setup setup = {.style = PAGED_V1,
-                                .blocks = 9,
-                                .block_tokens = 4,
-                                .max_requests = 8,
-                                .step_tokens = 64,
-                                .length = 32,
-                                .chunks = true,
-                                .shared_tokens = 9};
-    struct paged self = scheduler(&setup);
+    struct paged self =
+        SCHEDULER(.style = PAGED_V1, .blocks = 9, .block_tokens = 4, .max_requests = 8,
+                  .step_tokens = 64, .length = 32, .chunks = true, .shared_tokens = 9);
     for (unsigned i = 0; i < 4; i++)
         add(&self, 10, 2);
     add(&self, 8, 1);
@@ -254,17 +220,10 @@ TEST(a_prefix_is_shared)
 /* Three drafts, each accepted half of the time: 1.875 tokens in a step. */
 TEST(drafts_are_accepted)
 {
-    struct paged_setup setup = {.style = PAGED_V1,
-                                .blocks = 100,
-                                .block_tokens = 4,
-                                .max_requests = 8,
-                                .step_tokens = 64,
-                                .length = 100,
-                                .chunks = true,
-                                .draft_tokens = 3,
-                                .lookahead_tokens = 3,
-                                .acceptance = 0.5};
-    struct paged self = scheduler(&setup);
+    struct paged self =
+        SCHEDULER(.style = PAGED_V1, .blocks = 100, .block_tokens = 4, .max_requests = 8,
+                  .step_tokens = 64, .length = 100, .chunks = true, .draft_tokens = 3,
+                  .lookahead_tokens = 3, .acceptance = 0.5);
     add(&self, 4, 16);
     struct paged_step at = step(&self);
     assert_int_equal(at.rows, 1); /* a prompt has no drafts */
