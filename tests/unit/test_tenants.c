@@ -36,6 +36,9 @@ static void forget(char *path)
     "a,0,1073741824\na,1,536870912\nf,1\nm,step\n"                                                 \
     "a,2,536870912\nf,2\nm,step\na,3,536870912\nf,3\nm,step\nf,0\n"
 
+/* The workload of a process, of an array with one. */
+#define PLAYS(paths) .workloads = (paths), .workload_count = 1
+
 static const struct process_line greedy_lines[] = {{"framework", "tensorflow", 1}};
 static const struct process_line growth_lines[] = {{"framework", "tensorflow", 1},
                                                    {"set_memory_growth", "all true", 2}};
@@ -64,9 +67,8 @@ TEST(the_second_greedy_one_finds_too_little)
         setups[i] = (struct tenant_setup){
             .name = i ? "second" : "first",
             .lines = greedy_lines,
-            .line_count = 1,
-            .workloads = workloads,
-            .workload_count = 1,
+            .line_count = COUNT(greedy_lines),
+            PLAYS(workloads),
             .context_bytes = 100 * AR_MIB,
             .arrives = (uint64_t)i,
         };
@@ -93,15 +95,11 @@ TEST(all_of_little_is_tried)
     char *holder = write_trace(HOLDER), *small = write_trace("a,0,1048576\nm,step\n");
     const char *holds[] = {holder}, *asks[] = {small};
     const struct tenant_setup setups[] = {
-        {.name = "first",
-         .policy = "greedy:framework=tf,limit=8388608000",
-         .workloads = holds,
-         .workload_count = 1},
+        {.name = "first", .policy = "greedy:framework=tf,limit=8388608000", PLAYS(holds)},
         {.name = "second",
          .lines = greedy_lines,
-         .line_count = 1,
-         .workloads = asks,
-         .workload_count = 1,
+         .line_count = COUNT(greedy_lines),
+         PLAYS(asks),
          .arrives = 1},
     };
     struct tenants tenants = {.setups = setups, .count = 2};
@@ -124,9 +122,8 @@ TEST(growth_lets_two_in)
     for (int i = 0; i < 2; i++)
         setups[i] = (struct tenant_setup){.name = i ? "second" : "first",
                                           .lines = growth_lines,
-                                          .line_count = 2,
-                                          .workloads = workloads,
-                                          .workload_count = 1,
+                                          .line_count = COUNT(growth_lines),
+                                          PLAYS(workloads),
                                           .arrives = (uint64_t)i};
     struct tenants tenants = {.setups = setups, .count = 2};
     assert_ok(run(&tenants, "sim:profile=h100,capacity=8GiB", results, &test_error));
@@ -145,13 +142,12 @@ TEST(a_request_waits_for_memory)
     const char *holds[] = {holder}, *asks[] = {asker};
     for (int waits = 0; waits < 2; waits++) {
         const struct tenant_setup setups[] = {
-            {.name = "holder", .policy = "direct", .workloads = holds, .workload_count = 1},
+            {.name = "holder", .policy = "direct", PLAYS(holds)},
             {.name = "asker",
              .policy = waits ? NULL : "direct",
              .lines = waits ? limited_lines : NULL,
              .line_count = 2,
-             .workloads = asks,
-             .workload_count = 1},
+             PLAYS(asks)},
         };
         struct tenants tenants = {
             .setups = setups, .count = 2, .free = true, .seed = 1, .turn_events = 1};
@@ -182,23 +178,14 @@ TEST(settings_that_are_refused_keep_a_process_away)
     char *path = write_trace(HOLDER);
     const char *workloads[] = {path};
     const struct tenant_setup setups[] = {
-        {.name = "late",
-         .lines = late,
-         .line_count = 3,
-         .workloads = workloads,
-         .workload_count = 1},
-        {.name = "big",
-         .policy = "torch",
-         .workloads = workloads,
-         .workload_count = 1,
-         .context_bytes = 16 * AR_GIB},
+        {.name = "late", .lines = late, .line_count = 3, PLAYS(workloads)},
+        {.name = "big", .policy = "torch", PLAYS(workloads), .context_bytes = 16 * AR_GIB},
         {.name = "unplaced",
          .policy = "torch",
-         .workloads = workloads,
-         .workload_count = 1,
+         PLAYS(workloads),
          .placement = TENANT_FIRST_FIT,
          .needs_bytes = 9 * AR_GIB},
-        {.name = "fine", .policy = "torch", .workloads = workloads, .workload_count = 1},
+        {.name = "fine", .policy = "torch", PLAYS(workloads)},
     };
     struct tenants tenants = {.setups = setups, .count = 4};
     struct tenant_result results[4];
@@ -217,22 +204,9 @@ TEST(what_stays_is_held_until_it_leaves)
     char *path = write_trace(HOLDER);
     const char *workloads[] = {path};
     struct tenant_setup setups[] = {
-        {.name = "stays",
-         .policy = "torch",
-         .workloads = workloads,
-         .workload_count = 1,
-         .stays = true,
-         .leaves = 6},
-        {.name = "early",
-         .policy = "torch",
-         .workloads = workloads,
-         .workload_count = 1,
-         .arrives = 4},
-        {.name = "late",
-         .policy = "torch",
-         .workloads = workloads,
-         .workload_count = 1,
-         .arrives = 6},
+        {.name = "stays", .policy = "torch", PLAYS(workloads), .stays = true, .leaves = 6},
+        {.name = "early", .policy = "torch", PLAYS(workloads), .arrives = 4},
+        {.name = "late", .policy = "torch", PLAYS(workloads), .arrives = 6},
     };
     struct tenants tenants = {.setups = setups, .count = 3};
     struct tenant_result results[3];
@@ -259,7 +233,7 @@ TEST(runs_repeat)
          .workloads = workloads,
          .workload_count = 2,
          .context_bytes = 10 * AR_MIB},
-        {.name = "other", .policy = "vmm", .workloads = workloads, .workload_count = 1},
+        {.name = "other", .policy = "vmm", PLAYS(workloads)},
     };
     struct tenant_result results[2][2];
     for (int i = 0; i < 2; i++) {
