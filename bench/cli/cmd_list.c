@@ -247,8 +247,10 @@ static enum ar_status show_metric(size_t index, struct ar_error *error)
     (void)error;
     say(stdout, "%s: %s", info->name, info->definition);
     say(stdout, "Unit: %s. Better: %s. %s", info->unit, better_name(info->better),
-        info->class == METRIC_EXACT ? "Exact: the same on every machine."
-                                    : "Timed: measured on the host, with --time only.");
+        info->class == METRIC_EXACT
+            ? "Exact: the same on every machine on a simulated GPU, whose times "
+              "are modelled."
+            : "Timed: measured on the host, with --time only.");
     return AR_OK;
 }
 

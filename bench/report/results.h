@@ -1,6 +1,6 @@
 /* The results of a suite: one record for each run, grouped once. A writer (table, CSV, JSON, JUnit,
- * OpenMetrics, data of the figures: result_writers.h) walks the groups and prints; it filters and
- * condenses nothing itself.
+ * OpenMetrics, data of the figures: result_writers.h) walks the groups, or for results.csv the
+ * runs, and prints; it filters and condenses nothing itself.
  *
  *     group        same workload, device, way to free, host time     a heading of a table
  *       policy     the runs of one policy                            a row of a table

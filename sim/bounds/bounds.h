@@ -11,9 +11,7 @@
 #include "allocators/planning/packing.h"
 #include "sim/replay.h"
 
-/* ---- blocks.c ---- */
-
-/* The requests of a trace as an offline placement problem: blocks with lifetimes. */
+/* ---- the requests of a trace as an offline placement problem: blocks with lifetimes ---- */
 
 /* One request with bytes of device memory, as the trace names it. */
 struct bound_request {

@@ -117,7 +117,7 @@ static enum ar_status compare_baseline(const struct passes *passes, struct repla
     const struct experiment *experiment = passes->experiment;
     struct baseline baseline;
     bool has_timeline = passes->trace->info.kernels || experiment->host != REPLAY_HOST_NONE;
-    if ((!result->passed && experiment->stop_on_failure) || !has_timeline || experiment->verify)
+    if (!has_timeline || experiment->verify)
         return AR_OK;
     enum ar_status status =
         baseline_run(experiment->device, passes->trace, experiment->host, &baseline, error);
