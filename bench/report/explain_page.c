@@ -441,7 +441,7 @@ enum ar_status explain_page_print(FILE *stream, const struct explain_page *page,
 
 static void put_request(struct json_writer *json, const struct explain_result *result)
 {
-    static const char *const kinds[] = {"block", "beside", "launch"};
+    static const char *const kinds[] = {"block", "beside"};
     json_begin_object(json, "request");
     json_put_text(json, "kind", kinds[result->kind]);
     JSON_PUT(json, result, event, id, bytes, stream);

@@ -88,7 +88,7 @@ static void fill_ladder(const struct session *session, const struct tracking *tr
     } else {
         cause_ladder_fill_beside(&out->ladder, session->policy, session->device);
     }
-    if (out->cause != REPLAY_CAUSE_DRIVER && out->cause != REPLAY_CAUSE_PINNED)
+    if (out->cause != REPLAY_CAUSE_DRIVER)
         out->cause = cause_of_ladder(&out->ladder, out->bytes);
 }
 

@@ -65,7 +65,7 @@ struct explain_result {
     uint64_t event, id, bytes, step, steps;
     uint32_t stream, pool;
     char tag[64];
-    enum replay_cause cause; /* that of the ladder, except for LAUNCH and DRIVER */
+    enum replay_cause cause; /* that of the ladder, or DRIVER */
     char problem[512];       /* cause DRIVER */
     struct cause_ladder ladder;
     struct ar_policy_totals totals;

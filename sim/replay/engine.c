@@ -4,9 +4,10 @@
  *    all of most traces: requests and frees without keys on stream 0 that are no probes, recorded
  *    times, and kernels that are only launched. One comparison of eight bytes recognises them. The
  *    shortcuts are compiled once for each of `measured`. All other events, and every event of a
- *    watched run, go through events.c. A run is watched if it has observers, latencies,
- *    verification or an adaptive workload, with host time `open`, if streams must be ordered, or if
- *    the device charges the host's own time (`watched` in run.h).
+ *    watched run, go through events.c. A run is watched if an observer wants rows, samples or
+ *    calls, with latencies, verification or an adaptive workload, with host time `open`, if streams
+ *    must be ordered, if the device charges the host's own time, and if it has memory or computes
+ *    the lengths of kernels from their operations (`begin` below).
  * 2. Requests. Zero bytes are served without the policy. Pinned host memory has a policy of its own
  *    (pinned.c), or is served like zero bytes. A request that fails is counted, and the run goes on
  *    without the block.
@@ -251,8 +252,10 @@ static __attribute__((noinline)) enum ar_status span_other(struct replay *run,
     return status;
 }
 
-/* Sets `*done` to the number of events replayed, less than `count` if the run stops early. Frees
- * are not counted one by one: they are the events that are neither requests nor `others`. */
+/* Sets `*done` to the number of events replayed, less than `count` if the run stops early. The
+ * shortcuts do not count frees one by one: these are the events that are neither requests of a
+ * shortcut nor `others`. Events.c counts the requests and frees that it serves itself; they are
+ * `others` here. */
 INLINE enum ar_status span(struct replay *run, size_t count, size_t *done,
                            const enum measured measured, struct ar_error *error)
 {
@@ -439,11 +442,11 @@ static enum ar_status begin(struct replay *run, const struct replay_config *conf
     steps_begin(run->steps, config->device);
     if (config->measure_time && !(run->latency = latency_open(config->device)))
         return ar_no_memory(error, "histograms");
-    AR_TRY(replay_memory_open(run, error));
+    AR_TRY(replay_contents_open(run, error));
     replay_observe_begin(run);
     run->follow_up = run->wants_calls || run->pauses.responses ||
                      (config->device->ops->requested && !config->timeless);
-    run->watched = replay_memory_used(run) || run->wants_rows || run->wants_samples ||
+    run->watched = replay_contents_used(run) || run->wants_rows || run->wants_samples ||
                    config->source->info.adaptive || run->hazards || run->latency || run->follow_up;
     run->is_exact = config->measure == REPLAY_METRICS_EXACT;
     run->counts = run->is_exact || run->watched;
@@ -459,7 +462,7 @@ static void end(struct replay *run)
     free(run->steps);
     latency_close(run->latency);
     pauses_close(&run->pauses);
-    replay_memory_close(run);
+    replay_contents_close(run);
     free(run->slots);
     free(run->choices);
     free(run->uses);

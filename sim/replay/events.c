@@ -94,7 +94,7 @@ static enum ar_status placed(struct replay *run, const struct trace_event *event
     if (run->hazards)
         run->device->ops->handed_out(run->device, slot->block.address, slot->block.granted_bytes,
                                      slot->stream, !run->stream_ordered, replay_number(run, event));
-    return replay_memory_used(run) ? replay_memory_given(run, event, slot, error) : AR_OK;
+    return replay_contents_used(run) ? replay_contents_given(run, event, slot, error) : AR_OK;
 }
 
 static struct latency_place place_of(const struct replay *run)
@@ -286,33 +286,35 @@ static enum ar_status on_request(struct replay *run, const struct trace_event *e
         status = ask(run, event, event->value, slot, error);
     else
         status = unusual_request(run, event, slot, error);
-    AR_THEN(status, replay_memory_request(run, event, error));
+    AR_THEN(status, replay_contents_request(run, event, error));
     AR_THEN(status, report_request(run, event, slot, error));
     return status;
 }
 
+/* A policy without the hook needs none. */
 static enum ar_status policy_use(struct replay *run, const struct trace_event *event,
-                                 const struct replay_slot *slot, uint32_t stream)
+                                 const struct replay_slot *slot, uint32_t stream,
+                                 struct ar_error *error)
 {
     enum ar_status status = ar_policy_use(run->policy, &slot->block, stream);
     if (run->wants_calls && run->policy->ops->use)
         replay_called(run, event, OBSERVER_POLICY_USE, status, &slot->block, stream);
-    return status;
+    if (UNLIKELY(status != AR_OK && status != AR_UNSUPPORTED))
+        return replay_broken(run, event, status, "a use on another stream failed", error);
+    return AR_OK;
 }
 
 static enum ar_status free_block(struct replay *run, const struct trace_event *event,
                                  struct replay_slot *slot, uint32_t stream, struct ar_error *error)
 {
-    enum ar_status status = replay_memory_free_requested(run, event, slot, stream, error);
+    enum ar_status status = replay_contents_free_requested(run, event, slot, stream, error);
     if (UNLIKELY(status != AR_OK))
         return status;
     if (run->hazards)
         replay_uses_end(run, slot, stream, replay_number(run, event));
     /* A free in the order of another stream, whose work so far may have used the block. */
     if (run->hazards && run->stream_ordered && stream != slot->stream)
-        status = policy_use(run, event, slot, stream);
-    if (UNLIKELY(status != AR_OK))
-        return replay_broken(run, event, status, REPLAY_FREE_FAILED, error);
+        AR_TRY(policy_use(run, event, slot, stream, error));
     status = call_free(run, event, slot, stream);
     if (UNLIKELY(status != AR_OK))
         return replay_broken(run, event, status, REPLAY_FREE_FAILED, error);
@@ -417,11 +419,8 @@ static enum ar_status on_use(struct replay *run, const struct trace_event *event
         return replay_pinned_use(run, event, slot, error);
     if (slot->state != SLOT_LIVE || run->config->frees != REPLAY_ORDERED)
         return AR_OK;
-    if (run->stream_ordered) {
-        enum ar_status status = policy_use(run, event, slot, event->stream);
-        if (status != AR_OK && status != AR_UNSUPPORTED)
-            return replay_broken(run, event, status, "a use on another stream failed", error);
-    }
+    if (run->stream_ordered)
+        AR_TRY(policy_use(run, event, slot, event->stream, error));
     return run->hazards ? replay_use_add(run, slot, event->stream, error) : AR_OK;
 }
 
@@ -505,9 +504,9 @@ static enum ar_status other(struct replay *run, const struct trace_event *event,
     switch (event->kind) {
     case TRACE_KERNEL:
         if (run->has_kernel_ops)
-            return replay_memory_kernel(run, event, error);
+            return replay_contents_kernel(run, event, error);
         if (UNLIKELY(run->lengths))
-            status = replay_memory_length(run, event, &ns, error);
+            status = replay_contents_length(run, event, &ns, error);
         if (status != AR_OK)
             return status;
         device->ops->kernel(device, event->stream,

@@ -78,7 +78,7 @@ void exact_read(const struct exact *exact, struct exact_state *state);
 void exact_refresh(struct exact *exact);
 
 /* The clock of the means advances by `weight`. Call this before the event that advances it, and set
- * `stale` after each call to the policy. */
+ * `stale` at each call to the policy. */
 static inline void exact_tick(struct exact *exact, uint64_t weight)
 {
     if (exact->stale)
@@ -280,8 +280,9 @@ void replay_uses_end(struct replay *run, struct replay_slot *slot, uint32_t stre
 
 /* failure.c: results of the policy or the device other than OK. A failed request is counted; the
  * rest becomes an error. */
+
 /* Repeats a failed request (`status`) as long as config->again returns true. Returns the last
- * status. */
+ * status. These repetitions are not counted here: the metric `retries` is the policy's own. */
 enum ar_status replay_ask_again(struct replay *run, const struct trace_event *event,
                                 struct ar_policy_block *block, enum ar_status status);
 enum ar_status replay_not_served(struct replay *run, const struct trace_event *event,
@@ -355,24 +356,24 @@ void replay_mark(struct replay *run, const struct trace_event *event);
 void replay_answer(struct replay *run, const struct trace_event *event,
                    const struct replay_slot *slot);
 
-/* memory.c: contents of blocks: verify, touch, kernel ops. */
-enum ar_status replay_memory_open(struct replay *run, struct ar_error *error);
-void replay_memory_close(struct replay *run);
-enum ar_status replay_memory_given(struct replay *run, const struct trace_event *event,
-                                   const struct replay_slot *slot, struct ar_error *error);
-enum ar_status replay_memory_free_requested(struct replay *run, const struct trace_event *event,
-                                            const struct replay_slot *slot, uint32_t stream,
-                                            struct ar_error *error);
+/* contents.c: contents of blocks: verify, touch, kernel ops. */
+enum ar_status replay_contents_open(struct replay *run, struct ar_error *error);
+void replay_contents_close(struct replay *run);
+enum ar_status replay_contents_given(struct replay *run, const struct trace_event *event,
+                                     const struct replay_slot *slot, struct ar_error *error);
+enum ar_status replay_contents_free_requested(struct replay *run, const struct trace_event *event,
+                                              const struct replay_slot *slot, uint32_t stream,
+                                              struct ar_error *error);
 /* For all requests, also empty and failed ones: kernels name these too. */
-enum ar_status replay_memory_request(struct replay *run, const struct trace_event *event,
-                                     struct ar_error *error);
-enum ar_status replay_memory_kernel(struct replay *run, const struct trace_event *event,
-                                    struct ar_error *error);
+enum ar_status replay_contents_request(struct replay *run, const struct trace_event *event,
+                                       struct ar_error *error);
+enum ar_status replay_contents_kernel(struct replay *run, const struct trace_event *event,
+                                      struct ar_error *error);
 /* On a device without memory that knows lengths of kernel ops or prepares them. */
-enum ar_status replay_memory_length(struct replay *run, const struct trace_event *event,
-                                    uint64_t *ns, struct ar_error *error);
+enum ar_status replay_contents_length(struct replay *run, const struct trace_event *event,
+                                      uint64_t *ns, struct ar_error *error);
 /* Whether any of these is needed. */
-static inline bool replay_memory_used(const struct replay *run)
+static inline bool replay_contents_used(const struct replay *run)
 {
     return run->verify || run->follows || run->touches;
 }

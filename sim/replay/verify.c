@@ -1,5 +1,5 @@
 /* Verification: fills blocks with a pattern and checks it, on a device that has memory. The rules
- * are in memory.c. */
+ * are in run.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

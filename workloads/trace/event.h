@@ -8,6 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A new kind needs: its line here and in FORMAT.md; text.c and write.c (its letter), check.c; the
+ * name in bench/report/trace_page.c; a case in sim/replay/events.c (`other`, or `on_event` if it is
+ * about a block), and in sim/experiment/baseline.c if it takes time on the device. The other places
+ * name TRACE_NOTE. A hook in sim/device.h is needed only for new work of the device, and a shortcut
+ * in sim/replay/engine.c only if the kind is frequent. */
 enum trace_kind {
     TRACE_ALLOC = 1,          /* a,ID,BYTES[,STREAM] */
     TRACE_PROBE = 2,          /* p,ID,BYTES[,STREAM]: may fail */

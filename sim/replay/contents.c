@@ -28,7 +28,7 @@ static void place(const void *argument, uint64_t number, struct ar_device_operan
                                           .bytes = slot->block.requested_bytes};
 }
 
-enum ar_status replay_memory_open(struct replay *run, struct ar_error *error)
+enum ar_status replay_contents_open(struct replay *run, struct ar_error *error)
 {
     const struct replay_config *config = run->config;
     const struct trace_info *info = &config->source->info;
@@ -54,7 +54,7 @@ enum ar_status replay_memory_open(struct replay *run, struct ar_error *error)
     return AR_OK;
 }
 
-void replay_memory_close(struct replay *run)
+void replay_contents_close(struct replay *run)
 {
     verify_close(run->verify);
     kernel_ops_close(&run->kernel_ops);
@@ -71,8 +71,8 @@ static enum ar_status done(const struct replay *run, const struct trace_event *e
                         run->device->ops->problem(run->device));
 }
 
-enum ar_status replay_memory_given(struct replay *run, const struct trace_event *event,
-                                   const struct replay_slot *slot, struct ar_error *error)
+enum ar_status replay_contents_given(struct replay *run, const struct trace_event *event,
+                                     const struct replay_slot *slot, struct ar_error *error)
 {
     struct ar_device *device = run->device;
     enum ar_status status = AR_OK;
@@ -84,17 +84,17 @@ enum ar_status replay_memory_given(struct replay *run, const struct trace_event 
     return done(run, event, status, error);
 }
 
-enum ar_status replay_memory_free_requested(struct replay *run, const struct trace_event *event,
-                                            const struct replay_slot *slot, uint32_t stream,
-                                            struct ar_error *error)
+enum ar_status replay_contents_free_requested(struct replay *run, const struct trace_event *event,
+                                              const struct replay_slot *slot, uint32_t stream,
+                                              struct ar_error *error)
 {
     if (!run->verify)
         return AR_OK;
     return done(run, event, verify_free_requested(run, slot, event->id, stream), error);
 }
 
-enum ar_status replay_memory_request(struct replay *run, const struct trace_event *event,
-                                     struct ar_error *error)
+enum ar_status replay_contents_request(struct replay *run, const struct trace_event *event,
+                                       struct ar_error *error)
 {
     if (run->follows && kernel_ops_requested(&run->kernel_ops, event->id, event->slot) != AR_OK)
         return ar_no_memory(error, "the blocks of a trace");
@@ -108,8 +108,8 @@ static enum ar_status at_event(const struct replay *run, const struct trace_even
                            replay_number(run, event));
 }
 
-enum ar_status replay_memory_kernel(struct replay *run, const struct trace_event *event,
-                                    struct ar_error *error)
+enum ar_status replay_contents_kernel(struct replay *run, const struct trace_event *event,
+                                      struct ar_error *error)
 {
     enum ar_status status = kernel_ops_kernel(&run->kernel_ops, event, error);
     if (status == AR_OK)
@@ -124,8 +124,8 @@ enum ar_status replay_memory_kernel(struct replay *run, const struct trace_event
     return at_event(run, event, status, error);
 }
 
-enum ar_status replay_memory_length(struct replay *run, const struct trace_event *event,
-                                    uint64_t *ns, struct ar_error *error)
+enum ar_status replay_contents_length(struct replay *run, const struct trace_event *event,
+                                      uint64_t *ns, struct ar_error *error)
 {
     enum ar_status status = kernel_ops_length(&run->kernel_ops, event, ns, error);
     return status == AR_OK ? status : at_event(run, event, status, error);
