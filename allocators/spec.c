@@ -84,19 +84,16 @@ static enum ar_status read_pair(struct parser *p, bool bracket, char *sign)
     struct ar_spec_pair *pair = &p->pairs[p->pair_count];
     skip_blanks(p);
     size_t where = place(p, p->at);
-    enum ar_status status = token(p, bracket ? "=,)" : "=,", &pair->key, sign);
-    if (status)
-        return status;
+    AR_TRY(token(p, bracket ? "=,)" : "=,", &pair->key, sign));
     if (pair->key[0] == '\0')
         return ar_invalid(p->error, "an option's name is missing at character %zu; write key=value",
                           where);
     pair->value = "";
     pair->alone = *sign != '=';
     if (!pair->alone)
-        status = token(p, bracket ? ",)" : ",", &pair->value, sign);
-    if (!status)
-        p->pair_count++;
-    return status;
+        AR_TRY(token(p, bracket ? ",)" : ",", &pair->value, sign));
+    p->pair_count++;
+    return AR_OK;
 }
 
 static enum ar_status read_pairs(struct parser *p, bool bracket, struct ar_spec_link *link)

@@ -222,15 +222,14 @@ enum ar_status workload_open_single(const char *text, struct trace_source **out,
                                     struct ar_error *error)
 {
     struct trace_source *source = NULL;
-    enum ar_status status = workload_open(text, &source, error);
-    if (!status && has_several(&source->info)) {
+    AR_TRY(workload_open(text, &source, error));
+    if (has_several(&source->info)) {
         trace_close(source);
         return ar_invalid(error, "%s: it has requests of several GPUs; select one: %s" GPU_KEY "N",
                           text, text);
     }
-    if (!status)
-        *out = source;
-    return status;
+    *out = source;
+    return AR_OK;
 }
 
 /* Opens one GPU of `text` and passes it on. */

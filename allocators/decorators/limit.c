@@ -31,9 +31,9 @@ static enum ar_status limit_alloc(struct ar_policy *base, const struct ar_policy
         self->refused++;
         return AR_NO_MEMORY;
     }
-    enum ar_status status = forward_alloc(base, request, out);
-    if (status || base->totals.granted_bytes <= self->bytes)
-        return status;
+    AR_TRY(forward_alloc(base, request, out));
+    if (base->totals.granted_bytes <= self->bytes)
+        return AR_OK;
     self->refused++;
     AR_TRY(forward_free(base, out, request->stream));
     return AR_NO_MEMORY;

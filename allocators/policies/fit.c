@@ -78,10 +78,9 @@ static enum ar_status reserve_range(struct supply *self)
     if (bytes == 0 || bytes > RANGE_MOST_BYTES)
         bytes = RANGE_MOST_BYTES;
     bytes = (bytes + page - 1) / page * page;
-    enum ar_status status = ar_backing_reserve(self->backing, bytes, &self->range_address);
-    if (!status)
-        self->range_bytes = bytes;
-    return status;
+    AR_TRY(ar_backing_reserve(self->backing, bytes, &self->range_address));
+    self->range_bytes = bytes;
+    return AR_OK;
 }
 
 /* The end of the last piece: the first byte without memory. */

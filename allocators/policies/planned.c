@@ -454,11 +454,10 @@ static enum ar_status plan_create(const struct ar_policy_context *context, const
         return ar_invalid(error,
                           "policy plan, option granule: %llu is not a power of two up to 1 GiB",
                           (unsigned long long)granule);
-    enum ar_status status = planned_create(&plan_policy, sizeof(struct plan), granule, lowest,
-                                           context, &given->common, out, error);
-    if (status == AR_OK)
-        ((struct plan *)*out)->steps = given->steps;
-    return status;
+    AR_TRY(planned_create(&plan_policy, sizeof(struct plan), granule, lowest, context,
+                          &given->common, out, error));
+    ((struct plan *)*out)->steps = given->steps;
+    return AR_OK;
 }
 
 const struct ar_policy_ops plan_policy = {

@@ -134,16 +134,15 @@ static enum ar_status write_files(const struct arguments *self, const struct twi
                                   struct output_set *files, FILE *json, FILE *series,
                                   struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     if (json)
         twin_json_write(json, answer);
     if (series)
         twin_series_write(series, answer);
     if (self->figure)
-        status = write_figure(self, answer, error);
-    if (!status && !cli_to_output(self->json) && !cli_to_output(self->series))
-        status = twin_page_print(stdout, answer, error);
-    return status ? status : output_set_commit(files, error);
+        AR_TRY(write_figure(self, answer, error));
+    if (!cli_to_output(self->json) && !cli_to_output(self->series))
+        AR_TRY(twin_page_print(stdout, answer, error));
+    return output_set_commit(files, error);
 }
 
 /* The exit status: of --check whether the figures agree, else whether the scenario fits. */

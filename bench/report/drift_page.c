@@ -132,7 +132,7 @@ static void print_verdict(FILE *stream, const struct drift_page *page,
                           const struct drift_answer *answer)
 {
     const struct trend_interval *million = &answer->per_million, *day = &answer->per_day;
-    char text[160] = "", capacity[32];
+    char text[160] = "";
     if (page->model->step_ns > 0)
         snprintf(text, sizeof text, "; %.3g MiB a day (%.3g to %.3g)", day->estimate, day->low,
                  day->high);
@@ -156,7 +156,7 @@ static void print_verdict(FILE *stream, const struct drift_page *page,
                   "possible, although no run has it: more seeds or steps (--seeds, --steps) or a "
                   "longer recording make it narrower."
                 : "");
-    ar_size_print(page->capacity_bytes, capacity, sizeof capacity);
+    const char *capacity = AR_SIZE(page->capacity_bytes);
     if (page->model->order == LEARNED_REPEAT && !answer->failed_runs)
         say(stream,
             "Out of memory by step %" PRIu64 " at %s: no, in none of %zu runs of the "

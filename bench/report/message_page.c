@@ -93,11 +93,9 @@ static void print_figures(FILE *stream, const struct message *message)
                     size_of(message, i, text, sizeof text), figure->derived ? "  computed" : "");
     }
     uint64_t together, missing = short_by(message, &together);
-    char text[32], more[32];
     if (missing)
-        fprintf(stream, "  %-*s %12s  %s short\n", width, TOGETHER,
-                ar_size_print(together, text, sizeof text),
-                ar_size_print(missing, more, sizeof more));
+        fprintf(stream, "  %-*s %12s  %s short\n", width, TOGETHER, AR_SIZE(together),
+                AR_SIZE(missing));
 }
 
 static void print_missing(FILE *stream, const struct message *message)
@@ -148,7 +146,7 @@ static void print_segment(FILE *stream, const struct message *message)
 /* A listing of nvidia-smi that stands beside the message. */
 static void print_listing(FILE *stream, const struct message *message)
 {
-    char used[32], total[32], first[48] = "";
+    char first[48] = "";
     uint64_t bytes = message->listing.used, all = message->listing.total;
     const char *then = "";
     if (!message->listing.cards)
@@ -160,9 +158,8 @@ static void print_listing(FILE *stream, const struct message *message)
     else if (bytes < MESSAGE_CONTEXT_MOST && message->cause == MESSAGE_UNKNOWN)
         then = " So no other process had much of it: if that was before the failure, the program "
                "needs more than there is, or its pool is fragmented.";
-    say(stream, "nvidia-smi shows %s of %s%s in use, at another moment.%s",
-        ar_size_print(bytes, used, sizeof used), ar_size_print(all, total, sizeof total), first,
-        then);
+    say(stream, "nvidia-smi shows %s of %s%s in use, at another moment.%s", AR_SIZE(bytes),
+        AR_SIZE(all), first, then);
 }
 
 /* Memory that is neither free nor the pool's, if it is more than a context. */
@@ -338,7 +335,7 @@ static void print_counters(FILE *stream, const struct message *message)
     say(stream,
         "At most %s were in use at one time: the pool keeps what that moment needed, and %s more, "
         "which is fragmentation or rounding.",
-        size_of(message, MESSAGE_FIGURE_PEAK, a, sizeof a), ar_size_print(over, b, sizeof b));
+        size_of(message, MESSAGE_FIGURE_PEAK, a, sizeof a), AR_SIZE(over));
 }
 
 /* A message without a request, or without figures to judge it by. */
@@ -413,9 +410,8 @@ static void print_reason(FILE *stream, const struct message *message)
     case MESSAGE_TENANT:
         snprintf(line, sizeof line, "%s %s, %s were free, and other processes had %s.", asked, verb,
                  size_of(message, MESSAGE_FIGURE_FREE, a, sizeof a),
-                 ar_size_print(bytes_of(message, MESSAGE_FIGURE_OTHERS) +
-                                   bytes_of(message, MESSAGE_FIGURE_REMAINDER),
-                               b, sizeof b));
+                 AR_SIZE(bytes_of(message, MESSAGE_FIGURE_OTHERS) +
+                         bytes_of(message, MESSAGE_FIGURE_REMAINDER)));
         break;
     case MESSAGE_TENANT_OR_OUTSIDE:
         if (!message->figures[MESSAGE_FIGURE_REMAINDER].known) {

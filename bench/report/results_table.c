@@ -836,10 +836,10 @@ void results_notes_print(FILE *stream, const struct results *results, bool verif
     note_cards(stream, results);
     name_workloads(results, lacks_memory, names);
     if (names[0])
-        sentence_format(stream, 2,
-                        "Not finished (DNF): %s. `allocrig explain` with the trace, -p and -d of a "
-                        "run says why, and what helps.",
-                        names);
+        say(stream,
+            "Not finished (DNF): %s. `allocrig explain` with the trace, -p and -d of a "
+            "run says why, and what helps.",
+            names);
     name_workloads(results, lacks_slowdown, names);
     if (names[0])
         say(stream,

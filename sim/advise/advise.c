@@ -298,12 +298,11 @@ static enum ar_status check_row(void *argument, size_t number, struct trace_sour
 static enum ar_status check_all(struct advising *self, struct ar_error *error)
 {
     struct check list[CHECKS];
-    enum ar_status status = AR_OK;
     size_t count = checks_of(self, list);
-    for (size_t i = 0; i < count && !status; i++)
-        status = crew_each(list[i].trace, self->config->jobs, self->out->count, check_row, NULL,
-                           &list[i], error);
-    return status;
+    for (size_t i = 0; i < count; i++)
+        AR_TRY(crew_each(list[i].trace, self->config->jobs, self->out->count, check_row, NULL,
+                         &list[i], error));
+    return AR_OK;
 }
 
 /* Lists a row for which a capacity was found, with the slowdown there. */
@@ -394,12 +393,11 @@ static enum ar_status search_single(void *argument, size_t number, struct trace_
     struct advise_row *row = &self->out->rows[number];
     if (is_pair(&row->candidate) || self->same[number] != number)
         return AR_OK;
-    enum ar_status status = AR_OK;
     if (row->alone.begun && row->alone.passed)
-        status = trial_search(&self->setup, trace, row->candidate.spec, &row->alone,
-                              &row->safe_bytes, error);
-    AR_THEN(status, search_again(self, row, trace, error));
-    return status ? status : list_row(self, row, trace, error);
+        AR_TRY(trial_search(&self->setup, trace, row->candidate.spec, &row->alone, &row->safe_bytes,
+                            error));
+    AR_TRY(search_again(self, row, trace, error));
+    return list_row(self, row, trace, error);
 }
 
 static enum ar_status search_from(const struct advising *self, struct advise_row *row,
@@ -637,20 +635,15 @@ static enum ar_status try_all(struct advising *self, struct ar_error *error)
     candidates_close(&candidates);
     AR_TRY_MEMORY(out->rows, error, "the settings");
     struct trace_source *trace = self->prepared.trace;
-    enum ar_status status = find_same(self, error);
-    AR_THEN(status, crew_each(trace, config->jobs, out->count, try_at, count_done, self, error));
-    AR_THEN(status, check_all(self, error));
-    for (size_t i = 0; i < out->count && !status; i++)
+    AR_TRY(find_same(self, error));
+    AR_TRY(crew_each(trace, config->jobs, out->count, try_at, count_done, self, error));
+    AR_TRY(check_all(self, error));
+    for (size_t i = 0; i < out->count; i++)
         self->single_fits |= out->rows[i].candidate.own && !is_pair(&out->rows[i].candidate) &&
                              advise_fits(&out->rows[i]) == ADVISE_FITS;
-    AR_THEN(status,
-            crew_each(trace, config->jobs, out->count, search_single, count_done, self, error));
-    if (!status)
-        search_same(self);
-    AR_THEN(status,
-            crew_each(trace, config->jobs, out->count, search_pair, count_done, self, error));
-    if (status)
-        return status;
+    AR_TRY(crew_each(trace, config->jobs, out->count, search_single, count_done, self, error));
+    search_same(self);
+    AR_TRY(crew_each(trace, config->jobs, out->count, search_pair, count_done, self, error));
     drop_same(out);
     out->all_tried = true;
     for (size_t i = 0; i < out->tried; i++)

@@ -364,14 +364,13 @@ static enum ar_status add_framework(struct candidates *list, const char *recorde
                                     struct ar_error *error)
 {
     const struct framework *framework = framework_of(recorder);
-    enum ar_status status = AR_OK;
     if (!framework)
         return AR_OK;
     if (framework->base && !add(list, framework->base, error))
         return AR_HOST_MEMORY;
-    for (const struct setting *setting = framework->settings; setting->policy && !status; setting++)
-        status = add_single(list, framework->settings, setting, error);
-    return status ? status : add_pairs(list, framework->settings, error);
+    for (const struct setting *setting = framework->settings; setting->policy; setting++)
+        AR_TRY(add_single(list, framework->settings, setting, error));
+    return add_pairs(list, framework->settings, error);
 }
 
 enum ar_status candidates_list(const char *recorder, const char *given, bool others,

@@ -396,12 +396,12 @@ enum ar_status trial_search(const struct trial_setup *setup, struct trace_source
     if (card > alone->capacity_bytes)
         card = ar_size_round_down(alone->capacity_bytes, UNIT_BYTES);
     from = from < card ? from : card;
-    enum ar_status status = walk_down(setup, trace, policy, alone, from, safe_bytes, error);
-    if (!status && !*safe_bytes && from < card) /* the policy leaves a part of the card unused */
-        status = walk_down(setup, trace, policy, alone, card, safe_bytes, error);
-    if (!status && !*safe_bytes && card < most)
-        status = walk_down(setup, trace, policy, alone, most, safe_bytes, error);
-    return status;
+    AR_TRY(walk_down(setup, trace, policy, alone, from, safe_bytes, error));
+    if (!*safe_bytes && from < card) /* the policy leaves a part of the card unused */
+        AR_TRY(walk_down(setup, trace, policy, alone, card, safe_bytes, error));
+    if (!*safe_bytes && card < most)
+        AR_TRY(walk_down(setup, trace, policy, alone, most, safe_bytes, error));
+    return AR_OK;
 }
 
 /* ---- recorded completions -------------------------------------------------------------------
@@ -672,11 +672,10 @@ static enum ar_status sensitivity_with(const struct trial_setup *setup, struct t
     as_given.timed = as_given.timeless = NULL;
     if (!trial->begun || trial->sensitivity)
         return AR_OK;
-    enum ar_status status =
-        trial_run(&as_given, trace, policy, capacity_bytes, false, &other, error);
-    if (!status && other.begun && other.passed != trial->passed)
+    AR_TRY(trial_run(&as_given, trace, policy, capacity_bytes, false, &other, error));
+    if (other.begun && other.passed != trial->passed)
         trial->sensitivity = sensitivity;
-    return status;
+    return AR_OK;
 }
 
 enum ar_status sensitivity_tries(const struct trial_setup *setup, struct trace_source *trace,
@@ -705,10 +704,9 @@ enum ar_status sensitivity_late(const struct trial_setup *setup, struct trace_so
     if (!capacity_bytes)
         return AR_OK;
     at_once.frees = REPLAY_AT_ONCE;
-    enum ar_status status =
-        sensitivity_with(&at_once, trace, policy, capacity_bytes, TRIAL_LATE, trial, error);
-    if (status || !setup->late_bytes || capacity_bytes <= setup->late_bytes)
-        return status;
+    AR_TRY(sensitivity_with(&at_once, trace, policy, capacity_bytes, TRIAL_LATE, trial, error));
+    if (!setup->late_bytes || capacity_bytes <= setup->late_bytes)
+        return AR_OK;
     uint64_t near_bytes =
         trial->passed ? capacity_bytes - setup->late_bytes : capacity_bytes + setup->late_bytes;
     return sensitivity_with(setup, trace, policy, near_bytes, TRIAL_LATE, trial, error);

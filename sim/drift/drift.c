@@ -230,12 +230,10 @@ static void skip(struct drifter *self)
 
 static enum ar_status replay_step(struct drifter *self, struct ar_error *error)
 {
-    enum ar_status status = replay_go(self->replay, error);
-    if (!status) {
-        self->out->events += learned_span(self->source);
-        self->out->replayed_steps++;
-    }
-    return status;
+    AR_TRY(replay_go(self->replay, error));
+    self->out->events += learned_span(self->source);
+    self->out->replayed_steps++;
+    return AR_OK;
 }
 
 /* Replays what was counted and is needed to be in that state. */
@@ -278,9 +276,9 @@ static enum ar_status follow_state(struct drifter *self, size_t step, uint64_t c
 {
     struct drift_part parts[PARTS_MOST];
     size_t count = 0;
-    enum ar_status status = read_parts(self, parts, &count, error);
-    if (status || !self->skips)
-        return status;
+    AR_TRY(read_parts(self, parts, &count, error));
+    if (!self->skips)
+        return AR_OK;
     bool led = self->knows_state && count == self->part_count && count_calls(self) == calls;
     self->knows_state = learn_states(self, parts, count, step, led);
     self->part_count = count;

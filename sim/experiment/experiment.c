@@ -119,11 +119,9 @@ static enum ar_status compare_baseline(const struct passes *passes, struct repla
     bool has_timeline = passes->trace->info.kernels || experiment->host != REPLAY_HOST_NONE;
     if (!has_timeline || experiment->verify)
         return AR_OK;
-    enum ar_status status =
-        baseline_run(experiment->device, passes->trace, experiment->host, &baseline, error);
-    if (status == AR_OK)
-        baseline_report(&baseline, result);
-    return status;
+    AR_TRY(baseline_run(experiment->device, passes->trace, experiment->host, &baseline, error));
+    baseline_report(&baseline, result);
+    return AR_OK;
 }
 
 static enum ar_status clock_calls(const struct passes *passes, struct metric_values *metrics,

@@ -209,10 +209,10 @@ static enum ar_status writer_next(struct trace_source *base, const struct trace_
                                   size_t *count, struct ar_error *error)
 {
     struct writer *self = (struct writer *)base;
-    enum ar_status status = trace_next(self->base.over, events, count, error);
-    for (size_t i = 0; status == AR_OK && i < *count; i++)
-        status = trace_memory_take(self->memory, base->over, &(*events)[i], error);
-    return status;
+    AR_TRY(trace_next(self->base.over, events, count, error));
+    for (size_t i = 0; i < *count; i++)
+        AR_TRY(trace_memory_take(self->memory, base->over, &(*events)[i], error));
+    return AR_OK;
 }
 
 static enum ar_status play(const struct experiment *experiment, struct trace_source *source,

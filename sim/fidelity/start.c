@@ -189,7 +189,6 @@ enum ar_status recorded_start_finish(struct recording *recording, struct ar_erro
 {
     struct recorded_start *start = &recording->start;
     struct making making = {.start = start, .recording = recording};
-    enum ar_status status = AR_OK;
     /* Each block may have a free block before it; each area may have one at its end and unmapped
      * space before it. */
     start->ranges = calloc(2 * (start->block_count + start->area_count) + 1, sizeof *start->ranges);
@@ -200,13 +199,13 @@ enum ar_status recorded_start_finish(struct recording *recording, struct ar_erro
     for (size_t i = 0; i < start->area_count; i++)
         if (start->areas[i].address + start->areas[i].bytes > recording->highest_address)
             recording->highest_address = start->areas[i].address + start->areas[i].bytes;
-    for (size_t i = 0; i < start->area_count && !status; i++)
-        status = make_area(&making, &start->areas[i], error);
-    if (!status && making.block < start->block_count)
-        status = ar_error_set(error, AR_INVALID,
-                              "the block at %" PRIu64 " before the first event lies in no segment",
-                              start->blocks[making.block].address);
-    return status;
+    for (size_t i = 0; i < start->area_count; i++)
+        AR_TRY(make_area(&making, &start->areas[i], error));
+    if (making.block < start->block_count)
+        return ar_error_set(error, AR_INVALID,
+                            "the block at %" PRIu64 " before the first event lies in no segment",
+                            start->blocks[making.block].address);
+    return AR_OK;
 }
 
 void recorded_start_close(struct recorded_start *start)
@@ -267,8 +266,7 @@ static uint64_t range_bytes(const struct recorded_device *device, size_t index)
 static enum ar_status put_places(struct recorded_device *device)
 {
     const struct recorded_start *start = &device->recording->start;
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < start->area_count && !status; i++) {
+    for (size_t i = 0; i < start->area_count; i++) {
         const struct recorded_area *area = &start->areas[i];
         bool is_range = !area->bytes;
         if (area->pages) {
@@ -280,16 +278,16 @@ static enum ar_status put_places(struct recorded_device *device)
             place->mapped_bytes += area->bytes;
             continue;
         }
-        status = recorded_place_add(
+        AR_TRY(recorded_place_add(
             device, (struct recorded_place){
                         .address = area->address,
                         .bytes = is_range ? range_bytes(device, i) : area->bytes,
                         .ordinal = is_range ? UINT64_MAX : device->base.counters.segments_made++,
                         .pool = area->pool,
                         .range = is_range,
-                    });
+                    }));
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status adopt(struct ar_policy *inner, struct recorded_device *device,

@@ -229,10 +229,10 @@ static enum ar_status whole_work(const struct kernel_ops *kernel_ops,
     const struct trace_kernel_op *keys = &entry->keys;
     uint64_t id;
     *kernel_op = work_of(entry, event->stream);
-    enum ar_status status = operand(kernel_ops, keys->out, &kernel_op->out, out_id, error);
-    for (unsigned i = 0; i < keys->input_count && status == AR_OK; i++)
-        status = operand(kernel_ops, keys->in[i], &kernel_op->in[i], &id, error);
-    return status;
+    AR_TRY(operand(kernel_ops, keys->out, &kernel_op->out, out_id, error));
+    for (unsigned i = 0; i < keys->input_count; i++)
+        AR_TRY(operand(kernel_ops, keys->in[i], &kernel_op->in[i], &id, error));
+    return AR_OK;
 }
 
 static enum ar_status launch(struct kernel_ops *kernel_ops, const struct trace_event *event,
@@ -266,12 +266,10 @@ enum ar_status kernel_ops_kernel(struct kernel_ops *kernel_ops, const struct tra
                                  struct ar_error *error)
 {
     struct kernel_ops_entry *entry = NULL;
-    enum ar_status status = AR_OK;
     if (event->attributes)
-        status = entry_of(kernel_ops, event->attributes, &entry, error);
-    if (status != AR_OK)
-        return status;
-    status = entry && entry->kernel_ops ? launch(kernel_ops, event, entry, error) : AR_UNSUPPORTED;
+        AR_TRY(entry_of(kernel_ops, event->attributes, &entry, error));
+    enum ar_status status =
+        entry && entry->kernel_ops ? launch(kernel_ops, event, entry, error) : AR_UNSUPPORTED;
     if (status != AR_UNSUPPORTED)
         return status;
     kernel_ops->device->ops->kernel(kernel_ops->device, event->stream, event->value);

@@ -473,13 +473,13 @@ static enum ar_status finish(struct replay *run, struct replay_result *result,
                              struct ar_error *error)
 {
     const struct replay_config *config = run->config;
-    enum ar_status status = replay_check_end(run, error);
-    if (status == AR_OK && run->verify && !run->device->failed)
-        status = verify_end(run, error);
-    AR_THEN(status, replay_report(run, result, error));
-    if (status == AR_OK && run->latency)
-        status = observer_latencies(config->observer, run->latency, error);
-    return status;
+    AR_TRY(replay_check_end(run, error));
+    if (run->verify && !run->device->failed)
+        AR_TRY(verify_end(run, error));
+    AR_TRY(replay_report(run, result, error));
+    if (run->latency)
+        AR_TRY(observer_latencies(config->observer, run->latency, error));
+    return AR_OK;
 }
 
 enum ar_status replay_run(const struct replay_config *config, struct replay_result *result,

@@ -85,10 +85,10 @@ static enum ar_status read_everywhere(struct replay *run, const struct replay_sl
 enum ar_status verify_free_requested(struct replay *run, const struct replay_slot *slot,
                                      uint64_t id, uint32_t stream)
 {
-    enum ar_status status = read_everywhere(run, slot, id, stream);
-    if (status == AR_OK && run->verify->several && run->config->frees != REPLAY_ORDERED)
+    AR_TRY(read_everywhere(run, slot, id, stream));
+    if (run->verify->several && run->config->frees != REPLAY_ORDERED)
         run->device->ops->sync(run->device, TRACE_NO_STREAM);
-    return status;
+    return AR_OK;
 }
 
 static const struct given *find_given(const struct verify *verify, uint64_t id)

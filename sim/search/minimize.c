@@ -291,16 +291,15 @@ static enum ar_status round_size(struct search *s, struct block *only, uint64_t 
                                  struct ar_error *error)
 {
     unsigned bits = bits_of(bytes), most = digits_of(bytes);
-    enum ar_status status = AR_OK;
     *taken = false;
-    for (unsigned digits = 1; digits < most && !*taken && !status; digits++) {
+    for (unsigned digits = 1; digits < most && !*taken; digits++) {
         uint64_t unit = UINT64_C(1) << (bits - digits);
         uint64_t below = bytes / unit * unit;
-        status = try_size(s, only, bytes, below, taken, error);
-        if (!status && !*taken && below + unit < TRACE_BYTES_LIMIT)
-            status = try_size(s, only, bytes, below + unit, taken, error);
+        AR_TRY(try_size(s, only, bytes, below, taken, error));
+        if (!*taken && below + unit < TRACE_BYTES_LIMIT)
+            AR_TRY(try_size(s, only, bytes, below + unit, taken, error));
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status round_sizes(struct search *s, struct ar_error *error)

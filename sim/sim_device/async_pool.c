@@ -179,11 +179,10 @@ static enum ar_status row_open(struct sim_pool *self)
     const struct ar_policy_context context = {.backing = &self->row, .host = &self->host};
     heap_open(&self->heap, &self->books, &context);
     uint32_t piece;
-    enum ar_status status = heap_reserve(&self->heap, 2, LIST_FREE);
-    AR_THEN(status, heap_grow(&self->heap, self->row_bytes, &piece));
-    if (status == AR_OK)
-        (void)heap_give(&self->heap, piece, LIST_FREE);
-    return status;
+    AR_TRY(heap_reserve(&self->heap, 2, LIST_FREE));
+    AR_TRY(heap_grow(&self->heap, self->row_bytes, &piece));
+    (void)heap_give(&self->heap, piece, LIST_FREE);
+    return AR_OK;
 }
 
 enum ar_status sim_pool_open(struct ar_backing *backing, const struct ar_backing_pool *settings)

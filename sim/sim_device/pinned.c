@@ -47,11 +47,9 @@ static enum ar_status make(struct sim_device *self, uint64_t bytes, uint64_t *ad
     struct ar_device_counters *counters = &self->base.counters;
     struct sim_pinned *pinned = &self->pinned;
     bool shared = false;
-    enum ar_status status = sim_check_complete(self);
-    if (status == AR_OK && ar_map_reserve(&pinned->blocks) != AR_OK)
-        status = AR_HOST_MEMORY;
-    if (status != AR_OK)
-        return status;
+    AR_TRY(sim_check_complete(self));
+    if (ar_map_reserve(&pinned->blocks) != AR_OK)
+        return AR_HOST_MEMORY;
     if (bytes > pinned->most_bytes - counters->pinned_bytes)
         return sim_refuse(self, AR_DEVICE_CALL_pinned_alloc, SIM_COST_pinned_alloc);
     if (bytes < PAGE_BYTES) {

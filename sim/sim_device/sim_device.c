@@ -502,14 +502,14 @@ static enum ar_status builtin_open(struct sim_device *self, const char *const *l
         return AR_OK;
     }
     struct sim_profile *own = profile_own(self, NULL, error);
-    enum ar_status status = own ? sim_profile_read(lines, name, own, error) : AR_HOST_MEMORY;
+    AR_TRY(own ? sim_profile_read(lines, name, own, error) : AR_HOST_MEMORY);
     int empty = EMPTY;
-    if (status == AR_OK && atomic_compare_exchange_strong(&state, &empty, BEING_WRITTEN)) {
+    if (atomic_compare_exchange_strong(&state, &empty, BEING_WRITTEN)) {
         first = *own;
         first_lines = lines;
         atomic_store(&state, READY);
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status profile_open(struct sim_device *self, const char *name,

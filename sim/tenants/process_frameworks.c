@@ -396,10 +396,9 @@ static enum ar_status set_option(struct tensorflow *self)
 {
     const char *key = self->line->key, *value = self->line->value;
     bool taken;
-    enum ar_status status =
-        process_virtual_line(&self->virtual_devices, self->reading, self->line, &taken);
-    if (status || taken)
-        return status;
+    AR_TRY(process_virtual_line(&self->virtual_devices, self->reading, self->line, &taken));
+    if (taken)
+        return AR_OK;
     if (!strcmp(key, "build"))
         return set_build(self);
     if (!strcmp(key, "per_process_gpu_memory_fraction")) {

@@ -171,10 +171,10 @@ static enum ar_status take_sample(struct tenant *tenant, bool only_if_moved, str
     if (only_if_moved && held_bytes == tenant->held_bytes)
         return AR_OK;
     tenant->held_bytes = held_bytes;
-    enum ar_status status = tenants->sample(tenants->argument, &sample, error);
-    if (status == AR_OK && tenant->setup->pinned)
-        status = tenants->sample(tenants->argument, &pinned, error);
-    return status;
+    AR_TRY(tenants->sample(tenants->argument, &sample, error));
+    if (tenant->setup->pinned)
+        AR_TRY(tenants->sample(tenants->argument, &pinned, error));
+    return AR_OK;
 }
 
 /* ---- departure ------------------------------------------------------------------------------ */
@@ -234,11 +234,10 @@ static enum ar_status open_pools(struct tenant *tenant, struct ar_error *error)
 {
     const struct schedule *self = tenant->schedule;
     const struct tenant_setup *setup = tenant->setup;
-    enum ar_status status = AR_OK;
     tenant->runners = calloc(tenant->process.pool_count, sizeof *tenant->runners);
     if (!tenant->runners && tenant->process.pool_count)
         return ar_no_memory(error, "process %s", setup->name);
-    for (size_t i = 0; i < tenant->process.pool_count && !status; i++) {
+    for (size_t i = 0; i < tenant->process.pool_count; i++) {
         const struct process_pool *pool = &tenant->process.pools[i];
         struct runner *runner = &tenant->runners[tenant->runner_count];
         bool first_there = true; /* each card has the context once */
@@ -250,13 +249,12 @@ static enum ar_status open_pools(struct tenant *tenant, struct ar_error *error)
         size_t work = i < setup->workload_count ? i : setup->workload_count - 1;
         work = pool->pinned ? 0 : work;
         uint64_t context_bytes = first_there && !pool->pinned ? setup->context_bytes : 0;
-        status = runner_open(runner, device_spec(self, pool->card), pool->policy,
-                             setup->workloads[work], context_bytes,
-                             others_held(self, NULL, pool->card), wait_for_memory, tenant, error);
-        if (status == AR_OK)
-            tenant->runner_count++;
+        AR_TRY(runner_open(runner, device_spec(self, pool->card), pool->policy,
+                           setup->workloads[work], context_bytes,
+                           others_held(self, NULL, pool->card), wait_for_memory, tenant, error));
+        tenant->runner_count++;
     }
-    return status;
+    return AR_OK;
 }
 
 /* The process cannot start: records the reason as its outcome. */
@@ -416,13 +414,13 @@ static enum ar_status turn_of_one(struct schedule *self, struct tenant *tenant,
     uint64_t mean = self->tenants->turn_events ? self->tenants->turn_events : TURN_EVENTS;
     uint64_t events = ar_rng_between(&self->rng, 1, 2 * mean - 1);
     uint64_t time_ns = tenant_time_ns(tenant);
-    enum ar_status status = turn(tenant, UINT64_MAX, events, error);
-    if (status == AR_OK && tenant->turns > self->round) {
+    AR_TRY(turn(tenant, UINT64_MAX, events, error));
+    if (tenant->turns > self->round) {
         self->round = tenant->turns;
-        status = departures(self, error);
-        AR_THEN(status, arrivals(self, time_ns, error));
+        AR_TRY(departures(self, error));
+        AR_TRY(arrivals(self, time_ns, error));
     }
-    return status;
+    return AR_OK;
 }
 
 /* A request of `argument` failed. The other processes run until its wait is over or memory is

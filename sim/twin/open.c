@@ -198,14 +198,13 @@ static enum ar_status create_parts(struct twin_process *process, struct ar_error
 {
     const struct twin_scenario *scenario = process->run->scenario;
     struct twin_part **end = &process->parts;
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < scenario->part_count && status == AR_OK; i++) {
+    for (size_t i = 0; i < scenario->part_count; i++) {
         size_t number;
-        status = find_process(scenario, &scenario->parts[i], &number, error);
-        if (status == AR_OK && number == process->number)
-            status = create_part(process, i, &end, error);
+        AR_TRY(find_process(scenario, &scenario->parts[i], &number, error));
+        if (number == process->number)
+            AR_TRY(create_part(process, i, &end, error));
     }
-    return status;
+    return AR_OK;
 }
 
 static bool is_on(const struct twin_process_setup *setup, unsigned card)
@@ -225,8 +224,7 @@ static enum ar_status add_card(struct twin_run *run, unsigned card, struct ar_er
     const struct twin_scenario *scenario = run->scenario;
     run->shown_as[card] = (uint32_t)run->card_count;
     run->cards[run->card_count++] = (struct twin_card){.number = card};
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < scenario->process_count && status == AR_OK; i++) {
+    for (size_t i = 0; i < scenario->process_count; i++) {
         const struct twin_process_setup *setup = &scenario->processes[i];
         if (!is_on(setup, card))
             continue;
@@ -242,9 +240,9 @@ static enum ar_status add_card(struct twin_run *run, unsigned card, struct ar_er
             .streams = 1,
         };
         ar_rng_seed(&process->rng, scenario->seed ^ (uint64_t)card << 32 ^ (uint64_t)i << 40);
-        status = create_parts(process, error);
+        AR_TRY(create_parts(process, error));
     }
-    return status;
+    return AR_OK;
 }
 
 static bool same_processes(const struct twin_scenario *scenario, unsigned a, unsigned b)

@@ -178,13 +178,12 @@ static enum ar_status take_event(struct reading *self, const struct trace_event 
 {
     const char *note = event->kind == TRACE_NOTE ? trace_text_of(self->source, event->value) : NULL;
     bool used = false;
-    enum ar_status status = AR_OK;
     if (event->kind != TRACE_TIME)
-        status = give_joined(self, false, error);
-    if (!status && self->holds)
-        status = give_request(self, note, &used, error);
-    if (status || used)
-        return status;
+        AR_TRY(give_joined(self, false, error));
+    if (self->holds)
+        AR_TRY(give_request(self, note, &used, error));
+    if (used)
+        return AR_OK;
     self->moment.text = note;
     switch (event->kind) {
     case TRACE_ALLOC:

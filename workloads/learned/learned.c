@@ -514,10 +514,9 @@ enum ar_status learned_open_lean(const struct learned_model *model, uint64_t ste
                                  struct trace_source **out, struct ar_error *error)
 {
     struct learned *self;
-    enum ar_status status = make_source(model, steps, seed, true, &self, error);
-    if (!status)
-        *out = &self->source;
-    return status;
+    AR_TRY(make_source(model, steps, seed, true, &self, error));
+    *out = &self->source;
+    return AR_OK;
 }
 
 /* ---- what a lean source knows ---- */

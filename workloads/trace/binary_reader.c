@@ -148,12 +148,11 @@ static enum ar_status take_keys(struct binary_trace *trace, const char *line, si
 {
     uint32_t index = 0;
     size_t before = trace->tables.keys.count;
-    enum ar_status status = trace_tables_keys(&trace->tables, line, length, &index, error);
-    if (!status &&
-        (index != before + 1 || strcmp(line, trace_tables_keys_text(&trace->tables, index)) != 0))
+    AR_TRY(trace_tables_keys(&trace->tables, line, length, &index, error));
+    if (index != before + 1 || strcmp(line, trace_tables_keys_text(&trace->tables, index)) != 0)
         return ar_error_set(error, AR_FORMAT, "the keys \"%.60s\" are there twice, or out of order",
                             line);
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status take_text(struct binary_trace *trace, const char *line, size_t length,

@@ -135,12 +135,12 @@ static enum ar_status unmap(struct recorded_state *self, uint64_t address, uint6
         drop(self, at);
     else
         self->areas[at++].end = address;
-    enum ar_status status = rest.address < rest.end ? insert(self, at, rest, error) : AR_OK;
+    AR_TRY(rest.address < rest.end ? insert(self, at, rest, error) : AR_OK);
     size_t before = at ? at - 1 : 0;
     bool ends_here = at == self->count || self->areas[at].kind != AREA_PAGES;
-    if (!status && at && ends_here && self->areas[before].kind == AREA_RANGE)
+    if (at && ends_here && self->areas[before].kind == AREA_RANGE)
         drop(self, before);
-    return status;
+    return AR_OK;
 }
 
 /* The numbers after a verb; false for another verb. */
@@ -373,9 +373,9 @@ static enum ar_status take_block_event(struct filter *filter, const struct trace
 {
     struct trace_event event = *given;
     struct filter_block *block = NULL;
-    enum ar_status status = block_at(filter, event.slot, &block, error);
-    if (status || !block->kept || block->id != event.id)
-        return status;
+    AR_TRY(block_at(filter, event.slot, &block, error));
+    if (!block->kept || block->id != event.id)
+        return AR_OK;
     if (event.kind != TRACE_USE)
         ar_map_remove(&filter->names, event.id);
     bool was_free_requested = block->state == FREE_REQUESTED;
@@ -531,9 +531,9 @@ static enum ar_status begin_with(struct filter *filter, struct filter_block *blo
 {
     if (!exists_at_start(filter, block))
         return AR_OK;
-    enum ar_status status = emit_request(filter, block, true, error);
-    if (status || block->state == LIVE)
-        return status;
+    AR_TRY(emit_request(filter, block, true, error));
+    if (block->state == LIVE)
+        return AR_OK;
     const struct trace_event free_requested = {
         .kind = TRACE_FREE_REQUESTED, .id = block->new_id, .stream = TRACE_NO_STREAM};
     return emit(filter, free_requested, NULL, error);

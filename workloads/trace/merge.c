@@ -232,8 +232,7 @@ enum ar_status trace_merge(struct trace_source *const *sources, size_t count,
     for (size_t i = 0; i < count; i++)
         parts[i].source = sources[i];
     describe(merge);
-    enum ar_status status = trace_rewrite_open(&merge->base, error);
-    if (!status)
-        *out = &merge->base.base;
-    return status;
+    AR_TRY(trace_rewrite_open(&merge->base, error));
+    *out = &merge->base.base;
+    return AR_OK;
 }

@@ -459,9 +459,9 @@ enum ar_status trace_tables_take(struct trace_tables *tables, struct trace_sourc
 {
     if (!attributes && event->attributes)
         attributes = trace_attributes_of(source, event->attributes);
-    enum ar_status status = trace_tables_attributes(tables, attributes, &event->attributes, error);
-    if (status || (event->kind != TRACE_MARK && event->kind != TRACE_NOTE))
-        return status;
+    AR_TRY(trace_tables_attributes(tables, attributes, &event->attributes, error));
+    if (event->kind != TRACE_MARK && event->kind != TRACE_NOTE)
+        return AR_OK;
     const char *text = trace_text_of(source, event->value);
     return trace_tables_add_text(tables, text ? text : "", text ? strlen(text) : 0, &event->value,
                                  error);

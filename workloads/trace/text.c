@@ -132,11 +132,10 @@ enum ar_status trace_line_parse(const char *line, struct trace_tables *tables,
             return ar_invalid(error, "the text of the note is missing");
         return trace_tables_add_text(tables, at + 1, strlen(at + 1), &event->value, error);
     }
-    enum ar_status status = event->kind == TRACE_MARK
-                                ? take_label(&at, tables, &event->value, error)
-                                : take_fields(&at, event, error);
-    if (status || !*at)
-        return status;
+    AR_TRY(event->kind == TRACE_MARK ? take_label(&at, tables, &event->value, error)
+                                     : take_fields(&at, event, error));
+    if (!*at)
+        return AR_OK;
     if (!is_letter(at[1]))
         return ar_invalid(error, "\"%.60s\" is one field too many", at + 1);
     return trace_tables_keys(tables, at + 1, strlen(at + 1), &event->attributes, error);

@@ -95,13 +95,11 @@ static enum ar_status write_text_head(struct writer *writer, const char *head, s
 static enum ar_status write_texts(struct writer *writer, const struct texts *texts,
                                   struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < texts->count && !status; i++) {
-        status =
-            trace_output_write(writer->output, texts->items[i], strlen(texts->items[i]), error);
-        AR_THEN(status, trace_output_write(writer->output, "\n", 1, error));
+    for (size_t i = 0; i < texts->count; i++) {
+        AR_TRY(trace_output_write(writer->output, texts->items[i], strlen(texts->items[i]), error));
+        AR_TRY(trace_output_write(writer->output, "\n", 1, error));
     }
-    return status;
+    return AR_OK;
 }
 
 static void fill_header(const struct writer *writer, size_t head_bytes, struct binary_header *h)

@@ -46,9 +46,8 @@ static enum ar_status attempt(struct bfc *self, const struct ar_policy_request *
 static enum ar_status extend_and_attempt(struct bfc *self, const struct ar_policy_request *request,
                                          struct ar_policy_block *out)
 {
-    enum ar_status status =
-        bfc_regions_extend(self, ar_size_round_up(request->bytes, BFC_ROUNDING_BYTES));
-    return status == AR_OK ? attempt(self, request, out) : status;
+    AR_TRY(bfc_regions_extend(self, ar_size_round_up(request->bytes, BFC_ROUNDING_BYTES)));
+    return attempt(self, request, out);
 }
 
 /* All attempts for a request, in order. */
@@ -176,10 +175,9 @@ static enum ar_status create_as(const struct ar_policy_ops *ops,
                                 struct ar_error *error)
 {
     struct bfc *self;
-    enum ar_status status = bfc_new(ops, context, values, &self, error);
-    if (status == AR_OK)
-        *out = &self->base;
-    return status;
+    AR_TRY(bfc_new(ops, context, values, &self, error));
+    *out = &self->base;
+    return AR_OK;
 }
 
 void bfc_destroy(struct ar_policy *base)

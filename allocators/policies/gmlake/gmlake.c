@@ -515,17 +515,16 @@ static enum ar_status gmlake_validate(const struct ar_policy *base, struct ar_er
     const struct gmlake *self = (const struct gmlake *)base;
     struct check check = {0};
     uint64_t releasable_bytes = 0;
-    enum ar_status status = AR_OK;
-    for (uint32_t i = 0; status == AR_OK && i < self->heap.segment_count; i++) {
+    for (uint32_t i = 0; i < self->heap.segment_count; i++) {
         uint32_t p = self->heap.segments[i].first;
-        for (; status == AR_OK && p; p = self->heap.spans.at[p].next)
-            status = check_piece(self, p, &check, error);
+        for (; p; p = self->heap.spans.at[p].next)
+            AR_TRY(check_piece(self, p, &check, error));
     }
-    for (uint32_t k = 0; status == AR_OK && k < self->view_count; k++)
-        status = check_view(self, self->slots[k].by_address, &check, error);
-    AR_THEN(status, heap_check(&self->heap, &releasable_bytes, error));
-    AR_THEN(status, check_records(self, &check, error));
-    return status ? status : ar_policy_check_totals(base, releasable_bytes, error);
+    for (uint32_t k = 0; k < self->view_count; k++)
+        AR_TRY(check_view(self, self->slots[k].by_address, &check, error));
+    AR_TRY(heap_check(&self->heap, &releasable_bytes, error));
+    AR_TRY(check_records(self, &check, error));
+    return ar_policy_check_totals(base, releasable_bytes, error);
 }
 
 /* ---- create ---------------------------------------------------------------------------------- */

@@ -349,28 +349,27 @@ static enum ar_status slab_validate(const struct ar_policy *base, struct ar_erro
     const struct slab_policy *self = (const struct slab_policy *)base;
     struct check check = {.kind_bytes = {0}};
     uint64_t releasable_bytes = 0;
-    enum ar_status status = AR_OK;
     for (uint32_t i = 0; i < self->heap.segment_count; i++) {
         uint32_t p = self->heap.segments[i].first;
-        for (; p && !status; p = self->heap.spans.at[p].next) {
+        for (; p; p = self->heap.spans.at[p].next) {
             const struct ar_span *span = &self->heap.spans.at[p];
             check.kind_bytes[span->owner % 2] += span->used ? span->bytes : 0;
             if (span->used && span->mark)
-                status = check_slab(self, span, &check, error);
+                AR_TRY(check_slab(self, span, &check, error));
         }
     }
-    for (unsigned c = 0; !status && c < SLAB_CLASSES; c++)
+    for (unsigned c = 0; c < SLAB_CLASSES; c++)
         if (self->classes[c])
-            status = check_class(self, c, &check, error);
-    if (!status && (self->kind_bytes[SLAB_SMALL] != check.kind_bytes[SLAB_SMALL] ||
-                    self->kind_bytes[SLAB_LARGE] != check.kind_bytes[SLAB_LARGE]))
-        status = ar_policy_broken(base, "the used bytes of a kind do not add up",
-                                  self->kind_bytes[SLAB_SMALL], error);
-    AR_THEN(status, heap_check(&self->heap, &releasable_bytes, error));
-    if (!status && releasable_bytes != heap_free_bytes(&self->heap, SLAB_EMPTY))
-        status =
-            ar_policy_broken(base, "an empty segment is not in its list", releasable_bytes, error);
-    return status ? status : ar_policy_check_totals(base, releasable_bytes, error);
+            AR_TRY(check_class(self, c, &check, error));
+    if (self->kind_bytes[SLAB_SMALL] != check.kind_bytes[SLAB_SMALL] ||
+        self->kind_bytes[SLAB_LARGE] != check.kind_bytes[SLAB_LARGE])
+        return ar_policy_broken(base, "the used bytes of a kind do not add up",
+                                self->kind_bytes[SLAB_SMALL], error);
+    AR_TRY(heap_check(&self->heap, &releasable_bytes, error));
+    if (releasable_bytes != heap_free_bytes(&self->heap, SLAB_EMPTY))
+        return ar_policy_broken(base, "an empty segment is not in its list", releasable_bytes,
+                                error);
+    return ar_policy_check_totals(base, releasable_bytes, error);
 }
 
 /* ---- hooks ----------------------------------------------------------------------------------- */

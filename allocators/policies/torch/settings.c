@@ -318,23 +318,21 @@ enum ar_status torch_settings_read(const struct torch_values *values,
         .fraction = values->per_process_memory_fraction,
         .large_segment_bytes = values->large_segment_size_mb * AR_MIB,
     };
-    enum ar_status status = read_version(values, settings, &release, error);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(read_version(values, settings, &release, error));
     if (values->max_split_size_mb && values->max_split_size_mb < 20)
         return ar_invalid(error,
                           "policy torch: max_split_size_mb is at least 20, or 0 for no limit");
     if (values->roundup_power2_divisions)
-        status = read_divisions(settings, values->roundup_power2_divisions, error);
-    if (status == AR_OK && values->conf)
-        status = read_conf(settings, values->conf, release, error);
+        AR_TRY(read_divisions(settings, values->roundup_power2_divisions, error));
+    if (values->conf)
+        AR_TRY(read_conf(settings, values->conf, release, error));
     /* Otherwise the rest of a segment would count as a block that can be released. */
-    if (status == AR_OK && settings->max_split_bytes < settings->large_segment_bytes)
+    if (settings->max_split_bytes < settings->large_segment_bytes)
         return ar_invalid(error,
                           "policy torch: max_split_size_mb is at least large_segment_size_mb, "
                           "which is %llu here, as in PyTorch",
                           (unsigned long long)(settings->large_segment_bytes / AR_MIB));
-    return status;
+    return AR_OK;
 }
 
 static uint64_t round_by_divisions(uint64_t bytes, uint64_t divisions)

@@ -280,17 +280,15 @@ static enum ar_status engine_create(struct twin_part *base, struct ar_error *err
     static const unsigned dtype_bytes[] = {2, 2, 4};
     struct engine *self = (struct engine *)base;
     const struct engine_values *values = engine_values(self);
-    enum ar_status status = check_rules(self, error);
-    AR_THEN(status, check_sizes(values, error));
-    AR_THEN(status, read_version(self, error));
-    AR_THEN(status, llm_read(values->model, &self->model, error));
-    AR_THEN(status, read_lengths("prompts", values->prompts, &self->prompts, error));
-    AR_THEN(status, read_lengths("answers", values->answers, &self->answers, error));
-    if (status == AR_OK && *values->cudagraph_sizes)
-        status = graphs_sizes_parse("option cudagraph_sizes", values->cudagraph_sizes,
-                                    &self->given_sizes, error);
-    if (status)
-        return status;
+    AR_TRY(check_rules(self, error));
+    AR_TRY(check_sizes(values, error));
+    AR_TRY(read_version(self, error));
+    AR_TRY(llm_read(values->model, &self->model, error));
+    AR_TRY(read_lengths("prompts", values->prompts, &self->prompts, error));
+    AR_TRY(read_lengths("answers", values->answers, &self->answers, error));
+    if (*values->cudagraph_sizes)
+        AR_TRY(graphs_sizes_parse("option cudagraph_sizes", values->cudagraph_sizes,
+                                  &self->given_sizes, error));
     unsigned bytes = dtype_bytes[values->dtype];
     self->rank = (struct llm_rank){
         .tensor_parallel = values->tensor_parallel,
@@ -309,7 +307,7 @@ static enum ar_status engine_create(struct twin_part *base, struct ar_error *err
     if (values->expert_parallel && !self->model.experts)
         return ar_error_set(error, AR_INVALID,
                             "option expert_parallel: the model has no experts; leave it out");
-    status = llm_check(&self->model, &self->rank, error);
+    enum ar_status status = llm_check(&self->model, &self->rank, error);
     status = status ? ar_error_prefix(error, status, "option model") : read_drafts(self, error);
     status = status ? status : check_prompts(self, error);
     return status ? status : check_ranks(self, error);
@@ -398,11 +396,9 @@ static enum ar_status engine_sleep(struct engine *self, const struct twin_call *
     if (!engine_values(self)->enable_sleep_mode)
         return twin_refuse(&self->base, error, "%s cannot sleep: enable_sleep_mode is off",
                            self->base.name);
-    enum ar_status status = need_loaded(self, error);
-    if (!status && !vllm)
-        status = check_states(self, call, from, false, error);
-    if (status)
-        return status;
+    AR_TRY(need_loaded(self, error));
+    if (!vllm)
+        AR_TRY(check_states(self, call, from, false, error));
     /* v1/executor/abstract.py, sleep. */
     if (vllm && sleeps(self)) {
         twin_say(&self->base, "sleep does nothing: %s",

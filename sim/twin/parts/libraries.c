@@ -57,13 +57,12 @@ static enum ar_status load(struct twin_part *base, const char *name, struct ar_e
 static enum ar_status libraries_act(struct twin_part *base, const struct twin_call *call,
                                     bool *more, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
     (void)more;
-    for (size_t i = 0; i < call->argument_count && status == AR_OK; i++)
-        status = load(base, call->arguments[i], error);
-    for (size_t i = 0; i < USES && !call->argument_count && status == AR_OK; i++)
-        status = load(base, names[i], error);
-    return status;
+    for (size_t i = 0; i < call->argument_count; i++)
+        AR_TRY(load(base, call->arguments[i], error));
+    for (size_t i = 0; i < USES && !call->argument_count; i++)
+        AR_TRY(load(base, names[i], error));
+    return AR_OK;
 }
 
 const struct twin_part_ops libraries_part = {

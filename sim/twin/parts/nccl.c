@@ -152,10 +152,9 @@ static enum ar_status rank_in(const struct nccl *self, uint32_t ranks, uint32_t 
 static enum ar_status add_group(struct nccl *self, uint32_t ranks, struct ar_error *error)
 {
     uint32_t rank;
-    enum ar_status status = rank_in(self, ranks, &rank, error);
-    if (status == AR_OK)
-        self->groups[self->group_count++] = nccl_communicator(&self->setup, ranks, rank);
-    return status;
+    AR_TRY(rank_in(self, ranks, &rank, error));
+    self->groups[self->group_count++] = nccl_communicator(&self->setup, ranks, rank);
+    return AR_OK;
 }
 
 static enum ar_status nccl_create(struct twin_part *base, struct ar_error *error)

@@ -299,10 +299,9 @@ static enum ar_status sleep_or_wake(struct program *self, const struct twin_call
 {
     const struct values *values = self->base.values;
     bool wake = call->action == ACTION_WAKE;
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; status == AR_OK && i < call->argument_count; i++)
-        status = check_tag(self, call->arguments[i], wake ? "wake" : "sleep", error);
-    for (size_t i = 0; status == AR_OK && i < call->argument_count + !call->argument_count; i++) {
+    for (size_t i = 0; i < call->argument_count; i++)
+        AR_TRY(check_tag(self, call->arguments[i], wake ? "wake" : "sleep", error));
+    for (size_t i = 0; i < call->argument_count + !call->argument_count; i++) {
         const char *tag = call->argument_count ? call->arguments[i] : NULL;
         size_t moved = wake ? twin_wake(&self->base, tag)
                             : twin_sleep(&self->base, tag, *values->backup ? values->backup : NULL);
@@ -311,7 +310,7 @@ static enum ar_status sleep_or_wake(struct program *self, const struct twin_call
                      wake ? "wake" : "sleep", tag ? " " : "", tag ? tag : "",
                      wake ? "sleeps" : "is awake");
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status program_act(struct twin_part *base, const struct twin_call *call, bool *more,

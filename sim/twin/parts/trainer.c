@@ -327,11 +327,9 @@ static enum ar_status move(struct trainer *self, const struct twin_call *call,
     const struct values *values = self->base.values;
     bool off = call->action == ACTION_OFFLOAD;
     unsigned what;
-    enum ar_status status = read_what(call, &what, error);
-    if (status == AR_OK && self->asleep)
-        status = ar_error_set(error, AR_INVALID, "its region sleeps; write wake before it");
-    if (status != AR_OK)
-        return status;
+    AR_TRY(read_what(call, &what, error));
+    if (self->asleep)
+        return ar_error_set(error, AR_INVALID, "its region sleeps; write wake before it");
     size_t moved = off ? player_offload(&self->player, what, values->offload_to == OFFLOAD_PINNED)
                        : player_onload(&self->player, what);
     if (!moved && !twin_over(&self->base))

@@ -248,9 +248,9 @@ static enum ar_status append_block(struct conversion *c, struct kineto_row *row,
     struct trace_attributes keys = {.device = row->device, .rest = initial ? "initial=yes" : NULL};
     struct trace_event event = {.kind = TRACE_ALLOC, .id = c->next_id, .value = bytes};
     row->id = c->next_id++;
-    enum ar_status status = append(c, event, &keys, NULL);
-    if (status || !row->address)
-        return status;
+    AR_TRY(append(c, event, &keys, NULL));
+    if (!row->address)
+        return AR_OK;
     return format_note(c->reading, c->error, "alloc,%" PRIu64, row->address);
 }
 

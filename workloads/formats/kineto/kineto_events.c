@@ -132,10 +132,10 @@ static enum ar_status take_number(struct reading *reading, struct event *event, 
                                   int digits)
 {
     struct json_token token;
-    enum ar_status status = json_pull_scalar(reading->pull, &token, reading->error);
-    if (!status && json_number_of(&token, digits, &event->fields[field]))
+    AR_TRY(json_pull_scalar(reading->pull, &token, reading->error));
+    if (json_number_of(&token, digits, &event->fields[field]))
         event->has |= 1u << field;
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status read_arguments(struct reading *reading, struct event *event)
@@ -433,8 +433,7 @@ enum ar_status kineto_rows_read(struct trace_input *input, struct kineto_rows *o
         status = read_object(&reading);
     else if (!status && token.kind == JSON_ARRAY)
         status = each_object(&reading, read_event);
-    if (!status)
-        status = next(&reading, &token); /* nothing may follow */
+    AR_THEN(status, next(&reading, &token)); /* nothing may follow */
     json_pull_close(reading.pull);
     return status;
 }

@@ -331,14 +331,12 @@ static enum ar_status take_debug_line(void *self, char *text, uint64_t number,
 
 static enum ar_status no_requests(const struct reading *r, struct ar_error *error)
 {
-    char grown[32];
     return ar_error_set(
         error, AR_FORMAT,
         "%s: this debug log of RMM has no requests, which are written at level trace: a pool asked "
         "its upstream for memory %" PRIu64 " times, for %s in all, and was refused %" PRIu64
         " times; record with rmm.set_logging_level(\"trace\"), or as CSV with RMM_LOG_FILE",
-        trace_input_path(r->rows.reading->input), r->growths,
-        ar_size_print(r->grown_bytes, grown, sizeof grown), r->refusals);
+        trace_input_path(r->rows.reading->input), r->growths, AR_SIZE(r->grown_bytes), r->refusals);
 }
 
 /* Whether a line of the first bytes is one that RMM's debug log has. */

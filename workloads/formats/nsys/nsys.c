@@ -69,9 +69,9 @@ static enum ar_status read_table(struct reading *r, const char *table, const cha
                                                         uint64_t, struct ar_error *),
                                  bool *has, struct ar_error *error)
 {
-    enum ar_status status = sqlite_file_has(r->file, table, has, error);
-    if (status || !*has)
-        return status;
+    AR_TRY(sqlite_file_has(r->file, table, has, error));
+    if (!*has)
+        return AR_OK;
     return sqlite_file_rows(r->file, table, columns, take, r, error);
 }
 

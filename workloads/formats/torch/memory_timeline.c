@@ -116,8 +116,7 @@ static enum ar_status read_rows(struct conversion *c)
         status = token.kind == JSON_ARRAY
                      ? read_row(c)
                      : json_pull_refuse(c->pull, c->error, "a row in brackets is expected here");
-    if (!status)
-        status = json_pull_next(c->pull, &token, c->error); /* nothing may follow */
+    AR_THEN(status, json_pull_next(c->pull, &token, c->error)); /* nothing may follow */
     if (!status && !c->count)
         status = json_pull_refuse(c->pull, c->error, "the timeline holds no rows");
     return status;
@@ -178,8 +177,8 @@ static enum ar_status pair_write(struct conversion *c, uint32_t *at)
     enum ar_status status = pop(c, other->bytes, row->category, &tensor);
     if (tensor == NONE)
         c->reading->report->left_out += 2;
-    else if (!status)
-        status = push(c, tensor, other->bytes, other->category);
+    else
+        AR_THEN(status, push(c, tensor, other->bytes, other->category));
     return status;
 }
 

@@ -328,11 +328,8 @@ static enum ar_status append_block(struct conversion *c, const struct row *row, 
                                    struct ar_error *error)
 {
     uint64_t before;
-    enum ar_status status = AR_OK;
     if (ar_map_get(&c->blocks, row->address, &before))
-        status = contradiction_at(c, "is given out while it is in use", error);
-    if (status)
-        return status;
+        AR_TRY(contradiction_at(c, "is given out while it is in use", error));
     if (row->size >= TRACE_BYTES_LIMIT)
         return ar_invalid(error, "a block of %" PRIu64 " bytes cannot be", row->size);
     const struct trace_attributes keys = {.pool = pool_at(c, row->address),

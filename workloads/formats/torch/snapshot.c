@@ -188,15 +188,13 @@ static enum ar_status enter_archive(struct trace_input *input, struct ar_error *
 {
     unsigned char head[ZIP_HEAD_BYTES], rest[ZIP_NAMES_MOST];
     size_t got, name = 0, more = 0;
-    enum ar_status status = read_some(input, head, sizeof head, &got, error);
-    if (!status && got == sizeof head) {
+    AR_TRY(read_some(input, head, sizeof head, &got, error));
+    if (got == sizeof head) {
         name = head[26] | (size_t)head[27] << 8;
         more = head[28] | (size_t)head[29] << 8;
-        status =
-            name + more <= sizeof rest ? read_some(input, rest, name + more, &got, error) : AR_OK;
+        AR_TRY(name + more <= sizeof rest ? read_some(input, rest, name + more, &got, error)
+                                          : AR_OK);
     }
-    if (status)
-        return status;
     static const char member[] = "data.pkl";
     size_t length = sizeof member - 1;
     if (name < length || name + more > sizeof rest || got < name + more || head[8] || head[9] ||

@@ -179,8 +179,7 @@ static enum ar_status begin(struct telling *self)
 {
     const struct snapshot_world *world = self->world;
     struct range *range = NULL;
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < world->areas.count && !self->stuck && !status; i++) {
+    for (size_t i = 0; i < world->areas.count && !self->stuck; i++) {
         const struct snapshot_area *area = &world->areas.items[i];
         if (!area->expandable)
             continue;
@@ -191,17 +190,16 @@ static enum ar_status begin(struct telling *self)
         range->stream = area->stream;
         range->pool = area->pool;
         range->told |= area->pool_told;
-        status = widen(self, range, area->address, area->bytes);
+        AR_TRY(widen(self, range, area->address, area->bytes));
     }
-    for (size_t i = 0; i < world->place_count && !self->stuck && !status; i++) {
+    for (size_t i = 0; i < world->place_count && !self->stuck; i++) {
         const struct snapshot_place *place = &world->places[i];
         range = range_at(self, place->stream, place->address, 0);
         if (range)
-            status =
-                use_block(self, range, place->address,
-                          place->granted_bytes ? place->granted_bytes : place->requested_bytes);
+            AR_TRY(use_block(self, range, place->address,
+                             place->granted_bytes ? place->granted_bytes : place->requested_bytes));
     }
-    return status;
+    return AR_OK;
 }
 
 static void set_unlike(struct telling *self, size_t one, size_t other)

@@ -454,11 +454,10 @@ static enum ar_status tag_of(struct snapshot_tree *tree, const char *text, uint3
     *tag = 0;
     field_word(text, strlen(text), ",", clean, sizeof clean);
     size_t length = strlen(clean);
-    enum ar_status status =
-        length ? texts_intern(&tree->texts, clean, length, &index, error) : AR_OK;
-    if (!status && length)
+    AR_TRY(length ? texts_intern(&tree->texts, clean, length, &index, error) : AR_OK);
+    if (length)
         *tag = index + 1;
-    return status;
+    return AR_OK;
 }
 
 /* Reduces a dictionary to the name of its frame: FILE:LINE:NAME. Without a line, as this

@@ -114,11 +114,9 @@ enum ar_status snapshot_world_segment(struct snapshot_world *world, struct snaps
     area.expandable = expandable == pickle_make(PICKLE_BOOL, 1);
     area.small |= area.expandable && area.bytes % LARGE_PAGE_BYTES != 0;
     world->has_pages |= area.expandable;
-    enum ar_status status = snapshot_stream(tree, stream, &area.stream, error);
-    if (!status && pool != SNAPSHOT_ABSENT && pickle_kind_of(pool) == PICKLE_PAIR)
-        status = snapshot_pool(tree, pool, &area.pool, error);
-    if (status)
-        return status;
+    AR_TRY(snapshot_stream(tree, stream, &area.stream, error));
+    if (pool != SNAPSHOT_ABSENT && pickle_kind_of(pool) == PICKLE_PAIR)
+        AR_TRY(snapshot_pool(tree, pool, &area.pool, error));
     area.pool_told = pool != SNAPSHOT_ABSENT;
     world->tells_pools |= area.pool_told;
     if (!area.bytes)
@@ -129,9 +127,9 @@ enum ar_status snapshot_world_segment(struct snapshot_world *world, struct snaps
     uint64_t at = area.address;
     const uint64_t *blocks =
         snapshot_items(tree, snapshot_get(tree, segment, SNAPSHOT_KEY_blocks), &count);
-    for (size_t i = 0; i < count && !status; i++)
-        status = take_block(world, tree, blocks[i], &area, &at, error);
-    return status;
+    for (size_t i = 0; i < count; i++)
+        AR_TRY(take_block(world, tree, blocks[i], &area, &at, error));
+    return AR_OK;
 }
 
 static int areas_by_address(const void *left, const void *right)

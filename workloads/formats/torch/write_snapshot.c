@@ -68,12 +68,11 @@ static enum ar_status add_block(struct making *self, const struct request_moment
         .device = (uint16_t)from->device,
         .state = SNAPSHOT_ACTIVE,
     };
-    enum ar_status status = AR_OK;
     if (moment->tag)
-        status = snapshot_tag(&self->image, moment->tag, &block.tag, error);
-    if (!status && ar_map_put(&self->indexes, from->id, self->image.block_count))
-        status = no_memory(error);
-    return status ? status : snapshot_add_block(&self->image, &block, error);
+        AR_TRY(snapshot_tag(&self->image, moment->tag, &block.tag, error));
+    if (ar_map_put(&self->indexes, from->id, self->image.block_count))
+        return no_memory(error);
+    return snapshot_add_block(&self->image, &block, error);
 }
 
 static enum ar_status on_served(struct making *self, const struct request_moment *moment,

@@ -500,14 +500,14 @@ static enum ar_status take_line(struct bfc_reading *reading, const char *line)
         take_name(name, reading->dump.allocator, sizeof reading->dump.allocator);
         return AR_OK;
     }
-    enum ar_status status = take_chunk(reading, line, &taken);
-    if (status || taken)
-        return status;
+    AR_TRY(take_chunk(reading, line, &taken));
+    if (taken)
+        return AR_OK;
     if (number_after(line, "Next region of size ", &bytes))
         return add_region(reading, bytes);
-    status = take_summary(reading, line, &taken);
-    if (status || taken || take_stats(reading, line) || take_failure(reading, line))
-        return status;
+    AR_TRY(take_summary(reading, line, &taken));
+    if (taken || take_stats(reading, line) || take_failure(reading, line))
+        return AR_OK;
     take_exact(reading, line);
     take_card(reading->log, line);
     return AR_OK;
