@@ -12,6 +12,17 @@ static const char steps[] = HEAD "a,0,100,tag=w\n!,alloc,4096\na,1,200,1\nt,10\n
                                  "a,2,300\nf,1\nt,20\nm,step\na,3,400,1\nt,35\nf,2\nu,3,0\nr,3\n"
                                  "f,3\nm,step\nt,50\nc\n";
 
+/* The events of a section, which may be `steps`, filtered, are those behind its arrow. */
+static void filtered(void *rig, const char *section, const struct trace_filter_options *options)
+{
+    struct cases block = {0};
+    char from[1024], to[1024];
+    (void)cases_text(&block, __FILE__, section);
+    snprintf(from, sizeof from, HEAD "%s", block.field[0]);
+    snprintf(to, sizeof to, HEAD "%s", block.field[1]);
+    trace_rig_filtered(rig, strcmp(block.field[0], "steps\n") == 0 ? steps : from, options, to);
+}
+
 TRACE_TEST(no_options_change_nothing)
 {
     trace_rig_filtered(*state, steps, &(struct trace_filter_options){0}, steps);
@@ -19,14 +30,9 @@ TRACE_TEST(no_options_change_nothing)
 
 TRACE_TEST(steps_begin_with_the_live_blocks)
 {
-    trace_rig_filtered(*state, steps,
-                       &(struct trace_filter_options){.first_step = 2, .last_step = 2},
-                       HEAD "a,0,100,tag=w,initial=yes\na,1,300,initial=yes\na,2,400,1\nt,15\nf,1\n"
-                            "u,2,0\nr,2\nf,2\nm,step\n");
-    trace_rig_filtered(
-        *state, steps, &(struct trace_filter_options){.first_step = 1, .last_step = 1},
-        HEAD "a,0,100,tag=w\n!,alloc,4096\na,1,200,1\nt,10\nk,0,5\nk,1,6\nr,1\na,2,300\n"
-             "f,1\nt,20\nm,step\n");
+    filtered(*state, __func__, &(struct trace_filter_options){.first_step = 2, .last_step = 2});
+    filtered(*state, "steps_begin_with_the_live_blocks_2",
+             &(struct trace_filter_options){.first_step = 1, .last_step = 1});
 }
 
 /* A part of a recording begins with the state: segments, ranges with their pages, blocks with
@@ -34,44 +40,18 @@ TRACE_TEST(steps_begin_with_the_live_blocks)
 TRACE_TEST(parts_of_a_recording_begin_with_its_state)
 {
     const struct trace_filter_options second = {.first_step = 2, .last_step = 2};
-    trace_rig_filtered(
-        *state,
-        HEAD "!,segment_alloc,20971520,20971520,0\na,0,20000000,pool=3\n!,alloc,20971520\n"
-             "!,segment_alloc,4194304,2097152,1\na,1,700,1\n!,alloc,4194304\n"
-             "!,segment_alloc,8388608,2097152,0\n!,segment_free,8388608,2097152,0\n"
-             "a,2,100,1\n!,alloc,4195328\nr,1\nf,2\nm,step\nf,1\na,3,5,1\n"
-             "!,alloc,4194304\nm,step\n",
-        &second,
-        HEAD "!,segment,4194304,2097152,1\n!,segment,20971520,20971520,0,3\n"
-             "!,block,20971520,20971520,0\n!,block,4194304,1024,1\n"
-             "a,0,20000000,pool=3,initial=yes\na,1,700,1,initial=yes\nr,1\nf,1\n"
-             "a,2,5,1\n!,alloc,4194304\nm,step\n");
-    trace_rig_filtered(
-        *state,
-        HEAD "!,segment_map,1000,100,0\n!,segment_map,9000,100,0\n"
-             "!,segment_map,1100,300,0\n!,segment_map,5000,50,1\n"
-             "!,segment_unmap,1200,100,0\n!,segment_unmap,9000,100,0\na,0,50\n"
-             "!,alloc,1000\na,1,60\n!,oom,0\nr,1\nf,1\nm,step\nr,0\nf,0\nm,step\n",
-        &second,
-        HEAD "!,range,1000,0\n!,pages,1000,200\n!,pages,1300,100\n!,range,5000,1\n"
-             "!,pages,5000,50\n!,block,1000,512,0\na,0,50,initial=yes\nr,0\nf,0\nm,step\n");
+    filtered(*state, __func__, &second);
+    filtered(*state, "parts_of_a_recording_begin_with_its_state_2", &second);
 }
 
 TRACE_TEST(streams_sizes_and_kinds)
 {
     const uint32_t one = 1;
-    trace_rig_filtered(
-        *state, steps, &(struct trace_filter_options){.streams = &one, .stream_count = 1},
-        HEAD "a,0,200,1\nt,10\nk,1,6\nr,0\nf,0\nt,20\nm,step\na,1,400,1\nt,35\nr,1\nf,1\n"
-             "m,step\nt,50\nc\n");
-    trace_rig_filtered(
-        *state, steps, &(struct trace_filter_options){.min_bytes = 300},
-        HEAD "t,10\nk,0,5\nk,1,6\na,0,300\nt,20\nm,step\na,1,400,1\nt,35\nf,0\nu,1,0\nr,1\n"
-             "f,1\nm,step\nt,50\nc\n");
+    filtered(*state, __func__, &(struct trace_filter_options){.streams = &one, .stream_count = 1});
+    filtered(*state, "streams_sizes_and_kinds_2", &(struct trace_filter_options){.min_bytes = 300});
     struct trace_filter_options options = {0};
     assert_ok(trace_filter_kinds("a,f", &options.kinds, &test_error));
-    trace_rig_filtered(*state, steps, &options,
-                       HEAD "a,0,100,tag=w\na,1,200,1\na,2,300\nf,1\na,3,400,1\nf,2\nf,3\n");
+    filtered(*state, "streams_sizes_and_kinds_3", &options);
     assert_says(trace_filter_kinds("a,z", &options.kinds, &test_error), AR_INVALID, "\"z\"");
 }
 
@@ -109,28 +89,21 @@ TRACE_TEST(frees_at_once)
 {
     struct trace_filter_options options = {.at_once = true};
     assert_ok(trace_filter_kinds("af", &options.kinds, &test_error));
-    trace_rig_filtered(*state, steps, &options,
-                       HEAD "a,0,100,tag=w\na,1,200,1\nf,1\na,2,300\na,3,400,1\nf,2\nf,3\n");
+    filtered(*state, __func__, &options);
 }
 
 TRACE_TEST(waits_need_their_events)
 {
     const uint32_t zero = 0;
-    trace_rig_filtered(*state, HEAD "e,1,0\nw,1,1\nw,0,1\ne,2,1\nw,0,2\ns\ns,1\n",
-                       &(struct trace_filter_options){.streams = &zero, .stream_count = 1},
-                       HEAD "e,1,0\nw,0,1\ns\n");
+    filtered(*state, __func__, &(struct trace_filter_options){.streams = &zero, .stream_count = 1});
 }
 
 TRACE_TEST(repeats_end_with_nothing_left)
 {
-    trace_rig_filtered(*state, HEAD "a,0,1\nt,5\na,1,2\nf,0\nm,step\n",
-                       &(struct trace_filter_options){.repeat = 2},
-                       HEAD
-                       "a,0,1\nt,5\na,1,2\nf,0\nm,step\nf,1\na,2,1\nt,10\na,3,2\nf,2\nm,step\n");
+    filtered(*state, __func__, &(struct trace_filter_options){.repeat = 2});
     /* If the trace has free requests only, none completes in between. */
-    trace_rig_filtered(*state, HEAD "# let-go: final\na,0,1\nr,0\na,1,2\n",
-                       &(struct trace_filter_options){.repeat = 2},
-                       HEAD "# let-go: final\na,0,1\nr,0\na,1,2\nf,1\na,2,1\nr,2\na,3,2\n");
+    filtered(*state, "repeats_end_with_nothing_left_2",
+             &(struct trace_filter_options){.repeat = 2});
 }
 
 TRACE_TEST(steps_as_written)
