@@ -230,16 +230,16 @@ static enum ar_status reserve_or_refuse(struct ar_backing *backing, uint64_t byt
     return refusals && refusals-- ? AR_REFUSED : device_ops->reserve(backing, bytes, address);
 }
 
-/* The device has no address space for a stitch of 810 MiB. At first, fragmented views of four times
- * that are destroyed, those of the first stream first: six of 600 to 606 MiB. Then the others, and
- * the unused view of 800 MiB. */
+/* The device has no address space for a stitch of 310 MiB. At first, fragmented views of four times
+ * that are destroyed, those of the first stream first: three of 600 to 604 MiB. Then sixteen times
+ * that, five and four views, and the unused view of 300 MiB; four views stay. */
 TEST(views_make_room_for_a_stitch)
 {
     for (unsigned round = 1; round <= 2; round++) {
         struct rig rig;
         struct ar_policy_stats stats;
-        struct ar_policy_block used[2];
-        open_rig(&rig, "gmlake:reuse_limit=1", "sim:profile=h100");
+        struct ar_policy_block used[4], parts[3];
+        open_rig(&rig, "gmlake:reuse_limit=1,frag_limit=250MiB", "sim:profile=h100");
         struct ar_backing *backing = rig.device->backing;
         struct ar_backing_ops ops = *(device_ops = backing->ops);
         ops.reserve = reserve_or_refuse;
@@ -249,23 +249,27 @@ TEST(views_make_room_for_a_stitch)
             struct ar_policy_block b = request_on(&rig, 310 * AR_MIB, stream);
             release(&rig, a);
             release(&rig, b);
-            for (unsigned view = 0; view < 4; view++)
+            for (unsigned view = 0; view < 8; view++)
                 release(&rig, request_on(&rig, (600 + 2 * view) * AR_MIB, stream));
-            used[stream] = request_on(&rig, 310 * AR_MIB, stream);
+            used[2 * stream] = request_on(&rig, 310 * AR_MIB, stream);
+            used[2 * stream + 1] = request_on(&rig, 310 * AR_MIB, stream);
         }
-        two_free_blocks(&rig, 400 * AR_MIB, 400 * AR_MIB);
-        release(&rig, request(&rig, 800 * AR_MIB));
+        for (unsigned i = 0; i < 3; i++)
+            parts[i] = request(&rig, 150 * AR_MIB);
+        for (unsigned i = 0; i < 3; i++)
+            release(&rig, parts[i]);
+        release(&rig, request(&rig, 300 * AR_MIB));
         uint64_t before = reserved(&rig);
         ar_policy_stats(rig.policy.policy, &stats);
         assert_int_equal(stats.count.segments_freed, 0);
         refusals = round;
-        struct ar_policy_block stitched = request(&rig, 810 * AR_MIB);
+        struct ar_policy_block stitched = request(&rig, 310 * AR_MIB);
         ar_policy_stats(rig.policy.policy, &stats);
-        assert_int_equal(stats.count.segments_freed, round == 1 ? 6 : 9);
+        assert_int_equal(stats.count.segments_freed, round == 1 ? 3 : 13);
         assert_int_equal(reserved(&rig), before);
         release(&rig, stitched);
-        release(&rig, used[0]);
-        release(&rig, used[1]);
+        for (unsigned i = 0; i < 4; i++)
+            release(&rig, used[i]);
         backing->ops = device_ops;
         close_rig(&rig);
     }

@@ -139,7 +139,7 @@ TEST(some_are_waited_for)
     struct rig rig;
     uint32_t wanted = 4;
     open_rig(&rig);
-    for (uint32_t block = 1; block <= 6; block++)
+    for (uint32_t block = 1; block <= 8; block++)
         free_used(&rig, block, block % 2 ? 7 : 3);
     rig.done = 2;
     deferred_poll(&rig.deferred);
@@ -149,8 +149,10 @@ TEST(some_are_waited_for)
     deferred_wait_oldest(&rig.deferred);
     assert_int_equal(rig.done, 6);
     assert_memory_equal(rig.completed, ((unsigned[]){0, 1, 1, 1, 1, 0, 1}), 7 * sizeof(unsigned));
-    assert_int_equal(rig.deferred.pending_events, 1);
+    assert_int_equal(rig.deferred.pending_events, 3);
     deferred_poll(&rig.deferred);
     assert_int_equal(rig.completed[5], 1);
+    deferred_wait_all(&rig.deferred);
+    assert_int_equal(rig.completed[7] + rig.completed[8], 2);
     close_rig(&rig);
 }
