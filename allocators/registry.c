@@ -91,10 +91,10 @@ static enum ar_status unknown_policy(const char *name, struct ar_error *error)
                           "options %s(KEY=VALUE)+NAME",
                           name, name, name);
     if (strchr(name, ','))
-        return ar_invalid(error,
-                          "there is no policy \"%.60s\"; give each policy its own -p, and options "
-                          "after a colon",
-                          name);
+        return ar_invalid(
+            error,
+            "there is no policy \"%.60s\"; give each policy its own -p, and options after a colon",
+            name);
     const char *names[POLICY_COUNT];
     for (size_t i = 0; i < POLICY_COUNT; i++)
         names[i] = policies[i]->name;
@@ -275,9 +275,8 @@ static enum ar_status build(struct part *parts, size_t i, const struct ar_policy
     if (!ops)
         return make(&parts[i], context, out, error);
     const struct ar_policy_context *inner_context = context;
-    if (ops->open) {
+    if (ops->open)
         AR_TRY(ops->open(context, parts[i].values, &inner_context, error));
-    }
     struct ar_policy *inner = NULL;
     enum ar_status status = build(parts, i + 1, inner_context, &inner, error);
     if (!status) {

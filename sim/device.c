@@ -45,11 +45,11 @@ static enum ar_status unknown(const char *name, struct ar_error *error)
                  names[count]);
     }
     const char *near = ar_nearest_name(name, names, count);
-    return ar_error_set(error, AR_INVALID,
-                        "there is no device \"%s\"%s%s%s. There are %s; a card is "
-                        "written sim:profile=NAME (`list devices`), a capacity sim:capacity=24GiB",
-                        name, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "",
-                        all);
+    return ar_invalid(error,
+                      "there is no device \"%s\"%s%s%s. There are %s; a card is written "
+                      "sim:profile=NAME (`list devices`), a capacity sim:capacity=24GiB",
+                      name, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "",
+                      all);
 }
 
 static const struct ar_device_kind *find(const struct ar_device_kind *const *kinds,
@@ -64,9 +64,9 @@ enum ar_status ar_device_open(const struct ar_spec *spec, struct ar_device **out
                               struct ar_error *error)
 {
     if (spec->link_count != 1)
-        return ar_error_set(
-            error, AR_INVALID,
-            "device \"%s\": a device takes no decorators; write one name, as in sim", spec->text);
+        return ar_invalid(error,
+                          "device \"%s\": a device takes no decorators; write one name, as in sim",
+                          spec->text);
     const struct ar_spec_link *link = &spec->links[0];
     const struct ar_device_kind *kind = find(device_kinds, link->name);
     if (!kind && spec->catalog)

@@ -57,9 +57,8 @@ static enum ar_status free_all(struct cupy *self)
     for (uint32_t list = 0; list < self->heap.list_room; list++) {
         uint64_t bytes = 0;
         uint64_t rank = 0;
-        for (uint32_t piece; (piece = heap_next_whole(&self->heap, list, &bytes, &rank)) != 0;) {
+        for (uint32_t piece; (piece = heap_next_whole(&self->heap, list, &bytes, &rank)) != 0;)
             AR_TRY(heap_release(&self->heap, piece));
-        }
     }
     return AR_OK;
 }

@@ -399,9 +399,8 @@ static uint32_t take_reserve(struct pinned *self, uint64_t bytes)
 /* Rule 3. REFUSED: there is no memory. */
 static enum ar_status obtain(struct pinned *self, uint64_t bytes, uint32_t *out)
 {
-    if (self->reserve_bytes && !self->reserve_address) {
+    if (self->reserve_bytes && !self->reserve_address)
         AR_TRY(open_reserve(self));
-    }
     *out = take_reserve(self, bytes);
     if (!*out) {
         uint64_t address;

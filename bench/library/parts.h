@@ -24,9 +24,7 @@ static inline void library_fill(void *out, size_t out_bytes, const void *value, 
 /* INVALID where `index` is not below `count`. */
 static inline enum ar_status library_row(size_t index, size_t count, struct ar_error *error)
 {
-    return index < count
-               ? AR_OK
-               : ar_error_set(error, AR_INVALID, "there is no row %zu of %zu", index, count);
+    return index < count ? AR_OK : ar_invalid(error, "there is no row %zu of %zu", index, count);
 }
 
 #endif

@@ -670,9 +670,8 @@ enum ar_status advise_run(const struct advise_config *config, struct advise_resu
     struct advising self = {.config = config, .out = result};
     *result = (struct advise_result){0};
     if (config->source->info.adaptive)
-        return ar_error_set(
-            error, AR_INVALID,
-            "the requests of %s depend on the policy; write it to a file first with gen",
+        return ar_invalid(
+            error, "the requests of %s depend on the policy; write it to a file first with gen",
             config->source->info.name);
     enum ar_status status = prepare(&self, error);
     AR_THEN(status, set_up(&self, error));

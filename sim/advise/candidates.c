@@ -147,10 +147,10 @@ static const struct framework *framework_of(const char *recorder)
 /* A truncated spec would name another policy. */
 static enum ar_status too_long(const char *spec, size_t room, struct ar_error *error)
 {
-    return ar_error_set(error, AR_INVALID,
-                        "the policy \"%.60s..\" has more than %zu bytes: give the files that "
-                        "it names shorter paths",
-                        spec, room - 1);
+    return ar_invalid(error,
+                      "the policy \"%.60s..\" has more than %zu bytes: give the files that it "
+                      "names shorter paths",
+                      spec, room - 1);
 }
 
 /* Appends a candidate, or returns the existing one with the same spec. */

@@ -297,10 +297,10 @@ enum ar_status bound_blocks_open(struct bound_blocks *self, struct trace_source 
     struct reading r = {.out = self, .source = source, .options = options};
     uint64_t events = 0;
     if (source->info.adaptive)
-        return ar_error_set(error, AR_INVALID,
-                            "what %s asks for depends on the policy; write it to a file first with "
-                            "gen -p POLICY -o FILE",
-                            source->info.name);
+        return ar_invalid(error,
+                          "what %s asks for depends on the policy; write it to a file first with "
+                          "gen -p POLICY -o FILE",
+                          source->info.name);
     *self = (struct bound_blocks){
         .granule_bytes = options->granule_bytes ? options->granule_bytes : 1,
     };

@@ -118,10 +118,10 @@ static enum ar_status profile_lifetimes(const char *profile, enum replay_frees f
     struct trace_source *source;
     enum ar_status status = workload_open_single(profile, &source, error);
     if (status == AR_OK) {
-        status = source->info.adaptive
-                     ? ar_error_set(error, AR_INVALID,
-                                    "what it asks for depends on the policy; write it to a file")
-                     : survey_lifetimes(source, frees, out, count, error);
+        status =
+            source->info.adaptive
+                ? ar_invalid(error, "what it asks for depends on the policy; write it to a file")
+                : survey_lifetimes(source, frees, out, count, error);
         trace_close(source);
     }
     return status == AR_OK ? status : ar_error_prefix(error, status, "profile %s", profile);

@@ -106,13 +106,11 @@ static enum ar_status read_text(const struct message_text *text, struct message 
     }
     self->incomplete = found;
     if (self->incomplete)
-        return ar_error_set(error, AR_INVALID,
-                            "the text says that memory ran out, but not the size of the request; "
-                            "paste all of the message, from \"Tried to allocate\", \"trying to "
-                            "allocate\" or \"failed to allocate\" on");
-    return ar_error_set(error, AR_INVALID,
-                        "the text holds no out-of-memory message of a known form; `allocrig list "
-                        "messages` names them");
+        return ar_invalid(error, "the text says that memory ran out, but not the size of the "
+                                 "request; paste all of the message, from \"Tried to allocate\", "
+                                 "\"trying to allocate\" or \"failed to allocate\" on");
+    return ar_invalid(error, "the text holds no out-of-memory message of a known form; `allocrig "
+                             "list messages` names them");
 }
 
 enum ar_status message_read(const char *text, size_t bytes, struct message *self,

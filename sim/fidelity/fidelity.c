@@ -238,26 +238,25 @@ enum ar_status fidelity_default_spec(const struct trace_info *info, char *text, 
                                      struct ar_error *error)
 {
     if (!info->recorder[0])
-        return ar_error_set(error, AR_INVALID,
-                            "%s: it does not say which allocator was recorded; name the policy to "
-                            "compare it with, such as -p torch",
-                            info->name);
+        return ar_invalid(error,
+                          "%s: it does not say which allocator was recorded; name the policy to "
+                          "compare it with, such as -p torch",
+                          info->name);
     if (strcmp(info->format, "kineto") == 0)
-        return ar_error_set(error, AR_INVALID,
-                            "%s: a profiler's trace tells where blocks were placed but not the "
-                            "segments that they lie in, so no policy can be compared with it; take "
-                            "a memory snapshot (torch.cuda.memory._dump_snapshot)",
-                            info->name);
+        return ar_invalid(error,
+                          "%s: a profiler's trace tells where blocks were placed but not the "
+                          "segments that they lie in, so no policy can be compared with it; take a "
+                          "memory snapshot (torch.cuda.memory._dump_snapshot)",
+                          info->name);
     const struct ar_policy_ops *ops = policy_for(info->recorder);
     if (!ops)
-        return ar_error_set(error, AR_INVALID,
-                            "%s: no policy imitates the recorder \"%s\"; name one with -p",
-                            info->name, info->recorder);
+        return ar_invalid(error, "%s: no policy imitates the recorder \"%s\"; name one with -p",
+                          info->name, info->recorder);
     char quote = strchr(info->conf, '\'') ? '"' : '\'';
     if (strchr(info->conf, quote))
-        return ar_error_set(
-            error, AR_INVALID,
-            "%s: its settings contain both kinds of quotes; give the policy with -p", info->name);
+        return ar_invalid(error,
+                          "%s: its settings contain both kinds of quotes; give the policy with -p",
+                          info->name);
     char limit[80] = "";
     int at = 0;
     if (info->limit_bytes)
@@ -274,7 +273,7 @@ enum ar_status fidelity_default_spec(const struct trace_info *info, char *text, 
                              : snprintf(text, text_bytes, "%s%s", ops->name, limit);
     return used >= 0 && (size_t)used < text_bytes
                ? AR_OK
-               : ar_error_set(error, AR_INVALID, "%s: its settings are too long", info->name);
+               : ar_invalid(error, "%s: its settings are too long", info->name);
 }
 
 /* ---- the state at the end -------------------------------------------------------------------
@@ -291,11 +290,10 @@ enum ar_status fidelity_default_spec(const struct trace_info *info, char *text, 
 
 static enum ar_status misread(const char *text, struct ar_error *error)
 {
-    return ar_error_set(
-        error, AR_INVALID,
-        "the line \"!,%.80s\" is neither !,final_segment,ADDRESS,BYTES,STREAM[,POOL] nor "
-        "!,final_block,ADDRESS,BYTES,used|pending|free[,REQUESTED]",
-        text);
+    return ar_invalid(error,
+                      "the line \"!,%.80s\" is neither !,final_segment,ADDRESS,BYTES,STREAM[,POOL] "
+                      "nor !,final_block,ADDRESS,BYTES,used|pending|free[,REQUESTED]",
+                      text);
 }
 
 static enum ar_status take_segment(struct recorded_final *final, const char *text,

@@ -121,9 +121,8 @@ static enum answer ask(struct recorded_device *self, enum recorded_kind kind, ui
     if (recorded_diverged(self))
         return DIVERGE;
     enum recorded_balance state = recorded_balance(self);
-    if (state == LESS && self->group && self->group->cause == CAUSE_REFUSED) {
+    if (state == LESS && self->group && self->group->cause == CAUSE_REFUSED)
         return REFUSE;
-    }
     if (state != BALANCED) {
         recorded_differ_in_spans(self, recorded_run(self));
         return DIVERGE;

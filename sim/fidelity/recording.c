@@ -300,11 +300,11 @@ static enum ar_status sort_initial(struct reading *reading, struct ar_error *err
         if (request->initial)
             continue;
         if (!request->known || !is_made(out, request->address))
-            return ar_error_set(error, AR_INVALID,
-                                "%s: it begins in the middle of a program: block %" PRIu64
-                                " existed before it, but the segments of that time are missing "
-                                "(!,segment lines before the first event, see FORMAT.md)",
-                                reading->source->info.name, request->id);
+            return ar_invalid(error,
+                              "%s: it begins in the middle of a program: block %" PRIu64
+                              " existed before it, but the segments of that time are missing "
+                              "(!,segment lines before the first event, see FORMAT.md)",
+                              reading->source->info.name, request->id);
         AR_TRY_MEMORY(AR_ARRAY_ADD(out->unmade, out->unmade_count, out->unmade_room, request->id),
                       error, "what was recorded");
     }
@@ -318,11 +318,11 @@ static enum ar_status check(const struct reading *reading, struct ar_error *erro
     for (size_t i = 0; i < out->request_count; i++)
         if (out->requests[i].known)
             return AR_OK;
-    return ar_error_set(error, AR_INVALID,
-                        "%s: it does not say where the recorded allocator placed its blocks, so "
-                        "no policy can be compared with it; give a recording, such as the "
-                        "CSV of a memory history",
-                        name);
+    return ar_invalid(
+        error,
+        "%s: it does not say where the recorded allocator placed its blocks, so no policy can be "
+        "compared with it; give a recording, such as the CSV of a memory history",
+        name);
 }
 
 enum ar_status recording_read(struct trace_source *source, struct recording *out,

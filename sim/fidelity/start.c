@@ -15,11 +15,11 @@
 
 static enum ar_status misread(const char *text, struct ar_error *error)
 {
-    return ar_error_set(error, AR_INVALID,
-                        "the line \"!,%.80s\" before the first event is not one of "
-                        "!,segment,ADDRESS,BYTES,STREAM[,POOL], !,range,ADDRESS,STREAM[,POOL], "
-                        "!,pages,ADDRESS,BYTES and !,block,ADDRESS,BYTES,ID|free",
-                        text);
+    return ar_invalid(error,
+                      "the line \"!,%.80s\" before the first event is not one of "
+                      "!,segment,ADDRESS,BYTES,STREAM[,POOL], !,range,ADDRESS,STREAM[,POOL], "
+                      "!,pages,ADDRESS,BYTES and !,block,ADDRESS,BYTES,ID|free",
+                      text);
 }
 
 static enum ar_status take_area(struct recorded_start *start, const char *text,
@@ -120,15 +120,15 @@ static enum ar_status add_used(struct making *making, const struct recorded_bloc
                                            ? &making->recording->requests[block->request]
                                            : NULL;
     if (!request || request->event >= making->recording->first_event || request->initial)
-        return ar_error_set(error, AR_INVALID,
-                            "the block at %" PRIu64 " before the first event is request %zu, which "
-                            "must be one of the first events, with initial=yes, and of one block",
-                            block->address, block->request);
+        return ar_invalid(error,
+                          "the block at %" PRIu64 " before the first event is request %zu, which "
+                          "must be one of the first events, with initial=yes, and of one block",
+                          block->address, block->request);
     if (request->request.bytes > block->bytes || !request->request.bytes)
-        return ar_error_set(error, AR_INVALID,
-                            "the block at %" PRIu64 " before the first event has %" PRIu64
-                            " bytes, and request %zu asks for %" PRIu64,
-                            block->address, block->bytes, block->request, request->request.bytes);
+        return ar_invalid(error,
+                          "the block at %" PRIu64 " before the first event has %" PRIu64
+                          " bytes, and request %zu asks for %" PRIu64,
+                          block->address, block->bytes, block->request, request->request.bytes);
     request->initial = request->known = true;
     request->start = start->used_count;
     request->address = block->address;
@@ -150,11 +150,10 @@ static enum ar_status fill(struct making *making, const struct recorded_area *ar
         if (block->address >= end)
             break;
         if (block->address < making->end || block->bytes > end - block->address)
-            return ar_error_set(error, AR_INVALID,
-                                "the block at %" PRIu64
-                                " before the first event lies in no segment, "
-                                "or in another block",
-                                block->address);
+            return ar_invalid(error,
+                              "the block at %" PRIu64 " before the first event lies in no segment, "
+                              "or in another block",
+                              block->address);
         add(making, making->end, block->address - making->end, AR_POLICY_RANGE_FREE);
         if (block->request == RECORDED_NONE)
             add(making, block->address, block->bytes, AR_POLICY_RANGE_FREE);
@@ -170,11 +169,10 @@ static enum ar_status make_area(struct making *making, const struct recorded_are
 {
     bool in_range = area->pages && making->owner && !making->owner->bytes;
     if (area->address < making->end || (area->pages && !in_range))
-        return ar_error_set(error, AR_INVALID,
-                            "the segment or run of pages at %" PRIu64
-                            " before the first event lies "
-                            "in another one, or in no range",
-                            area->address);
+        return ar_invalid(error,
+                          "the segment or run of pages at %" PRIu64 " before the first event lies "
+                          "in another one, or in no range",
+                          area->address);
     if (in_range)
         add(making, making->end, area->address - making->end, AR_POLICY_RANGE_UNMAPPED);
     else
@@ -202,9 +200,9 @@ enum ar_status recorded_start_finish(struct recording *recording, struct ar_erro
     for (size_t i = 0; i < start->area_count; i++)
         AR_TRY(make_area(&making, &start->areas[i], error));
     if (making.block < start->block_count)
-        return ar_error_set(error, AR_INVALID,
-                            "the block at %" PRIu64 " before the first event lies in no segment",
-                            start->blocks[making.block].address);
+        return ar_invalid(error,
+                          "the block at %" PRIu64 " before the first event lies in no segment",
+                          start->blocks[making.block].address);
     return AR_OK;
 }
 

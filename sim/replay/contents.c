@@ -156,7 +156,7 @@ static enum ar_status find(const char *key, const char *value, const char *const
         strncat(all, *index ? ", " : "", sizeof all - strlen(all) - 1);
         strncat(all, names[*index], sizeof all - strlen(all) - 1);
     }
-    return ar_error_set(error, AR_INVALID, "%s=%s is not known; there are %s", key, value, all);
+    return ar_invalid(error, "%s=%s is not known; there are %s", key, value, all);
 }
 
 static enum ar_status read_entry(struct kernel_ops *kernel_ops, uint32_t index,
@@ -197,9 +197,8 @@ static enum ar_status operand(const struct kernel_ops *kernel_ops, struct trace_
     uint64_t number;
     if (!trace_kernel_op_id(reference, kernel_ops->next_id, id) ||
         !ar_map_get(&kernel_ops->blocks, *id, &number))
-        return ar_error_set(error, AR_INVALID,
-                            "its operand is block %s%" PRIu64 ", which is not live",
-                            reference.back ? "~" : "", reference.number);
+        return ar_invalid(error, "its operand is block %s%" PRIu64 ", which is not live",
+                          reference.back ? "~" : "", reference.number);
     kernel_ops->place(kernel_ops->argument, number, out);
     return AR_OK;
 }

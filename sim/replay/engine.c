@@ -384,10 +384,10 @@ static enum ar_status check_config(const struct replay_config *config, struct ar
 {
     const struct trace_info *info = &config->source->info;
     if (config->host == REPLAY_HOST_OPEN && !info->has_times)
-        return ar_error_set(error, AR_INVALID,
-                            "%s: host open wants a trace with recorded times (t events), and this "
-                            "one has none; use host none",
-                            info->name);
+        return ar_invalid(error,
+                          "%s: host open wants a trace with recorded times (t events), and this "
+                          "one has none; use host none",
+                          info->name);
     const struct ar_device_ops *ops = config->device->ops;
     if (config->verify && (!ops->fill || !ops->verify || !ops->wrong))
         return ar_error_set(error, AR_UNSUPPORTED,

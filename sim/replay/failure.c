@@ -30,8 +30,8 @@ enum ar_status replay_program_failed(const struct replay *run, const struct trac
 enum ar_status replay_bad_input(const struct replay *run, const struct trace_event *event,
                                 const char *what, struct ar_error *error)
 {
-    return ar_error_set(error, AR_INVALID, "%s: event %" PRIu64 ", block %" PRIu64 ": %s",
-                        run->config->source->info.name, replay_number(run, event), event->id, what);
+    return ar_invalid(error, "%s: event %" PRIu64 ", block %" PRIu64 ": %s",
+                      run->config->source->info.name, replay_number(run, event), event->id, what);
 }
 
 void replay_count_failure(struct replay *run, const struct trace_event *event,

@@ -25,10 +25,10 @@ static enum ar_status parse_cause(const char *name, struct condition *out, struc
         if (strcmp(replay_cause_name(out->cause), name) == 0)
             return AR_OK;
     }
-    return ar_error_set(error, AR_INVALID,
-                        "\"%.40s\" is no cause; there are returned, fragmentation, cache, pending, "
-                        "tenant, outside, capacity, pinned, driver",
-                        name);
+    return ar_invalid(error,
+                      "\"%.40s\" is no cause; there are returned, fragmentation, cache, pending, "
+                      "tenant, outside, capacity, pinned, driver",
+                      name);
 }
 
 static enum ar_status parse_metric(const char *text, size_t length, struct condition *out,
@@ -46,15 +46,15 @@ static enum ar_status parse_metric(const char *text, size_t length, struct condi
         if (strcmp(info->name, name) == 0)
             return info->class == METRIC_EXACT
                        ? AR_OK
-                       : ar_error_set(error, AR_INVALID,
-                                      "%s is a time of the host, which is never twice the same; "
-                                      "only exact metrics can be held to",
-                                      name);
+                       : ar_invalid(error,
+                                    "%s is a time of the host, which is never twice the same; only "
+                                    "exact metrics can be held to",
+                                    name);
         names[count++] = info->name;
     }
     const char *near = ar_nearest_name(name, names, count);
-    return ar_error_set(error, AR_INVALID, "there is no metric \"%s\"%s%s%s", name,
-                        near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    return ar_invalid(error, "there is no metric \"%s\"%s%s%s", name,
+                      near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
 static enum ar_status parse_value(const char *text, double *value, struct ar_error *error)
@@ -66,7 +66,7 @@ static enum ar_status parse_value(const char *text, double *value, struct ar_err
     if (end != text && !*end && *value == *value)
         return AR_OK;
     if (ar_size_parse(text, &bytes, NULL) != AR_OK)
-        return ar_error_set(error, AR_INVALID, "\"%.40s\" is neither a number nor a size", text);
+        return ar_invalid(error, "\"%.40s\" is neither a number nor a size", text);
     *value = (double)bytes;
     return AR_OK;
 }
@@ -107,9 +107,8 @@ static enum ar_status parse_policies(const char *inside, struct condition *out,
     free(first);
     out->kind = CONDITION_DIFFERS;
     return found ? AR_OK
-                 : ar_error_set(error, AR_INVALID,
-                                "differs takes two policies, as in differs(growth,greedy)%s%s",
-                                *why.text ? ": " : "", why.text);
+                 : ar_invalid(error, "differs takes two policies, as in differs(growth,greedy)%s%s",
+                              *why.text ? ": " : "", why.text);
 }
 
 enum ar_status condition_parse(const char *text, struct condition *out, struct ar_error *error)
@@ -127,10 +126,10 @@ enum ar_status condition_parse(const char *text, struct condition *out, struct a
     if (strncmp(text, "differs(", 8) == 0 && text[length - 1] == ')')
         return parse_policies(text + 8, out, error);
     if (!text[name])
-        return ar_error_set(error, AR_INVALID,
-                            "\"%.60s\" is no condition; there are fails, cause=CAUSE, METRIC>VALUE "
-                            "(>= < <=) and differs(SPEC,SPEC)",
-                            text);
+        return ar_invalid(error,
+                          "\"%.60s\" is no condition; there are fails, cause=CAUSE, METRIC>VALUE "
+                          "(>= < <=) and differs(SPEC,SPEC)",
+                          text);
     bool equal = text[name + 1] == '=';
     out->kind = CONDITION_METRIC;
     for (int order = CONDITION_ABOVE; order <= CONDITION_UP_TO; order++)

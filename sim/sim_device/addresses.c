@@ -68,7 +68,7 @@ static enum ar_status list_line(struct sim_addresses *self, char *line, size_t n
                             self->path, number, ordinal, self->row_count);
     const char *wrong = row_check(self, &row, granule_bytes);
     if (wrong)
-        return ar_error_set(error, AR_INVALID, "%s, line %zu: %s", self->path, number, wrong);
+        return ar_invalid(error, "%s, line %zu: %s", self->path, number, wrong);
     if (!AR_ARRAY_ADD(self->rows, self->row_count, *room, row))
         return ar_error_set(error, AR_HOST_MEMORY, "no memory for %s", self->path);
     if (row.address + row.bytes > self->next)
@@ -198,10 +198,10 @@ enum ar_status sim_addresses_used_up(const struct sim_addresses *self, struct ar
 {
     if (self->row_next == self->row_count)
         return AR_OK;
-    return ar_error_set(error, AR_INVALID,
-                        "%s lists %zu segments, but only %zu were asked for; give the list of a "
-                        "recording of the same policy and workload, or none",
-                        self->path, self->row_count, self->row_next);
+    return ar_invalid(error,
+                      "%s lists %zu segments, but only %zu were asked for; give the list of a "
+                      "recording of the same policy and workload, or none",
+                      self->path, self->row_count, self->row_next);
 }
 
 /* ---- as a driver places them ---- */

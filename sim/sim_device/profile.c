@@ -221,11 +221,11 @@ enum ar_status sim_profile_at_host(struct sim_profile *self, uint64_t clock_ps, 
         if (!curve_scale(&self->costs[kind], factor) ||
             !curve_scale(&self->busy_costs[kind], factor) ||
             !curve_scale(&self->rest_costs[kind], factor))
-            return ar_error_set(error, AR_INVALID,
-                                "%s: its costs are of a host with host_clock_ps %" PRIu64
-                                ", and on one with %" PRIu64
-                                " some would be above 2^60 ns; see that both are right",
-                                where, self->host_clock_ps, clock_ps);
+            return ar_invalid(error,
+                              "%s: its costs are of a host with host_clock_ps %" PRIu64
+                              ", and on one with %" PRIu64
+                              " some would be above 2^60 ns; see that both are right",
+                              where, self->host_clock_ps, clock_ps);
     }
     self->host_clock_ps = clock_ps;
     return AR_OK;
@@ -571,10 +571,10 @@ static enum ar_status take_costs(struct sim_profile *out, const char *where, str
     if (!own.costs_of[0])
         return AR_OK;
     if (states_costs(out))
-        return ar_error_set(error, AR_FORMAT,
-                            "%s: it has costs of its own, and costs_of names those of %s; leave "
-                            "one of them out",
-                            where, own.costs_of);
+        return ar_error_set(
+            error, AR_FORMAT,
+            "%s: it has costs of its own, and costs_of names those of %s; leave one of them out",
+            where, own.costs_of);
     if (!lines)
         return ar_error_set(error, AR_FORMAT,
                             "%s: costs_of is \"%s\", which is no built-in profile; `allocrig list "

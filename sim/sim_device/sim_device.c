@@ -535,11 +535,11 @@ static enum ar_status profile_open(struct sim_device *self, const char *name,
     for (size_t i = count; i-- > 0 && length >= 3 && !(near && !strncmp(near, name, length));)
         if (strncmp(names[i], name, length) == 0)
             near = names[i]; /* "a100" is the beginning of a100-80, and no misspelt h100 */
-    return ar_error_set(error, AR_INVALID,
-                        "device sim has no profile \"%s\"%s%s%s. There are %s, and a profile's "
-                        "file is given with its path, as in profile=./mine.profile",
-                        name, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "",
-                        all);
+    return ar_invalid(error,
+                      "device sim has no profile \"%s\"%s%s%s. There are %s, and a profile's file "
+                      "is given with its path, as in profile=./mine.profile",
+                      name, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "",
+                      all);
 }
 
 /* Checks a capacity in the spec. */
@@ -547,20 +547,20 @@ static enum ar_status capacity_check(const struct sim_profile *profile, uint64_t
                                      uint64_t unit_bytes, struct ar_error *error)
 {
     if (profile->page_bytes && capacity_bytes / profile->page_bytes > SIM_PAGES_MOST)
-        return ar_error_set(error, AR_INVALID,
-                            "device sim: capacity=%" PRIu64 " is more than 2^26 pages of %" PRIu64
-                            " bytes, which no card has; ask for less, or leave it out",
-                            capacity_bytes, profile->page_bytes);
+        return ar_invalid(error,
+                          "device sim: capacity=%" PRIu64 " is more than 2^26 pages of %" PRIu64
+                          " bytes, which no card has; ask for less, or leave it out",
+                          capacity_bytes, profile->page_bytes);
     if (capacity_bytes && capacity_bytes < 1024 && capacity_bytes < unit_bytes)
-        return ar_error_set(error, AR_INVALID,
-                            "device sim: capacity=%" PRIu64 " is less than one page of %" PRIu64
-                            " bytes; did you mean capacity=%" PRIu64 "GiB?",
-                            capacity_bytes, unit_bytes, capacity_bytes);
+        return ar_invalid(error,
+                          "device sim: capacity=%" PRIu64 " is less than one page of %" PRIu64
+                          " bytes; did you mean capacity=%" PRIu64 "GiB?",
+                          capacity_bytes, unit_bytes, capacity_bytes);
     if (capacity_bytes < unit_bytes)
-        return ar_error_set(error, AR_INVALID,
-                            "device sim: capacity=%" PRIu64 " is less than one page of %" PRIu64
-                            " bytes, so nothing could be allocated; ask for more, or leave it out",
-                            capacity_bytes, unit_bytes);
+        return ar_invalid(error,
+                          "device sim: capacity=%" PRIu64 " is less than one page of %" PRIu64
+                          " bytes, so nothing could be allocated; ask for more, or leave it out",
+                          capacity_bytes, unit_bytes);
     return AR_OK;
 }
 
@@ -592,11 +592,11 @@ static enum ar_status ledger_open(struct sim_device *self, const struct sim_opti
         capacity_bytes == UINT64_MAX ? UINT64_MAX : ar_size_round_down(capacity_bytes, unit_bytes);
     ledger->others_bytes = sim_ledger_units(ledger, options->others_bytes);
     if (ledger->others_bytes >= ledger->capacity_bytes)
-        return ar_error_set(error, AR_INVALID,
-                            "device sim: others=%" PRIu64
-                            " leaves nothing of the capacity of %" PRIu64
-                            " bytes; let others hold less",
-                            options->others_bytes, ledger->capacity_bytes);
+        return ar_invalid(error,
+                          "device sim: others=%" PRIu64
+                          " leaves nothing of the capacity of %" PRIu64
+                          " bytes; let others hold less",
+                          options->others_bytes, ledger->capacity_bytes);
     return AR_OK;
 }
 
@@ -655,8 +655,8 @@ static enum ar_status host_open(struct sim_device *self, const struct sim_option
     if (!given)
         return AR_OK;
     if (!self->profile->host_clock_ps)
-        return ar_error_set(
-            error, AR_INVALID,
+        return ar_invalid(
+            error,
             "device sim, option host_clock_ns: the profile %s has no line host_clock_ps, so its "
             "costs cannot be brought to another host; leave the option out, calibrate again, or "
             "take the profile h100-rested, which has one",
@@ -679,9 +679,8 @@ static enum ar_status ranges_open(struct sim_device *self, const char *path, str
     if (!path)
         return AR_OK;
     if (self->addresses.form == SIM_ADDRESSES_DRIVER)
-        return ar_error_set(error, AR_INVALID,
-                            "device sim, option ranges: addresses=driver places the reserved "
-                            "ranges too; leave out one of the two");
+        return ar_invalid(error, "device sim, option ranges: addresses=driver places the reserved "
+                                 "ranges too; leave out one of the two");
     return sim_addresses_open(&self->ranges, path, 0, self->ledger.unit_bytes,
                               self->ledger.unit_bytes, 0, error);
 }

@@ -35,7 +35,7 @@ static enum ar_status configure(const struct tenant_setup *setup, const struct p
     char visible[16];
     size_t line_count = setup->line_count;
     if (line_count >= LINES_MOST)
-        return ar_error_set(error, AR_INVALID, "more than %d settings", LINES_MOST - 1);
+        return ar_invalid(error, "more than %d settings", LINES_MOST - 1);
     for (size_t i = 0; i < card_count; i++) {
         uint64_t free_bytes = cards[i].free_bytes;
         left[i] = cards[i];
@@ -55,10 +55,10 @@ static enum ar_status add_beside(const struct tenant_setup *setup, struct proces
 {
     for (size_t i = 0; i < setup->beside_count; i++) {
         if (!process->pool_count || process->pool_count == PROCESS_POOLS)
-            return ar_error_set(error, AR_INVALID,
-                                "beside = %s: a process has 1 to %d pools, and its first pool must "
-                                "exist, because the others use its card",
-                                setup->beside[i], PROCESS_POOLS);
+            return ar_invalid(error,
+                              "beside = %s: a process has 1 to %d pools, and its first pool must "
+                              "exist, because the others use its card",
+                              setup->beside[i], PROCESS_POOLS);
         struct process_pool *pool = &process->pools[process->pool_count++];
         *pool = (struct process_pool){.card = process->pools[0].card, .limit_bytes = UINT64_MAX};
         snprintf(pool->policy, sizeof pool->policy, "%s", setup->beside[i]);
@@ -72,14 +72,13 @@ static enum ar_status add_pinned(const struct tenant_setup *setup, size_t card_c
 {
     bool own = !strcmp(setup->pinned, "yes");
     if (!process->pool_count || process->pool_count == PROCESS_POOLS)
-        return ar_error_set(error, AR_INVALID,
-                            "pinned = %s: a process has 1 to %d pools, and its first pool must "
-                            "exist, because the pinned one uses its workload",
-                            setup->pinned, PROCESS_POOLS);
+        return ar_invalid(error,
+                          "pinned = %s: a process has 1 to %d pools, and its first pool must "
+                          "exist, because the pinned one uses its workload",
+                          setup->pinned, PROCESS_POOLS);
     if (own && !process->pinned_policy[0])
-        return ar_error_set(error, AR_INVALID,
-                            "pinned = yes is for TensorFlow and JAX; name a policy, such as pinned "
-                            "= growth:limit=1GiB");
+        return ar_invalid(error, "pinned = yes is for TensorFlow and JAX; name a policy, such as "
+                                 "pinned = growth:limit=1GiB");
     struct process_pool *pool = &process->pools[process->pool_count++];
     *pool = (struct process_pool){
         .card = (uint32_t)card_count, .limit_bytes = UINT64_MAX, .pinned = true};

@@ -77,8 +77,8 @@ enum ar_status process_bad_line(struct process_reading *self, const struct proce
                                 const char *what)
 {
     self->process->line = line->line;
-    return ar_error_set(self->error, AR_INVALID, "line %u: \"%s = %s\": %s", line->line, line->key,
-                        line->value, what);
+    return ar_invalid(self->error, "line %u: \"%s = %s\": %s", line->line, line->key, line->value,
+                      what);
 }
 
 enum ar_status process_add_pool(struct process_reading *self, uint32_t visible_card,
@@ -86,9 +86,9 @@ enum ar_status process_add_pool(struct process_reading *self, uint32_t visible_c
 {
     struct process *process = self->process;
     if (process->pool_count == PROCESS_POOLS)
-        return ar_error_set(self->error, AR_INVALID,
-                            "a process has more than %d pools; use fewer logical devices",
-                            PROCESS_POOLS);
+        return ar_invalid(self->error,
+                          "a process has more than %d pools; use fewer logical devices",
+                          PROCESS_POOLS);
     *pool = &process->pools[process->pool_count++];
     **pool = (struct process_pool){
         .card = self->visible[visible_card],
@@ -185,17 +185,17 @@ static enum ar_status see_cards(struct process_reading *self)
             break;
         for (size_t i = 0; i < self->visible_count; i++)
             if (self->visible[i] == card)
-                return ar_error_set(self->error, AR_INVALID,
-                                    "CUDA_VISIBLE_DEVICES names card %llu twice; the driver then "
-                                    "hides all cards from the process",
-                                    card);
+                return ar_invalid(self->error,
+                                  "CUDA_VISIBLE_DEVICES names card %llu twice; the driver then "
+                                  "hides all cards from the process",
+                                  card);
         self->visible[self->visible_count++] = (uint32_t)card;
         list = *end ? end + 1 : end;
     }
     if (!self->visible_count)
-        return ar_error_set(self->error, AR_INVALID,
-                            "CUDA_VISIBLE_DEVICES=%s selects none of the %zu cards of the machine",
-                            process_variable(self, "CUDA_VISIBLE_DEVICES"), self->card_count);
+        return ar_invalid(self->error,
+                          "CUDA_VISIBLE_DEVICES=%s selects none of the %zu cards of the machine",
+                          process_variable(self, "CUDA_VISIBLE_DEVICES"), self->card_count);
     return AR_OK;
 }
 
@@ -218,13 +218,13 @@ enum ar_status process_configure(const struct process_card *cards, size_t card_c
     };
     memset(process, 0, sizeof *process);
     if (!card_count || card_count > PROCESS_CARDS)
-        return ar_error_set(error, AR_INVALID, "a machine has 1 to %d cards", PROCESS_CARDS);
+        return ar_invalid(error, "a machine has 1 to %d cards", PROCESS_CARDS);
     size_t at = 0;
     while (at < line_count && is_variable(&lines[at]))
         at++;
     if (at == line_count || strcmp(lines[at].key, "framework") != 0)
-        return ar_error_set(error, AR_INVALID,
-                            "the first line of a process is framework = tensorflow, jax or torch");
+        return ar_invalid(error,
+                          "the first line of a process is framework = tensorflow, jax or torch");
     warn_of_unknown_variables(&self);
     enum ar_status status = see_cards(&self);
     if (status)

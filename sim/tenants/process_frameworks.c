@@ -549,8 +549,8 @@ static enum ar_status add_torch_pool(struct process_reading *self, size_t card, 
     struct process_pool *pool;
     AR_TRY(process_add_pool(self, (uint32_t)card, &pool));
     if (conf && (strlen(conf) > 511 || strchr(conf, '\'')))
-        return ar_error_set(self->error, AR_INVALID,
-                            "PYTORCH_CUDA_ALLOC_CONF is longer than 511 bytes, or holds a quote");
+        return ar_invalid(self->error,
+                          "PYTORCH_CUDA_ALLOC_CONF is longer than 511 bytes, or holds a quote");
     char *text = pool->policy, limit[40] = "";
     size_t room = sizeof pool->policy;
     pool->grows = true;
@@ -724,9 +724,8 @@ enum ar_status process_jax(struct process_reading *self)
     }
     enum allocator allocator;
     if (named && !strcmp(named, "address"))
-        return ar_error_set(self->error, AR_INVALID,
-                            "XLA_PYTHON_CLIENT_ALLOCATOR=address is not modelled; there are "
-                            "default, bfc, platform, cuda_async and vmm");
+        return ar_invalid(self->error, "XLA_PYTHON_CLIENT_ALLOCATOR=address is not modelled; there "
+                                       "are default, bfc, platform, cuda_async and vmm");
     if (!find_allocator(named ? named : "", &allocator))
         return process_raise(self, NULL, PROCESS_VALUE_ERROR,
                              "XLA_PYTHON_CLIENT_ALLOCATOR is \"default\", \"bfc\", \"platform\", "

@@ -482,8 +482,7 @@ enum ar_status tenants_run(const struct tenants *tenants, struct tenant_result *
     struct schedule self = {.tenants = tenants, .error = error};
     if (!tenants->count || tenants->count > TENANTS_MOST || !tenants->card_count ||
         tenants->card_count > PROCESS_CARDS)
-        return ar_error_set(error, AR_INVALID, "1 to %d processes on 1 to %d cards", TENANTS_MOST,
-                            PROCESS_CARDS);
+        return ar_invalid(error, "1 to %d processes on 1 to %d cards", TENANTS_MOST, PROCESS_CARDS);
     AR_TRY(measure_cards(&self, error));
     AR_TRY(prepare_host(&self, error));
     self.items = calloc(tenants->count, sizeof *self.items);

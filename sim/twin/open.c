@@ -26,27 +26,26 @@ static enum ar_status find_process(const struct twin_scenario *scenario,
         if (part->process && strcmp(scenario->processes[*out].name, part->process) == 0)
             return AR_OK;
     if (!part->process)
-        return ar_error_set(error, AR_INVALID, "%s %s needs its process; write process = NAME",
-                            part->ops->kind, part->name);
-    return ar_error_set(error, AR_INVALID,
-                        "%s %s: there is no process \"%.60s\"; add a section [process %.60s]",
-                        part->ops->kind, part->name, part->process, part->process);
+        return ar_invalid(error, "%s %s needs its process; write process = NAME", part->ops->kind,
+                          part->name);
+    return ar_invalid(error, "%s %s: there is no process \"%.60s\"; add a section [process %.60s]",
+                      part->ops->kind, part->name, part->process, part->process);
 }
 
 static enum ar_status check_processes(const struct twin_scenario *scenario, struct ar_error *error)
 {
     unsigned cards = twin_card_count(scenario);
     if (!scenario->process_count)
-        return ar_error_set(error, AR_INVALID, "a scenario needs a process; add [process NAME]");
+        return ar_invalid(error, "a scenario needs a process; add [process NAME]");
     if (cards > TWIN_CARDS)
-        return ar_error_set(error, AR_INVALID, "a machine has at most %d cards", TWIN_CARDS);
+        return ar_invalid(error, "a machine has at most %d cards", TWIN_CARDS);
     for (size_t i = 0; i < scenario->process_count; i++) {
         const struct twin_process_setup *setup = &scenario->processes[i];
         if (cards < TWIN_CARDS && cards_of(setup) >> cards)
-            return ar_error_set(error, AR_INVALID,
-                                "process %s is on a card that the machine does not have: it has "
-                                "%u; set cards in [machine]",
-                                setup->name, cards);
+            return ar_invalid(error,
+                              "process %s is on a card that the machine does not have: it has %u; "
+                              "set cards in [machine]",
+                              setup->name, cards);
     }
     return AR_OK;
 }
@@ -64,10 +63,10 @@ static enum ar_status check_names(const struct twin_scenario *scenario, struct a
                                : scenario->parts[at - scenario->process_count].name;
             }
             if (strcmp(names[0], names[1]) == 0)
-                return ar_error_set(error, AR_INVALID,
-                                    "two processes or parts have the name \"%s\"; the schedule "
-                                    "could not tell them apart",
-                                    names[0]);
+                return ar_invalid(error,
+                                  "two processes or parts have the name \"%s\"; the schedule could "
+                                  "not tell them apart",
+                                  names[0]);
         }
     return AR_OK;
 }
@@ -124,9 +123,8 @@ static enum ar_status open_device(struct twin_run *run, struct ar_error *error)
     if (status != AR_OK)
         return ar_error_prefix(error, status, "machine: card");
     if (ar_spec_value(&run->device_spec, "others"))
-        return ar_error_set(error, AR_INVALID,
-                            "machine: card: the option others is not for a twin; add a process "
-                            "with a [buffer NAME]");
+        return ar_invalid(error, "machine: card: the option others is not for a twin; add a "
+                                 "process with a [buffer NAME]");
     const char *capacity = ar_spec_value(&run->device_spec, "capacity");
     status = session_device_props(&run->device_spec, &props, error);
     if (status != AR_OK)

@@ -389,8 +389,7 @@ struct twin_part *twin_peer(struct twin_part *self, const char *name, struct ar_
     if (!found)
         found = same_card ? same_card : other;
     if (!found)
-        (void)ar_error_set(error, AR_INVALID, "part %s: there is no part \"%.60s\"", self->name,
-                           name);
+        (void)ar_invalid(error, "part %s: there is no part \"%.60s\"", self->name, name);
     return found;
 }
 
@@ -402,9 +401,9 @@ enum ar_status twin_send(struct twin_part *self, struct twin_part *peer, uint64_
         return ar_error_set(error, AR_UNSUPPORTED, "part %s: a part of kind %s receives no weights",
                             self->name, peer->ops->kind);
     if (ipc && peer->card != self->card)
-        return ar_error_set(error, AR_INVALID,
-                            "part %s: %s is on another card, which cannot map this one's memory",
-                            self->name, peer->name);
+        return ar_invalid(error,
+                          "part %s: %s is on another card, which cannot map this one's memory",
+                          self->name, peer->name);
     if (peer->card != self->card && self->rank >= peer->ranks)
         return AR_OK;
     if (!same)
@@ -457,9 +456,9 @@ enum ar_status twin_repeats(const struct twin_call *call, uint64_t *times, struc
     if (!call->argument_count)
         return AR_OK;
     enum ar_status status = ar_count_parse(call->arguments[0], times, error);
-    return status || *times <= most ? status
-                                    : ar_error_set(error, AR_INVALID, "\"%s\": write 0 to %" PRIu64,
-                                                   call->arguments[0], most);
+    return status || *times <= most
+               ? status
+               : ar_invalid(error, "\"%s\": write 0 to %" PRIu64, call->arguments[0], most);
 }
 
 enum ar_status twin_refuse(struct twin_part *self, struct ar_error *error, const char *format, ...)

@@ -145,14 +145,13 @@ static enum ar_status check_policy(const struct twin_process *self, const struct
 {
     const struct ar_policy_ops *ops = policy->ops;
     if (ops->capabilities & AR_POLICY_OFFLINE)
-        return ar_error_set(error, AR_INVALID,
-                            "process %s: policy %s needs all requests in advance, which a scenario "
-                            "does not have; choose another",
-                            self->setup->name, ops->name);
+        return ar_invalid(error,
+                          "process %s: policy %s needs all requests in advance, which a scenario "
+                          "does not have; choose another",
+                          self->setup->name, ops->name);
     if (ops->capabilities & (AR_POLICY_OVERLAPS | AR_POLICY_PINNED))
-        return ar_error_set(error, AR_INVALID,
-                            "process %s: policy %s has no memory of the card; choose another",
-                            self->setup->name, ops->name);
+        return ar_invalid(error, "process %s: policy %s has no memory of the card; choose another",
+                          self->setup->name, ops->name);
     return AR_OK;
 }
 
@@ -198,8 +197,8 @@ static enum ar_status open_all(struct twin_process *self, struct ar_error *error
 {
     AR_TRY(ar_device_open(&self->run->device.spec, &self->device, error));
     if (!self->device->ops->others)
-        return ar_error_set(error, AR_INVALID,
-                            "a twin runs on the simulated device; write card = sim:profile=NAME");
+        return ar_invalid(error,
+                          "a twin runs on the simulated device; write card = sim:profile=NAME");
     self->watch.device = self->device;
     regions_open(&self->regions, self->device);
     self->regions.host_freed = host_freed;

@@ -94,9 +94,9 @@ static enum ar_status check_count(const struct reading *self, const struct sched
     size_t count = call->argument_count;
     if (count >= action->least_arguments && count <= action->most_arguments)
         return AR_OK;
-    return ar_error_set(self->error, AR_INVALID, "%s takes %s%s, and got %zu", call->text,
-                        action->arguments ? "the arguments " : "no arguments",
-                        action->arguments ? action->arguments : "", count);
+    return ar_invalid(self->error, "%s takes %s%s, and got %zu", call->text,
+                      action->arguments ? "the arguments " : "no arguments",
+                      action->arguments ? action->arguments : "", count);
 }
 
 /* "rollout.sleep 1" */
@@ -107,8 +107,8 @@ static enum ar_status read_call(const struct reading *self, char *text, struct s
     for (char *word = text, *rest; word && *word; word = rest) {
         rest = cut(word, ' ');
         if (*word && count == WORDS_MOST)
-            return ar_error_set(self->error, AR_INVALID, "\"%.60s\" has more than %d arguments",
-                                text, WORDS_MOST - 1);
+            return ar_invalid(self->error, "\"%.60s\" has more than %d arguments", text,
+                              WORDS_MOST - 1);
         if (*word)
             words[count++] = word;
         while (rest && *rest == ' ')
@@ -116,9 +116,8 @@ static enum ar_status read_call(const struct reading *self, char *text, struct s
     }
     const char *dot = count ? strchr(words[0], '.') : NULL;
     if (!dot)
-        return ar_error_set(self->error, AR_INVALID,
-                            "\"%.60s\" is not an action; write PART.ACTION ARGUMENT..",
-                            count ? words[0] : "");
+        return ar_invalid(self->error, "\"%.60s\" is not an action; write PART.ACTION ARGUMENT..",
+                          count ? words[0] : "");
     char owner[64];
     size_t length = (size_t)(dot - words[0]);
     if (length >= sizeof owner)
@@ -201,8 +200,7 @@ enum ar_status schedule_read(const struct twin_scenario *scenario, struct schedu
         phases += out->lists[i].count;
     }
     if (status == AR_OK && !phases)
-        status = ar_error_set(error, AR_INVALID,
-                              "the schedule has no phases; write start = PART.ACTION, ..");
+        status = ar_invalid(error, "the schedule has no phases; write start = PART.ACTION, ..");
     if (status != AR_OK)
         schedule_close(out);
     return status;

@@ -29,7 +29,7 @@ struct cases {
 bool cases_next(struct cases *self, const char *file, const char *section, size_t least);
 
 /* The rows of the section that has the name of this case, in the file that has the name of its
- * test: of TEST(sums) in test_tree.c, section "sums" of "tree". */
+ * test: of TEST(sums) in the test "tree", section "sums" of "tree". */
 #define EACH_ROW(row, least)                                                                       \
     for (struct cases row = {0}; cases_next(&row, __FILE__, __func__, least);)
 

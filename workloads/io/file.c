@@ -143,9 +143,8 @@ static enum ar_status step_zstd(struct trace_input *input, void *bytes, size_t r
 static enum ar_status read_plain(struct trace_input *input, void *bytes, size_t room, size_t *got,
                                  struct ar_error *error)
 {
-    if (input->used == input->filled) {
+    if (input->used == input->filled)
         AR_TRY(fill(input, error));
-    }
     *got = input->filled - input->used;
     *got = *got < room ? *got : room;
     memcpy(bytes, input->window + input->used, *got);

@@ -74,9 +74,8 @@ static enum ar_status take_slot(struct trace_check *check, struct trace_event *e
         event->slot = (uint32_t)check->block_count;
     }
     if (event->slot == check->block_count) {
-        if (check->block_count == check->block_capacity) {
+        if (check->block_count == check->block_capacity)
             AR_TRY(grow_blocks(check, error));
-        }
         check->blocks[check->block_count++].state = BLOCK_FREE;
     }
     return AR_OK;

@@ -463,9 +463,8 @@ static enum ar_status take_other(struct filter *filter, const struct trace_event
         (event.kind == TRACE_TIME || event.kind == TRACE_MARK || keeps_device(filter, &event));
     if (event.kind == TRACE_TIME)
         event.value = filter->time_ns = filter->time_base_ns + event.value - filter->origin_ns;
-    if (keep && (event.kind == TRACE_RECORD || event.kind == TRACE_WAIT)) {
+    if (keep && (event.kind == TRACE_RECORD || event.kind == TRACE_WAIT))
         AR_TRY(recorded_bit(filter, &event, &keep, error));
-    }
     if (keep && event.kind == TRACE_KERNEL && event.attributes)
         return take_kernel(filter, event, error);
     return keep ? emit(filter, event, NULL, error) : AR_OK;

@@ -243,9 +243,8 @@ static enum ar_status torch_alloc(struct ar_policy *base, const struct ar_policy
     if (failed)
         return AR_HOST_MEMORY;
     uint32_t block = self->settings.expandable ? 0 : take(self, arena, rounded_bytes);
-    if (!block) {
+    if (!block)
         AR_TRY(find_slowly(self, arena, rounded_bytes, &block));
-    }
     hand_out(self, block, request, small ? TORCH_SMALL : TORCH_LARGE, out);
     return AR_OK;
 }

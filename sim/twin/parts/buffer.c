@@ -38,9 +38,9 @@ static enum ar_status buffer_create(struct twin_part *base, struct ar_error *err
 {
     const struct values *values = base->values;
     if (!values->bytes)
-        return ar_error_set(error, AR_INVALID, "it needs a size; write bytes = 64MiB");
+        return ar_invalid(error, "it needs a size; write bytes = 64MiB");
     if (values->bytes > ((UINT64_C(1) << 60) - 1) / values->count)
-        return ar_error_set(error, AR_INVALID, "all buffers together must be below 2^60 bytes");
+        return ar_invalid(error, "all buffers together must be below 2^60 bytes");
     return AR_OK;
 }
 
@@ -64,10 +64,10 @@ static enum ar_status buffer_act(struct twin_part *base, const struct twin_call 
     const struct values *values = base->values;
     (void)more;
     if (self->loaded == (call->action == ACTION_LOAD))
-        return ar_error_set(error, AR_INVALID,
-                            self->loaded ? "it is loaded already; write %s.free before it"
-                                         : "it is not loaded; write %s.load before it",
-                            base->name);
+        return ar_invalid(error,
+                          self->loaded ? "it is loaded already; write %s.free before it"
+                                       : "it is not loaded; write %s.load before it",
+                          base->name);
     self->loaded = !self->loaded;
     if (call->action == ACTION_LOAD)
         load(self, values);

@@ -159,16 +159,16 @@ static enum ar_status read_lengths(const char *option, const char *text, struct 
         good = good && (!*end || strchr(" ,;", *end)) && least >= 1 && most >= least &&
                most <= (1u << 30) && out->count < ENGINE_LENGTHS;
         if (!good)
-            return ar_error_set(error, AR_INVALID,
-                                "option %s: \"%s\" is no list of at most %d numbers from 1 on, or "
-                                "ranges such as 256-1024",
-                                option, text, ENGINE_LENGTHS);
+            return ar_invalid(error,
+                              "option %s: \"%s\" is no list of at most %d numbers from 1 on, or "
+                              "ranges such as 256-1024",
+                              option, text, ENGINE_LENGTHS);
         out->ranges[out->count].least = least;
         out->ranges[out->count++].most = most;
         at = end;
     }
     if (!out->count)
-        return ar_error_set(error, AR_INVALID, "option %s: it has no number", option);
+        return ar_invalid(error, "option %s: it has no number", option);
     return AR_OK;
 }
 
@@ -201,8 +201,8 @@ static enum ar_status check_rules(const struct engine *self, struct ar_error *er
     };
     for (size_t i = 0; i < sizeof only / sizeof only[0]; i++)
         if (only[i].given && only[i].vllm != engine_is_vllm(self))
-            return ar_error_set(
-                error, AR_INVALID, "option %s is %s's; %s%s, or write rules = %s", only[i].name,
+            return ar_invalid(
+                error, "option %s is %s's; %s%s, or write rules = %s", only[i].name,
                 only[i].vllm ? "vLLM" : "SGLang", only[i].instead ? "write " : "leave it out",
                 only[i].instead ? only[i].instead : "", only[i].vllm ? "vllm" : "sglang");
     return AR_OK;
@@ -214,13 +214,12 @@ static enum ar_status read_drafts(struct engine *self, struct ar_error *error)
     const struct engine_values *values = engine_values(self);
     bool v1 = engine_is_vllm(self) && self->vllm.v1;
     if (!v1 && (values->speculative || values->shared_prefix))
-        return ar_error_set(error, AR_INVALID, "option %s is known for vLLM V1 only; leave it out",
-                            values->speculative ? "speculative" : "shared_prefix");
+        return ar_invalid(error, "option %s is known for vLLM V1 only; leave it out",
+                          values->speculative ? "speculative" : "shared_prefix");
     bool model = values->speculative == ENGINE_DRAFT_MODEL;
     if (model != (*values->draft_model != '\0'))
-        return ar_error_set(error, AR_INVALID,
-                            model
-                                ? "option speculative: write draft_model = llama-3.2-1b or another"
+        return ar_invalid(error,
+                          model ? "option speculative: write draft_model = llama-3.2-1b or another"
                                 : "option draft_model: write speculative = draft");
     if (!model)
         return AR_OK;
@@ -240,10 +239,9 @@ static enum ar_status check_sizes(const struct engine_values *values, struct ar_
                  {"activation", values->activation}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         if (sizes[i].bytes && sizes[i].bytes < 4096)
-            return ar_error_set(error, AR_INVALID,
-                                "option %s: %" PRIu64 " are bytes; write its unit, such as %" PRIu64
-                                "GiB",
-                                sizes[i].name, sizes[i].bytes, sizes[i].bytes);
+            return ar_invalid(
+                error, "option %s: %" PRIu64 " are bytes; write its unit, such as %" PRIu64 "GiB",
+                sizes[i].name, sizes[i].bytes, sizes[i].bytes);
     return AR_OK;
 }
 
@@ -253,10 +251,10 @@ static enum ar_status check_prompts(const struct engine *self, struct ar_error *
     bool given = strcmp(engine_values(self)->prompts, PROMPTS) != 0; /* else they are cut */
     for (size_t i = 0; given && i < self->prompts.count; i++)
         if (self->prompts.ranges[i].least >= self->length)
-            return ar_error_set(error, AR_INVALID,
-                                "option prompts: a request may have %" PRIu64
-                                " tokens (max_model_len), so its prompt cannot have %" PRIu64,
-                                self->length, self->prompts.ranges[i].least);
+            return ar_invalid(error,
+                              "option prompts: a request may have %" PRIu64
+                              " tokens (max_model_len), so its prompt cannot have %" PRIu64,
+                              self->length, self->prompts.ranges[i].least);
     return AR_OK;
 }
 
@@ -267,12 +265,12 @@ static enum ar_status check_ranks(const struct engine *self, struct ar_error *er
     uint64_t ranks = values->tensor_parallel * values->pipeline_parallel;
     if (self->base.ranks % ranks == 0)
         return AR_OK;
-    return ar_error_set(error, AR_INVALID,
-                        "option %s: %" PRIu64 " ranks need as many cards, or a multiple, and the "
-                        "process has %u; write cards = %" PRIu64
-                        " in [machine] and cards = all in the process",
-                        values->tensor_parallel > 1 ? "tensor_parallel" : "pipeline_parallel",
-                        ranks, self->base.ranks, ranks);
+    return ar_invalid(error,
+                      "option %s: %" PRIu64 " ranks need as many cards, or a multiple, and the "
+                      "process has %u; write cards = %" PRIu64
+                      " in [machine] and cards = all in the process",
+                      values->tensor_parallel > 1 ? "tensor_parallel" : "pipeline_parallel", ranks,
+                      self->base.ranks, ranks);
 }
 
 static enum ar_status engine_create(struct twin_part *base, struct ar_error *error)
@@ -305,8 +303,7 @@ static enum ar_status engine_create(struct twin_part *base, struct ar_error *err
     self->page_tokens = values->block_size ? values->block_size : engine_is_vllm(self) ? 16 : 1;
     ar_rng_seed(&self->rng, values->seed);
     if (values->expert_parallel && !self->model.experts)
-        return ar_error_set(error, AR_INVALID,
-                            "option expert_parallel: the model has no experts; leave it out");
+        return ar_invalid(error, "option expert_parallel: the model has no experts; leave it out");
     enum ar_status status = llm_check(&self->model, &self->rank, error);
     status = status ? ar_error_prefix(error, status, "option model") : read_drafts(self, error);
     status = status ? status : check_prompts(self, error);
@@ -347,10 +344,9 @@ static enum ar_status check_states(const struct engine *self, const struct twin_
     for (size_t i = given ? from : 0; i < (given ? call->argument_count : 2); i++) {
         const char *tag = given ? call->arguments[i] : all[i];
         if (is_asleep(self, tag) != asleep)
-            return ar_error_set(
-                error, AR_INVALID,
-                "%s %s; SGLang would end there, because torch_memory_saver cannot %s it", tag,
-                asleep ? "does not sleep" : "sleeps already", asleep ? "resume" : "pause");
+            return ar_invalid(
+                error, "%s %s; SGLang would end there, because torch_memory_saver cannot %s it",
+                tag, asleep ? "does not sleep" : "sleeps already", asleep ? "resume" : "pause");
     }
     return AR_OK;
 }
@@ -360,8 +356,8 @@ static enum ar_status check_tags(const struct twin_call *call, size_t from, stru
     for (size_t i = from; i < call->argument_count; i++) {
         const char *tag = call->arguments[i];
         if (strcmp(tag, "weights") && strcmp(tag, "kv_cache") && strcmp(tag, "cuda_graph"))
-            return ar_error_set(error, AR_INVALID,
-                                "\"%s\" is no tag; write weights, kv_cache or cuda_graph", tag);
+            return ar_invalid(error, "\"%s\" is no tag; write weights, kv_cache or cuda_graph",
+                              tag);
     }
     return AR_OK;
 }
@@ -369,8 +365,7 @@ static enum ar_status check_tags(const struct twin_call *call, size_t from, stru
 static enum ar_status need_loaded(const struct engine *self, struct ar_error *error)
 {
     return self->loaded ? AR_OK
-                        : ar_error_set(error, AR_INVALID, "%s has no weights; call load first",
-                                       self->base.name);
+                        : ar_invalid(error, "%s has no weights; call load first", self->base.name);
 }
 
 /* vLLM: CuMemAllocator.sleep, which empties torch's cache at its end. Without tags everything
@@ -386,9 +381,8 @@ static enum ar_status engine_sleep(struct engine *self, const struct twin_call *
     if (call->argument_count && strspn(call->arguments[0], "0123456789") != 0) {
         bool two = strcmp(call->arguments[0], "2") == 0;
         if (!vllm || (!two && strcmp(call->arguments[0], "1") != 0))
-            return ar_error_set(error, AR_INVALID,
-                                "\"%s\" is no level; vLLM has 1 and 2, SGLang none",
-                                call->arguments[0]);
+            return ar_invalid(error, "\"%s\" is no level; vLLM has 1 and 2, SGLang none",
+                              call->arguments[0]);
         keep = two ? NULL : keep;
         from = 1;
     }
@@ -454,8 +448,8 @@ static enum ar_status need_weights(const struct engine *self, struct ar_error *e
 {
     if (self->loaded && !self->weights_asleep)
         return AR_OK;
-    return ar_error_set(error, AR_INVALID, "%s has no weights to write to; call %s first",
-                        self->base.name, self->loaded ? "wake weights" : "load");
+    return ar_invalid(error, "%s has no weights to write to; call %s first", self->base.name,
+                      self->loaded ? "wake weights" : "load");
 }
 
 /* In one process tensors are copied into place. From another one they are received in a buffer. */

@@ -229,7 +229,7 @@ enum ar_status engine_load(struct engine *self, struct ar_error *error)
     uint64_t total_bytes;
     bool open;
     if (self->loaded)
-        return ar_error_set(error, AR_INVALID, "%s has its weights already", self->base.name);
+        return ar_invalid(error, "%s has its weights already", self->base.name);
     twin_trim(&self->base);
     /* V1 from 0.11 on looks how much is free when its groups are made; before, it looked first
      * (v1/worker/gpu_worker.py, init_device). */
@@ -419,10 +419,9 @@ enum ar_status engine_profile(struct engine *self, struct ar_error *error)
     const struct engine_values *values = engine_values(self);
     uint64_t free_after, total_bytes;
     if (!self->loaded)
-        return ar_error_set(error, AR_INVALID, "%s has no weights; call load first",
-                            self->base.name);
+        return ar_invalid(error, "%s has no weights; call load first", self->base.name);
     if (self->profiled)
-        return ar_error_set(error, AR_INVALID, "%s is profiled already", self->base.name);
+        return ar_invalid(error, "%s is profiled already", self->base.name);
     if (engine_is_vllm(self)) {
         profile_vllm(self);
         if (values->kv_cache_memory)
@@ -536,10 +535,9 @@ enum ar_status engine_allocate(struct engine *self, struct ar_error *error)
 {
     bool open;
     if (!self->profiled)
-        return ar_error_set(error, AR_INVALID, "%s has no profile; call profile first",
-                            self->base.name);
+        return ar_invalid(error, "%s has no profile; call profile first", self->base.name);
     if (self->allocated)
-        return ar_error_set(error, AR_INVALID, "%s has its cache already", self->base.name);
+        return ar_invalid(error, "%s has its cache already", self->base.name);
     AR_TRY(engine_is_vllm(self) ? size_vllm(self, error) : size_sglang(self, error));
     AR_TRY(begin(self, "kv_cache", &open, error));
     make_cache(self);
@@ -613,10 +611,9 @@ static void keep_output(struct engine *self, size_t size)
 enum ar_status engine_capture(struct engine *self, struct ar_error *error)
 {
     if (!self->loaded)
-        return ar_error_set(error, AR_INVALID, "%s has no weights; call load first",
-                            self->base.name);
+        return ar_invalid(error, "%s has no weights; call load first", self->base.name);
     if (self->captured)
-        return ar_error_set(error, AR_INVALID, "%s has its graphs already", self->base.name);
+        return ar_invalid(error, "%s has its graphs already", self->base.name);
     make_attention_space(self);
     if (!self->sizes.count) {
         warm_sampler(self, false);

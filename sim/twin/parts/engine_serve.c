@@ -17,11 +17,9 @@ static uint64_t draw(struct engine *self, const struct engine_lengths *lengths)
 static enum ar_status start(struct engine *self, uint64_t requests, struct ar_error *error)
 {
     if (!self->allocated)
-        return ar_error_set(error, AR_INVALID, "%s has no key-value cache; call allocate first",
-                            self->base.name);
+        return ar_invalid(error, "%s has no key-value cache; call allocate first", self->base.name);
     if (self->weights_asleep || self->kv_asleep)
-        return ar_error_set(error, AR_INVALID, "%s is asleep; call wake before generate",
-                            self->base.name);
+        return ar_invalid(error, "%s is asleep; call wake before generate", self->base.name);
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < self->prompts.count; i++)
         least = self->prompts.ranges[i].least < least ? self->prompts.ranges[i].least : least;

@@ -106,19 +106,18 @@ static enum ar_status read_sizes(struct graphs *self, const struct values *value
 {
     if (values->rules == BY_LIST) {
         if (!values->sizes)
-            return ar_error_set(
-                error, AR_INVALID,
+            return ar_invalid(
+                error,
                 "it needs batch sizes: write sizes = 1 2 4 8-256/8, or rules = vllm or sglang");
         return graphs_sizes_parse("sizes", values->sizes, &self->sizes, error);
     }
     if (values->sizes)
-        return ar_error_set(error, AR_INVALID, "sizes and rules = %s: leave one of them out",
-                            values->rules == BY_VLLM ? "vllm" : "sglang");
+        return ar_invalid(error, "sizes and rules = %s: leave one of them out",
+                          values->rules == BY_VLLM ? "vllm" : "sglang");
     /* 0.9 is 9, and 900 for the rule. */
     uint32_t release = values->version ? 100 * compatible_release(values->version) : 0;
     if (values->version && !release)
-        return ar_error_set(error, AR_INVALID, "version = %.40s: write a release, such as 0.9",
-                            values->version);
+        return ar_invalid(error, "version = %.40s: write a release, such as 0.9", values->version);
     uint32_t most = (uint32_t)values->max_num_seqs;
     if (values->rules == BY_VLLM)
         graphs_vllm_sizes(release, most, (uint32_t)values->max_batched_tokens,
@@ -130,10 +129,10 @@ static enum ar_status read_sizes(struct graphs *self, const struct values *value
 
 static enum ar_status bad_requests(const char *text, struct ar_error *error)
 {
-    return ar_error_set(error, AR_INVALID,
-                        "requests = %.60s: write bytes for each token of up to %d requests and how "
-                        "many later ones each outlives, such as 2048:1 6144:8",
-                        text, REQUESTS);
+    return ar_invalid(error,
+                      "requests = %.60s: write bytes for each token of up to %d requests and how "
+                      "many later ones each outlives, such as 2048:1 6144:8",
+                      text, REQUESTS);
 }
 
 /* "6144:8", or "6144": it outlives two. */
@@ -163,8 +162,7 @@ static enum ar_status read_requests(struct graphs *self, const struct values *va
         return AR_OK;
     }
     if (values->bytes_per_token)
-        return ar_error_set(error, AR_INVALID,
-                            "requests and bytes_per_token: leave one of them out");
+        return ar_invalid(error, "requests and bytes_per_token: leave one of them out");
     for (const char *at = text + strspn(text, " ,"); *at; at += strspn(at, " ,")) {
         char word[40];
         size_t length = strcspn(at, " ,");
@@ -185,8 +183,8 @@ static enum ar_status graphs_create(struct twin_part *base, struct ar_error *err
     const struct values *values = base->values;
     self->cuda = values->driver ? compatible_release(values->driver) : 0;
     if (values->driver && !self->cuda)
-        return ar_error_set(error, AR_INVALID, "driver = %.40s: write a CUDA version, such as 12.2",
-                            values->driver);
+        return ar_invalid(error, "driver = %.40s: write a CUDA version, such as 12.2",
+                          values->driver);
     AR_TRY(read_sizes(self, values, error));
     AR_TRY(read_requests(self, values, error));
     self->stream = twin_stream(base);
@@ -331,8 +329,7 @@ static enum ar_status graphs_act(struct twin_part *base, const struct twin_call 
     if (call->action == ACTION_CAPTURE)
         return capture(self, values, call->turn, more, error);
     if (!self->captured)
-        return ar_error_set(error, AR_INVALID, "%s has no graphs; call capture first",
-                            self->base.name);
+        return ar_invalid(error, "%s has no graphs; call capture first", self->base.name);
     if (call->action == ACTION_RELEASE) {
         release_graphs(self);
         return AR_OK;

@@ -49,9 +49,8 @@ static enum ar_status load(struct twin_part *base, const char *name, struct ar_e
             twin_outside(base, twin_owner(base, name), values->bytes[i]);
             return AR_OK;
         }
-    return ar_error_set(
-        error, AR_INVALID,
-        "load %.40s: write kernels, products, attention, backward, streams or others", name);
+    return ar_invalid(
+        error, "load %.40s: write kernels, products, attention, backward, streams or others", name);
 }
 
 static enum ar_status libraries_act(struct twin_part *base, const struct twin_call *call,

@@ -99,14 +99,12 @@ static enum ar_status read_setup(struct nccl *self, struct ar_error *error)
     const struct values *values = self->base.values;
     uint32_t release = compatible_release(values->version);
     if (release < 214 || release >= 300)
-        return ar_error_set(error, AR_INVALID,
-                            "version = %.40s: write a release from 2.14 on, such as 2.28",
-                            values->version);
+        return ar_invalid(error, "version = %.40s: write a release from 2.14 on, such as 2.28",
+                          values->version);
     bool automatic = strcmp(values->link, "auto") == 0;
     if (!automatic && strcmp(values->link, "nvlink") != 0 && strcmp(values->link, "pcie") != 0 &&
         strcmp(values->link, "shm") != 0)
-        return ar_error_set(error, AR_INVALID, "link = %.40s: write nvlink, pcie, shm or auto",
-                            values->link);
+        return ar_invalid(error, "link = %.40s: write nvlink, pcie, shm or auto", values->link);
     const struct nccl_card card = nccl_card_of(twin_card_name(&self->base));
     const char *link = automatic ? card.link : values->link;
     self->setup = (struct nccl_setup){
@@ -126,10 +124,10 @@ static enum ar_status read_setup(struct nccl *self, struct ar_error *error)
 
 static enum ar_status bad_groups(const char *text, struct ar_error *error)
 {
-    return ar_error_set(error, AR_INVALID,
-                        "groups = %.60s: write the ranks of each group, 1 to 65536, such as 8 8 2; "
-                        "at most %d groups",
-                        text, GROUPS);
+    return ar_invalid(error,
+                      "groups = %.60s: write the ranks of each group, 1 to 65536, such as 8 8 2; "
+                      "at most %d groups",
+                      text, GROUPS);
 }
 
 /* The number of this process in a group of `ranks`: groups are of ranks that follow each other. */
@@ -142,9 +140,9 @@ static enum ar_status rank_in(const struct nccl *self, uint32_t ranks, uint32_t 
     if (strcmp(values->rank, "own") == 0)
         return AR_OK;
     if (ar_count_parse(values->rank, &number, NULL) != AR_OK || number >= ranks)
-        return ar_error_set(error, AR_INVALID,
-                            "rank = %.40s: write own, or a number below the ranks of each group",
-                            values->rank);
+        return ar_invalid(error,
+                          "rank = %.40s: write own, or a number below the ranks of each group",
+                          values->rank);
     *rank = (uint32_t)number;
     return AR_OK;
 }
@@ -235,9 +233,9 @@ static enum ar_status use(struct nccl *self, const struct twin_call *call, struc
         while (operation < NCCL_OPERATIONS && strcmp(call->arguments[0], names[operation]) != 0)
             operation++;
         if (operation == NCCL_OPERATIONS)
-            return ar_error_set(error, AR_INVALID,
-                                "use %.40s: write all_reduce, all_gather, all_to_all or gather",
-                                call->arguments[0]);
+            return ar_invalid(error,
+                              "use %.40s: write all_reduce, all_gather, all_to_all or gather",
+                              call->arguments[0]);
     }
     if (call->argument_count > 1)
         AR_TRY(ar_size_parse(call->arguments[1], &bytes, error));
@@ -259,12 +257,11 @@ static enum ar_status suspend(struct nccl *self, bool suspended, struct ar_error
 {
     uint64_t bytes = 0;
     if (self->suspended == suspended)
-        return ar_error_set(error, AR_INVALID, "the communicators %s",
-                            suspended ? "are suspended already"
-                                      : "are not suspended; write suspend before it");
+        return ar_invalid(error, "the communicators %s",
+                          suspended ? "are suspended already"
+                                    : "are not suspended; write suspend before it");
     if (self->setup.release < 229)
-        return ar_error_set(error, AR_INVALID,
-                            "ncclCommSuspend is in NCCL from 2.29.7 on; write version = 2.29");
+        return ar_invalid(error, "ncclCommSuspend is in NCCL from 2.29.7 on; write version = 2.29");
     self->suspended = suspended;
     for (size_t i = 0; i < self->group_count; i++) {
         if (suspended)
@@ -288,17 +285,14 @@ static enum ar_status nccl_act(struct twin_part *base, const struct twin_call *c
     uint64_t operations = 0;
     (void)more;
     if (call->action == ACTION_INIT && self->started)
-        return ar_error_set(error, AR_INVALID,
-                            "the communicators are there already; write %s.finalize before it",
-                            base->name);
+        return ar_invalid(error, "the communicators are there already; write %s.finalize before it",
+                          base->name);
     if (call->action != ACTION_INIT && call->action != ACTION_USE && !self->started)
-        return ar_error_set(error, AR_INVALID,
-                            "there are no communicators; write %s.init or %s.use before it",
-                            base->name, base->name);
+        return ar_invalid(error, "there are no communicators; write %s.init or %s.use before it",
+                          base->name, base->name);
     if (self->suspended && (call->action == ACTION_USE || call->action == ACTION_CAPTURE))
-        return ar_error_set(error, AR_INVALID,
-                            "the communicators are suspended; write %s.resume before it",
-                            base->name);
+        return ar_invalid(error, "the communicators are suspended; write %s.resume before it",
+                          base->name);
     switch (call->action) {
     case ACTION_SUSPEND:
     case ACTION_RESUME:

@@ -487,8 +487,7 @@ enum ar_status player_to_mark(struct player *self, const char *label, uint64_t e
         if (status != AR_OK)
             return status;
         if (!event)
-            return ar_error_set(error, AR_INVALID, "the rest of the workload has no mark \"%.60s\"",
-                                label);
+            return ar_invalid(error, "the rest of the workload has no mark \"%.60s\"", label);
         if (trace_ends_step(event)) {
             self->step++;
             twin_step(self->part);

@@ -87,7 +87,7 @@ static enum ar_status read_events(struct program *self, struct ar_error *error)
     while ((read = trace_read(&cursor, &status, error)) != NULL) {
         struct trace_event event = *read;
         if (trace_kind_has_block(event.kind) && event.id >= UINT32_MAX)
-            return ar_error_set(error, AR_INVALID, "the workload has too many requests");
+            return ar_invalid(error, "the workload has too many requests");
         event.slot = (uint32_t)event.id;
         if (!AR_ARRAY_ADD(self->events, self->event_count, self->event_room, event))
             return no_memory(error);
@@ -118,10 +118,10 @@ static enum ar_status find_sections(struct program *self, struct ar_error *error
         begin = i + 1;
     }
     return any ? AR_OK
-               : ar_error_set(error, AR_INVALID,
-                              "the workload has no mark that begins with \"%s.\", the name of the "
-                              "part",
-                              self->base.name);
+               : ar_invalid(
+                     error,
+                     "the workload has no mark that begins with \"%s.\", the name of the part",
+                     self->base.name);
 }
 
 static bool set_owner(struct program *self, uint64_t id, uint32_t owner)
@@ -166,7 +166,7 @@ static enum ar_status read_tags(struct program *self, const char *text, struct a
     for (char *tag = strtok_r(self->tag_text, " ,", &rest); tag;
          tag = strtok_r(NULL, " ,", &rest)) {
         if (self->tag_count == TAGS)
-            return ar_error_set(error, AR_INVALID, "regions: at most %d tags", TAGS);
+            return ar_invalid(error, "regions: at most %d tags", TAGS);
         self->tags[self->tag_count++] = tag;
     }
     return AR_OK;
@@ -193,10 +193,10 @@ static enum ar_status find_pools(struct program *self, struct ar_error *error)
         }
     }
     if (self->pool_count < self->tag_count)
-        return ar_error_set(error, AR_INVALID,
-                            "regions: %zu tags, but the workload has %zu MemPools in the sections "
-                            "of the part",
-                            self->tag_count, self->pool_count);
+        return ar_invalid(
+            error,
+            "regions: %zu tags, but the workload has %zu MemPools in the sections of the part",
+            self->tag_count, self->pool_count);
     return AR_OK;
 }
 
@@ -206,8 +206,7 @@ static enum ar_status check_tag(const struct program *self, const char *tag, con
     for (size_t i = 0; i < self->tag_count; i++)
         if (strcmp(self->tags[i], tag) == 0)
             return AR_OK;
-    return ar_error_set(error, AR_INVALID, "%s: \"%.40s\" is not a tag of the option regions", key,
-                        tag);
+    return ar_invalid(error, "%s: \"%.40s\" is not a tag of the option regions", key, tag);
 }
 
 static enum ar_status program_create(struct twin_part *base, struct ar_error *error)
@@ -216,8 +215,8 @@ static enum ar_status program_create(struct twin_part *base, struct ar_error *er
     const struct values *values = base->values;
     struct trace_source *source = NULL;
     if (!values->workload)
-        return ar_error_set(error, AR_INVALID,
-                            "it needs its requests; write workload = FILE, a trace with marks");
+        return ar_invalid(error,
+                          "it needs its requests; write workload = FILE, a trace with marks");
     enum ar_status status = workload_open_single(values->workload, &source, error);
     AR_THEN(status, player_open(&self->player, base, source, 1, false, error));
     AR_THEN(status, read_events(self, error));
@@ -287,11 +286,9 @@ static enum ar_status play(struct program *self, const char *name, struct ar_err
         return play_events(self, section, error);
     }
     if (!count)
-        return ar_error_set(error, AR_INVALID, "the workload has no section \"%s.%.60s\"",
-                            self->base.name, name);
-    return ar_error_set(error, AR_INVALID,
-                        "the workload has no more than %zu sections \"%s.%.60s\"", count,
-                        self->base.name, name);
+        return ar_invalid(error, "the workload has no section \"%s.%.60s\"", self->base.name, name);
+    return ar_invalid(error, "the workload has no more than %zu sections \"%s.%.60s\"", count,
+                      self->base.name, name);
 }
 
 static enum ar_status sleep_or_wake(struct program *self, const struct twin_call *call,

@@ -26,10 +26,10 @@ static enum ar_status read_bytes(const char *text, struct training_division *out
         at++;
     if (good && !*at)
         return AR_OK;
-    return ar_error_set(error, AR_INVALID,
-                        "option bytes_per_parameter: \"%.60s\" is not three numbers up to 64, such "
-                        "as \"2 2 12\"",
-                        text);
+    return ar_invalid(
+        error,
+        "option bytes_per_parameter: \"%.60s\" is not three numbers up to 64, such as \"2 2 12\"",
+        text);
 }
 
 static void set_default(uint64_t *bytes, uint64_t value)

@@ -111,7 +111,7 @@ static enum ar_status open_workload(const char *text, uint32_t rank, struct trac
     int length = snprintf(name, sizeof name, "%.*s%u%s", (int)(at - text), text, rank,
                           at + strlen("{rank}"));
     if (length < 0 || (size_t)length >= sizeof name)
-        return ar_error_set(error, AR_INVALID, "the name of the workload is too long");
+        return ar_invalid(error, "the name of the workload is too long");
     return workload_open_single(name, out, error);
 }
 
@@ -139,9 +139,8 @@ static enum ar_status trainer_create(struct twin_part *base, struct ar_error *er
     struct trainer *self = of(base);
     const struct values *values = base->values;
     if (!values->workload && !values->sizes.model && !values->sizes.plan.weights_bytes)
-        return ar_error_set(error, AR_INVALID,
-                            "it needs its requests; write workload = FILE, model = llama-3.1-8b, "
-                            "or weights = 16GiB and the other sizes");
+        return ar_invalid(error, "it needs its requests; write workload = FILE, model = "
+                                 "llama-3.1-8b, or weights = 16GiB and the other sizes");
     self->shards = 1;
     enum ar_status status =
         open_player(self, &self->player, values->workload, values->repeat_from, error);
@@ -168,7 +167,7 @@ static enum ar_status read_what(const struct twin_call *call, unsigned *what,
         else if (purpose < PLAYER_PURPOSES)
             *what |= 1u << purpose;
         else
-            return ar_error_set(error, AR_INVALID, "\"%.60s\" is not one of %s", word, WHAT);
+            return ar_invalid(error, "\"%.60s\" is not one of %s", word, WHAT);
     }
     return AR_OK;
 }
@@ -176,11 +175,10 @@ static enum ar_status read_what(const struct twin_call *call, unsigned *what,
 static enum ar_status check_home(const struct trainer *self, struct ar_error *error)
 {
     if (self->asleep)
-        return ar_error_set(error, AR_INVALID, "its region sleeps; write wake before it");
+        return ar_invalid(error, "its region sleeps; write wake before it");
     if (!player_is_away(&self->player, PLAYER_ALL))
         return AR_OK;
-    return ar_error_set(error, AR_INVALID,
-                        "a part of what it trains is offloaded; write onload before it");
+    return ar_invalid(error, "a part of what it trains is offloaded; write onload before it");
 }
 
 static enum ar_status begin_region(struct trainer *self, struct ar_error *error)
@@ -225,8 +223,7 @@ static enum ar_status evaluate(struct trainer *self, struct ar_error *error)
     const struct values *values = self->base.values;
     struct player *player = &self->evaluation;
     if (!values->evaluate)
-        return ar_error_set(error, AR_INVALID,
-                            "the trainer has no workload for it; write evaluate = FILE");
+        return ar_invalid(error, "the trainer has no workload for it; write evaluate = FILE");
     enum ar_status status;
     bool more;
     do
@@ -287,15 +284,13 @@ static enum ar_status update(struct trainer *self, const struct twin_call *call,
 {
     struct sending sending = {.trainer = self, .error = error};
     if (player_is_away(&self->player, 1u << PLAYER_WEIGHT))
-        return ar_error_set(error, AR_INVALID,
-                            "its weights are offloaded; write onload weights before it");
+        return ar_invalid(error, "its weights are offloaded; write onload weights before it");
     sending.peer = twin_peer(&self->base, call->arguments[0], error);
     if (!sending.peer)
         return AR_INVALID;
     sending.left_bytes = trainer_weights_bytes(&self->base) * self->shards;
     if (!sending.left_bytes && !twin_over(&self->base))
-        return ar_error_set(error, AR_INVALID, "it has no weights; write %s.load before it",
-                            self->base.name);
+        return ar_invalid(error, "it has no weights; write %s.load before it", self->base.name);
     player_each(&self->player, 1u << PLAYER_WEIGHT, add_weight, &sending);
     if (sending.bucket_bytes)
         send_bucket(&sending);
@@ -306,13 +301,11 @@ static enum ar_status sleep_or_wake(struct trainer *self, bool sleep, struct ar_
 {
     const struct values *values = self->base.values;
     if (values->region == REGION_NONE)
-        return ar_error_set(
-            error, AR_INVALID,
-            "the trainer's memory is in no region; write region = saver, or use offload");
+        return ar_invalid(
+            error, "the trainer's memory is in no region; write region = saver, or use offload");
     if (self->asleep == sleep)
-        return ar_error_set(error, AR_INVALID,
-                            "its region %s; torch_memory_saver would end the program",
-                            sleep ? "sleeps already" : "does not sleep");
+        return ar_invalid(error, "its region %s; torch_memory_saver would end the program",
+                          sleep ? "sleeps already" : "does not sleep");
     self->asleep = sleep;
     if (sleep)
         twin_sleep(&self->base, self->base.name, "*");
@@ -329,7 +322,7 @@ static enum ar_status move(struct trainer *self, const struct twin_call *call,
     unsigned what;
     AR_TRY(read_what(call, &what, error));
     if (self->asleep)
-        return ar_error_set(error, AR_INVALID, "its region sleeps; write wake before it");
+        return ar_invalid(error, "its region sleeps; write wake before it");
     size_t moved = off ? player_offload(&self->player, what, values->offload_to == OFFLOAD_PINNED)
                        : player_onload(&self->player, what);
     if (!moved && !twin_over(&self->base))
@@ -346,9 +339,8 @@ static enum ar_status act_in_region(struct trainer *self, const struct twin_call
     switch (call->action) {
     case ACTION_LOAD:
         if (self->player.played || self->player.step)
-            return ar_error_set(error, AR_INVALID,
-                                "its weights are there already; write %s.free before it",
-                                self->base.name);
+            return ar_invalid(error, "its weights are there already; write %s.free before it",
+                              self->base.name);
         return player_load(&self->player, error);
     case ACTION_TRAIN:
         return train(self, call, more, error);
@@ -373,9 +365,8 @@ static enum ar_status trainer_act(struct twin_part *base, const struct twin_call
         return update(self, call, error);
     case ACTION_FREE:
         if (!self->player.played && !self->player.step)
-            return ar_error_set(error, AR_INVALID,
-                                "it has nothing to free; write %s.load or train before it",
-                                base->name);
+            return ar_invalid(error, "it has nothing to free; write %s.load or train before it",
+                              base->name);
         return player_reset(&self->player, error);
     default:
         break;

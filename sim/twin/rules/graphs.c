@@ -79,10 +79,10 @@ void graphs_sglang_sizes(uint32_t release, uint32_t max_bs, struct graphs_sizes 
 
 static enum ar_status bad(const char *key, const char *text, struct ar_error *error)
 {
-    return ar_error_set(error, AR_INVALID,
-                        "%s = %.60s: write ascending batch sizes and ranges with a step, such as "
-                        "1 2 4 8-256/8; at most %d",
-                        key, text, GRAPHS_SIZES);
+    return ar_invalid(error,
+                      "%s = %.60s: write ascending batch sizes and ranges with a step, such as 1 2 "
+                      "4 8-256/8; at most %d",
+                      key, text, GRAPHS_SIZES);
 }
 
 enum ar_status graphs_sizes_parse(const char *key, const char *text, struct graphs_sizes *out,

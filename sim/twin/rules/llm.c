@@ -223,22 +223,21 @@ enum ar_status llm_check(const struct llm *self, const struct llm_rank *rank,
 {
     uint64_t parallel = rank->tensor_parallel;
     if (!self->layers || !self->hidden || !self->heads || !self->head || !self->vocabulary)
-        return ar_error_set(error, AR_INVALID,
-                            "the model needs layers, hidden, heads, head and vocabulary");
+        return ar_invalid(error, "the model needs layers, hidden, heads, head and vocabulary");
     if (self->heads % parallel)
-        return ar_error_set(error, AR_INVALID,
-                            "%" PRIu64 " heads cannot be divided among tensor_parallel=%" PRIu64,
-                            self->heads, parallel);
+        return ar_invalid(error,
+                          "%" PRIu64 " heads cannot be divided among tensor_parallel=%" PRIu64,
+                          self->heads, parallel);
     if (!self->kv_rank &&
         (!self->kv_heads || (self->kv_heads % parallel && parallel % self->kv_heads)))
-        return ar_error_set(error, AR_INVALID,
-                            "%" PRIu64 " kv_heads cannot be divided among tensor_parallel=%" PRIu64,
-                            self->kv_heads, parallel);
+        return ar_invalid(error,
+                          "%" PRIu64 " kv_heads cannot be divided among tensor_parallel=%" PRIu64,
+                          self->kv_heads, parallel);
     if (rank->pipeline_parallel > self->layers)
-        return ar_error_set(error, AR_INVALID,
-                            "pipeline_parallel=%" PRIu64
-                            " has more stages than the model's %" PRIu64 " layers",
-                            rank->pipeline_parallel, self->layers);
+        return ar_invalid(error,
+                          "pipeline_parallel=%" PRIu64 " has more stages than the model's %" PRIu64
+                          " layers",
+                          rank->pipeline_parallel, self->layers);
     return AR_OK;
 }
 

@@ -102,10 +102,10 @@ static enum ar_status unknown_model(const char *name, struct ar_error *error)
         size_t length = strlen(names);
         snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "", presets[i].name);
     }
-    return ar_error_set(error, AR_INVALID,
-                        "option model: \"%s\" is no preset; write custom:layers=32,hidden=4096,.. "
-                        "or one of %s",
-                        name, names);
+    return ar_invalid(
+        error,
+        "option model: \"%s\" is no preset; write custom:layers=32,hidden=4096,.. or one of %s",
+        name, names);
 }
 
 enum ar_status llm_read(const char *text, struct llm *out, struct ar_error *error)

@@ -27,18 +27,17 @@ enum ar_status paged_open(struct paged *self, const struct paged_setup *setup,
 {
     *self = (struct paged){.setup = *setup, .free = usable(setup)};
     if (setup->length < 2 || !setup->max_requests || !setup->step_tokens)
-        return ar_error_set(error, AR_INVALID,
-                            "a scheduler needs a length of 2 tokens, one request and one token");
+        return ar_invalid(error,
+                          "a scheduler needs a length of 2 tokens, one request and one token");
     if (!setup->chunks && setup->style != PAGED_V1 && setup->step_tokens < setup->length)
-        return ar_error_set(error, AR_INVALID,
-                            "without chunked prefill a step of %" PRIu64
-                            " tokens cannot hold a prompt of %" PRIu64,
-                            setup->step_tokens, setup->length);
+        return ar_invalid(error,
+                          "without chunked prefill a step of %" PRIu64
+                          " tokens cannot hold a prompt of %" PRIu64,
+                          setup->step_tokens, setup->length);
     /* The real engines check this with all blocks, the null block included. */
     if (divide_up(setup->length, setup->block_tokens) > setup->blocks)
-        return ar_error_set(error, AR_INVALID,
-                            "%" PRIu64 " blocks cannot hold a request of %" PRIu64 " tokens",
-                            setup->blocks, setup->length);
+        return ar_invalid(error, "%" PRIu64 " blocks cannot hold a request of %" PRIu64 " tokens",
+                          setup->blocks, setup->length);
     self->setup.length = smaller(setup->length, self->free * setup->block_tokens);
     self->running = calloc(setup->max_requests, sizeof *self->running);
     self->again = calloc(setup->max_requests, sizeof *self->again);

@@ -22,7 +22,7 @@ enum ar_status sglang_version_read(const char *text, struct sglang_version *vers
     int fields = sscanf(text, "%3u.%3u%n.%3u%n", &version->major, &version->minor, &end,
                         &version->patch, &end);
     if (fields < 2 || text[end])
-        return ar_error_set(error, AR_INVALID, "\"%s\" is not a version such as 0.5.4", text);
+        return ar_invalid(error, "\"%s\" is not a version such as 0.5.4", text);
     return AR_OK;
 }
 

@@ -35,7 +35,7 @@ enum ar_status vllm_version_read(const char *text, struct vllm_version *version,
     int fields = sscanf(text, "%3u.%3u%n.%3u%n", &version->major, &version->minor, &end,
                         &version->patch, &end);
     if (fields < 2)
-        return ar_error_set(error, AR_INVALID, "\"%s\" is not a version such as 0.9.2", text);
+        return ar_invalid(error, "\"%s\" is not a version such as 0.9.2", text);
     version->v1 = at_least(*version, 8, 0);
     const char *engine = text + end;
     if (strcmp(engine, "-v0") == 0)
@@ -43,13 +43,11 @@ enum ar_status vllm_version_read(const char *text, struct vllm_version *version,
     else if (strcmp(engine, "-v1") == 0)
         version->v1 = true;
     else if (*engine)
-        return ar_error_set(error, AR_INVALID, "\"%s\" is not a version such as 0.9.2 or 0.8.4-v0",
-                            text);
+        return ar_invalid(error, "\"%s\" is not a version such as 0.9.2 or 0.8.4-v0", text);
     if (!version->v1 && at_least(*version, 11, 0))
-        return ar_error_set(error, AR_INVALID, "vLLM %s has no engine V0", text);
+        return ar_invalid(error, "vLLM %s has no engine V0", text);
     if (version->v1 && !at_least(*version, 7, 0))
-        return ar_error_set(error, AR_INVALID, "engine V1 of vLLM is known from 0.7 on, not %s",
-                            text);
+        return ar_invalid(error, "engine V1 of vLLM is known from 0.7 on, not %s", text);
     return AR_OK;
 }
 
