@@ -135,6 +135,8 @@ TEST(edges_are_refined)
     assert_int_equal(found.live_peak_bytes, 640 * AR_MIB);
     assert_int_equal(found.first_pass_bytes, 640 * AR_MIB);
     assert_int_equal(found.safe_bytes, 640 * AR_MIB);
+    assert_int_equal(found.no_flush_bytes, 640 * AR_MIB); /* all capacities, the first one too */
+    assert_int_equal(found.no_retry_bytes, 640 * AR_MIB);
     assert_int_equal(found.gap_count, 0);
     capacity_result_close(&found);
     /* 512 MiB of 8 MiB blocks, every second freed, then 16 MiB: nothing fits between. */
@@ -177,6 +179,22 @@ TEST(the_last_two_mib_are_found)
     assert_int_equal(found.live_peak_bytes, 1002 * AR_MIB);
     assert_int_equal(found.first_pass_bytes, 1504 * AR_MIB);
     assert_int_equal(found.safe_bytes, 1504 * AR_MIB);
+    capacity_result_close(&found);
+}
+
+/* 2 and 1 MiB, the first freed, then 3 MiB behind them: the second point of the grid. And 502 MiB
+ * that PyTorch caches while it asks for 600: without flush both must fit, between two points. */
+TEST(edges_at_the_begin_and_without_flush)
+{
+    struct capacity_result found;
+    capacity_of_events("first-fit", "a,0,2097152 a,1,1048576 f,0 a,2,3145728", &found);
+    assert_int_equal(found.live_peak_bytes, 4 * AR_MIB);
+    assert_int_equal(found.first_pass_bytes, 6 * AR_MIB);
+    capacity_result_close(&found);
+    capacity_of_events("torch", "a,0,526385152 f,0 a,1,629145600", &found);
+    assert_int_equal(found.first_pass_bytes, 600 * AR_MIB);
+    assert_int_equal(found.no_flush_bytes, 1102 * AR_MIB);
+    assert_int_equal(found.no_retry_bytes, 1102 * AR_MIB);
     capacity_result_close(&found);
 }
 
