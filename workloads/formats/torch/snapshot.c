@@ -186,14 +186,14 @@ static enum ar_status read_some(struct trace_input *input, unsigned char *bytes,
  * is not compressed. */
 static enum ar_status enter_archive(struct trace_input *input, struct ar_error *error)
 {
-    unsigned char head[ZIP_HEAD_BYTES], rest[ZIP_NAMES_MOST];
+    unsigned char head[ZIP_HEAD_BYTES], rest[ZIP_NAMES_MOST] = {0};
     size_t got, name = 0, more = 0;
     AR_TRY(read_some(input, head, sizeof head, &got, error));
     if (got == sizeof head) {
         name = head[26] | (size_t)head[27] << 8;
         more = head[28] | (size_t)head[29] << 8;
-        AR_TRY(name + more <= sizeof rest ? read_some(input, rest, name + more, &got, error)
-                                          : AR_OK);
+        if (name + more <= sizeof rest)
+            AR_TRY(read_some(input, rest, name + more, &got, error));
     }
     static const char member[] = "data.pkl";
     size_t length = sizeof member - 1;
