@@ -70,4 +70,7 @@ check known_to_take_nothing plans "assert kernels.known('aten.add.Tensor') and n
 check in_place_is_alike plans "x = tensor(5000); i = tensor(5000, dtype='int64')
 assert plan('cumsum_.default', (x, 0), [x]) == plan('cumsum.default', (x, 0), [x])
 assert all(kernels.known('aten.' + n) for n in ('scatter_.src', '_foreach_log_.default', 'sort.values'))"
+check a_power_in_place_takes_nothing plans "x = tensor(5000)
+assert plan('pow.Scalar', (2.0, x), [x]) == [('out', 0), ('take', 8), ('give', 0)], plan('pow.Scalar', (2.0, x), [x])
+assert plan('pow_.Scalar', (x, 2), []) is None and kernels.known('aten.pow_.Scalar')"
 check not_known plans "assert not kernels.known('torchvision.nms.default')"

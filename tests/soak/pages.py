@@ -25,8 +25,7 @@ HEADS = {
                  ("command", "cases", "", "", "ends")),
     "memcheck": ("compute-sanitizer (memcheck) on a card",
                  "The kernels, each policy on the rig's own device with every byte checked, and each policy inside PyTorch "
-                 "and CuPy.\nChecks of the programs fail if the card has no memory left for them, as that of `mosaic` inside\nCuPy; "
-                 "those inside PyTorch ran one at a time.",
+                 "and CuPy,\none of the latter at a time.",
                  ("run", "processes", "", "processor s", "memory errors")),
 }
 

@@ -260,6 +260,15 @@ def check_numbers_are_filled_in_by_mask():
     equal([size for size in trace.sizes("nonzero") if size == places], [places] * 2)
 
 
+def check_powers_in_place():
+    def program():
+        norm = torch.linalg.vector_norm(torch.ones(1000, device="cuda"))
+        norm.square_().pow_(2)
+        return 2 ** torch.ones(1000, device="cuda")
+
+    equal(traced(program).sizes("pow"), [4000, 8])
+
+
 def check_indices_of_other_strides_are_copied():
     def program():
         x, rows, columns = (torch.zeros(*s, device="cuda", dtype=d) for s, d in

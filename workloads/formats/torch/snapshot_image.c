@@ -640,7 +640,8 @@ enum ar_status snapshot_areas_cut(struct snapshot_areas *self, uint64_t address,
         area->bytes -= inside;
         break;
     }
-    memmove(self->items + from, self->items + to, (self->count - to) * sizeof *self->items);
+    if (to > from)
+        memmove(self->items + from, self->items + to, (self->count - to) * sizeof *self->items);
     self->count -= to - from;
     return status;
 }

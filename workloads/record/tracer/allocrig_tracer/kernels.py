@@ -65,7 +65,7 @@ def plan(func, args, kwargs, outs, ctx):
         return None
     try:
         steps = rule(args, kwargs or {}, outs, ctx)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         UNREAD[name_of(func)] = repr(error)
         return None
     if not steps:

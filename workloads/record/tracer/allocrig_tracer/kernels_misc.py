@@ -283,8 +283,11 @@ def varlen_backward(args, kwargs, outs, ctx):
 
 
 def pow_of_number(args, kwargs, outs, ctx):
-    """native/Pow.cpp: the base becomes a tensor on the card, of the widest type of its kind."""
+    """native/Pow.cpp: the base becomes a tensor on the card, of the widest type of its kind. In place (aten.pow_.Scalar,
+    as of square_) the base is the tensor, and the exponent stays a number."""
     base = args[0]
+    if not isinstance(base, (bool, int, float, complex)):
+        return None
     size = 1 if isinstance(base, bool) else 16 if isinstance(base, complex) else 8
     return Steps().out(0) if base == 1 else Steps().out(0).spend(size)
 
