@@ -96,7 +96,8 @@ static enum ar_status compare(const struct arguments *self, const struct result_
     if (self->waivers && !waivers_is_date(today))
         return ar_invalid(error, "compare: NEW has no date; add --today YYYY-MM-DD");
     if (self->waivers)
-        status = waivers_read(&waivers, self->waivers, today, error);
+        status = waivers_read(&waivers, self->waivers, error);
+    waivers_expire(&waivers, today);
     AR_THEN(status, verdicts_make(&verdicts, old, new, &self->rules, &waivers, error));
     if (!status) {
         status = tell(self, &verdicts, self->waivers ? &waivers : NULL, error);

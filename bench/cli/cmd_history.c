@@ -79,16 +79,6 @@ static enum ar_status append(const struct arguments *self, struct ar_error *erro
     return status;
 }
 
-/* The waivers must be readable before a line is added. */
-static enum ar_status check_waivers(const struct arguments *self, struct ar_error *error)
-{
-    struct waivers waivers = {0};
-    enum ar_status status =
-        self->waivers ? waivers_read(&waivers, self->waivers, "0000-00-00", error) : AR_OK;
-    waivers_close(&waivers);
-    return status;
-}
-
 /* The files to write. They are opened before a line is added, so that no line stays behind if one
  * of them cannot be written. */
 struct outputs {
@@ -193,28 +183,21 @@ static enum ar_status explain_no_series(const struct history *history,
 }
 
 static enum ar_status judge(const struct arguments *self, const struct history *history,
-                            struct outputs *outputs, struct ar_error *error)
+                            struct waivers *waivers, struct outputs *outputs,
+                            struct ar_error *error)
 {
     char today[11] = "0000-00-00";
-    struct waivers waivers = {0};
     struct history_judged judged;
-    enum ar_status status = AR_OK;
     if (self->today)
         snprintf(today, sizeof today, "%.10s", self->today);
     else if (history->count)
         snprintf(today, sizeof today, "%.10s", history->lines[history->count - 1].time);
-    if (self->waivers)
-        status = waivers_read(&waivers, self->waivers, today, error);
-    AR_THEN(status,
-            history_judge(&judged, history, &self->rules, self->waivers ? &waivers : NULL, error));
-    if (!status) {
-        const struct history_view view = {history, &judged, &self->rules, self->all};
-        if (!judged.count)
-            status = explain_no_series(history, &self->rules, error);
-        AR_THEN(status, tell(self, &view, outputs, error));
-        history_judged_close(&judged);
-    }
-    waivers_close(&waivers);
+    waivers_expire(waivers, today);
+    AR_TRY(history_judge(&judged, history, &self->rules, self->waivers ? waivers : NULL, error));
+    const struct history_view view = {history, &judged, &self->rules, self->all};
+    enum ar_status status = judged.count ? AR_OK : explain_no_series(history, &self->rules, error);
+    AR_THEN(status, tell(self, &view, outputs, error));
+    history_judged_close(&judged);
     return status;
 }
 
@@ -223,6 +206,7 @@ enum ar_status cmd_history(int argc, char **argv, struct ar_error *error)
     struct arguments self = {
         .rules = {.alpha = 0.001, .last = 10}, .panels = 6, .effect_percent = 5};
     struct history history;
+    struct waivers waivers = {0};
     struct outputs outputs = {.json = NULL};
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     self.rules.effect = self.effect_percent / 100;
@@ -235,14 +219,15 @@ enum ar_status cmd_history(int argc, char **argv, struct ar_error *error)
         return ar_invalid(error,
                           "history: --commit and --time describe results; add --append RESULTS");
     enum ar_status status = open_files(&self, &outputs, error);
-    if (self.append) {
-        AR_THEN(status, check_waivers(&self, error));
+    if (self.waivers) /* before a line is added, which stays */
+        AR_THEN(status, waivers_read(&waivers, self.waivers, error));
+    if (self.append)
         AR_THEN(status, append(&self, error));
-    }
     if (!status && !(status = history_read(&history, self.file, error))) {
-        status = judge(&self, &history, &outputs, error);
+        status = judge(&self, &history, &waivers, &outputs, error);
         history_close(&history);
     }
+    waivers_close(&waivers);
     output_set_abandon(&outputs.files);
     return status;
 }

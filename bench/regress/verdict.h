@@ -57,10 +57,10 @@ struct waivers {
     size_t count;
 };
 
-/* Reads the file; `today` is YYYY-MM-DD. Errors name the file and the waiver. On success the caller
- * closes it. */
-enum ar_status waivers_read(struct waivers *self, const char *path, const char *today,
-                            struct ar_error *error);
+/* Reads the file. Errors name the file and the waiver. On success the caller closes it. */
+enum ar_status waivers_read(struct waivers *self, const char *path, struct ar_error *error);
+/* Marks those that have expired; `today` is YYYY-MM-DD. Until then none has. */
+void waivers_expire(struct waivers *self, const char *today);
 void waivers_close(struct waivers *self);
 
 /* A change for the worse. */

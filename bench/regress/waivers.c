@@ -96,22 +96,26 @@ static enum ar_status read_entry(void *argument, const struct ini_line *line,
     return status ? ar_error_prefix(error, status, "%s:%u", line->path, line->number) : AR_OK;
 }
 
-enum ar_status waivers_read(struct waivers *self, const char *path, const char *today,
-                            struct ar_error *error)
+enum ar_status waivers_read(struct waivers *self, const char *path, struct ar_error *error)
 {
     static const char *const sections[] = {"waiver *"};
     *self = (struct waivers){0};
     enum ar_status status = ini_read(path, sections, 1, read_entry, self, error);
     for (size_t i = 0; i < self->count && !status; i++) {
-        struct waiver *waiver = &self->items[i];
+        const struct waiver *waiver = &self->items[i];
         if (!waiver->reason || !waiver->until[0])
             status = ar_invalid(error, "%s: waiver %s has no %s; each needs one", path,
                                 waiver->name, waiver->reason ? "date (until)" : "reason");
-        waiver->expired = strcmp(waiver->until, today) < 0;
     }
     if (status)
         waivers_close(self);
     return status;
+}
+
+void waivers_expire(struct waivers *self, const char *today)
+{
+    for (size_t i = 0; i < self->count; i++)
+        self->items[i].expired = strcmp(self->items[i].until, today) < 0;
 }
 
 void waivers_close(struct waivers *self)

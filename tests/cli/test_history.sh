@@ -74,6 +74,9 @@ INI
 run history "$history" --waivers "$tmp/waivers.ini"
 check waived_passes [ "$status" = 0 ]
 said waived_is_said '^waived [0-9]+ policy .*planted.so.* waived until 2027-02-10 planted: it is planted'
+cp "$history" "$tmp/piped.jsonl"
+run history "$tmp/piped.jsonl" --append "$tmp/waste.json" --commit c4 --time 2027-02-03T12:00:00Z --waivers <(cat "$tmp/waivers.ini")
+check waivers_of_a_pipe_are_read_once [ "$status" = 0 ]
 long='it is planted, and the reason of this waiver is longer than a hundred bytes, and than two hundred and fifty-five, since it tells what was tried and what was found, who decided that it stays, until when, and where it is written down, so that whoever reads this page need not look for the file'
 sed -i "s/^reason.*/reason = $long/" "$tmp/waivers.ini"
 run history "$history" --waivers "$tmp/waivers.ini"
