@@ -107,9 +107,7 @@ static enum ar_status write_figure(const struct arguments *self, const struct tw
                                    struct ar_error *error)
 {
     char path[4096];
-    const char *folder = getenv("TMPDIR");
-    snprintf(path, sizeof path, "%s/allocrig-twin-XXXXXX", folder && *folder ? folder : "/tmp");
-    int file = mkstemp(path);
+    int file = file_temporary(path, sizeof path);
     FILE *stream = file < 0 ? NULL : fdopen(file, "w");
     if (!stream) {
         enum ar_status status = ar_error_set(

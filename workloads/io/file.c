@@ -437,3 +437,14 @@ enum ar_status trace_output_commit(struct trace_output *output, struct ar_error 
         free_output(output);
     return status;
 }
+
+int file_temporary(char *path, size_t room)
+{
+    const char *folder = getenv("TMPDIR");
+    int used = snprintf(path, room, "%s/allocrig-XXXXXX", folder && *folder ? folder : "/tmp");
+    if (used < 0 || (size_t)used >= room) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return mkostemp(path, O_CLOEXEC);
+}

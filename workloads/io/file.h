@@ -56,4 +56,8 @@ enum ar_status trace_output_commit(struct trace_output *output, struct ar_error 
 /* Removes the bytes written. Frees `output`; NULL is fine. */
 void trace_output_discard(struct trace_output *output);
 
+/* Makes a file of a new name in TMPDIR, or in /tmp, puts its name into `path` and returns its
+ * descriptor. -1: it cannot be made; errno says why. */
+int file_temporary(char *path, size_t room);
+
 #endif

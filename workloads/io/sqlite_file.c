@@ -155,10 +155,7 @@ static enum ar_status open_unpacked(struct sqlite_file *file, struct trace_input
                                     struct ar_error *error)
 {
     char path[256];
-    const char *folder = getenv("TMPDIR");
-    int used =
-        snprintf(path, sizeof path, "%s/allocrig-XXXXXX", folder && *folder ? folder : "/tmp");
-    int descriptor = used > 0 && (size_t)used < sizeof path ? mkostemp(path, O_CLOEXEC) : -1;
+    int descriptor = file_temporary(path, sizeof path);
     if (descriptor < 0)
         return ar_error_set(error, AR_IO, "%s: no temporary file to unpack it into: %s; unpack it",
                             file->path, strerror(errno));

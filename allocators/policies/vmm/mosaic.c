@@ -218,24 +218,25 @@ static void parse_unary(struct parser *p)
         emit(p, '-', 0);
 }
 
-static void parse_product(struct parser *p)
+/* Operands between operators of one rank, from left to right. */
+static void parse_row(struct parser *p, void (*operand)(struct parser *p), const char *operators)
 {
-    parse_unary(p);
-    for (char next = peek(p); !p->problem && (next == '*' || next == '/'); next = peek(p)) {
+    operand(p);
+    for (char next = peek(p); !p->problem && next && strchr(operators, next); next = peek(p)) {
         p->at++;
-        parse_unary(p);
+        operand(p);
         emit(p, next, 0);
     }
 }
 
+static void parse_product(struct parser *p)
+{
+    parse_row(p, parse_unary, "*/");
+}
+
 static void parse_sum(struct parser *p)
 {
-    parse_product(p);
-    for (char next = peek(p); !p->problem && (next == '+' || next == '-'); next = peek(p)) {
-        p->at++;
-        parse_product(p);
-        emit(p, next, 0);
-    }
+    parse_row(p, parse_product, "+-");
 }
 
 static void parse_value(struct parser *p)

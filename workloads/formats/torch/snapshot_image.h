@@ -27,6 +27,12 @@ enum snapshot_action {
 
 #define SNAPSHOT_DEVICES 64 /* the most GPUs that one image holds */
 
+/* Whether a snapshot can have a range of memory there. */
+static inline bool snapshot_range_can_be(uint64_t address, uint64_t bytes)
+{
+    return address < UINT64_MAX / 2 && bytes < TRACE_BYTES_LIMIT;
+}
+
 /* One entry of the history. */
 struct snapshot_entry {
     uint64_t address; /* of an OOM: the free bytes of the device */

@@ -107,7 +107,7 @@ enum ar_status snapshot_world_segment(struct snapshot_world *world, struct snaps
     uint64_t expandable = snapshot_get(tree, segment, SNAPSHOT_KEY_is_expandable);
     if (!snapshot_number(tree, snapshot_get(tree, segment, SNAPSHOT_KEY_address), &area.address) ||
         !snapshot_number(tree, snapshot_get(tree, segment, SNAPSHOT_KEY_total_size), &area.bytes) ||
-        area.bytes >= TRACE_BYTES_LIMIT || area.address >= UINT64_MAX / 2)
+        !snapshot_range_can_be(area.address, area.bytes))
         return ar_error_set(error, AR_FORMAT, "a segment has no address or total_size that can be");
     (void)snapshot_number(tree, snapshot_get(tree, segment, SNAPSHOT_KEY_stream), &stream);
     area.small = snapshot_is(tree, snapshot_get(tree, segment, SNAPSHOT_KEY_segment_type), "small");
@@ -178,7 +178,7 @@ static enum ar_status add_area(struct snapshot_world *world, const struct snapsh
     size_t at = snapshot_areas_above(&world->areas, area.address);
     const struct snapshot_area *next = at < world->areas.count ? &world->areas.items[at] : NULL;
     const struct snapshot_area *before = at ? &world->areas.items[at - 1] : NULL;
-    if (!area.bytes || area.bytes >= TRACE_BYTES_LIMIT || area.address >= UINT64_MAX / 2 ||
+    if (!area.bytes || !snapshot_range_can_be(area.address, area.bytes) ||
         (before && area.address - before->address < before->bytes) ||
         (next && next->address - area.address < area.bytes)) {
         world->contradictions++;
@@ -314,7 +314,7 @@ static enum ar_status look_over(struct snapshot_world *world, struct snapshot_re
         return ar_error_set(error, AR_FORMAT,
                             "entry %zu of device %" PRIu64 " is in the history twice", event,
                             world->device);
-    if (record->address >= UINT64_MAX / 2 || record->bytes >= TRACE_BYTES_LIMIT)
+    if (!snapshot_range_can_be(record->address, record->bytes))
         record->action = SNAPSHOT_UNKNOWN;
     record->taken = true;
     world->has_times |= record->has_time;

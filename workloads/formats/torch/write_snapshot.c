@@ -164,7 +164,7 @@ static enum ar_status on_note(struct making *self, const struct request_moment *
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
         if (!request_note(moment->text, verbs[i].verb, numbers, 4))
             continue;
-        if (numbers[0] >= UINT64_MAX / 2 || numbers[1] >= TRACE_BYTES_LIMIT)
+        if (!snapshot_range_can_be(numbers[0], numbers[1]))
             return ar_invalid(error,
                               "the note \"!,%.60s\" has an address or a size that no snapshot "
                               "can hold",
