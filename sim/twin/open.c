@@ -237,7 +237,6 @@ static enum ar_status add_card(struct twin_run *run, unsigned card, struct ar_er
             .times = 1,
             .streams = 1,
         };
-        ar_rng_seed(&process->rng, scenario->seed ^ (uint64_t)card << 32 ^ (uint64_t)i << 40);
         AR_TRY(create_parts(process, error));
     }
     return AR_OK;

@@ -472,9 +472,10 @@ enum ar_status twin_refuse(struct twin_part *self, struct ar_error *error, const
     return ar_error_set(error, AR_NEGATIVE, "%s", text);
 }
 
-uint64_t twin_random(struct twin_part *self)
+uint64_t twin_seed(const struct twin_part *self)
 {
-    return ar_rng_next(&self->process->rng);
+    uint64_t seed = self->process->run->scenario->seed;
+    return seed ? seed : 1;
 }
 
 bool twin_offer_at(const struct twin_offer *list, size_t count, size_t index,

@@ -16,8 +16,8 @@
  *    that fails ends the run with the outcome "out of memory", unless it is allowed to fail
  *    (may_fail); then twin_served tells. After a failure all calls do nothing, and act() can go on
  *    to its end without checks.
- * 6. A part has no state outside of its struct, no clock and no random numbers but twin_random: the
- *    same scenario gives the same figures.
+ * 6. A part has no state outside of its struct and no clock, and it draws random numbers by a seed
+ *    of its options or twin_seed: the same scenario gives the same figures.
  * 7. If the real program refuses a setting or raises an exception (vLLM: "No available memory for
  *    the cache blocks"), act() returns twin_refuse(..): an outcome of the run, not an error. Wrong
  *    options and arguments return INVALID with a sentence.
@@ -301,7 +301,7 @@ enum ar_status twin_repeats(const struct twin_call *call, uint64_t *times, struc
 /* The real program refuses. Returns NEGATIVE, for act to return. */
 enum ar_status twin_refuse(struct twin_part *self, struct ar_error *error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Random bits, the same for the same scenario and its seed. */
-uint64_t twin_random(struct twin_part *self);
+/* The seed of the scenario, the same on all cards, because ranks draw the same requests. */
+uint64_t twin_seed(const struct twin_part *self);
 
 #endif

@@ -2,7 +2,6 @@
 #ifndef SIM_TWIN_RUN_H
 #define SIM_TWIN_RUN_H
 
-#include "allocators/base/rng.h"
 #include "allocators/policy.h"
 #include "allocators/relay.h"
 #include "sim/device.h"
@@ -310,7 +309,6 @@ struct twin_process {
     uint64_t pinned_live_bytes;
     uint64_t phase_events, phase_ns; /* at the begin of the phase */
     struct twin_rank_state state;    /* at the end of the last phase */
-    struct ar_rng rng;
 };
 
 /* One card of those that are computed. */

@@ -47,7 +47,7 @@ struct twin_scenario {
     const char *device;  /* a device spec: "sim:profile=h100"; NULL: "sim" */
     unsigned cards;      /* 0: 1 */
     uint64_t host_bytes; /* of host memory that can be pinned, for all processes; 0: unlimited */
-    uint64_t seed;
+    uint64_t seed;       /* of the parts that have none of their own; 0: 1 */
     const struct twin_process_setup *processes;
     size_t process_count;
     const struct twin_part_setup *parts;

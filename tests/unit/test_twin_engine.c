@@ -286,15 +286,17 @@ TEST(top_p_takes_memory)
     assert_true(peaks[1] > peaks[0] + 4 * 256 * 151936 * 4);
 }
 
+#define LENGTHS                                                                                    \
+    "model=llama-3.1-8b version=0.9.2 max_model_len=8192 prompts=1000-2000 "                       \
+    "answers=100;200-400 max_num_seqs=64"
+
 TEST(requests_are_served)
 {
-    static const char options[] = "model=llama-3.1-8b version=0.9.2 max_model_len=8192 "
-                                  "prompts=1000-2000 answers=100;200-400 max_num_seqs=64";
     uint64_t events = 0;
     double steps = 0;
     for (unsigned i = 0; i < 2; i++) {
         struct run self = {0};
-        pass(&self, "sim:profile=rtx4090", options, "e.start, e.generate 100, e.generate 100");
+        pass(&self, "sim:profile=rtx4090", LENGTHS, "e.start, e.generate 100, e.generate 100");
         assert_true(figure(&self, "requests") == 100);
         assert_true(figure(&self, "preemptions") > 0);
         assert_true(figure(&self, "kv blocks used") <= figure(&self, "kv blocks"));
@@ -307,6 +309,23 @@ TEST(requests_are_served)
         steps = figure(&self, "steps");
         twin_result_close(&self.result);
     }
+}
+
+/* The engine's own seed, that of the scenario, or 1. */
+TEST(drawn_lengths_go_with_the_seed)
+{
+    static const char *const options[] = {LENGTHS " seed=7", LENGTHS, LENGTHS " seed=7", LENGTHS,
+                                          LENGTHS " seed=1"};
+    static const uint64_t seeds[] = {0, 7, 3, 0, 9};
+    double steps[5];
+    for (size_t i = 0; i < 5; i++) {
+        struct run self = {.scenario.seed = seeds[i]};
+        pass(&self, "sim:profile=rtx4090", options[i], "e.start, e.generate 100");
+        steps[i] = figure(&self, "steps");
+        twin_result_close(&self.result);
+    }
+    assert_true(steps[0] == steps[1] && steps[0] == steps[2] && steps[3] == steps[4]);
+    assert_true(steps[0] != steps[3]);
 }
 
 /* ---- new weights ---- */

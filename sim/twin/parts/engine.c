@@ -108,7 +108,8 @@ static const struct ar_option options[] = {
     {"answers", AR_OPTION_TEXT, AT(answers), "32-256", 0, 0, NULL, "tokens of an answer"},
     {"top_k_top_p", AR_OPTION_BOOL, AT(top_k_top_p), "no", 0, 0, NULL,
      "requests ask for top-k or top-p, so that logits are sorted"},
-    {"seed", AR_OPTION_COUNT, AT(seed), "1", 0, MOST, NULL, "of the drawn lengths"},
+    {"seed", AR_OPTION_COUNT, AT(seed), "0", 0, MOST, NULL,
+     "of the drawn lengths; 0: that of [machine]"},
     {0},
 };
 
@@ -301,7 +302,7 @@ static enum ar_status engine_create(struct twin_part *base, struct ar_error *err
     self->kv_value_bytes = values->kv_cache_dtype ? 1 : bytes;
     self->length = values->max_model_len ? values->max_model_len : self->model.positions;
     self->page_tokens = values->block_size ? values->block_size : engine_is_vllm(self) ? 16 : 1;
-    ar_rng_seed(&self->rng, values->seed);
+    ar_rng_seed(&self->rng, values->seed ? values->seed : twin_seed(base));
     if (values->expert_parallel && !self->model.experts)
         return ar_invalid(error, "option expert_parallel: the model has no experts; leave it out");
     enum ar_status status = llm_check(&self->model, &self->rank, error);
