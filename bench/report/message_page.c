@@ -306,9 +306,6 @@ static void print_remarks(FILE *stream, const struct message *message, bool more
     if (message->process_guessed)
         say(stream, "The message does not say which of the listed processes is this one; the size "
                     "of the pool tells the one that is counted as this process.");
-    if (message->cause == MESSAGE_FRAGMENTATION && message->reasons & (1u << MESSAGE_REASON_SLACK))
-        say(stream,
-            "The program uses nearly all of its pool: a smaller batch helps more than a setting.");
     print_listing(stream, message);
     print_count(stream, message);
     if (more)
@@ -356,6 +353,14 @@ static void print_unknown(FILE *stream, const struct message *message)
                 "fragmented cannot be told from this message.",
                 sizeof line - strlen(line) - 1);
     say(stream, "%s", line);
+}
+
+/* Whether the unused bytes of the pool are as many as were requested. */
+static bool pool_would_do(const struct message *message)
+{
+    return message->figures[MESSAGE_FIGURE_ASKED].known &&
+           message->figures[MESSAGE_FIGURE_UNALLOCATED].known &&
+           bytes_of(message, MESSAGE_FIGURE_UNALLOCATED) >= bytes_of(message, MESSAGE_FIGURE_ASKED);
 }
 
 /* The figures that decide, as one sentence. */
@@ -436,9 +441,14 @@ static void print_reason(FILE *stream, const struct message *message)
                  size_of(message, MESSAGE_FIGURE_UNALLOCATED, b, sizeof b));
         break;
     default:
-        if (message->figures[MESSAGE_FIGURE_FREE].known &&
-            message->figures[MESSAGE_FIGURE_ALLOCATED].known &&
-            message->figures[MESSAGE_FIGURE_TOTAL].known)
+        if (pool_would_do(message))
+            snprintf(line, sizeof line,
+                     "%s %s. The pool had %s unused, in pieces, and the program uses nearly all of "
+                     "it: without fragmentation it would run out a little later.",
+                     asked, verb, size_of(message, MESSAGE_FIGURE_UNALLOCATED, a, sizeof a));
+        else if (message->figures[MESSAGE_FIGURE_FREE].known &&
+                 message->figures[MESSAGE_FIGURE_ALLOCATED].known &&
+                 message->figures[MESSAGE_FIGURE_TOTAL].known)
             snprintf(line, sizeof line,
                      "%s %s: more than is free, unused in the pool, or known to be others'. %s of "
                      "%s are allocated.",
@@ -462,6 +472,8 @@ const char *message_page_meaning(const struct message *message)
         return "it is not the memory of the card that ran out";
     if (message->block_limit)
         return "the request is larger than the device gives to one request";
+    if (message->cause == MESSAGE_CAPACITY && pool_would_do(message))
+        return "the program uses nearly all of the memory that it can have";
     if (message->cause == MESSAGE_NOT_THE_ALLOCATOR && !message->card_told)
         return "the limit leaves the requested bytes, so the driver refused them";
     return message_cause_meaning(message->cause);

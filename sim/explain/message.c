@@ -96,6 +96,47 @@ static bool read_kinds(const struct message_text *text, struct message *self)
     return found;
 }
 
+/* What the text says, if it is another failure that often stands where memory was looked for. */
+static const char *other_failure(const struct message_text *text)
+{
+    static const struct {
+        const char *words, *text;
+    } others[] = {
+        {"illegalmemoryaccess",
+         "an access to memory that is not the program's (compute-sanitizer)"},
+        {"illegal_address", "an access to memory that is not the program's (compute-sanitizer)"},
+        {"memoryaccessfault", "an access to memory that is not the program's"},
+        {"mmufault", "an access to memory that is not the program's"},
+        {"segmentationfault", "an access to memory that is not the program's"},
+        {"fallenoffthebus", "a GPU that was lost"},
+        {"device_lost", "a GPU that was lost"},
+        {"device_removed", "a GPU that was lost"},
+        {"deviceremoved", "a GPU that was lost"},
+        {"nvrm:xid", "an error of the GPU (Xid, see NVIDIA's list of them)"},
+        {"eccerror", "an error of the GPU's memory cells (ECC)"},
+        {"device-sideassert", "an assertion that failed in a kernel (often an index out of range)"},
+        {"launch_failed", "a kernel that failed"},
+        {"launchfailure", "a kernel that failed"},
+        {"toomanyresourcesrequestedforlaunch", "a kernel that needs too many registers"},
+        {"launch_out_of_resources", "a kernel that needs too many registers"},
+        {"nospaceleftondevice", "a disk or another file system that is full"},
+        {"ephemeral-storage", "a disk that is full"},
+        {"diskquotaexceeded", "a disk quota that is used up"},
+        {"toomanyopenfiles", "a limit of open files (ulimit -n)"},
+        {"instatictlsblock", "a library that was loaded too late for its thread-local storage"},
+        {"gc(allocationfailure)", "a usual run of Java's garbage collector"},
+        {"watchdogcaughtcollective", "a collective operation that took too long"},
+        {"sigterm", "a process that was told to end"},
+        {"cublas_status_not_initialized",
+         "cuBLAS, which could not start: if the card was full, that "
+         "may be why"},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (message_text_has(text, others[i].words))
+            return others[i].text;
+    return NULL;
+}
+
 static enum ar_status read_text(const struct message_text *text, struct message *self,
                                 struct ar_error *error)
 {
@@ -109,6 +150,10 @@ static enum ar_status read_text(const struct message_text *text, struct message 
         return ar_invalid(error, "the text says that memory ran out, but not the size of the "
                                  "request; paste all of the message, from \"Tried to allocate\", "
                                  "\"trying to allocate\" or \"failed to allocate\" on");
+    const char *other = other_failure(text);
+    if (other)
+        return ar_invalid(error, "the text is about %s; it does not say that memory ran out",
+                          other);
     return ar_invalid(error, "the text holds no out-of-memory message of a known form; `allocrig "
                              "list messages` names them");
 }

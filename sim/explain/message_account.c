@@ -18,9 +18,10 @@
 
 #include <string.h>
 
-/* A pool whose unused share is smaller than this has no fragmentation to speak of: of the programs
- * in tests/golden/known_answers.md, most leave 0.1 to 1 % unused even under expandable segments. */
-#define SLACK_SHARE 100
+/* A pool whose unused share is smaller than this has no fragmentation to speak of: the programs of
+ * tests/golden/known_answers.md leave 1 part in 50 unused even under expandable segments, which end
+ * fragmentation. */
+#define SLACK_SHARE 50
 
 /* Less than a twentieth is usual: a smaller program would have been served as well. */
 #define USUAL_SHARE 20
@@ -178,6 +179,15 @@ static struct holder holder_of(const struct message *self, enum message_cause ca
                            figure->known};
 }
 
+/* Whether the pool is unused by no more than every pool is. A largest range shows its layout, and
+ * one pool for all of a device has no such share. */
+static bool is_slack(const struct message *self)
+{
+    return !knows(self, MESSAGE_FIGURE_LARGEST) && !self->one_pool &&
+           bytes_of(self, MESSAGE_FIGURE_UNALLOCATED) <
+               bytes_of(self, MESSAGE_FIGURE_RESERVED) / SLACK_SHARE;
+}
+
 #define HOLDERS 5
 
 /* Others that the message lists, and the rest that no listed process has; this process outside of
@@ -185,7 +195,6 @@ static struct holder holder_of(const struct message *self, enum message_cause ca
 static void list_holders(const struct message *self, struct holder holders[HOLDERS])
 {
     bool whole = knows(self, MESSAGE_FIGURE_PROCESS) || self->others_hidden;
-    uint64_t unused = bytes_of(self, MESSAGE_FIGURE_UNALLOCATED);
     /* Of most of a card, a context is a small part. */
     bool most = bytes_of(self, MESSAGE_FIGURE_REMAINDER) > bytes_of(self, MESSAGE_FIGURE_TOTAL) / 2;
     uint64_t context = most ? MESSAGE_CONTEXT_LEAST : MESSAGE_CONTEXT_MOST;
@@ -193,7 +202,7 @@ static void list_holders(const struct message *self, struct holder holders[HOLDE
     holders[1] = holder_of(self, MESSAGE_OUTSIDE, MESSAGE_FIGURE_OUTSIDE_POOL, context);
     holders[2] = holder_of(self, MESSAGE_TENANT_OR_OUTSIDE, MESSAGE_FIGURE_REMAINDER, context);
     holders[3] = holder_of(self, MESSAGE_FRAGMENTATION_POSSIBLE, MESSAGE_FIGURE_UNALLOCATED, 0);
-    holders[3].known &= unused >= bytes_of(self, MESSAGE_FIGURE_RESERVED) / SLACK_SHARE;
+    holders[3].known &= !is_slack(self);
     holders[4] = (struct holder){0};
     if (!whole)
         return;
@@ -314,7 +323,12 @@ static enum message_cause judge_pool(struct message *self)
     holders[3].known = false;
     bool other = largest_holder(self, holders, &others, &ignored) != NULL;
     holders[3] = pool;
-    if (!most && fits_figure(self, MESSAGE_FIGURE_UNALLOCATED)) {
+    bool fits_unused = !most && fits_figure(self, MESSAGE_FIGURE_UNALLOCATED);
+    if (fits_unused && is_slack(self)) {
+        unsure(self, holder ? MESSAGE_REASON_OTHER_CAUSE : MESSAGE_REASON_SLACK, true);
+        if (!holder)
+            return MESSAGE_CAPACITY;
+    } else if (fits_unused) {
         unsure(self, MESSAGE_REASON_OTHER_CAUSE, other);
         unsure(self, MESSAGE_REASON_SLACK,
                !knows(self, MESSAGE_FIGURE_LARGEST) &&
@@ -347,7 +361,9 @@ static enum message_cause judge_free(struct message *self)
     unsure(self, MESSAGE_REASON_TIGHT, true);
     enum message_cause cause = judge_pool(&full);
     bool held = cause == MESSAGE_FRAGMENTATION || cause == MESSAGE_TENANT ||
-                cause == MESSAGE_OUTSIDE || cause == MESSAGE_TENANT_OR_OUTSIDE;
+                cause == MESSAGE_OUTSIDE || cause == MESSAGE_TENANT_OR_OUTSIDE ||
+                (cause == MESSAGE_CAPACITY && fits_figure(&full, MESSAGE_FIGURE_UNALLOCATED));
+    self->reasons |= held ? full.reasons & (1u << MESSAGE_REASON_SLACK) : 0;
     return held ? cause : MESSAGE_NOT_THE_ALLOCATOR;
 }
 

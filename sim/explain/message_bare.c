@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/explain/message_text.h"
+#include "sim/explain/message_forms.h"
 
 static const char how_beside[] =
     "A library takes its memory from the driver, not from the pool of the framework. The pool left "
@@ -134,38 +134,49 @@ static const char how_shared[] =
     "A kernel needs more shared memory than a multiprocessor has; no allocator is in it. Use "
     "smaller blocks or layers, or a build for this architecture.";
 
+static const char how_dask[] =
+    "A worker of Dask came near its limit. Raise it (memory_limit=, --memory-limit), or use fewer "
+    "workers and threads or smaller partitions; what is not in Dask's arrays (\"unmanaged memory\" "
+    "on its dashboard) cannot be spilled.";
+static const char how_jittor[] =
+    "Jittor takes memory of the host if the card is full, and stops if that is too much as well: "
+    "\"Used\" is both. A smaller batch; device_mem_limit and cpu_mem_limit set what it may use. "
+    "Find out: nvidia-smi for other processes.";
+static const char how_warm[] =
+    "vLLM tries its largest batch at its start, after the cache took its share. Lower "
+    "max_num_seqs, max_num_batched_tokens or gpu_memory_utilization.";
+
+/* Words for the same, with bars between them; '#' stands for a number. LINE: they are a line of
+ * their own. */
 static const struct bare {
     const char *words;
     enum message_framework framework;
     const char *device, *how;
-    enum { CARD, HOST, HOST_LIKELY, ONE_WORD, CHIP, ELSEWHERE, BLOCK, NEAR } memory;
+    enum { CARD, HOST, HOST_LIKELY, ONE_WORD, LINE, CHIP, ELSEWHERE, BLOCK, NEAR } memory;
 } bares[] = {
-    {"openencodesessionexfailed:outofmemory", MESSAGE_LIBRARY, "CUDA", how_nvenc, CARD},
-    {"createbitstreambufferfailed:outofmemory", MESSAGE_LIBRARY, "CUDA", how_nvenc, CARD},
+    {"openencodesessionexfailed:outofmemory|createbitstreambufferfailed:outofmemory",
+     MESSAGE_LIBRARY, "CUDA", how_nvenc, CARD},
     {"outofworkspacememory", MESSAGE_LIBRARY, "CUDA", how_workspace, ELSEWHERE},
     {"nvml_success==rinternalassertfailed", MESSAGE_PYTORCH, "CUDA", how_nvml, CARD},
     {"[metal::malloc]resourcelimit(", MESSAGE_MLX, "Metal", how_count, ELSEWHERE},
     {"llvmerror:outofmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"notenoughmemorytohandle", MESSAGE_TGI, "", how_tgi, CARD},
-    {"cpuretryoom", MESSAGE_SPARK, "", how_spark_host, HOST},
-    {"cpusplitandretryoom", MESSAGE_SPARK, "", how_spark_host, HOST},
+    {"cpuretryoom|cpusplitandretryoom", MESSAGE_SPARK, "", how_spark_host, HOST},
+    {"outofmemoryoccurredwhenwarmingup", MESSAGE_VLLM, "CUDA", how_warm, CARD},
+    {"leavenogpumemoryforthekvcache", MESSAGE_SGLANG, "", how_sglang, CARD},
     {"noavailablememoryforthecacheblocks", MESSAGE_VLLM, "", how_vllm, CARD},
     {"thanthemaximumnumberoftokensthatcanbestoredinkvcache", MESSAGE_VLLM, "", how_kv, CARD},
-    {"alloc_req_slotsrunsoutofmemory", MESSAGE_SGLANG, "", how_slots, ELSEWHERE},
-    {"prefilloutofmemory", MESSAGE_SGLANG, "", how_slots, ELSEWHERE},
-    {"decodeoutofmemory", MESSAGE_SGLANG, "", how_slots, ELSEWHERE},
-    {"increase--mem-fraction-static", MESSAGE_SGLANG, "", how_sglang, CARD},
-    {"increasemem_fraction_static", MESSAGE_SGLANG, "", how_sglang, CARD},
-    {"cublas_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
-    {"cudnn_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
-    {"cusolver_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
-    {"nvjpeg_status_allocator_failure", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
-    {"cufft_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
-    {"cusparse_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
-    {"cusparse_status_insufficient_resources", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
+    {"alloc_req_slotsrunsoutofmemory|prefilloutofmemory|decodeoutofmemory", MESSAGE_SGLANG, "",
+     how_slots, ELSEWHERE},
+    {"increase--mem-fraction-static|increasemem_fraction_static", MESSAGE_SGLANG, "", how_sglang,
+     CARD},
+    {"cublas_status_alloc_failed|cudnn_status_alloc_failed|cusolver_status_alloc_failed|"
+     "nvjpeg_status_allocator_failure|cufft_alloc_failed|cusparse_status_alloc_failed|"
+     "cusparse_status_insufficient_resources",
+     MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
     {"rocblas_status_memory_error", MESSAGE_LIBRARY, "HIP", how_beside, CARD},
-    {"cudafailure2'outofmemory'", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
-    {"cudafailure'outofmemory'", MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
+    {"cudafailure2'outofmemory'|cudafailure'outofmemory'", MESSAGE_LIBRARY, "CUDA", how_beside,
+     CARD},
     {"cnmem_status_out_of_memory", MESSAGE_LIBRARY, "CUDA", how_driver, CARD},
     {"outofgpumemoryerror", MESSAGE_JULIA, "", NULL, CARD},
     {"mpsbackendoutofmemory", MESSAGE_PYTORCH, "MPS", NULL, CARD},
@@ -182,157 +193,109 @@ static const struct bare {
     {"unabletoallocatesycl", MESSAGE_GGML, "XPU", how_buffer, CARD},
     {"unabletoallocatebackendbuffer", MESSAGE_GGML, "", how_buffer, CARD},
     {"erroroutofdevicememory", MESSAGE_DRIVER, "Vulkan", how_driver, CARD},
-    {"cudahostalloc", MESSAGE_HOST_PROGRAM, "", how_pinned, HOST},
-    {"cumemhostalloc", MESSAGE_HOST_PROGRAM, "", how_pinned, HOST},
-    {"cumemallochost", MESSAGE_HOST_PROGRAM, "", how_pinned, HOST},
-    {"cudamallochost", MESSAGE_HOST_PROGRAM, "", how_pinned, HOST},
-    {"hiphostmalloc", MESSAGE_HOST_PROGRAM, "", how_pinned, HOST},
-    {"outofhostmemory", MESSAGE_HOST_PROGRAM, "", how_handles, HOST_LIKELY},
-    {"out_of_host_memory", MESSAGE_HOST_PROGRAM, "", how_handles, HOST_LIKELY},
+    {"cudahostalloc|cumemhostalloc|cumemallochost|cudamallochost|hiphostmalloc",
+     MESSAGE_HOST_PROGRAM, "", how_pinned, HOST},
+    {"outofhostmemory|out_of_host_memory", MESSAGE_HOST_PROGRAM, "", how_handles, HOST_LIKELY},
     {"errno12]cannotallocatememory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"failedtoallocatepinnedsystemmemory", MESSAGE_TRITON_SERVER, "", NULL, HOST},
-    {"failedtoallocatepinnedmemory", MESSAGE_HOST_PROGRAM, "", how_pinned, HOST},
-    {"failedtoregisterpinnedmemory", MESSAGE_HOST_PROGRAM, "", how_pinned, HOST},
+    {"failedtoallocatepinnedmemory|failedtoregisterpinnedmemory", MESSAGE_HOST_PROGRAM, "",
+     how_pinned, HOST},
     {"maximumvariablesizeallowedonthedevice", MESSAGE_LIBRARY, "CUDA", NULL, BLOCK},
     {"largefortheimplementationwhenmapped", MESSAGE_LIBRARY, "WebGPU", how_mapped, HOST_LIKELY},
-    {"cl_invalid_buffer_size", MESSAGE_DRIVER, "OpenCL", NULL, BLOCK},
-    {"clcreatebuffer(-61)", MESSAGE_DRIVER, "OpenCL", NULL, BLOCK},
-    {"mem_object_allocation_failure", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
-    {"memoryobjectallocationfailure", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
-    {"opencl_alloc_device_buffer", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
-    {"ur_result_error_out_of_device_memory", MESSAGE_DRIVER, "XPU", how_driver, CARD},
-    {"ze_result_error_out_of_device_memory", MESSAGE_DRIVER, "XPU", how_driver, CARD},
+    {"cl_invalid_buffer_size|clcreatebuffer(-61)", MESSAGE_DRIVER, "OpenCL", NULL, BLOCK},
+    {"mem_object_allocation_failure|memoryobjectallocationfailure|"
+     "opencl_alloc_device_buffer",
+     MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
+    {"ur_result_error_out_of_device_memory|ze_result_error_out_of_device_memory", MESSAGE_DRIVER,
+     "XPU", how_driver, CARD},
     {"error_out_of_device_memory", MESSAGE_DRIVER, "Vulkan", how_driver, CARD},
-    {"pi_error_out_of_resources", MESSAGE_DRIVER, "XPU", how_driver, CARD},
-    {"ur_result_error_out_of_resources", MESSAGE_DRIVER, "XPU", how_driver, CARD},
-    {"hiperroroutofmemory", MESSAGE_DRIVER, "HIP", how_driver, CARD},
-    {"hiperror:outofmemory", MESSAGE_DRIVER, "HIP", how_driver, CARD},
-    {"cuda_error_out_of_memory", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
-    {"cudaerrormemoryallocation", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
-    {"cudaruntimeerror(2)", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
-    {"cudaerror:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
-    {"cudadrivererror:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
-    {"cudafailure2:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
-    {"cudaerror2:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
+    {"pi_error_out_of_resources|ur_result_error_out_of_resources", MESSAGE_DRIVER, "XPU",
+     how_driver, CARD},
+    {"hiperroroutofmemory|hiperror:outofmemory", MESSAGE_DRIVER, "HIP", how_driver, CARD},
+    {"cuda_error_out_of_memory|cudaerrormemoryallocation|cudaruntimeerror(2)|"
+     "cudaerror:outofmemory|cudadrivererror:outofmemory|cudafailure2:outofmemory|"
+     "cudaerror2:outofmemory",
+     MESSAGE_DRIVER, "CUDA", how_driver, CARD},
     {"errorcode2:outofmemory", MESSAGE_TENSORRT, "CUDA", how_driver, CARD},
-    {"cudamallocfailed:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
-    {"cudamallocretryfailed:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
-    {"cudasuccess(2vs.0)outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
-    {"maximumpoolsizeexceeded", MESSAGE_RMM, "", how_rmm, CARD},
-    {"exceededmemorylimit", MESSAGE_RMM, "", how_rmm, CARD},
-    {"bad_alloc:out_of_memory", MESSAGE_RMM, "", how_rmm, CARD},
-    {"bad_alloc:cudaerrorat", MESSAGE_RMM, "", how_rmm, CARD},
-    {"couldnotsplitinputsandretry", MESSAGE_SPARK, "", how_spark, CARD},
-    {"retryoom", MESSAGE_SPARK, "", how_spark, CARD},
+    {"cudamallocfailed:outofmemory|cudamallocretryfailed:outofmemory|"
+     "cudasuccess(2vs.0)outofmemory",
+     MESSAGE_DRIVER, "CUDA", how_driver, CARD},
+    {"maximumpoolsizeexceeded|exceededmemorylimit|bad_alloc:out_of_memory|"
+     "bad_alloc:cudaerrorat",
+     MESSAGE_RMM, "", how_rmm, CARD},
+    {"couldnotsplitinputsandretry|retryoom", MESSAGE_SPARK, "", how_spark, CARD},
     {"notenoughmemoryleft", MESSAGE_DRIVER, "", how_driver, CARD},
     {"attemptingtoreserve", MESSAGE_JAX, "TPU", NULL, CARD},
     {"resource_exhausted:outofmemory", MESSAGE_JAX, "", NULL, CARD},
-    {"insufficientsharedmemory(shm)", MESSAGE_HOST_PROGRAM, "", how_workers, HOST_LIKELY},
-    {"unabletoopensharedmemoryobject", MESSAGE_HOST_PROGRAM, "", how_workers, HOST_LIKELY},
-    {"unabletowritetofile</torch_", MESSAGE_HOST_PROGRAM, "", how_workers, HOST_LIKELY},
-    {"nospaceleftondevice:'/dev/shm", MESSAGE_HOST_PROGRAM, "", how_workers, HOST_LIKELY},
-    {"unabletommap", MESSAGE_HOST_PROGRAM, "", how_workers, HOST_LIKELY},
-    {"insufficientsharedmemory", MESSAGE_LIBRARY, "", how_shared, CHIP},
-    {"sharedmemoryallocationexceeded", MESSAGE_LIBRARY, "", how_shared, CHIP},
-    {"toomuchshareddata", MESSAGE_LIBRARY, "", how_shared, CHIP},
-    {"rayoutofmemoryerror", MESSAGE_HOST_PROGRAM, "", how_ray, HOST},
-    {"outofmemoryerror:directbuffermemory", MESSAGE_HOST_PROGRAM, "", how_heap, HOST},
-    {"outofmemoryerror:metaspace", MESSAGE_HOST_PROGRAM, "", how_heap, HOST},
-    {"runtime:outofmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST}, /* Go */
-    {"systemoutofmemory!", MESSAGE_HOST_PROGRAM, "", NULL, HOST},  /* Unity */
-    {"exceedingmemorylimits", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
-    {"lowonresource:memory", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
-    {"memoryresourcesareavailabletoprocess", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"cannotallocatevectorofsize", MESSAGE_HOST_PROGRAM, "", NULL, HOST}, /* R */
-    {"killedduetomemorypressure", MESSAGE_HOST_PROGRAM, "", how_ray, HOST},
-    {"killedduetothenoderunninglowonmemory", MESSAGE_HOST_PROGRAM, "", how_ray, HOST},
-    {"exceedsthememoryusagethreshold", MESSAGE_HOST_PROGRAM, "", how_ray, HOST},
-    {"killedoutofmemory", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
-    {"allocate[host]memory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"physicalmemoryusageistoohigh", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"outofmemory:killedprocess", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
-    {"systemd-oomdkilled", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
+    {"insufficientsharedmemory(shm)|unabletoopensharedmemoryobject|"
+     "unabletowritetofile</torch_|nospaceleftondevice:'/dev/shm|unabletommap",
+     MESSAGE_HOST_PROGRAM, "", how_workers, HOST_LIKELY},
+    {"insufficientsharedmemory|sharedmemoryallocationexceeded|toomuchshareddata", MESSAGE_LIBRARY,
+     "", how_shared, CHIP},
+    {"rayoutofmemoryerror|killedduetomemorypressure|killedduetothenoderunninglowonmemory|"
+     "exceedsthememoryusagethreshold",
+     MESSAGE_HOST_PROGRAM, "", how_ray, HOST},
+    {"outofmemoryerror:directbuffermemory|outofmemoryerror:metaspace|"
+     "java.lang.outofmemoryerror|javaheapspace|gcoverheadlimitexceeded|heapoutofmemory",
+     MESSAGE_HOST_PROGRAM, "", how_heap, HOST},
+    {"task#:outofmemory|exceededstepmemorylimit|exceededjobmemorylimit|exceedingmemorylimits|"
+     "lowonresource:memory|killedoutofmemory|outofmemory:killedprocess|systemd-oomdkilled|"
+     "iskilledbysignal:killed|oom-kill|byoomkiller|bytheoomkiller|outofmemorysrun:|oomkilled",
+     MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
+    {"exceeded#%memorybudget", MESSAGE_HOST_PROGRAM, "", how_dask, HOST},
+    {"workermemorylimit:", MESSAGE_HOST_PROGRAM, "", how_dask, HOST_LIKELY},
+    {"unabletocreatenewnativethread|unabletocreatenativethread|fork:cannotallocatememory",
+     MESSAGE_HOST_PROGRAM, "", how_handles, HOST_LIKELY},
+    {"system.outofmemoryexception|virtualmemoryexhausted|finallinkfailed:memoryexhausted|"
+     "enoughhostmemory|outofcpumemory|runtime:outofmemory|systemoutofmemory!|"
+     "memoryresourcesareavailabletoprocess|cannotallocatevectorofsize|allocate[host]memory|"
+     "physicalmemoryusageistoohigh|cannotallocatememory(oserror12)|defaultcpuallocator:",
+     MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"creatingsharedmemorysegment", MESSAGE_HOST_PROGRAM, "", how_shm, HOST_LIKELY},
-    {"winerror1455", MESSAGE_HOST_PROGRAM, "", how_paging, HOST},
-    {"thepagingfileistoosmall", MESSAGE_HOST_PROGRAM, "", how_paging, HOST},
+    {"winerror1455|thepagingfileistoosmall", MESSAGE_HOST_PROGRAM, "", how_paging, HOST},
     {"outofsharedmemory", MESSAGE_HOST_PROGRAM, "", how_workers, HOST},
-    {"iskilledbysignal:killed", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
-    {"javaheapspace", MESSAGE_HOST_PROGRAM, "", how_heap, HOST},
-    {"gcoverheadlimitexceeded", MESSAGE_HOST_PROGRAM, "", how_heap, HOST},
-    {"heapoutofmemory", MESSAGE_HOST_PROGRAM, "", how_heap, HOST},
-    {"cannotallocatememory(oserror12)", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"oom-kill", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
-    {"byoomkiller", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
-    {"bytheoomkiller", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
-    {"outofmemorysrun:", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
-    {"defaultcpuallocator:", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"oomkilled", MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
-    {"cl_out_of_resources", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
-    {"(outofresources)", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
+    {"cl_out_of_resources|(outofresources)", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
     {"curesulterrorresult=2file", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
     {"8007000enotenoughmemory", MESSAGE_DIRECTML, "DirectML", NULL, CARD},
     {"pt_devmemallocationfailed", MESSAGE_DRIVER, "HPU", how_driver, CARD},
-    {"insufficientvraminsplitformodel", MESSAGE_LIBRARY, "", how_exllama, CARD},
-    {"insufficientvramformodel", MESSAGE_LIBRARY, "", how_exllama, CARD},
+    {"insufficientvraminsplitformodel|insufficientvramformodel", MESSAGE_LIBRARY, "", how_exllama,
+     CARD},
+    {"gpumemoryisoverflow", MESSAGE_LIBRARY, "", how_jittor, CARD},
+    {"insufficientsystemresources", MESSAGE_LIBRARY, "", message_how_guess, CARD},
     {"insufficientvram", MESSAGE_DRIVER, "", how_ollama, CARD},
-    {"outofmemoryerror", MESSAGE_DRIVER, "", how_driver, CARD},
-    {"outofmemory", MESSAGE_DRIVER, "", how_driver, CARD},
-    {"out_of_memory", MESSAGE_DRIVER, "", how_driver, CARD},
-    {"outofdevicememory", MESSAGE_DRIVER, "", how_driver, CARD},
-    {"\xe6\x98\xbe\xe5\xad\x98\xe4\xb8\x8d\xe8\xb6\xb3", MESSAGE_DRIVER, "", message_how_unknown,
-     CARD}, /* in Chinese */
-    {"outofvideomemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"ranoutofmemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"memoryexhausted", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"memorylimitexceeded", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"hresult=8007000e", MESSAGE_DRIVER, "D3D12", message_how_unknown, CARD},
-    {"0x8007000e", MESSAGE_DRIVER, "D3D12", message_how_unknown, CARD},
+    {"outofmemoryerror|outofmemory|out_of_memory|outofdevicememory", MESSAGE_DRIVER, "", how_driver,
+     CARD},
+    {"\xe6\x98\xbe\xe5\xad\x98\xe4\xb8\x8d\xe8\xb6\xb3|"
+     "gpu\xe5\x86\x85\xe5\xad\x98\xe4\xb8\x8d\xe8\xb6\xb3",
+     MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"\xe5\x86\x85\xe5\xad\x98\xe4\xb8\x8d\xe8\xb6\xb3", MESSAGE_HOST_PROGRAM, "", NULL,
+     HOST_LIKELY},
+    {"outofvideomemory|ranoutofmemory|memoryexhausted|memorylimitexceeded", MESSAGE_DRIVER, "",
+     message_how_unknown, CARD},
+    {"hresult=8007000e|0x8007000e", MESSAGE_DRIVER, "D3D12", message_how_unknown, CARD},
     {"enoughavailablememory", MESSAGE_DRIVER, "", how_ollama, CARD},
-    {"insufficientmemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"insufficientdevicememory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"insufficientgpumemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"notenoughmemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"notenoughdevicememory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"notenoughallocatabledevicememory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"notenoughgpumemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"noenoughgpumemory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"notenoughvram", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"outofgpu", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"outofvram", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"failedtoallocatememory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"couldnotallocatememory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"cannotallocatememory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"allocationfailed", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"allocationfailure", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"memoryallocationerror", MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"notenoughfreememory", MESSAGE_DRIVER, "", message_how_unknown, CARD},
+    {"insufficientmemory|insufficientdevicememory|insufficientgpumemory|notenoughmemory|"
+     "notenoughdevicememory|notenoughallocatabledevicememory|notenoughgpumemory|"
+     "noenoughgpumemory|notenoughvram|outofgpu|outofvram|failedtoallocatememory|"
+     "couldnotallocatememory|cannotallocatememory|allocationfailed|allocationfailure|"
+     "memoryallocationerror|notenoughfreememory",
+     MESSAGE_DRIVER, "", message_how_unknown, CARD},
     {"std::bad_alloc", MESSAGE_DRIVER, "", how_cpp, CARD},
-    {"badallocation", MESSAGE_HOST_PROGRAM, "", NULL, HOST_LIKELY}, /* Windows' std::bad_alloc */
+    {"badallocation", MESSAGE_HOST_PROGRAM, "", NULL, HOST_LIKELY},
     {"bfcarena::allocaterawinternal", MESSAGE_ONNX, "", message_how_unknown, CARD},
-    {"bytesfromdevice[", MESSAGE_LIBRARY, "", message_how_unknown, CARD},
-    {"freeingmemorycacheandretrying", MESSAGE_LIBRARY, "", message_how_unknown, CARD},
+    {"bytesfromdevice[|freeingmemorycacheandretrying", MESSAGE_LIBRARY, "", message_how_unknown,
+     CARD},
     {"regionfailed:freeingsomememory", MESSAGE_LIBRARY, "CUDA", message_how_unknown, CARD},
-    {"allocatingstorage", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
-    {"failedtoallocate", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
-    {"failtoallocate", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
-    {"cannotallocate", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
-    {"can'tallocate", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
-    {"couldnotallocate", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
-    {"unabletoallocate", MESSAGE_DRIVER, "", message_how_unknown, NEAR},
-    {"memoryerror", MESSAGE_HOST_PROGRAM, "", NULL, ONE_WORD}, /* Python */
-    {"returncode=-9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
-    {"exitcode:-9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
-    {"exitcode-9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
-    {"code137", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
-    {"code:137", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
-    {"code=137", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
-    {"code\":137", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
-    {"status137", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
-    {"status=137", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
-    {"signal9(sigkill)", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
-    {"bysignal9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
-    {"signals.sigkill:9", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
-    {"signal:killed", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
+    {"allocatingstorage|failedtoalloc|failtoalloc|cannotalloc|can'talloc|couldnotalloc|"
+     "unabletoalloc",
+     MESSAGE_DRIVER, "", message_how_unknown, NEAR},
+    {"memoryerror", MESSAGE_HOST_PROGRAM, "", NULL, ONE_WORD},
+    {"returncode=-9|exitcode:-9|exitcode-9|code137|code:137|code=137|code\":137|status137|"
+     "status=137|signal9(sigkill)|bysignal9|signals.sigkill:9|signal:killed|"
+     "killedsignalterminatedprogram|duetosignal9|line#:#killed|]+#killed|]#killed",
+     MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
+    {"killed|killed:9|\xe5\xb7\xb2\xe6\x9d\x80\xe6\xad\xbb", MESSAGE_HOST_PROGRAM, "", how_killed,
+     LINE},
 };
 
 static bool is_rmm(const struct message_text *text)
@@ -341,85 +304,157 @@ static bool is_rmm(const struct message_text *text)
            message_text_has(text, "rmmfailure");
 }
 
-/* The first size, with its unit, that stands right after a word for a request. */
-static void read_size(const struct message_text *text, struct message *self)
+/* The size after a word for a request, of several the one nearest to `failure`. Words that only
+ * stand for sizes need no unit. */
+static void read_size(const struct message_text *text, size_t failure, struct message *self)
 {
-    static const char *const words[] = {
-        "allocate", "allocating", "allocationof", "ofsize",     "requested", "required",
-        "need",     "size:",      "size=",        "requesting", "oflength"};
-    struct message_figure *asked = &self->figures[MESSAGE_FIGURE_ASKED];
+    static const struct {
+        const char *words;
+        bool unit;
+    } words[] = {{"alloc", true},       {"allocate", true},     {"allocating", true},
+                 {"allocof", true},     {"allocationof", true}, {"requested", true},
+                 {"required", true},    {"requesting", true},   {"need", true},
+                 {"tofind", true},      {"size:", true},        {"size=", true},
+                 {"ofsize", false},     {"oflength", false},    {"sz=", false},
+                 {"memorysize", false}, {"buffersize", false},  {"cl_mem_read_write,", false},
+                 {"size0x", true}};
+    struct message_figure *asked = &self->figures[MESSAGE_FIGURE_ASKED], size;
+    size_t nearest = SIZE_MAX;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         for (size_t at = 0;
-             (at = message_text_find(text, words[i], at, text->count)) != MESSAGE_NOWHERE;) {
-            at += strlen(words[i]);
-            at += strspn(text->chars + at, ":=(");
-            bool size = strcmp(words[i], "ofsize") == 0;
-            size_t end = message_text_asked(text, at, asked);
-            if (end == MESSAGE_NOWHERE && size)
-                end = message_text_number(text, at, 0, asked);
-            if (end != MESSAGE_NOWHERE)
-                return;
+             (at = message_text_find(text, words[i].words, at, text->count)) != MESSAGE_NOWHERE;) {
+            size_t apart = at > failure ? at - failure : failure - at;
+            at += strlen(words[i].words);
+            size_t begin = at + strspn(text->chars + at, ":=(-,");
+            bool hex = strncmp(text->chars + begin, "0x", 2) == 0;
+            size_t end = words[i].unit && !hex ? message_text_asked(text, begin, &size)
+                                               : message_text_number(text, begin, 0, &size);
+            if (end == MESSAGE_NOWHERE || !size.bytes || apart >= nearest)
+                continue;
+            nearest = apart;
+            *asked = size;
         }
-    *asked = (struct message_figure){0};
 }
 
 #define NEAR_CHARACTERS 100
 
-/* Whether words of a card stand near; a failure to allocate may be one of anything else. */
-static bool names_card(const struct message_text *text, size_t at)
+/* The device that words near `at` name; "" for an unknown one, NULL for none: a failure to allocate
+ * may be one of anything else. What imitates CUDA stands before it. */
+static const char *card_near(const struct message_text *text, size_t at, size_t reach)
 {
-    static const char *const words[] = {"gpu",    "cuda", "hip",   "device", "vram",
-                                        "vulkan", "sycl", "metal", "opencl"};
-    size_t from = at > NEAR_CHARACTERS ? at - NEAR_CHARACTERS : 0;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (message_text_find(text, words[i], from, at + NEAR_CHARACTERS) != MESSAGE_NOWHERE)
-            return true;
-    return false;
+    static const struct {
+        const char *words, *device;
+    } cards[] = {
+        {"rocm", "HIP"},    {"hipmalloc", "HIP"},  {"hiperror", "HIP"},  {"vulkan", "Vulkan"},
+        {"d3d12", "D3D12"}, {"directx", "D3D12"},  {"opencl", "OpenCL"}, {"clcreate", "OpenCL"},
+        {"sycl", "XPU"},    {"level_zero", "XPU"}, {"metal", ""},        {"cuda", "CUDA"},
+        {"gpu", ""},        {"hip", ""},           {"device", ""},       {"vram", ""}};
+    size_t from = at > reach ? at - reach : 0;
+    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
+        if (message_text_find(text, cards[i].words, from, at + reach) != MESSAGE_NOWHERE)
+            return cards[i].device;
+    return NULL;
 }
 
-/* The next words that are not a flag which is off: "OOMKilled": false. */
-static size_t find_said(const struct message_text *text, const char *words, size_t at)
+/* The length of `words` at `at`; 0: others stand there. */
+static size_t words_length(const char *at, const char *words)
 {
-    while ((at = message_text_find(text, words, at, text->count)) != MESSAGE_NOWHERE) {
-        const char *rest = text->chars + at++ + strlen(words);
-        if (strncmp(rest + strspn(rest, "\":="), "false", 5) != 0)
-            return at - 1;
+    const char *begin = at;
+    for (; *words && *words != '|'; words++) {
+        size_t digits = *words == '#' ? strspn(at, "0123456789") : 0;
+        if (!digits && *at != *words)
+            return 0;
+        at += digits ? digits : 1;
+    }
+    return (size_t)(at - begin);
+}
+
+/* Whether words of this length are a message, and not a flag which is off ("OOMKilled": false), a
+ * failure of something else, or part of a sentence. */
+static bool is_said(const struct message_text *text, const struct bare *bare, size_t at,
+                    size_t length)
+{
+    const char *rest = text->chars + at + length;
+    if (strncmp(rest + strspn(rest, "\":="), "false", 5) == 0)
+        return false;
+    switch (bare->memory) {
+    case NEAR:
+        return card_near(text, at, NEAR_CHARACTERS) != NULL;
+    case ONE_WORD:
+        return !memchr(text->gaps + at + 1, MESSAGE_GAP_SPACE, length - 1);
+    case LINE:
+        return text->gaps[at] == MESSAGE_GAP_LINE && text->gaps[at + length] == MESSAGE_GAP_LINE;
+    default:
+        return true;
+    }
+}
+
+static size_t find_said(const struct message_text *text, const struct bare *bare, const char *words,
+                        size_t at)
+{
+    char first[64];
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(words, "#|"), words);
+    while ((at = message_text_find(text, first, at, text->count)) != MESSAGE_NOWHERE) {
+        size_t length = words_length(text->chars + at, words);
+        if (length && is_said(text, bare, at, length))
+            break;
+        at++;
     }
     return at;
 }
 
+/* The words around a message that names no program. */
+static void read_around(const struct message_text *text, size_t at, struct message *self)
+{
+    const char *card = card_near(text, at, 3 * NEAR_CHARACTERS);
+    if (is_rmm(text)) {
+        self->framework = MESSAGE_RMM;
+        self->how = how_rmm;
+        return;
+    }
+    read_size(text, at, self);
+    if (card && !self->device[0])
+        snprintf(self->device, sizeof self->device, "%s", card);
+}
+
+static bool read_words(const struct message_text *text, const struct bare *bare, const char *words,
+                       struct message *self)
+{
+    size_t first = find_said(text, bare, words, 0);
+    if (first == MESSAGE_NOWHERE)
+        return false;
+    self->framework = bare->framework;
+    self->how = bare->how;
+    self->bare = true;
+    self->taken = 1;
+    for (size_t at = first; at != MESSAGE_NOWHERE; at = find_said(text, bare, words, at + 1))
+        self->count++;
+    snprintf(self->device, sizeof self->device, "%s", bare->device);
+    self->indirect =
+        bare->memory == HOST_LIKELY || bare->memory == ONE_WORD || bare->memory == LINE;
+    self->host = bare->memory == HOST || self->indirect;
+    self->on_chip = bare->memory == CHIP;
+    self->elsewhere = bare->memory == ELSEWHERE;
+    self->block_limit = bare->memory == BLOCK;
+    if (self->how == how_driver && !message_text_has(text, "torch"))
+        self->how = how_driver_of_others;
+    if (self->framework == MESSAGE_DRIVER)
+        read_around(text, first, self);
+    if (self->how == how_driver_of_others || self->how == message_how_unknown)
+        self->how =
+            self->figures[MESSAGE_FIGURE_ASKED].known ? message_how_unknown : how_driver_of_others;
+    return true;
+}
+
 bool message_read_bare(const struct message_text *text, struct message *self)
 {
-    for (size_t i = 0; i < sizeof bares / sizeof *bares; i++) {
-        size_t at = find_said(text, bares[i].words, 0);
-        if (at == MESSAGE_NOWHERE || (bares[i].memory == NEAR && !names_card(text, at)) ||
-            (bares[i].memory == ONE_WORD &&
-             memchr(text->gaps + at + 1, MESSAGE_GAP_SPACE, strlen(bares[i].words) - 1)))
-            continue;
-        self->framework = bares[i].framework;
-        self->how = bares[i].how;
-        self->bare = true;
-        self->taken = 1;
-        for (; at != MESSAGE_NOWHERE; at = find_said(text, bares[i].words, at + 1))
-            self->count++;
-        snprintf(self->device, sizeof self->device, "%s", bares[i].device);
-        self->indirect = bares[i].memory == HOST_LIKELY || bares[i].memory == ONE_WORD;
-        self->host = bares[i].memory == HOST || self->indirect;
-        self->on_chip = bares[i].memory == CHIP;
-        self->elsewhere = bares[i].memory == ELSEWHERE;
-        self->block_limit = bares[i].memory == BLOCK;
-        if (self->how == how_driver && !message_text_has(text, "torch"))
-            self->how = how_driver_of_others;
-        if (self->framework == MESSAGE_DRIVER && is_rmm(text)) {
-            self->framework = MESSAGE_RMM;
-            self->how = how_rmm;
+    for (size_t i = 0; i < sizeof bares / sizeof *bares; i++)
+        for (const char *words = bares[i].words; words;) {
+            if (read_words(text, &bares[i], words, self))
+                return true;
+            words = strchr(words, '|');
+            if (words)
+                words++;
         }
-        if (self->framework == MESSAGE_DRIVER)
-            read_size(text, self);
-        if (self->how == how_driver_of_others || self->how == message_how_unknown)
-            self->how = self->figures[MESSAGE_FIGURE_ASKED].known ? message_how_unknown
-                                                                  : how_driver_of_others;
-        return true;
-    }
     return false;
 }

@@ -149,7 +149,9 @@ static void finish_ggml(const struct message_text *text, struct message *self)
         snprintf(self->device, sizeof self->device, "HIP");
     else if (strncmp(name, "vulkan", 6) == 0)
         snprintf(self->device, sizeof self->device, "Vulkan");
-    else if (strncmp(name, "cuda", 4) == 0)
+    else if (strncmp(name, "cuda", 4) == 0 ||
+             (!name[0] && !self->device[0] && message_text_has(text, "cudamallocfailed") &&
+              !message_text_has(text, "rocm")))
         snprintf(self->device, sizeof self->device, "CUDA");
     if (strncmp(name, "vulkan", 6) == 0)
         self->how = message_how_vulkan;

@@ -39,6 +39,7 @@ extern const struct message_form message_forms[];
 extern const size_t message_form_count;
 extern const char message_how_vulkan[];
 extern const char message_how_earlier[];
+extern const char message_how_guess[];
 
 /* Reads the figure of a field in [from, to). A request below zero counts as 2^60 bytes. A number
  * without a unit counts 2^shift bytes. */

@@ -237,6 +237,29 @@ static size_t prefix_length(const char *text, size_t at, size_t bytes)
     return 0;
 }
 
+/* The length of what a log writes before each line, if the line before, at `before`, begins with
+ * the same but for its digits: "[1,3]<stderr>:", "(Worker pid=7) ", "Mar 04 05:06:07 node x[4]: ",
+ * "name-1 | "; 0: none. What a program prints itself has no bracket at its start and no time. */
+static size_t repeated_length(const char *text, size_t at, size_t before, size_t bytes)
+{
+    char close = text[at] == '[' ? ']' : text[at] == '(' ? ')' : '\0';
+    size_t most = bytes - at < 80 ? bytes - at : 80, closed = 0;
+    bool time = false;
+    for (size_t i = 0; before < at && i + 1 < most; i++) {
+        char c = text[at + i], next = text[at + i + 1];
+        if (c == '\n' || (c != text[before + i] && !(is_digit(c) && is_digit(text[before + i]))))
+            return 0;
+        time |= i >= 3 && c == ':' && text[at + i - 3] == ':' && is_digit(text[at + i - 1]);
+        closed += closed || (close && c == close);
+        if (closed > 10)
+            return 0;
+        if (close ? closed && ((c == close && next == ' ') || c == ':')
+                  : next == ' ' && i >= 2 && (c == '|' || (time && strchr(":]>", c))))
+            return i + 1;
+    }
+    return 0;
+}
+
 /* The number of bytes at `at` that are not part of words, and the gap that they leave. */
 static size_t white_length(const char *text, size_t at, size_t bytes, enum message_gap *gap)
 {
@@ -277,23 +300,34 @@ static bool is_plain(char c)
 static void squeeze(const char *text, size_t bytes, struct message_text *self)
 {
     enum message_gap gap = MESSAGE_GAP_LINE;
+    size_t line = 0, before = 0; /* where this line and the one before begin */
+    bool begun = false;
     for (size_t at = 0; at < bytes; at++) {
         char c = text[at];
         enum message_gap here = c ? gap_of(c) : MESSAGE_GAP_NONE;
         /* Logs of Windows shells are UTF-16: every other byte is 0. */
         if (!c || is_space(c)) {
             gap = here > gap ? here : gap;
-            continue;
-        }
-        size_t prefix = gap == MESSAGE_GAP_LINE ? prefix_length(text, at, bytes) : 0;
-        if (prefix) {
-            at += prefix - 1;
+            begun &= here != MESSAGE_GAP_LINE;
             continue;
         }
         size_t white = is_plain(c) ? 0 : white_length(text, at, bytes, &here);
         if (white) {
             at += white - 1;
             gap = here > gap ? here : gap;
+            begun &= here != MESSAGE_GAP_LINE;
+            continue;
+        }
+        if (!begun) {
+            before = line;
+            line = at;
+            begun = true;
+        }
+        size_t prefix = 0;
+        if (gap == MESSAGE_GAP_LINE && !(prefix = prefix_length(text, at, bytes)))
+            prefix = repeated_length(text, at, before + (at - line), bytes);
+        if (prefix) {
+            at += prefix - 1;
             continue;
         }
         size_t entity = is_plain(c) ? 0 : entity_length(text, at, bytes, &c);
@@ -472,11 +506,13 @@ size_t message_text_number(const struct message_text *self, size_t at, int shift
 {
     double value, last;
     if (at < self->count && strncmp(self->chars + at, "0x", 2) == 0) {
-        char *rest;
-        uint64_t bytes = strtoull(self->chars + at, &rest, 16);
+        uint64_t bytes = 0;
+        size_t begin = at += 2;
+        for (; digit_value(self->chars[at], 16) < 16 && (at == begin || !self->gaps[at]); at++)
+            bytes = bytes < FIGURE_MOST ? bytes * 16 + digit_value(self->chars[at], 16) : bytes;
         *figure = (struct message_figure){.known = true,
                                           .bytes = bytes < FIGURE_MOST ? bytes : FIGURE_MOST};
-        return (size_t)(rest - self->chars);
+        return at;
     }
     size_t end = message_text_asked(self, at, figure);
     if (end != MESSAGE_NOWHERE || at >= self->count || !is_digit(self->chars[at]))

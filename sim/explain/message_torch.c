@@ -203,16 +203,27 @@ static void read_use(const struct window *window)
     }
 }
 
-/* The word before "outofmemory" names the device. */
+static bool is_after(const struct message_text *text, size_t at, const char *words)
+{
+    size_t length = strlen(words);
+    return at >= length && strncmp(text->chars + at - length, words, length) == 0;
+}
+
+/* The word before "out of memory" names the device. Of a message without its first words, it is the
+ * first one in the text. */
 static void read_device(const struct message_text *text, size_t at, struct message *self)
 {
-    static const char *const names[] = {"CUDA", "HIP", "XPU", "NPU", "MLU", "MUSA", "MPS"};
-    static const char *const words[] = {"cuda", "hip", "xpu", "npu", "mlu", "musa", "mpsbackend"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        size_t length = strlen(words[i]);
-        if (at >= length && strncmp(text->chars + at - length, words[i], length) == 0)
-            strcpy(self->device, names[i]);
-    }
+    static const struct {
+        const char *name, *words;
+    } devices[] = {{"CUDA", "cudaoutofmemory"},     {"HIP", "hipoutofmemory"},
+                   {"XPU", "xpuoutofmemory"},       {"NPU", "npuoutofmemory"},
+                   {"MLU", "mluoutofmemory"},       {"MUSA", "musaoutofmemory"},
+                   {"MPS", "mpsbackendoutofmemory"}};
+    bool here = is_after(text, at, "outofmemory.");
+    for (size_t i = 0; i < sizeof devices / sizeof *devices && !self->device[0]; i++)
+        if (here ? is_after(text, at - 1, devices[i].words)
+                 : message_text_has(text, devices[i].words))
+            strcpy(self->device, devices[i].name);
 }
 
 /* MPS prints the allocated bytes before the request. Its bound is used as the total. */
@@ -279,27 +290,28 @@ static size_t find_tried(const struct message_text *text, size_t at, struct mess
     return MESSAGE_NOWHERE;
 }
 
-static bool is_after(const struct message_text *text, size_t at, const char *words)
+/* Intel's devices limit the bytes of one request; the words stand before it. */
+static const char block_limit[] = "memoryblockwithsizelargerthan";
+
+static size_t find_block_limit(const struct message_text *text, size_t at)
 {
-    size_t length = strlen(words);
-    return at >= length && strncmp(text->chars + at - length, words, length) == 0;
+    return message_text_find(text, block_limit, at > 60 ? at - 60 : 0, at);
 }
 
 static bool is_oom(const struct message_text *text, size_t at)
 {
-    return is_after(text, at, "outofmemory.");
+    return is_after(text, at, "outofmemory.") || find_block_limit(text, at) != MESSAGE_NOWHERE;
 }
 
-/* Intel's devices limit the bytes of one request; the words stand before it. */
 static void read_block_limit(const struct message_text *text, size_t at, struct message *self)
 {
-    static const char words[] = "memoryblockwithsizelargerthan";
-    size_t begin = message_text_find(text, words, at > 60 ? at - 60 : 0, at);
+    size_t begin = find_block_limit(text, at);
     if (begin == MESSAGE_NOWHERE)
         return;
     strcpy(self->device, "XPU");
     self->block_limit = true;
-    (void)message_text_size(text, begin + strlen(words), &self->figures[MESSAGE_FIGURE_LARGEST]);
+    (void)message_text_size(text, begin + strlen(block_limit),
+                            &self->figures[MESSAGE_FIGURE_LARGEST]);
 }
 
 /* Reads the message whose request is at `at`. */
@@ -309,8 +321,6 @@ static void read_at(const struct message_text *text, size_t at, struct message *
     size_t end = find_tried(text, at + strlen(tried), &next);
     struct window window = {text, at, end < at + WINDOW_MOST ? end : at + WINDOW_MOST, self};
     (void)find_tried(text, at, &self->figures[MESSAGE_FIGURE_ASKED]);
-    if (is_oom(text, at))
-        read_device(text, at - strlen("outofmemory."), self);
     size_t host =
         message_text_find(text, "cpuallocator", at > WINDOW_MOST ? at - WINDOW_MOST : 0, at);
     if (host != MESSAGE_NOWHERE)
@@ -319,6 +329,8 @@ static void read_at(const struct message_text *text, size_t at, struct message *
                  is_after(text, at, "notenoughmemory:you") ||   /* to 1.0 */
                  is_after(text, at, "cpucan'tallocatememory."); /* OneFlow */
     self->segment_asked = !self->host;
+    if (!self->host)
+        read_device(text, at, self);
     read_card(&window);
     read_pool(&window);
     read_use(&window);

@@ -116,6 +116,15 @@ static const char how_system[] =
     "Ollama keeps what does not fit on the GPU in the host's memory. Close other programs, use a "
     "smaller model or quantization, or a smaller context (num_ctx).";
 
+static const char how_heap[] =
+    "It is the size of one heap of Vulkan: often the part of the card that the host can map (256 "
+    "MiB without resizable BAR). Ask for memory without HOST_VISIBLE, or use smaller buffers; "
+    "vulkaninfo lists the heaps.";
+const char message_how_guess[] =
+    "The program guessed what the model needs, of the GPU and the host together, before it loaded "
+    "it. A smaller model, quantization or context, fewer layers on the GPU; if the guess is wrong, "
+    "its settings turn the check off (LM Studio: model loading guardrails).";
+
 const struct message_form message_forms[] = {
     FORM(ONNX, NULL, "issmallerthanrequestedbytesof", "availablememoryof", 60, 80, 0, how_onnx,
          ASKED("issmallerthanrequestedbytesof", NULL),
@@ -260,6 +269,12 @@ const struct message_form message_forms[] = {
          FORM_ELSEWHERE, message_how_earlier, ASKED("ofsize", NULL)),
     FORM(LIBRARY, "CUDA", "unabletoallocatememoryofsize", NULL, 0, 60, 0, how_physx,
          ASKED("ofsize", NULL)),
+    FORM(DRIVER, "Vulkan", "butsizeofthatheapisonly", "fromheap", 60, 60, FORM_BLOCK, how_heap,
+         ASKED(NULL, "fromheap"), FIELD(TOTAL, "heapisonly", NULL)),
+    FORM(LIBRARY, NULL, "requiresapproximately", "insufficientsystemresources", 160, 60, 0,
+         message_how_guess, ASKED("requiresapproximately", NULL)),
+    FORM(TENSORFLOW, NULL, "oomwhenallocatingabufferof", NULL, 0, 60, 0, NULL,
+         ASKED("bufferof", NULL)),
     /* OpenVINO */
     FORM(LIBRARY, NULL, "exceededmaxsizeofmemoryobjectallocation", NULL, 0, 160, FORM_BLOCK, NULL,
          ASKED("requested", NULL), FIELD(LARGEST, "supportedbydeviceis", NULL)),
@@ -290,6 +305,15 @@ const struct message_form message_forms[] = {
          ASKED("size", "(")),
     FORM(HOST_PROGRAM, NULL, "modelrequiresmoresystemmemory(", NULL, 0, 120, FORM_HOST, how_system,
          ASKED("systemmemory(", NULL), FIELD(FREE, "isavailable(", NULL)),
+    /* GCC, MATLAB, Ray */
+    FORM(HOST_PROGRAM, NULL, "outofmemoryallocating", "afteratotalof", 0, 120, FORM_HOST, NULL,
+         ASKED("allocating", "afteratotalof")),
+    FORM(HOST_PROGRAM, NULL, "arrayexceedsmaximumarraysize", "requested", 60, 60, FORM_HOST, NULL,
+         ASKED(NULL, ")arrayexceeds"), FIELD(ALLOWED, "preference(", NULL)),
+    FORM(HOST_PROGRAM, NULL, "inobjectstorebecauseitisfull", NULL, 0, 160, FORM_HOST,
+         "Ray's object store is part of /dev/shm. Delete references that are not needed, raise "
+         "object_store_memory, or let it spill to disk.",
+         ASKED("objectsizeis", NULL)),
     /* Rust, Unity, Dr.Jit */
     FORM(HOST_PROGRAM, NULL, "memoryallocationof", NULL, 0, 60, FORM_HOST, NULL,
          ASKED("memoryallocationof", "failed")),
