@@ -275,6 +275,14 @@ static enum ar_status show_column(const char *heading, struct ar_error *error)
 
 static enum ar_status list_metrics(const char *name, struct ar_error *error)
 {
+    size_t column = name ? find(results_csv_run_column, name) : SIZE_MAX;
+    if (column != SIZE_MAX) {
+        const char *definition;
+        (void)results_csv_run_column(column, &definition);
+        say(stdout, "%s: %s", name, definition);
+        say(stdout, "A column of results.csv that describes the run; it is no metric.");
+        return AR_OK;
+    }
     if (name && find(metric_at, name) == SIZE_MAX && results_column_metric(name, 0) != METRIC_COUNT)
         return show_column(name, error);
     if (name)

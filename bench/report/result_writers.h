@@ -27,6 +27,8 @@ void context_card_print(FILE *stream, const struct environment *environment);
 
 /* results.csv: a row for each run, a column for each metric. */
 void results_csv_write(FILE *stream, const struct results *results);
+/* The columns before those of the metrics, which describe the run. NULL: no more. */
+const char *results_csv_run_column(size_t index, const char **definition);
 
 /* JUnit XML, which services for continuous integration show: a suite for each group, a case for
  * each run. A run that did not finish is a failure, one whose process died or exceeded its time an

@@ -13,6 +13,37 @@ static const char *truth(bool value)
     return value ? "true" : "false";
 }
 
+static const struct {
+    const char *name, *definition;
+} run_columns[] = {
+    {"policy", "name of the policy"},
+    {"policy_spec", "the policy with its options, as -p takes it"},
+    {"workload", "name of the workload"},
+    {"workload_spec", "the workload as -w takes it: a file, or a generator with its options"},
+    {"sha256", "of the events of the trace, the same for text and binary"},
+    {"complete", "true, or false: the recording begins later than its program, with live blocks"},
+    {"device", "sim or cuda"},
+    {"profile", "the card whose costs are simulated, or the name of the real one"},
+    {"device_spec", "the device with its options, as -d takes it"},
+    {"capacity_bytes", "of the device; empty: no limit"},
+    {"frees_mode",
+     "when the memory of a freed block can be used again, in this run: ordered, at-once "
+     "or recorded. With --frees ordered a recording that has completions of frees but "
+     "no uses of blocks by other streams is run twice, at-once and recorded"},
+    {"host", "host time, as --host: none, recorded or open"},
+    {"repetition", "number, from 0, of a run that is repeated as it is (--reps)"},
+    {"seed", "of policies, devices and generators that use random numbers; of a replicate its own"},
+    {"passed", "true, or false: a request failed that may not fail"},
+    {"cause", "why the first such request failed; empty: none"},
+};
+
+const char *results_csv_run_column(size_t index, const char **definition)
+{
+    bool is_one = index < sizeof run_columns / sizeof run_columns[0];
+    *definition = is_one ? run_columns[index].definition : NULL;
+    return is_one ? run_columns[index].name : NULL;
+}
+
 static void write_run(struct csv_writer *csv, const struct run_record *record, int metric_count)
 {
     const struct trace_info *workload = &record->workload;
@@ -45,8 +76,8 @@ void results_csv_write(FILE *stream, const struct results *results)
 {
     struct csv_writer csv = {.stream = stream};
     int metric_count = results_have_optional(results) ? METRIC_COUNT : METRIC_FIRST_OPTIONAL;
-    csv_put_plain(&csv, "policy,policy_spec,workload,workload_spec,sha256,complete,device,profile,"
-                        "device_spec,capacity_bytes,frees_mode,host,repetition,seed,passed,cause");
+    for (size_t i = 0; i < sizeof run_columns / sizeof run_columns[0]; i++)
+        csv_put_plain(&csv, run_columns[i].name);
     for (int i = 0; i < metric_count; i++)
         csv_put_plain(&csv, metric_info((enum metric)i)->name);
     csv_end_row(&csv);

@@ -48,11 +48,32 @@ static const struct {
 };
 #define FIGURES (sizeof figures / sizeof figures[0])
 
+/* The figures of the latency table. */
+static const struct {
+    struct table_column column;
+    enum metric metric;
+    int decimals;
+    double divisor;
+} timed[] = {
+    {{"alloc p50", "ns", false, 0}, METRIC_alloc_ns_p50, 0, 1},
+    {{"p90", "ns", false, 0}, METRIC_alloc_ns_p90, 0, 1},
+    {{"p99", "ns", false, 0}, METRIC_alloc_ns_p99, 0, 1},
+    {{"p99.9", "ns", false, 0}, METRIC_alloc_ns_p999, 0, 1},
+    {{"max", "ns", false, 0}, METRIC_alloc_ns_max, 0, 1},
+    {{"free p50", "ns", false, 0}, METRIC_free_ns_p50, 0, 1},
+    {{"p99", "ns", false, 0}, METRIC_free_ns_p99, 0, 1},
+    {{"throughput", "Mops/s", false, 0}, METRIC_ops_per_s, 2, 1e6},
+};
+#define TIMED (sizeof timed / sizeof timed[0])
+
 enum metric results_column_metric(const char *heading, size_t nth)
 {
     for (size_t i = 0; i < FIGURES; i++)
         if (strcmp(figures[i].title, heading) == 0 && nth-- == 0)
             return figures[i].metric;
+    for (size_t i = 0; i < TIMED; i++)
+        if (strcmp(timed[i].column.title, heading) == 0 && nth-- == 0)
+            return timed[i].metric;
     return METRIC_COUNT;
 }
 
@@ -383,26 +404,10 @@ enum ar_status results_table_print(const struct results *results, FILE *stream,
 enum ar_status latency_table_print(const struct results *results, FILE *stream,
                                    enum table_form form, struct ar_error *error)
 {
-    static const struct {
-        struct table_column column;
-        enum metric metric;
-        int decimals;
-        double divisor;
-    } cells[] = {
-        {{"alloc p50", "ns", false, 0}, METRIC_alloc_ns_p50, 0, 1},
-        {{"p90", "ns", false, 0}, METRIC_alloc_ns_p90, 0, 1},
-        {{"p99", "ns", false, 0}, METRIC_alloc_ns_p99, 0, 1},
-        {{"p99.9", "ns", false, 0}, METRIC_alloc_ns_p999, 0, 1},
-        {{"max", "ns", false, 0}, METRIC_alloc_ns_max, 0, 1},
-        {{"free p50", "ns", false, 0}, METRIC_free_ns_p50, 0, 1},
-        {{"p99", "ns", false, 0}, METRIC_free_ns_p99, 0, 1},
-        {{"throughput", "Mops/s", false, 0}, METRIC_ops_per_s, 2, 1e6},
-    };
-    enum { CELLS = sizeof cells / sizeof cells[0] };
-    struct table_column columns[1 + CELLS] = {{"policy", "", true, POLICY_WIDTH}};
-    for (size_t i = 0; i < CELLS; i++)
-        columns[1 + i] = cells[i].column;
-    struct table *table = table_create(columns, 1 + CELLS);
+    struct table_column columns[1 + TIMED] = {{"policy", "", true, POLICY_WIDTH}};
+    for (size_t i = 0; i < TIMED; i++)
+        columns[1 + i] = timed[i].column;
+    struct table *table = table_create(columns, 1 + TIMED);
     table_label(table, "latency");
     for (size_t i = 0; i < results->group_count && table; i++) {
         const struct result_group *group = &results->groups[i];
@@ -410,10 +415,10 @@ enum ar_status latency_table_print(const struct results *results, FILE *stream,
         for (size_t j = 0; j < group->policy_count; j++) {
             const struct result_policy *policy = &group->policies[j];
             table_cell(table, "%s", policy->median->policy_spec);
-            for (size_t k = 0; k < CELLS; k++) {
+            for (size_t k = 0; k < TIMED; k++) {
                 struct statistic of = runs_statistic(policy->medians, policy->replicate_count,
-                                                     cells[k].metric, results->values);
-                table_number(table, of.count, cells[k].decimals, of.median / cells[k].divisor);
+                                                     timed[k].metric, results->values);
+                table_number(table, of.count, timed[k].decimals, of.median / timed[k].divisor);
             }
         }
     }

@@ -95,7 +95,7 @@ void card_memory_report(struct card_memory *card, struct ar_device *device,
                         struct metric_values *metrics);
 
 /* Host time of single calls. It is a mode of its own, because reading the clock twice takes longer
- * than some policies do. The time of the two readings is measured first and subtracted.
+ * than some policies do. A call's time contains one reading, whose cost is measured and subtracted.
  *
  * The policy's own time is reported apart from the time of the driver and of waits. If the driver
  * is simulated, the host's clock contains the first only. On a card it contains all, and the
@@ -106,7 +106,7 @@ struct latency {
     struct ar_hist alloc, free, alloc_total, free_total;
     struct ar_hist first_total,
         steady_total;  /* of requests in the first step and in the steady steps */
-    uint64_t clock_ns; /* of two readings of the clock */
+    uint64_t clock_ns; /* of one reading of the clock */
     bool modelled;     /* driver time passes on the device's clock only: the device is simulated */
     uint64_t begun_ns, begun_spent_ns, begun_readings;
     uint64_t passed_ns; /* of the last call */
@@ -119,8 +119,8 @@ struct latency_place {
 
 /* Monotonic host time, nanoseconds. */
 uint64_t latency_clock_ns(void);
-/* The time of two readings of the clock in nanoseconds: the median of many, so an interrupt during
- * one of them has no influence. */
+/* The time of one reading of the clock in nanoseconds: the median of many differences between two
+ * readings, so an interrupt during one of them has no influence. */
 uint64_t latency_clock_cost_ns(void);
 
 /* Measures the clock. Returns NULL if there is no host memory. */

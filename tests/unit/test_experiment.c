@@ -191,6 +191,43 @@ TEST(host_times_are_measured_only_if_asked_for)
     }
 }
 
+/* A source that counts its readings from the beginning. */
+struct counted {
+    struct trace_source base;
+    unsigned rewinds;
+};
+
+static enum ar_status counted_next(struct trace_source *self, const struct trace_event **events,
+                                   size_t *count, struct ar_error *error)
+{
+    return trace_next(self->over, events, count, error);
+}
+
+static enum ar_status counted_rewind(struct trace_source *self, struct ar_error *error)
+{
+    ((struct counted *)self)->rewinds++;
+    return trace_rewind(self->over, error);
+}
+
+/* Else the time to read a file would count as the policy's. */
+TEST(a_trace_is_read_into_memory_before_host_times_are_measured)
+{
+    static const struct trace_source_ops ops = {.next = counted_next, .rewind = counted_rewind};
+    for (int asked = 0; asked < 2; asked++) {
+        struct experiment_rig rig;
+        experiment_rig_open(&rig, "growth", "sim:capacity=1GiB",
+                            "random:events=2000,target=64MiB,max=8MiB");
+        struct counted source = {
+            .base = {.ops = &ops, .info = rig.source->info, .over = rig.source}};
+        (void)strcpy(source.base.info.format, "text");
+        rig.experiment.source = &source.base;
+        rig.experiment.measure_time = asked;
+        experiment_rig_run(&rig);
+        assert_true(asked ? source.rewinds == 1 : source.rewinds > 1);
+        experiment_rig_close(&rig);
+    }
+}
+
 TEST(first_and_steady_steps_are_timed_apart)
 {
     struct experiment_rig rig;

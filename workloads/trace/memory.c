@@ -163,6 +163,11 @@ enum ar_status trace_memory_open(struct trace_memory *memory, struct trace_sourc
     return AR_OK;
 }
 
+bool trace_in_memory(const struct trace_source *source)
+{
+    return source->ops == &memory_ops;
+}
+
 enum ar_status trace_memory_copy(struct trace_source *source, struct trace_source **out,
                                  struct ar_error *error)
 {

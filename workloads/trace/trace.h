@@ -47,6 +47,8 @@ void trace_memory_discard(struct trace_memory *memory);
 enum ar_status trace_memory_open(struct trace_memory *memory, struct trace_source **out,
                                  struct ar_error *error);
 
+/* Whether a source gives events from memory, without reading or making them. */
+bool trace_in_memory(const struct trace_source *source);
 /* Pulls all of `source` into memory; `source` still belongs to the caller. */
 enum ar_status trace_memory_copy(struct trace_source *source, struct trace_source **out,
                                  struct ar_error *error);
