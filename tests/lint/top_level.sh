@@ -4,7 +4,7 @@ set -u
 # shellcheck source=tests/lint/lib.bash
 . "$(dirname "$0")/lib.bash"
 
-allowed=" Makefile allocators workloads bench sim tests results plots README.md LICENSE CHANGELOG.md
+allowed=" Makefile allocators workloads bench sim tests results plots README.md LICENSE CHANGELOG.md CITATION.cff
  CONTRIBUTING.md allocrig .build .ci .clang-format .clang-tidy .editorconfig .git .gitattributes .github .gitignore "
 mapfile -t names < <(ls -A)
 findings=$(for name in "${names[@]}"; do
