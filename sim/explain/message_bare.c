@@ -172,7 +172,7 @@ static const struct bare {
      CARD},
     {"cublas_status_alloc_failed|cudnn_status_alloc_failed|cusolver_status_alloc_failed|"
      "nvjpeg_status_allocator_failure|cufft_alloc_failed|cusparse_status_alloc_failed|"
-     "cusparse_status_insufficient_resources",
+     "cusparse_status_insufficient_resources|status:2cumemcreatefailed",
      MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
     {"rocblas_status_memory_error", MESSAGE_LIBRARY, "HIP", how_beside, CARD},
     {"cudafailure2'outofmemory'|cudafailure'outofmemory'", MESSAGE_LIBRARY, "CUDA", how_beside,
@@ -238,7 +238,8 @@ static const struct bare {
     {"outofmemoryerror:directbuffermemory|outofmemoryerror:metaspace|"
      "java.lang.outofmemoryerror|javaheapspace|gcoverheadlimitexceeded|heapoutofmemory",
      MESSAGE_HOST_PROGRAM, "", how_heap, HOST},
-    {"task#:outofmemory|exceededstepmemorylimit|exceededjobmemorylimit|exceedingmemorylimits|"
+    {"task#:outofmemory|exceededstepmemorylimit|exceededjobmemorylimit|exceedingmemorylimits|["
+     "memorypressure]|"
      "lowonresource:memory|killedoutofmemory|outofmemory:killedprocess|systemd-oomdkilled|"
      "iskilledbysignal:killed|oom-kill|byoomkiller|bytheoomkiller|outofmemorysrun:|oomkilled",
      MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
@@ -274,7 +275,8 @@ static const struct bare {
      message_how_unknown, CARD},
     {"hresult=8007000e|0x8007000e", MESSAGE_DRIVER, "D3D12", message_how_unknown, CARD},
     {"enoughavailablememory", MESSAGE_DRIVER, "", how_ollama, CARD},
-    {"insufficientmemory|insufficientdevicememory|insufficientgpumemory|notenoughmemory|"
+    {"failedtoallocatebuffer|insufficientmemory|insufficientdevicememory|insufficientgpumemory|"
+     "notenoughmemory|"
      "notenoughdevicememory|notenoughallocatabledevicememory|notenoughgpumemory|"
      "noenoughgpumemory|notenoughvram|outofgpu|outofvram|failedtoallocatememory|"
      "couldnotallocatememory|cannotallocatememory|allocationfailed|allocationfailure|"
@@ -311,12 +313,16 @@ static void read_size(const struct message_text *text, size_t failure, struct me
     static const struct {
         const char *words;
         bool unit;
-    } words[] = {{"alloc", true},       {"allocate", true},     {"allocating", true},
-                 {"allocof", true},     {"allocationof", true}, {"requested", true},
-                 {"required", true},    {"requesting", true},   {"need", true},
-                 {"tofind", true},      {"size:", true},        {"size=", true},
-                 {"ofsize", false},     {"oflength", false},    {"sz=", false},
-                 {"memorysize", false}, {"buffersize", false},  {"cl_mem_read_write,", false},
+    } words[] = {{"alloc", true},        {"allocate", true},
+                 {"allocating", true},   {"allocof", true},
+                 {"allocationof", true}, {"requested", true},
+                 {"required", true},     {"requesting", true},
+                 {"need", true},         {"tofind", true},
+                 {"size:", true},        {"size=", true},
+                 {"ofsize", false},      {"oflength", false},
+                 {"sz=", false},         {"malloc(", false},
+                 {"managed(", false},    {"memorysize", false},
+                 {"buffersize", false},  {"cl_mem_read_write,", false},
                  {"size0x", true}};
     struct message_figure *asked = &self->figures[MESSAGE_FIGURE_ASKED], size;
     size_t nearest = SIZE_MAX;
@@ -347,8 +353,9 @@ static const char *card_near(const struct message_text *text, size_t at, size_t 
     } cards[] = {
         {"rocm", "HIP"},    {"hipmalloc", "HIP"},  {"hiperror", "HIP"},  {"vulkan", "Vulkan"},
         {"d3d12", "D3D12"}, {"directx", "D3D12"},  {"opencl", "OpenCL"}, {"clcreate", "OpenCL"},
-        {"sycl", "XPU"},    {"level_zero", "XPU"}, {"metal", ""},        {"cuda", "CUDA"},
-        {"gpu", ""},        {"hip", ""},           {"device", ""},       {"vram", ""}};
+        {"sycl", "XPU"},    {"level_zero", "XPU"}, {"mtl", "Metal"},     {".hip", "HIP"},
+        {".cu", "CUDA"},    {"metal", ""},         {"cuda", "CUDA"},     {"gpu", ""},
+        {"hip", ""},        {"device", ""},        {"vram", ""}};
     size_t from = at > reach ? at - reach : 0;
     for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
         if (message_text_find(text, cards[i].words, from, at + reach) != MESSAGE_NOWHERE)
@@ -374,9 +381,19 @@ static size_t words_length(const char *at, const char *words)
 static bool is_said(const struct message_text *text, const struct bare *bare, size_t at,
                     size_t length)
 {
+    static const struct {
+        const char *before, *after;
+    } others[] = {{"gc(", ")"},        {"young(", ")"},      {"full(", ")"}, /* Java */
+                  {"", "instatictls"}, {"", "ateafreeport"}, {"", "ateport"}, {"", "ateaport"}};
     const char *rest = text->chars + at + length;
     if (strncmp(rest + strspn(rest, "\":="), "false", 5) == 0)
         return false;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        size_t before = strlen(others[i].before);
+        if (at >= before && memcmp(text->chars + at - before, others[i].before, before) == 0 &&
+            strncmp(rest, others[i].after, strlen(others[i].after)) == 0)
+            return false;
+    }
     switch (bare->memory) {
     case NEAR:
         return card_near(text, at, NEAR_CHARACTERS) != NULL;

@@ -1,5 +1,6 @@
 #include "sim/explain/message_text.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,10 +32,18 @@ static size_t escape_mark(const char *text, size_t at, size_t bytes)
     return 0;
 }
 
-/* The length of the terminal control sequence at `at`; 0: none. */
+/* The length of the terminal control sequence at `at`; 0: none. Some logs have lost the escape
+ * character: "[1;31m". */
 static size_t escape_length(const char *text, size_t at, size_t bytes)
 {
-    size_t mark = escape_mark(text, at, bytes);
+    size_t mark = escape_mark(text, at, bytes), bare = 1;
+    while (!mark && text[at] == '[' && at + bare < bytes && bare < 12) {
+        char c = text[at + bare++];
+        if (c == 'm' && bare > 2)
+            return bare;
+        if (!is_digit(c) && c != ';')
+            break;
+    }
     if (!mark || at + mark >= bytes || text[at + mark] != '[')
         return 0;
     size_t end = at + mark + 1;
@@ -244,7 +253,7 @@ static size_t repeated_length(const char *text, size_t at, size_t before, size_t
 {
     char close = text[at] == '[' ? ']' : text[at] == '(' ? ')' : '\0';
     size_t most = bytes - at < 80 ? bytes - at : 80, closed = 0;
-    bool time = false;
+    bool time = false, named = isalpha((unsigned char)text[at]);
     for (size_t i = 0; before < at && i + 1 < most; i++) {
         char c = text[at + i], next = text[at + i + 1];
         if (c == '\n' || (c != text[before + i] && !(is_digit(c) && is_digit(text[before + i]))))
@@ -254,7 +263,7 @@ static size_t repeated_length(const char *text, size_t at, size_t before, size_t
         if (closed > 10)
             return 0;
         if (close ? closed && ((c == close && next == ' ') || c == ':')
-                  : next == ' ' && i >= 2 && (c == '|' || (time && strchr(":]>", c))))
+                  : next == ' ' && ((c == '|' && named) || (time && strchr(":]>", c))))
             return i + 1;
     }
     return 0;
@@ -292,8 +301,9 @@ static size_t white_length(const char *text, size_t at, size_t bytes, enum messa
 /* The fast path: most bytes of a log are plain. */
 static bool is_plain(char c)
 {
-    static const bool marks[128] = {['\\'] = true, ['|'] = true, ['>'] = true, ['#'] = true,
-                                    ['<'] = true,  ['&'] = true, ['*'] = true, ['`'] = true};
+    static const bool marks[128] = {
+        ['\\'] = true, ['|'] = true, ['>'] = true, ['#'] = true, ['<'] = true,
+        ['&'] = true,  ['*'] = true, ['`'] = true, ['['] = true};
     return c > ' ' && c < '\177' && !marks[(unsigned char)c];
 }
 

@@ -305,6 +305,13 @@ const struct message_form message_forms[] = {
          ASKED("size", "(")),
     FORM(HOST_PROGRAM, NULL, "modelrequiresmoresystemmemory(", NULL, 0, 120, FORM_HOST, how_system,
          ASKED("systemmemory(", NULL), FIELD(FREE, "isavailable(", NULL)),
+    FORM(DRIVER, "Metal", "mustnotexceed", "newbufferwith", 120, 40, FORM_BLOCK, NULL,
+         ASKED("length", NULL), FIELD(LARGEST, "mustnotexceed", NULL)),
+    /* Warp */
+    FORM(LIBRARY, "CUDA", "memoryallocationfailedondevice:cuda", NULL, 0, 60, 0,
+         message_how_unknown, ASKED("for", NULL)),
+    FORM(HOST_PROGRAM, NULL, "ggml_aligned_malloc:insufficientmemory", NULL, 0, 80, FORM_HOST, NULL,
+         ASKED("attemptedtoallocate", NULL)),
     /* GCC, MATLAB, Ray */
     FORM(HOST_PROGRAM, NULL, "outofmemoryallocating", "afteratotalof", 0, 120, FORM_HOST, NULL,
          ASKED("allocating", "afteratotalof")),

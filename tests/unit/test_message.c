@@ -412,7 +412,8 @@ static enum message_cause expected_rest(unsigned told)
 }
 
 /* The rules again, on the figures that the wording has. Unused memory of the pool comes first, if
- * no other holder has most of the card; else the holder with the most memory. */
+ * it is more than every pool has and no other holder has most of the card; else the holder with the
+ * most memory. */
 static enum message_cause expected(const struct figures *f, unsigned told)
 {
     bool has_free = told & TELLS_FREE, has_pool = told & TELLS_POOL;
@@ -421,6 +422,7 @@ static enum message_cause expected(const struct figures *f, unsigned told)
     double total = told & FREE_IS_LIMIT ? reserved(f) + f->available : f->total;
     double rest = card ? beyond_context(remainder_of(f, told)) : 0;
     double outside = beyond_context(f->outside);
+    bool slack = !(told & ONE_POOL) && f->unallocated < reserved(f) / 50;
     struct {
         enum message_cause cause;
         double gain;
@@ -428,7 +430,7 @@ static enum message_cause expected(const struct figures *f, unsigned told)
         {MESSAGE_TENANT, told & TELLS_OTHERS ? f->others : 0},
         {MESSAGE_OUTSIDE, told & TELLS_OUTSIDE ? outside : 0},
         {told & TELLS_OUTSIDE ? MESSAGE_TENANT : MESSAGE_TENANT_OR_OUTSIDE, rest},
-        {MESSAGE_FRAGMENTATION_POSSIBLE, has_pool ? f->unallocated : 0},
+        {MESSAGE_FRAGMENTATION_POSSIBLE, has_pool && !slack ? f->unallocated : 0},
     };
     size_t best = 4;
     if ((told & TELLS_TOTAL) && f->asked > total)
@@ -440,8 +442,8 @@ static enum message_cause expected(const struct figures *f, unsigned told)
             (best == 4 || holders[i].gain > holders[best].gain))
             best = i;
     bool most = best < 3 && 2 * holders[best].gain > f->total;
-    if (has_pool && !most && f->asked <= f->unallocated)
-        return MESSAGE_FRAGMENTATION;
+    if (has_pool && !most && f->asked <= f->unallocated && !(slack && best < 4))
+        return slack ? MESSAGE_CAPACITY : MESSAGE_FRAGMENTATION;
     return best < 4 ? holders[best].cause : expected_rest(told);
 }
 
