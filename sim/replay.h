@@ -65,7 +65,7 @@ struct replay_config {
     enum replay_host host;
     enum replay_measure measure;
     bool stop_on_failure;
-    bool timeless;                   /* the program's own time at each call is not charged */
+    bool timeless; /* the program's own time at each call (`requested` of the device) is left out */
     bool measure_time;               /* read the host's clock around each call; a mode of its own */
     uint64_t unit_bytes;             /* for the unusable-free index; 0: not measured */
     struct ar_host *policy_host;     /* of the policy, for metadata bytes; may be NULL */
@@ -103,12 +103,14 @@ enum ar_status replay_run(const struct replay_config *config, struct replay_resu
 void replay_result_close(struct replay_result *result);
 
 /* The same in parts, for several replays that take turns: open, then go until the source has no
- * more events (it may have more later), then end. `config` must live as long. */
+ * more events for now (it may have more later), or the replay has stopped; then end. `config` must
+ * live as long. */
 struct replay;
 enum ar_status replay_open(const struct replay_config *config, struct replay **out,
                            struct ar_error *error);
 enum ar_status replay_go(struct replay *run, struct ar_error *error);
-bool replay_stopped(const struct replay *run); /* it has failed with stop_on_failure */
+bool replay_stopped(
+    const struct replay *run); /* a failure with stop_on_failure, or of the driver */
 bool replay_has_failed(const struct replay *run);
 /* The policy's block of a slot of the trace; NULL: the slot has no live block of it. */
 const struct ar_policy_block *replay_block(const struct replay *run, size_t slot);
@@ -179,7 +181,7 @@ struct cause_ladder {
 
 /* Fills the ladder for a request in the present state. It walks the policy, so it takes time in
  * proportion to the policy's ranges; of an opaque policy it takes the totals. `limit_bytes` is the
- * policy's limit, 0 for none. */
+ * policy's limit, 0 for none. The step `again` may poll pending frees (ar_policy_would_fit). */
 void cause_ladder_fill(struct cause_ladder *ladder, struct ar_policy *policy,
                        const struct ar_device *device, const struct ar_policy_request *request,
                        uint64_t limit_bytes);
@@ -192,7 +194,7 @@ void cause_ladder_fill_beside(struct cause_ladder *ladder, const struct ar_polic
 enum replay_cause cause_of_ladder(const struct cause_ladder *ladder, uint64_t bytes);
 
 /* The same cause from the policy's totals, without a walk: the two steps of fragmentation need not
- * be separated for it. */
+ * be separated for it. As cause_ladder_fill, it may poll the policy's pending frees. */
 enum replay_cause cause_of_failure(struct ar_policy *policy, const struct ar_device *device,
                                    const struct ar_policy_request *request, uint64_t limit_bytes);
 

@@ -24,7 +24,7 @@ struct timeline {
     uint64_t arena_address;
 };
 
-static void place(const void *argument, uint64_t number, struct ar_device_operand *out)
+static void memory_of(const void *argument, uint64_t number, struct ar_device_operand *out)
 {
     *out = ((const struct timeline *)argument)->blocks[number];
 }
@@ -143,7 +143,7 @@ static enum ar_status get_arena(struct timeline *timeline, struct ar_error *erro
 {
     struct ar_device *device = timeline->device;
     timeline->kernel_ops = (struct kernel_ops){
-        .device = device, .source = timeline->source, .place = place, .argument = timeline};
+        .device = device, .source = timeline->source, .memory = memory_of, .argument = timeline};
     timeline->lengths = kernel_ops_lengths(device);
     timeline->follows = device->ops->kernel_op_ns != NULL;
     if (!kernel_ops_wanted(device))

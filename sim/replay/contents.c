@@ -5,7 +5,7 @@
  * 2. Under `verify` kernels only take time, at most VERIFY_KERNEL_NS: an operation would overwrite
  *    the pattern, and longer kernels do not show more about contents.
  * 3. A device without memory may know how long operations take. Then kernels run for this time.
- * 4. If a trace has no kernels at all, each block is touched once on its stream when it is served,
+ * 4. If a counted trace has no kernels at all, each block is touched once on its stream when it is served,
  *    so that its pages are really used. If it has kernels, blocks are not touched: the recorded
  *    lengths of the kernels include their memory accesses. */
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 
 /* ---- blocks --------------------------------------------------------------------------------- */
 
-static void place(const void *argument, uint64_t number, struct ar_device_operand *out)
+static void memory_of(const void *argument, uint64_t number, struct ar_device_operand *out)
 {
     const struct replay *run = argument;
     const struct replay_slot *slot = &run->slots[number];
@@ -34,7 +34,7 @@ enum ar_status replay_contents_open(struct replay *run, struct ar_error *error)
     const struct trace_info *info = &config->source->info;
     const struct ar_device_ops *ops = run->device->ops;
     run->kernel_ops = (struct kernel_ops){
-        .device = run->device, .source = config->source, .place = place, .argument = run};
+        .device = run->device, .source = config->source, .memory = memory_of, .argument = run};
     run->lengths = kernel_ops_lengths(run->device);
     run->follows = ops->kernel_op_ns && !(info->counted && !info->kernels);
     bool overlaps =
@@ -175,7 +175,7 @@ static enum ar_status read_entry(struct kernel_ops *kernel_ops, uint32_t index,
         status = find("type", entry->keys.type, type_names, TYPE_COUNT, &type, error);
     if (status != AR_OK)
         return status;
-    entry->kernel_ops = true;
+    entry->has_op = true;
     entry->kind = (enum ar_kernel_op_kind)kind;
     entry->type = (enum ar_device_type)type;
     return AR_OK;
@@ -199,7 +199,7 @@ static enum ar_status operand(const struct kernel_ops *kernel_ops, struct trace_
         !ar_map_get(&kernel_ops->blocks, *id, &number))
         return ar_invalid(error, "its operand is block %s%" PRIu64 ", which is not live",
                           reference.back ? "~" : "", reference.number);
-    kernel_ops->place(kernel_ops->argument, number, out);
+    kernel_ops->memory(kernel_ops->argument, number, out);
     return AR_OK;
 }
 
@@ -268,7 +268,7 @@ enum ar_status kernel_ops_kernel(struct kernel_ops *kernel_ops, const struct tra
     if (event->attributes)
         AR_TRY(entry_of(kernel_ops, event->attributes, &entry, error));
     enum ar_status status =
-        entry && entry->kernel_ops ? launch(kernel_ops, event, entry, error) : AR_UNSUPPORTED;
+        entry && entry->has_op ? launch(kernel_ops, event, entry, error) : AR_UNSUPPORTED;
     if (status != AR_UNSUPPORTED)
         return status;
     kernel_ops->device->ops->kernel(kernel_ops->device, event->stream, event->value);
@@ -284,7 +284,7 @@ enum ar_status kernel_ops_length(struct kernel_ops *kernel_ops, const struct tra
     if (!event->attributes)
         return AR_OK;
     enum ar_status status = entry_of(kernel_ops, event->attributes, &entry, error);
-    if (status != AR_OK || !entry->kernel_ops)
+    if (status != AR_OK || !entry->has_op)
         return status;
     struct ar_kernel_op kernel_op = work_of(entry, event->stream);
     uint64_t out_id;

@@ -2,12 +2,12 @@
  *
  * 1. Events are read in spans. Shortcuts of a few instructions serve plain events, which are nearly
  *    all of most traces: requests and frees without keys on stream 0 that are no probes, recorded
- *    times, and kernels that are only launched. One comparison of eight bytes recognises them. The
- *    shortcuts are compiled once for each of `measured`. All other events, and every event of a
- *    watched run, go through events.c. A run is watched if an observer wants rows, samples or
- *    calls, with latencies, verification or an adaptive workload, with host time `open`, if streams
- *    must be ordered, if the device charges the host's own time, and if it has memory or computes
- *    the lengths of kernels from their operations (`begin` below).
+ *    times, notes, completions of frees, and kernels that are only launched. One comparison of
+ *    eight bytes recognises them. The shortcuts are compiled once for each of `measured`. All other
+ *    events, and every event of a watched run, go through events.c. A run is watched if an observer
+ *    wants rows, samples or calls, with latencies, verification or an adaptive workload, with host
+ *    time `open`, if streams must be ordered, if the device charges the host's own time, and if it
+ *    has memory or computes the lengths of kernels from their operations (`begin` below).
  * 2. Requests. Zero bytes are served without the policy. Pinned host memory has a policy of its own
  *    (pinned.c), or is served like zero bytes. A request that fails is counted, and the run goes on
  *    without the block.
@@ -75,8 +75,8 @@ INLINE uint64_t slot_life(const struct replay_slot *slot)
     return life;
 }
 
-/* A call that moved the clock, according to the driver's counters. */
-static __attribute__((noinline, cold)) void paused(struct replay *run)
+/* After a call that moved the clock, according to the driver's counters. */
+static __attribute__((noinline, cold)) void note_pause(struct replay *run)
 {
     (void)pauses_end(&run->pauses, run->device);
 }
@@ -84,7 +84,7 @@ static __attribute__((noinline, cold)) void paused(struct replay *run)
 INLINE void look_for_pause(struct replay *run)
 {
     if (UNLIKELY(pauses_spent_ns(run->device) != run->pauses.seen_ns))
-        paused(run);
+        note_pause(run);
 }
 
 /* What a shortcut measures: nothing, the peak of reserved bytes, or exact metrics with one of two
@@ -96,12 +96,11 @@ INLINE bool counts_of(const enum measured measured)
     return measured >= BY_BYTES;
 }
 
-/* The result of a shortcut. OTHER: it did nothing, because the event is not plain. REFUSED: the
- * device failed in a call of the program. */
-enum plain { PLAIN_DONE, PLAIN_OTHER, PLAIN_FAILED, PLAIN_BROKEN, PLAIN_REFUSED };
+/* The result of a shortcut. NOT_PLAIN: it did nothing. DEVICE_FAILED: in a call of the program. */
+enum shortcut { DONE, NOT_PLAIN, ALLOC_FAILED, GRANTED_LESS, FREE_FAILED, DEVICE_FAILED };
 
-/* Before each call to the policy: a virtual clock is read where it is kept, and `exact` must read
- * the policy again. */
+/* Before each call to the policy: a virtual clock is read where it is kept (a real one was read
+ * after the last call or other event), and `exact` must read the policy again. */
 INLINE void before_call(struct replay *run, const enum measured measured)
 {
     run->pauses.now_ns = *run->clock_ns;
@@ -109,16 +108,16 @@ INLINE void before_call(struct replay *run, const enum measured measured)
         run->exact.stale = true;
 }
 
-INLINE enum plain plain_alloc(struct replay *run, const struct trace_event *event,
-                              const enum measured measured)
+INLINE enum shortcut plain_alloc(struct replay *run, const struct trace_event *event,
+                                 const enum measured measured)
 {
     const bool counts = counts_of(measured);
     uint64_t number = slot_and_keys(event), bytes = event->value;
     if (UNLIKELY(number >= run->slot_count))
-        return PLAIN_OTHER;
+        return NOT_PLAIN;
     struct replay_slot *slot = &run->slots[number];
     if (UNLIKELY(slot_life(slot) != SLOT_UNUSED || (bytes - 1) >> PLAIN_BITS))
-        return PLAIN_OTHER;
+        return NOT_PLAIN;
     if (measured == BY_BYTES)
         exact_tick_once(&run->exact, bytes);
     if (counts)
@@ -129,33 +128,31 @@ INLINE enum plain plain_alloc(struct replay *run, const struct trace_event *even
     enum ar_status status = run->policy_alloc(run->policy, &run->request, &slot->block);
     if (UNLIKELY(status != AR_OK)) {
         run->status = status;
-        return PLAIN_FAILED;
+        return ALLOC_FAILED;
     }
     if (counts)
         look_for_pause(run);
-    if (counts && UNLIKELY(slot->block.granted_bytes < bytes)) {
-        run->status = AR_OK;
-        return PLAIN_BROKEN;
-    }
+    if (counts && UNLIKELY(slot->block.granted_bytes < bytes)) /* not checked without metrics */
+        return GRANTED_LESS;
     slot->state = SLOT_LIVE;
     if (counts)
         exact_served(&run->exact, &slot->block);
     if (measured == RESERVED)
         exact_reserved(&run->exact);
-    return PLAIN_DONE;
+    return DONE;
 }
 
 /* A free that ends the slot, or the request of a free whose completion comes later. */
-INLINE enum plain plain_free(struct replay *run, const struct trace_event *event,
-                             const enum measured measured, const enum replay_slot_state next)
+INLINE enum shortcut plain_free(struct replay *run, const struct trace_event *event,
+                                const enum measured measured, const enum replay_slot_state next)
 {
     const bool counts = counts_of(measured);
     uint64_t number = slot_and_keys(event);
     if (UNLIKELY(number >= run->slot_count))
-        return PLAIN_OTHER;
+        return NOT_PLAIN;
     struct replay_slot *slot = &run->slots[number];
     if (UNLIKELY(slot_life(slot) != SLOT_LIVE))
-        return PLAIN_OTHER;
+        return NOT_PLAIN;
     if (counts) {
         exact_free_requested(&run->exact, &slot->block);
         before_call(run, measured);
@@ -165,89 +162,78 @@ INLINE enum plain plain_free(struct replay *run, const struct trace_event *event
     if (counts)
         look_for_pause(run);
     if (LIKELY(status == AR_OK))
-        return PLAIN_DONE;
+        return DONE;
     run->status = status;
-    return PLAIN_BROKEN;
+    return FREE_FAILED;
 }
 
-INLINE enum plain plain_completed(struct replay *run, const struct trace_event *event,
-                                  uint64_t *others)
+INLINE enum shortcut plain_completed(struct replay *run, const struct trace_event *event,
+                                     uint64_t *others)
 {
     uint64_t number = slot_and_keys(event);
     if (UNLIKELY(number >= run->slot_count || !run->plain_splits))
-        return PLAIN_OTHER;
+        return NOT_PLAIN;
     struct replay_slot *slot = &run->slots[number];
     if (UNLIKELY(slot_life(slot) != SLOT_FREE_REQUESTED))
-        return PLAIN_OTHER;
+        return NOT_PLAIN;
     slot->state = SLOT_UNUSED;
     ++*others;
-    return PLAIN_DONE;
+    return DONE;
 }
 
-INLINE enum plain plain_time(struct replay *run, const struct trace_event *event,
-                             const enum measured measured, uint64_t *others)
+INLINE enum shortcut plain_time(struct replay *run, const struct trace_event *event,
+                                const enum measured measured, uint64_t *others)
 {
     uint64_t before_ns = run->time_ns, time_ns = event->value;
     if (UNLIKELY(!run->plain_times))
-        return PLAIN_OTHER;
+        return NOT_PLAIN;
     if (LIKELY(time_ns > before_ns)) {
         if (measured == BY_TIME)
             exact_tick(&run->exact, time_ns - before_ns);
         run->time_ns = time_ns;
     }
     ++*others;
-    return UNLIKELY(run->device->failed) ? PLAIN_REFUSED : PLAIN_DONE;
+    return UNLIKELY(run->device->failed) ? DEVICE_FAILED : DONE;
 }
 
-INLINE enum plain plain_kernel(struct replay *run, const struct trace_event *event,
-                               uint64_t *others)
+INLINE enum shortcut plain_kernel(struct replay *run, const struct trace_event *event,
+                                  uint64_t *others)
 {
     if (UNLIKELY(!run->plain_kernels))
-        return PLAIN_OTHER;
+        return NOT_PLAIN;
     run->kernel(run->device, event->stream, event->value);
     ++*others;
-    return UNLIKELY(run->device->failed) ? PLAIN_REFUSED : PLAIN_DONE;
+    return UNLIKELY(run->device->failed) ? DEVICE_FAILED : DONE;
 }
 
 /* The rest of a plain event whose call failed. */
 static __attribute__((noinline, cold)) enum ar_status plain_end(struct replay *run,
                                                                 const struct trace_event *event,
-                                                                enum plain what,
+                                                                enum shortcut what,
                                                                 struct ar_error *error)
 {
-    enum ar_status status = run->status;
-    if (what == PLAIN_FAILED) {
-        struct replay_slot *slot = &run->slots[event->slot];
-        status = replay_ask_again(run, event, &slot->block, status);
+    switch (what) {
+    case ALLOC_FAILED:
         if (run->counts)
-            paused(run);
-        if (status == AR_OK && slot->block.granted_bytes >= event->value) {
-            slot->state = SLOT_LIVE;
-            if (run->counts)
-                exact_served(&run->exact, &slot->block);
-            else
-                exact_reserved(&run->exact);
-            return AR_OK;
-        }
-        if (status != AR_OK) {
-            exact_reserved(&run->exact);
-            return replay_not_served(run, event, slot, status, error);
-        }
-    }
-    if (what == PLAIN_REFUSED)
-        return replay_program_failed(run, event, error);
-    if (status == AR_OK)
+            note_pause(run);
+        return replay_asked(run, event, &run->slots[event->slot], run->status, error);
+    case GRANTED_LESS:
         return replay_broken(run, event, AR_CORRUPT, REPLAY_GRANTED_LESS, error);
-    return replay_broken(run, event, status, REPLAY_FREE_FAILED, error);
+    case FREE_FAILED:
+        return replay_broken(run, event, run->status, REPLAY_FREE_FAILED, error);
+    default:
+        return AR_INVALID; /* all_spans reports what the device says */
+    }
 }
 
 /* An event without a shortcut, or whose shortcut did not end well. */
 static __attribute__((noinline)) enum ar_status span_other(struct replay *run,
                                                            const struct trace_event *event,
-                                                           enum plain what, struct ar_error *error)
+                                                           enum shortcut what,
+                                                           struct ar_error *error)
 {
     enum ar_status status =
-        what == PLAIN_OTHER ? replay_event(run, event, error) : plain_end(run, event, what, error);
+        what == NOT_PLAIN ? replay_event(run, event, error) : plain_end(run, event, what, error);
     pauses_begin(&run->pauses, run->device);
     return status;
 }
@@ -264,7 +250,7 @@ INLINE enum ar_status span(struct replay *run, size_t count, size_t *done,
     enum ar_status status = AR_OK;
     for (; event != end; event++) {
         uint64_t head = head_of(event);
-        enum plain what = PLAIN_OTHER;
+        enum shortcut what = NOT_PLAIN;
         if (head == PLAIN_ALLOC)
             what = plain_alloc(run, event, measured);
         else if (head == PLAIN_FREE)
@@ -274,16 +260,16 @@ INLINE enum ar_status span(struct replay *run, size_t count, size_t *done,
         else if ((uint8_t)head == TRACE_KERNEL)
             what = plain_kernel(run, event, &others);
         else if (head == PLAIN_NOTE)
-            others++, what = PLAIN_DONE;
+            others++, what = DONE;
         else if (head == PLAIN_COMPLETED)
             what = plain_completed(run, event, &others);
         else if (head == PLAIN_REQUESTED && run->plain_splits)
             what = plain_free(run, event, measured, SLOT_FREE_REQUESTED);
-        if (LIKELY(what == PLAIN_DONE))
+        if (LIKELY(what == DONE))
             continue;
         uint64_t allocs = run->allocs;
         status = span_other(run, event, what, error);
-        if (what == PLAIN_OTHER) {
+        if (what == NOT_PLAIN) {
             others_allocs += run->allocs - allocs;
             others++;
         }
@@ -295,7 +281,9 @@ INLINE enum ar_status span(struct replay *run, size_t count, size_t *done,
         }
     }
     *done = (size_t)(event - run->span);
-    run->frees += *done - others - (run->allocs - allocs_before - others_allocs);
+    /* An event that ended with an error is not in `done`, but in the counts of its kind. */
+    uint64_t seen = *done + (status != AR_OK);
+    run->frees += seen - others - (run->allocs - allocs_before - others_allocs);
     return status;
 }
 
@@ -399,11 +387,12 @@ static enum ar_status check_config(const struct replay_config *config, struct ar
 static void shortcuts_begin(struct replay *run)
 {
     const struct ar_device *device = run->device;
-    bool waits = run->is_exact && !device->clock_ns; /* a real clock is read after such events */
+    /* A real clock is read after recorded times and kernels, which the shortcuts do not do. */
+    bool reads_clock = run->config->measure == REPLAY_METRICS_EXACT && !device->clock_ns;
     run->kernel = device->ops->kernel;
     run->clock_ns = device->clock_ns ? device->clock_ns : &run->pauses.now_ns;
-    run->plain_times = run->by_time && !waits && run->config->host == REPLAY_HOST_NONE;
-    run->plain_kernels = !run->has_kernel_ops && !run->lengths && !run->verify && !waits;
+    run->plain_times = run->by_time && !reads_clock && run->config->host == REPLAY_HOST_NONE;
+    run->plain_kernels = !run->has_kernel_ops && !run->lengths && !run->verify && !reads_clock;
     run->plain_splits = !run->at_completion && !run->free_requested_ends;
 }
 
@@ -444,12 +433,11 @@ static enum ar_status begin(struct replay *run, const struct replay_config *conf
         return ar_no_memory(error, "histograms");
     AR_TRY(replay_contents_open(run, error));
     replay_observe_begin(run);
-    run->follow_up = run->wants_calls || run->pauses.responses ||
+    run->follow_up = run->wants_calls || run->pauses.responses /* host open */ ||
                      (config->device->ops->requested && !config->timeless);
     run->watched = replay_contents_used(run) || run->wants_rows || run->wants_samples ||
                    config->source->info.adaptive || run->hazards || run->latency || run->follow_up;
-    run->is_exact = config->measure == REPLAY_METRICS_EXACT;
-    run->counts = run->is_exact || run->watched;
+    run->counts = config->measure == REPLAY_METRICS_EXACT || run->watched;
     shortcuts_begin(run);
     return AR_OK;
 }

@@ -13,6 +13,7 @@
 /* ---- slots ---------------------------------------------------------------------------------- */
 
 #define SLOTS_MOST (UINT32_C(1) << 31)
+#define USES_MOST  (UINT32_C(1) << 28)
 
 enum ar_status replay_slots_grow(struct replay *run, const struct trace_event *event,
                                  struct ar_error *error)
@@ -35,9 +36,8 @@ enum ar_status replay_slots_grow(struct replay *run, const struct trace_event *e
 static enum ar_status grow_uses(struct replay *run, struct ar_error *error)
 {
     uint32_t count = run->use_count ? run->use_count * 2 : 64;
-    struct replay_use *uses = realloc(run->uses, count * sizeof *uses);
-    if (!uses || count > UINT32_C(1) << 28)
-        return ar_no_memory(error, "%u uses of blocks", count);
+    struct replay_use *uses = count <= USES_MOST ? realloc(run->uses, count * sizeof *uses) : NULL;
+    AR_TRY_MEMORY(uses, error, "%u uses of blocks", count);
     for (uint32_t i = run->use_count; i < count; i++)
         uses[i].next = i + 1 < count ? i + 2 : 0;
     run->use_unused = run->use_count + 1;
@@ -86,18 +86,18 @@ void replay_uses_end(struct replay *run, struct replay_slot *slot, uint32_t stre
 
 /* After a request was served: what other parts must know. The block is used only after its stream
  * waits for earlier uses of the bytes. */
-static enum ar_status placed(struct replay *run, const struct trace_event *event,
-                             struct replay_slot *slot, struct ar_error *error)
+static enum ar_status announce(struct replay *run, const struct trace_event *event,
+                               struct replay_slot *slot, struct ar_error *error)
 {
     if (run->wants_rows)
-        replay_place(run, slot);
+        replay_locate(run, slot);
     if (run->hazards)
         run->device->ops->handed_out(run->device, slot->block.address, slot->block.granted_bytes,
                                      slot->stream, !run->stream_ordered, replay_number(run, event));
     return replay_contents_used(run) ? replay_contents_given(run, event, slot, error) : AR_OK;
 }
 
-static struct latency_place place_of(const struct replay *run)
+static struct latency_place part_of_run(const struct replay *run)
 {
     uint64_t step = run->steps->count;
     return (struct latency_place){
@@ -114,7 +114,7 @@ static void after_call(struct replay *run, const struct trace_event *event,
 {
     if (run->wants_calls)
         replay_called(run, event, kind, status, &slot->block, stream);
-    if (run->device->ops->requested)
+    if (run->device->ops->requested && !run->config->timeless)
         run->device->ops->requested(run->device);
 }
 
@@ -131,7 +131,7 @@ static enum ar_status call_alloc(struct replay *run, const struct trace_event *e
         status = ar_policy_alloc(run->policy, &run->request, &slot->block);
         latency_end(run->latency);
         uint64_t pause_ns = pauses_end(&run->pauses, run->device);
-        latency_add_alloc(run->latency, run->device, pause_ns, place_of(run));
+        latency_add_alloc(run->latency, run->device, pause_ns, part_of_run(run));
     }
     if (UNLIKELY(run->follow_up)) {
         after_call(run, event, OBSERVER_POLICY_ALLOC, status, slot, event->stream);
@@ -161,23 +161,10 @@ static enum ar_status call_free(struct replay *run, const struct trace_event *ev
     return status;
 }
 
-/* A request to the policy; `run->request` has all but bytes and stream. */
-static enum ar_status ask(struct replay *run, const struct trace_event *event, uint64_t bytes,
-                          struct replay_slot *slot, struct ar_error *error)
+static enum ar_status served(struct replay *run, const struct trace_event *event,
+                             struct replay_slot *slot, struct ar_error *error)
 {
-    if (!run->by_time)
-        replay_tick(run, bytes);
-    run->request.bytes = bytes;
-    run->request.stream = event->stream;
-    enum ar_status status = call_alloc(run, event, slot);
-    if (UNLIKELY(status != AR_OK))
-        status = replay_ask_again(run, event, &slot->block, status);
-    run->request.stream = 0;
-    if (UNLIKELY(status != AR_OK)) {
-        exact_reserved(&run->exact);
-        return replay_not_served(run, event, slot, status, error);
-    }
-    if (UNLIKELY(slot->block.granted_bytes < bytes))
+    if (UNLIKELY(slot->block.granted_bytes < run->request.bytes))
         return replay_broken(run, event, AR_CORRUPT, REPLAY_GRANTED_LESS, error);
     slot->state = SLOT_LIVE;
     slot->stream = event->stream;
@@ -185,7 +172,31 @@ static enum ar_status ask(struct replay *run, const struct trace_event *event, u
         exact_served(&run->exact, &slot->block);
     else
         exact_reserved(&run->exact);
-    return placed(run, event, slot, error);
+    return announce(run, event, slot, error);
+}
+
+enum ar_status replay_asked(struct replay *run, const struct trace_event *event,
+                            struct replay_slot *slot, enum ar_status status, struct ar_error *error)
+{
+    if (UNLIKELY(status != AR_OK))
+        status = replay_ask_again(run, event, &slot->block, status);
+    if (LIKELY(status == AR_OK)) {
+        status = served(run, event, slot, error);
+    } else {
+        exact_reserved(&run->exact);
+        status = replay_not_served(run, event, slot, status, error);
+    }
+    run->request.stream = 0; /* as the shortcuts expect it */
+    return status;
+}
+
+/* A request to the policy; `run->request` has all but bytes and stream. */
+static enum ar_status ask(struct replay *run, const struct trace_event *event, uint64_t bytes,
+                          struct replay_slot *slot, struct ar_error *error)
+{
+    run->request.bytes = bytes;
+    run->request.stream = event->stream;
+    return replay_asked(run, event, slot, call_alloc(run, event, slot), error);
 }
 
 static void no_block(const struct trace_event *event, struct replay_slot *slot)
@@ -196,8 +207,8 @@ static void no_block(const struct trace_event *event, struct replay_slot *slot)
     slot->segment = slot->offset = -1;
 }
 
-/* A request of one of several sizes: the one that the choice had last, then all in order. The last
- * one must not fail. */
+/* A request of one of several sizes: the one that the choice had last, then all in order. If the
+ * last one fails, it is a failed request; the others are failed probes. */
 static enum ar_status ask_plans(struct replay *run, const struct trace_event *event,
                                 const struct replay_plans *plans, struct replay_slot *slot,
                                 struct ar_error *error)
@@ -223,6 +234,13 @@ static enum ar_status ask_plans(struct replay *run, const struct trace_event *ev
     return status;
 }
 
+/* A request of the device's policy is a tick of the clock that counts bytes, once for all sizes. */
+static void tick(struct replay *run, const struct trace_event *event)
+{
+    if (!run->by_time)
+        replay_tick(run, event->value);
+}
+
 /* Requests with keys, probes, and requests that are empty or invalid. */
 static enum ar_status unusual_request(struct replay *run, const struct trace_event *event,
                                       struct replay_slot *slot, struct ar_error *error)
@@ -238,6 +256,7 @@ static enum ar_status unusual_request(struct replay *run, const struct trace_eve
         no_block(event, slot);
         return AR_OK;
     }
+    tick(run, event);
     run->request.alignment = keys->align;
     run->request.pool = keys->pool;
     run->request.mempool = keys->mempool;
@@ -282,16 +301,17 @@ static enum ar_status on_request(struct replay *run, const struct trace_event *e
                                 error);
     run->allocs++;
     if (LIKELY(event->value - 1 < TRACE_BYTES_LIMIT - 1 && event->kind == TRACE_ALLOC &&
-               !event->attributes))
+               !event->attributes)) {
+        tick(run, event);
         status = ask(run, event, event->value, slot, error);
-    else
+    } else
         status = unusual_request(run, event, slot, error);
     AR_THEN(status, replay_contents_request(run, event, error));
     AR_THEN(status, report_request(run, event, slot, error));
     return status;
 }
 
-/* A policy without the hook needs none. */
+/* UNSUPPORTED: the policy has no hook, because it does not keep uses by stream. */
 static enum ar_status policy_use(struct replay *run, const struct trace_event *event,
                                  const struct replay_slot *slot, uint32_t stream,
                                  struct ar_error *error)
@@ -354,11 +374,11 @@ static enum ar_status on_free_requested(struct replay *run, const struct trace_e
             ar_policy_retire(run->policy, &slot->block);
             if (run->wants_calls && run->policy->ops->retire)
                 replay_called(run, event, OBSERVER_POLICY_RETIRE, AR_OK, &slot->block, 0);
+            slot->state = SLOT_FREE_REQUESTED;
         } else {
             uint32_t stream = event->stream == TRACE_NO_STREAM ? slot->stream : event->stream;
             status = free_block(run, event, slot, stream, error);
         }
-        slot->state = SLOT_FREE_REQUESTED;
     } else if (slot->state == SLOT_PINNED) {
         status = replay_pinned_free(run, event, slot, false, error);
     }
@@ -476,7 +496,7 @@ static enum ar_status on_trim(struct replay *run, const struct trace_event *even
             return delete_pool(run, event, pool, error);
         if (pool)
             ar_policy_end_pool(run->policy, pool);
-        if (pool && run->config->tap)
+        if (pool && run->config->tap) /* the end of a pool is not a call that observers see */
             tap_at_event(run->config->tap, replay_number(run, event));
     }
     enum ar_status status = ar_policy_trim(run->policy, 0);
@@ -548,9 +568,7 @@ static enum ar_status on_other(struct replay *run, const struct trace_event *eve
                                struct ar_error *error)
 {
     enum ar_status status = other(run, event, error);
-    if (UNLIKELY(run->device->failed) && status == AR_OK)
-        status = replay_program_failed(run, event, error);
-    return status;
+    return UNLIKELY(run->device->failed) ? AR_INVALID : status; /* all_spans reports it */
 }
 
 static enum ar_status on_event(struct replay *run, const struct trace_event *event,

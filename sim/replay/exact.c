@@ -1,3 +1,5 @@
+/* The exact metrics by the rules in run.h: the state of a policy, the sums of the means by each of
+ * the two clocks, the state at the peak, and the report. */
 #include "sim/replay/run.h"
 
 #include <string.h>

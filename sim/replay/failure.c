@@ -21,12 +21,6 @@ enum ar_status replay_broken(const struct replay *run, const struct trace_event 
                         run->policy->ops->name, what, said ? ": " : "", said ? problem : "");
 }
 
-enum ar_status replay_program_failed(const struct replay *run, const struct trace_event *event,
-                                     struct ar_error *error)
-{
-    return replay_broken(run, event, AR_INVALID, "the program's own call failed", error);
-}
-
 enum ar_status replay_bad_input(const struct replay *run, const struct trace_event *event,
                                 const char *what, struct ar_error *error)
 {
@@ -34,7 +28,7 @@ enum ar_status replay_bad_input(const struct replay *run, const struct trace_eve
                       run->config->source->info.name, replay_number(run, event), event->id, what);
 }
 
-void replay_count_failure(struct replay *run, const struct trace_event *event,
+void replay_count_failure(struct replay *run, const struct trace_event *event, uint64_t bytes,
                           enum replay_cause cause)
 {
     run->failed_allocs++;
@@ -42,7 +36,7 @@ void replay_count_failure(struct replay *run, const struct trace_event *event,
     if (!run->failed) {
         run->failed = true;
         run->first_failed_event = replay_number(run, event);
-        run->first_failed_bytes = event->value;
+        run->first_failed_bytes = bytes;
         run->cause = cause;
     }
     run->stop = run->config->stop_on_failure;
@@ -95,51 +89,44 @@ enum ar_status replay_not_served(struct replay *run, const struct trace_event *e
     const char *problem = run->device->ops->problem(run->device);
     if (problem[0])
         return replay_broken(run, event, AR_INVALID, "the device refused a call", error);
+    const struct ar_policy_request *request = &run->request;
     slot->state = SLOT_FAILED;
     slot->stream = event->stream;
-    slot->block = (struct ar_policy_block){.requested_bytes = event->value};
-    if (event->kind == TRACE_PROBE && !run->must_serve)
+    slot->block = (struct ar_policy_block){.requested_bytes = request->bytes};
+    if (event->kind == TRACE_PROBE && !run->must_serve) {
         run->failed_probes++;
-    else {
-        struct ar_policy_request request = run->request;
-        request.bytes = event->value;
-        request.stream = event->stream;
-        if (!run->failed)
-            note_refusal(run, event->value);
-        replay_count_failure(
-            run, event,
-            cause_of_failure(run->policy, run->device, &request, run->config->limit_bytes));
+        return AR_OK;
     }
+    if (!run->failed)
+        note_refusal(run, request->bytes);
+    replay_count_failure(
+        run, event, request->bytes,
+        cause_of_failure(run->policy, run->device, request, run->config->limit_bytes));
     return AR_OK;
 }
 
 void replay_launch_refused(struct replay *run, const struct trace_event *event)
 {
-    bool first = !run->failed;
-    replay_count_failure(run, event, REPLAY_CAUSE_OUTSIDE);
-    if (first)
-        run->first_failed_bytes = 0; /* the device does not report the size */
+    replay_count_failure(run, event, 0, REPLAY_CAUSE_OUTSIDE); /* the size is not known */
 }
 
 void replay_outside_refused(struct replay *run, const struct trace_event *event)
 {
-    bool first = !run->failed;
     uint64_t more_bytes = event->value - run->device->counters.outside_bytes;
     struct cause_ladder ladder;
     cause_ladder_fill_beside(&ladder, run->policy, run->device);
-    replay_count_failure(run, event, cause_of_ladder(&ladder, more_bytes));
-    if (first)
-        run->first_failed_bytes = more_bytes;
+    replay_count_failure(run, event, more_bytes, cause_of_ladder(&ladder, more_bytes));
 }
 
-void replay_driver_failed(struct replay *run, bool in_event)
+void replay_driver_failed(struct replay *run, bool unfinished)
 {
     run->stop = true;
     if (run->failed)
         return; /* the result has the first failure */
     run->failed = true;
     run->cause = REPLAY_CAUSE_DRIVER;
-    run->first_failed_event = in_event || !run->span_first ? run->span_first : run->span_first - 1;
+    run->first_failed_event =
+        unfinished || !run->span_first ? run->span_first : run->span_first - 1;
     run->first_failed_bytes = 0;
 }
 

@@ -1,6 +1,7 @@
 /* Kernels with an operation on blocks (`op=` in FORMAT.md). On a device that has memory, the keys
  * of a k event become a call of `kernel_op`; on a device that only knows how long an operation
- * takes, a length. Blocks are found by id, and the caller gives each a number of its own. */
+ * takes, a length. Blocks are found by id, and the caller gives each a number of its own. The
+ * implementation is in contents.c; replays and baselines use it. */
 #ifndef SIM_REPLAY_KERNEL_OPS_H
 #define SIM_REPLAY_KERNEL_OPS_H
 
@@ -10,7 +11,7 @@
 #include "workloads/trace/kernel_op_keys.h"
 
 struct kernel_ops_entry {
-    bool read, kernel_ops;
+    bool read, has_op;
     enum ar_kernel_op_kind kind;
     enum ar_device_type type;
     struct trace_kernel_op keys;
@@ -24,7 +25,7 @@ struct kernel_ops {
     struct ar_map blocks; /* from the id of a live block to the caller's number */
     uint64_t next_id;
     /* The address of the block with that number; bytes 0: it has none. */
-    void (*place)(const void *argument, uint64_t number, struct ar_device_operand *out);
+    void (*memory)(const void *argument, uint64_t number, struct ar_device_operand *out);
     const void *argument;
 };
 

@@ -11,7 +11,7 @@ void replay_observe_begin(struct replay *run)
     run->wants_calls = wants.policy_calls || run->config->tap;
 }
 
-void replay_place(struct replay *run, struct replay_slot *slot)
+void replay_locate(struct replay *run, struct replay_slot *slot)
 {
     struct ar_device_segment segment;
     slot->segment = slot->offset = -1;

@@ -3,8 +3,9 @@
  *
  * 1. The policy is told every stream that uses such a block, the first too: no stream owns it.
  * 2. A request that fails is of the cause `pinned`.
- * 3. The exact metrics and the observers of rows know the blocks of the device's policy only. The
- *    figures of pinned memory are optional metrics: null in a run without such requests. */
+ * 3. The exact metrics and the observers of calls know the blocks of the device's policy only. Rows
+ *    report pinned requests and frees as well, without a place. The figures of pinned memory are
+ *    optional metrics: null in a run without such requests. */
 #include <inttypes.h>
 
 #include "sim/replay/run.h"
@@ -18,7 +19,7 @@ static enum ar_status broken(const struct replay *run, const struct trace_event 
                         run->pinned.policy->ops->name, what, problem[0] ? ": " : "", problem);
 }
 
-static void raise(uint64_t *peak, uint64_t bytes)
+static void raise_peak(uint64_t *peak, uint64_t bytes)
 {
     if (bytes > *peak)
         *peak = bytes;
@@ -27,9 +28,9 @@ static void raise(uint64_t *peak, uint64_t bytes)
 static void look(struct replay *run)
 {
     const struct ar_policy_totals *totals = &run->pinned.policy->totals;
-    raise(&run->pinned.peak_live_bytes, totals->live_bytes);
-    raise(&run->pinned.peak_granted_bytes, totals->granted_bytes);
-    raise(&run->pinned.peak_reserved_bytes, totals->reserved_bytes);
+    raise_peak(&run->pinned.peak_live_bytes, totals->live_bytes);
+    raise_peak(&run->pinned.peak_granted_bytes, totals->granted_bytes);
+    raise_peak(&run->pinned.peak_reserved_bytes, totals->reserved_bytes);
 }
 
 enum ar_status replay_pinned_alloc(struct replay *run, const struct trace_event *event,
@@ -59,7 +60,7 @@ enum ar_status replay_pinned_alloc(struct replay *run, const struct trace_event 
     if (event->kind == TRACE_PROBE)
         run->failed_probes++;
     else
-        replay_count_failure(run, event, REPLAY_CAUSE_PINNED);
+        replay_count_failure(run, event, event->value, REPLAY_CAUSE_PINNED);
     return AR_OK;
 }
 

@@ -12,8 +12,9 @@
  *    so they mean the same for every policy. Only requests that were served count.
  * 2. The clock of the means is the recorded time if the trace has one, else the bytes of the
  *    requests. A state lasts until the next tick of this clock. At a tick the ratios of the state
- *    are added to the sums. They are read from the policy only if it was called since the last
- *    tick: between calls its state does not change.
+ *    are added to the sums. With recorded times (exact_tick) they are read from the policy only if
+ *    it was called since the last tick: between calls its state does not change. With bytes
+ *    (exact_tick_once) each tick belongs to a call, so they are read at each and not kept.
  * 3. When the live bytes reach a new maximum, the state is kept. At the end of the run this is the
  *    state at the first moment of the greatest live bytes.
  * 4. For the unusable-free index, a policy with AR_POLICY_WATCHES_FREE counts the usable bytes
@@ -53,7 +54,7 @@ struct exact {
     uint64_t peak_live_bytes, peak_granted_bytes, peak_reserved_bytes, peak_blocks;
     uint64_t unit_bytes;
     bool opaque, walks;
-    bool one_effort; /* no servable hook: the first mean holds for every effort */
+    bool one_effort; /* no servable hook: exact_tick_once adds up the first mean alone, for all */
     struct ar_policy_free_watch watch;
     struct exact_state at_peak; /* valid where peak_live_bytes is not 0 */
     /* The present state, as it is added to the sums; 0 for a mean that it has no part in. The masks
@@ -96,8 +97,8 @@ static inline void exact_tick(struct exact *exact, uint64_t weight)
     sums[3] += both * state[3];
 }
 
-/* The same without a state that is kept: for a clock that advances only with requests. Use one of
- * the two for all of a run. */
+/* The same sums to the last bit without a state that is kept: for a clock that advances only with
+ * requests, for which it takes up to 50 instructions less. Use one of the two for all of a run. */
 void exact_tick_once(struct exact *exact, uint64_t weight);
 
 /* A new strict maximum of the live bytes. */
@@ -160,7 +161,7 @@ struct replay_slot {
     uint32_t uses;   /* 1 + index of the first node in replay.uses; 0: none */
     uint32_t unused; /* makes it 64 bytes: its address is a shift */
 };
-_Static_assert(sizeof(struct replay_slot) == 64, "a slot is a cache line");
+_Static_assert(sizeof(struct replay_slot) == 64, "a slot has the size of a cache line");
 
 /* A further stream that a block is used on; a list for each slot. */
 struct replay_use {
@@ -184,18 +185,17 @@ struct replay {
     uint64_t time_ns;         /* recorded */
     const uint64_t *clock_ns; /* before a call to the policy; of a real clock pauses.now_ns */
     struct exact exact;
-    bool is_exact;                  /* metrics are measured */
     bool watched;                   /* every event goes through replay_event */
     bool wants_rows, wants_samples; /* of the observers */
     bool wants_calls;               /* calls to the policy are reported to observers or the tap */
     bool follow_up;                 /* something follows each call to the policy */
-    bool counts;                    /* `exact` is kept up to date: is_exact or watched */
+    bool counts;                    /* `exact` is kept up to date: for its metrics, or if watched */
     bool by_time;                   /* the clock of the means is the recorded time */
     bool hazards; /* several streams in mode ordered: the device is told about uses */
     bool stream_ordered;
     bool free_requested_ends; /* no completions in this trace: a free request ends the slot */
     bool at_completion;       /* blocks are freed at the recorded completion */
-    enum ar_status status;    /* of the call of a shortcut that did not end well */
+    enum ar_status status;    /* of the policy's call in a shortcut, if it failed */
     /* What the shortcuts need to know of events other than requests and frees at once. */
     bool plain_times;   /* recorded times are only the clock of the means */
     bool plain_kernels; /* kernels are only launched */
@@ -220,7 +220,7 @@ struct replay {
     /* plans.c: for each choice the size that was served last, counted from 1; 0: none. */
     uint8_t *choices;
     size_t choice_count;
-    bool must_serve; /* a probe that fails ends the program */
+    bool must_serve; /* a probe that fails is a failed request: the last of its sizes */
 
     /* pinned.c: pinned host memory. `policy` NULL: there is none. */
     struct {
@@ -238,7 +238,7 @@ struct replay {
     struct kernel_ops kernel_ops;
     bool has_kernel_ops; /* kernels do what their keys say */
     bool lengths; /* the device knows the lengths of kernel ops, or what the host does for them */
-    bool follows; /* blocks are found by id, because has_kernel_ops or lengths is set */
+    bool follows; /* blocks are found by id, for operands: has_kernel_ops, or lengths need them */
     bool touches; /* each block is touched when it is served */
     uint64_t
         opened_ns; /* device time when the replay began; times of the trace are relative to it */
@@ -256,7 +256,7 @@ static inline uint64_t replay_number(const struct replay *run, const struct trac
 static inline void replay_tick(struct replay *run, uint64_t weight)
 {
     run->weight = weight;
-    if (!weight || !run->is_exact)
+    if (!weight || run->config->measure != REPLAY_METRICS_EXACT)
         return;
     if (run->by_time)
         exact_tick(&run->exact, weight);
@@ -278,31 +278,36 @@ enum ar_status replay_use_add(struct replay *run, struct replay_slot *slot, uint
  * of uses. */
 void replay_uses_end(struct replay *run, struct replay_slot *slot, uint32_t stream, uint64_t event);
 
+/* After the first call to the policy for run->request, which returned `status`: repeats it as
+ * config->again says, and counts the failure or keeps the block. */
+enum ar_status replay_asked(struct replay *run, const struct trace_event *event,
+                            struct replay_slot *slot, enum ar_status status,
+                            struct ar_error *error);
+
 /* failure.c: results of the policy or the device other than OK. A failed request is counted; the
  * rest becomes an error. */
 
 /* Repeats a failed request (`status`) as long as config->again returns true. Returns the last
- * status. These repetitions are not counted here: the metric `retries` is the policy's own. */
+ * status. The repetitions are in no figure: latencies and pauses are those of the first call, and
+ * the metric `retries` is the policy's own. */
 enum ar_status replay_ask_again(struct replay *run, const struct trace_event *event,
                                 struct ar_policy_block *block, enum ar_status status);
 enum ar_status replay_not_served(struct replay *run, const struct trace_event *event,
                                  struct replay_slot *slot, enum ar_status status,
                                  struct ar_error *error);
-/* A request failed. */
-void replay_count_failure(struct replay *run, const struct trace_event *event,
+/* A request of `bytes` failed. */
+void replay_count_failure(struct replay *run, const struct trace_event *event, uint64_t bytes,
                           enum replay_cause cause);
 /* The program's memory outside of the pool was refused. */
 void replay_outside_refused(struct replay *run, const struct trace_event *event);
-/* The driver failed: the run ends here, before `event` if that was not finished. */
-void replay_driver_failed(struct replay *run, bool in_event);
+/* The driver failed: the run ends here. `unfinished`: in the event at span_first, else in the one
+ * before it. */
+void replay_driver_failed(struct replay *run, bool unfinished);
 /* A kernel that the device could not launch because of a lack of memory. */
 void replay_launch_refused(struct replay *run, const struct trace_event *event);
-/* A call other than alloc that did not return OK, or a broken contract. */
+/* A status of the policy that is no outcome, or a broken contract. */
 enum ar_status replay_broken(const struct replay *run, const struct trace_event *event,
                              enum ar_status status, const char *what, struct ar_error *error);
-/* The device failed in a call of the program. */
-enum ar_status replay_program_failed(const struct replay *run, const struct trace_event *event,
-                                     struct ar_error *error);
 #define REPLAY_GRANTED_LESS "it granted less than was asked for"
 #define REPLAY_FREE_FAILED  "a free failed"
 /* Input that the trace's reader should have refused. */
@@ -345,7 +350,7 @@ void replay_observe_begin(struct replay *run);
 enum ar_status replay_row(struct replay *run, const struct trace_event *event, char op,
                           const struct replay_slot *slot, struct ar_error *error);
 /* The segment and offset of a slot's block. */
-void replay_place(struct replay *run, struct replay_slot *slot);
+void replay_locate(struct replay *run, struct replay_slot *slot);
 enum ar_status replay_sample_take(struct replay *run, const struct trace_event *event,
                                   struct ar_error *error);
 /* A call to the policy of that kind; `block` NULL for a trim. */

@@ -1,3 +1,4 @@
+/* Steps, pauses, the memory that a card reports, and the host time of single calls (timing.h). */
 #include "sim/replay/timing.h"
 
 #include <stdlib.h>
@@ -221,6 +222,8 @@ void card_memory_report(struct card_memory *card, struct ar_device *device,
     metric_set(metrics, METRIC_peak_outside_bytes, card->peak_outside_bytes);
 }
 
+/* ---- latencies ------------------------------------------------------------------------------ */
+
 #define CLOCK_TRIALS 4096u
 
 uint64_t latency_clock_ns(void)
@@ -247,7 +250,7 @@ struct latency *latency_open(const struct ar_device *device)
     if (!latency)
         return NULL;
     latency->clock_ns = latency_clock_cost_ns();
-    latency->modelled = strcmp(device->props.kind, "cuda") != 0;
+    latency->modelled = device->clock_ns != NULL;
     return latency;
 }
 

@@ -212,3 +212,89 @@ TEST(an_observer_sees_each_try)
     }
     rig_close(&rig);
 }
+
+/* ---- watched runs and shortcuts do the same ----------------------------------------------- */
+
+static struct fake_device *device;
+
+static enum ar_status takes_100_ns(struct ar_policy *self, const struct ar_policy_request *request,
+                                   struct ar_policy_block *out)
+{
+    device->host_ns += 100;
+    device->base.counters.driver_ns += 100;
+    return sound->alloc(self, request, out);
+}
+
+TEST(a_pause_is_that_of_the_first_try)
+{
+    for (int watched = 0; watched < 2; watched++) {
+        unsigned times = 0;
+        break_policy("a,0,200");
+        device = rig.device;
+        device->memory.cap_bytes = 100;
+        broken.alloc = takes_100_ns;
+        rig.config.observer = watched ? &rig.observer : NULL;
+        rig.config.again = once_more;
+        rig.config.again_argument = &times;
+        rig_run(&rig);
+        assert_int_equal(times, 3);
+        assert_true(rig_metric(&rig, METRIC_longest_pause_ns) == 100);
+        rig_close(&rig);
+    }
+}
+
+static enum ar_status loses_the_driver(struct ar_policy *self,
+                                       const struct ar_policy_request *request,
+                                       struct ar_policy_block *out)
+{
+    device->base.failed = request->bytes == 9;
+    return device->base.failed ? AR_INVALID : sound->alloc(self, request, out);
+}
+
+static void kernel_loses_the_driver(struct ar_device *self, uint32_t stream, uint64_t ns)
+{
+    self->failed = true;
+}
+
+TEST(a_driver_that_fails_leaves_the_counts_right)
+{
+    static const char *const cases[] = {"a,0,9", "a,0,8 f,0 a,1,9", "a,0,8 f,0 k,0,5",
+                                        "a,0,8 f,0 a,1,9,pool=1"};
+    for (unsigned i = 0; i < 2 * COUNT(cases); i++) {
+        break_policy(cases[i / 2]);
+        device = rig.device;
+        broken.alloc = loses_the_driver;
+        struct ar_device_ops ops = *device->base.ops;
+        ops.kernel = kernel_loses_the_driver;
+        device->base.ops = &ops;
+        rig.config.observer = i % 2 ? &rig.observer : NULL;
+        rig.config.measure = i % 2 ? REPLAY_METRICS_EXACT : REPLAY_METRICS_NONE;
+        rig_run(&rig);
+        assert_int_equal(rig.result.cause, REPLAY_CAUSE_DRIVER);
+        assert_true(rig_metric(&rig, METRIC_frees) == (i / 2 > 0));
+        assert_true(rig_metric(&rig, METRIC_allocs) == (i / 2 == 1 || i / 2 == 3 ? 2 : 1));
+        rig_close(&rig);
+    }
+}
+
+static void count_own_time(struct ar_device *self)
+{
+    ((struct fake_device *)self)->host_ns++;
+}
+
+TEST(a_timeless_run_leaves_out_the_own_time_with_observers_too)
+{
+    struct calls calls = {0};
+    const struct observer observer = {.policy_call = note_call, .argument = &calls};
+    for (int timeless = 0; timeless < 2; timeless++) {
+        rig_open(&rig, "direct", UINT64_MAX, "a,0,8 f,0");
+        struct ar_device_ops ops = *rig.device->base.ops;
+        ops.requested = count_own_time;
+        rig.device->base.ops = &ops;
+        rig.config.observer = &observer;
+        rig.config.timeless = timeless;
+        rig_run(&rig);
+        assert_int_equal(rig.device->host_ns, timeless ? 0 : 2);
+        rig_close(&rig);
+    }
+}

@@ -70,6 +70,7 @@ TEST(a_choice_of_sizes_remembers_the_one_that_was_served)
     assert_true(rig_metric(&rig, METRIC_failed_allocs) == 1);
     assert_false(rig.result.passed);
     assert_int_equal(rig.result.first_failed_event, 11);
+    assert_int_equal(rig.result.first_failed_bytes, 80); /* the last size */
     rig_close(&rig);
     static const char *const malformed[] = {"1", "1:", "1:5/", "1:/5", "x:5", "1048576:5", "1:5;6"};
     for (size_t i = 0; i < COUNT(malformed); i++) {
@@ -232,6 +233,11 @@ TEST(states_weigh_until_the_next_request_or_recorded_time)
     static const uint64_t by_bytes[] = {8, 0, 0, 16, 0};
     for (int i = 0; i < 5; i++)
         assert_int_equal(rig.samples[i].weight, by_bytes[i]);
+    rig_close(&rig);
+    /* A request weighs the same whichever of its sizes is served. */
+    rig_open(&rig, "direct", 100, "a,0,30 p,1,90,plans=3:90/80/60");
+    rig_run(&rig);
+    assert_int_equal(rig.samples[1].weight, 90);
     rig_close(&rig);
     rig_open(&rig, "first-fit", UINT64_MAX, "t,5 a,0,8 t,9 f,0 t,9 t,20");
     rig_run(&rig);
