@@ -313,7 +313,8 @@ static inline void ar_policy_free_replaced(struct ar_policy *self, uint64_t remo
     }
 }
 
-/* Callers use these functions, never the hooks. */
+/* Callers use these functions. Only the loops of sim/replay (engine.c, exact.c) call hooks
+ * directly, to save loads and tests for NULL. */
 static inline enum ar_status ar_policy_alloc(struct ar_policy *self,
                                              const struct ar_policy_request *request,
                                              struct ar_policy_block *out)

@@ -47,8 +47,9 @@ enum observer_policy_kind {
     OBSERVER_POLICY_TRIM,
 };
 
-/* A call of the engine to the policy, reported right after it. Calls to hooks that the policy does
- * not have are not reported. */
+/* A call of the engine to the policy of the device, reported right after it: an alloc, free, use,
+ * retire or trim, and the deletion of a pool as a TRIM. Not reported: plan, progress, the end of a
+ * pool, calls to the policy of pinned memory, and hooks that the policy does not have. */
 struct observer_policy_call {
     enum observer_policy_kind kind;
     enum ar_status status;                   /* the result of the call; OK for a retire */
@@ -166,7 +167,8 @@ struct ar_backing *tap_backing(struct tap *self);
 /* The policy that was made with it. */
 void tap_set_policy(struct tap *self, const struct ar_policy *policy);
 
-/* The engine begins an event, or has called the policy without a report of the call. */
+/* The engine begins an event, or goes on with it after a call to the policy that is not reported:
+ * what the policy has from here on is the state before its next call. */
 void tap_at_event(struct tap *self, uint64_t event);
 void tap_policy_call(struct tap *self, const struct observer_policy_call *call);
 /* A mark of the program with its label and the keys that the format does not know, or NULL. */
