@@ -5,9 +5,9 @@
  * 2. Under `verify` kernels only take time, at most VERIFY_KERNEL_NS: an operation would overwrite
  *    the pattern, and longer kernels do not show more about contents.
  * 3. A device without memory may know how long operations take. Then kernels run for this time.
- * 4. If a counted trace has no kernels at all, each block is touched once on its stream when it is served,
- *    so that its pages are really used. If it has kernels, blocks are not touched: the recorded
- *    lengths of the kernels include their memory accesses. */
+ * 4. If a counted trace has no kernels at all, each block is touched once on its stream when it is
+ *    served, so that its pages are really used. If it has kernels, blocks are not touched: the
+ *    recorded lengths of the kernels include their memory accesses. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
