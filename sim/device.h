@@ -23,9 +23,9 @@ AR_BEGIN_DECLS
     X(alloc, "driver allocation (cuMemAlloc)")                                                     \
     X(free, "driver free (cuMemFree); waits for the device")                                       \
     X(reserve, "address range reserved (cuMemAddressReserve)")                                     \
-    X(release, "address range given back (cuMemAddressFree)")                                      \
+    X(release, "address range released (cuMemAddressFree)")                                        \
     X(create, "physical memory made (cuMemCreate)")                                                \
-    X(destroy, "physical memory given back (cuMemRelease)")                                        \
+    X(destroy, "physical memory released (cuMemRelease)")                                          \
     X(map, "physical memory mapped (cuMemMap)")                                                    \
     X(access, "a run of pages made usable (cuMemSetAccess)")                                       \
     X(unmap, "pages unmapped (cuMemUnmap)")                                                        \
@@ -34,7 +34,7 @@ AR_BEGIN_DECLS
     X(pool_trim, "stream-ordered pool trimmed (cuMemPoolTrimTo)")                                  \
     X(event, "event recorded or polled by a policy")                                               \
     X(pinned_alloc, "pinned host memory made (cuMemHostAlloc)")                                    \
-    X(pinned_free, "pinned host memory given back (cuMemFreeHost)")
+    X(pinned_free, "pinned host memory released (cuMemFreeHost)")
 
 enum ar_device_call {
 #define X(name, text) AR_DEVICE_CALL_##name,

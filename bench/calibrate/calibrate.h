@@ -1,5 +1,5 @@
 /* Measures what a card's driver calls cost, through the device's own interface, so that the same
- * measurement runs on a real card and on a simulated one: there it must give back the profile
+ * measurement runs on a real card and on a simulated one: there it must return the profile
  * that the device was opened with (tests/unit/test_calibrate.c).
  *
  * bench/calibrate/README.md says what is measured and how. */

@@ -130,7 +130,7 @@ static bool series(struct meter *meter, enum sim_cost kind, struct round *round,
     return true;
 }
 
-/* What is made after one rest and given back after another. Lists end with SIM_COST_COUNT. */
+/* What is made after one rest and released after another. Lists end with SIM_COST_COUNT. */
 static const struct pair {
     enum sim_cost makes[5], gives_back[4];
     bool mapped, pool; /* needs virtual memory, the pool */

@@ -161,7 +161,7 @@ static void print_result(const struct trace_info *info, const char *policy,
            info->recorder[0] ? info->recorder : "an unnamed allocator", policy);
     print_line("requests and frees", result->rows_met, result->rows);
     print_line("segments made", result->made_met, result->made);
-    print_line("segments given back", result->freed_met, result->freed);
+    print_line("segments released", result->freed_met, result->freed);
     if (result->end_blocks)
         print_line("blocks at the end", result->end_blocks_met, result->end_blocks);
     if (result->figure_count)

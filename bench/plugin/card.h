@@ -89,7 +89,7 @@ struct card_pool {
     struct card_pool_id id;
     unsigned open; /* begins without an end */
     pthread_t thread;
-    struct card_block *kept; /* freed by the program, not yet given back to the policy (rule 5) */
+    struct card_block *kept; /* freed by the program, not yet freed in the policy (rule 5) */
     bool released;
 };
 

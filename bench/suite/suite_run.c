@@ -219,7 +219,7 @@ static enum ar_status print_curve(const struct suite_work *self, FILE *stream, e
 {
     static const char *const titles[] = {
         [SLOWDOWN_TIME] = "Slowdown (time / time with an allocator that costs nothing)",
-        [SLOWDOWN_FLUSHES] = "Flushes: times that all cached memory was given back for a request",
+        [SLOWDOWN_FLUSHES] = "Flushes: times that all cached memory was released for a request",
         [SLOWDOWN_REMAPPED] = "MiB of pages unmapped at one place and mapped at another",
     };
     for (int figure = SLOWDOWN_TIME; figure <= SLOWDOWN_REMAPPED; figure++) {

@@ -401,11 +401,11 @@ void recorded_differ_in_spans(struct recorded_device *self, size_t count)
         first_without(self->given_back, self->given_back_count, self->expected, count);
     const struct recorded_span *theirs =
         first_without(self->expected, count, self->given_back, self->given_back_count);
-    char did[128] = "gives nothing else back", said[128] = "gives nothing else back";
+    char did[128] = "releases nothing else", said[128] = "releases nothing else";
     if (mine)
-        recorded_describe(mine, "gives back", did, sizeof did);
+        recorded_describe(mine, "releases", did, sizeof did);
     if (theirs)
-        recorded_describe(theirs, "gives back", said, sizeof said);
+        recorded_describe(theirs, "releases", said, sizeof said);
     recorded_device_differs_at(self, theirs ? theirs->event : self->event, did, said);
 }
 
@@ -464,7 +464,7 @@ void recorded_device_settle(struct recorded_device *self)
     recorded_describe(&span,
                       left->kind == RECORDED_MADE     ? "makes a segment of"
                       : left->kind == RECORDED_MAPPED ? "maps"
-                                                      : "gives back",
+                                                      : "releases",
                       said, sizeof said);
     recorded_device_differs_at(self, left->event, "asks the device for nothing more here", said);
 }

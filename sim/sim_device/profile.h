@@ -29,9 +29,9 @@
     X(free_held, free_held, "driver free of any other segment")                                    \
     X(free_shared, free_shared, "driver free of a small segment whose page stays")                 \
     X(reserve, reserve, "address range reserved")                                                  \
-    X(release, release, "address range given back")                                                \
+    X(release, release, "address range released")                                                  \
     X(create, create, "physical memory made")                                                      \
-    X(destroy, destroy, "physical memory given back")                                              \
+    X(destroy, destroy, "physical memory released")                                                \
     X(map, map, "physical memory mapped that is mapped nowhere else")                              \
     X(map_again, map_again, "physical memory mapped at one more place")                            \
     X(access, access, "one mapping made usable")                                                   \
@@ -52,12 +52,12 @@
     X(pool_first, pool_first, "first stream-ordered allocation of a process, beyond that")         \
     X(pool_pending, pool_pending, "stream-ordered allocation that looks at other streams' frees")  \
     X(pool_free, pool_free, "stream-ordered free")                                                 \
-    X(pool_trim, pool_trim, "memory that the pool gives back when it is trimmed, by its bytes")    \
+    X(pool_trim, pool_trim, "memory that the pool releases when it is trimmed, by its bytes")      \
     X(product_first, product_first, "first matrix product of a process: its library is loaded")    \
     X(product_new, product_new, "first product of another type or order of lengths")               \
     X(pinned_alloc, pinned_alloc, "pinned host memory made")                                       \
     X(pinned_alloc_shared, pinned_alloc, "less of it, in a page that is held already")             \
-    X(pinned_free, pinned_free, "pinned host memory given back")                                   \
+    X(pinned_free, pinned_free, "pinned host memory released")                                     \
     X(pinned_free_shared, pinned_free, "less of it, whose page stays")
 
 enum sim_cost {

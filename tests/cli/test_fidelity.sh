@@ -105,7 +105,7 @@ run fidelity "$tmp/ranges.trace"
 check close_ranges_agree [ "$status" = 0 ]
 check close_ranges_are_counted grep -qE '^ +segments made +3 of +3  all agree$' "$out"
 
-# -- several devices: each gives back what it holds itself
+# -- several devices: each releases what it holds itself
 entry() { # ACTION ADDRESS BYTES TIME
     printf '{"action": "%s", "addr": %s, "size": %s, "stream": 0, "time_us": %s, "frames": []}' "$@"
 }
@@ -127,7 +127,7 @@ run fidelity "$tmp/devices.json"
 check several_devices_agree [ "$status" = 0 ]
 check each_device_is_told [ "$(grep -c '^devices gpu[01], recorded with torch' "$out")" = 2 ]
 check each_device_has_rows [ "$(grep -cE '^ +requests and frees +2 of +2  all agree$' "$out")" = 2 ]
-check given_back_alone grep -qE '^ +segments given back +1 of +1  all agree$' "$out"
+check released_alone grep -qE '^ +segments released +1 of +1  all agree$' "$out"
 sed 's/"addr": 536870912, "size": 512, "stream": 0, "time_us": 14/"addr": 536871424, "size": 512, "stream": 0, "time_us": 14/' "$tmp/devices.json" >"$tmp/other.json"
 run fidelity "$tmp/other.json"
 check one_device_differs [ "$status" = 1 ]

@@ -143,8 +143,8 @@ static void check_recording(const char *folder, const char *name)
     struct ar_policy_context context = {.backing = &r->backing->base, .host = &host};
     assert_ok(registry_create(&spec, &context, &r->policy, &test_error));
     replay(r);
-    print_message("%s: %" PRIu64 " served, %" PRIu64 " failed, %" PRIu64 " bytes given back\n",
-                  name, r->served, r->failed, r->given_back_bytes);
+    print_message("%s: %" PRIu64 " served, %" PRIu64 " failed, %" PRIu64 " bytes released\n", name,
+                  r->served, r->failed, r->given_back_bytes);
     assert_true(r->served > 50);
     ar_policy_destroy(r->policy);
     ar_spec_close(&spec);

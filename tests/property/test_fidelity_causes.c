@@ -1,6 +1,6 @@
 /* Recordings of `torch` by itself, made by random programs under every option that gives memory
  * back, compared with `torch`: all rows and all statistics must be met, whatever was behind
- * what was given back, and where only the program can have been, each of its releases is found. */
+ * what was released, and where only the program can have been, each of its releases is found. */
 #include "sim/fidelity/fidelity.h"
 #include "tests/support/recorder.h"
 #include "tests/support/test.h"

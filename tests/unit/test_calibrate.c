@@ -1,4 +1,4 @@
-/* Calibrating the simulated device gives back the profile it was opened with: every kind of cost
+/* Calibrating the simulated device returns the profile it was opened with: every kind of cost
  * at every size that both know, idle and busy, what waits, and how freed memory is cleaned. */
 #include <unistd.h>
 

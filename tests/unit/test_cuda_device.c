@@ -54,7 +54,7 @@ static struct ar_device *open_card(const char *spec)
     return device;
 }
 
-/* Closes it: nothing may be left when the context is given back. */
+/* Closes it: nothing may be left when the context is released. */
 static void close_card(struct ar_device *device)
 {
     struct stand_in *card = library();
@@ -337,7 +337,7 @@ TEST(the_pool_is_asked_once_for_each_change)
     assert_int_equal(used_bytes, 1000);
     assert_int_equal(reserved_bytes, 128 * AR_MIB);
     assert_int_equal(card->calls[STAND_IN_mem_pool_get_attribute], asked + 1);
-    /* While the host waits for the card the driver gives back; that is not reported. */
+    /* While the host waits for the card the driver releases memory; that is not reported. */
     device->ops->kernel(device, 0, MS);
     (void)device->ops->mark_ns(device, device->ops->mark(device));
     backing->ops->pool_memory(backing, &used_bytes, &reserved_bytes);

@@ -13,7 +13,7 @@
  *   STAND_IN_TIME        1: timed kernels take their time; else all work is done at once
  *   STAND_IN_LEAKS       1: cuMemFree gives no bytes back to the card
  *   STAND_IN_REPORT      a file, with the process's number behind its name, for what the process
- *                        holds, what was left when a context was given back, and for calls
+ *                        holds, what was left when a context was released, and for calls
  *
  *   CUDA_INJECTION64_PATH  a library whose InitializeInjection is called, as by the driver
  *
@@ -107,7 +107,7 @@ struct stand_in {
     CUresult sticky;
     uint64_t calls[STAND_IN_FUNCTION_COUNT];
     uint64_t held[STAND_IN_THING_COUNT];
-    uint64_t at_release[STAND_IN_THING_COUNT]; /* left when the context was given back */
+    uint64_t at_release[STAND_IN_THING_COUNT]; /* left when the context was released */
     bool failed_as_told;
     struct stand_in_range *allocations, *reservations, *mappings, *pool_blocks;
     struct stand_in_pool *pools;
@@ -137,7 +137,7 @@ void *stand_in_keep(uint64_t bytes);
 void stand_in_drop(void *record);
 /* Frees all that a context holds, as the driver does with its end. */
 void stand_in_memory_end(void);
-/* The host has synchronised: pools give back what is above their thresholds. */
+/* The host has synchronised: pools release what is above their thresholds. */
 void stand_in_pools_settle(void);
 
 /* ---- watched calls: watched.c --------------------------------------------------------------- */

@@ -106,7 +106,7 @@ static uint64_t number_after(const char *attributes, const char *word)
     return number;
 }
 
-/* A module gives back memory that it got as a parameter ("maybe-live-out"): it stays a
+/* A module returns memory that it got as a parameter ("maybe-live-out"): it stays a
  * parameter. */
 static enum kind kind_of(const char *attributes)
 {
