@@ -386,13 +386,15 @@ static enum ar_status judge(const struct suite_work *self, bool quiet, struct ar
     const struct run_record *first = NULL;
     for (size_t i = 0; i < self->plan.run_count; i++) {
         const struct run_record *record = &self->records[i];
-        if (record->end == RUN_CRASHED &&
-            strncmp(record->detail, RUN_BROKEN, strlen(RUN_BROKEN)) == 0)
-            return quiet ? ar_error_set(error, AR_CORRUPT, "policy %s %s", record->policy_spec,
-                                        record->detail)
-                         : ar_error_set(error, AR_CORRUPT,
-                                        "policy %s broke the contract at %s: its row says how",
-                                        record->policy_spec, record->workload.name);
+        const struct ar_spec *spec = &self->plan.policies[self->plan.runs[i].policy].spec;
+        if (record->end != RUN_CRASHED || !registry_names_object(spec))
+            continue;
+        bool broken = strncmp(record->detail, RUN_BROKEN, strlen(RUN_BROKEN)) == 0;
+        return quiet ? ar_error_set(error, AR_CORRUPT, "policy %s %s", record->policy_spec,
+                                    record->detail)
+                     : ar_error_set(error, AR_CORRUPT, "policy %s %s at %s: its row says how",
+                                    record->policy_spec, broken ? "broke the contract" : "crashed",
+                                    record->workload.name);
     }
     for (size_t i = 0; i < self->plan.run_count; i++) {
         if (self->records[i].passed)

@@ -67,7 +67,9 @@ for limit in 1 4 16 64 256; do
         --isolate --timeout "$limit" --jobs 2 --json "$tmp/bad.json" --csv "$tmp/bad.csv"
     [ "$(grep -c 'DNF: timed out' "$out")" -gt 1 ] || break
 done
-check suite_goes_on [ "$status" = 0 ]
+check a_crash_is_an_internal_fault [ "$status" = 4 ]
+check a_crash_names_the_policy grep -qE "^allocrig: policy .*/bad.so:harm=1 crashed at order_flip: its row says how$" "$err"
+check suite_goes_on [ -s "$tmp/bad.json" ]
 check crash_is_said grep -q 'DNF: crashed: signal 11 (Segmentation fault)' "$out"
 check time_out_is_said grep -q "DNF: timed out after $limit s" "$out"
 check exit_is_said grep -q 'DNF: crashed: ended with status 7 and no result' "$out"
@@ -95,7 +97,7 @@ done
 run run -d sim -p "$bad" -w order_flip --csv "$tmp/honest.csv"
 check an_honest_policy_passes [ "$status" = 0 ]
 run run -d sim -p "$bad:harm=1" -p "$bad:harm=5,hook=create" -p torch -w order_flip
-check a_crash_ends_one_run [ "$status" = 0 -a "$(grep -c 'DNF: crashed: signal' "$out")" = 2 ]
+check a_crash_ends_one_run [ "$status" = 4 -a "$(grep -c 'DNF: crashed: signal' "$out")" = 2 ]
 # Other commands end, with a sentence. (A sanitizer reports a crash itself.)
 refuses a_lie_in_capacity 4 'event [0-9]+: policy misbehaving: the request failed: call 4: .*overlaps' \
     capacity -d sim -p "$bad:lie=overlap" -w order_flip

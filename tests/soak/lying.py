@@ -1,8 +1,8 @@
 """Policies in shared objects that crash, abort, leave, hang or lie, under every command that takes a policy.
 
-What must be: `run` goes on with the other policies and ranks them; a crash, an exit and a time-out are results (status 0),
-a broken contract is one too, and ends the command with status 4 and a sentence that names the policy. The other commands
-end with status 4 and such a sentence. A hang ends at the time limit of `run`, elsewhere at Ctrl-C, with the sentence."""
+What must be: `run` goes on with the other policies and ranks them; a crash, an exit, a broken contract and a time-out are
+results. All but the time-out (status 0) end the command with status 4 and a sentence that names the policy. The other
+commands end with status 4 and such a sentence. A hang ends at the time limit of `run`, elsewhere at Ctrl-C, with the sentence."""
 import os
 import re
 import signal
@@ -73,9 +73,9 @@ def judge(name, status, out, err, may_leave=False):
     if name == "run":
         if not re.search(r"^ *\d+  growth ", out, re.M):
             return "growth is not ranked"
-        broken = "broke the contract" in out
-        if broken != (status == 4) or (broken and not told) or status not in (0, 4):
-            return f"status {status}, {'a' if broken else 'no'} broken contract in the table: {err[:200]}"
+        fault = "broke the contract" in out or "DNF: crashed" in out
+        if fault != (status == 4) or (fault and not told) or status not in (0, 4):
+            return f"status {status}, {'a' if fault else 'no'} fault in the table: {err[:200]}"
         return ""
     if status == 0 and (not err or name in ("sweep", "list")):
         return ""  # the hook is not used here, or the command does not ask about that
