@@ -10,6 +10,8 @@
  * 4. All update the largest sizes on their way and stop when nothing changes. */
 #include "allocators/base/range_tree.h"
 
+#include <assert.h>
+
 void ar_range_pool_open(struct ar_range_pool *pool, struct ar_host *host)
 {
     *pool = (struct ar_range_pool){.host = host, .made = 1};
@@ -40,8 +42,10 @@ bool ar_range_pool_reserve(struct ar_range_pool *pool, uint32_t count)
 uint32_t ar_range_pool_take(struct ar_range_pool *pool)
 {
     uint32_t node = pool->spare;
-    if (!node)
+    if (!node) {
+        assert(pool->made < pool->room && "ar_range_pool_reserve was called for fewer nodes");
         return pool->made++;
+    }
     pool->spare = pool->nodes[node].next;
     pool->spare_count--;
     pool->nodes[node] = (struct ar_range_node){0};

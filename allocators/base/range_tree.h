@@ -11,9 +11,9 @@ AR_BEGIN_DECLS
 
 struct ar_range_node {
     uint64_t address, bytes;
-    uint64_t most_bytes; /* for the tree: the largest range of this subtree */
-    uint64_t extra;      /* for the owner */
-    uint32_t left, right;
+    uint64_t most_bytes;     /* for the tree: the largest range of this subtree */
+    uint64_t extra;          /* for the owner */
+    uint32_t left, right;    /* for the tree; for the owner while the node is in none */
     uint32_t previous, next; /* for a list of the owner */
 };
 
@@ -21,7 +21,7 @@ struct ar_range_pool {
     struct ar_host *host;
     struct ar_range_node *nodes;
     uint32_t made, room; /* nodes that were ever taken, with 0; that fit */
-    uint32_t spare;      /* the first node that was given back, linked by `next` */
+    uint32_t spare;      /* the first node that was returned, linked by `next` */
     uint32_t spare_count;
 };
 
@@ -37,13 +37,15 @@ AR_API void ar_range_pool_close(struct ar_range_pool *pool);
 /* Makes sure that `count` nodes can be taken. False: no host memory, nothing has changed. */
 AR_API bool ar_range_pool_reserve(struct ar_range_pool *pool, uint32_t count);
 
-/* A zeroed node, after a reserve that covers it. Pointers into the pool are valid until the next
- * reserve. */
+/* A zeroed node, after a reserve that covers it; without one the process ends with a sentence.
+ * Pointers into the pool are valid until the next reserve. */
 AR_API uint32_t ar_range_pool_take(struct ar_range_pool *pool);
 AR_API void ar_range_pool_give(struct ar_range_pool *pool, uint32_t node);
 
-/* Only ar_range_tree_change may change the address or size of a node in a tree. All functions take
- * O(log n) expected time. */
+/* Only ar_range_tree_change may change the address or size of a node in a tree. `left`, `right` and
+ * `most_bytes` belong to the tree while a node is in one, and to the owner while it is in none: for
+ * example as a mark (policies/fit.c). Insert sets all three. `extra`, `previous` and `next` always
+ * belong to the owner. All functions take O(log n) expected time. */
 AR_API void ar_range_tree_insert(struct ar_range_pool *pool, uint32_t *root,
                                  enum ar_range_order order, uint32_t node);
 AR_API void ar_range_tree_remove(struct ar_range_pool *pool, uint32_t *root,
