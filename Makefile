@@ -270,7 +270,7 @@ test-policy:
 	@$(if $(POLICY),,echo 'name the policy: make test-policy POLICY=next-fit, or POLICY=./mine.so' >&2; exit 2)
 	@+$(SUB) all tests
 	@set -e; for test in property/test_conformance property/test_random property/test_verify golden/test_recompute; do \
-	    POLICY='$(POLICY)' $(B)/tests/$$test; done
+	    POLICY='$(POLICY)' $(B)/tests/$$test; done; echo '$(POLICY) passes'
 ## soak: what runs for long, in parts that go on after an interruption: results/soak.md. PART='suite operations fuzz kills
 ##     faults policies memcheck' (all); OPERATIONS (10^8) of each policy, FUZZ_SECONDS (36000) of each reader, KILLS (1000);
 ##     SECONDS: begin nothing new after so many. suite: all tests with all random operations, plain and under ASan and UBSan

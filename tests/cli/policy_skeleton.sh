@@ -21,7 +21,7 @@ check() { # NAME COMMAND...
     fi
 }
 
-check skeleton_builds "$cc" -std=c11 -Wall -Wextra -Wpedantic -Werror -O2 -shared -fPIC -I. \
+check skeleton_builds "$cc" -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -O2 -shared -fPIC -I. \
     -o "$object" allocators/skeleton/skeleton.c
 for test in conformance random; do
     if [ -x "$tests/test_$test" ]; then
@@ -65,7 +65,22 @@ if [ -x "$tests/test_conformance" ]; then
     finds an_idle_trim_is_found '/^static enum ar_status mine_trim/,/^}/s/^    while (/    while (keep_bytes \&\& /' \
         'all blocks are free, and trim(0) leaves [0-9]* releasable bytes'
     finds a_missing_servable_is_found '/\.servable = /d' 'returns 4194304, and 4194305 bytes are served, without the hook'
+    finds a_servable_that_is_too_large_is_found 's/(63 - __builtin_clzll(free_bytes))/(64 - __builtin_clzll(free_bytes))/' \
+        'servable(EFFORT_TRIM) returns [0-9]*, and a request of so many bytes is not served'
+    finds an_ignored_limit_is_found 's/ar_policy_limit(&given->common)/UINT64_MAX/' 'bytes are reserved, above limit=67108864'
+    finds uncounted_failures_are_found '/count.failures +=/d' 'the counter `failures` is 0 after 3 refused requests'
+    finds a_wrong_watch_is_told '/ar_policy_free_removed(/d' 'CORRUPT at operation [0-9]*: .*usable_bytes of the watch is'
+    finds a_leak_is_told '/ar_range_pool_close(/d' 'leaves [1-9][0-9]* host bytes and 0 device bytes behind'
+    check a_wrong_name_is_one_sentence [ "$(POLICY=growht "$tests/test_conformance" 2>&1 | tr '\n' '|')" = 'POLICY: there is no policy "growht"; did you mean "growth"?|' ]
 fi
+
+# A node that no reserve covers ends the run with a sentence, before it damages the heap.
+sed 's/ar_range_pool_reserve(&self->segments, 1)/ar_range_pool_reserve(\&self->segments, 0)/' "$TEST_TMP/copy.c" >"$TEST_TMP/over.c"
+"$cc" -std=c11 -O2 -shared -fPIC -I. -o "$TEST_TMP/over.so" "$TEST_TMP/over.c"
+"$ALLOCRIG" run -p "checked+$TEST_TMP/over.so" -w random:events=20000 -d sim >"$TEST_TMP/over.out" 2>"$TEST_TMP/over.err"
+check a_crash_has_the_status_of_a_fault [ $? = 4 ]
+check a_crash_is_told grep -q 'DNF: crashed: signal 6' "$TEST_TMP/over.out"
+check a_missing_reserve_is_told grep -q 'ar_range_pool_reserve was called for fewer nodes' "$TEST_TMP/over.err"
 
 # A policy on the heap brings the sources of what the program does not offer; without them the error says so.
 sed 's/^const struct ar_policy_ops cupy_policy/extern &;\n&/' allocators/policies/cupy.c >"$TEST_TMP/heap.c"

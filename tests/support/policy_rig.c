@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "allocators/registry.h"
+#include "tests/support/test.h"
 
 enum ar_status policy_rig_open(struct policy_rig *rig, const char *text, struct ar_backing *backing,
                                uint64_t fail_at)
@@ -26,6 +27,16 @@ uint64_t policy_rig_close(struct policy_rig *rig)
     return rig->host.now_bytes;
 }
 
+void policy_rig_close_empty(struct policy_rig *rig, const char *name, struct memory *memory)
+{
+    uint64_t lost = policy_rig_close(rig);
+    uint64_t held = memory_held(memory);
+    if (lost || held)
+        fail_msg("%s on %s leaves %" PRIu64 " host bytes and %" PRIu64 " device bytes behind", name,
+                 memory->name, lost, held);
+    memory_close(memory);
+}
+
 enum ar_status policy_rig_alloc(struct policy_rig *rig, uint64_t bytes, struct ar_policy_block *out)
 {
     const struct ar_policy_request request = {.bytes = bytes};
@@ -37,22 +48,33 @@ enum ar_status policy_rig_free(struct policy_rig *rig, const struct ar_policy_bl
     return ar_policy_free(rig->policy, block, 0);
 }
 
+static bool find(const char *text, const struct ar_policy_ops **out, struct ar_error *error)
+{
+    struct ar_spec spec = {0};
+    enum ar_status status = ar_spec_parse(text, &spec, error);
+    AR_THEN(status, registry_lookup(&spec, out, error));
+    ar_spec_close(&spec);
+    return status == AR_OK;
+}
+
 const char *policy_rig_each(size_t index)
 {
     const char *given = getenv("POLICY");
+    struct ar_error error;
+    const struct ar_policy_ops *found;
+    if (given && index == 0 && !find(given, &found, &error)) {
+        fprintf(stderr, "POLICY: %s\n", error.text);
+        exit(2);
+    }
     const struct ar_policy_ops *ops = given ? NULL : registry_policy(index);
     return given && index == 0 ? given : ops ? ops->name : NULL;
 }
 
 bool policy_rig_has(const char *text, enum ar_policy_capability capability)
 {
-    struct ar_spec spec;
-    struct ar_error error = {""};
-    const struct ar_policy_ops *ops = NULL;
-    bool has = ar_spec_parse(text, &spec, &error) == AR_OK &&
-               registry_lookup(&spec, &ops, &error) == AR_OK && (ops->capabilities & capability);
-    ar_spec_close(&spec);
-    return has;
+    struct ar_error error;
+    const struct ar_policy_ops *ops;
+    return find(text, &ops, &error) && (ops->capabilities & capability);
 }
 
 static bool add_up(void *argument, const struct ar_policy_range *range)

@@ -4,6 +4,7 @@
 
 #include "allocators/policy.h"
 #include "allocators/spec.h"
+#include "tests/support/memories.h"
 
 struct policy_rig {
     struct ar_spec spec;
@@ -21,13 +22,17 @@ enum ar_status policy_rig_open(struct policy_rig *rig, const char *text, struct 
 /* Destroys the policy. Returns the host bytes that it did not free: 0 if nothing leaks. */
 uint64_t policy_rig_close(struct policy_rig *rig);
 
+/* Destroys the policy `name`, then its memory. Fails the test if host or device bytes are left. */
+void policy_rig_close_empty(struct policy_rig *rig, const char *name, struct memory *memory);
+
 /* One request on the default stream, no alignment. */
 enum ar_status policy_rig_alloc(struct policy_rig *rig, uint64_t bytes,
                                 struct ar_policy_block *out);
 enum ar_status policy_rig_free(struct policy_rig *rig, const struct ar_policy_block *block);
 
 /* The policies that a test is for, by index from 0: POLICY of the environment, a spec, if it is
- * set; else all of policies.def. NULL: there are no more. */
+ * set; else all of policies.def. NULL: there are no more. If there is no such policy the program
+ * ends with a sentence. */
 const char *policy_rig_each(size_t index);
 
 /* Whether the policy of a spec has this capability. */
