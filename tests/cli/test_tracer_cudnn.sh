@@ -60,3 +60,25 @@ with gzip.open('results/published/h200/cudnn/sizes-18.tsv.gz', 'rt') as lines:
             count += 1
             right += abs(got - int(c[17])) <= 0.01 * int(c[17])
 assert count > 1000 and right >= 0.98 * count, (right, count)"
+check measured_workspaces_of_packed_sequences sizes "
+import gzip
+types = {'0': 'float32', '2': 'float16', '9': 'bfloat16'}
+right = count = 0
+with gzip.open('results/published/h200/cudnn/sizes-18.tsv.gz', 'rt') as lines:
+    for line in lines:
+        c = line.split()
+        if c[0] == 'rnn' and c[14] == '0' and c[1] == c[8] == '0' and c[10] == '1':
+            mode, both, inputs, hidden, layers, steps, batch, rows = (int(c[i]) for i in (2, 3, 6, 7, 9, 11, 12, 13))
+            for training, seen in ((True, c[16]), (False, c[18])):
+                got = sizes.rnn_workspace(0, mode, inputs, hidden, 0, layers, both, rows, steps, batch, True,
+                                          types[c[4]], training)
+                count += 1
+                right += abs(got - int(seen)) <= 512
+assert count > 700 and right >= 0.97 * count, (right, count)"
+check products_of_samples_lead_in_weight_gradients_of_1x1 sizes "
+def gradient(n, c, k, side, dtype):
+    s = shape(plans.BACKWARD_WEIGHT, (n, c, side, side), (k, c, 1, 1), (n, k, side, side), padding=0, dtype=dtype)
+    return source.ask(s).first == 4 * n * c * k
+assert gradient(16, 512, 1024, 14, 'float32') and not gradient(64, 1280, 320, 14, 'float32')
+assert gradient(64, 512, 144, 14, 'bfloat16') and not gradient(24, 1024, 256, 14, 'bfloat16')
+assert not gradient(1, 512, 32, 14, 'bfloat16')"

@@ -187,5 +187,46 @@ def check_in_place_on_a_card():
     assert not out.sizes(":add"), out.sizes(":add")
 
 
+def check_gradients_of_indices():
+    """The derivative of gather adds in place, that of index_put does not; gradients with gaps are copied first."""
+
+    def program():
+        x = torch.randn(8, 1000, device="cuda", requires_grad=True)
+        place = torch.randint(0, 1000, (8, 1), device="cuda")
+        x.log_softmax(-1).gather(1, place).sum().backward()
+        y = torch.randn(6, 40, device="cuda", requires_grad=True) * 2
+        y[torch.tensor([True, False] * 3).cuda()] = torch.zeros(40, device="cuda", requires_grad=True)
+        (y * y).sum().backward()
+        table = torch.randn(50, 64, device="cuda", requires_grad=True)
+        rows = table[torch.randint(0, 50, (30, 2), device="cuda")]
+        torch.cat([torch.zeros(30, 1, 64, device="cuda"), rows], 1).sum(2).mul(2).sum().backward()
+        torch.cat([rows, rows], 1)[:, :2].sum()
+
+    out = traced(program)
+    equal((out.sizes("scatter_add"), out.sizes("backward:index_put")), ([], [960]))
+
+
+def check_softmax_of_turned_gradients():
+    def program():
+        x = torch.randn(4, 6, 50, device="cuda", requires_grad=True)
+        turned = torch.randn(6, 4, 50, device="cuda").transpose(0, 1)
+        torch.autograd.grad(x.softmax(-1), x, turned)
+        torch.autograd.grad(x.softmax(-1), x, torch.randn(4, 6, 50, device="cuda"))
+
+    equal(traced(program).sizes("_softmax_backward_data workspace"), [4800] * 3)
+
+
+def check_resized_gradients_in_channels_last():
+    """A slice of a gradient in channels_last is copied once, into that order."""
+
+    def program():
+        x = torch.randn(2, 8, 4, 4, device="cuda").to(memory_format=torch.channels_last).requires_grad_()
+        y = F.interpolate(x, scale_factor=2.0)
+        grad = torch.randn(2, 16, 8, 8, device="cuda").to(memory_format=torch.channels_last)
+        torch.autograd.grad(y, x, grad[:, :8])
+
+    equal(traced(program).sizes("upsample_nearest2d_backward workspace"), [4096])
+
+
 if __name__ == "__main__":
     sys.exit(check_core.main(dict(globals())))

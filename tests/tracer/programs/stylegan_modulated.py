@@ -76,7 +76,7 @@ class Critic(nn.Module):
 
 generator, critic = Generator().cuda(), Critic().cuda()
 average = copy.deepcopy(generator).requires_grad_(False)
-g, d = torch.optim.Adam(generator.parameters(), lr=2e-3, betas=(0, 0.99)), torch.optim.Adam(critic.parameters(), lr=2e-3, betas=(0, 0.99))
+g, d = torch.optim.Adam(generator.parameters(), lr=2e-3, betas=(0.0, 0.99)), torch.optim.Adam(critic.parameters(), lr=2e-3, betas=(0.0, 0.99))
 length = torch.zeros((), device="cuda")
 for step in range(8):
     real = torch.randn(16, 3, 64, 64).cuda()

@@ -252,7 +252,11 @@ def matrix_product(s, first):
     if not s.channels_last:
         per_sample = n * product_bytes
         intense = 2 * k * c / (area * (c + k))
-        if area < 36 or rows < 64 or intense > 2.3 and per_sample > 12 << 20:
+        if half:
+            other = rows < 390 or intense > 1.3 and per_sample > 8 << 20
+        else:
+            other = rows < 64 or intense > 2.3 and per_sample > 50 << 20 or intense > 5.6 and per_sample > 6 << 20
+        if area < 36 or other:
             return None
         return per_sample, min(first, per_sample), max(first, per_sample)
     tiles = -(-k // 128) * -(-c // 128)

@@ -59,7 +59,9 @@ def rnn_workspace(algorithm, mode, inputs, hidden, projection, layers, both, row
     directions, out, lstm, gates = 2 if both else 1, projection or hidden, mode == LSTM, GATES[mode]
     weights = rnn_weights(mode, inputs, hidden, projection, layers, both, biases=False)
     persistent = algorithm != STANDARD and dtype in ("float16", "float32")
-    streams = STREAM_BYTES * layers * directions + 280 + 8 * batch  # with the lengths of the sequences
+    streams = STREAM_BYTES * layers * directions + 256
+    if not packed:
+        streams += 24 + 8 * batch  # the lengths of the sequences
     widest, state = max(inputs, out), batch * hidden * layers * directions
     x, y = rows * inputs, rows * out
     if persistent:
@@ -72,19 +74,20 @@ def rnn_workspace(algorithm, mode, inputs, hidden, projection, layers, both, row
     elif not both:
         forward = gates * min(rows, 256 * batch) * hidden + state * {LSTM: 10, GRU: 5}.get(mode, 3)
         backward = state * (11 if lstm else 5)
+        chunk = 8 if batch >= 10 else 16 if batch >= 3 else 32
+        backward += y if layers == 1 else min(rows, chunk * (layers + 1) * batch) * out
         if packed:
             forward, backward = forward - state * (4 if lstm else 2), backward - state * (8 if lstm else 4)
-            backward += y + rows * widest
+            backward += rows * widest
         else:
             forward += y + x
             if projection:
                 forward += rows * hidden - 2 * state
             backward += 2 * y + 2 * x + rows * widest
-            chunk = 8 if batch >= 10 else 16 if batch >= 3 else 32
-            backward += y if layers == 1 else min(steps, chunk * (layers + 1)) * batch * out
     elif packed:
         forward = rows * (2 * gates * hidden + 4 * out) + state * ({LSTM: 8, GRU: 5}.get(mode, 3))
-        backward = rows * (2 * out * (1 if layers == 1 else 2) + 2 * inputs + 2 * widest) + state * (5 if lstm else 3)
+        ends = 2 * inputs + 2 * widest
+        backward = rows * (2 * out + ends if layers == 1 else 4 * out + max(ends, 4 * out)) + state * (5 if lstm else 3)
     else:
         forward = rows * (2 * gates * hidden + 6 * out) + x + state * {LSTM: 12, GRU: 7}.get(mode, 5)
         backward = (rows * ((6 if layers == 1 else 8) * out + 2 * inputs + 4 * widest) + state * (13 if lstm else 7))

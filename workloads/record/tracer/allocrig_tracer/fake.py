@@ -191,6 +191,8 @@ IN_PLACE = {  # an operator of autograd -> what it is on a card, where the first
     aten.add.Tensor: aten.add_.Tensor,
     aten.index_put.default: aten._index_put_impl_.default,
     aten.scatter.src: aten.scatter_.src,
+    aten.scatter_add.default: aten.scatter_add_.default,
+    aten.masked_scatter.default: aten.masked_scatter_.default,
     aten.scatter.value: aten.scatter_.value,
     aten.masked_fill.Scalar: aten.masked_fill_.Scalar,
     aten.masked_fill.Tensor: aten.masked_fill_.Tensor,
@@ -438,7 +440,10 @@ class CardMode(TorchDispatchMode):
         inside = wrapped is func  # of a DTensor: autograd never works in place on a subclass
         if len(new) == 1 and func in IN_PLACE and self.session.in_backward() and not inside and not out_of_place():
             adds = func is aten.add.Tensor
-            if not (adds and torch.is_grad_enabled()) and self.overwrites(args[0], new[0][1], adds):
+            apart = adds and torch.is_grad_enabled()
+            if func is aten.index_put.default:  # the derivative of index is in place, that of index_put itself is not
+                apart = not (len(args) > 3 and args[3])
+            if not apart and self.overwrites(args[0], new[0][1], adds):
                 func, new = IN_PLACE[func], []
                 if func is aten._index_put_impl_.default:
                     args = (*args, True)  # unsafe

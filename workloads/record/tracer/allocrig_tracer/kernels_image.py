@@ -9,15 +9,15 @@ from .kernels_shape import (Steps, bytes_of, channels_last, contiguous, item_byt
 
 
 def resize(places, few=0):
-    """The result and the inputs are copied if they are not contiguous; with `few`, channels_last
-    tensors of at least that many channels are not."""
+    """The result and the inputs are copied if they are not contiguous. With `few`, a result of at least that many
+    channels in channels_last is not, and the inputs are copied into that order."""
     def rule(args, kwargs, outs, ctx):
         steps = Steps().out(0)
-        out = outs[0]
-        if few and channels_last(args[0]) and int(out.shape[1]) >= few:
-            return steps
-        made = [] if contiguous(out) else [steps.take(bytes_of(out))]
-        made += [steps.take(bytes_of(args[p])) for p in places if not contiguous(args[p])]
+        out, fits = outs[0], contiguous
+        if few and int(out.shape[1]) >= few and channels_last(out) and not channels_last_trivial(out):
+            fits = channels_last
+        made = [] if fits(out) else [steps.take(bytes_of(out))]
+        made += [steps.take(bytes_of(args[p])) for p in places if not fits(args[p])]
         return steps.give(*reversed(made))
     return rule
 

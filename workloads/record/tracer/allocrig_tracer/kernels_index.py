@@ -162,9 +162,12 @@ def index_put(outputs):
         width = product(s for p, s in enumerate(tensor.shape)
                         if p >= len(indices) or indices[p] is None)
         full = count * width * item_bytes(tensor)
-        expand = full if numel(values) != count * width and places_of == [0] else 0
+        if numel(values) != count * width:
+            expand = full if places_of == [0] and not found else 0
+        else:
+            expand = 0 if contiguous(values) else full
         unsafe = argument(args, kwargs, 4, "unsafe", False)  # as in backward: indices are not checked
-        sorted_put(steps, tensor, indices, count, 0 if found else expand, ctx, places, unsafe)
+        sorted_put(steps, tensor, indices, count, expand, ctx, places, unsafe)
         return steps.give(brought)
     return rule
 

@@ -3,7 +3,7 @@
 Source: PyTorch 2.11, aten/src/ATen/native/cuda/SoftMax.cu, layer_norm_kernel.cu,
 group_norm_kernel.cu, aten/src/ATen/native/ReduceOps.cpp (logsumexp) and SoftMax.cpp.
 """
-from .kernels_reduce import plain_strides, reduce
+from .kernels_reduce import plain_strides, reduce, sort_dimensions
 from .kernels_shape import (Steps, argument, bytes_of, ceil_div, contiguous, dense, dtype_of,
                             is_tensor, item_bytes, numel, product, strides_of, wrap)
 
@@ -18,10 +18,21 @@ def softmax(args, kwargs, outs, ctx):
     return steps.give(*copy_of(steps, args[0]))
 
 
+def product_in_order(first, second):
+    """Whether the product of two tensors is contiguous: its dimensions lie as those of the operands."""
+    shape = [int(s) for s in first.shape]
+    order = sort_dimensions(shape, [strides_of(first), strides_of(second)], reduction=False)
+    order = [d for d in order if shape[d] > 1]
+    return order == sorted(order, reverse=True)
+
+
 def softmax_backward(args, kwargs, outs, ctx):
-    """The product of gradient and output is a tensor of its own."""
-    steps = Steps().out(0)
-    return steps.give(steps.take(bytes_of(args[0])))
+    """The product of gradient and output is a tensor of its own, and is copied if it is not contiguous."""
+    steps, grad, output = Steps().out(0), args[0], args[1]
+    made = [steps.take(bytes_of(grad))]
+    if not contiguous(grad) and not product_in_order(grad, output):
+        made.append(steps.take(bytes_of(grad)))
+    return steps.give(*reversed(made))
 
 
 def log_softmax_backward(args, kwargs, outs, ctx):

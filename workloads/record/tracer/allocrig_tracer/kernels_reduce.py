@@ -90,14 +90,14 @@ class Iterator:
         return found
 
 
-def sort_dimensions(shape, operands):
-    """TensorIteratorBase::reorder_dimensions of a reduction; operands[0] is the output."""
+def sort_dimensions(shape, operands, reduction=True):
+    """TensorIteratorBase::reorder_dimensions, fastest first; of a reduction operands[0] is the output."""
     order = list(range(len(shape) - 1, -1, -1))
 
     def compare(first, second):
         for number, strides in enumerate(operands):
             a, b = strides[first], strides[second]
-            if number == 0 and (a == 0) != (b == 0):
+            if reduction and number == 0 and (a == 0) != (b == 0):
                 return 1 if b == 0 else -1
             if a == 0 or b == 0:
                 continue
