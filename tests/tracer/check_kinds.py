@@ -228,5 +228,19 @@ def check_resized_gradients_in_channels_last():
     equal(traced(program).sizes("upsample_nearest2d_backward workspace"), [4096])
 
 
+def check_convolutions_of_permuted_sequences():
+    """An input of one dimension whose channels come last is copied into plain order first, and again in backward."""
+
+    def program():
+        layer = nn.Conv1d(16, 24, 5, padding=2).cuda()
+        x = torch.randn(4, 100, 16, device="cuda", requires_grad=True)
+        y = layer(x.transpose(1, 2))
+        assert y.is_contiguous(), y.stride()
+        y.relu().sum().backward()
+
+    out = traced(program)
+    equal((out.sizes(":convolution workspace")[0], out.sizes("convolution_backward workspace")[0]), (25600, 25600))
+
+
 if __name__ == "__main__":
     sys.exit(check_core.main(dict(globals())))

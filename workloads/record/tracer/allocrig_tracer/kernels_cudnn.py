@@ -141,7 +141,8 @@ class Convolution:
         if spatial == 1:
             self.stride, self.padding, self.dilation, self.output_padding = (
                 [1] + self.stride, [0] + self.padding, [1] + self.dilation, [0] + self.output_padding)
-        self.x, self.w = x.flat_2d(), w.flat_2d()
+        self.made = x.bytes if spatial == 1 and not x.contiguous(False) else 0  # no NHWC for permuted sequences
+        self.x, self.w = (x.packed(False) if self.made else x).flat_2d(), w.flat_2d()
         self.transposed, self.groups, self.dtype = bool(transposed), groups, dtype
         self.last = dtype != "float64" and (self.x.suggests_last() or self.w.suggests_last())
 
@@ -212,12 +213,14 @@ def forward(x, w, stride, padding, dilation, transposed, output_padding, groups,
         return None
     if backend == "other":
         raise ValueError("a convolution outside cuDNN")
+    whole = steps.take(c.made)
     if backend != "cudnn":
         _, copy = steps.copy(c.x, False)
         steps.out(0)
         _, of_weight = steps.copy(c.w, False)
         steps.give(of_weight)
         steps.give(copy)
+        steps.give(whole)
         return steps.list
     x, copy = steps.copy(c.x, c.last)
     steps.out(0)
@@ -230,6 +233,7 @@ def forward(x, w, stride, padding, dilation, transposed, output_padding, groups,
         c.workspace(steps, plans.FORWARD, x.shape, c.w.shape, out, c.last, ctx)
     steps.give(of_weight)
     steps.give(copy)
+    steps.give(whole)
     return steps.list
 
 
@@ -263,12 +267,14 @@ def convolution_backward(args, kwargs, outs, ctx):
         return None
     if backend == "other":
         raise ValueError("a convolution outside cuDNN")
+    whole = steps.take(c.made)
     if backend != "cudnn":
         depthwise_backward(c, g, steps, position, backend)
     else:
         cudnn_backward(c, g, steps, position, ctx)
     if 2 in position:
         steps.extend(bias_sum(gradient, outs[position[2]], ctx), position[2])
+    steps.give(whole)
     return steps.list
 
 
