@@ -317,7 +317,7 @@ def masked_select(mode, func, args, kwargs):
     return out
 
 
-def masked_fill(mode, func, args, kwargs, mask):
+def masked_fill(mode, args, kwargs, mask):
     """TensorAdvancedIndexing.cpp, canDispatchToMaskedFill: one mask and a number on the CPU. None: not so."""
     target, indices, number = args[:3]
     accumulate = args[3] if len(args) > 3 else kwargs.get("accumulate", False)
@@ -325,8 +325,7 @@ def masked_fill(mode, func, args, kwargs, mask):
         return None
     for _ in range(target.dim() - sum(1 if i is None else i.dim() for i in indices)):
         mask = mode.__torch_dispatch__(aten.unsqueeze.default, (), (mask, -1))
-    fill = aten.masked_fill.Scalar if func is aten.index_put.default else aten.masked_fill_.Scalar
-    return mode.__torch_dispatch__(fill, (), (target, mask, number.item()))
+    return mode.__torch_dispatch__(aten.masked_fill_.Scalar, (), (target, mask, number.item()))
 
 
 def indexing(mode, func, args, kwargs):
@@ -336,8 +335,12 @@ def indexing(mode, func, args, kwargs):
     found = [i for i in indices if i is not None and i.dtype in (torch.bool, torch.uint8)]
     if not found:
         return ORDINARY
+    if func is aten.index_put.default and not (len(args) > 3 and args[3] or kwargs.get("accumulate", False)):
+        target = mode.__torch_dispatch__(aten.clone.default, (), (args[0],))
+        mode.__torch_dispatch__(aten.index_put_.default, (), (target, *args[1:]), kwargs)
+        return target
     if func is not aten.index.Tensor and len(found) == len([i for i in indices if i is not None]) == 1:
-        out = masked_fill(mode, func, args, kwargs, found[0])
+        out = masked_fill(mode, args, kwargs, found[0])
         if out is not None:
             return out
     plain = []
