@@ -219,6 +219,7 @@ static void refuses_profile(void *state, const struct bytes *profile, const char
 TRACE_TEST(bad_profiles_are_refused)
 {
     struct bytes profile = {.count = 0};
+    put_number(&profile, 9, UINT64_C(1700000000000000000)); /* Go writes the time first */
     put_type(&profile, 5, 6); /* "kind", as another program would name its values */
     put_type(&profile, 3, 4);
     put_sample(&profile, 1, 2, 8192, 9, true);

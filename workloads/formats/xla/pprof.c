@@ -533,7 +533,7 @@ static bool is_type(const struct field *field)
 }
 
 /* The types of the values come first, messages of two small numbers, or the strings, of which the
- * first is empty. All other fields in the first bytes must fit. */
+ * first is empty; Go writes the times before them. All other fields in the first bytes must fit. */
 static bool matches_pprof(const char *head, size_t count)
 {
     struct part part = {(const unsigned char *)head, (const unsigned char *)head + count};
@@ -543,6 +543,8 @@ static bool matches_pprof(const char *head, size_t count)
         bool whole = take_field(&part, &field);
         if (whole && !fits_profile(&field))
             return false;
+        if (fields == 0 && whole && !field.has_length)
+            continue;
         if (fields == 0 && !(whole && ((field.number == PROFILE_SAMPLE_TYPE && is_type(&field)) ||
                                        (field.number == PROFILE_STRING && field.has_length &&
                                         field.part.at == field.part.end))))
