@@ -384,7 +384,8 @@ static bool is_said(const struct message_text *text, const struct bare *bare, si
     static const struct {
         const char *before, *after;
     } others[] = {{"gc(", ")"},        {"young(", ")"},      {"full(", ")"}, /* Java */
-                  {"", "instatictls"}, {"", "ateafreeport"}, {"", "ateport"}, {"", "ateaport"}};
+                  {"", "instatictls"}, {"", "ateafreeport"}, {"", "ateport"},
+                  {"", "ateaport"},    {"--", "-"}};
     const char *rest = text->chars + at + length;
     if (strncmp(rest + strspn(rest, "\":="), "false", 5) == 0)
         return false;

@@ -246,27 +246,59 @@ static size_t prefix_length(const char *text, size_t at, size_t bytes)
     return 0;
 }
 
-/* The length of what a log writes before each line, if the line before, at `before`, begins with
- * the same but for its digits: "[1,3]<stderr>:", "(Worker pid=7) ", "Mar 04 05:06:07 node x[4]: ",
- * "name-1 | "; 0: none. What a program prints itself has no bracket at its start and no time. */
-static size_t repeated_length(const char *text, size_t at, size_t before, size_t bytes)
+/* The end of the digits at `at`, which are a number. */
+static size_t take_number(const char *text, size_t at, size_t bytes, uint64_t *number)
 {
-    char close = text[at] == '[' ? ']' : text[at] == '(' ? ')' : '\0';
-    size_t most = bytes - at < 80 ? bytes - at : 80, closed = 0;
-    bool time = false, named = isalpha((unsigned char)text[at]);
-    for (size_t i = 0; before < at && i + 1 < most; i++) {
-        char c = text[at + i], next = text[at + i + 1];
-        if (c == '\n' || (c != text[before + i] && !(is_digit(c) && is_digit(text[before + i]))))
-            return 0;
-        time |= i >= 3 && c == ':' && text[at + i - 3] == ':' && is_digit(text[at + i - 1]);
-        closed += closed || (close && c == close);
-        if (closed > 10)
-            return 0;
-        if (close ? closed && ((c == close && next == ' ') || c == ':')
-                  : next == ' ' && ((c == '|' && named) || (time && strchr(":]>", c))))
-            return i + 1;
+    for (*number = 0; at < bytes && is_digit(text[at]); at++)
+        *number = *number * 10 + (uint64_t)(text[at] - '0');
+    return at;
+}
+
+/* The length of "101 ", "t.log:101:" or "t.log-101-" if the line before has the number before. */
+static size_t numbered_length(const char *text, size_t at, size_t before, size_t bytes)
+{
+    uint64_t number, last;
+    for (size_t i = 0; i < 80 && at + i < bytes && text[at + i] != ' '; i++) {
+        size_t end = take_number(text, at + i, bytes, &number);
+        size_t other = take_number(text, before + i, at, &last);
+        if (end < bytes && other > before + i && number == last + 1 && text[end] == text[other] &&
+            strchr(": -\t", text[end]) && text[end])
+            return end + 1 - at;
+        if (text[at + i] != text[before + i])
+            break;
     }
     return 0;
+}
+
+/* The length of what a log writes before each line, if the line before, at `before`, begins with
+ * the same but for its digits: "[1,3]<stderr>:", "(Worker pid=7) ", "Mar 04 05:06:07 node x[4]: ",
+ * "name-1 | ", "2026-03-04T05:06:07Z "; 0: none. `deep`: a part of it stands before. What a program
+ * prints itself has no bracket at its start and no time. */
+static size_t repeated_length(const char *text, size_t at, size_t before, size_t bytes, bool deep)
+{
+    char close = text[at] == '[' ? ']' : text[at] == '(' ? ')' : '\0', last = ' ';
+    size_t most = bytes - at < 80 ? bytes - at : 80, closed = 0;
+    bool time = false, named = isalpha((unsigned char)text[at]), word = true;
+    for (size_t i = 0; i + 1 < most; i++) {
+        char c = text[at + i], next = text[at + i + 1];
+        if (c == '\n' || (c != text[before + i] && !(is_digit(c) && is_digit(text[before + i]))))
+            break;
+        time |= i >= 3 && c == ':' && text[at + i - 3] == ':' && is_digit(last);
+        word &= c != ' ';
+        closed += closed || (close && c == close);
+        if (closed > 10)
+            break;
+        bool ends = close ? closed && ((c == close && next == '\033') || c == ':')
+                          : named && deep && c == ':' && last == ']';
+        ends |= next == ' ' &&
+                (close ? closed && c == close
+                       : (c == '|' && named) || (c == '-' && named && deep && last == ' ') ||
+                             (time && (strchr(":]>|-", c) || (word && i >= 18))));
+        if (ends)
+            return i + 1;
+        last = c;
+    }
+    return numbered_length(text, at, before, bytes);
 }
 
 /* The number of bytes at `at` that are not part of words, and the gap that they leave. */
@@ -333,9 +365,9 @@ static void squeeze(const char *text, size_t bytes, struct message_text *self)
             line = at;
             begun = true;
         }
-        size_t prefix = 0;
-        if (gap == MESSAGE_GAP_LINE && !(prefix = prefix_length(text, at, bytes)))
-            prefix = repeated_length(text, at, before + (at - line), bytes);
+        size_t prefix = gap == MESSAGE_GAP_LINE ? prefix_length(text, at, bytes) : 0;
+        if (gap == MESSAGE_GAP_LINE && !prefix && before < line)
+            prefix = repeated_length(text, at, before + (at - line), bytes, at > line);
         if (prefix) {
             at += prefix - 1;
             continue;
@@ -347,7 +379,7 @@ static void squeeze(const char *text, size_t bytes, struct message_text *self)
         if (c == '"' && gap == MESSAGE_GAP_LINE && self->count &&
             self->chars[self->count - 1] == '"')
             self->count--;
-        else if (!(gap == MESSAGE_GAP_LINE && strchr(">#|", c))) {
+        else if (!(gap == MESSAGE_GAP_LINE && strchr(">#|+", c))) {
             self->gaps[self->count] = (unsigned char)gap;
             self->chars[self->count++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
             gap = MESSAGE_GAP_NONE;
