@@ -249,7 +249,7 @@ TEST(settings_are_read_as_pytorch_reads_them)
     snapshot_settings_read("", &settings);
     assert_int_equal(settings.max_split_bytes, -1);
     assert_false(settings.expandable_segments);
-    snapshot_settings_read("alone,max_split_size_mb:64,unknown:[1:2,3:4],expandable_segments:True,"
+    snapshot_settings_read("max_split_size_mb:64,unknown:[1:2,3:4],expandable_segments:True,"
                            "garbage_collection_threshold:0.6,"
                            "roundup_power2_divisions:[256:1,512:2,1024:4,>:8]",
                            &settings);

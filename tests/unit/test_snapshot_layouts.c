@@ -260,15 +260,15 @@ TEST(settings_are_taken_one_by_one)
     static const char text[] =
         "{\"segments\": [{\"address\": 2097152, \"total_size\": 2097152, \"blocks\": []}], "
         "\"device_traces\": [[]], \"allocator_settings\": {\"PYTORCH_HIP_ALLOC_CONF\": "
-        "\" max_split_size_mb : 64 ,, of_tomorrow:[1,2],"
-        "roundup_power2_divisions:[256:1,>:4] \", \"garbage_collection_threshold\": 0.5}}";
+        "\" max_split_size_mb : 64 , of_tomorrow:[1,2],"
+        "roundup_power2_divisions:[256:1,>:4],pinned_max_cached_size_mb:64 \", \"garbage_collection_threshold\": 0.5}}";
     struct trace_rig rig;
     trace_rig_open(&rig);
     trace_rig_write(rig.path[0], text, sizeof text - 1);
     struct trace_source *source = snapshot_open(rig.path[0], NULL, "settings");
     assert_string_equal(source->info.conf,
                         "max_split_size_mb:64,roundup_power2_divisions:[256:1,>:4],"
-                        "garbage_collection_threshold:0.5");
+                        "pinned_max_cached_size_mb:64,garbage_collection_threshold:0.5");
     assert_int_equal(source->report->guess_count, 1);
     assert_string_equal(source->report->guesses[0],
                         "the setting of_tomorrow:[1,2] is not known: left out");

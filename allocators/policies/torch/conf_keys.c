@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/size.h"
+
 static const struct torch_conf_key keys[] = {
     /* from 1.11 to 2.9 the value must be above 20, from 2.10 on at least the segment size */
     {"max_split_size_mb", "20", {2, 10}, {0, 0}, TORCH_CONF_PLACES},
@@ -129,6 +131,71 @@ bool torch_conf_each(const char *conf, torch_conf_visit *visit, void *argument, 
         *at += strspn(*at, " ");
     }
     return true;
+}
+
+static enum ar_status bad_divisions(const char *text, const char *why, struct ar_error *error)
+{
+    return ar_invalid(error,
+                      "policy torch: roundup_power2_divisions \"%.80s\": %s; write a power of two, "
+                      "or a list such as [256:1,512:2,1024:4,>:8]",
+                      text, why);
+}
+
+/* One entry of the list, "512:2" or ">:8": fills its slots. */
+static enum ar_status read_division(uint64_t *divisions, const char *text, const char *entry,
+                                    unsigned *last, bool *first, struct ar_error *error)
+{
+    char *end;
+    bool rest = entry[0] == '>';
+    unsigned long long key = rest ? 0 : strtoull(entry, &end, 10);
+    const char *colon = strchr(entry, ':');
+    if (!colon || (!rest && (end != colon || !ar_size_is_power_of_two(key))))
+        return bad_divisions(text, "a key is not a power of two of MiB", error);
+    unsigned long long value = strtoull(colon + 1, &end, 10);
+    if (end == colon + 1 || *end != '\0' || (value && !ar_size_is_power_of_two(value)))
+        return bad_divisions(text, "a value is neither 0 nor a power of two", error);
+    unsigned slot = rest ? *last : 63u ^ (unsigned)__builtin_clzll(key);
+    if (slot >= TORCH_DIVISION_INTERVALS)
+        slot = TORCH_DIVISION_INTERVALS - 1;
+    /* The first key sets all slots below it, `>` all from the last key up, any other its slot. */
+    unsigned from = *first && !rest ? 0 : slot;
+    unsigned to = rest ? TORCH_DIVISION_INTERVALS - 1 : slot;
+    for (unsigned i = from; i <= to; i++)
+        divisions[i] = value;
+    for (unsigned i = slot + 1; !rest && i < TORCH_DIVISION_INTERVALS; i++)
+        divisions[i] = value;
+    *last = slot;
+    *first = false;
+    return AR_OK;
+}
+
+enum ar_status torch_divisions_read(const char *text, uint64_t *divisions, struct ar_error *error)
+{
+    char entry[64];
+    unsigned last = 0;
+    bool first = true;
+    if (text[0] != '[') {
+        uint64_t value;
+        if (ar_count_parse(text, &value, NULL) != AR_OK ||
+            (value && !ar_size_is_power_of_two(value)))
+            return bad_divisions(text, "it is not a power of two", error);
+        for (unsigned i = 0; i < TORCH_DIVISION_INTERVALS; i++)
+            divisions[i] = value;
+        return AR_OK;
+    }
+    size_t length = strlen(text);
+    if (text[length - 1] != ']')
+        return bad_divisions(text, "the list is not closed", error);
+    for (const char *at = text + 1; at < text + length;) {
+        size_t used = strcspn(at, ",]");
+        if (used >= sizeof entry)
+            return bad_divisions(text, "an entry is too long", error);
+        memcpy(entry, at, used);
+        entry[used] = '\0';
+        AR_TRY(read_division(divisions, text, entry, &last, &first, error));
+        at += used + 1;
+    }
+    return AR_OK;
 }
 
 struct newest {

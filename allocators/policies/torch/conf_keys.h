@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "allocators/base/status.h"
 
 /* A minor release: patch releases accept the same keys. {0, 0}: not known. */
 struct torch_release {
@@ -47,6 +50,12 @@ int torch_release_compare(struct torch_release a, struct torch_release b);
  * left out, as PyTorch does. False: the string is not a list of key:value; `*at` is the place. */
 typedef bool torch_conf_visit(void *argument, const char *key, const char *value);
 bool torch_conf_each(const char *conf, torch_conf_visit *visit, void *argument, const char **at);
+
+#define TORCH_DIVISION_INTERVALS 16 /* 1 MiB, 2 MiB, .. 32 GiB and more */
+
+/* Reads a value of roundup_power2_divisions into TORCH_DIVISION_INTERVALS numbers of steps, of
+ * which 0 and 1 mean plain rounding. INVALID: a sentence. */
+enum ar_status torch_divisions_read(const char *text, uint64_t *divisions, struct ar_error *error);
 
 /* The first release that accepts all keys of a configuration string, and in `key` the key that
  * needs it; {0, 0}: every release with such a string, or a key that no release accepts. */

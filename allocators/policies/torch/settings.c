@@ -61,75 +61,6 @@ static unsigned floor_log2(uint64_t x)
     return 63u - (unsigned)__builtin_clzll(x);
 }
 
-static enum ar_status bad_divisions(const char *text, const char *why, struct ar_error *error)
-{
-    return ar_invalid(error,
-                      "policy torch: roundup_power2_divisions \"%.80s\": %s; write a power of two, "
-                      "or a list such as [256:1,512:2,1024:4,>:8]",
-                      text, why);
-}
-
-/* One entry of the list, "512:2" or ">:8": fills its slots. */
-static enum ar_status read_division(struct torch_settings *settings, const char *text,
-                                    const char *entry, unsigned *last, bool *first,
-                                    struct ar_error *error)
-{
-    char *end;
-    bool rest = entry[0] == '>';
-    unsigned long long key = rest ? 0 : strtoull(entry, &end, 10);
-    const char *colon = strchr(entry, ':');
-    if (!colon || (!rest && (end != colon || !ar_size_is_power_of_two(key))))
-        return bad_divisions(text, "a key is not a power of two of MiB", error);
-    unsigned long long value = strtoull(colon + 1, &end, 10);
-    if (end == colon + 1 || *end != '\0' || (value && !ar_size_is_power_of_two(value)))
-        return bad_divisions(text, "a value is neither 0 nor a power of two", error);
-    unsigned slot = rest ? *last : floor_log2(key);
-    if (slot >= TORCH_DIVISION_INTERVALS)
-        slot = TORCH_DIVISION_INTERVALS - 1;
-    /* The first key sets all slots below it, `>` all from the last key up, any other its slot. */
-    unsigned from = *first && !rest ? 0 : slot;
-    unsigned to = rest ? TORCH_DIVISION_INTERVALS - 1 : slot;
-    for (unsigned i = from; i <= to; i++)
-        settings->divisions[i] = value;
-    for (unsigned i = slot + 1; !rest && i < TORCH_DIVISION_INTERVALS; i++)
-        settings->divisions[i] = value;
-    *last = slot;
-    *first = false;
-    return AR_OK;
-}
-
-static enum ar_status read_divisions(struct torch_settings *settings, const char *text,
-                                     struct ar_error *error)
-{
-    char entry[64];
-    unsigned last = 0;
-    bool first = true;
-    if (text[0] != '[') {
-        uint64_t value;
-        if (ar_count_parse(text, &value, NULL) != AR_OK ||
-            (value && !ar_size_is_power_of_two(value)))
-            return bad_divisions(text, "it is not a power of two", error);
-        for (unsigned i = 0; i < TORCH_DIVISION_INTERVALS; i++)
-            settings->divisions[i] = value;
-        settings->has_divisions = value > 1;
-        return AR_OK;
-    }
-    size_t length = strlen(text);
-    if (text[length - 1] != ']')
-        return bad_divisions(text, "the list is not closed", error);
-    for (const char *at = text + 1; at < text + length;) {
-        size_t used = strcspn(at, ",]");
-        if (used >= sizeof entry)
-            return bad_divisions(text, "an entry is too long", error);
-        memcpy(entry, at, used);
-        entry[used] = '\0';
-        AR_TRY(read_division(settings, text, entry, &last, &first, error));
-        at += used + 1;
-    }
-    settings->has_divisions = true;
-    return AR_OK;
-}
-
 static enum ar_status bad_conf(const char *key, const char *value, const char *why,
                                struct ar_error *error)
 {
@@ -198,7 +129,7 @@ static enum ar_status conf_pair(struct torch_settings *settings, const char *key
     if (strcmp(key, "per_process_memory_fraction") == 0)
         return conf_fraction(key, value, &settings->fraction, error);
     if (strcmp(key, "roundup_power2_divisions") == 0)
-        return read_divisions(settings, value, error);
+        return torch_divisions_read(value, settings->divisions, error);
     if (strcmp(key, "backend") == 0) {
         if (strcmp(value, "native") == 0)
             return AR_OK;
@@ -323,9 +254,11 @@ enum ar_status torch_settings_read(const struct torch_values *values,
         return ar_invalid(error,
                           "policy torch: max_split_size_mb is at least 20, or 0 for no limit");
     if (values->roundup_power2_divisions)
-        AR_TRY(read_divisions(settings, values->roundup_power2_divisions, error));
+        AR_TRY(torch_divisions_read(values->roundup_power2_divisions, settings->divisions, error));
     if (values->conf)
         AR_TRY(read_conf(settings, values->conf, release, error));
+    for (size_t i = 0; i < TORCH_DIVISION_INTERVALS; i++)
+        settings->has_divisions |= settings->divisions[i] > 1;
     /* Otherwise the rest of a segment would count as a block that can be released. */
     if (settings->max_split_bytes < settings->large_segment_bytes)
         return ar_invalid(error,

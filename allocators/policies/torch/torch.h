@@ -19,6 +19,7 @@
 #include "allocators/base/size.h"
 #include "allocators/base/span.h"
 #include "allocators/deferred.h"
+#include "allocators/policies/torch/conf_keys.h"
 #include "allocators/policy.h"
 
 #define TORCH_MIN_BLOCK_BYTES     UINT64_C(512)
@@ -26,7 +27,6 @@
 #define TORCH_SMALL_SEGMENT_BYTES (2 * AR_MIB)
 #define TORCH_MIN_LARGE_BYTES     (10 * AR_MIB) /* from here a request gets its own segment */
 #define TORCH_ROUND_LARGE_BYTES   (2 * AR_MIB)
-#define TORCH_DIVISION_INTERVALS  16 /* 1 MiB, 2 MiB, .. 32 GiB and more */
 
 /* ---- usage --------------------------------------------------------------------------------------
  *

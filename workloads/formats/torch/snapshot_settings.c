@@ -9,46 +9,12 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "allocators/policies/torch/conf_keys.h"
 #include "workloads/io/fields.h"
 
-/* The number of doublings from 1 MiB to a size. */
-static unsigned doubling_of(uint64_t mib)
+static bool take(void *argument, const char *key, const char *value)
 {
-    unsigned doubling = 0;
-    for (; mib > 1 && doubling < SNAPSHOT_DIVISIONS - 1; mib /= 2)
-        doubling++;
-    return doubling;
-}
-
-/* "8" for all sizes, or "[256:1,512:2,>:8]": steps for sizes of so many MiB. As PyTorch fills its
- * table: a key sets its doubling and, until the next key, all above; the first key also all below;
- * `>` sets all from the last key up. */
-static void read_divisions(const char *text, uint64_t divisions[SNAPSHOT_DIVISIONS])
-{
-    unsigned from = 0, last = 0;
-    bool list = *text == '[';
-    for (const char *at = text + list; *at && *at != ']'; at += *at == ',') {
-        const char *value = at;
-        if (list) {
-            if (*at == '>')
-                from = last;
-            else
-                last = doubling_of(strtoull(at, NULL, 10));
-            value = at + strcspn(at, ":]");
-            if (*value != ':')
-                return;
-            value++;
-            if (*at != '>' && at != text + 1)
-                from = last;
-        }
-        for (unsigned i = from; i < SNAPSHOT_DIVISIONS; i++)
-            divisions[i] = strtoull(value, NULL, 10);
-        at = value + strcspn(value, ",]");
-    }
-}
-
-static void take(struct snapshot_settings *out, const char *key, const char *value)
-{
+    struct snapshot_settings *out = argument;
     if (!strcmp(key, "max_split_size_mb"))
         out->max_split_bytes = (int64_t)(strtoull(value, NULL, 10) % (UINT64_C(1) << 32) * AR_MIB);
     else if (!strcmp(key, "garbage_collection_threshold"))
@@ -56,32 +22,15 @@ static void take(struct snapshot_settings *out, const char *key, const char *val
     else if (!strcmp(key, "expandable_segments"))
         out->expandable_segments = *value == 'T' || *value == 't';
     else if (!strcmp(key, "roundup_power2_divisions"))
-        read_divisions(value, out->roundup_power2_divisions);
+        (void)torch_divisions_read(value, out->roundup_power2_divisions, NULL);
+    return true;
 }
 
 void snapshot_settings_read(const char *conf, struct snapshot_settings *out)
 {
-    char key[64], value[256];
+    const char *at;
     *out = (struct snapshot_settings){.max_split_bytes = -1};
-    for (const char *at = conf; *at; at += *at == ',') {
-        size_t key_bytes = strcspn(at, ":,");
-        if (at[key_bytes] != ':') {
-            at += key_bytes;
-            continue;
-        }
-        const char *text = at + key_bytes + 1;
-        size_t bytes = *text == '[' ? strcspn(text, "]") : strcspn(text, ",");
-        bytes += text[bytes] == ']';
-        if (key_bytes < sizeof key && bytes < sizeof value) {
-            memcpy(key, at, key_bytes);
-            key[key_bytes] = '\0';
-            memcpy(value, text, bytes);
-            value[bytes] = '\0';
-            take(out, key, value);
-        }
-        at = text + bytes;
-        at += strcspn(at, ",");
-    }
+    (void)torch_conf_each(conf, take, out, &at);
 }
 
 /* ---- of a snapshot --------------------------------------------------------------------- */
@@ -136,63 +85,30 @@ static void add_divisions(struct conf *conf, const struct snapshot_tree *tree, u
 
 /* ---- the text -------------------------------------------------------------------------- */
 
-static bool is_known(const char *item)
+struct clean {
+    struct conf *conf;
+    struct import_report *report;
+};
+
+static bool keep(void *argument, const char *key, const char *value)
 {
-    /* Those that matter, and those that the policy accepts and ignores. */
-    static const char *const names[] = {
-        "backend",
-        "expandable_segments",
-        "expandable_segments_reserve",
-        "expandable_segments_reserve_by_class",
-        "garbage_collection_threshold",
-        "graph_capture_record_stream_reuse",
-        "large_segment_size_mb",
-        "max_non_split_rounding_mb",
-        "max_split_size_mb",
-        "per_process_memory_fraction",
-        "pinned_num_register_threads",
-        "pinned_reserve_segment_size_mb",
-        "pinned_use_background_threads",
-        "pinned_use_cuda_host_register",
-        "pinned_use_hip_host_register",
-        "release_lock_on_cudamalloc",
-        "release_lock_on_hipmalloc",
-        "roundup_power2_divisions",
-        "throw_on_cudamalloc_oom",
-    };
-    size_t length = strcspn(item, ":");
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strlen(names[i]) == length && strncmp(names[i], item, length) == 0)
-            return true;
-    return false;
+    const struct clean *self = argument;
+    const struct torch_conf_key *known = torch_conf_key_find(key, value);
+    if (known && known->effect != TORCH_CONF_MISSING)
+        add(self->conf, "%s:%s", key, value);
+    else
+        import_guess(self->report, "the setting %.40s:%.40s is not known: left out", key, value);
+    return true;
 }
 
 /* Adds the settings of the text one by one, without blanks, as PyTorch reads them. One that no
- * known version of PyTorch has is omitted. */
+ * known release of PyTorch has, or that the policy does not have, is omitted. */
 static void add_text(struct conf *conf, const char *text, struct import_report *report)
 {
-    char item[400];
-    size_t length = 0;
-    unsigned depth = 0;
-    for (const char *at = text;; at++) {
-        if (*at && *at != ' ' && (*at != ',' || depth) && length < sizeof item - 1) {
-            if (*at == '[')
-                depth++;
-            else if (*at == ']' && depth)
-                depth--;
-            item[length++] = *at;
-        }
-        if (*at && (*at != ',' || depth))
-            continue;
-        item[length] = '\0';
-        if (length && is_known(item))
-            add(conf, "%s", item);
-        else if (length)
-            import_guess(report, "the setting %.80s is not known: left out", item);
-        length = depth = 0;
-        if (!*at)
-            return;
-    }
+    struct clean clean = {conf, report};
+    const char *at;
+    if (!torch_conf_each(text, keep, &clean, &at))
+        import_guess(report, "the settings from \"%.80s\" on cannot be read: left out", at);
 }
 
 /* The text of the environment variable, which has several names: PYTORCH_CUDA_ALLOC_CONF,

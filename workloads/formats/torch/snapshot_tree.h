@@ -138,7 +138,7 @@ bool snapshot_json_matches(const char *head, size_t count);
 
 /* ---- the settings of the allocator (snapshot_settings.c) ---- */
 
-#define SNAPSHOT_DIVISIONS 16 /* of sizes from 1 MiB up by doubling, the last one and more */
+#define SNAPSHOT_DIVISIONS 16 /* TORCH_DIVISION_INTERVALS */
 
 struct snapshot_settings {
     int64_t max_split_bytes; /* -1: no limit */
@@ -147,7 +147,8 @@ struct snapshot_settings {
     uint64_t roundup_power2_divisions[SNAPSHOT_DIVISIONS];
 };
 
-/* Reads "max_split_size_mb:64,expandable_segments:True"; unknown settings are ignored. */
+/* Reads "max_split_size_mb:64,expandable_segments:True"; unknown settings are ignored, and all from
+ * one on that is not key:value. */
 void snapshot_settings_read(const char *conf, struct snapshot_settings *out);
 
 /* Writes the settings in `allocator_settings` of a snapshot as the text that a user would have set:
