@@ -341,7 +341,10 @@ static enum message_cause judge_pool(struct message *self)
     if (!holder)
         return judge_rest(self, together_of(self, holders));
     self->close |= close;
-    unsure(self, MESSAGE_REASON_OTHER_CAUSE, enough > 1 && !most);
+    unsure(self, MESSAGE_REASON_OTHER_CAUSE,
+           most ? unused >= bytes_of(self, MESSAGE_FIGURE_RESERVED) / USUAL_SHARE &&
+                      fits_figure(self, MESSAGE_FIGURE_UNALLOCATED)
+                : enough > 1);
     unsure(self, MESSAGE_REASON_ASSUMED,
            self->process_guessed || self->others_hidden || self->async_pool);
     unsure(self, MESSAGE_REASON_CONTEXT,
