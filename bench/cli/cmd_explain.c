@@ -218,9 +218,14 @@ static enum ar_status explain_message(const char *argument, struct explain_outpu
 {
     struct message message;
     bool more = false;
-    enum ar_status status = message_file_is_meant(argument)
-                                ? message_file_read(argument, &message, &more, error)
-                                : message_read(argument, strlen(argument), &message, error);
+    bool is_file = message_file_is_meant(argument);
+    enum ar_status status = is_file ? message_file_read(argument, &message, &more, error)
+                                    : message_read(argument, strlen(argument), &message, error);
+    if (status && !is_file && !argument[strcspn(argument, " \t\r\n")])
+        return ar_invalid(error,
+                          "explain: there is no file \"%.200s\", and the word is no "
+                          "out-of-memory message",
+                          argument);
     if (status)
         return ar_error_prefix(error, status, "explain");
     if (output->page)

@@ -376,6 +376,20 @@ static size_t words_length(const char *at, const char *words)
     return (size_t)(at - begin);
 }
 
+/* Whether the words before `at` say that memory may run out: advice, or a text about a program. */
+static bool is_feared(const char *chars, size_t at)
+{
+    static const char *const words[] = {"notrun",   "neverrun", "mayrun",   "canrun",
+                                        "mightrun", "couldrun", "wouldrun", "willrun",
+                                        "avoid",    "avoiding", "prevent",  "preventing"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t length = strlen(words[i]);
+        if (at >= length && memcmp(chars + at - length, words[i], length) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Whether words of this length are a message, and not a flag which is off ("OOMKilled": false), a
  * failure of something else, or part of a sentence. */
 static bool is_said(const struct message_text *text, const struct bare *bare, size_t at,
@@ -395,6 +409,8 @@ static bool is_said(const struct message_text *text, const struct bare *bare, si
             strncmp(rest, others[i].after, strlen(others[i].after)) == 0)
             return false;
     }
+    if (strncmp(text->chars + at, "outofmemory", 11) == 0 && is_feared(text->chars, at))
+        return false;
     switch (bare->memory) {
     case NEAR:
         return card_near(text, at, NEAR_CHARACTERS) != NULL;

@@ -136,6 +136,7 @@ rm "$tmp/line.log"
 printf '%s\n' "$message" | "$ALLOCRIG" explain - >"$out" 2>"$err"
 check a_message_from_standard_input grep -qE '^fragmentation: ' "$out"
 refuses no_such_log 2 'x.log: cannot be read: No such file' explain --message x.log
+refuses no_such_file 2 'there is no file "oom.lgo", and the word is no out-of-memory message' explain --message oom.lgo
 refuses no_such_path 2 'no/x: cannot be read: No such file' explain --message no/x
 printf 'CUDA error: out of memory\n%s\n' "all is well" >"$tmp/log"
 run explain --message "$tmp/log"

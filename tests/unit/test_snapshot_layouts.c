@@ -261,7 +261,8 @@ TEST(settings_are_taken_one_by_one)
         "{\"segments\": [{\"address\": 2097152, \"total_size\": 2097152, \"blocks\": []}], "
         "\"device_traces\": [[]], \"allocator_settings\": {\"PYTORCH_HIP_ALLOC_CONF\": "
         "\" max_split_size_mb : 64 , of_tomorrow:[1,2],"
-        "roundup_power2_divisions:[256:1,>:4],pinned_max_cached_size_mb:64 \", \"garbage_collection_threshold\": 0.5}}";
+        "roundup_power2_divisions:[256:1,>:4],pinned_max_cached_size_mb:64 \", "
+        "\"garbage_collection_threshold\": 0.5}}";
     struct trace_rig rig;
     trace_rig_open(&rig);
     trace_rig_write(rig.path[0], text, sizeof text - 1);
