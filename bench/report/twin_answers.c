@@ -148,10 +148,8 @@ bool twin_answer_figure(const struct twin_result *result, size_t part, const cha
     return found;
 }
 
-const char *twin_answer_place(const struct twin_result *result, size_t phase, char *text,
-                              size_t room)
+const char *twin_answer_phase(const struct twin_phase *at, char *text, size_t room)
 {
-    const struct twin_phase *at = &result->phases[phase];
     if (at->stage == TWIN_CYCLE)
         snprintf(text, room, "cycle %" PRIu64 ", %s", at->cycle, at->text);
     else

@@ -93,7 +93,10 @@ static void write_pins(struct json_writer *json, const struct twin_result *resul
         JSON_PUT(json, pin, keeps_bytes, bytes, segment_bytes);
         json_put_text(json, "owner", result->owners[pin->owner].name);
         json_put_text(json, "tag", pin->tag);
-        json_put_known(json, "born_phase", pin->born_phase < result->phase_count, pin->born_phase);
+        size_t born = pin->born.text ? twin_phase_find(result, pin->born.stage, pin->born.cycle,
+                                                       pin->born.place)
+                                     : SIZE_MAX;
+        json_put_known(json, "born_phase", born != SIZE_MAX, born);
         json_end_object(json);
     }
     json_end_array(json);

@@ -655,8 +655,9 @@ static int by_kept(const void *left, const void *right)
 
 static bool are_alike(const struct twin_pin *a, const struct twin_pin *b)
 {
-    return a->owner == b->owner && a->bytes == b->bytes && a->born_phase == b->born_phase &&
-           !strcmp(a->tag ? a->tag : "", b->tag ? b->tag : "");
+    return a->owner == b->owner && a->bytes == b->bytes && a->born.text == b->born.text &&
+           a->born.stage == b->born.stage && a->born.cycle == b->born.cycle &&
+           a->born.place == b->born.place && !strcmp(a->tag ? a->tag : "", b->tag ? b->tag : "");
 }
 
 static void add_pin(struct pin_group *groups, size_t *count, const struct twin_pin *pin)
@@ -752,9 +753,7 @@ static enum ar_status print_pins(FILE *stream, const struct twin_page *page, str
         table_cell(table, "%.3f", twin_mib((double)pin->bytes));
         table_cell(table, "%s", result->owners[pin->owner].name);
         table_cell(table, "%s",
-                   pin->born_phase < result->phase_count
-                       ? twin_answer_place(result, pin->born_phase, place, sizeof place)
-                       : "-");
+                   pin->born.text ? twin_answer_phase(&pin->born, place, sizeof place) : "-");
         table_cell(table, "%s", pin->tag && pin->tag[0] ? pin->tag : "-");
     }
     if (result->card_count > 1)

@@ -131,8 +131,12 @@ int twin_by_share(const void *left, const void *right);
 bool twin_answer_figure(const struct twin_result *result, size_t part, const char *name,
                         size_t phase, double *value);
 /* "cycle 3, rollout.sleep 1", "start, ..". Returns `text`. */
-const char *twin_answer_place(const struct twin_result *result, size_t phase, char *text,
-                              size_t room);
+const char *twin_answer_phase(const struct twin_phase *at, char *text, size_t room);
+static inline const char *twin_answer_place(const struct twin_result *result, size_t phase,
+                                            char *text, size_t room)
+{
+    return twin_answer_phase(&result->phases[phase], text, room);
+}
 
 /* What what-ifs are compared by. */
 struct twin_summary {

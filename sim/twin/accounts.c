@@ -340,7 +340,7 @@ static void add_used(struct pinning *self, const struct ar_policy_range *range)
         pin.bytes = block->bytes;
         pin.owner = self->process->accounts[block->account].owner;
         pin.tag = block->tag;
-        pin.born_phase = block->born_phase;
+        pin.born = twin_phase_of(self->process->run, block->born);
     }
     if (!AR_ARRAY_ADD(self->segment, self->segment_count, self->segment_room, pin))
         self->failed = true;

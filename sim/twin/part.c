@@ -97,7 +97,7 @@ void twin_alloc(struct twin_part *self, const struct twin_request *request, stru
     const struct feed_block block = {.bytes = request->bytes,
                                      .tag = request->tag,
                                      .account = request->owner,
-                                     .born_phase = (uint32_t)process->run->phase,
+                                     .born = (uint32_t)process->run->number,
                                      .pinned = request->pinned};
     const struct feed_keys keys = {.pool = pool,
                                    .alignment = request->alignment,

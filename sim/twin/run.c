@@ -182,49 +182,54 @@ static bool is_highest(struct twin_run *run)
     return highest;
 }
 
-static void run_phase(struct twin_run *run, enum twin_stage stage, uint64_t cycle, size_t place)
+struct twin_phase twin_phase_of(const struct twin_run *run, uint64_t number)
 {
-    const struct schedule_phase *phase = &run->schedule.lists[stage].phases[place];
+    const struct schedule_list *lists = run->schedule.lists;
+    const uint64_t starts = lists[TWIN_START].count, length = lists[TWIN_CYCLE].count;
+    struct twin_phase phase = {.stage = TWIN_START, .place = number};
+    if (number >= starts + run->cycles * length)
+        phase = (struct twin_phase){.stage = TWIN_END,
+                                    .cycle = run->cycles,
+                                    .place = number - starts - run->cycles * length};
+    else if (number >= starts)
+        phase = (struct twin_phase){.stage = TWIN_CYCLE,
+                                    .cycle = 1 + (number - starts) / length,
+                                    .place = (number - starts) % length};
+    phase.text = lists[phase.stage].phases[phase.place].text;
+    return phase;
+}
+
+static void run_phase(struct twin_run *run)
+{
     const struct lengths before = lengths_of(run);
-    const struct twin_phase entry = {.text = phase->text,
-                                     .stage = stage,
-                                     .cycle = cycle,
-                                     .place = place,
-                                     .first_card_state = run->card_state_count,
-                                     .first_rank_state = run->rank_state_count};
+    struct twin_phase entry = twin_phase_of(run, run->number);
+    entry.first_card_state = run->card_state_count;
+    entry.first_rank_state = run->rank_state_count;
     run->phase = run->phase_count;
+    run->last_cycle = entry.cycle == run->cycles;
     if (!AR_ARRAY_ADD(run->phases, run->phase_count, run->phase_room, entry)) {
         (void)twin_no_memory(run);
         return;
     }
-    run_calls(run, phase, cycle);
+    run_calls(run, &run->schedule.lists[entry.stage].phases[entry.place], entry.cycle);
     run->call = NULL;
     if (run->status != AR_OK)
         return;
     twin_record_phase(run);
     bool highest = run->status == AR_OK && is_highest(run);
-    if (!highest && !is_kept(run, stage, cycle))
+    if (!highest && !is_kept(run, entry.stage, entry.cycle))
         cut_back(run, &before);
-}
-
-static void run_list(struct twin_run *run, enum twin_stage stage, uint64_t cycle)
-{
-    for (size_t i = 0; i < run->schedule.lists[stage].count && !run->over; i++)
-        run_phase(run, stage, cycle, i);
 }
 
 static void run_all(struct twin_run *run)
 {
-    uint64_t cycles = run->scenario->cycles ? run->scenario->cycles : 1;
-    if (!run->schedule.lists[TWIN_CYCLE].count)
-        cycles = 0;
-    run->last_cycle = cycles == 0;
-    run_list(run, TWIN_START, 0);
-    for (uint64_t cycle = 1; cycle <= cycles && !run->over; cycle++) {
-        run->last_cycle = cycle == cycles;
-        run_list(run, TWIN_CYCLE, cycle);
-    }
-    run_list(run, TWIN_END, cycles);
+    const struct schedule_list *lists = run->schedule.lists;
+    if (lists[TWIN_CYCLE].count)
+        run->cycles = run->scenario->cycles ? run->scenario->cycles : 1;
+    uint64_t count =
+        lists[TWIN_START].count + run->cycles * lists[TWIN_CYCLE].count + lists[TWIN_END].count;
+    for (run->number = 0; run->number < count && !run->over; run->number++)
+        run_phase(run);
 }
 
 /* ---- the result ---- */

@@ -31,8 +31,8 @@ struct feed_block {
     uint64_t address, granted_bytes; /* if it is live and not pinned */
     const char *tag;                 /* NULL: none */
     uint32_t account;                /* in the process's accounts */
-    uint32_t born_phase;
-    uint8_t state; /* enum feed_state */
+    uint32_t born;                   /* number of the phase (twin_phase_of) */
+    uint8_t state;                   /* enum feed_state */
     bool pinned, asleep;
 };
 
@@ -345,7 +345,9 @@ struct twin_run {
     struct twin_owner_key *owner_keys;
     size_t owner_count, owner_room, owner_key_room;
 
-    size_t phase;
+    size_t phase;           /* its index in the result */
+    uint64_t number;        /* of the phase, see twin_phase_of */
+    uint64_t cycles;        /* 0: the cycle has no phases */
     uint64_t highest_bytes; /* of a card in any phase */
     bool last_cycle;
     const struct schedule_call *call; /* that runs now */
@@ -383,6 +385,12 @@ enum ar_status twin_run_error(struct twin_run *run, enum ar_status status, const
     __attribute__((format(printf, 3, 4)));
 enum ar_status twin_no_memory(struct twin_run *run);
 
+/* ---- run.c ---- */
+
+/* The phase with a number: from 0, of all that the schedule has, also of those that the result
+ * leaves out. Without its states. */
+struct twin_phase twin_phase_of(const struct twin_run *run, uint64_t number);
+
 /* ---- regions.c ---- */
 
 /* Whether empty_cache inside of use_mem_pool releases the common pool: by PyTorch's release. */
@@ -411,8 +419,9 @@ void twin_process_end(struct twin_process *self);
 void twin_process_close(struct twin_process *self);
 /* The process has more on the card than before in this phase. */
 void twin_process_look(struct twin_process *self);
-/* The first step of the ladder (sim/replay.h) that would have served a request. Free memory
- * that sleeps is not counted. `beside`: it is not a request to the policy. */
+/* The cause by a shorter ladder than that of sim/replay.h, from totals: free memory that sleeps is
+ * not counted, nor is the context, which stays as long as its process. `beside`: it is not a
+ * request to the policy. */
 enum replay_cause twin_process_cause(const struct twin_process *self, uint64_t bytes, bool beside);
 /* A request of `bytes` failed that no event of the replay made. */
 void twin_process_failed(struct twin_process *self, uint64_t bytes, uint32_t account,

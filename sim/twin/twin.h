@@ -153,7 +153,9 @@ struct twin_figure {
     uint32_t rank;
     const char *name;
     double value;
-    size_t phase; /* at whose end it has this value; an entry for each change */
+    /* At whose end it has this value; an entry for each change. A change in a phase that the result
+     * leaves out has the next phase that stays. */
+    size_t phase;
 };
 
 /* A live block that keeps free bytes of its segment from being released, at the end of a phase of
@@ -166,7 +168,9 @@ struct twin_pin {
     uint64_t keeps_bytes; /* free bytes of the segment, divided by its live blocks */
     uint32_t owner;
     const char *tag;
-    size_t born_phase;
+    /* The phase in which it was requested, without its states, also if the result leaves it out
+     * (twin_scenario.cycles_kept); text NULL: not known. */
+    struct twin_phase born;
 };
 
 struct twin_line { /* of twin_say */

@@ -114,7 +114,8 @@ TEST(blocks_pin_their_segments)
     assert_int_equal(pin->segment_bytes, 20 * AR_MIB);
     assert_int_equal(pin->keeps_bytes, 16 * AR_MIB);
     assert_int_equal(pin->bytes, 4 * AR_MIB);
-    assert_int_equal(pin->born_phase, 1);
+    assert_int_equal(twin_phase_find(&result, pin->born.stage, pin->born.cycle, pin->born.place),
+                     1);
     assert_string_equal(result.owners[pin->owner].name, "b/buffer");
     assert_int_equal(twin_residue(twin_rank_at(&result, 3, 0)), 20 * AR_MIB);
     twin_result_close(&result);
@@ -248,5 +249,37 @@ TEST(long_schedules_keep_some_cycles)
     assert_int_not_equal(twin_phase_find(&result, TWIN_CYCLE, 1000, 1), SIZE_MAX);
     assert_true(twin_drift(&result, 1, 0, 10, &drift));
     assert_true(drift == 0);
+    twin_result_close(&result);
+}
+
+/* The block of `s` is born in cycle 29, which the result leaves out. */
+TEST(a_pinning_block_knows_a_phase_that_was_left_out)
+{
+    struct twin_scenario scenario = {.processes = &twin_rig_process,
+                                     .process_count = 1,
+                                     .device = "sim:capacity=8GiB",
+                                     .start = "s.load",
+                                     .cycle = "x.load, x.free, s.free, s.load, x.load, x.free",
+                                     .cycles = 30,
+                                     .cycles_kept = 10};
+    const struct part_text parts[] = {
+        {"buffer", "s", "p", {{"bytes", "2MiB", false}}},
+        {"buffer", "x", "p", {{"bytes", "4MiB", false}}},
+    };
+    struct twin_result result;
+    twin_rig_run(&scenario, parts, 2, &result);
+    assert_int_equal(twin_phase_find(&result, TWIN_CYCLE, 29, 3), SIZE_MAX);
+    size_t found = 0;
+    for (size_t i = 0; i < result.pin_count; i++) {
+        const struct twin_pin *pin = &result.pins[i];
+        if (result.phases[pin->phase].place == 0 && pin->bytes == 2 * AR_MIB) {
+            assert_string_equal(pin->born.text, "s.load");
+            assert_int_equal(pin->born.stage, TWIN_CYCLE);
+            assert_int_equal(pin->born.cycle, 29);
+            assert_int_equal(pin->born.place, 3);
+            found++;
+        }
+    }
+    assert_true(found > 0);
     twin_result_close(&result);
 }
