@@ -131,15 +131,15 @@ static enum ar_status open_device(struct twin_run *run, struct ar_error *error)
         return ar_error_prefix(error, status, "machine: card");
     snprintf(run->card_name, sizeof run->card_name, "%s", props.profile);
     uint64_t capacity_bytes = capacity ? props.capacity_bytes : props.total_bytes;
-    /* What one process cannot use of the whole card is its context, if a profile has that measured;
-     * else its rule. */
+    /* What one process cannot use of the whole card is its context, if the profile is of a card
+     * that was measured: it has costs of its own. Else the context has a rule. */
     status = session_device_as(&run->device, &run->device_spec, NULL, 0, error);
     AR_THEN(status, session_device_props(&run->device.spec, &props, error));
     if (status != AR_OK)
         return ar_error_prefix(error, status, "machine: card");
     if (props.total_bytes && props.capacity_bytes < props.total_bytes)
         run->context_bytes = props.total_bytes - props.capacity_bytes;
-    bool measured = strncmp(run->card_name, "h", 1) == 0;
+    bool measured = !props.costs_of[0];
     if (run->context_bytes && !measured && context_of_card(run->card_name))
         run->context_bytes = context_of_card(run->card_name);
     session_device_end(&run->device);

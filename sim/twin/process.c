@@ -291,11 +291,12 @@ enum replay_cause twin_process_cause(const struct twin_process *self, uint64_t b
 {
     const struct ar_policy_totals *totals = &self->policy->totals;
     const struct ar_device_counters *counters = &self->device->counters;
-    uint64_t free_bytes, total_bytes, asleep_bytes = self->regions.asleep_bytes;
+    /* What is free in sleeping segments: all of them without their live blocks. */
+    uint64_t free_bytes, total_bytes, asleep_free_bytes = self->regions.asleep_bytes;
     for (size_t i = 0; i < self->account_count; i++)
-        asleep_bytes -= self->accounts[i].asleep_granted_bytes;
+        asleep_free_bytes -= self->accounts[i].asleep_granted_bytes;
     ar_backing_memory(self->device->backing, &free_bytes, &total_bytes);
-    free_bytes += ar_policy_free_bytes(totals) - asleep_bytes;
+    free_bytes += ar_policy_free_bytes(totals) - asleep_free_bytes;
     if (free_bytes >= bytes)
         return beside ? REPLAY_CAUSE_CACHE : REPLAY_CAUSE_FRAGMENTATION;
     if ((free_bytes += totals->pending_bytes) >= bytes)
@@ -319,6 +320,9 @@ static void end_failed_replay(struct twin_process *self)
     if (run->status != AR_OK)
         return;
     note_failed_event(self, &result);
+    /* The replay's ladder counts free memory that sleeps, and the context as memory outside. Where
+     * that may have decided, the shorter ladder does, unless it lacks what that one knows: pinned
+     * memory and limits. */
     if ((self->regions.asleep_bytes || result.cause == REPLAY_CAUSE_OUTSIDE) &&
         !run->failure.pinned && !self->config.limit_bytes)
         result.cause = twin_process_cause(self, result.first_failed_bytes, false);

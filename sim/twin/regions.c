@@ -1,3 +1,6 @@
+/* Memory that can sleep, by the rules in run.h: first the backing between policy and device, then
+ * what twin_region_begin, twin_sleep and twin_wake do with the blocks of a process, its pinned
+ * memory and the other processes. */
 #include "sim/twin/run.h"
 
 #include <stdio.h>
@@ -180,8 +183,7 @@ enum ar_status regions_wake(struct regions *self, struct regions_segment *segmen
     return AR_OK;
 }
 
-/* Regions of a process: what twin_region_begin, twin_sleep and twin_wake do with its blocks, its
- * pinned memory and the other processes. */
+/* ---- what parts do with them ---- */
 
 /* The process with everything replayed; NULL: the run is over. */
 static struct twin_process *settled(struct twin_part *self)
