@@ -1,3 +1,5 @@
+/* The first failure of a run, by the rules in explain.h: the observer's record, the walk over the
+ * policy's ranges, the state at the failure, and the re-runs. */
 #include "sim/explain/explain.h"
 
 #include <inttypes.h>
@@ -12,10 +14,13 @@
 #include "sim/experiment/session.h"
 #include "sim/search/search.h"
 
+/* The request of a live block: its event, and the bytes of all served requests until then. */
+enum { BIRTH_EVENT, BIRTH_ASKED_BYTES, BIRTH_WORDS };
+
 /* The observer's record of the run. */
 struct tracking {
-    struct ar_map births; /* of live blocks, by address; see pinning_blocks_find */
-    uint64_t asked_bytes;
+    struct ar_map births;            /* of live blocks, by address */
+    uint64_t asked_bytes;            /* of all served requests */
     struct ar_policy_request failed; /* the last failed request */
     bool out_of_memory;              /* host memory */
 };
@@ -37,6 +42,197 @@ static void note_call(void *argument, const struct observer_policy_call *call)
         (void)ar_map_remove(&self->births, call->block->address);
     }
 }
+
+/* ---- the ranges of the policy ---- */
+
+struct ranges {
+    struct ar_policy_range *at;
+    size_t count, room;
+    bool failed;
+};
+
+static bool keep(void *argument, const struct ar_policy_range *range)
+{
+    struct ranges *self = argument;
+    if (!AR_ARRAY_ADD(self->at, self->count, self->room, *range)) {
+        self->failed = true;
+        return false;
+    }
+    return true;
+}
+
+/* Free or pending: no live block. */
+static bool is_spare(const struct ar_policy_range *range)
+{
+    return range->state == AR_POLICY_RANGE_FREE || range->state == AR_POLICY_RANGE_PENDING;
+}
+
+/* Whether b follows a without a gap in one segment, and both are backed by memory. */
+static bool joins(const struct ar_policy_range *a, const struct ar_policy_range *b)
+{
+    return a->segment_address == b->segment_address && a->address + a->bytes == b->address &&
+           a->state != AR_POLICY_RANGE_UNMAPPED && b->state != AR_POLICY_RANGE_UNMAPPED;
+}
+
+/* The ranges [first, end) with the fewest live bytes among all stretches that are large enough. */
+struct stretch {
+    size_t first, end;
+    uint64_t bytes, live_bytes;
+};
+
+/* A sliding window: each range enters once and leaves once. */
+static struct stretch find_stretch(const struct ranges *ranges, uint64_t wanted_bytes)
+{
+    struct stretch best = {0}, now = {0};
+    for (size_t i = 0; i < ranges->count; i++) {
+        const struct ar_policy_range *range = &ranges->at[i];
+        if (i == now.first || !joins(&ranges->at[i - 1], range))
+            now = (struct stretch){.first = i};
+        if (range->state == AR_POLICY_RANGE_UNMAPPED)
+            continue;
+        now.end = i + 1;
+        now.bytes += range->bytes;
+        now.live_bytes += is_spare(range) ? 0 : range->bytes;
+        while (now.bytes - ranges->at[now.first].bytes >= wanted_bytes) {
+            now.bytes -= ranges->at[now.first].bytes;
+            now.live_bytes -= is_spare(&ranges->at[now.first]) ? 0 : ranges->at[now.first].bytes;
+            now.first++;
+        }
+        if (now.bytes >= wanted_bytes && (!best.end || now.live_bytes < best.live_bytes))
+            best = now;
+    }
+    return best;
+}
+
+static uint64_t free_beside(const struct ranges *ranges, size_t i)
+{
+    const struct ar_policy_range *range = &ranges->at[i];
+    uint64_t bytes = 0;
+    if (i > 0 && joins(range - 1, range) && is_spare(range - 1))
+        bytes += range[-1].bytes;
+    if (i + 1 < ranges->count && joins(range, range + 1) && is_spare(range + 1))
+        bytes += range[1].bytes;
+    return bytes;
+}
+
+static bool comes_before(const struct explain_pinning_block *a,
+                         const struct explain_pinning_block *b)
+{
+    return a->in_stretch != b->in_stretch ? a->in_stretch : a->free_bytes > b->free_bytes;
+}
+
+/* Inserts a block in order: blocks of the stretch first, then by adjacent free bytes. If the list
+ * is full, the last block is dropped. */
+static void insert(struct explain_result *out, const struct explain_pinning_block *pin)
+{
+    struct explain_pinning_block *pins = out->pinning_blocks;
+    size_t at = out->pinning_block_count;
+    while (at > 0 && comes_before(pin, &pins[at - 1]))
+        at--;
+    if (at == EXPLAIN_PINNING_BLOCKS_MOST)
+        return;
+    if (out->pinning_block_count < EXPLAIN_PINNING_BLOCKS_MOST)
+        out->pinning_block_count++;
+    for (size_t i = out->pinning_block_count - 1; i > at; i--)
+        pins[i] = pins[i - 1];
+    pins[at] = *pin;
+}
+
+/* The pieces that the request could use. */
+struct usable {
+    uint64_t largest_bytes, units_bytes; /* units: in multiples of the request */
+};
+
+static void add_usable(struct usable *self, uint64_t bytes, const struct explain_result *out)
+{
+    if (!out->ladder.again && bytes >= out->bytes)
+        return;
+    self->largest_bytes = bytes > self->largest_bytes ? bytes : self->largest_bytes;
+    self->units_bytes += out->bytes ? bytes - bytes % out->bytes : 0;
+}
+
+static void note_free_block(const struct ar_policy_range *range, struct usable *usable,
+                            struct explain_result *out)
+{
+    if (range->state != AR_POLICY_RANGE_FREE)
+        return;
+    bool same = range->stream == out->stream && range->pool == out->pool;
+    uint64_t *largest = same ? &out->largest_same_bytes : &out->largest_other_bytes;
+    out->free_blocks++;
+    out->free_block_bytes += range->bytes;
+    if (range->bytes > *largest)
+        *largest = range->bytes;
+    if (range->bytes > out->largest_free_block_bytes)
+        out->largest_free_block_bytes = range->bytes;
+    if (same)
+        add_usable(usable, range->bytes, out);
+}
+
+static struct explain_indices find_indices(const struct explain_result *out, struct usable *usable)
+{
+    uint64_t device_bytes = out->ladder.obtainable_bytes;
+    double pieces = (double)out->free_blocks + (device_bytes > 0);
+    double free_bytes = (double)out->free_block_bytes + (double)device_bytes;
+    struct explain_indices indices = {.external = 0, .unusable = 1, .fragmentation = 0};
+    if (pieces <= 0 || !out->bytes)
+        return indices;
+    add_usable(usable, device_bytes, out);
+    indices.external = 1 - (double)usable->largest_bytes / free_bytes;
+    indices.unusable = 1 - (double)usable->units_bytes / free_bytes;
+    indices.fragmentation = 1 - (1 + free_bytes / (double)out->bytes) / pieces;
+    if (usable->largest_bytes >= out->bytes)
+        indices.fragmentation = -1;
+    else if (indices.fragmentation < 0)
+        indices.fragmentation = 0;
+    return indices;
+}
+
+/* Fills the free blocks, indices, stretch and pinning blocks of `out`. Its event, request and
+ * ladder must be those of the failure. HOST_MEMORY. */
+static enum ar_status judge_ranges(const struct ar_policy *policy, const struct tracking *tracking,
+                                   struct explain_result *out, struct ar_error *error)
+{
+    struct ranges ranges = {0};
+    struct usable usable = {0};
+    ar_policy_walk(policy, keep, &ranges);
+    if (ranges.failed) {
+        free(ranges.at);
+        return ar_no_memory(error, "the policy's ranges");
+    }
+    bool request = out->kind == EXPLAIN_REQUEST;
+    struct stretch stretch = {0};
+    if (request)
+        stretch = find_stretch(&ranges, out->bytes);
+    out->stretch_bytes = stretch.bytes;
+    out->stretch_live_bytes = stretch.live_bytes;
+    for (size_t i = 0; i < ranges.count; i++) {
+        const struct ar_policy_range *range = &ranges.at[i];
+        bool inside = i >= stretch.first && i < stretch.end;
+        note_free_block(range, &usable, out);
+        if (range->state != AR_POLICY_RANGE_USED || !request)
+            continue;
+        out->stretch_blocks += inside;
+        uint64_t beside = free_beside(&ranges, i);
+        const uint64_t *birth = ar_map_find(&tracking->births, range->address);
+        if (!birth || (!beside && !inside))
+            continue;
+        const struct explain_pinning_block pin = {.address = range->address,
+                                                  .bytes = range->requested_bytes,
+                                                  .event = birth[BIRTH_EVENT],
+                                                  .age_events = out->event - birth[BIRTH_EVENT],
+                                                  .age_bytes = tracking->asked_bytes -
+                                                               birth[BIRTH_ASKED_BYTES],
+                                                  .free_bytes = beside,
+                                                  .stream = range->stream,
+                                                  .in_stretch = inside};
+        insert(out, &pin);
+    }
+    out->indices = find_indices(out, &usable);
+    free(ranges.at);
+    return AR_OK;
+}
+
+/* ---- the failure ---- */
 
 static void copy_tag(const struct trace_attributes *keys, char *tag, size_t bytes)
 {
@@ -142,8 +338,7 @@ static enum ar_status look(const struct experiment *experiment, struct session *
         return AR_OK;
     AR_TRY(find_failed(experiment->source, out, error));
     note_state(session, tracking, out);
-    return pinning_blocks_find(session->policy, &tracking->births, tracking->asked_bytes, out,
-                               error);
+    return judge_ranges(session->policy, tracking, out, error);
 }
 
 static void note_event(const struct trace_attributes *keys, uint64_t number, uint64_t step,
@@ -175,6 +370,8 @@ static enum ar_status name_events(struct trace_source *source, struct explain_re
     out->steps = step - 1;
     return status;
 }
+
+/* ---- re-runs ---- */
 
 /* The parameters of all re-runs. */
 struct reruns {
@@ -208,14 +405,15 @@ static int compare_reruns(const void *left, const void *right)
 }
 
 /* Keeps the re-runs that passed, in order. A pair counts only if neither half passed. */
-static void keep_passed(struct explain_result *out)
+static enum ar_status keep_passed(struct explain_result *out, struct ar_error *error)
 {
-    bool *passed = calloc(out->rerun_tried, sizeof *passed);
+    bool *passed = calloc(out->rerun_tried + 1, sizeof *passed);
+    AR_TRY_MEMORY(passed, error, "re-runs");
     size_t kept = 0;
-    for (size_t i = 0; passed && i < out->rerun_tried; i++)
+    for (size_t i = 0; i < out->rerun_tried; i++)
         passed[i] = out->reruns[i].trial.begun && out->reruns[i].trial.passed &&
                     !out->reruns[i].trial.sensitivity;
-    for (size_t i = 0; passed && i < out->rerun_tried; i++) {
+    for (size_t i = 0; i < out->rerun_tried; i++) {
         const size_t *half = out->reruns[i].candidate.half;
         bool half_passed = (half[0] && passed[half[0]]) || (half[1] && passed[half[1]]);
         if (passed[i] && !half_passed)
@@ -224,6 +422,7 @@ static void keep_passed(struct explain_result *out)
     free(passed);
     out->rerun_count = kept;
     qsort(out->reruns, kept, sizeof *out->reruns, compare_reruns);
+    return AR_OK;
 }
 
 static enum ar_status try_others(const struct experiment *experiment,
@@ -251,8 +450,7 @@ static enum ar_status try_others(const struct experiment *experiment,
     else
         status = crew_each(experiment->source, jobs, candidates.count, rerun, NULL, &reruns, error);
     candidates_close(&candidates);
-    if (!status)
-        keep_passed(out);
+    AR_THEN(status, keep_passed(out, error));
     return status;
 }
 
@@ -363,189 +561,4 @@ void explain_result_close(struct explain_result *result)
     free(result->reruns);
     result->reruns = NULL;
     result->rerun_count = 0;
-}
-
-struct ranges {
-    struct ar_policy_range *at;
-    size_t count, room;
-    bool failed;
-};
-
-static bool keep(void *argument, const struct ar_policy_range *range)
-{
-    struct ranges *self = argument;
-    if (!AR_ARRAY_ADD(self->at, self->count, self->room, *range)) {
-        self->failed = true;
-        return false;
-    }
-    return true;
-}
-
-static bool is_free(const struct ar_policy_range *range)
-{
-    return range->state == AR_POLICY_RANGE_FREE || range->state == AR_POLICY_RANGE_PENDING;
-}
-
-/* Whether b follows a without a gap in one segment, and both are backed by memory. */
-static bool joins(const struct ar_policy_range *a, const struct ar_policy_range *b)
-{
-    return a->segment_address == b->segment_address && a->address + a->bytes == b->address &&
-           a->state != AR_POLICY_RANGE_UNMAPPED && b->state != AR_POLICY_RANGE_UNMAPPED;
-}
-
-/* The ranges [first, end) with the fewest live bytes among all stretches that are large enough. */
-struct stretch {
-    size_t first, end;
-    uint64_t bytes, live_bytes;
-};
-
-/* A sliding window: each range enters once and leaves once. */
-static struct stretch find_stretch(const struct ranges *ranges, uint64_t wanted_bytes)
-{
-    struct stretch best = {0}, now = {0};
-    for (size_t i = 0; i < ranges->count; i++) {
-        const struct ar_policy_range *range = &ranges->at[i];
-        if (i == now.first || !joins(&ranges->at[i - 1], range))
-            now = (struct stretch){.first = i};
-        if (range->state == AR_POLICY_RANGE_UNMAPPED)
-            continue;
-        now.end = i + 1;
-        now.bytes += range->bytes;
-        now.live_bytes += is_free(range) ? 0 : range->bytes;
-        while (now.bytes - ranges->at[now.first].bytes >= wanted_bytes) {
-            now.bytes -= ranges->at[now.first].bytes;
-            now.live_bytes -= is_free(&ranges->at[now.first]) ? 0 : ranges->at[now.first].bytes;
-            now.first++;
-        }
-        if (now.bytes >= wanted_bytes && (!best.end || now.live_bytes < best.live_bytes))
-            best = now;
-    }
-    return best;
-}
-
-static uint64_t free_beside(const struct ranges *ranges, size_t i)
-{
-    const struct ar_policy_range *range = &ranges->at[i];
-    uint64_t bytes = 0;
-    if (i > 0 && joins(range - 1, range) && is_free(range - 1))
-        bytes += range[-1].bytes;
-    if (i + 1 < ranges->count && joins(range, range + 1) && is_free(range + 1))
-        bytes += range[1].bytes;
-    return bytes;
-}
-
-static bool comes_before(const struct explain_pinning_block *a,
-                         const struct explain_pinning_block *b)
-{
-    return a->in_stretch != b->in_stretch ? a->in_stretch : a->free_bytes > b->free_bytes;
-}
-
-/* Inserts a block in order: blocks of the stretch first, then by adjacent free bytes. If the list
- * is full, the last block is dropped. */
-static void insert(struct explain_result *out, const struct explain_pinning_block *pin)
-{
-    struct explain_pinning_block *pins = out->pinning_blocks;
-    size_t at = out->pinning_block_count;
-    while (at > 0 && comes_before(pin, &pins[at - 1]))
-        at--;
-    if (at == EXPLAIN_PINNING_BLOCKS_MOST)
-        return;
-    if (out->pinning_block_count < EXPLAIN_PINNING_BLOCKS_MOST)
-        out->pinning_block_count++;
-    for (size_t i = out->pinning_block_count - 1; i > at; i--)
-        pins[i] = pins[i - 1];
-    pins[at] = *pin;
-}
-
-/* The pieces that the request could use. */
-struct usable {
-    uint64_t largest_bytes, units_bytes; /* units: in multiples of the request */
-};
-
-static void add_usable(struct usable *self, uint64_t bytes, const struct explain_result *out)
-{
-    if (!out->ladder.again && bytes >= out->bytes)
-        return;
-    self->largest_bytes = bytes > self->largest_bytes ? bytes : self->largest_bytes;
-    self->units_bytes += out->bytes ? bytes - bytes % out->bytes : 0;
-}
-
-static void note_free_block(const struct ar_policy_range *range, struct usable *usable,
-                            struct explain_result *out)
-{
-    if (range->state != AR_POLICY_RANGE_FREE)
-        return;
-    bool same = range->stream == out->stream && range->pool == out->pool;
-    uint64_t *largest = same ? &out->largest_same_bytes : &out->largest_other_bytes;
-    out->free_blocks++;
-    out->free_block_bytes += range->bytes;
-    if (range->bytes > *largest)
-        *largest = range->bytes;
-    if (range->bytes > out->largest_free_block_bytes)
-        out->largest_free_block_bytes = range->bytes;
-    if (same)
-        add_usable(usable, range->bytes, out);
-}
-
-static struct explain_indices find_indices(const struct explain_result *out, struct usable *usable)
-{
-    uint64_t device_bytes = out->ladder.obtainable_bytes;
-    double pieces = (double)out->free_blocks + (device_bytes > 0);
-    double free_bytes = (double)out->free_block_bytes + (double)device_bytes;
-    struct explain_indices indices = {.external = 0, .unusable = 1, .fragmentation = 0};
-    if (pieces <= 0 || !out->bytes)
-        return indices;
-    add_usable(usable, device_bytes, out);
-    indices.external = 1 - (double)usable->largest_bytes / free_bytes;
-    indices.unusable = 1 - (double)usable->units_bytes / free_bytes;
-    indices.fragmentation = 1 - (1 + free_bytes / (double)out->bytes) / pieces;
-    if (usable->largest_bytes >= out->bytes)
-        indices.fragmentation = -1;
-    else if (indices.fragmentation < 0)
-        indices.fragmentation = 0;
-    return indices;
-}
-
-enum ar_status pinning_blocks_find(const struct ar_policy *policy, const struct ar_map *births,
-                                   uint64_t asked_bytes, struct explain_result *out,
-                                   struct ar_error *error)
-{
-    struct ranges ranges = {0};
-    struct usable usable = {0};
-    ar_policy_walk(policy, keep, &ranges);
-    if (ranges.failed) {
-        free(ranges.at);
-        return ar_no_memory(error, "the policy's ranges");
-    }
-    bool request = out->kind == EXPLAIN_REQUEST;
-    struct stretch stretch = {0};
-    if (request)
-        stretch = find_stretch(&ranges, out->bytes);
-    out->stretch_bytes = stretch.bytes;
-    out->stretch_live_bytes = stretch.live_bytes;
-    for (size_t i = 0; i < ranges.count; i++) {
-        const struct ar_policy_range *range = &ranges.at[i];
-        bool inside = i >= stretch.first && i < stretch.end;
-        note_free_block(range, &usable, out);
-        if (range->state != AR_POLICY_RANGE_USED || !request)
-            continue;
-        out->stretch_blocks += inside;
-        uint64_t beside = free_beside(&ranges, i);
-        const uint64_t *birth = ar_map_find(births, range->address);
-        if (!birth || (!beside && !inside))
-            continue;
-        const struct explain_pinning_block pin = {.address = range->address,
-                                                  .bytes = range->requested_bytes,
-                                                  .event = birth[BIRTH_EVENT],
-                                                  .age_events = out->event - birth[BIRTH_EVENT],
-                                                  .age_bytes =
-                                                      asked_bytes - birth[BIRTH_ASKED_BYTES],
-                                                  .free_bytes = beside,
-                                                  .stream = range->stream,
-                                                  .in_stretch = inside};
-        insert(out, &pin);
-    }
-    out->indices = find_indices(out, &usable);
-    free(ranges.at);
-    return AR_OK;
 }

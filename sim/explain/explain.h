@@ -15,7 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "allocators/base/map.h"
 #include "sim/advise/candidates.h"
 #include "sim/advise/trial.h"
 #include "sim/replay.h"
@@ -26,7 +25,7 @@
 struct explain_pinning_block {
     uint64_t address, bytes;    /* requested bytes */
     uint64_t event, age_events; /* event of its request; events from then to the failure */
-    uint64_t age_bytes;         /* requested since then, by all requests */
+    uint64_t age_bytes;         /* requested since then, by all requests that were served */
     uint64_t step;              /* of its request, from 1; 0: the trace has no steps */
     uint64_t free_bytes;        /* of the free ranges right before and after it */
     uint32_t stream;
@@ -83,7 +82,7 @@ struct explain_result {
     size_t pinning_block_count;
     uint64_t live_peak_bytes, live_peak_event; /* of the whole trace */
     uint64_t most_bytes;                       /* the largest capacity of such a device */
-    struct explain_rerun *reruns;              /* that passed or ran longer, best first */
+    struct explain_rerun *reruns;              /* that passed, best first */
     size_t rerun_count, rerun_tried;
     /* Cause CACHE: the policy with the limit that leaves room for all memory beside the pool. */
     uint64_t pool_limit_bytes; /* 0: not tried */
@@ -101,20 +100,11 @@ struct explain_result {
 enum ar_status explain_failure(const struct experiment *experiment, struct explain_result *result,
                                struct ar_error *error);
 
-/* Explains the experiment (its row, sample and measure are not used) with `jobs` workers for the
- * re-runs. An adaptive source must be written to a file first. OK also if no request failed. */
+/* Explains the experiment (its policy, device, source, frees, host and seed) with `jobs` workers
+ * for the re-runs. An adaptive source must be written to a file first. OK also if no request
+ * failed. */
 enum ar_status explain_run(const struct experiment *experiment, unsigned jobs,
                            struct explain_result *result, struct ar_error *error);
 void explain_result_close(struct explain_result *result);
-
-/* The request of a live block: its event, and the bytes requested until then by all requests. */
-enum { BIRTH_EVENT, BIRTH_ASKED_BYTES, BIRTH_WORDS };
-
-/* Fills the free blocks, indices, stretch and pinning blocks of `out`. Its event, request and
- * ladder must be those of the failure; `births` has the requests of the live blocks, by address;
- * `asked_bytes` is the sum of all requests until then. HOST_MEMORY. */
-enum ar_status pinning_blocks_find(const struct ar_policy *policy, const struct ar_map *births,
-                                   uint64_t asked_bytes, struct explain_result *out,
-                                   struct ar_error *error);
 
 #endif

@@ -7,7 +7,8 @@
  *    free nor in the pool, nor in a process that the message names. It is never the pool's.
  * 2. Every process holds a context (MESSAGE_CONTEXT_LEAST to MESSAGE_CONTEXT_MOST), and the driver
  *    and a desktop hold as much. So only what is beyond MESSAGE_CONTEXT_MOST counts as held by
- *    others, unless the message lists the process that holds it.
+ *    others, unless the message lists the process that holds it. If the remainder is most of the
+ *    card, what is beyond MESSAGE_CONTEXT_LEAST counts.
  * 3. A cause is that some memory would have been enough for the request: that of the whole card,
  *    that which is free, that which is unused in the pool, and so on. Unused memory of the pool
  *    alone is tried first, unless another holder has most of the card. Of the rest, the holder
@@ -188,44 +189,52 @@ static bool is_slack(const struct message *self)
                bytes_of(self, MESSAGE_FIGURE_RESERVED) / SLACK_SHARE;
 }
 
-#define HOLDERS 5
+enum {
+    HOLDER_OTHERS,          /* that the message lists */
+    HOLDER_OUTSIDE,         /* this process outside of its pool */
+    HOLDER_REST,            /* what no listed process has */
+    HOLDER_POOL,            /* its unused memory */
+    HOLDER_OTHERS_AND_REST, /* if the rest is not this process's; it repeats two of the above */
+    HOLDERS
+};
 
-/* Others that the message lists, and the rest that no listed process has; this process outside of
- * its pool; the rest if the message does not say what of it is this process's; the pool. */
 static void list_holders(const struct message *self, struct holder holders[HOLDERS])
 {
     bool whole = knows(self, MESSAGE_FIGURE_PROCESS) || self->others_hidden;
     /* Of most of a card, a context is a small part. */
     bool most = bytes_of(self, MESSAGE_FIGURE_REMAINDER) > bytes_of(self, MESSAGE_FIGURE_TOTAL) / 2;
     uint64_t context = most ? MESSAGE_CONTEXT_LEAST : MESSAGE_CONTEXT_MOST;
-    holders[0] = holder_of(self, MESSAGE_TENANT, MESSAGE_FIGURE_OTHERS, 0);
-    holders[1] = holder_of(self, MESSAGE_OUTSIDE, MESSAGE_FIGURE_OUTSIDE_POOL, context);
-    holders[2] = holder_of(self, MESSAGE_TENANT_OR_OUTSIDE, MESSAGE_FIGURE_REMAINDER, context);
-    holders[3] = holder_of(self, MESSAGE_FRAGMENTATION_POSSIBLE, MESSAGE_FIGURE_UNALLOCATED, 0);
-    holders[3].known &= !is_slack(self);
-    holders[4] = (struct holder){0};
+    holders[HOLDER_OTHERS] = holder_of(self, MESSAGE_TENANT, MESSAGE_FIGURE_OTHERS, 0);
+    holders[HOLDER_OUTSIDE] =
+        holder_of(self, MESSAGE_OUTSIDE, MESSAGE_FIGURE_OUTSIDE_POOL, context);
+    holders[HOLDER_REST] =
+        holder_of(self, MESSAGE_TENANT_OR_OUTSIDE, MESSAGE_FIGURE_REMAINDER, context);
+    holders[HOLDER_POOL] =
+        holder_of(self, MESSAGE_FRAGMENTATION_POSSIBLE, MESSAGE_FIGURE_UNALLOCATED, 0);
+    holders[HOLDER_POOL].known &= !is_slack(self);
+    holders[HOLDER_OTHERS_AND_REST] = (struct holder){0};
     if (!whole)
         return;
     /* The rest is not this process's: it is that of others, with what is listed of them. */
-    holders[2].cause = MESSAGE_TENANT;
-    if (holders[0].known && holders[2].known && holders[2].gain) {
-        holders[4] = holders[2];
-        holders[4].gain += holders[0].gain;
-        holders[4].coarse += holders[0].coarse;
+    holders[HOLDER_REST].cause = MESSAGE_TENANT;
+    if (holders[HOLDER_OTHERS].known && holders[HOLDER_REST].known && holders[HOLDER_REST].gain) {
+        holders[HOLDER_OTHERS_AND_REST] = holders[HOLDER_REST];
+        holders[HOLDER_OTHERS_AND_REST].gain += holders[HOLDER_OTHERS].gain;
+        holders[HOLDER_OTHERS_AND_REST].coarse += holders[HOLDER_OTHERS].coarse;
     }
 }
 
 /* The holder with the most memory of those whose memory would be enough together with what is
- * free. NULL: none. `enough` counts them. */
+ * free, but not `skip` (HOLDERS: none is left out). NULL: none. `enough` counts them. */
 static const struct holder *largest_holder(struct message *self, const struct holder *holders,
-                                           unsigned *enough, bool *close)
+                                           int skip, unsigned *enough, bool *close)
 {
     const struct message_figure *available = figure_of(self, MESSAGE_FIGURE_FREE);
     const struct holder *found = NULL;
     *enough = 0;
     for (int i = 0; i < HOLDERS && available->known; i++) {
         bool near = false;
-        if (!holders[i].known || !holders[i].gain ||
+        if (i == skip || !holders[i].known || !holders[i].gain ||
             !fits(self, available->bytes + holders[i].gain,
                   available->coarse_bytes + holders[i].coarse, &near))
             continue;
@@ -286,7 +295,7 @@ static enum message_cause judge_rest(struct message *self, uint64_t together)
     if (start->known) { /* others are not in what was free at first */
         bool close = false;
         if (!fits(self, start->bytes, start->coarse_bytes, &close))
-            self->reasons = 0;
+            self->reasons = 0; /* it did not fit even then: nothing that is missing matters */
         return MESSAGE_CAPACITY;
     }
     return MESSAGE_UNKNOWN;
@@ -296,7 +305,7 @@ static enum message_cause judge_rest(struct message *self, uint64_t together)
 static uint64_t together_of(const struct message *self, const struct holder *holders)
 {
     uint64_t bytes = bytes_of(self, MESSAGE_FIGURE_FREE);
-    for (int i = 0; i < HOLDERS - 1; i++) /* the last one repeats others */
+    for (int i = 0; i < HOLDER_OTHERS_AND_REST; i++)
         bytes += holders[i].known ? holders[i].gain : 0;
     return bytes;
 }
@@ -316,13 +325,9 @@ static enum message_cause judge_pool(struct message *self)
     bool close = false, ignored = false;
     uint64_t unused = bytes_of(self, MESSAGE_FIGURE_UNALLOCATED);
     list_holders(self, holders);
-    const struct holder pool = holders[3];
-    const struct holder *holder = largest_holder(self, holders, &enough, &close);
+    const struct holder *holder = largest_holder(self, holders, HOLDERS, &enough, &close);
     bool most = has_most(self, holder);
-    /* Without the pool: */
-    holders[3].known = false;
-    bool other = largest_holder(self, holders, &others, &ignored) != NULL;
-    holders[3] = pool;
+    bool other = largest_holder(self, holders, HOLDER_POOL, &others, &ignored) != NULL;
     bool fits_unused = !most && fits_figure(self, MESSAGE_FIGURE_UNALLOCATED);
     if (fits_unused && is_slack(self)) {
         unsure(self, holder ? MESSAGE_REASON_OTHER_CAUSE : MESSAGE_REASON_SLACK, true);
@@ -357,7 +362,7 @@ static enum message_cause judge_pool(struct message *self)
  */
 static enum message_cause judge_free(struct message *self)
 {
-    struct message full = *self;
+    struct message full = *self; /* only the cause of judge_pool counts here, not its reasons */
     if (!self->card_told || knows(self, MESSAGE_FIGURE_ALLOWED) ||
         bytes_of(self, MESSAGE_FIGURE_FREE) > bytes_of(self, MESSAGE_FIGURE_ASKED) + FULL_BYTES)
         return MESSAGE_NOT_THE_ALLOCATOR;
@@ -377,7 +382,7 @@ static enum message_cause judge_unasked(struct message *self)
     unsigned enough;
     bool close = false;
     list_holders(self, holders);
-    const struct holder *holder = largest_holder(self, holders, &enough, &close);
+    const struct holder *holder = largest_holder(self, holders, HOLDERS, &enough, &close);
     if (!has_most(self, holder))
         return MESSAGE_UNKNOWN;
     unsure(self, MESSAGE_REASON_MISSING, true);
