@@ -99,7 +99,9 @@ GPU_TESTS := $(if $(call yes,$(HAVE_CUDA)),$(call built,tests/gpu/test_*.c) $(B)
 FUZZERS   := $(call built,tests/fuzz/fuzz_*.c)
 STAND_IN  := $(if $(call yes,$(HAVE_CUDA)),$(addprefix $(B)/tests/cuda_stand_in/,libcuda.so.1 libcublas.so.13)) \
              $(if $(call yes,$(HAVE_CUPTI)),$(B)/tests/cuda_stand_in/libcupti.so.13 $(B)/tests/record_program)
-ON_HOST   := $(if $(call yes,$(HAVE_NVCC)),$(GPU_TESTS) $(B)/tests/kernels_on_host/libcuda.so.1)
+# The host runs kernels in contexts, which sanitizers do not follow: tests/cli/test_kernels.sh runs in release only.
+ON_HOST   := $(if $(call yes,$(HAVE_NVCC)),$(if $(filter san,$(VARIANT)),$(filter %/cells,$(GPU_TESTS)), \
+                 $(GPU_TESTS) $(B)/tests/kernels_on_host/libcuda.so.1))
 
 # Recursive calls come after `deps`, so that what it installed is seen. -j unless the user gave one.
 SUB = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
@@ -224,7 +226,7 @@ $(B)/tests/kernels_on_host/libcuda.so.1: tests/support/kernels_on_host/driver.cc
 LINK      = $(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS_$(VARIANT)) -rdynamic -o $@ $(filter %.o,$^)
 LINK_TEST = $(LINK) $(if $(shell command -v ld.gold),-fuse-ld=gold) $(LIB)
 
-$(B)/allocrig: $(call obj,$(wildcard bench/cli/*.c))
+$(B)/allocrig: $(call obj,$(wildcard bench/cli/*.c) $(if $(filter san,$(VARIANT)),tests/support/quick_asan.c))
 $(B)/bench/micro/instructions: $(call obj,bench/micro/instructions.c bench/micro/rig.c)
 $(B)/allocrig $(B)/bench/micro/instructions: $(LIB)
 	$(LINK) -Wl,--whole-archive $(LIB) -Wl,--no-whole-archive $(LIBS)
