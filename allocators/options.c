@@ -5,6 +5,7 @@
 #include "allocators/options.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -168,6 +169,16 @@ static enum ar_status in_range(const struct ar_option *option, double value, con
                       option->least, option->most);
 }
 
+/* A limit of a few bytes is a size whose unit was forgotten. */
+static enum ar_status has_unit(const struct ar_option *option, uint64_t number,
+                               struct ar_error *error)
+{
+    if (strcmp(option->name, "limit") != 0 || !number || number >= 1024)
+        return AR_OK;
+    return ar_invalid(error, "%" PRIu64 " byte%s; did you mean limit=%" PRIu64 "GiB?", number,
+                      number == 1 ? "" : "s", number);
+}
+
 /* Reads `text` into the field of the option. Limits are compared as doubles, which rounds those
  * above 2^53. */
 static enum ar_status read_value(const struct ar_option *option, const char *text, void *values,
@@ -182,6 +193,8 @@ static enum ar_status read_value(const struct ar_option *option, const char *tex
         status = option->type == AR_OPTION_BYTES ? ar_size_parse(text, &number, error)
                                                  : ar_count_parse(text, &number, error);
         AR_THEN(status, in_range(option, (double)number, text, error));
+        if (option->type == AR_OPTION_BYTES)
+            AR_THEN(status, has_unit(option, number, error));
         if (!status)
             *(uint64_t *)field = number;
         return status;

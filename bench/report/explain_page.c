@@ -54,6 +54,9 @@ static const char *cause_sentence(const struct explain_result *result)
             return "the device has enough free memory, but a rule of the policy keeps it from "
                    "obtaining it (a limit, memory left to the system, rounding up, or a least "
                    "segment)";
+        if (result->limit_bytes && result->device_free_bytes >= result->bytes)
+            return "the policy's limit leaves less than this, and the device has enough free "
+                   "memory: no arrangement of blocks would have served it within the limit";
         return "the program's live blocks are too large for this capacity: no arrangement of "
                "blocks would have served it";
     }
