@@ -192,6 +192,13 @@ void twin_answer_failure(const struct twin_scenario *scenario, const struct twin
                                                              : scenario->parts[failure->part].name;
     snprintf(text, room, "a request of %s%s for %s fails: %s", size,
              failure->pinned ? " of pinned memory" : "", owner, twin_cause_text(failure->cause));
+    /* Merged, the rest would serve this request, and little after it. */
+    if (failure->cause == REPLAY_CAUSE_FRAGMENTATION &&
+        failure->others_bytes > failure->unused_bytes)
+        snprintf(text, room,
+                 "a request of %s for %s fails: other processes hold %s of the card, and the %s "
+                 "that are left are in pieces that are too small",
+                 size, owner, AR_SIZE(failure->others_bytes), AR_SIZE(failure->unused_bytes));
 }
 
 void twin_answer_summary(const struct twin_scenario *scenario, const struct twin_result *result,

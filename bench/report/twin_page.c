@@ -274,6 +274,18 @@ static void saved_cell(struct table *table, bool known, double bytes)
         table_number(table, known, 1, twin_mib(bytes));
 }
 
+/* The values of caches with which the scenario fits. */
+static void print_safe_caches(FILE *stream, const struct twin_page *page)
+{
+    char safe[32];
+    for (size_t i = 0; i < page->cache_count && page->result->outcome != TWIN_PASSED; i++) {
+        const struct twin_page_cache *cache = &page->caches[i];
+        if (cache->safe > 0)
+            say(stream, "It fits with %s.%s=%s.", page->scenario->parts[cache->part].name,
+                cache->option, cache_value(cache, cache->safe, safe, sizeof safe));
+    }
+}
+
 static enum ar_status print_whatifs(FILE *stream, const struct twin_page *page,
                                     struct ar_error *error)
 {
@@ -301,6 +313,7 @@ static enum ar_status print_whatifs(FILE *stream, const struct twin_page *page,
         rows++;
     }
     fprintf(stream, "\nWhat if%s\n", few);
+    print_safe_caches(stream, page);
     enum ar_status status = rows ? table_print(table, stream, TABLE_TEXT, error) : AR_OK;
     table_close(table);
     if (less)

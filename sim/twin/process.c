@@ -270,6 +270,17 @@ static void write_why(const struct twin_process *self, const struct twin_failure
              owner, self->card, AR_SIZE(free_bytes));
 }
 
+/* Free on the card or in the pool. What is free in sleeping segments, all of them without their
+ * live blocks, does not count. */
+static uint64_t unused_bytes(const struct twin_process *self)
+{
+    uint64_t free_bytes, total_bytes, asleep_free_bytes = self->regions.asleep_bytes;
+    for (size_t i = 0; i < self->account_count; i++)
+        asleep_free_bytes -= self->accounts[i].asleep_granted_bytes;
+    ar_backing_memory(self->device->backing, &free_bytes, &total_bytes);
+    return free_bytes + ar_policy_free_bytes(&self->policy->totals) - asleep_free_bytes;
+}
+
 static void note_failure(struct twin_process *self, uint64_t bytes, enum replay_cause cause)
 {
     struct twin_run *run = self->run;
@@ -283,6 +294,8 @@ static void note_failure(struct twin_process *self, uint64_t bytes, enum replay_
     failure->part = run->acting ? run->acting->index : SIZE_MAX;
     failure->action = run->call ? run->call->text : "";
     failure->bytes = bytes;
+    failure->unused_bytes = unused_bytes(self);
+    failure->others_bytes = self->device->counters.others_bytes;
     failure->cause = cause;
     write_why(self, failure, failure->why, sizeof failure->why);
 }
@@ -291,12 +304,7 @@ enum replay_cause twin_process_cause(const struct twin_process *self, uint64_t b
 {
     const struct ar_policy_totals *totals = &self->policy->totals;
     const struct ar_device_counters *counters = &self->device->counters;
-    /* What is free in sleeping segments: all of them without their live blocks. */
-    uint64_t free_bytes, total_bytes, asleep_free_bytes = self->regions.asleep_bytes;
-    for (size_t i = 0; i < self->account_count; i++)
-        asleep_free_bytes -= self->accounts[i].asleep_granted_bytes;
-    ar_backing_memory(self->device->backing, &free_bytes, &total_bytes);
-    free_bytes += ar_policy_free_bytes(totals) - asleep_free_bytes;
+    uint64_t free_bytes = unused_bytes(self);
     if (free_bytes >= bytes)
         return beside ? REPLAY_CAUSE_CACHE : REPLAY_CAUSE_FRAGMENTATION;
     if ((free_bytes += totals->pending_bytes) >= bytes)

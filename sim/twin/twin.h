@@ -186,10 +186,11 @@ enum twin_outcome {
 };
 
 struct twin_failure {
-    size_t phase, rank; /* SIZE_MAX: none */
-    size_t part;        /* SIZE_MAX: the context of the process */
-    const char *action; /* "rollout.wake" */
-    uint64_t bytes;     /* of the request */
+    size_t phase, rank;                  /* SIZE_MAX: none */
+    size_t part;                         /* SIZE_MAX: the context of the process */
+    const char *action;                  /* "rollout.wake" */
+    uint64_t bytes;                      /* of the request */
+    uint64_t unused_bytes, others_bytes; /* free on the card or in the pool; of other processes */
     uint32_t owner;
     enum replay_cause cause;
     bool pinned; /* of host memory */

@@ -1,4 +1,5 @@
 /* Scenarios of a twin: figures that can be derived by hand, pinning blocks, cards, refusals. */
+#include "bench/report/twin_page.h"
 #include "tests/support/test.h"
 #include "tests/support/twin_rig.h"
 
@@ -81,6 +82,25 @@ TEST(a_process_ends)
 }
 
 /* A request that the card could serve without the context of the process: the card is too small. */
+/* The rest in pieces would serve this request alone: who holds the card is said first. */
+TEST(other_processes_before_pieces)
+{
+    char text[256];
+    const struct twin_owner owner = {.name = "job/activations"};
+    struct twin_result result = {.outcome = TWIN_OUT_OF_MEMORY, .owners = &owner, .owner_count = 1};
+    result.failure = (struct twin_failure){.bytes = 24 * AR_MIB,
+                                           .unused_bytes = 26 * AR_MIB,
+                                           .others_bytes = 22 * AR_GIB,
+                                           .cause = REPLAY_CAUSE_FRAGMENTATION};
+    twin_answer_failure(NULL, &result, text, sizeof text);
+    assert_string_equal(text, "a request of 24.00 MiB for job/activations fails: other processes "
+                              "hold 22.00 GiB of the card, and the 26.00 MiB that are left are in "
+                              "pieces that are too small");
+    result.failure.others_bytes = 25 * AR_MIB;
+    twin_answer_failure(NULL, &result, text, sizeof text);
+    assert_non_null(strstr(text, "fails: free memory is in pieces that are too small"));
+}
+
 TEST(a_context_is_no_cause)
 {
     const struct part_text parts[] = {
