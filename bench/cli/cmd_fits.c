@@ -42,6 +42,7 @@ struct arguments {
     char card[SIM_PROFILE_ROOM(name)]; /* the profile that is asked about; "": none */
     struct fits_tried tried;
     struct fits_spread spread;
+    uint64_t runs_most; /* of the search; 0: not known yet */
     struct json_writer writer;
     bool begun, fits; /* a page was printed; all fit */
 };
@@ -59,6 +60,20 @@ static enum ar_status take_vary(void *arguments, const struct cli_option *option
                           "--vary %s: write a name and two numbers from 1 on, such as "
                           "BATCH=1..64",
                           value);
+    return AR_OK;
+}
+
+static enum ar_status take_trace(void *arguments, const struct cli_option *option,
+                                 const char *value, struct ar_error *error)
+{
+    struct arguments *self = arguments;
+    (void)option;
+    if (self->file)
+        return ar_invalid(error,
+                          "\"%s\" after \"%s\": fits reads one trace, and the command goes after "
+                          "--: write fits -- %s %s",
+                          value, self->file, self->file, value);
+    self->file = value;
     return AR_OK;
 }
 
@@ -85,9 +100,11 @@ static const struct cli_page page = {
         "and prints on one page: the live peak, the reserved bytes and the safe capacity under\n"
         "the program's own setting of the allocator and the three best others, the smallest card\n"
         "that serves each, where the peak is, and how sure that is. What COMMAND prints goes to\n"
-        "standard error.",
+        "standard error. Exit status 1: the program does not fit on the card that --card names\n"
+        "(without --card the answer is only on the page); 2: COMMAND failed; above 128: a\n"
+        "signal ended it.",
     .options = options,
-    .argument = {.value = "trace", CLI_TEXT(file)},
+    .argument = {.value = "trace", CLI_CALL(take_trace), .many = true},
 };
 
 static enum ar_status read_arguments(int argc, char **argv, struct arguments *self,
@@ -142,6 +159,11 @@ static enum ar_status open_part(const struct arguments *self, struct trace_sourc
     if (out->notes.refusal[0])
         return ar_error_set(error, AR_UNSUPPORTED, "fits cannot answer for %s: %s", info->name,
                             out->notes.refusal);
+    if (!info->allocs)
+        return ar_invalid(error,
+                          "%s made no request on a GPU, so there is nothing to answer; does it use "
+                          "the device cuda?",
+                          info->name);
     recorded_card_spec(info, spec);
     if (self->card[0])
         snprintf(spec, RECORDED_CARD_SPEC_ROOM, "sim:profile=%s", self->card);
@@ -242,6 +264,15 @@ static enum ar_status each_part(struct arguments *self, const char *path, worklo
     return workload_each(path, &choice, take_part, self, error);
 }
 
+/* Sets the error to how the command ended. Its status does not become that of fits, where 1 means
+ * that the program does not fit; those of signals do. */
+static enum ar_status command_failed(const struct arguments *self, const struct program_end *end,
+                                     const char *more, struct ar_error *error)
+{
+    enum ar_status status = program_failed(self->program.command[0], end, more, error);
+    return end->code > 128 ? status : AR_INVALID;
+}
+
 /* ---- runs of the command -------------------------------------------------------------------- */
 
 /* A copy of a word with {NAME} replaced by the value; NULL: no host memory. */
@@ -259,11 +290,21 @@ static char *replace_value(const char *word, const char *name, const char *value
     return out;
 }
 
+/* ", trace 4 of at most 9" during a search; nothing later, or if that is not known yet. */
+static const char *progress_text(const struct arguments *self, char *out, size_t room)
+{
+    out[0] = '\0';
+    if (self->vary.runs < self->runs_most)
+        snprintf(out, room, ", trace %" PRIu64 " of at most %" PRIu64, self->vary.runs + 1,
+                 self->runs_most);
+    return out;
+}
+
 /* Traces the command with a value (if there is a search) and a seed to `path`. */
 static enum ar_status trace_once(struct arguments *self, uint64_t value, uint64_t seed,
                                  const char *path, struct program_end *end, struct ar_error *error)
 {
-    char value_text[24], seed_text[24];
+    char value_text[24], seed_text[24], progress[64];
     struct traced_program program = self->program;
     size_t count = 0;
     snprintf(value_text, sizeof value_text, "%" PRIu64, value);
@@ -280,8 +321,9 @@ static enum ar_status trace_once(struct arguments *self, uint64_t value, uint64_
         program.command[i] = replace_value(self->program.command[i],
                                            self->vary.name[0] ? self->vary.name : "}", value_text);
     if (self->vary.name[0] || self->seeds > 1)
-        fprintf(stderr, "allocrig fits: %s%s%s seed %s\n", self->vary.name,
-                self->vary.name[0] ? "=" : "", self->vary.name[0] ? value_text : "", seed_text);
+        fprintf(stderr, "allocrig fits: %s%s%s seed %s%s\n", self->vary.name,
+                self->vary.name[0] ? "=" : "", self->vary.name[0] ? value_text : "", seed_text,
+                progress_text(self, progress, sizeof progress));
     enum ar_status status = program.command && program.command[0]
                                 ? traced_program_run(&program, end, error)
                                 : ar_error_set(error, AR_HOST_MEMORY, "no host memory");
@@ -301,7 +343,7 @@ static enum ar_status try_value(struct arguments *self, uint64_t value,
     snprintf(path, sizeof path, "%s/%" PRIu64 ".txt", self->folder, value);
     enum ar_status status = trace_once(self, value, self->first_seed, path, &end, error);
     if (!status && end.code)
-        status = program_failed(self->program.command[0], &end, "the search ends", error);
+        status = command_failed(self, &end, "the search ends", error);
     self->tried = (struct fits_tried){.under = {{true, 0}, {true, 0}}};
     AR_THEN(status, each_part(self, path, try_part, error));
     for (size_t i = 0; i < self->vary.settings && !status; i++) {
@@ -327,8 +369,36 @@ static uint64_t between(const struct fits_bracket *self, uint64_t capacity_bytes
     return self->fits + (step ? step : 1);
 }
 
-#define LINES_MOST                                                                                 \
-    4 /* tries by lines; later ones are halves too, because the bytes may follow none */
+#define LINES_MOST 2 /* tries by lines that may leave more than half; later ones are halves */
+
+/* The tries that a bracket takes at most if each leaves half of it, rounded up. */
+static uint64_t halves(const struct fits_bracket *self)
+{
+    uint64_t tries = 0;
+    for (uint64_t apart = self->fits ? self->fails - self->fits : 1; apart > 1; tries++)
+        apart -= apart / 2;
+    return tries;
+}
+
+/* Closes in on the largest value under setting `at`. */
+static enum ar_status close_in(struct arguments *self, size_t at,
+                               struct fits_bracket brackets[FITS_SETTINGS], int *lines,
+                               struct ar_error *error)
+{
+    struct fits_bracket *bracket = &brackets[at];
+    for (uint64_t before; (before = halves(bracket));) {
+        self->runs_most = self->vary.runs + (uint64_t)*lines;
+        for (size_t i = at; i < self->vary.settings; i++)
+            self->runs_most += halves(&brackets[i]);
+        AR_TRY(try_value(self,
+                         *lines ? between(bracket, self->tried.capacity_bytes)
+                                : bracket->fits + (bracket->fails - bracket->fits) / 2,
+                         brackets, error));
+        *lines -= *lines && halves(bracket) >= before;
+    }
+    self->vary.fits[at] = bracket->fits;
+    return AR_OK;
+}
 
 /* Finds the largest value under each setting: tries both ends, then closes in. */
 static enum ar_status search(struct arguments *self, struct ar_error *error)
@@ -343,15 +413,9 @@ static enum ar_status search(struct arguments *self, struct ar_error *error)
         vary->has_no_effect = low.under[0].bytes == self->tried.under[0].bytes &&
                               low.under[1].bytes == self->tried.under[1].bytes;
     }
-    for (size_t i = 0; i < vary->settings; i++) {
-        struct fits_bracket *at = &brackets[i];
-        for (int n = 0; !status && at->fits && at->fails - at->fits > 1; n++)
-            status = try_value(self,
-                               n < LINES_MOST || n % 2 ? between(at, self->tried.capacity_bytes)
-                                                       : at->fits + (at->fails - at->fits) / 2,
-                               brackets, error);
-        vary->fits[i] = at->fits;
-    }
+    int lines = LINES_MOST;
+    for (size_t i = 0; i < vary->settings; i++)
+        AR_THEN(status, close_in(self, i, brackets, &lines, error));
     for (size_t i = vary->settings; i-- > 0;)
         vary->value = vary->fits[i] ? vary->fits[i] : vary->value;
     if (!vary->value)
@@ -370,8 +434,7 @@ static enum ar_status run_command(struct arguments *self, char path[PATH_ROOM],
         snprintf(path, PATH_ROOM, "%s/seed.txt", self->folder);
         status = trace_once(self, value, self->first_seed + i, path, end, error);
         if (!status && end->signal) /* it interrupts the whole command */
-            status =
-                program_failed(self->program.command[0], end, "no further seed is tried", error);
+            status = command_failed(self, end, "no further seed is tried", error);
         AR_THEN(status, each_part(self, path, try_part, error));
     }
     snprintf(path, PATH_ROOM, "%s/%" PRIu64 ".txt", self->folder, value);
@@ -402,8 +465,7 @@ static enum ar_status answer(struct arguments *self, struct ar_error *error)
     }
     output_abandon(&json);
     if (!status && end.code)
-        status = program_failed(self->program.command[0], &end,
-                                "the answer is about the part before that", error);
+        status = command_failed(self, &end, "the answer is about the part before that", error);
     if (!status && self->program.card && !self->fits)
         status = ar_error_set(error, AR_NEGATIVE,
                               "it does not fit on %s under any setting of the allocator%s",

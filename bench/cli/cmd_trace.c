@@ -70,6 +70,9 @@ enum ar_status traced_number(void *arguments, const struct cli_option *option, c
     uint64_t number;
     *place = value;
     enum ar_status status = ar_count_parse(value, &number, error);
+    if (!status && !number &&
+        (strcmp(option->name, "steps") == 0 || strcmp(option->name, "world") == 0))
+        status = ar_invalid(error, "\"%s\" must be a whole number from 1 on", value);
     return status ? ar_error_prefix(error, status, "--%s", option->name) : AR_OK;
 }
 

@@ -89,18 +89,24 @@ static enum ar_status print_rows(FILE *stream, const struct fits_page *page, str
     }
     fputc('\n', stream);
     enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
-    say(stream, "reserved: the peak with all of the card; safe: the least capacity from which on "
-                "it runs to its end; smallest card: the least of `list devices` that serves it, "
-                "without the context of a process (531 MiB, as on an H100).");
+    say(stream,
+        "reserved: the peak with all of the card; safe: the least capacity from which on "
+        "it runs to its end; smallest card: the least of `list devices` that serves it, "
+        "without the context of a process (531 MiB, as on an H100; `twin` takes less for a card "
+        "with fewer threads).");
     if (page->advice->has_outside)
         say(stream,
             "safe also counts memory outside of the allocator, such as NCCL's; reserved does not.");
     size_t best = 1;
     while (best < count && !rows[best]->candidate.keys)
         best++;
-    if (best < count)
-        sentence_copied(stream, "Needs least: ", advise_page_setting(rows[best]));
-    else if (rows[0]->candidate.own)
+    if (best < count) {
+        sentence_copied(stream, "Suggested: ", advise_page_setting(rows[best]));
+        say(stream,
+            "That is the first by the ranks of `advise`: needs that differ by at most %.2f %% have "
+            "the same rank; of these, fewer keys come first, then what is recommended.",
+            100 * page->advice->uncertainty);
+    } else if (rows[0]->candidate.own)
         say(stream, "No other setting of the allocator needs less.");
     return status;
 }
@@ -206,6 +212,22 @@ static void print_notes(FILE *stream, const struct fits_notes *notes, enum fits_
         say(stream, "%s", line);
 }
 
+/* Libraries choose kernels and workspaces by the card. */
+static void print_other_card(FILE *stream, const struct fits_page *page)
+{
+    const char *traced_for = sim_profile_of_card(page->info->card);
+    struct sim_profile asked;
+    if (!page->advice->profile[0] || sim_profile_read(sim_profile_builtin(page->advice->profile),
+                                                      page->advice->profile, &asked, NULL))
+        return;
+    const char *answered = sim_profile_of_card(asked.card);
+    if (traced_for && answered && strcmp(traced_for, answered) != 0)
+        say(stream,
+            "Traced for %s, and the answer is about %s: workspaces of libraries, such as cuBLAS's, "
+            "and some kernels are those of %s. Trace again with --card %s.",
+            page->info->card, page->advice->profile, traced_for, page->advice->profile);
+}
+
 static void print_sure(FILE *stream, const struct fits_page *page)
 {
     static const char *const begins[FITS_NOTE_KINDS] = {
@@ -224,6 +246,7 @@ static void print_sure(FILE *stream, const struct fits_page *page)
         say(stream, "This is a recording: the requests are the program's own.");
         return;
     }
+    print_other_card(stream, page);
     if (page->notes->measured[0])
         say(stream,
             "The memory that kernels take for themselves was measured with %s and may differ with "

@@ -32,7 +32,7 @@ check the_live_peak says '^Live peak 456\.1 MiB, in step 1 of 4\. Usable memory 
 check reserved_and_safe_under_the_default grep -qE '^ +490\.0 +470\.0 +yes +l4 +the default settings of PyTorch$' "$out"
 check and_under_the_best grep -qE '^ +460\.0 +460\.0 +yes +l4 +expandable_segments=true$' "$out"
 check no_setting_that_needs_more not grep -q roundup "$out"
-check what_to_set grep -q '^Needs least: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True$' "$out"
+check what_to_set grep -q '^Suggested: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True$' "$out"
 check layers_are_one_group grep -qE '^ *320\.0 +70\.2 +8 +model\.py:10 +layers\.\*\.fc:aten\.empty$' "$out"
 check draws_are_named says 'on which sizes may depend \(calls\): aten\.nonzero \(3\); seeds: 1 \(--seeds 5'
 check unknown_operators_are_named says 'taken to need at most as much as their outputs \(calls, bytes\): aten\.unfold \(4, 2\.000 MiB\)\.'
@@ -82,7 +82,10 @@ run fits --card l4 -- python3 "$program" 900
 check the_answer_is_no [ "$status" = 1 ]
 check with_a_sentence said '^allocrig: it does not fit on l4 under any setting of the allocator; --vary BATCH=1\.\.64 finds the largest BATCH that fits$'
 check and_the_card_that_serves grep -qE '^26434\.0|^ *26434\.0 +26434\.0 +no +rtx5090 +the default' "$out"
+check no_other_card_was_traced not grep -q '^Traced for' "$out"
 check nothing_else_helps grep -q '^No other setting of the allocator needs less\.$' "$out"
+run fits "$TEST_TMP/out.trace" --card l4
+check a_trace_for_another_card says '^Traced for NVIDIA H100 80GB HBM3, and the answer is about l4: .* Trace again with --card l4\.'
 run fits -- python3 "$program" 10000
 check no_card_serves_it grep -qE ' no +none +the default' "$out"
 
@@ -95,10 +98,17 @@ if long fits_searches; then
     check the_page_is_of_that_value grep -q '^stand_in with BATCH=745, traced for NVIDIA L4' "$out"
     check it_is_narrow narrow
     check progress_is_shown said '^allocrig fits: BATCH=800 seed 1$'
+    check and_how_many_there_may_be said '^allocrig fits: BATCH=[0-9]* seed 1, trace 3 of at most [0-9]*$'
     check every_trial_is_one_run says "Tried: $(grep -c '^allocrig fits: ' "$err") values of 700 to 800"
     check in_few_runs [ "$(grep -c '^allocrig fits: ' "$err")" -le 6 ]
     check json_has_the_value json largest 745
     check json_has_the_other json largest_expandable 746
+    # Bytes that follow no line: they rise where it no longer fits.
+    CLIFF=57 run fits --card l4 --vary BATCH=1..64 -- python3 "$program"
+    check behind_a_cliff says 'Largest BATCH that fits: 57, with the program'
+    most=$(sed -n 's/.*trace 3 of at most //p' "$err")
+    check the_bound_holds [ "$(grep -c '^allocrig fits: ' "$err")" -le "$most" ]
+    check halves_follow_two_lines [ "$(grep -c '^allocrig fits: ' "$err")" -le 10 ]
     run fits --card l4 --vary SIZE=740..750 -- python3 "$program" '{SIZE}'
     check an_argument_varies says 'Largest SIZE that fits: 745, with the program'
 fi
@@ -134,8 +144,13 @@ check all_is_known grep -q '^No other operator takes memory that is not known\.$
 MODE=envelope refuses outside_the_envelope 2 'fits cannot answer for stand_in: stream 3 is used by a library that is not traced' fits -- python3 "$program"
 MODE=dies run fits -- python3 "$program"
 check a_program_that_died_has_a_page says 'The program ended early: this is about the part before that\.'
-check and_its_status [ "$status" = 3 ]
+check which_is_not_a_no [ "$status" = 2 ]
 check and_a_sentence said 'python3 ended with status 3; the answer is about the part before that$'
+printf '# allocrig-trace 1\nm,step\n!,traced,versions,torch 2.11.0\n' >"$TEST_TMP/still.trace"
+refuses no_request 2 'still made no request on a GPU, so there is nothing to answer; does it use the device cuda' fits "$TEST_TMP/still.trace"
+refuses no_step 2 '--steps: "0" must be a whole number from 1 on' fits --steps 0 -- true
+refuses no_rank 2 '--world: "0" must be' trace --world 0 -- true
+refuses a_command_without_dashes 2 '"train.py" after "python3": .* write fits -- python3 train\.py' fits python3 train.py
 refuses no_framework 3 'no trace was written: true imported neither torch nor jax' fits -- true
 refuses nothing_given 2 'no command is given; write fits -- python3 train.py, or name a trace' fits
 refuses both_given 2 'give a trace or a command, not both' fits "$TEST_TMP/out.trace" -- true
