@@ -69,6 +69,8 @@ static const struct cli_option options[] = {
      "a simulated device; default: sim; capacity= or profile= describe the card; a number N: only "
      "GPU N of the traces",
      CLI_SUITE(cli_suite_key), .many = true},
+    {'p', "policy", "POLICY", "a setting or policy that the table shows in any case",
+     CLI_SUITE(cli_suite_policy), .many = true},
     {0, "json", "FILE", "the advice as JSON; - is standard output", CLI_FILE(json)},
     {0, "frees", "MODE",
      "ordered, at-once or recorded; default: recorded if the trace has separate free completions, "
@@ -124,6 +126,23 @@ struct advising {
     struct advice *advice;
 };
 
+/* What the user named must be among what was tried. */
+static enum ar_status check_wanted(const struct text_list *wanted,
+                                   const struct advise_result *result, struct ar_error *error)
+{
+    for (size_t i = 0; i < wanted->count; i++) {
+        bool found = false;
+        for (size_t j = 0; j < result->count; j++)
+            found |= strcmp(result->rows[j].candidate.spec, wanted->items[i]) == 0;
+        if (!found)
+            return ar_invalid(error,
+                              "-p %s: the table can have no such row; `--json -` has the names of "
+                              "all settings (listed: true), and `capacity -p %s` what it needs",
+                              wanted->items[i], wanted->items[i]);
+    }
+    return AR_OK;
+}
+
 /* A workload_take: advice on a trace, or on one GPU of it. */
 static enum ar_status advise_one(void *argument, const struct workload_part *part,
                                  struct ar_error *error)
@@ -170,9 +189,11 @@ static enum ar_status advise_one(void *argument, const struct workload_part *par
                                              .format = info->format,
                                              .frees = config.frees,
                                              .result = &advice->results[at],
-                                             .source = part->source};
+                                             .source = part->source,
+                                             .wanted = self->suite.policies.items,
+                                             .wanted_count = self->suite.policies.count};
     advice->count++;
-    return AR_OK;
+    return check_wanted(&self->suite.policies, &advice->results[at], error);
 }
 
 static struct workload_choice choice_of(const struct suite *suite)
@@ -187,10 +208,17 @@ static enum ar_status advise_all(const struct arguments *self, const struct ar_s
     struct advising advising = {.arguments = self, .device = device, .advice = advice};
     const struct workload_choice choice = choice_of(&self->suite);
     enum ar_status status = AR_OK;
+    const struct text_list *traces = &self->suite.workloads;
+    for (size_t i = 1; i < traces->count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(traces->items[i], traces->items[j]) == 0)
+                return ar_invalid(error,
+                                  "%s is named twice; several traces are different ranks or "
+                                  "batch sizes of a program",
+                                  traces->items[i]);
     progress_begin(&advising.progress, 0);
-    for (size_t i = 0; i < self->suite.workloads.count && !status; i++)
-        status =
-            workload_each(self->suite.workloads.items[i], &choice, advise_one, &advising, error);
+    for (size_t i = 0; i < traces->count && !status; i++)
+        status = workload_each(traces->items[i], &choice, advise_one, &advising, error);
     progress_end(&advising.progress);
     if (!status && self->batches[0] && advice->count != 2)
         status = ar_invalid(error,

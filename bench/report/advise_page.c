@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "bench/report/data_writer.h"
 #include "bench/report/sentence.h"
@@ -208,6 +209,21 @@ static const struct advise_row *best_other(const struct advise_result *result)
     return NULL;
 }
 
+/* The setting that needs least of those that run; `allocators`: another allocator counts too. NULL:
+ * there is none. Rows are in the order of ranks, not of bytes. */
+static const struct advise_row *least_of(const struct advise_result *result, bool allocators)
+{
+    const struct advise_row *least = NULL;
+    for (size_t i = 0; i < result->own_count; i++) {
+        const struct advise_row *row = &result->rows[i];
+        if (row->safe_bytes && row->at.sensitivity != TRIAL_UNTIMED &&
+            (allocators || !row->candidate.text[0]) &&
+            (!least || row->safe_bytes < least->safe_bytes))
+            least = row;
+    }
+    return least;
+}
+
 /* Whether an own setting is uncertain for that reason. */
 static bool has_sensitivity(const struct advise_result *result, enum trial_sensitivity sensitivity)
 {
@@ -247,8 +263,9 @@ static bool print_sensitivity(FILE *stream, const struct advise_result *result,
 static void print_nothing_fits(FILE *stream, const struct advise_result *result,
                                const char *capacity)
 {
-    char line[1024];
-    const struct advise_row *other = best_other(result);
+    char line[1024] = "";
+    const struct advise_row *other = best_other(result), *least = least_of(result, false);
+    const struct advise_row *allocator = least_of(result, true);
     if (print_sensitivity(stream, result, capacity))
         return;
     if (result->peak.bytes > result->capacity_bytes) {
@@ -256,13 +273,14 @@ static void print_nothing_fits(FILE *stream, const struct advise_result *result,
         print_peak(stream, &result->peak, line);
         return;
     }
-    if (result->own_count && result->rows[0].safe_bytes)
+    if (least)
         snprintf(line, sizeof line, "No setting fits in %s: the least is %s, with %s.", capacity,
-                 AR_SIZE_UP(result->rows[0].safe_bytes), name_of(&result->rows[0]));
-    else if (result->own_count)
+                 AR_SIZE_UP(least->safe_bytes), name_of(least));
+    if (least && allocator != least)
+        text_add(line, sizeof line, " With %s it is %s.", name_of(allocator),
+                 AR_SIZE_UP(allocator->safe_bytes));
+    if (!least && result->own_count)
         snprintf(line, sizeof line, "No setting fits in %s.", capacity);
-    else
-        line[0] = '\0';
     if (other)
         text_add(line, sizeof line, "%sThe policy %s fits in %s.", line[0] ? " " : "",
                  other->candidate.spec, capacity);
@@ -270,6 +288,22 @@ static void print_nothing_fits(FILE *stream, const struct advise_result *result,
         snprintf(line, sizeof line, "No policy fits in %s.", capacity);
     say(stream, "%s", line);
     print_peak(stream, &result->peak, "The live peak is");
+}
+
+/* If less is left than the need is uncertain by. */
+static void print_room(FILE *stream, const struct advise_result *result,
+                       const struct advise_row *best)
+{
+    const uint64_t left = result->capacity_bytes - best->safe_bytes;
+    if (result->capacity_bytes < best->safe_bytes)
+        say(stream, "It passes at this capacity, but not at all above it: leave room.");
+    else if (best->safe_bytes && result->fidelity != ADVISE_AGREES &&
+             left < advise_uncertain_bytes(result, best->safe_bytes))
+        say(stream,
+            "It leaves %s (%.2f %%), less than the uncertainty of this estimate (%.2f %% and 2 MiB "
+            "at least): it may not fit.",
+            AR_SIZE(left), 100 * (double)left / (double)result->capacity_bytes,
+            100 * result->uncertainty);
 }
 
 static void print_verdict(FILE *stream, const struct advise_result *result)
@@ -299,20 +333,12 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
         say(stream, "It needs PyTorch %u.%u; the recording does not say which release it is from.",
             best->needs.major, best->needs.minor);
     }
-    const struct advise_row *least = NULL; /* rows are in the order of ranks, not of bytes */
-    for (size_t i = 0; i < result->own_count; i++) {
-        const struct advise_row *row = &result->rows[i];
-        if (row->candidate.text[0] || !row->safe_bytes)
-            continue; /* another allocator is not a setting of this one */
-        if (!least || row->safe_bytes < least->safe_bytes)
-            least = row;
-    }
+    const struct advise_row *least = least_of(result, false);
     if (least && least->rank != best->rank && best->safe_bytes > least->safe_bytes) {
         say(stream, "Least memory%s: %s, with %s.", result->complete ? "" : " for what is recorded",
             AR_SIZE_UP(least->safe_bytes), name_of(least));
     }
-    if (result->capacity_bytes < best->safe_bytes)
-        say(stream, "It passes at this capacity, but not at all above it: leave room.");
+    print_room(stream, result, best);
     if (result->complete || result->step.bytes != result->peak.bytes) /* else it is above */
         print_peak(stream, &result->peak, "The live peak is");
 }
@@ -430,19 +456,53 @@ struct row_counts {
     size_t shown[2], all[2];
 };
 
-static struct row_counts add_rows(struct table *table, const struct advise_result *result,
-                                  const struct advise_row *given)
+/* Whether the user named the row. */
+static bool is_wanted(const struct advise_page *page, const struct advise_row *row)
 {
-    struct row_counts counts = {{0}, {0}};
-    const struct advise_row *best = advise_best(result);
+    for (size_t i = 0; i < page->wanted_count; i++)
+        if (strcmp(page->wanted[i], row->candidate.spec) == 0)
+            return true;
+    return false;
+}
+
+/* The order of the table: by rank, then by need. */
+static int compare_shown(const struct advise_row *a, const struct advise_row *b)
+{
+    AR_ORDER(b->candidate.own, a->candidate.own);
+    AR_ORDER(a->rank, b->rank);
+    AR_ORDER(a->safe_bytes, b->safe_bytes); /* of one rank none or all are 0 */
+    AR_ORDER(a, b);
+    return 0;
+}
+
+/* The row of the table after `last` (NULL: the first); NULL after the last one. */
+static const struct advise_row *row_after(const struct advise_result *result,
+                                          const struct advise_row *last)
+{
+    const struct advise_row *next = NULL;
     for (size_t i = 0; i < result->count; i++) {
         const struct advise_row *row = &result->rows[i];
+        if ((!last || compare_shown(last, row) < 0) && (!next || compare_shown(row, next) < 0))
+            next = row;
+    }
+    return next;
+}
+
+static struct row_counts add_rows(struct table *table, const struct advise_page *page,
+                                  const struct advise_row *given)
+{
+    const struct advise_result *result = page->result;
+    struct row_counts counts = {{0}, {0}};
+    const struct advise_row *best = advise_best(result);
+    const struct advise_row *row = NULL;
+    for (size_t i = 0; (row = row_after(result, row)); i++) {
         bool own = row->candidate.own;
         if (i == 0 && own)
             table_heading(table, "settings of %s", framework_name(result->framework));
         if (i == result->own_count)
             table_heading(table, "other policies");
-        bool always = row == given || row == best || strcmp(row->candidate.spec, "torch") == 0;
+        bool always = row == given || row == best || strcmp(row->candidate.spec, "torch") == 0 ||
+                      is_wanted(page, row);
         if (given && is_same(row, given) && !always)
             continue;
         if (counts.all[own]++ < (own ? OWN_MOST : OTHERS_MOST) || always) {
@@ -471,9 +531,10 @@ static void print_choice(FILE *stream, const struct advise_result *result, const
     if (!advise_best(result))
         return;
     say(stream,
-        "->: the advice above. It is the recorded setting if that fits in %s; else the first "
-        "single setting that fits%s, and a pair only if none does. # ranks by the needed memory.",
-        capacity, result->timed ? " and is within 1 % of the fastest" : "");
+        "->: the advice above. It is the recorded setting if that fits in %s; else, of the single "
+        "settings that fit%s, one of the best rank, and a pair only if none does. # ranks by the "
+        "needed memory.",
+        capacity, result->timed ? " and are within 1 % of the fastest" : "");
 }
 
 /* What ? means. */
@@ -521,9 +582,10 @@ static void print_none(FILE *stream, const struct advise_result *result)
         }
 }
 
-static enum ar_status print_table(FILE *stream, const struct advise_result *result,
+static enum ar_status print_table(FILE *stream, const struct advise_page *page,
                                   struct ar_error *error)
 {
+    const struct advise_result *result = page->result;
     char at[32];
     const bool large = result->capacity_bytes >= AR_GIB;
     const double size = (double)result->capacity_bytes / (double)(large ? AR_GIB : AR_MIB);
@@ -535,7 +597,7 @@ static enum ar_status print_table(FILE *stream, const struct advise_result *resu
                        at)
             : table_of("#; needs|MiB; takes|MiB; fits<; flush; retry; setting<");
     const struct advise_row *given = advise_given(result);
-    const struct row_counts counts = add_rows(table, result, given);
+    const struct row_counts counts = add_rows(table, page, given);
     fputc('\n', stream);
     AR_TRY(table_end(table, stream, TABLE_TEXT, error));
     print_counts(stream, &counts);
@@ -549,8 +611,8 @@ static enum ar_status print_table(FILE *stream, const struct advise_result *resu
         result->timed ? "slow: the time, 1 with an allocator that costs nothing; " : "",
         result->timed ? "" : ", retry", capacity);
     say(stream,
-        "Needs that differ by at most %.2f %%, their uncertainty, have the same rank: fewer keys "
-        "first, then what is recommended.%s",
+        "Needs that differ by at most %.2f %%, their uncertainty, have the same rank: of these, "
+        "fewer keys are advised first, then what is recommended.%s",
         100 * result->uncertainty,
         !has_slow_ones(result) ? ""
         : result->timed        ? " What takes more than twice the time comes last."
@@ -596,21 +658,24 @@ static void print_left_out(FILE *stream, const struct advise_result *result)
 static void print_settings(FILE *stream, const struct advise_result *result)
 {
     const struct advise_row *given = advise_given(result), *best = advise_best(result);
-    const char *heading = best                       ? "To set:"
+    const struct advise_row *first = best ? best : least_of(result, false);
+    const char *heading = best && best == given      ? "To need less (it fits as it is):"
+                          : best                     ? "To set:"
                           : advise_none_fits(result) ? "Least memory, not enough here:"
                                                      : "To set (see ? above):";
     size_t shown = 0, left_out = 0;
     if (!result->own_count)
         return;
-    if (best && best->candidate.own) {
+    if (first && !(best && best == given) && first->candidate.own) {
         fprintf(stream, "\n%s\n", heading);
-        print_setting(stream, best);
+        print_setting(stream, first);
         shown++;
     }
     for (size_t i = 0; i < result->own_count; i++) {
         const struct advise_row *row = &result->rows[i];
-        if (row == best || !row->safe_bytes || (given && is_same(row, given)) ||
-            (best && advise_fits(row) == ADVISE_FITS_NOT))
+        if (row == first || !row->safe_bytes || (given && is_same(row, given)) ||
+            (best && advise_fits(row) == ADVISE_FITS_NOT) ||
+            (best && best == given && row->safe_bytes >= best->safe_bytes))
             continue;
         if (shown < SETTINGS_MOST) {
             if (!shown)
@@ -627,6 +692,21 @@ static void print_settings(FILE *stream, const struct advise_result *result)
                         left_out == 1 ? "its text" : "their texts");
 }
 
+static void print_tried(FILE *stream, const struct advise_result *result)
+{
+    size_t settings = 0, pairs = 0;
+    for (size_t i = 0; i < result->tried; i++) {
+        const struct candidate *candidate = &result->rows[i].candidate;
+        pairs += candidate_is_pair(candidate);
+        settings += candidate->own && !candidate_is_pair(candidate);
+    }
+    fputc('\n', stream);
+    say(stream,
+        "Tried: %zu setting%s, %zu pairs of them and %zu other policies. A pair is listed if it "
+        "needs 1 %% less than both halves, or if only pairs fit.",
+        settings, settings == 1 ? "" : "s", pairs, result->tried - settings - pairs);
+}
+
 enum ar_status advise_page_print(FILE *stream, const struct advise_page *page,
                                  struct ar_error *error)
 {
@@ -639,13 +719,10 @@ enum ar_status advise_page_print(FILE *stream, const struct advise_page *page,
     print_fidelity(stream, page);
     print_incomplete(stream, result);
     print_verdict(stream, result);
-    AR_TRY(print_table(stream, result, error));
+    AR_TRY(print_table(stream, page, error));
     print_settings(stream, result);
     print_left_out(stream, result);
-    fprintf(stream,
-            "\nTried: %zu settings, their pairs, and policies. Pairs are shown if they need\n"
-            "1 %% less than both halves.\n",
-            result->tried);
+    print_tried(stream, result);
     return AR_OK;
 }
 

@@ -70,12 +70,10 @@ struct choice {
     struct worst needs;               /* of the least */
 };
 
-static void consider(struct choice *self, const struct advise_result *first,
-                     const struct advise_row *row, const struct worst *worst)
+static void consider(struct choice *self, const struct advise_row *row, const struct worst *worst)
 {
     if (worst->safe_bytes && row->candidate.own &&
-        (!self->least || worst->safe_bytes + advise_uncertain_bytes(first, worst->safe_bytes) <
-                             self->needs.safe_bytes)) {
+        (!self->least || worst->safe_bytes < self->needs.safe_bytes)) {
         self->least = row;
         self->needs = *worst;
     }
@@ -116,7 +114,7 @@ enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, 
     for (size_t i = 0; i < first->tried; i++) {
         const struct advise_row *row = &first->rows[i];
         struct worst worst = worst_of(pages, count, row->candidate.spec);
-        consider(&choice, first, row, &worst);
+        consider(&choice, row, &worst);
         if (!worst.safe_bytes || !row->candidate.own)
             continue;
         table_cell(table, "%s%s", row->candidate.spec, row->candidate.given ? " (recorded)" : "");

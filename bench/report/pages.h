@@ -55,6 +55,8 @@ struct advise_page {
     enum replay_frees frees;
     const struct advise_result *result;
     struct trace_source *source;
+    char *const *wanted; /* specs of rows that the table shows in any case */
+    size_t wanted_count;
 };
 
 enum ar_status advise_page_print(FILE *stream, const struct advise_page *page,

@@ -226,11 +226,6 @@ static enum ar_status set_up(struct advising *self, struct ar_error *error)
     return status ? status : name_device(self, error);
 }
 
-static bool is_pair(const struct candidate *candidate)
-{
-    return candidate->half[0] || candidate->half[1];
-}
-
 static enum ar_status try_alone(const struct advising *self, struct advise_row *row,
                                 struct trace_source *trace, struct ar_error *error)
 {
@@ -244,7 +239,7 @@ static enum ar_status try_at(void *argument, size_t number, struct trace_source 
 {
     struct advising *self = argument;
     struct advise_row *row = &self->out->rows[number];
-    bool single = !is_pair(&row->candidate);
+    bool single = !candidate_is_pair(&row->candidate);
     enum ar_status status = single ? try_alone(self, row, trace, error) : AR_OK;
     if (single && !status && row->alone.enough_bytes &&
         row->alone.capacity_bytes == self->out->capacity_bytes) {
@@ -360,7 +355,7 @@ static enum ar_status find_same(struct advising *self, struct ar_error *error)
     for (size_t i = 0; i < self->out->count; i++) {
         const struct candidate *candidate = &self->out->rows[i].candidate;
         self->same[i] = i;
-        if (is_pair(candidate) || self->setup.as_limit || !self->timeless.events)
+        if (candidate_is_pair(candidate) || self->setup.as_limit || !self->timeless.events)
             continue;
         candidate_effect(candidate->spec, self->timeless.largest_bytes, effects[i],
                          sizeof effects[i]);
@@ -391,7 +386,7 @@ static enum ar_status search_single(void *argument, size_t number, struct trace_
 {
     struct advising *self = argument;
     struct advise_row *row = &self->out->rows[number];
-    if (is_pair(&row->candidate) || self->same[number] != number)
+    if (candidate_is_pair(&row->candidate) || self->same[number] != number)
         return AR_OK;
     if (row->alone.begun && row->alone.passed)
         AR_TRY(trial_search(&self->setup, trace, row->candidate.spec, &row->alone, &row->safe_bytes,
@@ -417,7 +412,7 @@ static enum ar_status search_pair(void *argument, size_t number, struct trace_so
 {
     struct advising *self = argument;
     struct advise_row *row = &self->out->rows[number];
-    if (!is_pair(&row->candidate) || !row->at.begun)
+    if (!candidate_is_pair(&row->candidate) || !row->at.begun)
         return AR_OK;
     uint64_t better = UINT64_MAX;
     for (int i = 0; i < 2; i++) {
@@ -639,7 +634,8 @@ static enum ar_status try_all(struct advising *self, struct ar_error *error)
     AR_TRY(crew_each(trace, config->jobs, out->count, try_at, count_done, self, error));
     AR_TRY(check_all(self, error));
     for (size_t i = 0; i < out->count; i++)
-        self->single_fits |= out->rows[i].candidate.own && !is_pair(&out->rows[i].candidate) &&
+        self->single_fits |= out->rows[i].candidate.own &&
+                             !candidate_is_pair(&out->rows[i].candidate) &&
                              advise_fits(&out->rows[i]) == ADVISE_FITS;
     AR_TRY(crew_each(trace, config->jobs, out->count, search_single, count_done, self, error));
     search_same(self);
@@ -736,7 +732,10 @@ const struct advise_row *advise_given(const struct advise_result *result)
 /* Fewer changes first: the recorded setting, a single setting, a pair, another allocator. */
 static int changes(const struct advise_row *row)
 {
-    return row->candidate.given ? 0 : row->candidate.text[0] ? 3 : is_pair(&row->candidate) ? 2 : 1;
+    return row->candidate.given                 ? 0
+           : row->candidate.text[0]             ? 3
+           : candidate_is_pair(&row->candidate) ? 2
+                                                : 1;
 }
 
 const struct advise_row *advise_best(const struct advise_result *result)

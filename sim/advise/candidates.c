@@ -419,6 +419,11 @@ struct torch_release candidate_needs(const char *setting)
     return torch_conf_first(strcmp(conf, "backend:native") == 0 ? "" : conf, NULL);
 }
 
+bool candidate_is_pair(const struct candidate *self)
+{
+    return self->half[0] || self->half[1];
+}
+
 void candidates_close(struct candidates *self)
 {
     free(self->at);

@@ -68,6 +68,15 @@ if long pressure_is_seen and_not_taken_for_releases a_snapshot_cut_at_a_failure 
     check a_snapshot_cut_at_a_failure grep -qE '^The trace ends with a request of 680\.7 MiB' "$out"
     check a_setting_for_the_part says '^What is recorded fits in 3\.844 GiB with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True'
 fi
+# needs: of the settings in the table, in MiB, as it lists them
+needs() { awk '/^settings of/ { own = 1; next } /^$|^other/ { own = 0 } own && $2 ~ /^[0-9]+\./ { print $1, $2 }' "$out"; }
+if long the_least_is_the_least a_rank_is_sorted_by_need; then
+    run advise workloads/data/gpt2_train.default.csv.gz --capacity 7.2GiB --jobs 2 -p buddy
+    least=$(needs | awk '{ print $2 }' | sort -n | head -n 1)
+    check the_least_is_the_least says "^No setting fits in .*: the least is $(awk -v mib="$least" 'BEGIN { printf "%.3f GiB", int(mib / 1.024 + 0.999) / 1000 }'), with"
+    check a_rank_is_sorted_by_need quietly test "$(needs)" = "$(needs | sort -k1,1n -k2,2n)"
+    check what_is_named_is_shown grep -qE ' buddy$' "$out"
+fi
 # The one that is advised comes first of those to set; here it is row 7 of the table.
 if long the_advised_setting_is_row_7 the_advised_setting_comes_first it_is_not_there_twice what_is_left_out_is_said; then
     run advise workloads/data/lora_recompute.default.csv.gz --capacity 4GiB --jobs 2
@@ -182,6 +191,13 @@ fi
 refuses what_if_of_one 2 'no two traces are of one program' advise --what-if "$tape"
 refuses what_if_at_a_capacity 2 'takes the recorded capacities' advise --what-if "$tape" --capacity 1G
 
+run advise "$tmp/small.trace" --capacity 40MiB
+check too_little_room says '^It leaves .* less than the uncertainty of this estimate \(1\.00 %'
+check nothing_has_to_be_set not says '^To set:'
+run advise "$tmp/small.trace" --capacity 80MiB
+check enough_room not says '^It leaves'
+refuses a_rank_twice 2 'small.trace is named twice' advise "$tmp/small.trace" "$tmp/small.trace"
+refuses a_row_that_is_not_there 2 '-p torch:no=1: the table can have no such row' advise "$tmp/small.trace" -p torch:no=1
 refuses no_trace 2 'name a trace' advise
 refuses no_file 2 'no/x.csv' advise no/x.csv
 refuses a_capacity_twice 2 'the capacity is given twice' advise "$tape" -d sim:capacity=1G --limit 1G

@@ -66,7 +66,8 @@ check advise_together says 'All of them fit in 22.00 MiB with torch'
 check advise_keys [ "$(grep -oE '"trace": .*:device=[01]"' "$tmp/advise.json" | wc -l)" = 2 ]
 run advise "$two" --capacity 22MiB --device 1
 check advise_one [ "$(grep -c 'as it is' "$out")" = 1 ]
-refuses advise_batches 2 'several GPUs; select one with --device N' advise "$two" "$two" --batches 1,2 --capacity 1GiB
+cp "$two" "$tmp/four.trace"
+refuses advise_batches 2 'several GPUs; select one with --device N' advise "$two" "$tmp/four.trace" --batches 1,2 --capacity 1GiB
 
 # -- explain
 run explain "$two" -p direct -d sim:capacity=15MiB
