@@ -43,11 +43,10 @@ static const struct kind {
 static bool is_windows(const struct message_text *text)
 {
     static const char *const words[] = {"\\lib\\site-packages", "[winerror", "\\c10\\", "\\aten\\",
-                                        "microsoft windows"};
+                                        "microsoft windows",    NULL};
     const char *at = text->chars, *end = text->chars + text->count;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (message_text_has(text, words[i]))
-            return true;
+    if (message_text_has_any(text, words))
+        return true;
     while ((at = memchr(at, '\\', (size_t)(end - at))) != NULL) {
         bool drive = at - text->chars >= 2 && at[-1] == ':' && at[-2] >= 'a' && at[-2] <= 'z';
         if (drive && (at - text->chars == 2 || !(at[-3] >= 'a' && at[-3] <= 'z')))

@@ -403,12 +403,10 @@ static bool is_said(const struct message_text *text, const struct bare *bare, si
     const char *rest = text->chars + at + length;
     if (strncmp(rest + strspn(rest, "\":="), "false", 5) == 0)
         return false;
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        size_t before = strlen(others[i].before);
-        if (at >= before && memcmp(text->chars + at - before, others[i].before, before) == 0 &&
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (message_text_ends(text, others[i].before, at) &&
             strncmp(rest, others[i].after, strlen(others[i].after)) == 0)
             return false;
-    }
     if (strncmp(text->chars + at, "outofmemory", 11) == 0 && is_feared(text->chars, at))
         return false;
     switch (bare->memory) {

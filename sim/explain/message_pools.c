@@ -15,16 +15,6 @@
 
 #include "sim/explain/message_forms.h"
 
-/* Reads the size right after the words in [from, to). */
-static size_t size_after(const struct message_text *text, const char *words, size_t from, size_t to,
-                         struct message_figure *figure)
-{
-    size_t at = message_text_find(text, words, from, to);
-    if (at == MESSAGE_NOWHERE)
-        return at;
-    return message_text_asked(text, at + strlen(words), figure);
-}
-
 /* The free memory: the rest of the limit. */
 static void fill_free(struct message *self)
 {
@@ -39,12 +29,6 @@ static void fill_free(struct message *self)
         .bytes = limit->bytes > reserved->bytes ? limit->bytes - reserved->bytes : 0,
         .coarse_bytes = limit->coarse_bytes + reserved->coarse_bytes,
     };
-}
-
-static bool stands_before(const struct message_text *text, const char *words, size_t at)
-{
-    size_t length = strlen(words);
-    return at >= length && strncmp(text->chars + at - length, words, length) == 0;
 }
 
 /* XLA also prints "allocating", but after its own error code and without the allocated bytes. */
@@ -64,7 +48,7 @@ static bool read_cupy(const struct message_text *text, struct message *self)
             continue;
         bool so_far = strncmp(text->chars + end, "(allocatedsofar:", 16) == 0;
         bool commas = memchr(text->chars + begin, ',', end - begin) != NULL;
-        if (stands_before(text, "resource_exhausted:", at) || !(so_far || cupy || commas))
+        if (message_text_ends(text, "resource_exhausted:", at) || !(so_far || cupy || commas))
             continue;
         if (count++)
             continue;
@@ -83,8 +67,8 @@ static bool read_cupy(const struct message_text *text, struct message *self)
 /* "current/max/try size = S, S, S" */
 static void read_room(const struct message_text *text, size_t from, struct message *self)
 {
-    size_t at = size_after(text, "current/max/trysize=", from, from + 400,
-                           &self->figures[MESSAGE_FIGURE_RESERVED]);
+    size_t at = message_text_after(text, "current/max/trysize=", from, from + 400,
+                                   &self->figures[MESSAGE_FIGURE_RESERVED]);
     if (at != MESSAGE_NOWHERE && text->chars[at] == ',')
         (void)message_text_size(text, at + 1, &self->figures[MESSAGE_FIGURE_TOTAL]);
 }
@@ -128,10 +112,7 @@ static bool speaks_rmm(const struct message_text *text)
                                         "rmm::",
                                         "rmm_",
                                         NULL};
-    for (size_t i = 0; words[i]; i++)
-        if (message_text_has(text, words[i]))
-            return true;
-    return false;
+    return message_text_has_any(text, words);
 }
 
 const char message_how_earlier[] =
@@ -160,7 +141,7 @@ static bool read_rmm(const struct message_text *text, struct message *self)
             self->elsewhere = other;
         }
     }
-    size_t at = size_after(text, log, 0, text->count, &size);
+    size_t at = message_text_after(text, log, 0, text->count, &size);
     if (at == MESSAGE_NOWHERE || strncmp(text->chars + at, "][failure", 9) != 0)
         return self->count > 0;
     if (!self->count || (asked->coarse_bytes && size.bytes < asked->bytes + asked->coarse_bytes &&

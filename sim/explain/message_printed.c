@@ -41,12 +41,6 @@ static const struct label {
     {"cached", MESSAGE_FIGURE_RESERVED, false},
 };
 
-static bool stands_before(const struct message_text *text, const char *words, size_t at)
-{
-    size_t length = strlen(words);
-    return at >= length && strncmp(text->chars + at - length, words, length) == 0;
-}
-
 /* The unit in a label, "(mb)" or "[gb]", as a power of two; -1: none. */
 static int unit_in(const char *label, size_t length)
 {
@@ -76,7 +70,7 @@ static size_t read_value(const struct message_text *text, size_t at, int unit,
         if (!isdigit((unsigned char)c))
             continue;
         bool joined = at > begin && !text->gaps[at] && isalnum((unsigned char)text->chars[at - 1]);
-        if (joined || (at > begin && stands_before(text, "cuda:", at)))
+        if (joined || (at > begin && message_text_ends(text, "cuda:", at)))
             continue; /* of a device's name: gpu0, cuda:0 */
         int own = unit_in(text->chars + begin, at - begin);
         size_t end = message_text_number(text, at, own >= 0 ? own : unit, figure);
@@ -121,9 +115,10 @@ static void read_label(const struct message_text *text, size_t at, const struct 
     size_t before = at;
     static const char *const devices[] = {"gpu", "cuda", "memory"};
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
-        before -= stands_before(text, devices[i], before) ? strlen(devices[i]) : 0;
+        before -= message_text_ends(text, devices[i], before) ? strlen(devices[i]) : 0;
     for (size_t i = 0; i < sizeof peaks / sizeof *peaks; i++)
-        highest |= stands_before(text, peaks[i], at) || stands_before(text, peaks[i], before);
+        highest |=
+            message_text_ends(text, peaks[i], at) || message_text_ends(text, peaks[i], before);
     if (highest && name == MESSAGE_FIGURE_RESERVED)
         return;
     if (highest)

@@ -49,6 +49,17 @@ size_t message_text_count(const struct message_text *self, size_t at, uint64_t *
 
 bool message_text_has(const struct message_text *self, const char *words);
 
+/* Whether it has one of these words; NULL ends them. */
+bool message_text_has_any(const struct message_text *self, const char *const *words);
+
+/* Whether the words end at `at`. */
+bool message_text_ends(const struct message_text *self, const char *words, size_t at);
+
+/* Reads the size, or the number of bytes, after the words in [from, to); of several the first that
+ * has one. Returns its end. */
+size_t message_text_after(const struct message_text *self, const char *words, size_t from,
+                          size_t to, struct message_figure *figure);
+
 /* Whether JAX printed a message of XLA, not TensorFlow. */
 bool message_text_speaks_jax(const struct message_text *self);
 

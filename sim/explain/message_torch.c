@@ -203,12 +203,6 @@ static void read_use(const struct window *window)
     }
 }
 
-static bool is_after(const struct message_text *text, size_t at, const char *words)
-{
-    size_t length = strlen(words);
-    return at >= length && strncmp(text->chars + at - length, words, length) == 0;
-}
-
 /* The word before "out of memory" names the device. Of a message without its first words, it is the
  * first one in the text. */
 static void read_device(const struct message_text *text, size_t at, struct message *self)
@@ -219,9 +213,9 @@ static void read_device(const struct message_text *text, size_t at, struct messa
                    {"XPU", "xpuoutofmemory"},       {"NPU", "npuoutofmemory"},
                    {"MLU", "mluoutofmemory"},       {"MUSA", "musaoutofmemory"},
                    {"MPS", "mpsbackendoutofmemory"}};
-    bool here = is_after(text, at, "outofmemory.");
+    bool here = message_text_ends(text, "outofmemory.", at);
     for (size_t i = 0; i < sizeof devices / sizeof *devices && !self->device[0]; i++)
-        if (here ? is_after(text, at - 1, devices[i].words)
+        if (here ? message_text_ends(text, devices[i].words, at - 1)
                  : message_text_has(text, devices[i].words))
             strcpy(self->device, devices[i].name);
 }
@@ -300,7 +294,8 @@ static size_t find_block_limit(const struct message_text *text, size_t at)
 
 static bool is_oom(const struct message_text *text, size_t at)
 {
-    return is_after(text, at, "outofmemory.") || find_block_limit(text, at) != MESSAGE_NOWHERE;
+    return message_text_ends(text, "outofmemory.", at) ||
+           find_block_limit(text, at) != MESSAGE_NOWHERE;
 }
 
 static void read_block_limit(const struct message_text *text, size_t at, struct message *self)
@@ -326,8 +321,8 @@ static void read_at(const struct message_text *text, size_t at, struct message *
     if (host != MESSAGE_NOWHERE)
         strcpy(self->device, "CPU");
     self->host = host != MESSAGE_NOWHERE ||
-                 is_after(text, at, "notenoughmemory:you") ||   /* to 1.0 */
-                 is_after(text, at, "cpucan'tallocatememory."); /* OneFlow */
+                 message_text_ends(text, "notenoughmemory:you", at) ||   /* to 1.0 */
+                 message_text_ends(text, "cpucan'tallocatememory.", at); /* OneFlow */
     self->segment_asked = !self->host;
     if (!self->host)
         read_device(text, at, self);

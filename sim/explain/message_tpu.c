@@ -18,19 +18,6 @@
 
 #include "sim/explain/message_text.h"
 
-/* Reads the size or the number of bytes after the words in [from, to). */
-static size_t size_after(const struct message_text *text, const char *words, size_t from, size_t to,
-                         struct message_figure *figure)
-{
-    for (size_t at = from; (at = message_text_find(text, words, at, to)) != MESSAGE_NOWHERE;) {
-        at += strlen(words);
-        size_t end = message_text_number(text, at, 0, figure);
-        if (end != MESSAGE_NOWHERE)
-            return end;
-    }
-    return MESSAGE_NOWHERE;
-}
-
 static bool size_before(const struct message_text *text, const char *words, size_t from, size_t to,
                         struct message_figure *figure)
 {
@@ -44,12 +31,12 @@ static void read_free(const struct message_text *text, size_t from, size_t to, s
     static const char largest[] = "largestcontiguousregionoffreememoryis";
     struct message_figure *figures = self->figures;
     struct message_figure *range = &figures[MESSAGE_FIGURE_LARGEST];
-    if (size_after(text, "thereare", from, to, &figures[MESSAGE_FIGURE_UNALLOCATED]) ==
+    if (message_text_after(text, "thereare", from, to, &figures[MESSAGE_FIGURE_UNALLOCATED]) ==
         MESSAGE_NOWHERE)
         return;
     self->one_pool = true;
     if (!size_before(text, "reservable", from, to, range))
-        (void)size_after(text, largest, from, to, range);
+        (void)message_text_after(text, largest, from, to, range);
 }
 
 static bool read_runtime(const struct message_text *text, struct message *self)
@@ -62,11 +49,13 @@ static bool read_runtime(const struct message_text *text, struct message *self)
     size_t at = MESSAGE_NOWHERE;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         size_t found = message_text_find(text, words[i], 0, text->count);
-        if (found < at && size_after(text, words[i], found, found + 60, asked) != MESSAGE_NOWHERE)
+        if (found < at &&
+            message_text_after(text, words[i], found, found + 60, asked) != MESSAGE_NOWHERE)
             at = found;
         for (; found != MESSAGE_NOWHERE;
              found = message_text_find(text, words[i], found + 1, text->count))
-            self->count += size_after(text, words[i], found, found + 60, &other) != MESSAGE_NOWHERE;
+            self->count +=
+                message_text_after(text, words[i], found, found + 60, &other) != MESSAGE_NOWHERE;
     }
     if (at == MESSAGE_NOWHERE)
         return false;
@@ -84,7 +73,8 @@ static bool read_allocatable(const struct message_text *text, struct message *se
     if (ranges == MESSAGE_NOWHERE)
         return false;
     size_t from = ranges > 200 ? ranges - 200 : 0, to = ranges + 120;
-    if (size_after(text, words, from, ranges, &figures[MESSAGE_FIGURE_ASKED]) == MESSAGE_NOWHERE)
+    if (message_text_after(text, words, from, ranges, &figures[MESSAGE_FIGURE_ASKED]) ==
+        MESSAGE_NOWHERE)
         return false;
     self->one_pool =
         size_before(text, "available", ranges, to, &figures[MESSAGE_FIGURE_UNALLOCATED]);
@@ -102,17 +92,17 @@ static bool read_program(const struct message_text *text, struct message *self)
     struct message_figure *total = &figures[MESSAGE_FIGURE_TOTAL];
     size_t at = message_text_find(text, words, 0, text->count);
     self->count = 1;
-    size_t end = size_after(text, scoped, 0, text->count, asked);
+    size_t end = message_text_after(text, scoped, 0, text->count, asked);
     if (end != MESSAGE_NOWHERE) {
-        (void)size_after(text, "andlimit", end, end + 40, total);
+        (void)message_text_after(text, "andlimit", end, end + 40, total);
         self->on_chip = true;
         return true;
     }
     size_t over_at = message_text_find(text, "hbm.exceededhbmcapacityby", 0, text->count);
     if (at != MESSAGE_NOWHERE)
-        end = size_after(text, ".used", at, at + strlen(words) + 60, asked);
+        end = message_text_after(text, ".used", at, at + strlen(words) + 60, asked);
     else if (over_at != MESSAGE_NOWHERE) /* the end of the message */
-        end = size_after(text, "used", over_at > 40 ? over_at - 40 : 0, over_at, asked);
+        end = message_text_after(text, "used", over_at > 40 ? over_at - 40 : 0, over_at, asked);
     if (end == MESSAGE_NOWHERE)
         return false;
     self->on_chip =
@@ -120,7 +110,7 @@ static bool read_program(const struct message_text *text, struct message *self)
     if (strncmp(text->chars + end, "of", 2) == 0)
         end = message_text_size(text, end + 2, total);
     if (end != MESSAGE_NOWHERE && total->known && asked->bytes <= total->bytes &&
-        size_after(text, "capacityby", end, end + 60, &over) != MESSAGE_NOWHERE) {
+        message_text_after(text, "capacityby", end, end + 60, &over) != MESSAGE_NOWHERE) {
         asked->bytes = total->bytes + over.bytes; /* both were rounded to the same figure */
         asked->derived = true;
     }
@@ -134,10 +124,10 @@ static bool read_planned(const struct message_text *text, struct message *self)
     size_t at = message_text_find(text, words, 0, text->count);
     if (at == MESSAGE_NOWHERE)
         return false;
-    (void)size_after(text, words, at, text->count, &figures[MESSAGE_FIGURE_TOTAL]);
+    (void)message_text_after(text, words, at, text->count, &figures[MESSAGE_FIGURE_TOTAL]);
     self->count = 1;
-    return size_after(text, "allocation(size=", at > 60 ? at - 60 : 0, at,
-                      &figures[MESSAGE_FIGURE_ASKED]) != MESSAGE_NOWHERE;
+    return message_text_after(text, "allocation(size=", at > 60 ? at - 60 : 0, at,
+                              &figures[MESSAGE_FIGURE_ASKED]) != MESSAGE_NOWHERE;
 }
 
 /* The memory is shared by both cores of the chip. */
@@ -148,8 +138,9 @@ static bool read_cores(const struct message_text *text, struct message *self)
     struct message_figure *asked = &figures[MESSAGE_FIGURE_ASKED];
     size_t end = message_text_find(text, words, 0, text->count);
     size_t at = end == MESSAGE_NOWHERE || end < 160 ? 0 : end - 160;
-    if (end == MESSAGE_NOWHERE || size_after(text, words, end, text->count,
-                                             &figures[MESSAGE_FIGURE_TOTAL]) == MESSAGE_NOWHERE)
+    if (end == MESSAGE_NOWHERE ||
+        message_text_after(text, words, end, text->count, &figures[MESSAGE_FIGURE_TOTAL]) ==
+            MESSAGE_NOWHERE)
         return false;
     for (; (at = message_text_find(text, usage, at, end)) != MESSAGE_NOWHERE;) {
         at += strlen(usage);

@@ -199,15 +199,10 @@ static bool find_request(const struct message_text *text, struct message *self)
 static void read_in_use(const struct message_text *text, size_t from, size_t to,
                         struct message_figure *figure)
 {
-    static const char *const others[] = {"max", "chunks"};
     for (size_t at = from; (at = message_text_find(text, "inuse:", at, to)) != MESSAGE_NOWHERE;
          at += 6) {
         struct message_figure size;
-        bool other = false;
-        for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-            size_t length = strlen(others[i]);
-            other |= at >= length && strncmp(text->chars + at - length, others[i], length) == 0;
-        }
+        bool other = message_text_ends(text, "max", at) || message_text_ends(text, "chunks", at);
         if (!other && message_text_number(text, at + 6, 0, &size) != MESSAGE_NOWHERE)
             *figure = size;
     }
@@ -306,14 +301,6 @@ static void read_created(const struct message_text *text, struct message *self)
     }
 }
 
-static bool has_any(const struct message_text *text, const char *const *words)
-{
-    for (; *words; words++)
-        if (message_text_find(text, *words, 0, text->count) != MESSAGE_NOWHERE)
-            return true;
-    return false;
-}
-
 /* Both frameworks print the same words. Names of errors and of source files distinguish them. */
 bool message_text_speaks_jax(const struct message_text *text)
 {
@@ -326,11 +313,11 @@ bool message_text_speaks_jax(const struct message_text *text)
     static const char *const xla[] = {"external/xla", "external/tsl",
                                       "resource_exhausted:outofmemory", "inmemoryspace", NULL};
     static const char *const bfc[] = {"_bfc", "fromdevice:cuda_error_out_of_memory", NULL};
-    if (has_any(text, jax))
+    if (message_text_has_any(text, jax))
         return true;
-    if (has_any(text, tensorflow))
+    if (message_text_has_any(text, tensorflow))
         return false;
-    return has_any(text, xla) || !has_any(text, bfc);
+    return message_text_has_any(text, xla) || !message_text_has_any(text, bfc);
 }
 
 /* Whether the words are only those of any program. */
@@ -349,7 +336,7 @@ static bool speaks_neither(const struct message_text *text)
                                       "ranoutofmemory",
                                       "failedtoallocaterequestfor",
                                       NULL};
-    return !has_any(text, own);
+    return !message_text_has_any(text, own);
 }
 
 /* The dump of a request is after it, or, in old versions, before it. */

@@ -1,0 +1,211 @@
+/* Sizes and numbers in the text of a message. */
+#include "sim/explain/message_text.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+#define FIGURE_MOST (UINT64_C(1) << 60) /* a larger figure is from a failed query, not of a card */
+
+static bool is_digit(char c)
+{
+    return isdigit((unsigned char)c) != 0;
+}
+
+/* Longer spellings first. */
+static const struct unit {
+    const char *name;
+    unsigned shift;
+} units[] = {
+    {"bytes", 0}, {"byte", 0}, {"kib", 10}, {"mib", 20}, {"gib", 30}, {"tib", 40}, {"pib", 50},
+    {"kb", 10},   {"mb", 20},  {"gb", 30},  {"tb", 40},  {"pb", 50},  {"k", 10},   {"m", 20},
+    {"g", 30},    {"t", 40},   {"p", 50},   {"b", 0},    {"eib", 60}, {"eb", 60},
+};
+
+static bool is_letter(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+/* A single letter is a unit only at the end of a word: "3 messages" is not 3 MiB. */
+static const struct unit *unit_at(const struct message_text *self, size_t at)
+{
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        size_t length = strlen(units[i].name);
+        if (strncmp(self->chars + at, units[i].name, length) == 0 &&
+            (length > 1 || !is_letter(self->chars[at + 1]) || self->gaps[at + 1]))
+            return &units[i];
+    }
+    return NULL;
+}
+
+/* Whether a number ends before `at`. If `across`, it may continue after a line end. */
+static bool is_apart(const struct message_text *self, size_t at, bool across)
+{
+    return self->gaps[at] && !(across && self->gaps[at] == MESSAGE_GAP_LINE);
+}
+
+/* A comma between groups of three digits, as in CuPy's messages, or another mark there. */
+static bool is_group_comma(const struct message_text *self, size_t at, bool across)
+{
+    const char *c = self->chars + at;
+    return (c[0] == ',' || c[0] == '\'' || c[0] == '_') && is_digit(c[1]) && is_digit(c[2]) &&
+           is_digit(c[3]) && !is_digit(c[4]) && !is_apart(self, at + 1, across);
+}
+
+/* A comma before one or two decimals and a unit, as programs in some languages print them. */
+static bool is_decimal_comma(const struct message_text *self, size_t at)
+{
+    const char *c = self->chars + at;
+    size_t digits = 1 + (size_t)is_digit(c[1] ? c[2] : '\0');
+    return c[0] == ',' && is_digit(c[1]) && !self->gaps[at + 1] && is_letter(c[1 + digits]);
+}
+
+/* A point between groups of three digits, as programs in some languages print them. One point alone
+ * is that of a decimal number, unless a comma with decimals follows. */
+static bool is_group_point(const struct message_text *self, size_t at, bool grouped, bool across)
+{
+    const char *c = self->chars + at;
+    if (c[0] != '.' || !is_digit(c[1]) || !is_digit(c[2]) || !is_digit(c[3]) || is_digit(c[4]) ||
+        is_apart(self, at + 1, across))
+        return false;
+    return grouped || is_decimal_comma(self, at + 4) ||
+           (c[4] == '.' && is_digit(c[5]) && is_digit(c[6]) && is_digit(c[7]) && !is_digit(c[8]) &&
+            !is_apart(self, at + 4, across) && !is_apart(self, at + 5, across));
+}
+
+/* Reads a decimal number. White space ends it unless `across`. */
+static size_t read_decimal(const struct message_text *self, size_t at, bool across, double *value,
+                           double *last_digit)
+{
+    size_t begin = at;
+    bool fraction = false, grouped = false;
+    *value = 0;
+    *last_digit = 1;
+    for (; at < self->count; at++) {
+        char c = self->chars[at];
+        if (at > begin && is_apart(self, at, across))
+            break;
+        if (at > begin && !fraction && is_group_point(self, at, grouped, across)) {
+            grouped = true;
+            continue;
+        }
+        bool point = c == '.' && is_digit(self->chars[at + 1]);
+        if (!fraction && at > begin && (point || is_decimal_comma(self, at))) {
+            fraction = true;
+        } else if (at > begin && !fraction && is_group_comma(self, at, across)) {
+            continue;
+        } else if (is_digit(c) && fraction) {
+            *last_digit /= 10;
+            *value += (c - '0') * *last_digit;
+        } else if (is_digit(c)) {
+            *value = *value * 10 + (c - '0');
+        } else {
+            break;
+        }
+    }
+    return at;
+}
+
+size_t message_text_size(const struct message_text *self, size_t at, struct message_figure *figure)
+{
+    double value, last;
+    if (at >= self->count || !is_digit(self->chars[at]))
+        return MESSAGE_NOWHERE;
+    size_t end = read_decimal(self, at, false, &value, &last);
+    const struct unit *unit = unit_at(self, end);
+    if (!unit) { /* a line end may be inside of the number */
+        end = read_decimal(self, at, true, &value, &last);
+        unit = unit_at(self, end);
+    }
+    if (!unit)
+        return MESSAGE_NOWHERE;
+    double scale = (double)(UINT64_C(1) << unit->shift);
+    *figure = (struct message_figure){.known = value * scale < (double)FIGURE_MOST};
+    if (figure->known) {
+        figure->bytes = (uint64_t)(value * scale + 0.5);
+        figure->coarse_bytes = unit->shift ? (uint64_t)(last * scale / 2 + 0.5) : 0;
+    }
+    return end + strlen(unit->name);
+}
+
+size_t message_text_number(const struct message_text *self, size_t at, int shift,
+                           struct message_figure *figure)
+{
+    double value, last;
+    if (at < self->count && strncmp(self->chars + at, "0x", 2) == 0) {
+        uint64_t bytes = 0;
+        size_t begin = at += 2;
+        for (; isxdigit((unsigned char)self->chars[at]) && (at == begin || !self->gaps[at]); at++) {
+            char c = self->chars[at];
+            uint64_t digit = (uint64_t)(is_digit(c) ? c - '0' : c - 'a' + 10);
+            bytes = bytes < FIGURE_MOST ? bytes * 16 + digit : bytes;
+        }
+        *figure = (struct message_figure){.known = true,
+                                          .bytes = bytes < FIGURE_MOST ? bytes : FIGURE_MOST};
+        return at;
+    }
+    size_t end = message_text_asked(self, at, figure);
+    if (end != MESSAGE_NOWHERE || at >= self->count || !is_digit(self->chars[at]))
+        return end;
+    end = read_decimal(self, at, false, &value, &last);
+    double scale = (double)(UINT64_C(1) << (shift < 0 ? 0 : shift));
+    if (last < 1 && shift <= 0)
+        return MESSAGE_NOWHERE;
+    *figure = (struct message_figure){
+        .known = true, .bytes = (uint64_t)(fmin(value * scale, (double)FIGURE_MOST) + 0.5)};
+    figure->coarse_bytes = shift > 0 ? (uint64_t)(last * scale / 2 + 0.5) : 0;
+    return end;
+}
+
+size_t message_text_asked(const struct message_text *self, size_t at, struct message_figure *figure)
+{
+    size_t end = message_text_size(self, at, figure);
+    if (end != MESSAGE_NOWHERE && !figure->known)
+        *figure = (struct message_figure){.known = true, .bytes = FIGURE_MOST};
+    return end;
+}
+
+bool message_text_size_before(const struct message_text *self, size_t at,
+                              struct message_figure *figure)
+{
+    size_t begin = at;
+    while (begin > 0 && at - begin < 5 && self->chars[begin - 1] >= 'a' &&
+           self->chars[begin - 1] <= 'z')
+        begin--;
+    while (begin > 0 && at - begin < 32 &&
+           (is_digit(self->chars[begin - 1]) || strchr(".,'_", self->chars[begin - 1])))
+        begin--;
+    while (begin < at && self->chars[begin] == '.')
+        begin++;
+    for (; begin < at; begin++) /* the word before it may end in a digit */
+        if (message_text_size(self, begin, figure) == at)
+            return true;
+    return false;
+}
+
+size_t message_text_count(const struct message_text *self, size_t at, uint64_t *count)
+{
+    size_t begin = at;
+    *count = 0;
+    for (; at < self->count && is_digit(self->chars[at]); at++) {
+        if (at > begin && self->gaps[at])
+            break;
+        if (*count > FIGURE_MOST)
+            return MESSAGE_NOWHERE;
+        *count = *count * 10 + (uint64_t)(self->chars[at] - '0');
+    }
+    return at > begin ? at : MESSAGE_NOWHERE;
+}
+
+size_t message_text_after(const struct message_text *self, const char *words, size_t from,
+                          size_t to, struct message_figure *figure)
+{
+    for (size_t at = from; (at = message_text_find(self, words, at, to)) != MESSAGE_NOWHERE;) {
+        at += strlen(words);
+        size_t end = message_text_number(self, at, 0, figure);
+        if (end != MESSAGE_NOWHERE)
+            return end;
+    }
+    return MESSAGE_NOWHERE;
+}
