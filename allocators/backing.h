@@ -38,7 +38,8 @@ struct ar_backing_pool {
 };
 
 struct ar_backing_ops {
-    /* Driver allocation and free, cuMemAlloc and cuMemFree. The free waits for the device. */
+    /* Driver allocation and free, cuMemAlloc and cuMemFree. Any size is allowed; the device charges
+     * whole pages, which small allocations share. The free waits for the device. */
     enum ar_status (*segment_alloc)(struct ar_backing *self, uint64_t bytes, uint64_t *address);
     enum ar_status (*segment_free)(struct ar_backing *self, uint64_t address);
 
@@ -90,7 +91,7 @@ struct ar_backing_ops {
 
 struct ar_backing {
     const struct ar_backing_ops *ops;
-    uint64_t granule_bytes; /* driver allocations start at multiples of this */
+    uint64_t granule_bytes; /* driver allocations start at multiples of this; sizes need not be */
     uint64_t page_bytes;    /* of virtual memory; 0: there is none */
     bool adjacent;          /* segments may touch, so a supply can coalesce them */
 };

@@ -63,6 +63,7 @@ static inline uint64_t ar_policy_free_bytes(const struct ar_policy_totals *total
            totals->overhead_bytes;
 }
 
+/* allocators/README.md, "Counters", says when to count. */
 #define AR_POLICY_COUNTERS(X)                                                                      \
     X(splits, "a free range was divided to serve a request")                                       \
     X(merges, "two free ranges became one")                                                        \
@@ -135,7 +136,8 @@ enum ar_policy_capability {
     AR_POLICY_OFFLINE = 1u << 2,           /* needs plan() before the first request */
     AR_POLICY_NEEDS_MAPPING = 1u << 3,     /* needs virtual memory in the backing */
     AR_POLICY_WATCHES_FREE = 1u << 4,      /* reports free blocks: ar_policy_free_added, _removed */
-    AR_POLICY_HONOURS_ALIGNMENT = 1u << 5, /* serves any power-of-two alignment */
+    AR_POLICY_HONOURS_ALIGNMENT = 1u << 5, /* serves any power-of-two alignment; without it
+                                              `alignment` is ignored */
     AR_POLICY_UNRANKED = 1u << 6,          /* a check or a bound: shown, never ranked */
     AR_POLICY_OVERLAPS = 1u << 7,          /* hands out addresses without memory: `null` only */
     AR_POLICY_PINNED = 1u << 8,            /* for pinned host memory; not in `-p all` */
@@ -204,8 +206,8 @@ struct ar_policy_ops {
     /* The largest request that can be served with that effort. NULL: the largest free block, for
      * every effort; a policy that cannot always serve that, or that releases its cache before it
      * refuses a request (EFFORT_TRIM), needs this hook. Without it the metrics of external
-     * fragmentation are wrong. This and `stats` change only by calls to the policy, not with
-     * time. */
+     * fragmentation are wrong. The conformance test requests so many bytes, and more. This and
+     * `stats` change only by calls to the policy, not with time. */
     uint64_t (*servable)(const struct ar_policy *self, enum ar_policy_effort effort);
 
     /* All hooks below are optional. */

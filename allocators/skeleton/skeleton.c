@@ -5,15 +5,8 @@
  *    cached segments are released and it is asked once more.
  * 4. A freed segment is cached for its class.
  *
- * To make your own policy, copy this file under a new name, as allocators/README.md shows, and
- * replace the rules one by one. As a shared object:
- *
- *     cc -std=c11 -O2 -shared -fPIC -I. -o mine.so mine.c
- *     ./allocrig run -p ./mine.so:least=4KiB -w order_flip
- *
- * As part of the program: move the file to allocators/policies/, remove the function
- * allocrig_policy with its prototype, and add the line POLICY(skeleton_policy) to
- * allocators/policies.def. */
+ * In a copy of this file this comment lists the rules of the copy, with the source of each.
+ * allocators/README.md shows each step. */
 #include "allocators/base/range_tree.h"
 #include "allocators/policy.h"
 
@@ -276,7 +269,7 @@ static void skeleton_destroy(struct ar_policy *base)
 const struct ar_policy_ops skeleton_policy = {
     .name = "skeleton",
     .summary = "powers of two, cached for their class: a policy to start from",
-    .reference = "none",
+    .reference = "none", /* the allocator that it imitates, with version; or the paper */
     .capabilities = AR_POLICY_WATCHES_FREE,
     .options = skeleton_options,
     .values_bytes = sizeof(struct skeleton_values),

@@ -36,6 +36,7 @@ static const struct cli_page page = {
         "folders of them. Each figure is SAME, BETTER, WORSE, AMBIGUOUS or NO-DATA. The exit\n"
         "status is 1 if a figure is WORSE without a waiver. A run of OLD that NEW does not have\n"
         "is NO-DATA and named in the last line; with --require-all the exit status is 1 too.\n"
+        "A run that only NEW has, as of a new policy, is NO-DATA and never WORSE.\n"
         "Exact figures are compared exactly, instructions within 1 %, and times with a rank test\n"
         "over at least 9 repetitions in each result set, on one machine.",
     .options = options,

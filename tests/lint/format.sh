@@ -13,8 +13,11 @@ fi
 mapfile -t files < <(lint_files c h cc cu)
 style=file:$lint_home/.clang-format
 if [ $fix = 1 ]; then
-    clang-format -i --style="$style" "${files[@]}"
-    echo "laid out ${#files[@]} files"
+    mapfile -t changed < <(clang-format --dry-run -Werror --style="$style" "${files[@]}" 2>&1 |
+        sed -n 's/^\([^: ]*\):[0-9]*:[0-9]*: \(error\|warning\):.*/\1/p' | sort -u)
+    [ ${#changed[@]} = 0 ] || clang-format -i --style="$style" "${changed[@]}"
+    echo "laid out ${#changed[@]} of ${#files[@]} files"
+    [ ${#changed[@]} = 0 ] || printf '  %s\n' "${changed[@]}"
     exit 0
 fi
 findings=$(clang-format --dry-run -Werror --style="$style" "${files[@]}" 2>&1 | grep -E '(error|warning):' |

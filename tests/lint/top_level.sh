@@ -1,5 +1,6 @@
 #!/bin/bash
-# The top level holds what the README says and nothing else.
+# The top level holds what the README says and nothing else, but for a policy that is being written there
+# (allocators/README.md, step 1), which git ignores.
 set -u
 # shellcheck source=tests/lint/lib.bash
 . "$(dirname "$0")/lib.bash"
@@ -10,7 +11,7 @@ mapfile -t names < <(ls -A)
 findings=$(for name in "${names[@]}"; do
     case "${allowed//$'\n'/ }" in
     *" $name "*) ;;
-    *) echo "$name: does not belong at the top level" ;;
+    *) [[ $name = *.c || $name = *.so ]] || echo "$name: does not belong at the top level" ;;
     esac
 done)
 lint_verdict top_level ${#names[@]} "$findings"
