@@ -77,6 +77,15 @@ struct recorded_place *recorded_place_at(const struct recorded_device *self, uin
     return place && address - place->address < place->bytes ? place : NULL;
 }
 
+/* The range for pages at an address. A policy may go beyond the end that the recording implies:
+ * that is a difference. NULL: none. */
+static struct recorded_place *range_below(const struct recorded_device *self, uint64_t address)
+{
+    size_t above = place_above(self, address);
+    struct recorded_place *place = above ? &self->places[above - 1] : NULL;
+    return place && place->range ? place : NULL;
+}
+
 enum ar_status recorded_place_add(struct recorded_device *self, struct recorded_place place)
 {
     if (!ar_array_make_room(&self->places, self->place_count, &self->place_room,
@@ -144,6 +153,12 @@ static enum answer ask(struct recorded_device *self, enum recorded_kind kind, ui
     return DIVERGE;
 }
 
+/* Whether a request is in the small pool. */
+static bool is_small(const struct ar_policy_request *request)
+{
+    return request->bytes <= AR_MIB;
+}
+
 static uint32_t pool_in_hand(const struct recorded_device *self)
 {
     return self->request ? self->request->request.pool : 0;
@@ -199,21 +214,45 @@ static enum ar_status device_segment_free(struct ar_backing *backing, uint64_t a
     return AR_OK;
 }
 
+/* Whether pages were mapped for a request of the same stream, pool and size kind as the one in hand,
+ * so that they can be in its range. A request may fail after its range was reserved; then the pages
+ * of other ranges come first. */
+static bool is_for_range(const struct recorded_device *self, const struct recorded_action *action)
+{
+    const struct recording *recording = self->recording;
+    size_t at = ar_array_from(recording->requests, recording->request_count,
+                              sizeof *recording->requests, offsetof(struct recorded_request, event),
+                              action->event);
+    if (!self->request || at == recording->request_count)
+        return true;
+    const struct ar_policy_request *mine = &self->request->request;
+    const struct ar_policy_request *theirs = &recording->requests[at].request;
+    return mine->stream == theirs->stream && mine->pool == theirs->pool &&
+           is_small(mine) == is_small(theirs);
+}
+
+/* Where the range for the request in hand begins: at its first recorded page outside of all ranges,
+ * the action `*first`. False: none is recorded. */
+static bool find_range(const struct recorded_device *self, size_t *first)
+{
+    const struct recording *recording = self->recording;
+    for (*first = self->cursor; *first < recording->action_count; ++*first) {
+        const struct recorded_action *action = &recording->actions[*first];
+        if (action->kind == RECORDED_MAPPED && !recorded_place_at(self, action->address) &&
+            is_aligned(action->address, action->bytes) && is_for_range(self, action))
+            return true;
+    }
+    return false;
+}
+
 static enum ar_status device_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
 {
     struct recorded_device *self = of(backing);
-    const struct recording *recording = self->recording;
-    *address = 0;
-    for (size_t i = self->cursor; i < recording->action_count && !recorded_diverged(self); i++) {
-        const struct recorded_action *action = &recording->actions[i];
-        if (action->kind == RECORDED_MAPPED && !recorded_place_at(self, action->address) &&
-            is_aligned(action->address, action->bytes)) {
-            *address = action->address;
-            bytes = recorded_range_bytes(recording, *address, *address, 1, bytes);
-            break;
-        }
-    }
-    if (!*address)
+    size_t first;
+    if (!recorded_diverged(self) && find_range(self, &first)) {
+        *address = self->recording->actions[first].address;
+        bytes = recorded_range_bytes(self->recording, first, *address, *address, 0, 1, bytes);
+    } else
         *address = own_address(self, bytes);
     return recorded_place_add(self, (struct recorded_place){.address = *address,
                                                             .bytes = bytes,
@@ -261,15 +300,15 @@ static enum ar_status device_map(struct ar_backing *backing, uint64_t address,
                                  ar_backing_handle handle)
 {
     (void)handle;
-    return recorded_place_at(of(backing), address) ? AR_OK : AR_INVALID;
+    return range_below(of(backing), address) ? AR_OK : AR_INVALID;
 }
 
 /* A run of pages is complete. */
 static enum ar_status device_access(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct recorded_device *self = of(backing);
-    struct recorded_place *place = recorded_place_at(self, address);
-    if (!place || !place->range)
+    struct recorded_place *place = range_below(self, address);
+    if (!place)
         return AR_INVALID;
     const struct recorded_action *action =
         recorded_diverged(self) || self->step == STEP_START ? NULL : recorded_next_action(self);
@@ -294,8 +333,8 @@ static enum ar_status device_access(struct ar_backing *backing, uint64_t address
 static enum ar_status device_unmap(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct recorded_device *self = of(backing);
-    struct recorded_place *place = recorded_place_at(self, address);
-    if (!place || !place->range)
+    struct recorded_place *place = range_below(self, address);
+    if (!place)
         return AR_INVALID;
     if (self->created_bytes) /* of an incomplete run */
         return AR_OK;

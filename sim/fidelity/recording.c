@@ -382,17 +382,28 @@ bool recording_is_unmade(const struct recording *recording, uint64_t id)
     return false;
 }
 
-uint64_t recorded_range_bytes(const struct recording *recording, uint64_t address, uint64_t top,
-                              uint64_t gap_bytes, uint64_t bytes)
+uint64_t recorded_range_bytes(const struct recording *recording, size_t first, uint64_t address,
+                              uint64_t top, uint64_t mapped_bytes, uint64_t gap_bytes,
+                              uint64_t bytes)
 {
-    for (size_t i = 0; i < recording->action_count; i++) {
+    for (size_t i = first; i < recording->action_count; i++) {
         const struct recorded_action *action = &recording->actions[i];
-        if (action->kind != RECORDED_MAPPED || action->address < address ||
-            action->address - address >= bytes)
+        if (action->address < address || action->address - address >= bytes)
             continue;
-        if (action->address > top && action->address - top >= gap_bytes)
+        if (action->kind == RECORDED_UNMAPPED && action->address < top) {
+            mapped_bytes -= action->bytes;
+            if (!mapped_bytes)
+                break; /* the range is released */
+            continue;
+        }
+        if (action->kind != RECORDED_MAPPED)
+            continue;
+        if (action->address > top && action->address - top >= gap_bytes) {
             bytes = action->address - address;
-        else if (action->address + action->bytes > top)
+            continue;
+        }
+        mapped_bytes += action->bytes;
+        if (action->address + action->bytes > top)
             top = action->address + action->bytes;
     }
     return bytes;

@@ -128,11 +128,13 @@ enum ar_status recording_read(struct trace_source *source, struct recording *out
                               struct ar_error *error);
 void recording_close(struct recording *recording);
 
-/* The largest possible size of a range at `address`, at most `bytes`. Nothing above `top` was
- * mapped yet. Pages are mapped upwards from the lower end, so pages at `gap_bytes` or more above
- * all mapped ones belong to another range. */
-uint64_t recorded_range_bytes(const struct recording *recording, uint64_t address, uint64_t top,
-                              uint64_t gap_bytes, uint64_t bytes);
+/* The largest possible size of a range at `address`, at most `bytes`, from the actions from `first`
+ * on until no page of it is mapped: then it is released, and its addresses may be used again. So
+ * far `mapped_bytes` are mapped, and nothing above `top` was. Pages are mapped upwards from the
+ * lower end, so pages at `gap_bytes` or more above all mapped ones belong to another range. */
+uint64_t recorded_range_bytes(const struct recording *recording, size_t first, uint64_t address,
+                              uint64_t top, uint64_t mapped_bytes, uint64_t gap_bytes,
+                              uint64_t bytes);
 
 /* Private to the files that read. */
 

@@ -248,6 +248,7 @@ static uint64_t range_bytes(const struct recorded_device *device, size_t index)
     const struct recorded_start *start = &device->recording->start;
     const uint64_t address = start->areas[index].address;
     uint64_t bytes = ar_size_round_up(2 * device->base.props.total_bytes, AR_GIB), top = address;
+    uint64_t mapped_bytes = 0;
     for (size_t i = index + 1; i < start->area_count; i++) {
         const struct recorded_area *area = &start->areas[i];
         if (!area->pages && area->address - address < bytes)
@@ -255,10 +256,11 @@ static uint64_t range_bytes(const struct recorded_device *device, size_t index)
         if (!area->pages)
             break;
         top = area->address + area->bytes;
+        mapped_bytes += area->bytes;
     }
     /* Pages that were unmapped before the start are not known, so a nearby range is assumed to be
      * this range. */
-    return recorded_range_bytes(device->recording, address, top, AR_GIB, bytes);
+    return recorded_range_bytes(device->recording, 0, address, top, mapped_bytes, AR_GIB, bytes);
 }
 
 static enum ar_status put_places(struct recorded_device *device)
