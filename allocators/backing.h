@@ -87,6 +87,10 @@ struct ar_backing_ops {
 
     /* Optional: the same as a fence and its wait for each of the streams below `count`. */
     void (*wait_streams)(struct ar_backing *self, uint32_t count);
+
+    /* Optional: whether a limit that the policy does not know refuses it `bytes` more. A recording
+     * has the effects of a limit without its value. */
+    bool (*limits)(struct ar_backing *self, uint64_t bytes);
 };
 
 struct ar_backing {
@@ -115,6 +119,7 @@ static inline void ar_backing_ops_offer(struct ar_backing_ops *ops,
     OFFER(pool_free);
     OFFER(pool_trim);
     OFFER(pool_memory);
+    OFFER(limits);
 #undef OFFER
 }
 

@@ -122,6 +122,20 @@ static bool is_refused_here(const struct recorded_device *self,
     return action->event > self->recording->completions[first];
 }
 
+/* Whether a request for memory is refused, by the device or by a limit of the program. */
+static bool refuses(struct recorded_device *self, enum recorded_balance state)
+{
+    if (state == LESS)
+        return self->group && self->group->cause == CAUSE_REFUSED;
+    const struct recorded_action *action = state == BALANCED ? recorded_next_action(self) : NULL;
+    if (action && is_refused_here(self, action)) {
+        self->refused_once = true;
+        return true;
+    }
+    return state == BALANCED && !action && self->request && self->request->known &&
+           self->request->failed;
+}
+
 /* Answers a request for memory. GRANT: `*action` is the recorded action. */
 static enum answer ask(struct recorded_device *self, enum recorded_kind kind, uint64_t bytes,
                        const struct recorded_action **action)
@@ -130,33 +144,21 @@ static enum answer ask(struct recorded_device *self, enum recorded_kind kind, ui
     if (recorded_diverged(self))
         return DIVERGE;
     enum recorded_balance state = recorded_balance(self);
-    if (state == LESS && self->group && self->group->cause == CAUSE_REFUSED)
+    if (refuses(self, state))
         return REFUSE;
     if (state != BALANCED) {
         recorded_differ_in_spans(self, recorded_run(self));
         return DIVERGE;
     }
     *action = recorded_next_action(self);
-    if (*action && is_refused_here(self, *action)) {
-        self->refused_once = true;
-        return REFUSE;
-    }
     if (*action && (*action)->kind == kind)
         return GRANT;
-    if (!*action && self->request && self->request->known && self->request->failed)
-        return REFUSE;
     snprintf(did, sizeof did, "asks the device for %" PRIu64 " bytes%s", bytes,
              kind == RECORDED_MAPPED ? " of pages" : "");
     recorded_device_differs(self, did,
                             *action ? "makes memory in the other way, by segments or by pages"
                                     : "asks the device for nothing more here");
     return DIVERGE;
-}
-
-/* Whether a request is in the small pool. */
-static bool is_small(const struct ar_policy_request *request)
-{
-    return request->bytes <= AR_MIB;
 }
 
 static uint32_t pool_in_hand(const struct recorded_device *self)
@@ -214,44 +216,22 @@ static enum ar_status device_segment_free(struct ar_backing *backing, uint64_t a
     return AR_OK;
 }
 
-/* Whether pages were mapped for a request of the same stream, pool and size kind as the one in hand,
- * so that they can be in its range. A request may fail after its range was reserved; then the pages
- * of other ranges come first. */
-static bool is_for_range(const struct recorded_device *self, const struct recorded_action *action)
-{
-    const struct recording *recording = self->recording;
-    size_t at = ar_array_from(recording->requests, recording->request_count,
-                              sizeof *recording->requests, offsetof(struct recorded_request, event),
-                              action->event);
-    if (!self->request || at == recording->request_count)
-        return true;
-    const struct ar_policy_request *mine = &self->request->request;
-    const struct ar_policy_request *theirs = &recording->requests[at].request;
-    return mine->stream == theirs->stream && mine->pool == theirs->pool &&
-           is_small(mine) == is_small(theirs);
-}
-
-/* Where the range for the request in hand begins: at its first recorded page outside of all ranges,
- * the action `*first`. False: none is recorded. */
-static bool find_range(const struct recorded_device *self, size_t *first)
-{
-    const struct recording *recording = self->recording;
-    for (*first = self->cursor; *first < recording->action_count; ++*first) {
-        const struct recorded_action *action = &recording->actions[*first];
-        if (action->kind == RECORDED_MAPPED && !recorded_place_at(self, action->address) &&
-            is_aligned(action->address, action->bytes) && is_for_range(self, action))
-            return true;
-    }
-    return false;
-}
-
+/* A range is reserved where its first pages are mapped, which is the next recorded action. A request
+ * that is refused memory reserves none here: the address of a range without pages is not recorded. */
 static enum ar_status device_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
 {
     struct recorded_device *self = of(backing);
-    size_t first;
-    if (!recorded_diverged(self) && find_range(self, &first)) {
-        *address = self->recording->actions[first].address;
-        bytes = recorded_range_bytes(self->recording, first, *address, *address, 0, 1, bytes);
+    const struct recorded_action *action = NULL;
+    enum answer answer =
+        self->step != STEP_REQUEST
+            ? DIVERGE
+            : ask(self, RECORDED_MAPPED, self->request ? self->request->request.bytes : bytes, &action);
+    if (answer == REFUSE)
+        return AR_REFUSED;
+    if (answer == GRANT && !recorded_place_at(self, action->address) &&
+        is_aligned(action->address, action->bytes)) {
+        *address = action->address;
+        bytes = recorded_range_bytes(self->recording, self->cursor, *address, *address, 0, 1, bytes);
     } else
         *address = own_address(self, bytes);
     return recorded_place_add(self, (struct recorded_place){.address = *address,
@@ -416,6 +396,16 @@ static void device_memory(struct ar_backing *backing, uint64_t *free_bytes, uint
     *free_bytes = *total_bytes = of(backing)->base.props.total_bytes;
 }
 
+/* A limit refuses a request also where the policy has the memory for it: a range that grows may need
+ * no more pages. */
+static bool device_limits(struct ar_backing *backing, uint64_t bytes)
+{
+    struct recorded_device *self = of(backing);
+    (void)bytes;
+    return !recorded_diverged(self) && self->step == STEP_REQUEST &&
+           refuses(self, recorded_balance(self));
+}
+
 static const char *backing_text(struct ar_backing *backing)
 {
     return of(backing)->out_of_host_memory ? "no host memory for the recorded device" : "";
@@ -512,6 +502,7 @@ static const struct ar_backing_ops recorded_backing = {
     .wait = device_wait,
     .memory = device_memory,
     .problem = backing_text,
+    .limits = device_limits,
 };
 
 static const struct ar_device_ops recorded_ops = {

@@ -589,6 +589,8 @@ static bool is_release(struct recorded_source *self)
     if (!self->deletes)
         end_pools(self, group);
     decide(self, group);
+    if (group->cause != CAUSE_RELEASE && self->deletes)
+        end_pools(self, group); /* the allocator releases them by itself */
     if (group->cause != CAUSE_RELEASE || self->released)
         return false;
     step(self, STEP_TRIM, group_end(self, group));

@@ -357,7 +357,9 @@ static bool granted(struct torch *self, enum ar_status status)
 bool torch_is_beyond_limit(const struct torch *self, uint64_t rounded_bytes)
 {
     uint64_t bytes = torch_device_request(&self->settings, rounded_bytes);
-    return self->limited && self->base.totals.reserved_bytes + bytes > self->allowed_bytes;
+    const struct ar_backing_ops *ops = self->backing->ops;
+    return (self->limited && self->base.totals.reserved_bytes + bytes > self->allowed_bytes) ||
+           (ops->limits && ops->limits(self->backing, bytes));
 }
 
 /* Memory from the device for a request; the block is in no set. 0: refused. */
