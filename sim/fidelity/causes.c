@@ -22,8 +22,7 @@
 #define RELEASES     "num_sync_all_streams"
 #define REPLAYS_MOST 100 /* for rule 3 */
 
-/* The request that was served at an event, or for which memory was released there. */
-static size_t request_of(const struct recording *recording, uint64_t event)
+size_t recorded_request_of(const struct recording *recording, uint64_t event)
 {
     return ar_array_from(recording->requests, recording->request_count, sizeof *recording->requests,
                          offsetof(struct recorded_request, event), event);
@@ -68,7 +67,7 @@ static size_t waited_under(const struct recording *recording,
 static bool try_other(struct recording *recording, uint64_t event)
 {
     static const enum recorded_cause causes[] = {CAUSE_OWN, CAUSE_RELEASE, CAUSE_REFUSED};
-    size_t at = request_of(recording, event);
+    size_t at = recorded_request_of(recording, event);
     if (at == recording->request_count)
         return false;
     struct recorded_request *request = &recording->requests[at];
@@ -119,7 +118,7 @@ static enum ar_status find(const struct causes *self, uint64_t *replays, struct 
         if (!result->difference.found)
             return AR_OK;
         uint64_t event = result->difference.event;
-        size_t request = request_of(recording, event);
+        size_t request = recorded_request_of(recording, event);
         if (request != first_request) {
             first = result->difference;
             first_request = request;

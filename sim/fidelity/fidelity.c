@@ -194,8 +194,9 @@ static enum ar_status card_bytes(const struct trace_info *info, const struct rec
     return AR_OK;
 }
 
-enum ar_status fidelity_run(const struct fidelity *config, struct fidelity_result *result,
-                            struct ar_error *error)
+/* Finds the causes under one policy. A limit_try. */
+static enum ar_status run_policy(const struct fidelity *config, struct fidelity_result *result,
+                                 struct limit_evidence *evidence, struct ar_error *error)
 {
     struct recording recording;
     struct attempt attempt = {.config = config, .recording = &recording, .result = result};
@@ -205,7 +206,17 @@ enum ar_status fidelity_run(const struct fidelity *config, struct fidelity_resul
     enum ar_status status = recording_read(config->source, &recording, error);
     AR_THEN(status, card_bytes(&config->source->info, &recording, &attempt.total_bytes, error));
     AR_THEN(status, causes_find(&causes, error));
+    if (!status)
+        recorded_limit_evidence(&recording, result->difference.event, evidence);
     recording_close(&recording);
+    return status;
+}
+
+enum ar_status fidelity_run(const struct fidelity *config, struct fidelity_result *result,
+                            struct ar_error *error)
+{
+    *result = (struct fidelity_result){0};
+    enum ar_status status = recorded_limit_find(config, run_policy, result, error);
     if (status) {
         fidelity_result_close(result);
         return status;

@@ -61,6 +61,7 @@ struct fidelity_result {
     uint64_t *releases; /* events before which the program released its cache, as inferred */
     size_t release_count;
     uint64_t unseen_releases; /* counted in the statistics, but without released memory */
+    uint64_t limit_bytes;     /* of the program, at least; 0: it is recorded, or not needed */
     uint64_t refusals;        /* inferred refusals of the recorded device */
     uint64_t replays;         /* the number of replays */
     enum fidelity_start start;

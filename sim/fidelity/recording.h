@@ -164,6 +164,9 @@ void recorded_final_close(struct recorded_final *final);
  * it be served, or for all. False: this was set already. */
 bool recorded_request_waits(struct recording *recording, struct recorded_request *request);
 
+/* The request that was served at an event, or for which memory was released there. */
+size_t recorded_request_of(const struct recording *recording, uint64_t event);
+
 /* Whether `id` is in `unmade`. */
 bool recording_is_unmade(const struct recording *recording, uint64_t id);
 
@@ -210,6 +213,24 @@ struct causes {
 /* Replays until there is no difference, or none that another cause could explain. Then, if the
  * number of retries is recorded, replays until the number agrees, if possible. */
 enum ar_status causes_find(const struct causes *causes, struct ar_error *error);
+
+/* limit.c: limits that are not recorded. */
+
+/* The bytes held before the request of a difference and before its release, and those released. */
+struct limit_evidence {
+    uint64_t held_bytes, released_bytes;
+};
+
+void recorded_limit_evidence(const struct recording *recording, uint64_t event,
+                             struct limit_evidence *out);
+
+/* Compares under the policy of `config`. */
+typedef enum ar_status limit_try(const struct fidelity *config, struct fidelity_result *result,
+                                 struct limit_evidence *evidence, struct ar_error *error);
+
+/* Compares, if necessary with the limit that fits. */
+enum ar_status recorded_limit_find(const struct fidelity *config, limit_try *try,
+                                   struct fidelity_result *result, struct ar_error *error);
 
 /* A device that answers as the recorded one did. It returns the recorded addresses, refuses when
  * the recorded device is known or assumed to have refused, and compares every call of the policy
