@@ -6,9 +6,9 @@
  * 1. A free block that PyTorch would have taken, or that would have spared a segment, but passed
  *    over, is in a segment of another pool than the block that it took.
  * 2. When cached segments are released, one that is wholly free and remains is not of the common
- *    pool, unless one is known to be of it: then only a private pool was emptied. With some
- *    settings a request releases a part of the common pool: that is tried if the first assumption
- *    leads to contradictions.
+ *    pool, unless one is known to be of it: then private pools were deleted, which releases their
+ *    free segments alone. With some settings a request releases a part of the common pool: that is
+ *    tried if the first assumption leads to contradictions.
  * 3. Segments are coloured, those that were released first, else in the order of their creation:
  *    each gets the first pool that none of its opposites has: the common one, the named ones, new
  *    ones. Any colouring without a conflict explains all addresses of the history, with which a
@@ -49,6 +49,7 @@ struct snapshot_passed {
     struct ar_range_pool blocks; /* extra: segment * 2 + used */
     struct ar_map at;            /* from address to block */
     struct ar_map final_at;      /* from address to final area */
+    struct ar_map made_at;       /* from address to the last event that makes a segment there */
     struct snapshot_passed_group *groups;
     size_t group_count, group_room;
     struct snapshot_passed_segment *segments;
@@ -61,6 +62,7 @@ struct snapshot_passed {
     uint32_t fresh;         /* the segment that was made for the next request */
     bool in_part;           /* a request may release only a part of the free segments */
     bool giving_back;       /* in a run of released segments */
+    size_t back_from;       /* its first event */
     uint64_t smallest_back; /* bytes of the smallest of that run */
     bool stuck;             /* the history contradicts the assumptions: rule 4 */
 };
@@ -345,11 +347,16 @@ static enum ar_status take_segment(struct snapshot_passed *self,
                                    const struct snapshot_record *record, size_t event,
                                    struct ar_error *error)
 {
-    uint64_t seen;
-    const struct snapshot_passed_segment segment = {.address = record->address,
-                                                    .bytes = record->bytes,
-                                                    .pool = record->pool ? record->pool - 1 : 0,
-                                                    .told = record->pool != 0};
+    uint64_t seen, last, at;
+    struct snapshot_passed_segment segment = {.address = record->address,
+                                              .bytes = record->bytes,
+                                              .pool = record->pool ? record->pool - 1 : 0,
+                                              .told = record->pool != 0};
+    if (!segment.told && ar_map_get(&self->made_at, record->address, &last) && last == event &&
+        ar_map_get(&self->final_at, record->address, &at)) { /* it exists at the end */
+        segment.pool = self->world->final_areas[at].pool;
+        segment.told = self->world->final_areas[at].pool_told;
+    }
     self->stuck |= !record->bytes || ar_map_get(&self->at, record->address, &seen);
     if (self->stuck)
         return AR_OK;
@@ -394,26 +401,57 @@ static void take_back(struct snapshot_passed *self, const struct snapshot_record
     segment->live = false;
 }
 
-/* Segments were released, and these were not: they are neither of the common pool nor of one that
- * ever released any, which a private pool does when the program releases it. `next`: the next
- * entry; NULL: the end. */
-static enum ar_status look_at_rest(struct snapshot_passed *self, const struct snapshot_record *next,
-                                   struct ar_error *error)
+/* Whether a segment is wholly free that is known to be of the common pool. */
+static bool keeps_common(struct snapshot_passed *self)
 {
-    enum ar_status status = AR_OK;
-    bool in_request =
-        !next || next->action == SNAPSHOT_SEGMENT_ALLOC || next->action == SNAPSHOT_OOM;
-    /* For a request PyTorch may release only the oldest (if there is a threshold and the program
-     * set a limit), or as many of the largest as it needs. */
-    if (in_request && ((self->in_part && self->settings.gc_threshold > 0) ||
-                       self->smallest_back >= self->settings.max_split_bytes))
-        return AR_OK;
     self->steps += self->segment_count;
     self->stuck |= self->steps >> STEPS_BITS != 0;
     for (size_t i = 0; i < self->segment_count && !self->stuck; i++)
         if (self->segments[i].told && !self->segments[i].pool &&
             whole_block(self, &self->segments[i]))
-            return AR_OK;
+            return true;
+    return false;
+}
+
+/* Private pools were deleted before an event: the released segments are of other pools than those
+ * that are wholly free and remain. */
+static enum ar_status take_deleted(struct snapshot_passed *self, size_t event,
+                                   struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    for (uint32_t i = 0; i < self->segment_count && !self->stuck; i++) {
+        bool remains = whole_block(self, &self->segments[i]) != 0;
+        for (size_t k = self->back_from; k < event && !status && !self->stuck; k++) {
+            uint32_t segment = self->of_event[k];
+            self->stuck |= ++self->steps >> STEPS_BITS != 0;
+            if (segment == SNAPSHOT_NO_SEGMENT)
+                continue;
+            self->segments[segment].is_not_common = true;
+            if (remains)
+                status = oppose(self, i, segment, error);
+        }
+    }
+    return status;
+}
+
+/* Segments were released, and these were not: they are neither of the common pool nor of one that
+ * ever released any, which a private pool does when the program releases it. `next`: the next
+ * entry, `event`; NULL: the end. */
+static enum ar_status look_at_rest(struct snapshot_passed *self, const struct snapshot_record *next,
+                                   size_t event, struct ar_error *error)
+{
+    const struct torch_settings *settings = &self->settings;
+    enum ar_status status = AR_OK;
+    bool in_request =
+        !next || next->action == SNAPSHOT_SEGMENT_ALLOC || next->action == SNAPSHOT_OOM;
+    bool in_part = settings->gc_threshold > 0 || settings->max_split_bytes != UINT64_MAX;
+    /* For a request PyTorch may release only the oldest (if there is a threshold and the program
+     * set a limit), or as many of the largest as it needs. */
+    if (in_request && ((self->in_part && settings->gc_threshold > 0) ||
+                       self->smallest_back >= settings->max_split_bytes))
+        return AR_OK;
+    if (keeps_common(self))
+        return in_request && in_part ? AR_OK : take_deleted(self, event, error);
     for (uint32_t i = 0; i < self->segment_count && !self->stuck; i++) {
         if (i == self->fresh || !whole_block(self, &self->segments[i]))
             continue;
@@ -431,7 +469,7 @@ static enum ar_status take(struct snapshot_passed *self, const struct snapshot_r
                            size_t event, struct ar_error *error)
 {
     if (self->giving_back && record->action != SNAPSHOT_SEGMENT_FREE) {
-        enum ar_status status = look_at_rest(self, record, error);
+        enum ar_status status = look_at_rest(self, record, event, error);
         self->giving_back = false;
         if (status)
             return status;
@@ -447,6 +485,7 @@ static enum ar_status take(struct snapshot_passed *self, const struct snapshot_r
     case SNAPSHOT_SEGMENT_FREE:
         if (!self->giving_back || record->bytes < self->smallest_back)
             self->smallest_back = record->bytes;
+        self->back_from = self->giving_back ? self->back_from : event;
         self->giving_back = true;
         take_back(self, record, event);
         return AR_OK;
@@ -477,7 +516,7 @@ static enum ar_status follow_history(struct snapshot_passed *self, struct ar_err
         status = record ? take(self, record, i, error) : AR_OK;
     }
     if (!status && !self->stuck && self->giving_back)
-        status = look_at_rest(self, NULL, error);
+        status = look_at_rest(self, NULL, world->event_count, error);
     return status;
 }
 
@@ -487,6 +526,7 @@ static void close_passed(struct snapshot_passed *self)
         ar_range_pool_close(&self->blocks);
     ar_map_close(&self->at);
     ar_map_close(&self->final_at);
+    ar_map_close(&self->made_at);
     ar_map_close(&self->opposites);
     free(self->groups);
     free(self->segments);
@@ -619,6 +659,11 @@ static enum ar_status tell(struct snapshot_passed *self, struct ar_error *error)
     enum ar_status status = AR_OK;
     for (size_t i = 0; i < world->final_area_count && !status; i++)
         status = ar_map_put(&self->final_at, world->final_areas[i].address, i);
+    for (size_t i = 0; i < world->event_count && !status; i++) {
+        const struct snapshot_record *record = snapshot_world_event(world, self->tree, i);
+        if (record && record->action == SNAPSHOT_SEGMENT_ALLOC)
+            status = ar_map_put(&self->made_at, record->address, i);
+    }
     if (status)
         return no_memory(error);
     status = follow_history(self, error);
