@@ -6,8 +6,8 @@
  * 1. A free block that PyTorch would have taken, or that would have spared a segment, but passed
  *    over, is in a segment of another pool than the block that it took.
  * 2. When cached segments are released, one that is wholly free and remains is not of the common
- *    pool, unless one is known to be of it: then private pools were deleted, which releases their
- *    free segments alone. With some settings a request releases a part of the common pool: that is
+ *    pool, unless one is known to be of it or a block is still pending: then private pools were
+ *    deleted, which waits for their blocks and releases their segments alone. With some settings a request releases a part of the common pool: that is
  *    tried if the first assumption leads to contradictions.
  * 3. Segments are coloured, those that were released first, else in the order of their creation:
  *    each gets the first pool that none of its opposites has: the common one, the named ones, new
@@ -32,6 +32,7 @@ struct snapshot_passed_segment {
     unsigned pool; /* of the tree */
     bool told, coloured, live;
     bool is_not_common;
+    uint32_t pending; /* blocks */
 };
 
 /* Free blocks of one stream and kind, all pools together. */
@@ -46,7 +47,7 @@ struct snapshot_passed {
     struct snapshot_tree *tree;
     struct torch_settings settings;
     struct ar_host host;
-    struct ar_range_pool blocks; /* extra: segment * 2 + used */
+    struct ar_range_pool blocks; /* extra: segment * 4, USED, PENDING */
     struct ar_map at;            /* from address to block */
     struct ar_map final_at;      /* from address to final area */
     struct ar_map made_at;       /* from address to the last event that makes a segment there */
@@ -59,6 +60,7 @@ struct snapshot_passed {
     uint64_t *pairs;
     size_t pair_count, pair_room;
     uint64_t steps;
+    uint64_t pending;       /* blocks */
     uint32_t fresh;         /* the segment that was made for the next request */
     bool in_part;           /* a request may release only a part of the free segments */
     bool giving_back;       /* in a run of released segments */
@@ -66,6 +68,9 @@ struct snapshot_passed {
     uint64_t smallest_back; /* bytes of the smallest of that run */
     bool stuck;             /* the history contradicts the assumptions: rule 4 */
 };
+
+#define USED    UINT64_C(1)
+#define PENDING UINT64_C(2) /* a used block whose free is requested */
 
 #define STEPS_BITS 25 /* 2^25 blocks passed over, in all requests: a hostile file ends there */
 
@@ -83,12 +88,17 @@ static struct ar_range_node *node_of(struct snapshot_passed *self, uint32_t bloc
 
 static bool is_used(struct snapshot_passed *self, uint32_t block)
 {
-    return node_of(self, block)->extra & 1;
+    return node_of(self, block)->extra & USED;
+}
+
+static uint32_t segment_index(struct snapshot_passed *self, uint32_t block)
+{
+    return (uint32_t)(node_of(self, block)->extra >> 2);
 }
 
 static struct snapshot_passed_segment *segment_of(struct snapshot_passed *self, uint32_t block)
 {
-    return &self->segments[node_of(self, block)->extra >> 1];
+    return &self->segments[segment_index(self, block)];
 }
 
 static uint32_t *root_of(struct snapshot_passed *self, uint32_t block)
@@ -107,7 +117,7 @@ static enum ar_status make_block(struct snapshot_passed *self, uint64_t address,
     struct ar_range_node *node = node_of(self, block);
     node->address = address;
     node->bytes = bytes;
-    node->extra = (uint64_t)segment << 1;
+    node->extra = (uint64_t)segment << 2;
     node->previous = previous;
     node->next = previous ? node_of(self, previous)->next : 0;
     if (node->next)
@@ -130,14 +140,14 @@ static void drop_block(struct snapshot_passed *self, uint32_t block)
 
 static void set_free(struct snapshot_passed *self, uint32_t block)
 {
-    node_of(self, block)->extra &= ~UINT64_C(1);
+    node_of(self, block)->extra &= ~UINT64_C(3);
     ar_range_tree_insert(&self->blocks, root_of(self, block), AR_RANGE_BY_SIZE, block);
 }
 
 static void set_used(struct snapshot_passed *self, uint32_t block)
 {
     ar_range_tree_remove(&self->blocks, root_of(self, block), AR_RANGE_BY_SIZE, block);
-    node_of(self, block)->extra |= 1;
+    node_of(self, block)->extra |= USED;
 }
 
 /* Joins a block that is in no tree with a free neighbour after it. */
@@ -217,7 +227,7 @@ static enum ar_status lay_out(struct snapshot_passed *self, const struct snapsho
             return AR_OK;
         status = make_block(self, at, bytes, segment, last, &last, error);
         if (!status && used)
-            node_of(self, last)->extra |= 1;
+            node_of(self, last)->extra |= USED;
         else if (!status)
             set_free(self, last);
     }
@@ -276,7 +286,7 @@ static enum ar_status find_passed(struct snapshot_passed *self, uint32_t block, 
 {
     const uint32_t root = *root_of(self, block);
     const uint64_t most_bytes = most_for(self, bytes);
-    const uint32_t taken = (uint32_t)(node_of(self, block)->extra >> 1);
+    const uint32_t taken = segment_index(self, block);
     uint64_t address = 0;
     enum ar_status status = AR_OK;
     while (!status && !self->stuck) {
@@ -284,7 +294,7 @@ static enum ar_status find_passed(struct snapshot_passed *self, uint32_t block, 
         if (!other || (other == block && !fresh) || node_of(self, other)->bytes >= most_bytes)
             break;
         if (other != block)
-            status = oppose(self, taken, (uint32_t)(node_of(self, other)->extra >> 1), error);
+            status = oppose(self, taken, segment_index(self, other), error);
         bytes = node_of(self, other)->bytes;
         address = node_of(self, other)->address + 1;
         self->stuck |= ++self->steps >> STEPS_BITS != 0;
@@ -308,7 +318,7 @@ static enum ar_status take_request(struct snapshot_passed *self,
                    self->groups[segment_of(self, block)->group].stream != record->stream;
     if (self->stuck)
         return AR_OK;
-    uint32_t segment = (uint32_t)(node_of(self, block)->extra >> 1);
+    uint32_t segment = segment_index(self, block);
     self->of_event[event] = segment;
     enum ar_status status = find_passed(self, block, bytes, segment == self->fresh, error);
     self->fresh = SNAPSHOT_NO_SEGMENT;
@@ -324,6 +334,17 @@ static enum ar_status take_request(struct snapshot_passed *self,
     return AR_OK;
 }
 
+static void take_requested_free(struct snapshot_passed *self, const struct snapshot_record *record)
+{
+    uint64_t found;
+    uint32_t block = ar_map_get(&self->at, record->address, &found) ? (uint32_t)found : 0;
+    if (!block || !is_used(self, block) || node_of(self, block)->extra & PENDING)
+        return;
+    node_of(self, block)->extra |= PENDING;
+    segment_of(self, block)->pending++;
+    self->pending++;
+}
+
 static void take_free(struct snapshot_passed *self, const struct snapshot_record *record)
 {
     uint64_t found;
@@ -331,6 +352,10 @@ static void take_free(struct snapshot_passed *self, const struct snapshot_record
     if (!block || !is_used(self, block)) {
         self->stuck = true;
         return;
+    }
+    if (node_of(self, block)->extra & PENDING) {
+        segment_of(self, block)->pending--;
+        self->pending--;
     }
     absorb_next(self, block);
     uint32_t before = node_of(self, block)->previous;
@@ -413,14 +438,14 @@ static bool keeps_common(struct snapshot_passed *self)
     return false;
 }
 
-/* Private pools were deleted before an event: the released segments are of other pools than those
- * that are wholly free and remain. */
+/* Private pools were deleted before an event, and their pending blocks completed: the released
+ * segments are of other pools than those that are wholly free, or have a pending block. */
 static enum ar_status take_deleted(struct snapshot_passed *self, size_t event,
                                    struct ar_error *error)
 {
     enum ar_status status = AR_OK;
     for (uint32_t i = 0; i < self->segment_count && !self->stuck; i++) {
-        bool remains = whole_block(self, &self->segments[i]) != 0;
+        bool remains = whole_block(self, &self->segments[i]) || self->segments[i].pending;
         for (size_t k = self->back_from; k < event && !status && !self->stuck; k++) {
             uint32_t segment = self->of_event[k];
             self->stuck |= ++self->steps >> STEPS_BITS != 0;
@@ -450,7 +475,7 @@ static enum ar_status look_at_rest(struct snapshot_passed *self, const struct sn
     if (in_request && ((self->in_part && settings->gc_threshold > 0) ||
                        self->smallest_back >= settings->max_split_bytes))
         return AR_OK;
-    if (keeps_common(self))
+    if (self->pending || keeps_common(self))
         return in_request && in_part ? AR_OK : take_deleted(self, event, error);
     for (uint32_t i = 0; i < self->segment_count && !self->stuck; i++) {
         if (i == self->fresh || !whole_block(self, &self->segments[i]))
@@ -477,6 +502,9 @@ static enum ar_status take(struct snapshot_passed *self, const struct snapshot_r
     switch (record->action) {
     case SNAPSHOT_ALLOC:
         return take_request(self, record, event, error);
+    case SNAPSHOT_FREE_REQUESTED:
+        take_requested_free(self, record);
+        return AR_OK;
     case SNAPSHOT_FREE_COMPLETED:
         take_free(self, record);
         return AR_OK;
