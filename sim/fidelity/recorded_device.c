@@ -222,16 +222,17 @@ static enum ar_status device_reserve(struct ar_backing *backing, uint64_t bytes,
 {
     struct recorded_device *self = of(backing);
     const struct recorded_action *action = NULL;
-    enum answer answer =
-        self->step != STEP_REQUEST
-            ? DIVERGE
-            : ask(self, RECORDED_MAPPED, self->request ? self->request->request.bytes : bytes, &action);
+    enum answer answer = self->step != STEP_REQUEST
+                             ? DIVERGE
+                             : ask(self, RECORDED_MAPPED,
+                                   self->request ? self->request->request.bytes : bytes, &action);
     if (answer == REFUSE)
         return AR_REFUSED;
     if (answer == GRANT && !recorded_place_at(self, action->address) &&
         is_aligned(action->address, action->bytes)) {
         *address = action->address;
-        bytes = recorded_range_bytes(self->recording, self->cursor, *address, *address, 0, 1, bytes);
+        bytes =
+            recorded_range_bytes(self->recording, self->cursor, *address, *address, 0, 1, bytes);
     } else
         *address = own_address(self, bytes);
     return recorded_place_add(self, (struct recorded_place){.address = *address,

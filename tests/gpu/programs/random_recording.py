@@ -2,12 +2,15 @@
 """Records random programs of PyTorch's allocator: random_recording.py FOLDER [FIRST [COUNT]]
 
 A program for each seed from FIRST (1) on, with settings that go with the seed, in a process of its own; its memory
-snapshot, with the whole history, becomes FOLDER/SEED.pickle. `allocrig fidelity` must agree with each of them.
+snapshot, with the whole history, becomes FOLDER/SEED.pickle. `allocrig fidelity` must agree with each of them. Seeds
+above 100 have more settings and operations, and FOLDER/SEED.log says when the program did what its snapshot does not
+hold: limits, releases of the cache, pools, captures.
 Needs a card of 16 GiB; 100 programs take about a minute."""
 import os
 import random
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 MIB = 1 << 20
@@ -27,11 +30,28 @@ SETTINGS = (
 )
 
 
+MORE_SETTINGS = (
+    "max_split_size_mb:20",
+    "max_split_size_mb:40,max_non_split_rounding_mb:200",
+    "roundup_power2_divisions:16,garbage_collection_threshold:0.8",
+    "roundup_power2_divisions:[512:4,>:2],expandable_segments:True",
+    "garbage_collection_threshold:0.9,expandable_segments:True,max_split_size_mb:100",
+    "large_segment_size_mb:64,max_split_size_mb:64",
+    "large_segment_size_mb:30,expandable_segments:True",
+    "per_process_memory_fraction:0.012,garbage_collection_threshold:0.7",
+    "per_process_memory_fraction:0.012,expandable_segments:True",
+    "garbage_collection_threshold:0.3",
+    "graph_capture_record_stream_reuse:True,expandable_segments:True",
+    "release_lock_on_cudamalloc:True,pinned_use_background_threads:True",
+    "",
+)
+
+
 class Program:
     def __init__(self, torch, seed):
         self.torch, self.draw = torch, random.Random(seed)
         self.streams = [torch.cuda.current_stream(), torch.cuda.Stream(), torch.cuda.Stream()]
-        self.blocks, self.pools, self.graphs = [], [], []
+        self.blocks, self.pools, self.graphs, self.outer = [], [], [], None
         self.most = self.draw.choice((8, 60, 300)) * MIB
         self.repeated = [self.size() for _ in range(6)]
 
@@ -51,11 +71,14 @@ class Program:
         with self.torch.cuda.stream(self.draw.choice(self.streams + self.streams[:1] * 3)):
             try:
                 if self.pools and self.draw.random() < 0.15:
-                    with self.torch.cuda.use_mem_pool(self.draw.choice(self.pools)):
+                    self.outer = self.draw.choice(self.pools)
+                    with self.torch.cuda.use_mem_pool(self.outer):
                         self.blocks.append(self.request())
+                    self.outer = None
                 else:
                     self.blocks.append(self.request())
             except self.torch.cuda.OutOfMemoryError:
+                self.outer = None
                 self.free(len(self.blocks) // 2)
 
     def free(self, count=1):
@@ -91,9 +114,9 @@ class Program:
         elif self.pools:
             del self.pools[self.draw.randint(0, len(self.pools) - 1)]
 
-    def run(self, operations):
+    def operations(self):
         torch = self.torch
-        others = (
+        return (
             (0.05, self.use),
             (0.03, self.busy),
             (0.01, torch.cuda.synchronize),
@@ -102,7 +125,10 @@ class Program:
             (0.004, lambda: self.pools.append(torch.cuda.MemPool())),
             (0.006, self.drop),
         )
-        for _ in range(operations):
+
+    def run(self, count):
+        others = self.operations()
+        for _ in range(count):
             chance = self.draw.random()
             for share, act in others:
                 chance -= share
@@ -114,11 +140,114 @@ class Program:
                 self.alloc() if self.draw.random() < (0.62 if held < 8 * self.most else 0.4) else self.free()
 
 
+class WiderProgram(Program):
+    """More operations: pools in pools, pools with options, sizes near the limits of the rules, uses by other streams
+    when memory is short, and changed limits (seeds 0 of 4) or settings (seeds 5 of 10) in the middle."""
+
+    def __init__(self, torch, seed, log):
+        super().__init__(torch, seed)
+        self.seed, self.out = seed, log
+
+    def run(self, count):
+        try:
+            super().run(count)
+        except (RuntimeError, ValueError) as error:  # what PyTorch does not allow: the history ends here
+            self.log("stopped", error)
+
+    def log(self, *words):
+        print(int(time.time() * 1e6), *words, file=self.out)
+
+    def size(self):
+        if self.draw.random() > 0.2:
+            return super().size()
+        edge = self.draw.choice((1, 512, 1024, MIB, 2 * MIB, 10 * MIB, 20 * MIB, 32 * MIB, 64 * MIB))
+        return max(1, edge + self.draw.choice((-513, -512, -1, 0, 1, 511, 512, 513)))
+
+    def request(self):
+        others = [pool for pool in self.pools if pool is not self.outer]
+        if others and self.draw.random() < 0.05:  # a pool in itself is an error
+            with self.torch.cuda.use_mem_pool(self.draw.choice(others)):
+                return super().request()
+        return super().request()
+
+    def make_pool(self):
+        options = self.draw.choice(({}, {"use_on_oom": True}, {"no_split": True}))
+        self.pools.append(self.torch.cuda.MemPool(**options))
+        self.log("pool", self.pools[-1].id, options)
+
+    def capture(self):
+        self.log("capture")
+        super().capture()
+        self.log("captured", self.graphs[-1][0].pool() if self.graphs else "-")
+
+    def drop(self):
+        self.log("drop", len(self.graphs), len(self.pools))
+        super().drop()
+
+    def empty_cache(self):
+        self.log("empty_cache")
+        self.torch.cuda.empty_cache()
+
+    def crowd(self):
+        """Blocks in use by other streams that are busy, then a large request."""
+        for stream in self.streams[1:]:
+            with self.torch.cuda.stream(stream):
+                self.torch.cuda._sleep(1 << 21)
+        for block in self.draw.sample(self.blocks, min(6, len(self.blocks))):
+            block.record_stream(self.draw.choice(self.streams[1:]))
+        self.free(8)
+        self.alloc()
+
+    def change(self):
+        if self.seed % 4 == 0:
+            limit = self.draw.choice((1000, 1600, 2400)) * MIB
+            self.log("limit", limit)
+            self.torch.cuda.set_per_process_memory_fraction(limit / self.torch.cuda.mem_get_info()[1])
+        elif self.seed % 10 == 5:
+            settings = self.draw.choice(("max_split_size_mb:80", "roundup_power2_divisions:4",
+                                         "garbage_collection_threshold:0.5", "expandable_segments:True",
+                                         "expandable_segments:False"))
+            self.log("settings", settings)
+            self.torch.cuda.memory._set_allocator_settings(settings)
+
+    def operations(self):
+        return (
+            (0.06, self.use),
+            (0.03, self.busy),
+            (0.01, self.torch.cuda.synchronize),
+            (0.008, self.empty_cache),
+            (0.006, self.capture),
+            (0.006, self.make_pool),
+            (0.006, self.drop),
+            (0.008, self.crowd),
+            (0.002, self.change),
+        )
+
+
+def record_wider(torch, folder, seed):
+    with open(f"{folder}/{seed}.log", "w") as log:
+        program = WiderProgram(torch, seed, log)
+        program.log("conf", os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""))
+        if seed % 3 == 0:
+            program.log("limit", 1600 * MIB)
+            torch.cuda.set_per_process_memory_fraction(1600 * MIB / torch.cuda.mem_get_info()[1])
+        if seed % 7 == 3:
+            program.run(300)  # the history begins in the middle
+        torch.cuda.memory._record_memory_history(max_entries=2000 if seed % 7 == 5 else 1000000, context=None)
+        program.run(1500)
+        if seed % 2:
+            program.log("end")
+            program = None
+        torch.cuda.memory._dump_snapshot(f"{folder}/{seed}.pickle")
+
+
 def record(folder, seed):
     """In this process."""
     import torch
 
     torch.cuda.init()
+    if seed > 100:
+        return record_wider(torch, folder, seed)
     if "per_process" not in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "") and seed % 3 == 0:
         torch.cuda.set_per_process_memory_fraction(1600 * MIB / torch.cuda.mem_get_info()[1])
     torch.cuda.memory._record_memory_history(max_entries=1000000, context=None)
@@ -133,7 +262,8 @@ def main():
     os.makedirs(folder, exist_ok=True)
 
     def child(seed):
-        environment = dict(os.environ, RANDOM_RECORDING="1", PYTORCH_CUDA_ALLOC_CONF=SETTINGS[seed % len(SETTINGS)])
+        settings = MORE_SETTINGS if seed > 100 else SETTINGS
+        environment = dict(os.environ, RANDOM_RECORDING="1", PYTORCH_CUDA_ALLOC_CONF=settings[seed % len(settings)])
         return seed, subprocess.run([sys.executable, __file__, folder, str(seed)], env=environment, check=False).returncode
 
     with ThreadPoolExecutor(8) as crew:

@@ -9,11 +9,13 @@
  *    pool, unless one is known to be of it or a block is still pending: then private pools were
  *    deleted, which waits for their blocks and releases their segments alone. With some settings a request releases a part of the common pool: that is
  *    tried if the first assumption leads to contradictions.
- * 3. Segments are coloured, those that were released first, else in the order of their creation:
+ * 3. If two segments of a pool that the snapshot names cannot be of one pool, or a block at the end
+ *    is much larger than its request, the pool hands out whole blocks (MemPool(no_split=True)).
+ * 4. Segments are coloured, those that were released first, else in the order of their creation:
  *    each gets the first pool that none of its opposites has: the common one, the named ones, new
  *    ones. Any colouring without a conflict explains all addresses of the history, with which a
  *    policy is compared.
- * 4. A contradiction (a block is taken that is not free, a conflict among the named pools) means
+ * 5. A contradiction (a block is taken that is not free, a conflict among the named pools) means
  *    that unknown settings were in force: then nothing is inferred.
  *
  * Source: get_free_block and release_cached_blocks of PyTorch's allocator, as the policy `torch`
@@ -33,6 +35,7 @@ struct snapshot_passed_segment {
     bool told, coloured, live;
     bool is_not_common;
     uint32_t pending; /* blocks */
+    size_t freed_at;  /* the event since which it is wholly free, if it is */
 };
 
 /* Free blocks of one stream and kind, all pools together. */
@@ -65,8 +68,12 @@ struct snapshot_passed {
     bool in_part;           /* a request may release only a part of the free segments */
     bool giving_back;       /* in a run of released segments */
     size_t back_from;       /* its first event */
+    uint64_t held_bytes;    /* of all segments */
+    uint64_t back_bytes;    /* held before that run */
+    uint64_t collects_from; /* so many held bytes start a collection of old blocks */
     uint64_t smallest_back; /* bytes of the smallest of that run */
-    bool stuck;             /* the history contradicts the assumptions: rule 4 */
+    unsigned whole;         /* a pool that must hand out whole blocks; 0: none */
+    bool stuck;             /* the history contradicts the assumptions: rule 5 */
 };
 
 #define USED    UINT64_C(1)
@@ -163,9 +170,11 @@ static void absorb_next(struct snapshot_passed *self, uint32_t block)
 
 /* Whether a request leaves a rest of a block: PyTorch gives a small rest of a large block to the
  * request, and all of one that must not be split. */
-static bool leaves_rest(const struct snapshot_passed *self, bool small, uint64_t bytes,
-                        uint64_t rest_bytes)
+static bool leaves_rest(const struct snapshot_passed *self, bool small, unsigned pool,
+                        uint64_t bytes, uint64_t rest_bytes)
 {
+    if (self->tree->whole[pool])
+        return false;
     if (small)
         return rest_bytes >= TORCH_MIN_BLOCK_BYTES;
     return bytes < self->settings.max_split_bytes && rest_bytes > TORCH_SMALL_BYTES;
@@ -219,7 +228,8 @@ static enum ar_status lay_out(struct snapshot_passed *self, const struct snapsho
                 ++*place < world->place_count && after->address < end ? after->address : end;
             bytes = next->granted_bytes ? next->granted_bytes
                                         : torch_round(&self->settings, next->requested_bytes);
-            if (!next->granted_bytes && !leaves_rest(self, area->small, bytes, limit - at - bytes))
+            if (!next->granted_bytes &&
+                !leaves_rest(self, area->small, area->pool, bytes, limit - at - bytes))
                 bytes = limit - at;
             self->stuck |= next->address != at || bytes > limit - at || !bytes;
         }
@@ -246,6 +256,7 @@ static enum ar_status begin(struct snapshot_passed *self, struct ar_error *error
                                                         .pool = area->pool,
                                                         .told = area->pool_told};
         status = add_segment(self, &segment, area->stream, area->small, error);
+        self->held_bytes += area->bytes;
         AR_THEN(status, lay_out(self, area, &place, error));
     }
     return status;
@@ -258,6 +269,7 @@ static enum ar_status oppose(struct snapshot_passed *self, uint32_t one, uint32_
 {
     uint64_t pair = one < other ? (uint64_t)one << 32 | other : (uint64_t)other << 32 | one, seen;
     if (one == other) {
+        self->whole = self->segments[one].told ? self->segments[one].pool : 0;
         self->stuck = true;
         return AR_OK;
     }
@@ -326,7 +338,8 @@ static enum ar_status take_request(struct snapshot_passed *self,
         return status;
     set_used(self, block);
     uint64_t left_bytes = node_of(self, block)->bytes - bytes;
-    if (!leaves_rest(self, small, bytes, left_bytes))
+    if (!leaves_rest(self, small, segment_of(self, block)->told ? segment_of(self, block)->pool : 0,
+                     bytes, left_bytes))
         return AR_OK;
     node_of(self, block)->bytes = bytes;
     AR_TRY(make_block(self, record->address + bytes, left_bytes, segment, block, &rest, error));
@@ -345,7 +358,8 @@ static void take_requested_free(struct snapshot_passed *self, const struct snaps
     self->pending++;
 }
 
-static void take_free(struct snapshot_passed *self, const struct snapshot_record *record)
+static void take_free(struct snapshot_passed *self, const struct snapshot_record *record,
+                      size_t event)
 {
     uint64_t found;
     uint32_t block = ar_map_get(&self->at, record->address, &found) ? (uint32_t)found : 0;
@@ -366,6 +380,7 @@ static void take_free(struct snapshot_passed *self, const struct snapshot_record
         block = before;
     }
     set_free(self, block);
+    segment_of(self, block)->freed_at = event;
 }
 
 static enum ar_status take_segment(struct snapshot_passed *self,
@@ -392,6 +407,7 @@ static enum ar_status take_segment(struct snapshot_passed *self,
     if (!status)
         set_free(self, block);
     self->fresh = self->of_event[event] = made;
+    self->held_bytes += record->bytes;
     return status;
 }
 
@@ -424,6 +440,7 @@ static void take_back(struct snapshot_passed *self, const struct snapshot_record
     set_used(self, block);
     drop_block(self, block);
     segment->live = false;
+    self->held_bytes -= record->bytes;
 }
 
 /* Whether a segment is wholly free that is known to be of the common pool. */
@@ -459,24 +476,64 @@ static enum ar_status take_deleted(struct snapshot_passed *self, size_t event,
     return status;
 }
 
+/* Old blocks of the common pool were collected before an event, or nothing was to be collected:
+ * large segments that are wholly free, for as long as the youngest released one, are not of it. */
+static void take_collected(struct snapshot_passed *self, size_t event)
+{
+    size_t youngest = self->giving_back ? 0 : event;
+    for (size_t k = self->back_from; k < event && self->giving_back; k++)
+        if (self->of_event[k] != SNAPSHOT_NO_SEGMENT &&
+            self->segments[self->of_event[k]].freed_at > youngest)
+            youngest = self->segments[self->of_event[k]].freed_at;
+    self->steps += self->segment_count;
+    for (uint32_t i = 0; i < self->segment_count; i++) {
+        struct snapshot_passed_segment *segment = &self->segments[i];
+        if (i != self->fresh && !self->groups[segment->group].small &&
+            segment->freed_at <= youngest && whole_block(self, segment))
+            segment->is_not_common = true;
+    }
+}
+
+/* Whether a request released a part of the common pool: the oldest blocks, or (`*known` false) as
+ * many of the largest as it needed beyond the limit, which is at least the most that was held. */
+static bool releases_part(const struct snapshot_passed *self, const struct snapshot_record *next,
+                          bool *known)
+{
+    bool in_limit = next && next->action == SNAPSHOT_SEGMENT_ALLOC &&
+                    next->bytes <= self->world->most_held_bytes - self->back_bytes;
+    bool divides = self->settings.max_split_bytes != UINT64_MAX;
+    *known = self->in_part && self->settings.gc_threshold > 0 &&
+             self->smallest_back > TORCH_SMALL_SEGMENT_BYTES;
+    if (divides && self->smallest_back >= self->settings.max_split_bytes &&
+        (!in_limit || !self->in_part)) {
+        *known = false;
+        return true;
+    }
+    return *known;
+}
+
 /* Segments were released, and these were not: they are neither of the common pool nor of one that
  * ever released any, which a private pool does when the program releases it. `next`: the next
  * entry, `event`; NULL: the end. */
 static enum ar_status look_at_rest(struct snapshot_passed *self, const struct snapshot_record *next,
                                    size_t event, struct ar_error *error)
 {
-    const struct torch_settings *settings = &self->settings;
     enum ar_status status = AR_OK;
     bool in_request =
         !next || next->action == SNAPSHOT_SEGMENT_ALLOC || next->action == SNAPSHOT_OOM;
-    bool in_part = settings->gc_threshold > 0 || settings->max_split_bytes != UINT64_MAX;
-    /* For a request PyTorch may release only the oldest (if there is a threshold and the program
-     * set a limit), or as many of the largest as it needs. */
-    if (in_request && ((self->in_part && settings->gc_threshold > 0) ||
-                       self->smallest_back >= settings->max_split_bytes))
+    bool known;
+    if (in_request && releases_part(self, next, &known)) {
+        if (known && self->back_bytes < self->collects_from)
+            self->collects_from = self->back_bytes;
+        if (known)
+            take_collected(self, event);
         return AR_OK;
+    }
     if (self->pending || keeps_common(self))
-        return in_request && in_part ? AR_OK : take_deleted(self, event, error);
+        return in_request && (self->settings.gc_threshold > 0 ||
+                              self->settings.max_split_bytes != UINT64_MAX)
+                   ? AR_OK
+                   : take_deleted(self, event, error);
     for (uint32_t i = 0; i < self->segment_count && !self->stuck; i++) {
         if (i == self->fresh || !whole_block(self, &self->segments[i]))
             continue;
@@ -498,7 +555,9 @@ static enum ar_status take(struct snapshot_passed *self, const struct snapshot_r
         self->giving_back = false;
         if (status)
             return status;
-    }
+    } else if (record->action == SNAPSHOT_SEGMENT_ALLOC && self->in_part &&
+               self->held_bytes >= self->collects_from)
+        take_collected(self, event);
     switch (record->action) {
     case SNAPSHOT_ALLOC:
         return take_request(self, record, event, error);
@@ -506,7 +565,7 @@ static enum ar_status take(struct snapshot_passed *self, const struct snapshot_r
         take_requested_free(self, record);
         return AR_OK;
     case SNAPSHOT_FREE_COMPLETED:
-        take_free(self, record);
+        take_free(self, record, event);
         return AR_OK;
     case SNAPSHOT_SEGMENT_ALLOC:
         return take_segment(self, record, event, error);
@@ -514,6 +573,7 @@ static enum ar_status take(struct snapshot_passed *self, const struct snapshot_r
         if (!self->giving_back || record->bytes < self->smallest_back)
             self->smallest_back = record->bytes;
         self->back_from = self->giving_back ? self->back_from : event;
+        self->back_bytes = self->giving_back ? self->back_bytes : self->held_bytes;
         self->giving_back = true;
         take_back(self, record, event);
         return AR_OK;
@@ -532,6 +592,7 @@ static enum ar_status follow_history(struct snapshot_passed *self, struct ar_err
     const struct snapshot_world *world = self->world;
     size_t bytes = (world->event_count + 1) * sizeof *self->of_event;
     self->fresh = SNAPSHOT_NO_SEGMENT;
+    self->collects_from = UINT64_MAX;
     ar_range_pool_open(&self->blocks, &self->host);
     self->of_event = malloc(bytes);
     if (!self->of_event)
@@ -626,13 +687,15 @@ static enum ar_status colour(struct snapshot_passed *self, uint32_t at, size_t n
     return AR_OK;
 }
 
-static bool contradicts_itself(const struct snapshot_passed *self)
+static bool contradicts_itself(struct snapshot_passed *self)
 {
     for (size_t i = 0; i < self->pair_count; i++) {
         const struct snapshot_passed_segment *one = &self->segments[self->pairs[i] >> 32];
         const struct snapshot_passed_segment *other = &self->segments[(uint32_t)self->pairs[i]];
-        if (one->told && other->told && one->pool == other->pool)
+        if (one->told && other->told && one->pool == other->pool) {
+            self->whole = one->pool;
             return true;
+        }
     }
     return false;
 }
@@ -711,6 +774,39 @@ static bool read_settings(const char *conf, struct torch_settings *out)
     return torch_settings_read(&values, out, &ignored) == AR_OK && !out->expandable;
 }
 
+void snapshot_find_whole(const struct snapshot_world *world, struct snapshot_tree *tree,
+                         const struct torch_settings *settings)
+{
+    size_t area = 0;
+    for (size_t i = 0; i < world->final_place_count; i++) {
+        const struct snapshot_place *place = &world->final_places[i];
+        while (area < world->final_area_count &&
+               place->address - world->final_areas[area].address >= world->final_areas[area].bytes)
+            area++;
+        if (area == world->final_area_count)
+            return;
+        const struct snapshot_area *of = &world->final_areas[area];
+        uint64_t bytes = torch_round(settings, place->requested_bytes);
+        uint64_t least =
+            of->small || of->expandable ? TORCH_MIN_BLOCK_BYTES : TORCH_SMALL_BYTES + 1;
+        if (place->state != SNAPSHOT_INACTIVE && place->size_known && of->pool_told && of->pool &&
+            place->granted_bytes > bytes && place->granted_bytes - bytes >= least &&
+            (of->expandable || bytes < settings->max_split_bytes))
+            tree->whole[of->pool] = true;
+    }
+}
+
+/* Whether a request failed for which the device had memory: the program had set a limit. */
+static bool has_limit(const struct snapshot_world *world, const struct snapshot_tree *tree)
+{
+    for (size_t i = 0; i < world->event_count; i++) {
+        const struct snapshot_record *record = snapshot_world_event(world, tree, i);
+        if (record && record->action == SNAPSHOT_OOM && record->address > 2 * record->bytes)
+            return true;
+    }
+    return false;
+}
+
 enum ar_status snapshot_pools_tell(struct snapshot_world *world, struct snapshot_tree *tree,
                                    const char *conf, struct ar_error *error)
 {
@@ -722,12 +818,17 @@ enum ar_status snapshot_pools_tell(struct snapshot_world *world, struct snapshot
     if (!self)
         return no_memory(error);
     enum ar_status status = AR_OK;
-    bool stuck = true;
-    for (unsigned in_part = 0; in_part < 2 && stuck && !status; in_part++) {
+    bool stuck = true, limited = settings.gc_threshold > 0 && has_limit(world, tree);
+    snapshot_find_whole(world, tree, &settings);
+    for (unsigned pass = 0; pass < 2 && stuck && !status;) {
         *self = (struct snapshot_passed){
-            .world = world, .tree = tree, .settings = settings, .in_part = in_part};
+            .world = world, .tree = tree, .settings = settings, .in_part = limited == (pass == 0)};
         status = tell(self, error);
         stuck = self->stuck;
+        if (stuck && self->whole && !tree->whole[self->whole])
+            tree->whole[self->whole] = true; /* the same once more */
+        else
+            pass++;
         close_passed(self);
     }
     free(self);

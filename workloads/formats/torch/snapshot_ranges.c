@@ -7,7 +7,9 @@
  * 3. When pages are unmapped, a range that keeps a page without a block in use is of another pool
  *    than those that ever unmapped any, and not of the common one: a pool unmaps all free pages,
  *    and a private pool does so from the moment on at which it is released.
- * 4. Ranges have the pools that the snapshot names; the others get, in the order in which they
+ * 4. If a request got new pages although the rest behind a block would have served it, and no block
+ *    begins within a page, the pool hands out whole blocks (MemPool(no_split=True)).
+ * 5. Ranges have the pools that the snapshot names; the others get, in the order in which they
  *    begin, the first pool that fits: the common one, the named ones, new ones.
  *
  * Of each mapped page the number of blocks in use on it is counted. A page is unmapped if there are
@@ -32,7 +34,11 @@ struct range {
     uint64_t free_pages;             /* mapped pages without a block in use */
     uint64_t first_page, page_bytes; /* the address of one page, and the size of each */
     unsigned stream, pool;
+    uint64_t rest, rest_end; /* behind the latest block, up to the end of its page */
     bool small, told, is_not_common;
+    bool fresh;        /* pages were mapped for the next block */
+    bool whole;        /* a block got new pages although the rest would have served it */
+    bool divided;      /* a block begins within a page */
     size_t begin, end; /* events; NEVER: it exists at the end */
     size_t gave_back;  /* the last event that unmapped some */
 };
@@ -128,6 +134,8 @@ static enum ar_status leave_block(struct telling *self, struct range *range, uin
     if (!ar_map_get(&self->blocks, address, &bytes))
         return AR_OK;
     ar_map_remove(&self->blocks, address);
+    if (address + bytes == range->rest)
+        range->rest_end = range->rest;
     return count_block(self, range, address, bytes, false);
 }
 
@@ -241,6 +249,7 @@ static enum ar_status take_pages(struct telling *self, const struct snapshot_rec
         range->told = true;
     }
     self->of_event[event] = (uint32_t)(range - self->ranges);
+    range->fresh = true;
     return widen(self, range, record->address, record->bytes);
 }
 
@@ -260,6 +269,21 @@ static void give_pages(struct telling *self, const struct snapshot_record *recor
     self->of_event[event] = (uint32_t)(range - self->ranges);
 }
 
+/* Rule 4. */
+static void look_at_division(struct telling *self, struct range *range, uint64_t address,
+                             uint64_t bytes)
+{
+    bytes = torch_round(&self->settings, bytes);
+    uint64_t rest_bytes = range->rest_end - range->rest;
+    uint64_t last = page_at(range, address + bytes - 1);
+    range->divided |= page_at(range, address) != address;
+    range->whole |=
+        range->fresh && bytes <= rest_bytes && rest_bytes < self->settings.max_split_bytes;
+    range->fresh = false;
+    range->rest = address + bytes;
+    range->rest_end = last + range->page_bytes;
+}
+
 static enum ar_status take_block(struct telling *self, const struct snapshot_record *record,
                                  size_t event)
 {
@@ -267,6 +291,8 @@ static enum ar_status take_block(struct telling *self, const struct snapshot_rec
     if (!range)
         return AR_OK;
     self->of_event[event] = (uint32_t)(range - self->ranges);
+    if (record->bytes)
+        look_at_division(self, range, record->address, record->bytes);
     return use_block(self, range, record->address, record->bytes);
 }
 
@@ -311,7 +337,9 @@ static bool are_unlike(const struct telling *self, size_t one, size_t other)
 {
     const struct range *a = &self->ranges[one], *b = &self->ranges[other];
     bool alike = a->stream == b->stream && a->small == b->small && one != other;
-    return (alike && a->begin <= b->end && b->begin <= a->end) ||
+    bool differ =
+        (a->whole && !a->divided && b->divided) || (b->whole && !b->divided && a->divided);
+    return differ || (alike && a->begin <= b->end && b->begin <= a->end) ||
            self->unlike[one][other / 8] >> other % 8 & 1;
 }
 
@@ -328,7 +356,7 @@ static enum ar_status colour(struct telling *self, size_t at, size_t named, stru
 {
     struct range *range = &self->ranges[at];
     bool taken[SNAPSHOT_POOLS_MOST];
-    unsigned pool = range->is_not_common;
+    unsigned pool = range->is_not_common || (range->whole && !range->divided);
     enum ar_status status = AR_OK;
     find_taken(self, at, taken);
     while (pool < named && taken[pool])
@@ -372,6 +400,9 @@ static void hand_out(struct telling *self)
                 area->pool_told = true;
             }
     }
+    for (size_t k = 0; k < self->count; k++)
+        if (self->ranges[k].pool && self->ranges[k].whole && !self->ranges[k].divided)
+            self->tree->whole[self->ranges[k].pool] = true;
     hand_out_places(world);
     for (size_t i = 0; i < world->event_count; i++) {
         struct snapshot_record *record = snapshot_world_event(world, self->tree, i);
@@ -396,6 +427,7 @@ static enum ar_status tell(struct telling *self, struct ar_error *error)
     if (self->giving_since != NEVER)
         look_at_rest(self);
     take_end(self);
+    snapshot_find_whole(world, self->tree, &self->settings);
     if (self->stuck)
         return AR_OK;
     for (size_t i = 0; i < self->count && !status; i++)
@@ -415,7 +447,7 @@ static void read_settings(const char *conf, struct torch_settings *out)
         .conf = conf, .max_non_split_rounding_mb = 20, .large_segment_size_mb = 20};
     struct ar_error ignored;
     if (torch_settings_read(&values, out, &ignored))
-        *out = (struct torch_settings){0};
+        *out = (struct torch_settings){.max_split_bytes = UINT64_MAX};
 }
 
 enum ar_status snapshot_ranges_tell(struct snapshot_world *world, struct snapshot_tree *tree,

@@ -76,6 +76,7 @@ static struct trace_attributes request_keys(struct conversion *c, unsigned pool,
 {
     return (struct trace_attributes){
         .pool = pool_ordinal(c, pool),
+        .mempool = c->tree->whole[pool] ? TRACE_MEMPOOL_NO_SPLIT : 0,
         .device = (uint32_t)c->world->device,
         .tag = tag ? c->tree->texts.items[tag - 1] : NULL,
     };

@@ -83,6 +83,7 @@ struct snapshot_tree {
     size_t stream_count;
     uint64_t pools[SNAPSHOT_POOLS_MOST]; /* names: PICKLE_PAIRs */
     size_t pool_count;
+    bool whole[SNAPSHOT_POOLS_MOST]; /* by pool: it hands out whole blocks (no_split) */
     const struct trace_input *input; /* while it is read */
     uint64_t bytes;                  /* of memory, without the records */
     uint64_t unknown_actions;

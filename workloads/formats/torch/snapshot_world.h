@@ -89,6 +89,12 @@ enum ar_status snapshot_ranges_tell(struct snapshot_world *world, struct snapsho
 enum ar_status snapshot_pools_tell(struct snapshot_world *world, struct snapshot_tree *tree,
                                    const char *conf, struct ar_error *error);
 
+struct torch_settings;
+
+/* Which named pools hand out whole blocks, from the state at the end. */
+void snapshot_find_whole(const struct snapshot_world *world, struct snapshot_tree *tree,
+                         const struct torch_settings *settings);
+
 /* A new pool that the snapshot does not name, by its number from 0. */
 enum ar_status snapshot_new_pool(struct snapshot_tree *tree, unsigned number, unsigned *pool,
                                  struct ar_error *error);
