@@ -124,6 +124,14 @@ static void print_start(const struct fidelity_result *result, const char *policy
                (int)strcspn(policy, ":"), policy);
 }
 
+static void print_limit(const struct fidelity_result *result)
+{
+    if (result->limit_bytes && !result->difference.found)
+        printf("\n  The program had a limit that the recording does not hold: at least %" PRIu64
+               "\n  bytes.\n",
+               result->limit_bytes);
+}
+
 static void print_figures(const struct fidelity_result *result)
 {
     size_t shown = 0, differ = result->figure_count - result->figures_met;
@@ -142,7 +150,8 @@ static void print_figures(const struct fidelity_result *result)
         printf("  and %zu more\n", differ - shown);
 }
 
-static void print_difference(const struct fidelity_difference *difference)
+static void print_difference(const struct trace_info *info,
+                             const struct fidelity_difference *difference)
 {
     if (!difference->found)
         return;
@@ -152,6 +161,9 @@ static void print_difference(const struct fidelity_difference *difference)
     puts(":");
     sentence_format(stdout, 6, "    the policy    %s", difference->policy);
     sentence_format(stdout, 6, "    the recording %s", difference->recording);
+    if (strcmp(info->format, "snapshot") == 0)
+        puts("  A snapshot has the settings at its end, and no limit. If the program changed them\n"
+             "  during the recording, the policy cannot follow it.");
 }
 
 static void print_result(const struct trace_info *info, const char *policy,
@@ -172,7 +184,8 @@ static void print_result(const struct trace_info *info, const char *policy,
            result->peak_reserved_bytes, result->recorded_peak_reserved_bytes);
     print_start(result, policy);
     print_releases(result);
-    print_difference(&result->difference);
+    print_limit(result);
+    print_difference(info, &result->difference);
     print_figures(result);
 }
 

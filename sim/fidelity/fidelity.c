@@ -519,7 +519,7 @@ static void deferring_retire(struct ar_policy *base, const struct ar_policy_bloc
 {
     struct recorded_device *device = ((struct deferring *)base)->device;
     uint32_t stream;
-    if (!recorded_pending_add(device, block->address, &stream) ||
+    if (!recorded_pending_add(device, block, &stream) ||
         forward_use(base, block, stream) != AR_OK) {
         device->out_of_host_memory = true;
         forward_retire(base, block);
@@ -532,7 +532,7 @@ static enum ar_status deferring_free(struct ar_policy *base, const struct ar_pol
                                      uint32_t stream)
 {
     struct recorded_device *device = ((struct deferring *)base)->device;
-    if (!recorded_pending_end(device, block->address))
+    if (!recorded_pending_end(device, block))
         return forward_free(base, block, stream);
     if (!device->holds)
         poll_pending(base);

@@ -216,8 +216,9 @@ static enum ar_status device_segment_free(struct ar_backing *backing, uint64_t a
     return AR_OK;
 }
 
-/* A range is reserved where its first pages are mapped, which is the next recorded action. A request
- * that is refused memory reserves none here: the address of a range without pages is not recorded. */
+/* A range is reserved where its first pages are mapped, which is the next recorded action. A
+ * request that is refused memory reserves none here: the address of a range without pages is not
+ * recorded. */
 static enum ar_status device_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
 {
     struct recorded_device *self = of(backing);
@@ -326,23 +327,32 @@ static enum ar_status device_unmap(struct ar_backing *backing, uint64_t address,
 
 /* Time does not pass on this device, because completions are recorded. */
 
-bool recorded_pending_add(struct recorded_device *self, uint64_t address, uint32_t *stream)
+bool recorded_pending_add(struct recorded_device *self, const struct ar_policy_block *block,
+                          uint32_t *stream)
 {
     size_t at = 0;
     while (at < self->pending_count && self->pending[at].used)
         at++;
     if (!AR_ARRAY_REACH(self->pending, self->pending_count, at))
         return false;
-    self->pending[at] = (struct recorded_pending){.address = address, .used = true};
+    self->pending[at] = (struct recorded_pending){.block = *block, .used = true};
     *stream = self->first_stream + (uint32_t)at;
     return true;
 }
 
-bool recorded_pending_end(struct recorded_device *self, uint64_t address)
+/* A block may have the address of one that waited: the policy has seen that one complete then. */
+static bool is_same(const struct ar_policy_block *one, const struct ar_policy_block *other)
+{
+    return one->address == other->address && one->cookie == other->cookie &&
+           one->granted_bytes == other->granted_bytes &&
+           one->requested_bytes == other->requested_bytes;
+}
+
+bool recorded_pending_end(struct recorded_device *self, const struct ar_policy_block *block)
 {
     for (size_t i = 0; i < self->pending_count; i++) {
         struct recorded_pending *pending = &self->pending[i];
-        if (pending->used && !pending->ended && pending->address == address) {
+        if (pending->used && !pending->ended && is_same(&pending->block, block)) {
             pending->ended = true;
             pending->used = !pending->done;
             return true;
@@ -397,7 +407,7 @@ static void device_memory(struct ar_backing *backing, uint64_t *free_bytes, uint
     *free_bytes = *total_bytes = of(backing)->base.props.total_bytes;
 }
 
-/* A limit refuses a request also where the policy has the memory for it: a range that grows may need
+/* A limit refuses a request also if the policy has the memory for it: a range that grows may need
  * no more pages. */
 static bool device_limits(struct ar_backing *backing, uint64_t bytes)
 {

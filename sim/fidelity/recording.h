@@ -254,7 +254,7 @@ struct recorded_place { /* a segment, or an address range */
 
 /* A pending block. For the policy it is used by an extra stream, `first_stream` + its index. */
 struct recorded_pending {
-    uint64_t address;
+    struct ar_policy_block block;
     bool used;  /* the record is in use */
     bool ended; /* the recording completed the block */
     bool done;  /* the policy has seen the completion or waited for it */
@@ -323,9 +323,10 @@ struct recorded_place *recorded_place_at(const struct recorded_device *self, uin
 const struct recorded_action *recorded_next_action(const struct recorded_device *self);
 
 /* Adds a record for a block; false: no host memory. */
-bool recorded_pending_add(struct recorded_device *self, uint64_t address, uint32_t *stream);
+bool recorded_pending_add(struct recorded_device *self, const struct ar_policy_block *block,
+                          uint32_t *stream);
 /* The recording completes the block; false: it has no record. */
-bool recorded_pending_end(struct recorded_device *self, uint64_t address);
+bool recorded_pending_end(struct recorded_device *self, const struct ar_policy_block *block);
 
 /* causes.c. BALANCED: the policy has released in this step the same memory as the recording, and
  * the cursor moves past it. LESS: a part of it. */

@@ -7,8 +7,9 @@
  *    over, is in a segment of another pool than the block that it took.
  * 2. When cached segments are released, one that is wholly free and remains is not of the common
  *    pool, unless one is known to be of it or a block is still pending: then private pools were
- *    deleted, which waits for their blocks and releases their segments alone. With some settings a request releases a part of the common pool: that is
- *    tried if the first assumption leads to contradictions.
+ *    deleted, which waits for their blocks and releases their segments alone. With some settings a
+ *    request releases a part of the common pool, the oldest blocks or the largest: that is tried
+ *    if the first assumption leads to contradictions, or first if the program had a limit.
  * 3. If two segments of a pool that the snapshot names cannot be of one pool, or a block at the end
  *    is much larger than its request, the pool hands out whole blocks (MemPool(no_split=True)).
  * 4. Segments are coloured, those that were released first, else in the order of their creation:

@@ -181,6 +181,21 @@ static enum ar_status widen(struct telling *self, struct range *range, uint64_t 
     return map_pages(self, range, address, bytes);
 }
 
+/* Rule 4. */
+static void look_at_division(struct telling *self, struct range *range, uint64_t address,
+                             uint64_t bytes)
+{
+    bytes = torch_round(&self->settings, bytes);
+    uint64_t rest_bytes = range->rest_end - range->rest;
+    uint64_t last = page_at(range, address + bytes - 1);
+    range->divided |= page_at(range, address) != address;
+    range->whole |=
+        range->fresh && bytes <= rest_bytes && rest_bytes < self->settings.max_split_bytes;
+    range->fresh = false;
+    range->rest = address + bytes;
+    range->rest_end = last + range->page_bytes;
+}
+
 /* ---- the history ----------------------------------------------------------------------- */
 
 static enum ar_status begin(struct telling *self)
@@ -203,6 +218,8 @@ static enum ar_status begin(struct telling *self)
     for (size_t i = 0; i < world->place_count && !self->stuck; i++) {
         const struct snapshot_place *place = &world->places[i];
         range = range_at(self, place->stream, place->address, 0);
+        if (range)
+            look_at_division(self, range, place->address, place->requested_bytes);
         if (range)
             AR_TRY(use_block(self, range, place->address,
                              place->granted_bytes ? place->granted_bytes : place->requested_bytes));
@@ -267,21 +284,6 @@ static void give_pages(struct telling *self, const struct snapshot_record *recor
     if (!range->mapped_bytes)
         range->end = event;
     self->of_event[event] = (uint32_t)(range - self->ranges);
-}
-
-/* Rule 4. */
-static void look_at_division(struct telling *self, struct range *range, uint64_t address,
-                             uint64_t bytes)
-{
-    bytes = torch_round(&self->settings, bytes);
-    uint64_t rest_bytes = range->rest_end - range->rest;
-    uint64_t last = page_at(range, address + bytes - 1);
-    range->divided |= page_at(range, address) != address;
-    range->whole |=
-        range->fresh && bytes <= rest_bytes && rest_bytes < self->settings.max_split_bytes;
-    range->fresh = false;
-    range->rest = address + bytes;
-    range->rest_end = last + range->page_bytes;
 }
 
 static enum ar_status take_block(struct telling *self, const struct snapshot_record *record,

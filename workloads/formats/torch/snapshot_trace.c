@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocators/base/size.h"
 #include "workloads/formats/torch/snapshot_world.h"
 #include "workloads/io/fields.h"
 
@@ -498,16 +499,30 @@ static bool lies_in_area(const struct snapshot_world *world, uint64_t address, s
     return *area < world->areas.count && world->areas.items[*area].address <= address;
 }
 
+/* The bytes of a block. A pool that hands out whole blocks ends them at the end of the segment or of
+ * a page. */
+static uint64_t bytes_of(const struct conversion *c, const struct snapshot_place *place,
+                         const struct snapshot_area *area)
+{
+    if (place->granted_bytes || !c->tree->whole[place->pool])
+        return place->granted_bytes ? place->granted_bytes : place->requested_bytes;
+    uint64_t from = place->address - area->address, page = (area->small ? 2 : 20) * AR_MIB;
+    uint64_t end =
+        area->expandable ? ar_size_round_up(from + place->requested_bytes, page) : area->bytes;
+    return (end < area->bytes ? end : area->bytes) - from;
+}
+
 /* The addresses of the blocks; blocks outside of every segment get a note with their request. */
 static enum ar_status append_places(struct conversion *c, struct ar_error *error)
 {
     size_t area = 0;
     for (size_t i = 0; i < c->world->place_count; i++) {
         const struct snapshot_place *place = &c->world->places[i];
-        uint64_t bytes = place->granted_bytes ? place->granted_bytes : place->requested_bytes;
-        const uint64_t numbers[] = {place->address, bytes, c->next_id + i};
-        if (lies_in_area(c->world, place->address, &area))
-            AR_TRY(format_note_numbers(c->reading, "block", numbers, 3, error));
+        if (!lies_in_area(c->world, place->address, &area))
+            continue;
+        const uint64_t numbers[] = {
+            place->address, bytes_of(c, place, &c->world->areas.items[area]), c->next_id + i};
+        AR_TRY(format_note_numbers(c->reading, "block", numbers, 3, error));
     }
     return AR_OK;
 }
