@@ -6,7 +6,10 @@
  * 2. Two ranges of one stream and kind that exist at the same time are of different pools.
  * 3. When pages are unmapped, a range that keeps a page without a block in use is of another pool
  *    than those that ever unmapped any, and not of the common one: a pool unmaps all free pages,
- *    and a private pool does so from the moment on at which it is released.
+ *    and a private pool does so from the moment on at which it is released. But if a range of the
+ *    common pool, or one that unmapped pages before, keeps a free page, or a block is pending,
+ *    then private pools were deleted: not the common one, nor those of the ranges that keep a page
+ *    or have a pending block.
  * 4. If a request got new pages although the rest behind a block would have served it, and no block
  *    begins within a page, the pool hands out whole blocks (MemPool(no_split=True)).
  * 5. Ranges have the pools that the snapshot names; the others get, in the order in which they
@@ -39,6 +42,7 @@ struct range {
     bool fresh;        /* pages were mapped for the next block */
     bool whole;        /* a block got new pages although the rest would have served it */
     bool divided;      /* a block begins within a page */
+    uint32_t pending;  /* blocks */
     size_t begin, end; /* events; NEVER: it exists at the end */
     size_t gave_back;  /* the last event that unmapped some */
 };
@@ -50,7 +54,12 @@ struct telling {
     size_t count;
     struct torch_settings settings;
     struct ar_map uses; /* by the first address of a mapped page: 1 + the number of blocks on it */
-    struct ar_map blocks; /* by address: the bytes of a block in use */
+    struct ar_map blocks;  /* by address: the bytes of a block in use */
+    struct ar_map pending; /* by address: a block whose free is requested */
+    struct {
+        unsigned pool;
+        bool told;
+    } final[RANGES_MOST]; /* of the ranges, as they begin */
     uint32_t *of_event;
     uint8_t unlike[RANGES_MOST][RANGES_MOST / 8]; /* bits: ranges of other pools */
     uint64_t page_steps, steps; /* pages and ranges touched, each below 2^STEPS_BITS */
@@ -130,10 +139,14 @@ static enum ar_status use_block(struct telling *self, struct range *range, uint6
 
 static enum ar_status leave_block(struct telling *self, struct range *range, uint64_t address)
 {
-    uint64_t bytes;
+    uint64_t bytes, seen;
     if (!ar_map_get(&self->blocks, address, &bytes))
         return AR_OK;
     ar_map_remove(&self->blocks, address);
+    if (ar_map_get(&self->pending, address, &seen)) {
+        ar_map_remove(&self->pending, address);
+        range->pending--;
+    }
     if (address + bytes == range->rest)
         range->rest_end = range->rest;
     return count_block(self, range, address, bytes, false);
@@ -167,7 +180,9 @@ static struct range *add_range(struct telling *self, uint64_t address, bool smal
                             .page_bytes = small ? SMALL_PAGE : LARGE_PAGE,
                             .begin = event,
                             .end = NEVER,
-                            .gave_back = NEVER};
+                            .gave_back = NEVER,
+                            .pool = self->final[self->count - 1].pool,
+                            .told = self->final[self->count - 1].told};
     return range;
 }
 
@@ -233,18 +248,38 @@ static void set_unlike(struct telling *self, size_t one, size_t other)
     self->unlike[other][one / 8] |= (uint8_t)(1u << one % 8);
 }
 
+static bool gave_now(const struct telling *self, const struct range *range)
+{
+    return range->gave_back != NEVER && range->gave_back >= self->giving_since;
+}
+
+/* Whether private pools were deleted, and no cache was released. */
+static bool is_deleted(const struct telling *self)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        const struct range *range = &self->ranges[i];
+        bool keeps = range->end == NEVER && range->free_pages && !gave_now(self, range);
+        bool known = (range->told && !range->pool) || range->gave_back != NEVER;
+        if (range->pending || (keeps && known))
+            return true;
+    }
+    return false;
+}
+
 /* Rule 3. */
 static void look_at_rest(struct telling *self)
 {
+    bool deleted = is_deleted(self);
     for (size_t i = 0; i < self->count; i++) {
         struct range *range = &self->ranges[i];
-        bool gave = range->gave_back != NEVER && range->gave_back >= self->giving_since;
-        if (range->end != NEVER || !range->free_pages || gave)
+        bool gave = gave_now(self, range);
+        range->is_not_common |= deleted ? gave : range->end == NEVER && range->free_pages && !gave;
+        if (range->end != NEVER || gave || !(range->free_pages || (deleted && range->pending)))
             continue;
-        range->is_not_common = true;
         self->steps += self->count;
         for (size_t k = 0; k < self->count; k++)
-            if (self->ranges[k].gave_back != NEVER && k != i)
+            if (k != i &&
+                (deleted ? gave_now(self, &self->ranges[k]) : self->ranges[k].gave_back != NEVER))
                 set_unlike(self, i, k);
     }
     self->giving_since = NEVER;
@@ -301,6 +336,7 @@ static enum ar_status take_block(struct telling *self, const struct snapshot_rec
 static enum ar_status take(struct telling *self, const struct snapshot_record *record, size_t event)
 {
     struct range *range;
+    uint64_t seen;
     if (record->action != SNAPSHOT_SEGMENT_UNMAP && self->giving_since != NEVER)
         look_at_rest(self);
     switch (record->action) {
@@ -311,6 +347,13 @@ static enum ar_status take(struct telling *self, const struct snapshot_record *r
         return AR_OK;
     case SNAPSHOT_ALLOC:
         return take_block(self, record, event);
+    case SNAPSHOT_FREE_REQUESTED:
+        range = range_at(self, record->stream, record->address, 0);
+        if (!range || ar_map_get(&self->pending, record->address, &seen) ||
+            !ar_map_get(&self->blocks, record->address, &seen))
+            return AR_OK;
+        range->pending++;
+        return ar_map_put(&self->pending, record->address, 1);
     case SNAPSHOT_FREE_COMPLETED:
         range = range_at(self, record->stream, record->address, 0);
         return range ? leave_block(self, range, record->address) : AR_OK;
@@ -413,10 +456,16 @@ static void hand_out(struct telling *self)
     }
 }
 
-static enum ar_status tell(struct telling *self, struct ar_error *error)
+/* Goes through the history once. */
+static enum ar_status follow(struct telling *self)
 {
-    struct snapshot_world *world = self->world;
-    size_t named = self->tree->pool_count;
+    const struct snapshot_world *world = self->world;
+    self->count = 0;
+    self->giving_since = NEVER;
+    memset(self->unlike, 0, sizeof self->unlike);
+    ar_map_close(&self->uses);
+    ar_map_close(&self->blocks);
+    ar_map_close(&self->pending);
     enum ar_status status = begin(self);
     for (size_t i = 0; i < world->event_count && !self->stuck && !status; i++) {
         const struct snapshot_record *record = snapshot_world_event(world, self->tree, i);
@@ -424,11 +473,25 @@ static enum ar_status tell(struct telling *self, struct ar_error *error)
         if (record)
             status = take(self, record, i);
     }
-    if (status)
-        return ar_error_set(error, status, "no host memory for the ranges of a snapshot");
     if (self->giving_since != NEVER)
         look_at_rest(self);
     take_end(self);
+    return status;
+}
+
+/* The first pass finds which ranges the snapshot names at the end. */
+static enum ar_status tell(struct telling *self, struct ar_error *error)
+{
+    struct snapshot_world *world = self->world;
+    size_t named = self->tree->pool_count;
+    enum ar_status status = follow(self);
+    for (size_t i = 0; i < self->count; i++) {
+        self->final[i].pool = self->ranges[i].pool;
+        self->final[i].told = self->ranges[i].told;
+    }
+    AR_THEN(status, follow(self));
+    if (status)
+        return ar_error_set(error, status, "no host memory for the ranges of a snapshot");
     snapshot_find_whole(world, self->tree, &self->settings);
     if (self->stuck)
         return AR_OK;
@@ -465,11 +528,11 @@ enum ar_status snapshot_ranges_tell(struct snapshot_world *world, struct snapsho
         self->world = world;
         self->tree = tree;
         self->of_event = of_event;
-        self->giving_since = NEVER;
         read_settings(conf, &self->settings);
         status = tell(self, error);
         ar_map_close(&self->uses);
         ar_map_close(&self->blocks);
+        ar_map_close(&self->pending);
     }
     free(of_event);
     free(self);

@@ -499,8 +499,8 @@ static bool lies_in_area(const struct snapshot_world *world, uint64_t address, s
     return *area < world->areas.count && world->areas.items[*area].address <= address;
 }
 
-/* The bytes of a block. A pool that hands out whole blocks ends them at the end of the segment or of
- * a page. */
+/* The bytes of a block. A pool that hands out whole blocks ends them at the end of the segment or
+ * of a page. */
 static uint64_t bytes_of(const struct conversion *c, const struct snapshot_place *place,
                          const struct snapshot_area *area)
 {
