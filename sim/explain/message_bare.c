@@ -146,6 +146,18 @@ static const char how_warm[] =
     "vLLM tries its largest batch at its start, after the cache took its share. Lower "
     "max_num_seqs, max_num_batched_tokens or gpu_memory_utilization.";
 
+#define OTHER_LANGUAGES                                                                            \
+    "\xe5\x86\x85\xe5\xad\x98\xe4\xb8\x8d\xe8\xb6\xb3|"                                            \
+    "\xe3\x83\xa1\xe3\x83\xa2\xe3\x83\xaa\xe4\xb8\x8d\xe8\xb6\xb3|"                                \
+    "\xe3\x83\xa1\xe3\x83\xa2\xe3\x83\xaa\xe3\x81\x8c\xe4\xb8\x8d\xe8\xb6\xb3|"                    \
+    "\xe3\x83\xa1\xe3\x83\xa2\xe3\x83\xaa\xe3\x83\xbc\xe3\x81\x8c\xe4\xb8\x8d\xe8\xb6\xb3|"        \
+    "\xeb\xa9\x94\xeb\xaa\xa8\xeb\xa6\xac\xeb\xb6\x80\xec\xa1\xb1|"                                \
+    "\xeb\xa9\x94\xeb\xaa\xa8\xeb\xa6\xac\xea\xb0\x80\xeb\xb6\x80\xec\xa1\xb1|"                    \
+    "nichtgen\xc3\xbcgendarbeitsspeicher|nichtgen\xc3\xbcgendspeicher|"                            \
+    "memoriainsuficiente|m\xc3\xa9moireinsuffisante|mem\xc3\xb3riainsuficiente|"                   \
+    "\xd0\xb5\xd0\xb4\xd0\xbe\xd1\x81\xd1\x82\xd0\xb0\xd1\x82\xd0\xbe\xd1\x87\xd0\xbd\xd0\xbe\xd0" \
+    "\xbf\xd0\xb0\xd0\xbc\xd1\x8f\xd1\x82\xd0\xb8"
+
 /* Words for the same, with bars between them; '#' stands for a number. LINE: they are a line of
  * their own. */
 static const struct bare {
@@ -159,6 +171,7 @@ static const struct bare {
     {"outofworkspacememory", MESSAGE_LIBRARY, "CUDA", how_workspace, ELSEWHERE},
     {"nvml_success==rinternalassertfailed", MESSAGE_PYTORCH, "CUDA", how_nvml, CARD},
     {"[metal::malloc]resourcelimit(", MESSAGE_MLX, "Metal", how_count, ELSEWHERE},
+    {"perhapsoutofmemory", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
     {"llvmerror:outofmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"notenoughmemorytohandle", MESSAGE_TGI, "", how_tgi, CARD},
     {"cpuretryoom|cpusplitandretryoom", MESSAGE_SPARK, "", how_spark_host, HOST},
@@ -172,7 +185,8 @@ static const struct bare {
      CARD},
     {"cublas_status_alloc_failed|cudnn_status_alloc_failed|cusolver_status_alloc_failed|"
      "nvjpeg_status_allocator_failure|cufft_alloc_failed|cusparse_status_alloc_failed|"
-     "cusparse_status_insufficient_resources|status:2cumemcreatefailed",
+     "cusparse_status_insufficient_resources|status:2cumemcreatefailed|internal_error_device_"
+     "allocation_failed",
      MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
     {"rocblas_status_memory_error", MESSAGE_LIBRARY, "HIP", how_beside, CARD},
     {"cudafailure2'outofmemory'|cudafailure'outofmemory'", MESSAGE_LIBRARY, "CUDA", how_beside,
@@ -192,7 +206,8 @@ static const struct bare {
     {"unabletoallocatemetal", MESSAGE_GGML, "Metal", how_metal, CARD},
     {"unabletoallocatesycl", MESSAGE_GGML, "XPU", how_buffer, CARD},
     {"unabletoallocatebackendbuffer", MESSAGE_GGML, "", how_buffer, CARD},
-    {"erroroutofdevicememory", MESSAGE_DRIVER, "Vulkan", how_driver, CARD},
+    {"erroroutofdevicememory|vkallocatememoryfailed|vkallocatememory:outofdevice", MESSAGE_DRIVER,
+     "Vulkan", how_driver, CARD},
     {"cudahostalloc|cumemhostalloc|cumemallochost|cudamallochost|hiphostmalloc",
      MESSAGE_HOST_PROGRAM, "", how_pinned, HOST},
     {"outofhostmemory|out_of_host_memory", MESSAGE_HOST_PROGRAM, "", how_handles, HOST_LIKELY},
@@ -211,8 +226,9 @@ static const struct bare {
     {"error_out_of_device_memory", MESSAGE_DRIVER, "Vulkan", how_driver, CARD},
     {"pi_error_out_of_resources|ur_result_error_out_of_resources", MESSAGE_DRIVER, "XPU",
      how_driver, CARD},
-    {"hiperroroutofmemory|hiperror:outofmemory", MESSAGE_DRIVER, "HIP", how_driver, CARD},
-    {"cuda_error_out_of_memory|cudaerrormemoryallocation|cudaruntimeerror(2)|"
+    {"hiperroroutofmemory|hiperror:outofmemory|[hiperror](2)|hsa_status_error_out_of_resources",
+     MESSAGE_DRIVER, "HIP", how_driver, CARD},
+    {"cuda_error_out_of_memory|cudaoom|cudaerrormemoryallocation|cudaruntimeerror(2)|"
      "cudaerror:outofmemory|cudadrivererror:outofmemory|cudafailure2:outofmemory|"
      "cudaerror2:outofmemory",
      MESSAGE_DRIVER, "CUDA", how_driver, CARD},
@@ -238,17 +254,20 @@ static const struct bare {
     {"outofmemoryerror:directbuffermemory|outofmemoryerror:metaspace|"
      "java.lang.outofmemoryerror|javaheapspace|gcoverheadlimitexceeded|heapoutofmemory",
      MESSAGE_HOST_PROGRAM, "", how_heap, HOST},
-    {"task#:outofmemory|exceededstepmemorylimit|exceededjobmemorylimit|exceedingmemorylimits|["
+    {"task#:outofmemory|exceededstepmemorylimit|exceededjobmemorylimit|pbs:jobkilled:mem|"
+     "exceedingmemorylimits|["
      "memorypressure]|"
      "lowonresource:memory|killedoutofmemory|outofmemory:killedprocess|systemd-oomdkilled|"
      "iskilledbysignal:killed|oom-kill|byoomkiller|bytheoomkiller|outofmemorysrun:|oomkilled",
      MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
     {"exceeded#%memorybudget", MESSAGE_HOST_PROGRAM, "", how_dask, HOST},
     {"workermemorylimit:", MESSAGE_HOST_PROGRAM, "", how_dask, HOST_LIKELY},
-    {"unabletocreatenewnativethread|unabletocreatenativethread|fork:cannotallocatememory",
+    {"unabletocreatenewnativethread|unabletocreatenativethread|fork:cannotallocatememory|"
+     "mmapfailed:cannotallocatememory|mmap:cannotallocatememory",
      MESSAGE_HOST_PROGRAM, "", how_handles, HOST_LIKELY},
     {"system.outofmemoryexception|virtualmemoryexhausted|finallinkfailed:memoryexhausted|"
-     "enoughhostmemory|outofcpumemory|runtime:outofmemory|systemoutofmemory!|"
+     "enoughhostmemory|outofcpumemory|outofram|usingallavailableram|memoryquotaexceeded|host_"
+     "allocation_failed|error_host_out_of_memory|runtime:outofmemory|systemoutofmemory!|"
      "memoryresourcesareavailabletoprocess|cannotallocatevectorofsize|allocate[host]memory|"
      "physicalmemoryusageistoohigh|cannotallocatememory(oserror12)|defaultcpuallocator:",
      MESSAGE_HOST_PROGRAM, "", NULL, HOST},
@@ -266,11 +285,13 @@ static const struct bare {
     {"insufficientvram", MESSAGE_DRIVER, "", how_ollama, CARD},
     {"outofmemoryerror|outofmemory|out_of_memory|outofdevicememory", MESSAGE_DRIVER, "", how_driver,
      CARD},
+    /* In Chinese, Russian, and then others: of a card if one is named near. */
     {"\xe6\x98\xbe\xe5\xad\x98\xe4\xb8\x8d\xe8\xb6\xb3|"
-     "gpu\xe5\x86\x85\xe5\xad\x98\xe4\xb8\x8d\xe8\xb6\xb3",
+     "\xd0\xb5\xd0\xb4\xd0\xbe\xd1\x81\xd1\x82\xd0\xb0\xd1\x82\xd0\xbe\xd1\x87\xd0\xbd\xd0\xbe\xd0"
+     "\xb2\xd0\xb8\xd0\xb4\xd0\xb5\xd0\xbe\xd0\xbf\xd0\xb0\xd0\xbc\xd1\x8f\xd1\x82\xd0\xb8",
      MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"\xe5\x86\x85\xe5\xad\x98\xe4\xb8\x8d\xe8\xb6\xb3", MESSAGE_HOST_PROGRAM, "", NULL,
-     HOST_LIKELY},
+    {OTHER_LANGUAGES, MESSAGE_DRIVER, "", message_how_unknown, NEAR},
+    {OTHER_LANGUAGES, MESSAGE_HOST_PROGRAM, "", NULL, HOST_LIKELY},
     {"outofvideomemory|ranoutofmemory|memoryexhausted|memorylimitexceeded", MESSAGE_DRIVER, "",
      message_how_unknown, CARD},
     {"hresult=8007000e|0x8007000e", MESSAGE_DRIVER, "D3D12", message_how_unknown, CARD},
@@ -292,7 +313,8 @@ static const struct bare {
      "unabletoalloc",
      MESSAGE_DRIVER, "", message_how_unknown, NEAR},
     {"memoryerror", MESSAGE_HOST_PROGRAM, "", NULL, ONE_WORD},
-    {"returncode=-9|exitcode:-9|exitcode-9|code137|code:137|code=137|code\":137|status137|"
+    {"returncode=-9|negsignal.sigkill|exitcode:-9|exitcode-9|code137|code:137|code=137|code\":137|"
+     "status137|"
      "status=137|signal9(sigkill)|bysignal9|signals.sigkill:9|signal:killed|"
      "killedsignalterminatedprogram|duetosignal9|line#:#killed|]+#killed|]#killed",
      MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
@@ -313,16 +335,29 @@ static void read_size(const struct message_text *text, size_t failure, struct me
     static const struct {
         const char *words;
         bool unit;
-    } words[] = {{"alloc", true},        {"allocate", true},
-                 {"allocating", true},   {"allocof", true},
-                 {"allocationof", true}, {"requested", true},
-                 {"required", true},     {"requesting", true},
-                 {"need", true},         {"tofind", true},
-                 {"size:", true},        {"size=", true},
-                 {"ofsize", false},      {"oflength", false},
-                 {"sz=", false},         {"malloc(", false},
-                 {"managed(", false},    {"memorysize", false},
-                 {"buffersize", false},  {"cl_mem_read_write,", false},
+    } words[] = {{"alloc", true},
+                 {"allocate", true},
+                 {"allocating", true},
+                 {"allocof", true},
+                 {"allocationof", true},
+                 {"requested", true},
+                 {"required", true},
+                 {"requesting", true},
+                 {"need", true},
+                 {"needatleast", true},
+                 {"buffer(", true},
+                 {"(size=", false},
+                 {"tofind", true},
+                 {"size:", true},
+                 {"size=", true},
+                 {"ofsize", false},
+                 {"oflength", false},
+                 {"sz=", false},
+                 {"malloc(", false},
+                 {"managed(", false},
+                 {"memorysize", false},
+                 {"buffersize", false},
+                 {"cl_mem_read_write,", false},
                  {"size0x", true}};
     struct message_figure *asked = &self->figures[MESSAGE_FIGURE_ASKED], size;
     size_t nearest = SIZE_MAX;
@@ -350,12 +385,17 @@ static const char *card_near(const struct message_text *text, size_t at, size_t 
 {
     static const struct {
         const char *words, *device;
-    } cards[] = {
-        {"rocm", "HIP"},    {"hipmalloc", "HIP"},  {"hiperror", "HIP"},  {"vulkan", "Vulkan"},
-        {"d3d12", "D3D12"}, {"directx", "D3D12"},  {"opencl", "OpenCL"}, {"clcreate", "OpenCL"},
-        {"sycl", "XPU"},    {"level_zero", "XPU"}, {"mtl", "Metal"},     {".hip", "HIP"},
-        {".cu", "CUDA"},    {"metal", ""},         {"cuda", "CUDA"},     {"gpu", ""},
-        {"hip", ""},        {"device", ""},        {"vram", ""}};
+    } cards[] = {{"rocm", "HIP"},      {"[hip]", "HIP"},
+                 {"hipmalloc", "HIP"}, {"hiperror", "HIP"},
+                 {"vulkan", "Vulkan"}, {"vkallocate", "Vulkan"},
+                 {"d3d12", "D3D12"},   {"directx", "D3D12"},
+                 {"opencl", "OpenCL"}, {"clcreate", "OpenCL"},
+                 {"sycl", "XPU"},      {"level_zero", "XPU"},
+                 {"mtl", "Metal"},     {".hip", "HIP"},
+                 {".cu", "CUDA"},      {"metal", ""},
+                 {"cuda", "CUDA"},     {"gpu", ""},
+                 {"hip", ""},          {"device", ""},
+                 {"vram", ""}};
     size_t from = at > reach ? at - reach : 0;
     for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
         if (message_text_find(text, cards[i].words, from, at + reach) != MESSAGE_NOWHERE)
@@ -377,16 +417,14 @@ static size_t words_length(const char *at, const char *words)
 }
 
 /* Whether the words before `at` say that memory may run out: advice, or a text about a program. */
-static bool is_feared(const char *chars, size_t at)
+static bool is_feared(const struct message_text *text, size_t at)
 {
     static const char *const words[] = {"notrun",   "neverrun", "mayrun",   "canrun",
                                         "mightrun", "couldrun", "wouldrun", "willrun",
                                         "avoid",    "avoiding", "prevent",  "preventing"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        size_t length = strlen(words[i]);
-        if (at >= length && memcmp(chars + at - length, words[i], length) == 0)
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (message_text_ends(text, words[i], at))
             return true;
-    }
     return false;
 }
 
@@ -407,8 +445,10 @@ static bool is_said(const struct message_text *text, const struct bare *bare, si
         if (message_text_ends(text, others[i].before, at) &&
             strncmp(rest, others[i].after, strlen(others[i].after)) == 0)
             return false;
-    if (strncmp(text->chars + at, "outofmemory", 11) == 0 && is_feared(text->chars, at))
+    if (strncmp(text->chars + at, "outofmemory", 11) == 0 && is_feared(text, at))
         return false;
+    if (strncmp(text->chars + at, "cudaoom", 7) == 0 && (*rest == 's' || is_feared(text, at)))
+        return false; /* "CUDA OOMs: 1" is a counter */
     switch (bare->memory) {
     case NEAR:
         return card_near(text, at, NEAR_CHARACTERS) != NULL;

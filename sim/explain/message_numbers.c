@@ -118,6 +118,13 @@ size_t message_text_size(const struct message_text *self, size_t at, struct mess
         end = read_decimal(self, at, true, &value, &last);
         unit = unit_at(self, end);
     }
+    if (!unit && self->chars[end] == '.') { /* NumPy: "262. MiB" */
+        unit = unit_at(self, end + 1);
+        if (unit && strlen(unit->name) == 3)
+            end++;
+        else
+            unit = NULL;
+    }
     if (!unit)
         return MESSAGE_NOWHERE;
     double scale = (double)(UINT64_C(1) << unit->shift);

@@ -323,6 +323,10 @@ static void read_at(const struct message_text *text, size_t at, struct message *
     self->host = host != MESSAGE_NOWHERE ||
                  message_text_ends(text, "notenoughmemory:you", at) ||   /* to 1.0 */
                  message_text_ends(text, "cpucan'tallocatememory.", at); /* OneFlow */
+    if (message_text_ends(text, "bytesexhausted(", at)) {                /* PHP */
+        self->framework = MESSAGE_HOST_PROGRAM;
+        self->host = true;
+    }
     self->segment_asked = !self->host;
     if (!self->host)
         read_device(text, at, self);

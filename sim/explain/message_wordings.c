@@ -328,6 +328,8 @@ const struct message_form message_forms[] = {
          ASKED("tryingtoallocate:", NULL)),
     FORM(HOST_PROGRAM, NULL, "ofhost-pinnedmemory", "couldnotallocate", 60, 0, FORM_HOST, NULL,
          ASKED("couldnotallocate", "ofhost-pinnedmemory")),
+    FORM(HOST_PROGRAM, NULL, "arraymemoryerror:unabletoallocate", NULL, 0, 60, FORM_HOST, NULL,
+         ASKED("unabletoallocate", NULL)),
     FORM(HOST_PROGRAM, NULL, "foranarraywithshape", "unabletoallocate", 60, 0, FORM_HOST, NULL,
          ASKED("unabletoallocate", "foranarray")),
 };
