@@ -22,7 +22,7 @@ CFLAGS_release := -O2 -fno-tree-vectorize -g1
 CFLAGS_debug   := -O0 -g
 # Undefined behaviour traps without a message: a program starts in half of the time. With
 # CFLAGS='-fno-sanitize-undefined-trap-on-error -fno-sanitize-recover=all' it says what was wrong.
-CFLAGS_san     := -O1 -g1 -fsanitize=address,undefined -fsanitize-undefined-trap-on-error -fno-omit-frame-pointer
+CFLAGS_san     := -Og -g1 -fsanitize=address,undefined -fsanitize-undefined-trap-on-error -fno-omit-frame-pointer
 # Without relocations a program of this size starts in two thirds of the time; tests start thousands.
 LDFLAGS_san    := -no-pie
 CFLAGS_tsan    := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
@@ -150,7 +150,10 @@ $(B)/tests/unit/%.o $(B)/tests/golden/%.o: SPEED := -O0 -g1
 $(B)/tests/unit/test_change_points.o: SPEED := -O2 -g1
 # So it is, with sanitizers, for what reads options, prints tables and plans what others compute.
 .build/san/bench/%.o $(addprefix .build/san/sim/,twin/%.o explain/%.o advise/%.o drift/%.o search/%.o experiment/%.o): SPEED := -O0
-.build/san/bench/statistics/%.o .build/san/bench/calibrate/%.o .build/san/bench/suite/child.o: SPEED := -O1
+# -Og compiles in three quarters of the time of -O1 and runs 7 % longer: -O1 is for where tests spend most of theirs.
+$(addprefix .build/san/,$(addsuffix /%.o,bench/statistics bench/calibrate allocators/base allocators/planning \
+    allocators/policies/torch sim/device_memory sim/replay sim/sim_device workloads/io workloads/trace) \
+    bench/suite/child.o $(addprefix sim/,explain/message_text.o twin/parts/player.o twin/parts/purposes.o)): SPEED := -O1
 $(TESTS:%=%.o): private MAIN = -Dmain=$(notdir $*)_main
 $(TESTS:%=%.o): tests/support/programs.sh
 $(B)/%.o: %.cc $(B)/flags
