@@ -217,7 +217,7 @@ static const struct bare {
      how_pinned, HOST},
     {"maximumvariablesizeallowedonthedevice", MESSAGE_LIBRARY, "CUDA", NULL, BLOCK},
     {"largefortheimplementationwhenmapped", MESSAGE_LIBRARY, "WebGPU", how_mapped, HOST_LIKELY},
-    {"cl_invalid_buffer_size|clcreatebuffer(-61)", MESSAGE_DRIVER, "OpenCL", NULL, BLOCK},
+    {"invalid_buffer_size|clcreatebuffer(-61)", MESSAGE_DRIVER, "OpenCL", NULL, BLOCK},
     {"mem_object_allocation_failure|memoryobjectallocationfailure|"
      "opencl_alloc_device_buffer",
      MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
@@ -294,7 +294,7 @@ static const struct bare {
     {OTHER_LANGUAGES, MESSAGE_HOST_PROGRAM, "", NULL, HOST_LIKELY},
     {"outofvideomemory|ranoutofmemory|memoryexhausted|memorylimitexceeded", MESSAGE_DRIVER, "",
      message_how_unknown, CARD},
-    {"hresult=8007000e|0x8007000e", MESSAGE_DRIVER, "D3D12", message_how_unknown, CARD},
+    {"hresult=8007000e|0x8007000e|[8007000e]", MESSAGE_DRIVER, "D3D12", message_how_unknown, CARD},
     {"enoughavailablememory", MESSAGE_DRIVER, "", how_ollama, CARD},
     {"failedtoallocatebuffer|insufficientmemory|insufficientdevicememory|insufficientgpumemory|"
      "notenoughmemory|"
