@@ -200,6 +200,32 @@ static void test_private_pool(void **state)
     check_pool(POOL_BEGIN "!,segment_free,2097152,2097152,0\n", true, 1);
 }
 
+/* Snapshots of random programs, one for each fault of the inference that they showed: tests/golden/
+ * data/README.md. */
+static void test_random(void **state)
+{
+    static const char *const names[] = {
+        "deleted_pools",         "deleted_pools_pages",
+        "deleted_pools_pending", "fraction_of_unknown_card",
+        "range_used_again",      "refused_in_range",
+        "whole_blocks",          "whole_blocks_pages",
+    };
+    for (size_t i = 0; i < COUNT(names); i++) {
+        char path[512];
+        struct fidelity_result result;
+        snprintf(path, sizeof path, "tests/golden/data/random/%s.pickle.gz", names[i]);
+        run(path, path, &result);
+        if (!result.agrees)
+            fail_msg("%s, event %" PRIu64 ": the policy %s, the recording %s", names[i],
+                     result.difference.event, result.difference.policy,
+                     result.difference.recording);
+        assert_true(result.rows > 1000 && result.rows == result.rows_met);
+        assert_true(result.end_blocks && result.end_blocks == result.end_blocks_met);
+        assert_int_equal(result.limit_bytes != 0, strstr(names[i], "unknown_card") != NULL);
+        fidelity_result_close(&result);
+    }
+}
+
 static int is_recording(const struct dirent *entry)
 {
     return strstr(entry->d_name, ".csv") != NULL;
@@ -210,7 +236,7 @@ int main(void)
     struct dirent **files;
     struct CMUnitTest tests[MOST_FILES];
     int count = scandir(FOLDER, &files, is_recording, alphasort);
-    if (count <= 0 || count + 4 > MOST_FILES) {
+    if (count <= 0 || count + 5 > MOST_FILES) {
         fprintf(stderr, "no recordings in %s, or too many\n", FOLDER);
         return 1;
     }
@@ -221,7 +247,8 @@ int main(void)
     tests[count + 1] = (struct CMUnitTest)cmocka_unit_test(test_left_out);
     tests[count + 2] = (struct CMUnitTest)cmocka_unit_test(test_private_pool);
     tests[count + 3] = (struct CMUnitTest)cmocka_unit_test(test_pools_inferred);
-    int failed = _cmocka_run_group_tests("fidelity", tests, (size_t)count + 4, NULL, NULL);
+    tests[count + 4] = (struct CMUnitTest)cmocka_unit_test(test_random);
+    int failed = _cmocka_run_group_tests("fidelity", tests, (size_t)count + 5, NULL, NULL);
     for (int i = 0; i < count; i++)
         free(files[i]);
     free(files);

@@ -536,8 +536,10 @@ static uint64_t floor_of(const struct snapshot_world *world, size_t index)
                   of[-1].small == of->small; /* the bytes in between may be of the range below */
     if (shared)
         floor += (of->address - floor) / 2;
-    if (of->address > RANGE_MOST && floor < of->address - RANGE_MOST)
-        floor = of->address - RANGE_MOST;
+    /* Pages are mapped at the lowest place of a range, so the pages below were held at some time. */
+    uint64_t most_bytes = world->most_held_bytes > AR_GIB ? world->most_held_bytes : AR_GIB;
+    if (of->address > most_bytes && floor < of->address - most_bytes)
+        floor = of->address - most_bytes;
     return floor;
 }
 
