@@ -2,7 +2,9 @@
  * set_per_process_memory_fraction, or a fraction in the settings of a card whose size is not known.
  *
  * 1. A request beyond the limit is refused. The recorded device refuses it too, so the value of the
- *    limit does not matter: without a threshold the policy gets a limit that nothing reaches.
+ *    limit does not matter: without a threshold the policy gets one that nothing reaches, instead
+ *    of a fraction of a card that is not known. If the peak of the recording also explains it, that
+ *    is the limit, because then requests beyond it explain most releases.
  * 2. With garbage_collection_threshold the policy releases old blocks above a part of the limit.
  *    Then the least limit is searched, from the peak of the recording up: if the policy releases
  *    memory for a request and the recording does not, or releases more, the limit was higher. Each
@@ -76,6 +78,8 @@ void recorded_limit_evidence(const struct recording *recording, uint64_t event,
 static uint64_t raised(uint64_t limit_bytes, const struct limit_evidence *evidence,
                        double threshold)
 {
+    if (!(threshold > 0))
+        return 0;
     double kept_bytes = (double)(evidence->held_bytes - evidence->released_bytes);
     uint64_t least = (uint64_t)(kept_bytes / threshold) + SLACK_BYTES;
     return least > limit_bytes ? least : 0;
@@ -123,7 +127,7 @@ static enum ar_status search(struct limit_search *self, double threshold, bool *
         status = try_limit(self, limit_bytes, error);
         *found = !status && !self->result->difference.found;
         if (*found)
-            self->result->limit_bytes = limit_bytes;
+            self->result->limit_bytes = limit_bytes - SLACK_BYTES;
         limit_bytes = raised(limit_bytes, &self->evidence, threshold);
     }
     return status;
@@ -139,12 +143,15 @@ enum ar_status recorded_limit_find(const struct fidelity *config, limit_try *try
     bool found = false;
     enum ar_status status = unknown ? try_limit(&self, UNREACHED_BYTES, error)
                                     : try(config, result, &self.evidence, error);
-    if (!status && result->difference.found && keys.threshold > 0) {
-        AR_TRY(search(&self, keys.threshold, &found, error));
-        if (!found)
-            status = unknown ? try_limit(&self, UNREACHED_BYTES, error)
-                             : try(config, result, &self.evidence, error);
-    }
+    if (!status && keys.threshold > 0 && result->difference.found)
+        status = search(&self, keys.threshold, &found, error);
+    else if (!status && unknown && !result->difference.found)
+        status = search(&self, 0, &found, error);
+    else
+        return status;
+    if (!status && !found)
+        status = unknown ? try_limit(&self, UNREACHED_BYTES, error)
+                         : try(config, result, &self.evidence, error);
     if (!status && unknown && !found)
         result->limit_bytes = result->recorded_peak_reserved_bytes;
     return status;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocators/policies/torch/torch.h"
 #include "workloads/formats/torch/snapshot_world.h"
 
 #define DEVICES_MOST 64
@@ -135,10 +136,26 @@ static void guess_pages(struct reading *reading, size_t count, char *conf, size_
                                        "grow: taken for expandable_segments:True");
 }
 
+/* The size of the large pages, from the settings. */
+static void take_pages(struct reading *reading, const char *conf)
+{
+    const struct torch_values values = {
+        .conf = conf, .max_non_split_rounding_mb = 20, .large_segment_size_mb = 20};
+    struct torch_settings settings;
+    struct ar_error ignored;
+    if (torch_settings_read(&values, &settings, &ignored))
+        return;
+    for (size_t i = 0; i <= DEVICES_MOST; i++)
+        reading->worlds[i].large_page_bytes = settings.large_segment_bytes;
+}
+
 static enum ar_status convert(struct reading *reading, struct ar_error *error)
 {
     struct trace_info *info = &reading->out->info;
     AR_TRY(find_parts(reading, error));
+    snapshot_conf(&reading->tree, reading->settings, info->conf, sizeof info->conf,
+                  reading->out->report);
+    take_pages(reading, info->conf);
     AR_TRY(take_segments(reading, error));
     AR_TRY(take_traces(reading, error));
     size_t count = pack_worlds(reading);
@@ -152,8 +169,6 @@ static enum ar_status convert(struct reading *reading, struct ar_error *error)
     for (size_t i = 0; i < count; i++)
         if (reading->worlds[i].event_count)
             reading->out->report->lacks_history = false;
-    snapshot_conf(&reading->tree, reading->settings, info->conf, sizeof info->conf,
-                  reading->out->report);
     guess_pages(reading, count, info->conf, sizeof info->conf);
     AR_TRY(snapshot_marks_read(&reading->marks, &reading->tree, reading->annotations,
                                &reading->out->report->left_out, error));

@@ -25,67 +25,12 @@
 #include "allocators/base/array.h"
 #include "allocators/base/range_tree.h"
 #include "allocators/policies/torch/torch.h"
-#include "workloads/formats/torch/snapshot_world.h"
-
-#define SNAPSHOT_NO_SEGMENT UINT32_MAX
-
-struct snapshot_passed_segment {
-    uint64_t address, bytes;
-    uint32_t group;
-    unsigned pool; /* of the tree */
-    bool told, coloured, live;
-    bool is_not_common;
-    uint32_t pending; /* blocks */
-    size_t freed_at;  /* the event since which it is wholly free, if it is */
-};
-
-/* Free blocks of one stream and kind, all pools together. */
-struct snapshot_passed_group {
-    unsigned stream;
-    bool small;
-    uint32_t root;
-};
-
-struct snapshot_passed {
-    struct snapshot_world *world;
-    struct snapshot_tree *tree;
-    struct torch_settings settings;
-    struct ar_host host;
-    struct ar_range_pool blocks; /* extra: segment * 4, USED, PENDING */
-    struct ar_map at;            /* from address to block */
-    struct ar_map final_at;      /* from address to final area */
-    struct ar_map made_at;       /* from address to the last event that makes a segment there */
-    struct snapshot_passed_group *groups;
-    size_t group_count, group_room;
-    struct snapshot_passed_segment *segments;
-    size_t segment_count, segment_room;
-    uint32_t *of_event;      /* the segment of each request and segment entry */
-    struct ar_map opposites; /* pairs of segments, the lower one in the upper half */
-    uint64_t *pairs;
-    size_t pair_count, pair_room;
-    uint64_t steps;
-    uint64_t pending;       /* blocks */
-    uint32_t fresh;         /* the segment that was made for the next request */
-    bool in_part;           /* a request may release only a part of the free segments */
-    bool giving_back;       /* in a run of released segments */
-    size_t back_from;       /* its first event */
-    uint64_t held_bytes;    /* of all segments */
-    uint64_t back_bytes;    /* held before that run */
-    uint64_t collects_from; /* so many held bytes start a collection of old blocks */
-    uint64_t smallest_back; /* bytes of the smallest of that run */
-    unsigned whole;         /* a pool that must hand out whole blocks; 0: none */
-    bool stuck;             /* the history contradicts the assumptions: rule 5 */
-};
+#include "workloads/formats/torch/snapshot_passed.h"
 
 #define USED    UINT64_C(1)
 #define PENDING UINT64_C(2) /* a used block whose free is requested */
 
 #define STEPS_BITS 25 /* 2^25 blocks passed over, in all requests: a hostile file ends there */
-
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_no_memory(error, "the pools of a snapshot");
-}
 
 /* ---- blocks ---------------------------------------------------------------------------- */
 
@@ -120,7 +65,7 @@ static enum ar_status make_block(struct snapshot_passed *self, uint64_t address,
                                  struct ar_error *error)
 {
     if (!ar_range_pool_reserve(&self->blocks, 1))
-        return no_memory(error);
+        return snapshot_passed_no_memory(error);
     uint32_t block = *out = ar_range_pool_take(&self->blocks);
     struct ar_range_node *node = node_of(self, block);
     node->address = address;
@@ -132,7 +77,7 @@ static enum ar_status make_block(struct snapshot_passed *self, uint64_t address,
         node_of(self, node->next)->previous = block;
     if (previous)
         node_of(self, previous)->next = block;
-    return ar_map_put(&self->at, address, block) ? no_memory(error) : AR_OK;
+    return ar_map_put(&self->at, address, block) ? snapshot_passed_no_memory(error) : AR_OK;
 }
 
 static void drop_block(struct snapshot_passed *self, uint32_t block)
@@ -192,7 +137,7 @@ static enum ar_status group_for(struct snapshot_passed *self, unsigned stream, b
     const struct snapshot_passed_group group = {.stream = stream, .small = small};
     return AR_ARRAY_ADD(self->groups, self->group_count, self->group_room, group)
                ? AR_OK
-               : no_memory(error);
+               : snapshot_passed_no_memory(error);
 }
 
 static enum ar_status add_segment(struct snapshot_passed *self,
@@ -200,7 +145,7 @@ static enum ar_status add_segment(struct snapshot_passed *self,
                                   bool small, struct ar_error *error)
 {
     if (!AR_ARRAY_ADD(self->segments, self->segment_count, self->segment_room, *given))
-        return no_memory(error);
+        return snapshot_passed_no_memory(error);
     struct snapshot_passed_segment *segment = &self->segments[self->segment_count - 1];
     segment->live = true;
     return group_for(self, stream, small, &segment->group, error);
@@ -278,7 +223,7 @@ static enum ar_status oppose(struct snapshot_passed *self, uint32_t one, uint32_
         return AR_OK;
     if (ar_map_put(&self->opposites, pair, 1) ||
         !AR_ARRAY_ADD(self->pairs, self->pair_count, self->pair_room, pair))
-        return no_memory(error);
+        return snapshot_passed_no_memory(error);
     return AR_OK;
 }
 
@@ -597,7 +542,7 @@ static enum ar_status follow_history(struct snapshot_passed *self, struct ar_err
     ar_range_pool_open(&self->blocks, &self->host);
     self->of_event = malloc(bytes);
     if (!self->of_event)
-        return no_memory(error);
+        return snapshot_passed_no_memory(error);
     memset(self->of_event, 0xff, bytes);
     enum ar_status status = begin(self, error);
     for (size_t i = 0; i < world->event_count && !status && !self->stuck; i++) {
@@ -623,96 +568,6 @@ static void close_passed(struct snapshot_passed *self)
     free(self->of_event);
     free(self->pairs);
     *self = (struct snapshot_passed){0};
-}
-
-#define COMPARISONS_MOST (UINT64_C(1) << 28) /* of segments with pairs of opposites */
-#define FIRST_NEW        UINT64_C(0xfff0000) /* names of new pools, which programs do not have */
-#define NEW_POOLS        64u
-
-/* ---- colours --------------------------------------------------------------------------- */
-
-/* The pools of the segments at the end, as the snapshot names them. */
-static void take_end(struct snapshot_passed *self)
-{
-    uint64_t at;
-    for (size_t i = 0; i < self->segment_count; i++) {
-        struct snapshot_passed_segment *segment = &self->segments[i];
-        if (!segment->live || segment->told || !ar_map_get(&self->final_at, segment->address, &at))
-            continue;
-        segment->pool = self->world->final_areas[at].pool;
-        segment->told = self->world->final_areas[at].pool_told;
-    }
-}
-
-/* The pools of the opposites of a segment. */
-static void find_taken(const struct snapshot_passed *self, uint32_t segment, bool *taken)
-{
-    memset(taken, 0, SNAPSHOT_POOLS_MOST * sizeof *taken);
-    for (size_t i = 0; i < self->pair_count; i++) {
-        uint32_t one = (uint32_t)(self->pairs[i] >> 32), other = (uint32_t)self->pairs[i];
-        uint32_t opposite = one == segment ? other : other == segment ? one : SNAPSHOT_NO_SEGMENT;
-        if (opposite != SNAPSHOT_NO_SEGMENT &&
-            (self->segments[opposite].told || self->segments[opposite].coloured))
-            taken[self->segments[opposite].pool] = true;
-    }
-}
-
-enum ar_status snapshot_new_pool(struct snapshot_tree *tree, unsigned number, unsigned *pool,
-                                 struct ar_error *error)
-{
-    return snapshot_pool(tree, pickle_make(PICKLE_PAIR, (FIRST_NEW + number) << 28), pool, error);
-}
-
-static enum ar_status colour(struct snapshot_passed *self, uint32_t at, size_t named,
-                             struct ar_error *error)
-{
-    struct snapshot_passed_segment *segment = &self->segments[at];
-    bool taken[SNAPSHOT_POOLS_MOST];
-    find_taken(self, at, taken);
-    for (unsigned pool = segment->is_not_common; pool < named; pool++)
-        if (!taken[pool]) {
-            segment->pool = pool;
-            segment->coloured = true;
-            return AR_OK;
-        }
-    for (unsigned i = 0; i < NEW_POOLS; i++) {
-        unsigned pool;
-        AR_TRY(snapshot_new_pool(self->tree, i, &pool, error));
-        if (taken[pool])
-            continue;
-        segment->pool = pool;
-        segment->coloured = true;
-        return AR_OK;
-    }
-    self->stuck = true;
-    return AR_OK;
-}
-
-static bool contradicts_itself(struct snapshot_passed *self)
-{
-    for (size_t i = 0; i < self->pair_count; i++) {
-        const struct snapshot_passed_segment *one = &self->segments[self->pairs[i] >> 32];
-        const struct snapshot_passed_segment *other = &self->segments[(uint32_t)self->pairs[i]];
-        if (one->told && other->told && one->pool == other->pool) {
-            self->whole = one->pool;
-            return true;
-        }
-    }
-    return false;
-}
-
-static enum ar_status colour_all(struct snapshot_passed *self, struct ar_error *error)
-{
-    size_t named = self->tree->pool_count;
-    enum ar_status status = AR_OK;
-    take_end(self);
-    self->stuck |=
-        contradicts_itself(self) || self->pair_count * self->segment_count > COMPARISONS_MOST;
-    for (unsigned pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < self->segment_count && !status && !self->stuck; i++)
-            if (!self->segments[i].told && self->segments[i].live == (pass == 1))
-                status = colour(self, (uint32_t)i, named, error);
-    return status;
 }
 
 /* ---- results --------------------------------------------------------------------------- */
@@ -757,10 +612,10 @@ static enum ar_status tell(struct snapshot_passed *self, struct ar_error *error)
             status = ar_map_put(&self->made_at, record->address, i);
     }
     if (status)
-        return no_memory(error);
+        return snapshot_passed_no_memory(error);
     status = follow_history(self, error);
     if (!status && !self->stuck)
-        status = colour_all(self, error);
+        status = snapshot_passed_colour(self, error);
     if (!status && !self->stuck)
         hand_out(self);
     return status;
@@ -817,7 +672,7 @@ enum ar_status snapshot_pools_tell(struct snapshot_world *world, struct snapshot
         return AR_OK;
     struct snapshot_passed *self = calloc(1, sizeof *self);
     if (!self)
-        return no_memory(error);
+        return snapshot_passed_no_memory(error);
     enum ar_status status = AR_OK;
     bool stuck = true, limited = settings.gc_threshold > 0 && has_limit(world, tree);
     snapshot_find_whole(world, tree, &settings);

@@ -25,7 +25,6 @@
 
 #define RANGES_MOST 1024u
 #define SMALL_PAGE  (2 * AR_MIB)
-#define LARGE_PAGE  (20 * AR_MIB)
 #define STEPS_BITS  26 /* 2^26 pages or ranges touched: a hostile file ends there */
 #define NO_RANGE    UINT32_MAX
 #define NEVER       SIZE_MAX
@@ -177,7 +176,7 @@ static struct range *add_range(struct telling *self, uint64_t address, bool smal
                             .high = address,
                             .small = small,
                             .first_page = address,
-                            .page_bytes = small ? SMALL_PAGE : LARGE_PAGE,
+                            .page_bytes = small ? SMALL_PAGE : self->settings.large_segment_bytes,
                             .begin = event,
                             .end = NEVER,
                             .gave_back = NEVER,
@@ -201,11 +200,13 @@ static void look_at_division(struct telling *self, struct range *range, uint64_t
                              uint64_t bytes)
 {
     bytes = torch_round(&self->settings, bytes);
-    uint64_t rest_bytes = range->rest_end - range->rest;
+    uint64_t count, rest_bytes = range->rest_end - range->rest;
     uint64_t last = page_at(range, address + bytes - 1);
+    bool alone = rest_bytes && ar_map_get(&self->uses, page_at(range, range->rest), &count) &&
+                 count == 2; /* no other block is on the page */
     range->divided |= page_at(range, address) != address;
     range->whole |=
-        range->fresh && bytes <= rest_bytes && rest_bytes < self->settings.max_split_bytes;
+        range->fresh && alone && bytes <= rest_bytes && rest_bytes < self->settings.max_split_bytes;
     range->fresh = false;
     range->rest = address + bytes;
     range->rest_end = last + range->page_bytes;
@@ -292,7 +293,8 @@ static enum ar_status take_pages(struct telling *self, const struct snapshot_rec
 {
     struct range *range = range_at(self, record->stream, record->address, SLACK_BYTES);
     if (!range)
-        range = add_range(self, record->address, record->bytes % LARGE_PAGE != 0, event);
+        range = add_range(self, record->address,
+                          !snapshot_in_large_pages(self->world, record->bytes), event);
     if (!range)
         return AR_OK;
     range->stream = record->stream;
@@ -512,7 +514,8 @@ static void read_settings(const char *conf, struct torch_settings *out)
         .conf = conf, .max_non_split_rounding_mb = 20, .large_segment_size_mb = 20};
     struct ar_error ignored;
     if (torch_settings_read(&values, out, &ignored))
-        *out = (struct torch_settings){.max_split_bytes = UINT64_MAX};
+        *out = (struct torch_settings){.max_split_bytes = UINT64_MAX,
+                                       .large_segment_bytes = 20 * AR_MIB};
 }
 
 enum ar_status snapshot_ranges_tell(struct snapshot_world *world, struct snapshot_tree *tree,

@@ -506,7 +506,9 @@ static uint64_t bytes_of(const struct conversion *c, const struct snapshot_place
 {
     if (place->granted_bytes || !c->tree->whole[place->pool])
         return place->granted_bytes ? place->granted_bytes : place->requested_bytes;
-    uint64_t from = place->address - area->address, page = (area->small ? 2 : 20) * AR_MIB;
+    uint64_t from = place->address - area->address, page = 2 * AR_MIB;
+    if (!area->small)
+        page = c->world->large_page_bytes ? c->world->large_page_bytes : 20 * AR_MIB;
     uint64_t end =
         area->expandable ? ar_size_round_up(from + place->requested_bytes, page) : area->bytes;
     return (end < area->bytes ? end : area->bytes) - from;

@@ -25,9 +25,14 @@
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 
-#define LARGE_PAGE_BYTES    (20 * AR_MIB) /* of a range of the large pool; of the small one 2 MiB */
+#define LARGE_PAGE_BYTES    (20 * AR_MIB) /* of a range of the large pool, without settings */
 #define MIN_BLOCK_BYTES     512u
 #define SMALL_SEGMENT_BYTES (2 * AR_MIB)
+
+bool snapshot_in_large_pages(const struct snapshot_world *world, uint64_t bytes)
+{
+    return bytes % (world->large_page_bytes ? world->large_page_bytes : LARGE_PAGE_BYTES) == 0;
+}
 
 void snapshot_world_close(struct snapshot_world *world)
 {
@@ -112,7 +117,7 @@ enum ar_status snapshot_world_segment(struct snapshot_world *world, struct snaps
     (void)snapshot_number(tree, snapshot_get(tree, segment, SNAPSHOT_KEY_stream), &stream);
     area.small = snapshot_is(tree, snapshot_get(tree, segment, SNAPSHOT_KEY_segment_type), "small");
     area.expandable = expandable == pickle_make(PICKLE_BOOL, 1);
-    area.small |= area.expandable && area.bytes % LARGE_PAGE_BYTES != 0;
+    area.small |= area.expandable && !snapshot_in_large_pages(world, area.bytes);
     world->has_pages |= area.expandable;
     AR_TRY(snapshot_stream(tree, stream, &area.stream, error));
     if (pool != SNAPSHOT_ABSENT && pickle_kind_of(pool) == PICKLE_PAIR)
@@ -173,7 +178,7 @@ static enum ar_status add_area(struct snapshot_world *world, const struct snapsh
                                  .pool = record->pool ? record->pool - 1 : 0,
                                  .pool_told = record->pool != 0,
                                  .expandable = pages,
-                                 .small = pages ? record->bytes % LARGE_PAGE_BYTES != 0
+                                 .small = pages ? !snapshot_in_large_pages(world, record->bytes)
                                                 : record->bytes <= SMALL_SEGMENT_BYTES};
     size_t at = snapshot_areas_above(&world->areas, area.address);
     const struct snapshot_area *next = at < world->areas.count ? &world->areas.items[at] : NULL;
@@ -536,7 +541,7 @@ static uint64_t floor_of(const struct snapshot_world *world, size_t index)
                   of[-1].small == of->small; /* the bytes in between may be of the range below */
     if (shared)
         floor += (of->address - floor) / 2;
-    /* Pages are mapped at the lowest place of a range, so the pages below were held at some time. */
+    /* Pages are mapped at the lowest place of a range, so those below were held at some time. */
     uint64_t most_bytes = world->most_held_bytes > AR_GIB ? world->most_held_bytes : AR_GIB;
     if (of->address > most_bytes && floor < of->address - most_bytes)
         floor = of->address - most_bytes;
@@ -561,7 +566,8 @@ uint64_t *snapshot_world_bases(const struct snapshot_world *world, const struct 
         const struct snapshot_area *of = &world->areas.items[at];
         if (record->stream == of->stream && record->address < bases[at] &&
             record->address >= floor_of(world, at) &&
-            (record->bytes % LARGE_PAGE_BYTES != 0) == of->small)
+            snapshot_in_large_pages(world, record->bytes) != of->small &&
+            (of->small || snapshot_in_large_pages(world, of->address - record->address)))
             bases[at] = record->address;
     }
     return bases;

@@ -27,6 +27,7 @@ struct snapshot_world {
     uint32_t first_record; /* of its events, if their records are consecutive */
     uint32_t *records;     /* else: one for each event */
     bool has_times, lacks_times, has_pages;
+    uint64_t large_page_bytes;         /* from the settings; 0: not known */
     uint64_t most_held_bytes;          /* the most memory reserved during the history */
     bool no_completions;               /* frees are completed when they are requested */
     struct snapshot_area *final_areas; /* by address */
@@ -46,6 +47,9 @@ struct snapshot_world {
 };
 
 void snapshot_world_close(struct snapshot_world *world);
+
+/* Whether so many bytes are whole pages of the large pool. Small pages are smaller. */
+bool snapshot_in_large_pages(const struct snapshot_world *world, uint64_t bytes);
 
 /* Adds a segment and its blocks. FORMAT or INVALID if it cannot be. */
 enum ar_status snapshot_world_segment(struct snapshot_world *world, struct snapshot_tree *tree,

@@ -1,0 +1,92 @@
+/* The colouring of segments: rules 3 and 4 of snapshot_pools.c. */
+#include "workloads/formats/torch/snapshot_passed.h"
+
+#include <string.h>
+
+#define COMPARISONS_MOST (UINT64_C(1) << 28) /* of segments with pairs of opposites */
+#define FIRST_NEW        UINT64_C(0xfff0000) /* names of new pools, which programs do not have */
+#define NEW_POOLS        64u
+
+/* The pools of the segments at the end, as the snapshot names them. */
+static void take_end(struct snapshot_passed *self)
+{
+    uint64_t at;
+    for (size_t i = 0; i < self->segment_count; i++) {
+        struct snapshot_passed_segment *segment = &self->segments[i];
+        if (!segment->live || segment->told || !ar_map_get(&self->final_at, segment->address, &at))
+            continue;
+        segment->pool = self->world->final_areas[at].pool;
+        segment->told = self->world->final_areas[at].pool_told;
+    }
+}
+
+/* The pools of the opposites of a segment. */
+static void find_taken(const struct snapshot_passed *self, uint32_t segment, bool *taken)
+{
+    memset(taken, 0, SNAPSHOT_POOLS_MOST * sizeof *taken);
+    for (size_t i = 0; i < self->pair_count; i++) {
+        uint32_t one = (uint32_t)(self->pairs[i] >> 32), other = (uint32_t)self->pairs[i];
+        uint32_t opposite = one == segment ? other : other == segment ? one : SNAPSHOT_NO_SEGMENT;
+        if (opposite != SNAPSHOT_NO_SEGMENT &&
+            (self->segments[opposite].told || self->segments[opposite].coloured))
+            taken[self->segments[opposite].pool] = true;
+    }
+}
+
+enum ar_status snapshot_new_pool(struct snapshot_tree *tree, unsigned number, unsigned *pool,
+                                 struct ar_error *error)
+{
+    return snapshot_pool(tree, pickle_make(PICKLE_PAIR, (FIRST_NEW + number) << 28), pool, error);
+}
+
+static enum ar_status colour(struct snapshot_passed *self, uint32_t at, size_t named,
+                             struct ar_error *error)
+{
+    struct snapshot_passed_segment *segment = &self->segments[at];
+    bool taken[SNAPSHOT_POOLS_MOST];
+    find_taken(self, at, taken);
+    for (unsigned pool = segment->is_not_common; pool < named; pool++)
+        if (!taken[pool]) {
+            segment->pool = pool;
+            segment->coloured = true;
+            return AR_OK;
+        }
+    for (unsigned i = 0; i < NEW_POOLS; i++) {
+        unsigned pool;
+        AR_TRY(snapshot_new_pool(self->tree, i, &pool, error));
+        if (taken[pool])
+            continue;
+        segment->pool = pool;
+        segment->coloured = true;
+        return AR_OK;
+    }
+    self->stuck = true;
+    return AR_OK;
+}
+
+static bool contradicts_itself(struct snapshot_passed *self)
+{
+    for (size_t i = 0; i < self->pair_count; i++) {
+        const struct snapshot_passed_segment *one = &self->segments[self->pairs[i] >> 32];
+        const struct snapshot_passed_segment *other = &self->segments[(uint32_t)self->pairs[i]];
+        if (one->told && other->told && one->pool == other->pool) {
+            self->whole = one->pool;
+            return true;
+        }
+    }
+    return false;
+}
+
+enum ar_status snapshot_passed_colour(struct snapshot_passed *self, struct ar_error *error)
+{
+    size_t named = self->tree->pool_count;
+    enum ar_status status = AR_OK;
+    take_end(self);
+    self->stuck |=
+        contradicts_itself(self) || self->pair_count * self->segment_count > COMPARISONS_MOST;
+    for (unsigned pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < self->segment_count && !status && !self->stuck; i++)
+            if (!self->segments[i].told && self->segments[i].live == (pass == 1))
+                status = colour(self, (uint32_t)i, named, error);
+    return status;
+}

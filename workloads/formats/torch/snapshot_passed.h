@@ -1,0 +1,67 @@
+/* The segments of a history, for the files that infer the pools of a snapshot. */
+#ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_PASSED_H
+#define WORKLOADS_FORMATS_TORCH_SNAPSHOT_PASSED_H
+
+#include "allocators/base/range_tree.h"
+#include "allocators/policies/torch/torch.h"
+#include "workloads/formats/torch/snapshot_world.h"
+
+#define SNAPSHOT_NO_SEGMENT UINT32_MAX
+
+struct snapshot_passed_segment {
+    uint64_t address, bytes;
+    uint32_t group;
+    unsigned pool; /* of the tree */
+    bool told, coloured, live;
+    bool is_not_common;
+    uint32_t pending; /* blocks */
+    size_t freed_at;  /* the event since which it is wholly free, if it is */
+};
+
+/* Free blocks of one stream and kind, all pools together. */
+struct snapshot_passed_group {
+    unsigned stream;
+    bool small;
+    uint32_t root;
+};
+
+struct snapshot_passed {
+    struct snapshot_world *world;
+    struct snapshot_tree *tree;
+    struct torch_settings settings;
+    struct ar_host host;
+    struct ar_range_pool blocks; /* extra: segment * 4, USED, PENDING */
+    struct ar_map at;            /* from address to block */
+    struct ar_map final_at;      /* from address to final area */
+    struct ar_map made_at;       /* from address to the last event that makes a segment there */
+    struct snapshot_passed_group *groups;
+    size_t group_count, group_room;
+    struct snapshot_passed_segment *segments;
+    size_t segment_count, segment_room;
+    uint32_t *of_event;      /* the segment of each request and segment entry */
+    struct ar_map opposites; /* pairs of segments, the lower one in the upper half */
+    uint64_t *pairs;
+    size_t pair_count, pair_room;
+    uint64_t steps;
+    uint64_t pending;       /* blocks */
+    uint32_t fresh;         /* the segment that was made for the next request */
+    bool in_part;           /* a request may release only a part of the free segments */
+    bool giving_back;       /* in a run of released segments */
+    size_t back_from;       /* its first event */
+    uint64_t held_bytes;    /* of all segments */
+    uint64_t back_bytes;    /* held before that run */
+    uint64_t collects_from; /* so many held bytes start a collection of old blocks */
+    uint64_t smallest_back; /* bytes of the smallest of that run */
+    unsigned whole;         /* a pool that must hand out whole blocks; 0: none */
+    bool stuck;             /* the history contradicts the assumptions: rule 5 */
+};
+
+static inline enum ar_status snapshot_passed_no_memory(struct ar_error *error)
+{
+    return ar_no_memory(error, "the pools of a snapshot");
+}
+
+/* Gives each segment a pool. Sets `stuck` if there are too many pools, or a contradiction. */
+enum ar_status snapshot_passed_colour(struct snapshot_passed *self, struct ar_error *error);
+
+#endif
