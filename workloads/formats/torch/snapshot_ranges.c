@@ -205,8 +205,9 @@ static void look_at_division(struct telling *self, struct range *range, uint64_t
     bool alone = rest_bytes && ar_map_get(&self->uses, page_at(range, range->rest), &count) &&
                  count == 2; /* no other block is on the page */
     range->divided |= page_at(range, address) != address;
-    range->whole |=
-        range->fresh && alone && bytes <= rest_bytes && rest_bytes < self->settings.max_split_bytes;
+    /* Releases that have such pools name the pools. */
+    range->whole |= self->world->tells_pools && range->fresh && alone && bytes <= rest_bytes &&
+                    rest_bytes < self->settings.max_split_bytes;
     range->fresh = false;
     range->rest = address + bytes;
     range->rest_end = last + range->page_bytes;
