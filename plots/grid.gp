@@ -24,8 +24,9 @@ COLUMNS = parts(W, ROWS)
 RIGHT = NARROW ? 18 : 25
 PITCH = (WIDTH - LEFT - RIGHT + 0.0 + GAP) / COLUMNS
 
-# The key has as many columns as fit, each as wide as its longest name (7.5 pixels a letter at most).
-entry_width(k) = 42 + 7.5 * strlen(KEY_NAME[k]) + 15
+# The key has as many columns as fit, each as wide as its longest name (7.5 pixels a letter at most, over
+# five letters: shorter names can consist of wide ones).
+entry_width(k) = 42 + 7.5 * larger(5, strlen(KEY_NAME[k])) + 15
 longest_of(from, to) = (widest = 0, (sum [k = from:to] (widest = larger(widest, entry_width(k)), 0)), widest)
 column_width(c, rows) = longest_of((c - 1) * rows + 1, c * rows < K ? c * rows : K)
 key_width(rows) = (sum [c = 1:parts(K, rows)] column_width(c, rows)) - 15

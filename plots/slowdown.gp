@@ -1,8 +1,8 @@
 # Slowdown against capacity: how much longer the program takes than with an allocator that costs
 # nothing, at capacities from exactly its live peak to twice that. Slowdown 1.01 is drawn as 1 %. The
 # scale is logarithmic, because policies lie between a hundredth of a percent and many times. Costs of
-# less than 0.001 % lie on the lower edge. The capacities are at equal distances, and at each capacity
-# the policies are next to each other, so that equal values are all visible. Above is one row for each
+# less than 0.001 % lie on the lower edge. Each capacity has a band, all as wide, in which the policies
+# are next to each other, so that equal values are all visible. Above is one row for each
 # policy, with its mark at the left, outside of the panel: a cross if the program, or one of its
 # replicates, did not finish at that capacity.
 load 'plots/style.gp'
@@ -10,7 +10,7 @@ load 'plots/style.gp'
 PANELS = values(1, 4)
 W = words(PANELS)
 SHOWN = values(2, 1)
-M = key_policies(SHOWN, 1.4)
+M = key_policies(SHOWN, 0)
 crosses = key_add('did not finish', '#444444', 2, 1, 0)
 load 'plots/spread.gp'
 # With replicates a point is the median of all, so there is a cross if any of them did not finish.
@@ -48,24 +48,25 @@ if (decades > 8) { decades = 8 }
 room = decades * STRIP / (ROW - ABOVE - BELOW - 1.0 * STRIP)
 top = LOW * 10 ** (decades + room)
 row_of(k) = LOW * 10 ** (decades + room * (1 - k / (M + 1.0)))
-place(c, k) = c + (M > 1 ? 0.6 * ((k - 1.0) / (M - 1) - 0.5) : 0)
+BAND = M > 9 ? 0.8 : 0.1 * (M - 1) # the part of a band with marks
+place(c, k) = c + (M > 1 ? BAND * ((k - 1.0) / (M - 1) - 0.5) : 0)
 
 set logscale y
 set yrange [LOW / 1.5:top]
 array TICK[9] = ['0.001 %%', '0.01 %%', '0.1 %%', '1 %%', '10 %%', '100 %%', '1000 %%', '10000 %%', '100000 %%']
 set xrange [0.5:C + 0.5]
 LABELS = NARROW && W > 1 ? 4 : 8
-set xtics scale 0.5 ('' 1)
+set xtics scale 0 ('' 1)
 do for [c = 1:C] { if (C <= LABELS || c % parts(C, LABELS) == 1) { set xtics add (sprintf('%.4g', word(CAPACITIES, c) + 0.0) c) } else { set xtics add ('' c) } }
 set arrow 1 from graph 0, first LOW * 10 ** decades to graph 1, first LOW * 10 ** decades nohead lc rgb '#999999' lw 1
-do for [c = 1:C - 1] { set arrow c + 1 from c + 0.5, graph 0 to c + 0.5, graph 1 nohead back lc rgb '#EEEEEE' }
+do for [c = 1:C:2] { set object c rectangle from c - 0.5, graph 0 to c + 0.5, graph 1 behind fc rgb '#F1F1F1' fs noborder }
 WHISKERS = SPREAD_OF eq '' ? '' : 'for [k = 1:M] rows(KEY_NAME[k], workload, PASSED) using (place($1, k)):(lost($2)):(lost($3)):(lost($4)) with yerrorbars pt 0 lw 1 lc rgb KEY_COLOUR[k] notitle, '
 do for [w = 1:W] {
     eval panel(w)
     workload = word(PANELS, w)
     # In a column, long names of neighbouring panels and the labels below would overlap.
     set title workload font (NARROW && strlen(workload) > 16 ? ',8' : ',11')
-    if (lowest(w)) { set xlabel (NARROW ? 'capacity / live peak' : 'capacity / peak of live bytes') } else { unset xlabel }
+    if (lowest(w)) { set xlabel (NARROW && W > 1 ? 'capacity / peak, equal steps' : 'capacity / live peak (equal steps)') } else { unset xlabel }
     # All panels have the same scale: only the left one has labels, and none at the crosses.
     unset label 2; unset label 3
     if (leftmost(w)) {
@@ -77,7 +78,7 @@ do for [w = 1:W] {
     set ytics ('' LOW)
     do for [d = 0:decades] { set ytics add ((leftmost(w) ? TICK[d + 1] : '') LOW * 10 ** d) }
     plot @WHISKERS for [k = 1:M] rows(KEY_NAME[k], workload, PASSED) using (place($1, k)):(lost($2)) \
-            with linespoints lw 1 dt KEY_DASH[k] pt KEY_POINT[k] ps 0.65 * SIZE lc rgb KEY_COLOUR[k] notitle, \
+            with points pt KEY_POINT[k] ps 0.65 * SIZE lc rgb KEY_COLOUR[k] notitle, \
          for [k = 1:M] rows(KEY_NAME[k], workload, FAILED) using 1:(row_of(k)) with points pt 2 ps 0.55 * SIZE lw 1.3 lc rgb KEY_COLOUR[k] notitle
     unset label 1000
 }

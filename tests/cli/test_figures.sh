@@ -71,6 +71,8 @@ status=$?
 check ends_well [ $status = 0 ]
 check memory_is_drawn drawn memory-saw_tooth
 check slowdown_is_drawn drawn slowdown
+check capacities_are_equal_steps grep -q 'capacity / live peak (equal steps)' "$out/slowdown.svg"
+check marks_lie_in_bands [ "$(grep -c "rgb(241, 241, 241)" "$out/slowdown.svg")" -gt 1 ]
 check pareto_is_drawn drawn pareto
 check addresses_are_drawn drawn addresses-three
 map=$(awk -v wide=300 -v high=300 -f plots/rectangles.awk "$data"/placements-three.csv "$data"/placements-three.csv | paste -sd ' ')
