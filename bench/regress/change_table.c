@@ -187,6 +187,14 @@ bool change_is_waived(const struct waiver *waiver)
     return waiver && !waiver->expired;
 }
 
+void change_size_text(double change, const char *word, char text[48])
+{
+    if (change >= 9) /* a decrease is at most 1 */
+        snprintf(text, 48, "%.3g times as much", change + 1);
+    else
+        snprintf(text, 48, "%.3g %% %s", 100 * change, word);
+}
+
 const char *change_waiver_text(const struct waiver *waiver, char text[48])
 {
     text[0] = '\0';

@@ -85,4 +85,7 @@ enum ar_status change_table_print(const struct change_row *rows, size_t count, b
                                   const struct change_words *words, FILE *stream,
                                   enum table_form form, struct ar_error *error);
 
+/* "33.3 % worse"; from ten times on "20.7 times as much". */
+void change_size_text(double change, const char *word, char text[48]);
+
 #endif

@@ -12,10 +12,9 @@
 /* The size of the change, the note, and the waiver without its name and reason. */
 static void remark(const struct verdict_row *row, char text[400])
 {
-    char size[32] = "";
+    char size[48] = "";
     if (row->change >= 0 && !row->timed)
-        snprintf(size, sizeof size, "%.3g %% %s", 100 * row->change,
-                 row->verdict == VERDICT_WORSE ? "worse" : "better");
+        change_size_text(row->change, row->verdict == VERDICT_WORSE ? "worse" : "better", size);
     snprintf(text, 400, "%s%s%s", size, size[0] && row->note[0] ? "; " : "", row->note);
     char waiver[48];
     change_waiver_text(row->waiver, waiver);

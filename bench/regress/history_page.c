@@ -28,8 +28,7 @@ static void remark(const struct history_view *view, const struct history_change 
     char waiver[48];
     size_t count = 0;
     if (change->change >= 0)
-        snprintf(size, sizeof size, "%.3g %% %s", 100 * change->change,
-                 change->after > change->before ? "more" : "less");
+        change_size_text(change->change, change->after > change->before ? "more" : "less", size);
     if (series_of(view, change)->kind == CHANGE_TIMED)
         snprintf(sure, sizeof sure, "p %.2g", change->p);
     change_waiver_text(change->waiver, waiver);

@@ -521,6 +521,50 @@ static void look_for_waivers(struct work *work, struct waivers *waivers)
     }
 }
 
+/* What identifies a run; see result_row_same. */
+#define PARTS 6
+
+static void parts_of(const struct result_row *row, const char *parts[PARTS], char seed[24])
+{
+    snprintf(seed, 24, "%" PRIu64, row->seed);
+    parts[0] = row->workload;
+    parts[1] = row->policy;
+    parts[2] = row->device;
+    parts[3] = row->frees;
+    parts[4] = row->host;
+    parts[5] = seed;
+}
+
+/* Names the first part in which the two runs differ that are most alike. */
+static enum ar_status no_run_in_common(const struct result_set *old, const struct result_set *new,
+                                       struct ar_error *error)
+{
+    static const char *const names[PARTS] = {"workload",    "policy",    "device",
+                                             "way to free", "host time", "seed"};
+    const char *a[PARTS], *b[PARTS];
+    char seed_a[24], seed_b[24], differs[400] = "";
+    int most = -1;
+    for (size_t i = 0; i < old->row_count; i++)
+        for (size_t j = 0; j < new->row_count; j++) {
+            int same = 0, first = PARTS;
+            parts_of(&old->rows[i], a, seed_a);
+            parts_of(&new->rows[j], b, seed_b);
+            for (int k = 0; k < PARTS; k++)
+                if (strcmp(a[k], b[k]) == 0)
+                    same++;
+                else if (first == PARTS)
+                    first = k;
+            if (same <= most || first == PARTS)
+                continue;
+            most = same;
+            snprintf(differs, sizeof differs, "the %s: %.120s in OLD, %.120s in NEW", names[first],
+                     a[first], b[first]);
+        }
+    return ar_invalid(error, "OLD and NEW have no run in common, so nothing can be compared; %s%s",
+                      differs[0] ? "the runs that are most alike differ in " : "one has no runs",
+                      differs);
+}
+
 enum ar_status verdicts_make(struct verdicts *self, const struct result_set *old,
                              const struct result_set *new, const struct verdict_rules *rules,
                              struct waivers *waivers, struct ar_error *error)
@@ -532,8 +576,7 @@ enum ar_status verdicts_make(struct verdicts *self, const struct result_set *old
     enum ar_status status = judge_runs(&work);
     AR_THEN(status, judge_counts(&work));
     if (!status && self->runs == 0)
-        status = ar_invalid(error, "OLD and NEW have no run in common, so nothing can be compared; "
-                                   "are they of the same suite?");
+        status = no_run_in_common(old, new, error);
     AR_THEN(status, conclude_all(&work));
     /* The other figures were counted when they were compared; timed ones have a verdict only
      * now. */
