@@ -128,6 +128,15 @@ static bool knows_trend(const struct drift_answer *answer)
     return answer->half_samples >= 4;
 }
 
+/* Whether the interval of the drift allows for more growth in as many steps than the level is
+ * uncertain by otherwise. */
+static bool may_grow(const struct drift_page *page, const struct drift_answer *answer)
+{
+    const double level =
+        answer->level_count ? answer->levels[answer->level_count - 1].reserved.estimate : 0;
+    return answer->per_million.high * (double)page->steps / 1e6 > ADVISE_UNCERTAINTY * level;
+}
+
 static void print_verdict(FILE *stream, const struct drift_page *page,
                           const struct drift_answer *answer)
 {
@@ -149,7 +158,8 @@ static void print_verdict(FILE *stream, const struct drift_page *page,
                 ? ", and live bytes have it too: it is the program's own"
                 : "");
     else
-        say(stream, "It levels off: the last half has no trend (Mann-Kendall, p = %.2g).%s",
+        say(stream, "%s: the last half has no trend (Mann-Kendall, p = %.2g).%s",
+            may_grow(page, answer) ? "Whether it levels off cannot be told" : "It levels off",
             answer->p,
             million->high > million->estimate + 0.5 && million->estimate < 0.5
                 ? " The interval of its drift is wide because one more growth in that half is "
@@ -202,7 +212,7 @@ static enum ar_status print_pins(FILE *stream, const struct drift_run *run, stru
         table_cell(table, "%s", pin->block_bytes ? AR_SIZE(pin->block_bytes) : "differ");
         table_cell(table, pin->first_step == pin->last_step ? "%u" : "%u-%u", pin->first_step + 1,
                    pin->last_step + 1);
-        table_cell(table, "%s", pin->tag[0] ? pin->tag : "-");
+        page_tag_cell(table, pin->tag);
     }
     return table_end(table, stream, TABLE_TEXT, error);
 }

@@ -135,9 +135,7 @@ static void print_vary(FILE *stream, const struct fits_vary *vary)
             vary->low, vary->high, vary->name, vary->name);
 }
 
-/* MODULE:OPERATOR; if it is long, the end of the module and, in a line of its own, the beginning of
- * the operator. */
-static void tag_cell(struct table *table, const char *tag)
+void page_tag_cell(struct table *table, const char *tag)
 {
     const char *colon = strrchr(tag, ':');
     if (!colon || strlen(tag) <= TAG_WIDE) {
@@ -161,14 +159,14 @@ static void holder_cells(struct table *table, const struct holder *holder)
         table_cell(table, "%s", holder->at);
     else if (digits && line[1 + digits] == ':') {
         table_cell(table, "%.*s", (int)(line - holder->tag + 1 + (ptrdiff_t)digits), holder->tag);
-        tag_cell(table, line + digits + 2);
+        page_tag_cell(table, line + digits + 2);
         return;
     } else
         table_cell(table, "-");
     if (!holder->at[0] && !holder->tag[0] && holder->block_bytes)
         table_cell(table, "blocks of %s", AR_SIZE(holder->block_bytes));
     else
-        tag_cell(table, holder->tag);
+        page_tag_cell(table, holder->tag);
 }
 
 static enum ar_status print_peak(FILE *stream, const struct holders *peak, struct ar_error *error)

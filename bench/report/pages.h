@@ -179,6 +179,11 @@ struct fits_page {
     const struct fits_vary *vary;
 };
 
+/* MODULE:OPERATOR, or "-"; if it is long, the end of the module and, in a line of its own, the
+ * beginning of the operator. */
+struct table;
+void page_tag_cell(struct table *table, const char *tag);
+
 /* Whether a row fits at the capacity in question. */
 bool fits_page_fits(const struct fits_page *page);
 
