@@ -464,6 +464,8 @@ static enum ar_status answer(struct arguments *self, struct ar_error *error)
         status = output_commit(&json, error);
     }
     output_abandon(&json);
+    if (status == AR_INVALID && end.code)
+        return command_failed(self, &end, "it made no request on a GPU before that", error);
     if (!status && end.code)
         status = command_failed(self, &end, "the answer is about the part before that", error);
     if (!status && self->program.card && !self->fits)

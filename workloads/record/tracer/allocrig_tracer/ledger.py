@@ -47,6 +47,7 @@ class Ledger:
         self.steps = 0
         self.card_bytes, self.conf, self.limit = 0, "", 0  # of the card; 0: no allocator stands beside the ledger
         self.allocators = {}  # device -> Allocator
+        self.devices = 0  # of the machine that the program sees; 0: any number
         self.raised = 0  # errors because there is no memory
         self.closed = False
         self.lock = threading.RLock()
@@ -87,6 +88,9 @@ class Ledger:
     def allocator(self, device):
         """PyTorch's allocator of a device."""
         if device not in self.allocators:
+            if self.devices and device >= self.devices:
+                raise RuntimeError(f"CUDA error: invalid device ordinal: the program uses cuda:{device}, and the machine "
+                                   f"that allocrig shows it has {self.devices} card(s); ALLOCRIG_TRACE_DEVICES sets another number")
             limit = self.card_bytes - allocator.CONTEXT
             self.allocators[device] = allocator.Allocator(self.conf, min(limit, self.limit or limit))
         return self.allocators[device]
