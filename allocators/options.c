@@ -51,7 +51,8 @@ const char *ar_nearest_name(const char *name, const char *const *names, size_t c
         if (other > NAME_MOST)
             continue;
         size_t distance = edits(name, length, names[i], other);
-        bool starts = length >= 3 && strncmp(name, names[i], length) == 0;
+        /* Also a singular of a name in the plural: "policy" of "policies". */
+        bool starts = length >= 3 && strncmp(name, names[i], length < 5 ? length : length - 1) == 0;
         size_t most = (length > other ? length : other) / 3;
         if ((distance <= (most ? most : 1) || starts) && distance < fewest) {
             fewest = distance;

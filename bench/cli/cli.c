@@ -258,8 +258,16 @@ static void print_page(const struct cli_page *page, const char *command)
     printf("%s  %-26s%s\n", page->options->help ? "" : "\n", "-h, --help", "print this help");
 }
 
+static bool page_option(const struct cli_page *page, const char *name)
+{
+    for (const struct cli_option *option = page->options; option->help; option++)
+        if (option->name && strcmp(option->name, name) == 0)
+            return true;
+    return false;
+}
+
 /* What to write in place of an option of another command; NULL: nothing is known. */
-static const char *written_elsewhere(const char *name, bool has_device)
+static const char *written_elsewhere(const struct cli_page *page, const char *name)
 {
     static const struct {
         const char *name, *instead;
@@ -268,6 +276,14 @@ static const char *written_elsewhere(const char *name, bool has_device)
         {"card", "a card is a profile of the device: -d sim:profile=NAME (`list devices`)"},
         {"profile", "a profile is part of the device: -d sim:profile=NAME (`list devices`)"},
     };
+    if (page_option(page, "card") && (strcmp(name, "device") == 0 || strcmp(name, "profile") == 0))
+        return "a card is written --card NAME (`list devices`)";
+    if (page_option(page, "card") && strcmp(name, "capacity") == 0)
+        return "it is about a card, --card NAME; `advise TRACE --capacity 24GiB` is about a size";
+    if (!page_option(page, "workload") && strcmp(name, "workload") == 0 &&
+        page->argument.kind != CLI_KIND_NONE)
+        return "the workload or trace is written without an option";
+    const bool has_device = page_option(page, "device");
     for (size_t i = 0; has_device && i < sizeof known / sizeof known[0]; i++)
         if (strcmp(known[i].name, name) == 0)
             return known[i].instead;
@@ -277,17 +293,14 @@ static const char *written_elsewhere(const char *name, bool has_device)
 static enum ar_status unknown_long(const struct cli_page *page, const char *name,
                                    struct ar_error *error)
 {
-    bool has_device = false;
     const char *names[NAMES_MOST];
     size_t count = 0;
     for (const struct cli_option *option = page->options; option->help; option++)
-        if (option->name && count < NAMES_MOST) {
-            has_device = has_device || strcmp(option->name, "device") == 0;
+        if (option->name && count < NAMES_MOST)
             names[count++] = option->name;
-        }
     if (strcmp(name, "help") == 0)
         return ar_invalid(error, "--help takes no value");
-    const char *instead = written_elsewhere(name, has_device);
+    const char *instead = written_elsewhere(page, name);
     if (instead)
         return ar_invalid(error, "there is no option --%s; %s", name, instead);
     const char *near = ar_nearest_name(name, names, count);
@@ -370,8 +383,12 @@ static enum ar_status read_short(struct cursor *cursor, struct ar_error *error)
         const struct cli_option *option = cursor->page->options;
         while (option->help && !(option->name && option->letter == *letter))
             option++;
+        const char *instead = *letter == 'w'   ? written_elsewhere(cursor->page, "workload")
+                              : *letter == 'd' ? written_elsewhere(cursor->page, "device")
+                                               : NULL;
         if (!option->help)
-            return ar_invalid(error, "there is no option -%c; --help lists them", *letter);
+            return ar_invalid(error, "there is no option -%c; %s", *letter,
+                              instead ? instead : "--help lists them");
         const char *value = NULL;
         if (option->value && letter[1])
             value = letter + 1;
@@ -428,6 +445,11 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, voi
             status = read_short(&cursor, error);
         else if (!word[0] && page->argument.kind != CLI_KIND_WORDS)
             status = ar_invalid(error, "an argument is empty; name what is meant, or leave it out");
+        else if (page->argument.kind == CLI_KIND_NONE && page_option(page, "workload"))
+            status = ar_invalid(error,
+                                "\"%s\" belongs to no option; a workload or trace is written "
+                                "-w %s",
+                                word, word);
         else
             status = take_value(&cursor, &page->argument, word, error);
     }

@@ -10,6 +10,7 @@
 #include "bench/report/pages.h"
 #include "bench/suite/progress.h"
 #include "bench/suite/suite.h"
+#include "sim/sim_device/profile.h"
 #include "workloads/formats/torch/sidecar.h"
 #include "workloads/trace/trace.h"
 #include "workloads/workload.h"
@@ -455,7 +456,11 @@ static enum ar_status advise(struct arguments *self, struct ar_error *error)
     if (!advice)
         status = ar_no_memory(error, "the advice");
     else if (strcmp(device.links[0].name, "sim") != 0)
-        status = ar_invalid(error, "advise needs a simulated device: -d sim:..");
+        status =
+            ar_invalid(error,
+                       "advise needs a simulated device: -d sim:capacity=24GiB, or a card: "
+                       "-d sim:profile=%s",
+                       sim_profile_builtin(device.text) ? device.text : "NAME (`list devices`)");
     else if (self->what_if)
         status = advise_whatif(&self->suite, &device, error);
     else

@@ -294,8 +294,9 @@ static enum ar_status explain_trace(const struct plan *plan, struct explain_outp
         status = ar_spec_parse(run->device_text, &device, error);
         if (!status) {
             if (strcmp(device.links[0].name, "cuda") == 0)
-                status =
-                    ar_invalid(error, "explain needs a simulated device; write -d sim:capacity=..");
+                status = ar_invalid(
+                    error, "explain needs a simulated device; write -d sim:capacity=.. or, "
+                           "for a card, -d sim:profile=NAME (`list devices`)");
             else
                 status = explain_run_of(plan, run, source, &device, output, error);
             ar_spec_close(&device);
@@ -345,8 +346,9 @@ static enum ar_status plan_and_explain(const struct arguments *self, struct expl
 {
     struct plan plan;
     if (self->suite.workloads.count != 1 || self->suite.policies.count != 1)
-        return ar_invalid(error, "explain: name one trace and one policy, explain TRACE -p SPEC, "
-                                 "or a message, explain --message TEXT");
+        return ar_invalid(
+            error, "explain: name one trace, explain TRACE (-p SPEC: with another policy than "
+                   "the recorded one), or a message, explain --message TEXT");
     AR_TRY(plan_make(&plan, &self->suite, error));
     enum ar_status status = explain_trace(&plan, output, error);
     plan_close(&plan);

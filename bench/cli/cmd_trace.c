@@ -79,6 +79,9 @@ enum ar_status traced_number(void *arguments, const struct cli_option *option, c
 enum ar_status traced_card_find(const char *name, struct sim_profile *out, struct ar_error *error)
 {
     const char *names[SIM_PROFILES_MOST];
+    static const char as_device[] = "sim:profile="; /* as other commands name a card */
+    if (strncmp(name, as_device, sizeof as_device - 1) == 0)
+        name += sizeof as_device - 1;
     const char *profile = sim_profile_builtin(name) ? name : sim_profile_of_card(name);
     uint64_t bytes;
     if (!profile && !ar_size_parse(name, &bytes, NULL))

@@ -193,6 +193,9 @@ def summary(items):
 
 def data_set(data):
     """The release's tag and a sum of the table without what workloads are for: rows of different ones are not compared."""
+    for name in (".zenodo.json", "v1.tsv"):
+        if not os.path.exists(f"{data}/{name}"):
+            fail(2, f"{data}/{name} is not there: `make dataset` builds the data set, and --data names another place")
     try:
         with open(f"{data}/.zenodo.json", encoding="utf-8") as f, open(f"{data}/v1.tsv", encoding="utf-8") as table:
             rows = "".join(line.rsplit("\t", 1)[0] + "\n" for line in table if not line.startswith("#"))

@@ -23,6 +23,11 @@
 
 static enum ar_status cannot_write(const char *path, int number, struct ar_error *error)
 {
+    if (number == ENOENT) /* a file that is not there is made */
+        return ar_error_set(error, AR_IO,
+                            "%s: cannot be written: its folder does not exist; make it, or choose "
+                            "another place",
+                            path);
     return ar_error_set(
         error, AR_IO,
         "%s: cannot be written: %s; nothing was left there, choose another place or make room",

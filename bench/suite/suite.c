@@ -180,7 +180,7 @@ static enum ar_status add_ratio(struct suite *self, const char *word, struct ar_
     if (end == word || *end || !(ratio >= 1.0 && ratio <= 1000.0))
         return ar_invalid(error,
                           "\"%.40s\" is not a capacity in peak live bytes; write numbers from 1 "
-                          "up, such as 1.00 1.05 1.5",
+                          "up, such as 1.00 1.05 1.5; a comma separates two of them",
                           word);
     if (self->ratio_count == SUITE_RATIOS_MOST)
         return ar_invalid(error, "there are more than %d capacities in [slowdown]",
@@ -351,7 +351,17 @@ static enum ar_status read_entry(void *argument, const struct ini_line *line,
         status = note_key(reading, line->section, key, error);
         if (status)
             return ar_error_prefix(error, status, "%s:%u", line->path, line->number);
-        if (strcmp(line->section, "suite") == 0)
+        bool is_section = false;
+        for (size_t i = 0; i < SECTION_COUNT; i++)
+            is_section |= strcmp(sections[i], key) == 0;
+        if (is_section)
+            status = ar_invalid(error, "%s is a section, not a key: write [%s], and below it %s",
+                                key, key,
+                                strcmp(key, "suite") == 0 || strcmp(key, "slowdown") == 0 ||
+                                        strcmp(key, "grid") == 0
+                                    ? "its keys"
+                                    : "each of them in a line of its own");
+        else if (strcmp(line->section, "suite") == 0)
             status = suite_set(self, key, value, error);
         else if (strcmp(line->section, "grid") == 0)
             status = axes_add(self, key, value, line->number, error);

@@ -8,6 +8,7 @@
 #include "allocators/registry.h"
 #include "bench/report/sentence.h"
 #include "bench/suite/scenario.h"
+#include "sim/sim_device/profile.h"
 
 static enum ar_status no_memory(const struct scenario *text, struct ar_error *error)
 {
@@ -98,6 +99,10 @@ static enum ar_status machine_key(const struct reading *self, struct twin_scenar
         bool simulated = spec.link_count == 1 && !strcmp(spec.links[0].name, "sim");
         ar_spec_close(&spec);
         out->device = value;
+        if (sim_profile_builtin(value))
+            return at_key(self,
+                          ar_error_set(self->error, AR_FORMAT,
+                                       "card = %s: did you mean sim:profile=%s?", value, value));
         return simulated ? AR_OK : bad(self, "write a simulated card, such as sim:profile=h100");
     }
     if (!strcmp(name, "cards")) {

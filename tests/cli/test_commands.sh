@@ -30,6 +30,14 @@ refuses value_too_many 2 '--time takes no value' run -d sim --time=yes
 refuses help_has_no_value 2 'run: --help takes no value' run --help=x
 refuses a_capacity_of_the_device 2 'no option --capacity; a capacity is part of the device: -d sim:capacity=' run --capacity 8GiB
 refuses a_card_of_the_device 2 'no option --card; .* -d sim:profile=NAME' advise --card l4
+refuses a_card_is_a_profile 2 'advise needs a simulated device: .* -d sim:profile=rtx4090' advise x.trace -d rtx4090
+refuses fits_is_about_a_card 2 'no option --capacity; it is about a card, --card NAME; .advise TRACE --capacity 24GiB' fits x.trace --capacity 24GiB
+refuses fits_takes_no_device 2 'no option -d; a card is written --card NAME' fits x.trace -d sim:profile=l4
+refuses capacity_takes_w 2 '"x.trace" belongs to no option; a workload or trace is written -w x.trace' capacity x.trace
+refuses explain_takes_no_w 2 'no option -w; the workload or trace is written without an option' explain -w x.trace
+refuses a_singular 2 'no list of "policy"; did you mean "policies"' list policy torch
+refuses no_folder 2 'x.csv: cannot be written: its folder does not exist' run -d sim -p torch -w order_flip --csv "$TEST_TMP/no/x.csv"
+refuses explain_alone 2 'name one trace, explain TRACE .-p SPEC: with another policy than the recorded one' explain
 refuses a_card_as_a_capacity 2 '"rtx4090" is not a size; .* name a card: -d sim:profile=NAME' drift x --capacity rtx4090
 refuses a_card_as_a_device 2 'no device "a100"\. .* a card is written sim:profile=NAME' run -d a100 -p torch -w order_flip
 refuses a_file_that_is_not_there 2 'my.pickle: there is no such file, and no generator' run -d sim -p torch -w my.pickle

@@ -146,7 +146,7 @@ check the_driver_prints_no_sizes says 'The message has no sizes'
 refuses no_message 2 'holds no out-of-memory message' explain --message 'all is well'
 refuses folder 2 "$tmp: cannot be read: Is a directory" explain --message "$tmp"
 refuses no_figures 2 'not the size of the request' explain --message 'Tried to allocate some'
-refuses nothing_named 2 'name one trace and one policy' explain
+refuses nothing_named 2 'name one trace, explain TRACE' explain
 refuses two_things 2 '--message takes no trace and no policy' explain "$lora" --message "$message"
 printf 'a,0,62914560\nf,0\n' | cat <(printf '# allocrig-trace 1\n') - >"$tmp/own.trace"
 refuses no_policy 2 'give a policy, -p SPEC' explain "$tmp/own.trace"

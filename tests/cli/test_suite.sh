@@ -95,6 +95,8 @@ refuses none_can_begin 3 'expandable_segments needs virtual memory' run -d sim:p
 check none_can_begin_leaves_nothing [ ! -e "$tmp/none" ]
 
 refuses suite_is_a_folder 2 "$tmp: cannot be read: Is a directory" run -d sim "$tmp"
+bad a_section_as_a_key ':3: policies is a section, not a key: write \[policies\], and below it each' '[suite]' 'name = x' 'policies = torch, growth'
+bad a_comma_in_a_number ':2: "0" is not a capacity .* a comma separates two of them' '[slowdown]' 'at = 1,0 2'
 bad empty_suite ': names no policy' ''
 bad no_workload ': names no workload' '[policies]' growth
 refuses a_trace_is_no_suite 2 'a trace stands after -w, or in a suite\): workloads/data/lora_recompute.default.csv.gz:1: ' run -d sim workloads/data/lora_recompute.default.csv.gz

@@ -69,7 +69,7 @@ refuses two_scenarios 2 'one scenario too many' twin a.ini b.ini
 refuses no_file 2 'no_such.ini: cannot be read' twin no_such.ini
 refuses no_cycles 2 '--cycles is "many"; it must be a whole number from 0 to 1000000' twin $small --cycles many
 refuses no_form 2 '--figure x.gif: the name ends with .svg' twin $small --figure x.gif
-refuses no_place_for_a_figure 2 'none/x.svg: cannot be written: No such file' twin $small --figure "$tmp/none/x.svg"
+refuses no_place_for_a_figure 2 'none/x.svg: cannot be written: its folder does not exist' twin $small --figure "$tmp/none/x.svg"
 refuses no_answer 2 '--what-if maybe: yes or no' twin $small --what-if maybe
 refuses journal_of_nothing 2 'write --what-if yes' twin $small --what-if no --journal "$tmp/j"
 refuses set_without_value 2 '--set kv: "kv" is no change; write SECTION.KEY=VALUE' twin $small --set kv
@@ -109,6 +109,8 @@ bad reported_elsewhere '10: "b.free" is no step of the schedule' "$part" 'bytes 
 bad reported_cycle '12: the schedule has 1 cycle, not 3; write cycles = 3' "$part" 'bytes = 1' '[schedule]' "$step" 'cycle = b.free' '' '[reported]' 'cycle 3 b.free: residue = 1'
 bad reported_drift '10: "b.load" is no step of the cycle' "$part" 'bytes = 1' '[schedule]' "$step" '[reported]' 'drift b.load = 1'
 printf '[machine]\ncard = cuda\n' >"$tmp/bad.ini"
+printf '[machine]\ncard = rtx4090\n' >"$tmp/name.ini"
+refuses a_card_without_its_device 2 'card = rtx4090: did you mean sim:profile=rtx4090' twin "$tmp/name.ini"
 refuses no_simulated_card 2 'bad.ini:2: card = cuda: write a simulated card' twin "$tmp/bad.ini"
 printf '[machine]\ncards = 65\n' >"$tmp/bad.ini"
 refuses too_many_cards 2 'bad.ini:2: cards = 65: write a number of cards from 1 to 64' twin "$tmp/bad.ini"
