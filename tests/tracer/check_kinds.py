@@ -242,5 +242,56 @@ def check_convolutions_of_permuted_sequences():
     equal((out.sizes(":convolution workspace")[0], out.sizes("convolution_backward workspace")[0]), (25600, 25600))
 
 
+def check_recurrent_layers_under_autocast():
+    """Weights are cast into one buffer, to float16 for any type of autocast, and their gradients back one by one."""
+
+    def program():
+        layer = nn.LSTM(8, 16, batch_first=True).cuda()
+        with torch.autocast("cuda", torch.bfloat16):
+            out, _ = layer(torch.randn(4, 6, 8, device="cuda"))
+        assert out.dtype == torch.float16, out.dtype
+        out.float().sum().backward()
+        assert layer.weight_ih_l0.grad.dtype == torch.float32
+
+    out = traced(program)
+    equal((out.sizes("LSTM:zeros")[-1], out.sizes("LSTM:_to_copy")), (3328, [128, 128, 384]))
+    equal(out.sizes("LSTM.backward:_to_copy"), [256, 256, 4096, 2048])
+
+
+def check_layout_of_derivatives():
+    """They lie as their gradients do, also where FakeTensor would prefer a decomposition; log_softmax's does not."""
+
+    def program():
+        turned = torch.randn(4, 20, 8, device="cuda").transpose(1, 2)
+        for function in (F.elu, F.softplus, F.hardtanh, F.hardswish, F.hardsigmoid, lambda x: x.log_softmax(1)):
+            x = torch.rand(4, 8, 20, device="cuda", requires_grad=True)
+            strides.append(torch.autograd.grad(function(x), x, turned)[0].stride())
+
+    strides = []
+    traced(program)
+    equal(strides, [(160, 1, 8)] * 5 + [(160, 20, 1)])
+
+
+def check_masks_of_derivatives():
+    """The derivative of masked_fill is a new tensor; a mask that is expanded is copied before its places are found."""
+
+    def program():
+        x = torch.randn(6, 40, device="cuda", requires_grad=True) * 2
+        y = x.masked_fill(torch.arange(40, device="cuda") < 8, 0)
+        (y * y).sum().backward()
+        x.detach()[(torch.arange(6, device="cuda") < 3)[:, None].expand(6, 40)]
+
+    out = traced(program)
+    equal((out.sizes("backward:masked_fill"), out.sizes("nonzero workspace")[0]), ([960], 240))
+
+
+def check_triangular_systems_take_the_workspace_of_cublas():
+    def program():
+        m = torch.randn(24, 24, device="cuda", requires_grad=True)
+        torch.slogdet(m)[1].backward()
+
+    assert max(traced(program).sizes("")) >= 4 * MIB
+
+
 if __name__ == "__main__":
     sys.exit(check_core.main(dict(globals())))

@@ -10,6 +10,8 @@ import weakref
 
 import torch
 
+from .cudnn_sizes import rnn_weights
+
 KEY = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
 LOWER = """_convolution.deprecated _convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d.input
 conv_transpose3d.input convolution prelu addmm addmv addr matmul einsum mm mv linalg_vecdot linear addbmm baddbmm bmm
@@ -101,6 +103,38 @@ def lower(op):
     return run
 
 
+class Flattened(torch.autograd.Function):
+    """A weight as a part of a flat buffer of another type."""
+
+    @staticmethod
+    def forward(ctx, weight, part):
+        ctx.dtype = weight.dtype
+        return part.detach()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient.to(ctx.dtype), None
+
+
+def recurrent(op):
+    """AutocastRNN.cpp: float16, whatever the type of autocast; the weights are cast into one new buffer."""
+
+    def run(input, weight, stride, buffer, hx, cx, mode, hidden, project, layers, *rest):
+        first = weight[0] if buffer is None else buffer
+        with torch._C._ExcludeDispatchKeyGuard(KEY):
+            if castable(first) and first.dtype != torch.float16:
+                size = rnn_weights(mode, input.shape[-1], hidden, project, layers, rest[3])
+                buffer, parts, at = torch.zeros(size, dtype=torch.float16, device=first.device), [], 0
+                for w in weight:
+                    parts.append(Flattened.apply(w, buffer.narrow(0, at, w.numel()).view(w.shape)))
+                    at += w.numel()
+                weight = parts
+            input, hx, cx = casts((input, hx, cx), torch.float16)
+            return op(input, weight, stride, buffer, hx, cx, mode, hidden, project, layers, *rest)
+
+    return run
+
+
 def full(op):
     def run(*args, **kwargs):
         with torch._C._ExcludeDispatchKeyGuard(KEY):
@@ -172,7 +206,8 @@ def install():
                             (PROMOTE, promote)):  # fmt: skip
             for name in names:
                 if f"aten::{name}" in registered:
-                    _library.impl(name, make(overload(name)), "AutocastCUDA", allow_override=True)
+                    made = recurrent if name == "_cudnn_rnn" else make
+                    _library.impl(name, made(overload(name)), "AutocastCUDA", allow_override=True)
         _library.impl("binary_cross_entropy", refused, "AutocastCUDA", allow_override=True)
     clear = torch.clear_autocast_cache
 

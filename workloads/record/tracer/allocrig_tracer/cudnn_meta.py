@@ -1,10 +1,12 @@
-"""Shapes and strides of the outputs of cuDNN's operators, for FakeTensor.
+"""Shapes and strides of the outputs of cuDNN's operators, and of derivatives that decompositions lay out otherwise, for
+FakeTensor.
 
 PyTorch's own shape functions ask C++, which takes the tensors for `meta`: it would choose no kernel of cuDNN, and with
 it no channels-last output. Recurrent networks have no shape function for the backward pass, and none for the reserve.
 """
 
 import torch
+from torch._decomp import meta_table
 from torch._meta_registrations import calc_conv_nd_return_shape
 from torch._subclasses import fake_impls
 from torch._subclasses.fake_tensor import FakeTensor
@@ -21,11 +23,11 @@ class Maker:
     def __init__(self, mode, like):
         self.mode, self.like = mode, like
 
-    def __call__(self, shape, last=False, dtype=None):
+    def __call__(self, shape, last=False, dtype=None, strides=None):
         shape = [int(n) for n in shape]
         last = last and len(shape) in (4, 5)
         with torch._C._DisableTorchDispatch():
-            elem = torch.empty_strided(shape, packed_strides(shape, last), dtype=dtype or self.like.dtype,
+            elem = torch.empty_strided(shape, strides or packed_strides(shape, last), dtype=dtype or self.like.dtype,
                                        device="meta")
         return FakeTensor(self.mode, elem, self.like.fake_device)
 
@@ -117,7 +119,24 @@ def rnn_backward(make, input, weight, weight_stride0, weight_buf, hx, cx, output
     return dx, dhx, dcx, gradients
 
 
+def elementwise(make, gradient, *rest):
+    """TensorIterator: dimensions lie as those of the operands; PyTorch's functions in Python lose that."""
+    operands = [gradient, *(t for t in rest if isinstance(t, FakeTensor))]
+    strides = torch._prims_common.compute_elementwise_output_strides(*operands)
+    return make(gradient.shape, strides=strides)
+
+
+def log_softmax_backward(make, gradient, output, dim, dtype):
+    return make(gradient.shape, dtype=dtype)
+
+
 FUNCTIONS = {
+    aten.elu_backward.default: elementwise,
+    aten.softplus_backward.default: elementwise,
+    aten.hardtanh_backward.default: elementwise,
+    aten.hardswish_backward.default: elementwise,
+    aten.hardsigmoid_backward.default: elementwise,
+    aten._log_softmax_backward_data.default: log_softmax_backward,
     aten.convolution.default: convolution,
     aten.convolution_backward.default: convolution_backward,
     aten.cudnn_batch_norm.default: batch_norm,
@@ -134,3 +153,4 @@ def install():
         if getattr(known.get(func), "of_card", None) is None:
             known[func] = on_card(function, known.get(func))
             known[func].of_card = True
+            meta_table.setdefault(func, function)  # else FakeTensor prefers a decomposition

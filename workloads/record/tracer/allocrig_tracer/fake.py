@@ -225,10 +225,13 @@ def in_formula(target, unique):
     )
 
 
+OUT_OF_PLACE = ("Scatter", "MaskedFill", "MaskedScatter", "IndexFill", "IndexCopy", "IndexPut")
+
+
 def out_of_place():
-    """The backward of scatter_reduce makes its operators' results anew for any kind of tensor."""
+    """Derivatives that make their results anew for any kind of tensor, by the names of their nodes."""
     node = torch._C._current_autograd_node()
-    return node is not None and node.name().startswith("ScatterReduce")
+    return node is not None and node.name().startswith(OUT_OF_PLACE)
 
 
 class CardFakeMode(FakeTensorMode):
@@ -440,10 +443,7 @@ class CardMode(TorchDispatchMode):
         inside = wrapped is func  # of a DTensor: autograd never works in place on a subclass
         if len(new) == 1 and func in IN_PLACE and self.session.in_backward() and not inside and not out_of_place():
             adds = func is aten.add.Tensor
-            apart = adds and torch.is_grad_enabled()
-            if func is aten.index_put.default:  # the derivative of index is in place, that of index_put itself is not
-                apart = not (len(args) > 3 and args[3])
-            if not apart and self.overwrites(args[0], new[0][1], adds):
+            if not (adds and torch.is_grad_enabled()) and self.overwrites(args[0], new[0][1], adds):
                 func, new = IN_PLACE[func], []
                 if func is aten._index_put_impl_.default:
                     args = (*args, True)  # unsafe

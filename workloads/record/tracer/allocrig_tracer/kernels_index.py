@@ -16,11 +16,12 @@ FEW = 3072  # embedding_dense_backward sorts more indices than these
 
 def nonzero_places(steps, tensor, found, ctx):
     """at::nonzero: the number, then the places (found * dimensions numbers of 8 bytes)."""
+    copy = None if contiguous(tensor) else steps.take(bytes_of(tensor))
     number = steps.take(4)
     steps.spend(cub.count(numel(tensor), ctx.sms))
     places = found(steps)
     steps.spend(cub.select_flagged(numel(tensor)))
-    steps.give(number)
+    steps.give(number, copy)
     return places
 
 

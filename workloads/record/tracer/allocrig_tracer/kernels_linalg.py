@@ -4,6 +4,7 @@ The order of the requests is that of PyTorch 2.11 (aten/src/ATen/native/cuda/Spe
 linalg/BatchLinearAlgebraLib.cpp). The sizes that the libraries ask for are fits to what was
 measured with CUDA 13.0 (kernels/README.md has the residuals); a plan says so by a step "unsure".
 """
+from .kernels_blas import keep_cublas
 from .kernels_shape import (Steps, argument, bytes_of, item_bytes, numel, product, round_up,
                             wrap)
 
@@ -159,9 +160,18 @@ def solve(args, kwargs, outs, ctx):
     count, _, size = matrices(args[0])
     if count != 1 or not numel(args[1]):
         return library(lambda b, m, n, i: 16 * b * n + getrf(n))(args, kwargs, outs, ctx)
-    steps = Steps().out(0).out(1).out(2).out(3).spend(getrf(size))
+    steps = keep_cublas(Steps().out(0).out(1).out(2).out(3).spend(getrf(size)), ctx)
     sizes = (8 * size,) * 3 + (bytes_of(args[1]),) if size > 64 else (4,)
     return steps.spend(*sizes).unsure(0, 2 * sum(sizes))
+
+
+def triangular(args, kwargs, outs, ctx):
+    """cuBLAS solves a triangular system; linalg_lu_solve is two of them if the right side has as many columns as rows."""
+    rows, columns = (int(s) for s in outs[0].shape[-2:])
+    steps = Steps().out(0)
+    if matrices(outs[0])[0] == 1 and columns >= rows:
+        keep_cublas(steps, ctx).spend(8, 8)
+    return steps
 
 
 def cholesky_with(second):
@@ -227,7 +237,8 @@ RULES = {
     "aten._linalg_det.default": library(lambda b, m, n, i: b * n * 9 + getrf(n)),
     "aten._linalg_slogdet.default": library(lambda b, m, n, i: b * n * 9 + getrf(n)),
     "aten.linalg_lu_factor_ex.default": library(lambda b, m, n, i: getrf(n) if b == 1 else 16 * b),
-    "aten._linalg_solve_ex.default": solve,
+    "aten._linalg_solve_ex.default": solve, "aten.linalg_lu_solve.default": triangular,
+    "aten.linalg_solve_triangular.default": triangular,
     "aten._linalg_svd.default": decomposition((0, 2, 1), True, svd_space),
     "aten._linalg_eigh.default": decomposition((1, 0), False, eigh_space),
 }
