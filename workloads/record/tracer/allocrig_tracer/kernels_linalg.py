@@ -143,7 +143,7 @@ def inverse(args, kwargs, outs, ctx):
             args, kwargs, outs, ctx)
     steps = Steps().out(0).out(1)
     made = [steps.take(bytes_of(tensor)), steps.take(4 * size)]
-    steps.spend(getrf(size))
+    keep_cublas(steps.spend(getrf(size)), ctx)
     if size <= 16:
         steps.spend(8, 8)
     else:
@@ -166,11 +166,11 @@ def solve(args, kwargs, outs, ctx):
 
 
 def triangular(args, kwargs, outs, ctx):
-    """cuBLAS solves a triangular system; linalg_lu_solve is two of them if the right side has as many columns as rows."""
+    """cuBLAS solves triangular systems; linalg_lu_solve is two if the right side has as many columns as rows."""
     rows, columns = (int(s) for s in outs[0].shape[-2:])
     steps = Steps().out(0)
     if matrices(outs[0])[0] == 1 and columns >= rows:
-        keep_cublas(steps, ctx).spend(8, 8)
+        keep_cublas(steps, ctx)
     return steps
 
 
