@@ -6,7 +6,7 @@
  * 2. Callbacks are called in the order of events, in the thread of the run. What they point to is
  *    valid during the call only. A status other than OK ends the run with that status, except that
  *    `memory` events end only the reports: the run goes on, and the status is returned at its end.
- * 3. The figures of a run are the same with and without observers.
+ * 3. The exact figures of a run are the same with and without observers.
  * 4. `driver_call` and `memory` need a part between policy and device: the tap (below). The
  *    session makes it when an observer of its list has one of them. */
 #ifndef SIM_OBSERVER_H

@@ -60,8 +60,8 @@ void replay_contents_close(struct replay *run)
     kernel_ops_close(&run->kernel_ops);
 }
 
-static enum ar_status done(const struct replay *run, const struct trace_event *event,
-                           enum ar_status status, struct ar_error *error)
+static enum ar_status at_block(const struct replay *run, const struct trace_event *event,
+                               enum ar_status status, struct ar_error *error)
 {
     if (status == AR_OK)
         return AR_OK;
@@ -81,16 +81,16 @@ enum ar_status replay_contents_given(struct replay *run, const struct trace_even
     else if (run->touches)
         status = device->ops->touch(device, slot->block.address, slot->block.requested_bytes,
                                     slot->stream);
-    return done(run, event, status, error);
+    return at_block(run, event, status, error);
 }
 
-enum ar_status replay_contents_free_requested(struct replay *run, const struct trace_event *event,
-                                              const struct replay_slot *slot, uint32_t stream,
-                                              struct ar_error *error)
+enum ar_status replay_contents_freed(struct replay *run, const struct trace_event *event,
+                                     const struct replay_slot *slot, uint32_t stream,
+                                     struct ar_error *error)
 {
     if (!run->verify)
         return AR_OK;
-    return done(run, event, verify_free_requested(run, slot, event->id, stream), error);
+    return at_block(run, event, verify_freed(run, slot, event->id, stream), error);
 }
 
 enum ar_status replay_contents_request(struct replay *run, const struct trace_event *event,

@@ -15,10 +15,10 @@
  *    completed, the block is freed. `ordered` and `at-once`: the block is freed when the free is
  *    requested, and the completion only ends the slot. If a trace has no completions, blocks are
  *    freed when the free is requested, in every mode.
- * 4. Streams. In `ordered`, if blocks live on several streams, the device is told which streams may
- *    still use a block when it is freed, and which block gets its bytes next. If the policy is not
- *    stream-ordered, the stream of the new block waits (stall). If it is, the policy is trusted,
- *    and a use that is not over is a race. If all blocks live on one stream, there is nothing to
+ * 4. Streams. In `ordered`, if requests, uses or frees are on several streams, the device is told
+ *    which streams may still use a block when it is freed, and which block gets its bytes next. If
+ *    the policy is not stream-ordered, the stream of the new block waits (stall). If it is, the
+ *    policy is trusted, and a use that is not over is a race. On one stream there is nothing to
  *    order. `recorded` and `at-once` define when a block is free: nothing is ordered, and races are
  *    not detected.
  * 5. Host time. `recorded`: the recorded gap between two events passes on the device's clock; the
@@ -100,7 +100,8 @@ INLINE bool counts_of(const enum measured measured)
 enum shortcut { DONE, NOT_PLAIN, ALLOC_FAILED, GRANTED_LESS, FREE_FAILED, DEVICE_FAILED };
 
 /* Before each call to the policy: a virtual clock is read where it is kept (a real one was read
- * after the last call or other event), and `exact` must read the policy again. */
+ * after the last call that used the driver, or other event; runs on a card are watched), and
+ * `exact` must read the policy again. */
 INLINE void before_call(struct replay *run, const enum measured measured)
 {
     run->pauses.now_ns = *run->clock_ns;

@@ -1,5 +1,5 @@
 /* What each kind of event does, by the rules in engine.c. The loop there has shortcuts for plain
- * requests and frees. All other events, and every event of a watched run, come through here.
+ * events. All others, and every event of a watched run, come through here.
  *
  * Blocks are kept in slots, one for each block, found by the slot number in the trace. In workloads
  * with several streams, a slot has a list of the other streams that use its block. */
@@ -327,7 +327,7 @@ static enum ar_status policy_use(struct replay *run, const struct trace_event *e
 static enum ar_status free_block(struct replay *run, const struct trace_event *event,
                                  struct replay_slot *slot, uint32_t stream, struct ar_error *error)
 {
-    enum ar_status status = replay_contents_free_requested(run, event, slot, stream, error);
+    enum ar_status status = replay_contents_freed(run, event, slot, stream, error);
     if (UNLIKELY(status != AR_OK))
         return status;
     if (run->hazards)

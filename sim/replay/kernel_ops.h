@@ -35,7 +35,7 @@ static inline bool kernel_ops_wanted(const struct ar_device *device)
     return device->ops->kernel_op != NULL;
 }
 
-/* Whether kernel_ops_length can change the length of kernels on this device. */
+/* Whether kernel_ops_length must be called: the device knows lengths, or prepares kernels. */
 static inline bool kernel_ops_lengths(const struct ar_device *device)
 {
     return device->ops->prepare != NULL || device->ops->kernel_op_ns != NULL;

@@ -1,7 +1,8 @@
 /* Requests of pinned host memory (space=pinned): they go to a policy of their own, on the device's
  * pinned host memory. Their time is host time of the program, as that of other requests is.
  *
- * 1. The policy is told every stream that uses such a block, the first too: no stream owns it.
+ * 1. In `ordered` the policy is told every stream that uses such a block, the first too: no stream
+ *    owns it, and requests and frees name none.
  * 2. A request that fails is of the cause `pinned`.
  * 3. The exact metrics and the observers of calls know the blocks of the device's policy only. Rows
  *    report pinned requests and frees as well, without a place. The figures of pinned memory are

@@ -237,7 +237,7 @@ struct replay {
     struct verify *verify; /* NULL: blocks are not verified */
     struct kernel_ops kernel_ops;
     bool has_kernel_ops; /* kernels do what their keys say */
-    bool lengths; /* the device knows the lengths of kernel ops, or what the host does for them */
+    bool lengths; /* the device knows lengths of kernel ops, or the host's time to prepare them */
     bool follows; /* blocks are found by id, for operands: has_kernel_ops, or lengths need them */
     bool touches; /* each block is touched when it is served */
     uint64_t
@@ -366,9 +366,9 @@ enum ar_status replay_contents_open(struct replay *run, struct ar_error *error);
 void replay_contents_close(struct replay *run);
 enum ar_status replay_contents_given(struct replay *run, const struct trace_event *event,
                                      const struct replay_slot *slot, struct ar_error *error);
-enum ar_status replay_contents_free_requested(struct replay *run, const struct trace_event *event,
-                                              const struct replay_slot *slot, uint32_t stream,
-                                              struct ar_error *error);
+enum ar_status replay_contents_freed(struct replay *run, const struct trace_event *event,
+                                     const struct replay_slot *slot, uint32_t stream,
+                                     struct ar_error *error);
 /* For all requests, also empty and failed ones: kernels name these too. */
 enum ar_status replay_contents_request(struct replay *run, const struct trace_event *event,
                                        struct ar_error *error);
@@ -392,12 +392,12 @@ enum ar_status replay_report(struct replay *run, struct replay_result *result,
  *
  * 1. A block is filled with a pattern on its stream when it is served, after the stream's wait for
  *    earlier uses.
- * 2. When it is freed, before the policy is told, the pattern is read again: on each stream that
- *    uses the block, on its own stream, and on the stream of the free. A stream other than the
+ * 2. When it is freed, before the policy's free, the pattern is read again: on its own stream, on
+ *    that of the free, and in `ordered` on each stream that uses the block. A stream other than the
  *    block's own first waits for that one, as a program must that reads data of another stream.
- * 3. If blocks live on several streams, a long kernel precedes each reading. If a policy gives the
- *    bytes to another stream too early, that stream fills them before the reading, which then finds
- *    the pattern of the other block.
+ * 3. If several streams have requests, uses or frees, a long kernel precedes each reading. If a
+ *    policy gives the bytes to another stream too early, that stream fills them before the reading,
+ *    which then finds the pattern of the other block.
  * 4. In the modes at-once and recorded, frees are not ordered by streams: the program is assumed to
  *    have waited, so the host waits for the reading.
  * 5. Blocks that are live at the end are read at the end. Then the device reports the first wrong
@@ -415,14 +415,14 @@ static inline uint64_t verify_kernel_ns(uint64_t nanoseconds)
     return nanoseconds < VERIFY_KERNEL_NS ? nanoseconds : VERIFY_KERNEL_NS;
 }
 
-/* HOST_MEMORY. `several`: blocks live on several streams. */
+/* HOST_MEMORY. `several`: requests, uses or frees are on several streams. */
 enum ar_status verify_open(struct verify **out, bool several, struct ar_error *error);
 void verify_close(struct verify *verify);
 
 enum ar_status verify_given(struct replay *run, const struct trace_event *event,
                             const struct replay_slot *slot);
-enum ar_status verify_free_requested(struct replay *run, const struct replay_slot *slot,
-                                     uint64_t id, uint32_t stream);
+enum ar_status verify_freed(struct replay *run, const struct replay_slot *slot, uint64_t id,
+                            uint32_t stream);
 /* CORRUPT with a sentence if a byte is wrong. */
 enum ar_status verify_end(struct replay *run, struct ar_error *error);
 

@@ -1,4 +1,4 @@
-/* Times of a run: steps, pauses, and the memory that the card reports.
+/* Times of a run: steps, pauses, host times of single calls, and the memory that the card reports.
  *
  * Steps: the end of each and the driver calls made until then. The steady figures leave out the
  * first n / 2 of n steps, rounded down. */
@@ -67,7 +67,7 @@ void pauses_close(struct pauses *pauses);
 
 /* Before a call, and after anything else that may advance the clock. */
 void pauses_begin(struct pauses *pauses, struct ar_device *device);
-/* After the call; returns the pause. */
+/* After the call: returns the pause, updates the longest ones and begins the next reading. */
 uint64_t pauses_end(struct pauses *pauses, struct ar_device *device);
 /* After an alloc whose recorded time is `wanted_ns`. */
 void pauses_respond(struct pauses *pauses, struct ar_device *device, uint64_t wanted_ns);

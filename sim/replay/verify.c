@@ -82,8 +82,8 @@ static enum ar_status read_everywhere(struct replay *run, const struct replay_sl
     return status == AR_OK ? read_on(run, slot, id, slot->stream) : status;
 }
 
-enum ar_status verify_free_requested(struct replay *run, const struct replay_slot *slot,
-                                     uint64_t id, uint32_t stream)
+enum ar_status verify_freed(struct replay *run, const struct replay_slot *slot, uint64_t id,
+                            uint32_t stream)
 {
     AR_TRY(read_everywhere(run, slot, id, stream));
     if (run->verify->several && run->config->frees != REPLAY_ORDERED)
