@@ -90,6 +90,12 @@ run_full() {
     printf '%s\n' "${pipe%$'\n'*}" >"$err"
 }
 
+# members COUNT [LEVEL]: standard input so many times, packed once: each a member of a gzip file
+members() {
+    gzip "${2:--1}" >"$TEST_TMP/member"
+    yes "$TEST_TMP/member" | head -n "$1" | xargs cat
+}
+
 # without_context FILE: a result without the part that tells of the machine
 without_context() {
     awk '/^  "context": \{/ { inside = 1 } !inside { print } /^  \},/ { inside = 0 }' "$1"

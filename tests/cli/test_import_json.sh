@@ -81,9 +81,9 @@ head -c 1000000 /dev/zero | tr '\0' '[' >"$tmp/bad"
 bounded 262144 convert "$tmp/bad" "$tmp/x.txt"
 refused million_brackets_alone "$tmp/bad:1: "
 {
-    printf '{"traceEvents":[{"name":"'
-    head -c 20000000 /dev/zero | tr '\0' 'x'
-} | gzip -1 >"$tmp/bad"
+    printf '{"traceEvents":[{"name":"' | gzip
+    head -c 1000000 /dev/zero | tr '\0' 'x' | members 20
+} >"$tmp/bad"
 bounded 262144 convert "$tmp/bad" "$tmp/x.txt"
 refused string_without_end 'the file ends in the middle of its JSON'
 {
