@@ -373,29 +373,27 @@ static void keeps_to_the_limit(struct bench *b)
     books(b);
 }
 
-static void on_each_with_limit(const char *name, const char *more, void (*check)(struct bench *b))
+static void on_each_with_limit(const char *name, void (*check)(struct bench *b))
 {
     char spec[300];
-    snprintf(spec, sizeof spec, "%s%slimit=%" PRIu64 "%s", name, strchr(name, ':') ? "," : ":",
-             LIMIT_BYTES, more);
+    snprintf(spec, sizeof spec, "%s%slimit=%" PRIu64, name, strchr(name, ':') ? "," : ":",
+             LIMIT_BYTES);
     on_each(spec, "", check);
 }
 
 static void limit_holds(void **state)
 {
-    on_each_with_limit(*state, "", keeps_to_the_limit);
+    on_each_with_limit(*state, keeps_to_the_limit);
 }
 
 static void servable_is_enough(void **state)
 {
-    /* A glued block also takes the ends of used handles, which belong to no effort. */
-    bool glues = strcmp(*state, "mosaic") == 0;
-    on_each_with_limit(*state, glues ? ",glue=no" : "", serves_no_more);
+    on_each_with_limit(*state, serves_no_more);
 }
 
 static void servable_with_trim(void **state)
 {
-    on_each_with_limit(*state, "", serves_with_trim);
+    on_each_with_limit(*state, serves_with_trim);
 }
 
 static void alignment_is_honoured(struct bench *b)

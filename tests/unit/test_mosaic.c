@@ -137,6 +137,8 @@ TEST(a_block_is_glued_from_the_ends_of_two_handles)
     assert_int_equal(take(&rig, 8 * AR_MIB, 0, &glued), AR_NO_MEMORY);
     close_rig(&rig);
     two_free_blocks(&rig, "mosaic:handle=4", blocks);
+    assert_int_equal(ar_policy_servable(rig.policy.policy, AR_POLICY_EFFORT_WAIT), 5 * AR_MIB);
+    assert_int_equal(ar_policy_servable(rig.policy.policy, AR_POLICY_EFFORT_TRIM), 8 * AR_MIB);
     assert_int_equal(take(&rig, 8 * AR_MIB, 0, &glued), AR_OK);
     check(&rig);
     assert_int_equal(rig.device->counters.calls[AR_DEVICE_CALL_create], 5);

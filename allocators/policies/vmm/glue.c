@@ -20,55 +20,75 @@ static uint64_t handle_bytes(const struct vmm *self, uint32_t range, uint32_t pa
     return self->ranges[range]->pages[page].count * self->page_bytes;
 }
 
-static bool has_alias(const struct vmm *self, ar_backing_handle handle)
+/* Whether a block uses the handle at another address. */
+static bool is_lent(const struct vmm *self, ar_backing_handle handle)
 {
     for (uint32_t i = 0; i < self->alias_count; i++)
-        if (self->aliases[i].handle == handle)
+        if (self->aliases[i].handle == handle && self->aliases[i].lent)
             return true;
     return false;
 }
 
-/* The part at the start of the free block (`first`), or at its end. */
-static void consider(const struct vmm *self, uint32_t piece, bool first, struct part *best)
+/* The part at the start of the free block (i = 0), or at its end (i = 1). */
+static void consider(const struct vmm *self, uint32_t piece, int i, struct part *best)
 {
     const struct ar_span *span = &self->spans.at[piece];
     const struct vmm_range *range = self->ranges[span->owner];
-    uint64_t inside = first ? span->address : ar_span_end(span) - 1;
+    uint64_t inside = i == 0 ? span->address : ar_span_end(span) - 1;
     uint32_t page = vmm_page_at(self, range, inside);
     page -= range->pages[page].index;
     uint64_t start = page_address(self, span->owner, page);
     uint64_t end = start + handle_bytes(self, span->owner, page);
-    uint64_t from = first ? span->address : start;
-    uint64_t until = first ? end : ar_span_end(span);
-    bool is_part = first ? start < span->address && end <= ar_span_end(span)
-                         : end > ar_span_end(span) && start >= span->address;
-    if (is_part && until - from > best->bytes && !has_alias(self, range->pages[page].handle))
+    uint64_t from = i == 0 ? span->address : start;
+    uint64_t until = i == 0 ? end : ar_span_end(span);
+    bool is_part = i == 0 ? start < span->address && end <= ar_span_end(span)
+                          : end > ar_span_end(span) && start >= span->address;
+    if (is_part && until - from > best->bytes && !is_lent(self, range->pages[page].handle))
         *best = (struct part){piece, span->owner, page, from, until - from};
 }
 
-/* The largest part of the free blocks of a stream. */
-static struct part find_part(const struct vmm *self, uint32_t stream, bool first)
+/* The largest parts of the free blocks of a range of a page or more: larger blocks first, until
+ * none has more. */
+static void search(const struct vmm *self, const struct vmm_range *range, struct part part[2])
 {
-    struct part best = {0};
+    uint64_t below = UINT64_MAX;
+    uint64_t address = UINT64_MAX;
+    uint32_t piece = range->tail;
+    for (int i = 0; i <= VISITED; i++) {
+        if (piece) {
+            consider(self, piece, 0, &part[0]);
+            consider(self, piece, 1, &part[1]);
+        }
+        piece = ar_span_index_before(&range->free_blocks, self->spans.at, below, address);
+        uint64_t bytes = piece ? self->spans.at[piece].bytes : 0;
+        if (bytes < self->page_bytes || (bytes <= part[0].bytes && bytes <= part[1].bytes))
+            return;
+        below = bytes;
+        address = self->spans.at[piece].address;
+    }
+}
+
+/* The largest parts in which a block of a stream can begin and end, of two handles. Returns their
+ * bytes. */
+static uint64_t find_parts(const struct vmm *self, uint32_t stream, struct part part[2])
+{
+    part[0] = part[1] = (struct part){0};
     for (unsigned kind = 0; kind < VMM_KINDS; kind++)
         for (uint32_t number = self->streams[stream].first[kind]; number;) {
-            const struct vmm_range *range = self->ranges[number - 1];
-            uint64_t below = UINT64_MAX;
-            uint64_t address = UINT64_MAX;
-            if (range->tail)
-                consider(self, range->tail, first, &best);
-            for (int i = 0; i < VISITED; i++) {
-                uint32_t piece =
-                    ar_span_index_before(&range->free_blocks, self->spans.at, below, address);
-                if (!piece || self->spans.at[piece].bytes <= best.bytes)
-                    break;
-                below = self->spans.at[piece].bytes;
-                address = self->spans.at[piece].address;
-                consider(self, piece, first, &best);
-            }
-            number = range->more;
+            search(self, self->ranges[number - 1], part);
+            number = self->ranges[number - 1]->more;
         }
-    return best;
+    if (part[0].bytes && part[1].bytes && part[0].range == part[1].range &&
+        part[0].page == part[1].page)
+        part[part[0].bytes >= part[1].bytes] = (struct part){0};
+    return part[0].bytes + part[1].bytes;
+}
+
+uint64_t vmm_glue_ends(const struct vmm *self)
+{
+    struct part part[2];
+    bool glues = self->tuning && self->tuning->glue && self->last_stream < self->stream_room;
+    return glues ? find_parts(self, self->last_stream, part) : 0;
 }
 
 /* Lends `bytes` of a part, those at the end of the handle or at its start. Returns the lent piece.
@@ -283,28 +303,18 @@ static bool make_plan(struct vmm *self, uint32_t stream, uint64_t bytes, struct 
 {
     uint64_t page = self->page_bytes;
     *plan = (struct plan){0};
-    plan->part[0] = find_part(self, stream, true);
-    plan->part[1] = find_part(self, stream, false);
-    uint64_t have = plan->part[0].bytes + plan->part[1].bytes;
+    uint64_t have = find_parts(self, stream, plan->part);
     plan->middle = bytes > have ? (bytes - have + page - 1) / page * page : 0;
     if (!have || plan->middle > bytes)
         return false;
     uint64_t rest = bytes - plan->middle;
     plan->used[0] = rest < plan->part[0].bytes ? rest : plan->part[0].bytes;
     plan->used[1] = rest - plan->used[0];
+    /* If both are in one free block, its start keeps the record. */
+    if (plan->used[1])
+        plan->lent[1] = lend(self, &plan->part[1], false, plan->used[1]);
     if (plan->used[0])
         plan->lent[0] = lend(self, &plan->part[0], true, plan->used[0]);
-    if (!plan->used[1])
-        return true;
-    if (plan->used[0]) /* the piece may have been cut */
-        plan->part[1] = find_part(self, stream, false);
-    if (plan->part[1].bytes < plan->used[1] ||
-        (plan->used[0] && plan->part[0].range == plan->part[1].range &&
-         plan->part[0].page == plan->part[1].page)) {
-        unlend(self, plan->lent[0]);
-        return false;
-    }
-    plan->lent[1] = lend(self, &plan->part[1], false, plan->used[1]);
     return true;
 }
 

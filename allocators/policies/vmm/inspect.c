@@ -39,17 +39,17 @@ void vmm_stats(const struct ar_policy *base, struct ar_policy_stats *out)
     out->count.remapped_bytes = self->remapped_bytes;
 }
 
-/* Whole pages can be moved after a wait for their stream. They are unmapped, so this needs
- * EFFORT_TRIM. */
+/* Whole pages can be moved after a wait for their stream, and glued with ends of blocks. They are
+ * unmapped, so this needs EFFORT_TRIM. */
 uint64_t vmm_servable(const struct ar_policy *base, enum ar_policy_effort effort)
 {
     const struct vmm *self = (const struct vmm *)base;
     uint64_t own;
     uint64_t bytes = usable(self, &own);
-    uint64_t pages = self->base.totals.releasable_bytes;
-    if (effort >= AR_POLICY_EFFORT_TRIM && pages > bytes)
-        bytes = pages;
-    return bytes;
+    if (effort < AR_POLICY_EFFORT_TRIM)
+        return bytes;
+    uint64_t pages = self->base.totals.releasable_bytes + vmm_glue_ends(self);
+    return pages > bytes ? pages : bytes;
 }
 
 void vmm_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)

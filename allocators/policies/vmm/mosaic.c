@@ -7,12 +7,13 @@
  *    start: what cannot be moved is used first.
  * 2. Driver calls have a budget. Expandable segments of PyTorch have a handle for each 20 MiB of
  *    large blocks, and a handle takes as long to make and map if it is larger. The policy is behind
- *    as long as its handles have less than 22 MiB on average and memory was not short since the
- *    start or the last trim. Then a handle has up to 28 MiB beyond the end of a block, or 40 MiB
- *    inside (less as the device fills), but at most 1/8 of what is left. If it is not behind, or
- *    memory is short, a handle ends with the whole pages of its block and has at most 16 MiB, and
- *    the page that blocks share is a handle of its own, so that all memory of a free block but its
- *    ends can move.
+ *    as long as its handles have less than 18 MiB / f on average, where f is the part of the device
+ *    that they have, and memory was not short since the start or the last trim. So small handles
+ *    are made when the device is nearly full. If it is behind, a handle has up to 28 MiB beyond the
+ *    end of a block, or 40 MiB inside (less as the device fills), but at most 1/8 of what is left.
+ *    If it is not behind, or memory is short, a handle ends with the whole pages of its block and
+ *    has at most 16 MiB, and the page that blocks share is a handle of its own, so that all memory
+ *    of a free block but its ends can move.
  * 3. A request that would fail is glued (glue.c). A handle that is partly used cannot be moved, but
  *    it can be mapped at a second address. The block begins in the free end of one such handle,
  *    goes on in handles that are moved, and ends in the free start of another one. When it is

@@ -9,7 +9,7 @@
 #define WHOLE_PAGES  8u  /* minimum of a handle that one block fills, */
 #define GIANT_SHARE  64  /* or 1/GIANT_SHARE of the block */
 
-#define BUDGET_PAGES 11u /* mean of the handles for large blocks, see rule 2 of mosaic.c */
+#define BUDGET_PAGES 9u /* mean of the large handles on a full device: rule 2 of mosaic.c */
 
 #define TIGHT_SHARE                                                                                \
     128 /* no handle has more than 1/TIGHT_SHARE of the device when memory may be short */
@@ -271,6 +271,13 @@ static uint64_t whole_pages(const struct vmm *self, const struct stretch *stretc
     return whole > reach ? whole : reach;
 }
 
+/* Whether there are more handles for large blocks than rule 2 of mosaic.c allows. */
+static bool is_behind(const struct vmm *self)
+{
+    uint64_t budget = BUDGET_PAGES * (self->device_bytes / self->page_bytes) * self->large_handles;
+    return self->large_pages * self->large_pages <= budget && !self->tight;
+}
+
 /* The result of the rule `handle`, at least 1. */
 static uint32_t handle_by_rule(const struct vmm *self, const struct stretch *stretch, bool whole)
 {
@@ -287,7 +294,7 @@ static uint32_t handle_by_rule(const struct vmm *self, const struct stretch *str
         stretch->kind,
         stretch->tail,
         stretch->end > stretch->end_whole,
-        self->large_pages <= BUDGET_PAGES * self->large_handles && !self->tight,
+        is_behind(self),
     };
     int64_t pages = rule_value(&self->tuning->handle, values);
     uint64_t most = at_most(stretch->gap_end - stretch->page, UINT16_MAX);

@@ -324,6 +324,7 @@ enum ar_status vmm_map_gap(struct vmm *self, uint32_t gap);
 bool vmm_can_obtain(struct vmm *self, uint64_t bytes);
 
 /* glue.c */
+uint64_t vmm_glue_ends(const struct vmm *self); /* that a block of the last stream can use */
 uint32_t vmm_glue(struct vmm *self, const struct ar_policy_request *request, enum vmm_kind kind,
                   uint64_t bytes);
 uint32_t vmm_unglue(struct vmm *self, uint32_t block);
