@@ -1,6 +1,8 @@
-/* The card of a recording: free bytes at a failure, the recorded total, the recorded name, none. */
+/* The card of a recording: free bytes at a failure, the recorded total, the recorded name, none;
+ * and the sentence of each. */
 #include <unistd.h>
 
+#include "bench/report/pages.h"
 #include "sim/experiment/recorded_card.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
@@ -102,5 +104,30 @@ TEST(what_is_asked_is_the_card)
         struct recorded_card card = find(FAILED, specs[i]);
         assert_int_equal(card.source, RECORDED_CARD_ASKED);
         assert_null(card.profile);
+    }
+}
+
+TEST(each_card_has_its_sentence)
+{
+    EACH_ROW (row, 3) {
+        struct recorded_card card = {.event = 7, .full = strcmp(row.field[0], "driver, full") == 0};
+        char *text = NULL;
+        size_t length = 0;
+        while (strncmp(row.field[0], card_source_name(card.source),
+                       strlen(card_source_name(card.source))) != 0)
+            card.source++;
+        snprintf(card.name, sizeof card.name, "%s", row.field[1]);
+        FILE *stream = open_memstream(&text, &length);
+        assert_non_null(stream);
+        card_sentence_print(stream, &card, "h100");
+        fclose(stream);
+        for (char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+            *at = ' '; /* where it was broken to fit */
+        for (char *at; (at = strstr(text, "  ")) != NULL;)
+            memmove(at, at + 1, strlen(at));
+        if (length)
+            text[strlen(text) - 1] = '\0';
+        assert_string_equal(text, row.field[2]);
+        free(text);
     }
 }

@@ -287,9 +287,16 @@ TEST(activations_are_as_published)
         double fused = (double)training_activations(&layer, TRAINING_ATTENTION);
         double saved = 1 - fused / kept;
         assert_true(saved > models[i].saved - 0.005 && saved < models[i].saved + 0.005);
+        /* s b h (34 + 5 a s / h) / t bytes, and 34 s b h / t without attention. */
+        assert_int_equal(kept, 2048 * (34 * models[i].hidden + 5 * models[i].heads * 2048) / 8);
+        assert_int_equal(fused, 2048 * 34 * models[i].hidden / 8);
         assert_int_equal(training_activations(&layer, TRAINING_LAYER),
                          2048 * models[i].hidden * 2 / 8);
     }
+    /* Whole bytes, rounded: 136 * 3 / 5 = 81.6. */
+    const struct training_layer odd = {
+        .tokens = 3, .sequence = 3, .hidden = 4, .heads = 1, .tensor_parallel = 5};
+    assert_int_equal(training_activations(&odd, TRAINING_ATTENTION), 82);
 }
 
 /* Llama 3.1 8B on eight cards with FSDP: an eighth of 2, 2 and 12 bytes of 8,030,261,248

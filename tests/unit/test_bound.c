@@ -1,0 +1,47 @@
+/* The requests of a trace as an offline placement problem: lifetimes and the live peak. */
+#include "sim/bounds/bounds.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny_trace.h"
+
+static void expect(const char *events, enum replay_frees frees, const uint64_t (*lives)[2],
+                   size_t count, uint64_t peak_bytes, uint64_t peak_event)
+{
+    struct trace_source *source = tiny_trace(events);
+    const struct bound_options options = {.frees = frees};
+    struct bound_blocks blocks;
+    assert_ok(bound_blocks_open(&blocks, source, &options, &test_error));
+    assert_int_equal(blocks.count, count);
+    for (size_t i = 0; i < count; i++)
+        if (blocks.blocks[i].born != lives[i][0] || blocks.blocks[i].dies != lives[i][1])
+            fail_msg("%s: block %zu lives from %" PRIu64 " to %" PRIu64, events, i,
+                     blocks.blocks[i].born, blocks.blocks[i].dies);
+    assert_int_equal(blocks.live_peak_bytes, peak_bytes);
+    assert_int_equal(blocks.live_peak_event, peak_event);
+    bound_blocks_close(&blocks);
+    trace_close(source);
+}
+
+/* The use on another stream ends nothing; the last block is never freed. */
+#define EVENTS "a,0,1000 a,1,500 u,0,1 r,0 m,step a,2,300 f,0 a,3,100 r,1 f,1 r,3 f,3"
+
+TEST(blocks_live_until_their_free_is_requested)
+{
+    static const uint64_t lives[][2] = {{0, 3}, {1, 8}, {5, 12}, {7, 10}};
+    expect(EVENTS, REPLAY_AT_ONCE, lives, COUNT(lives), 1500, 1);
+}
+
+TEST(blocks_live_until_their_free_is_completed)
+{
+    static const uint64_t lives[][2] = {{0, 6}, {1, 9}, {5, 12}, {7, 11}};
+    expect(EVENTS, REPLAY_RECORDED, lives, COUNT(lives), 1800, 5);
+}
+
+/* Requests of one moment of another program are born at the event of the first, but not if a block
+ * was freed in between: the later one may take its place. */
+TEST(requests_of_one_moment_are_born_together)
+{
+    static const uint64_t lives[][2] = {{0, 3}, {0, 6}, {2, 6}, {4, 6}, {5, 6}};
+#define AT(lower) ",x=1,lower=" #lower ",upper=9"
+    expect("a,0,10" AT(0) " a,1,10" AT(0) " a,2,10" AT(1) " r,0 a,3,10" AT(1) " a,4,10" AT(2),
+           REPLAY_AT_ONCE, lives, COUNT(lives), 40, 5);
+}
