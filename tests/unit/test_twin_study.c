@@ -258,6 +258,16 @@ TEST(the_largest_cache_is_found)
     double step = floor((double)study.result.total_bytes / 200 / (double)AR_MIB) * (double)AR_MIB;
     assert_true(study.page.caches[0].tried - study.page.caches[0].safe == step);
     twin_study_close(&study, false);
+
+    /* By number: in steps of a hundredth, up to four times as many and one step. */
+    assert_ok(scenario_set(&text, "rollout", "kv_cache_memory", "0", &test_error));
+    assert_ok(scenario_set(&text, "rollout", "num_gpu_blocks_override", "2399", &test_error));
+    assert_ok(twin_study_run(&text, true, NULL, &study, &test_error));
+    assert_string_equal(study.page.caches[0].option, "num_gpu_blocks_override");
+    assert_false(study.page.caches[0].is_bytes);
+    assert_true(study.page.caches[0].safe == (4 * 2399 / 23 + 1) * 23);
+    assert_true(study.page.caches[0].blocks == study.page.caches[0].safe);
+    twin_study_close(&study, false);
     scenario_close(&text);
 }
 
