@@ -46,9 +46,9 @@ static void print_help(void)
     for (const struct cli_command *command = cli_commands; command->name; command++)
         printf("  %-10s %s\n", command->name, command->summary);
     puts("  help       print this help; help COMMAND is COMMAND --help\n\n"
-         "Sizes take KiB, MiB and GiB (K, M and G mean the same). Results go to standard\n"
-         "output. Exit status: 0 success; 1 the answer is no; 2 bad usage or input; 3 a\n"
-         "device or component is missing; 4 internal error.\n\n"
+         "Sizes take KiB, MiB and GiB (M, MB and so on mean the same). Results go to\n"
+         "standard output. Exit status: 0 success; 1 the answer is no; 2 bad usage or\n"
+         "input; 3 a device or component is missing; 4 internal error.\n\n"
          "  allocrig run -p all -w order_flip\n"
          "  allocrig run -p growth -p bfc -w my_trace.csv --json out.json\n"
          "  allocrig list policies growth");

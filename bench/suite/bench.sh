@@ -4,7 +4,7 @@
 # Without a suite: workloads/suites/card.ini if a card can be used, otherwise
 # workloads/suites/default.ini on the simulated device. Results go to results/latest.
 # An interrupted run continues: BUILD_FOLDER/bench-PROGRAM-SUITE.journal, named by the checksums of both, holds the
-# finished runs.
+# finished runs. If standard error is no terminal, it gets a line of progress each minute.
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -eu
 [ $# -ge 1 ] || { echo 'usage: bench/suite/bench.sh BUILD_FOLDER [SUITE.ini]' >&2; exit 2; }
@@ -29,7 +29,7 @@ fi
 journal=$build/bench-$(cksum <./allocrig | cut -d ' ' -f 1)-$(cksum <"$suite" | cut -d ' ' -f 1).journal
 [ ! -e "$journal" ] || echo "bench: goes on where it was ended ($journal)"
 echo "./allocrig run $suite --journal $journal"
-./allocrig run "$suite" --journal "$journal"
+ALLOCRIG_PROGRESS=${ALLOCRIG_PROGRESS:-60} ./allocrig run "$suite" --journal "$journal"
 plots/draw.sh
 echo "files written:"
 find $results -type f -newer "$build/bench-began" | sort | sed 's/^/  /'

@@ -17,8 +17,11 @@
 void progress_begin(struct progress *self, size_t total)
 {
     uint64_t now = latency_clock_ns();
+    const char *seconds = getenv("ALLOCRIG_PROGRESS");
     *self = (struct progress){
         .shown = isatty(STDERR_FILENO) == 1, .total = total, .began_ns = now, .drawn_ns = now};
+    self->lines = !self->shown && seconds && *seconds;
+    self->every_ns = self->lines ? UINT64_C(1000000000) * strtoul(seconds, NULL, 10) : REDRAW_NS;
 }
 
 void progress_text(const struct progress *self, uint64_t now_ns, const char *label, char *text,
@@ -37,15 +40,15 @@ void progress_text(const struct progress *self, uint64_t now_ns, const char *lab
 void progress_step(struct progress *self, const char *label)
 {
     self->done++;
-    if (!self->shown)
+    if (!self->shown && !self->lines)
         return;
     uint64_t now = latency_clock_ns();
-    if (now - self->drawn_ns < REDRAW_NS)
+    if (now - self->drawn_ns < self->every_ns)
         return;
     self->drawn_ns = now;
     char text[160];
     progress_text(self, now, label, text, sizeof text);
-    fprintf(stderr, "\r\033[K%s", text);
+    fprintf(stderr, self->lines ? "%s\n" : "\r\033[K%s", text);
     fflush(stderr);
 }
 

@@ -10,12 +10,14 @@
 #include "allocators/base/status.h"
 
 struct progress {
-    bool shown;
+    bool shown, lines; /* on a terminal; elsewhere, as lines, if ALLOCRIG_PROGRESS is set */
     size_t done, total;
-    uint64_t began_ns, drawn_ns;
+    uint64_t began_ns, drawn_ns, every_ns;
 };
 
-/* `total`: 0: unknown, so only what is done is shown. */
+/* `total`: 0: unknown, so only what is done is shown. On a terminal one line is drawn again and
+ * again; elsewhere there is none, unless ALLOCRIG_PROGRESS is a number of seconds, after which a line
+ * follows. */
 void progress_begin(struct progress *self, size_t total);
 /* Writes how much is done, the time left at that time, and the label. */
 void progress_text(const struct progress *self, uint64_t now_ns, const char *label, char *text,

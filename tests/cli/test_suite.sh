@@ -70,6 +70,11 @@ for suite in workloads/suites/*.ini; do
     check "shipped_$(basename "$suite")" quietly "$ALLOCRIG" run -d sim "$suite" -p null -w order_flip --output "$tmp/shipped"
 done
 
+ALLOCRIG_PROGRESS=0 run run -d sim "$tmp/good.ini" -p bfc -w order_flip
+check progress_in_lines grep -qE '^[0-9]+ of [0-9]+, [0-9]+:[0-9]+ left: ' "$err"
+ALLOCRIG_PROGRESS='' run run -d sim "$tmp/good.ini" -p bfc -w order_flip
+check no_progress_in_a_pipe not grep -q ' left: ' "$err"
+
 # bad NAME REGEX LINES...
 bad() {
     local name=$1 pattern=$2
