@@ -16,8 +16,8 @@ struct progress {
 };
 
 /* `total`: 0: unknown, so only what is done is shown. On a terminal one line is drawn again and
- * again; elsewhere there is none, unless ALLOCRIG_PROGRESS is a number of seconds, after which a line
- * follows. */
+ * again; elsewhere there is none, unless ALLOCRIG_PROGRESS is a number of seconds: after each of
+ * them a line follows. */
 void progress_begin(struct progress *self, size_t total);
 /* Writes how much is done, the time left at that time, and the label. */
 void progress_text(const struct progress *self, uint64_t now_ns, const char *label, char *text,
