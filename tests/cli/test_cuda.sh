@@ -53,8 +53,19 @@ s
 m,step
 END
 
-# What the processes of the last run held and called; on_card ARGUMENTS...: one repetition, whose calls can be told.
+# What the processes of the last run held and called.
 reports() { cat "$report".* 2>/dev/null; }
+# reported: the same in `said`, behind a line's end
+reported() {
+    local file text
+    said=$'\n'
+    for file in "$report".*; do
+        [ -f "$file" ] || continue
+        IFS= read -r -d '' text <"$file"
+        said+=$text
+    done
+}
+# on_card ARGUMENTS...: one repetition, whose calls can be told
 on_card() {
     report=$TEST_TMP/report$((++cards))
     export STAND_IN_REPORT=$report
@@ -159,10 +170,13 @@ check no_room_for_addresses_is_told grep -q 'the addresses cannot be written to 
 
 # ---- the same as the simulated device -----------------------------------------------------------
 
-# What of a result both devices know: outcome and every figure that no time is in.
+# figures NAME.json..: what of a result both devices know, outcome and every figure that no time is in, to NAME
 figures() {
-    without_context "$1" | awk '/"(passed|first_failed_event|cause|events|allocs|frees|[a-z_]*_(allocs|probes|bytes|calls)|retries|flushes|overhead|failed_by_[a-z]*)":/ &&
-        !/"(peak_card_bytes|peak_outside_bytes)"/'
+    awk 'FNR == 1 { inside = 0; name = FILENAME; sub(/\.json$/, "", name) }
+        /^  "context": \{/ { inside = 1 }
+        !inside && /"(passed|first_failed_event|cause|events|allocs|frees|[a-z_]*_(allocs|probes|bytes|calls)|retries|flushes|overhead|failed_by_[a-z]*)":/ &&
+            !/"(peak_card_bytes|peak_outside_bytes)"/ { print >name }
+        /^  \},/ { inside = 0 }' "$@"
 }
 # longer LINES FILE: whether it has more lines
 longer() {
@@ -179,9 +193,8 @@ same() {
     on_card -p "$policy" -w "$workload" "$@" --placements "$where/card.csv" --json "$where/card.json" \
         -d "cuda:capacity=$capacity,record_addresses=$where/a.csv,record_ranges=$where/r.csv"
     [ $status = 0 ] || { differing="$differing $policy:$workload:card($(cat "$err"))"; return; }
-    if grep -hE '^(held|at_release)' "$report".* >"$where/left"; then
-        differing="$differing $policy:$workload:leaves($(tr '\n' ' ' <"$where/left"))"
-    fi
+    reported
+    [[ $said != *$'\n'held* && $said != *$'\n'at_release* ]] || differing="$differing $policy:$workload:leaves(${said//$'\n'/ })"
     [ -f "$where/a.csv" ] || echo 'ordinal,bytes,address' >"$where/a.csv"
     [ -f "$where/r.csv" ] || echo 'ordinal,bytes,address' >"$where/r.csv"
     "$ALLOCRIG" run -p "$policy" -w "$workload" "$@" --placements "$where/sim.csv" --json "$where/sim.json" \
@@ -189,8 +202,7 @@ same() {
         { differing="$differing $policy:$workload:sim($(cat "$err"))"; return; }
     longer 10 "$where/card.csv" && cmp -s "$where/card.csv" "$where/sim.csv" ||
         differing="$differing $policy:$workload:placements"
-    figures "$where/card.json" >"$where/card"
-    figures "$where/sim.json" >"$where/sim"
+    figures "$where/card.json" "$where/sim.json"
     longer 20 "$where/card" && cmp -s "$where/card" "$where/sim" ||
         differing="$differing $policy:$workload:figures"
 }
@@ -231,12 +243,7 @@ one_fails() {
     3) grep -qE 'cannot be (opened|made ready|used)|NVIDIA driver' "$err" || wrong="$wrong $name:$n($(cat "$err"))" ;;
     *) wrong="$wrong $name:$n=$status($(head -c 300 "$err"))" ;;
     esac
-    local said=$'\n' file text
-    for file in "$report".*; do
-        [ -f "$file" ] || continue
-        IFS= read -r -d '' text <"$file"
-        said+=$text
-    done
+    reported
     [[ $said = *$'\n'failed* ]] || [ "$status" = 3 ] || wrong="$wrong $name:$n(did not fail)"
     [[ $said != *$'\n'held* ]] || wrong="$wrong $name:$n(leaves $(grep '^held' <<<"$said" | tr '\n' ' '))"
 }
