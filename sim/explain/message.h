@@ -61,7 +61,8 @@ enum message_confidence { MESSAGE_SURE, MESSAGE_LIKELY, MESSAGE_OPEN };
     X(CONTEXT, "the message does not say how much of the rest is this process's context")          \
     X(SLACK, "only a small share of the pool is unused, as in every pool")                         \
     X(UNIFIED, "the total of a card that shares the host's memory may be a part of it only")       \
-    X(INDIRECT, "the same words have other causes too")
+    X(INDIRECT, "the same words have other causes too")                                            \
+    X(CUT, "the text ends in a number, which may be cut off")
 
 enum message_reason {
 #define X(name, text) MESSAGE_REASON_##name,
@@ -195,6 +196,7 @@ struct message {
     bool bare;             /* memory ran out, and nothing else is said */
     bool card_told;        /* total and free are those of the card, also in XLA's messages */
     bool incomplete;       /* the size of the request is missing; message_read returns INVALID */
+    bool cut;              /* the text ends in a digit */
     bool close;            /* the deciding comparison is within the rounding errors */
     struct {
         unsigned cards;       /* 0: the text has no listing of nvidia-smi */

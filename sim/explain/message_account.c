@@ -355,6 +355,9 @@ static enum message_cause judge_pool(struct message *self)
     unsure(self, MESSAGE_REASON_CONTEXT,
            holder->cause == MESSAGE_TENANT_OR_OUTSIDE && holder->gain < MESSAGE_CONTEXT_MOST);
     unsure(self, MESSAGE_REASON_LAYOUT, holder->cause == MESSAGE_FRAGMENTATION_POSSIBLE);
+    unsure(self, MESSAGE_REASON_MISSING,
+           self->framework == MESSAGE_PYTORCH && !is_mps(self) && !self->async_pool &&
+               !knows(self, MESSAGE_FIGURE_UNALLOCATED));
     return holder->cause;
 }
 
@@ -444,6 +447,8 @@ void message_judge(struct message *self)
     find_contradictions(self);
     derive_remainder(self);
     self->cause = judge(self);
+    unsure(self, MESSAGE_REASON_CUT,
+           self->cut && !self->host && !self->on_chip && !self->block_limit);
     unsure(self, MESSAGE_REASON_CLOSE, self->close);
     unsure(self, MESSAGE_REASON_CONTRADICTION, self->contradictions);
     unsure(self, MESSAGE_REASON_ASSUMED, self->type_assumed);

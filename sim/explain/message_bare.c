@@ -243,7 +243,8 @@ static const struct bare {
     {"notenoughmemoryleft", MESSAGE_DRIVER, "", how_driver, CARD},
     {"attemptingtoreserve", MESSAGE_JAX, "TPU", NULL, CARD},
     {"resource_exhausted:outofmemory", MESSAGE_JAX, "", NULL, CARD},
-    {"insufficientsharedmemory(shm)|unabletoopensharedmemoryobject|"
+    {"causedbyinsufficientsharedmemory|insufficientsharedmemory(shm)|"
+     "unabletoopensharedmemoryobject|"
      "unabletowritetofile</torch_|nospaceleftondevice:'/dev/shm|unabletommap",
      MESSAGE_HOST_PROGRAM, "", how_workers, HOST_LIKELY},
     {"insufficientsharedmemory|sharedmemoryallocationexceeded|toomuchshareddata", MESSAGE_LIBRARY,

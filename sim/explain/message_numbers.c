@@ -27,13 +27,15 @@ static bool is_letter(char c)
     return c >= 'a' && c <= 'z';
 }
 
-/* A single letter is a unit only at the end of a word: "3 messages" is not 3 MiB. */
+/* A single letter is a unit only at the end of a word and in the line of its number: "3 messages"
+ * is not 3 MiB. */
 static const struct unit *unit_at(const struct message_text *self, size_t at)
 {
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         size_t length = strlen(units[i].name);
         if (strncmp(self->chars + at, units[i].name, length) == 0 &&
-            (length > 1 || !is_letter(self->chars[at + 1]) || self->gaps[at + 1]))
+            (length > 1 || (self->gaps[at] != MESSAGE_GAP_LINE &&
+                            (!is_letter(self->chars[at + 1]) || self->gaps[at + 1]))))
             return &units[i];
     }
     return NULL;

@@ -384,6 +384,8 @@ static void squeeze(const char *text, size_t bytes, struct message_text *self)
     }
     self->chars[self->count] = '\0';
     self->gaps[self->count] = MESSAGE_GAP_LINE;
+    size_t end = bytes > 1 && text[bytes - 1] == '.' ? bytes - 1 : bytes;
+    self->cut = end && isdigit((unsigned char)text[end - 1]);
 }
 
 enum ar_status message_text_open(const char *text, size_t bytes, struct message_text *self,
@@ -391,7 +393,7 @@ enum ar_status message_text_open(const char *text, size_t bytes, struct message_
 {
     if (bytes > MESSAGE_TEXT_MOST)
         bytes = MESSAGE_TEXT_MOST;
-    *self = (struct message_text){malloc(bytes + 1), malloc(bytes + 1), 0};
+    *self = (struct message_text){malloc(bytes + 1), malloc(bytes + 1), 0, false};
     if (!self->chars || !self->gaps) {
         message_text_close(self);
         return ar_no_memory(error, "the message");

@@ -14,6 +14,7 @@ struct message_text {
     char *chars;         /* ends with a zero byte */
     unsigned char *gaps; /* enum message_gap before chars[i] */
     size_t count;
+    bool cut; /* the original ends in a number, without a line end */
 };
 
 /* HOST_MEMORY; the caller closes it. */
