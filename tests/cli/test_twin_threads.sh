@@ -50,7 +50,8 @@ done
 
 # bytes FILE CYCLE STEP CARD OWNER: of a beginning of an owner's name, at the end of the step; "used": all
 bytes() {
-    "$ALLOCRIG" twin "$folder/$1.ini" --what-if no --series "$series" >"$out" 2>"$err"
+    local series=$series.$1 # of each file once
+    [ -s "$series" ] || "$ALLOCRIG" twin "$folder/$1.ini" --what-if no --series "$series" >"$out" 2>"$err"
     awk -F, -v cycle="$2" -v step="$3" -v card="$4" -v owner="$5" '
         $3 == cycle && $4 == step && $5 == card && $6 == "end" &&
         (owner == "used" ? $7 != "free" : index($7, owner) == 1) { sum += $9 }
