@@ -630,6 +630,11 @@ static bool read_settings(const char *conf, struct torch_settings *out)
     return torch_settings_read(&values, out, &ignored) == AR_OK && !out->expandable;
 }
 
+bool snapshot_is_mempool(const struct snapshot_tree *tree, unsigned pool)
+{
+    return pool && pickle_payload(tree->pools[pool]) >> 28 == 0;
+}
+
 void snapshot_find_whole(const struct snapshot_world *world, struct snapshot_tree *tree,
                          const struct torch_settings *settings)
 {
@@ -645,8 +650,9 @@ void snapshot_find_whole(const struct snapshot_world *world, struct snapshot_tre
         uint64_t bytes = torch_round(settings, place->requested_bytes);
         uint64_t least =
             of->small || of->expandable ? TORCH_MIN_BLOCK_BYTES : TORCH_SMALL_BYTES + 1;
-        if (place->state != SNAPSHOT_INACTIVE && place->size_known && of->pool_told && of->pool &&
-            place->granted_bytes > bytes && place->granted_bytes - bytes >= least &&
+        if (place->state != SNAPSHOT_INACTIVE && place->size_known && of->pool_told &&
+            snapshot_is_mempool(tree, of->pool) && place->granted_bytes > bytes &&
+            place->granted_bytes - bytes >= least &&
             (of->expandable || bytes < settings->max_split_bytes))
             tree->whole[of->pool] = true;
     }
@@ -681,7 +687,8 @@ enum ar_status snapshot_pools_tell(struct snapshot_world *world, struct snapshot
             .world = world, .tree = tree, .settings = settings, .in_part = limited == (pass == 0)};
         status = tell(self, error);
         stuck = self->stuck;
-        if (stuck && self->whole && !tree->whole[self->whole])
+        if (stuck && self->whole && !tree->whole[self->whole] &&
+            snapshot_is_mempool(tree, self->whole))
             tree->whole[self->whole] = true; /* the same once more */
         else
             pass++;

@@ -62,6 +62,7 @@ struct telling {
     uint32_t *of_event;
     uint8_t unlike[RANGES_MOST][RANGES_MOST / 8]; /* bits: ranges of other pools */
     uint64_t page_steps, steps; /* pages and ranges touched, each below 2^STEPS_BITS */
+    size_t named;               /* pools of the snapshot; others are new */
     size_t giving_since;        /* the first of a run of unmapped pages; NEVER: none */
     bool stuck;
 };
@@ -449,7 +450,9 @@ static void hand_out(struct telling *self)
             }
     }
     for (size_t k = 0; k < self->count; k++)
-        if (self->ranges[k].pool && self->ranges[k].whole && !self->ranges[k].divided)
+        if (self->ranges[k].pool && self->ranges[k].whole && !self->ranges[k].divided &&
+            (self->ranges[k].pool >= self->named ||
+             snapshot_is_mempool(self->tree, self->ranges[k].pool)))
             self->tree->whole[self->ranges[k].pool] = true;
     hand_out_places(world);
     for (size_t i = 0; i < world->event_count; i++) {
@@ -486,7 +489,7 @@ static enum ar_status follow(struct telling *self)
 static enum ar_status tell(struct telling *self, struct ar_error *error)
 {
     struct snapshot_world *world = self->world;
-    size_t named = self->tree->pool_count;
+    size_t named = self->named = self->tree->pool_count;
     enum ar_status status = follow(self);
     for (size_t i = 0; i < self->count; i++) {
         self->final[i].pool = self->ranges[i].pool;

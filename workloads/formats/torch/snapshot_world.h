@@ -95,6 +95,9 @@ enum ar_status snapshot_pools_tell(struct snapshot_world *world, struct snapshot
 
 struct torch_settings;
 
+/* Whether a pool that the snapshot names is a torch.cuda.MemPool: 0,N. That of a graph is N,0. */
+bool snapshot_is_mempool(const struct snapshot_tree *tree, unsigned pool);
+
 /* Which named pools hand out whole blocks, from the state at the end. */
 void snapshot_find_whole(const struct snapshot_world *world, struct snapshot_tree *tree,
                          const struct torch_settings *settings);
