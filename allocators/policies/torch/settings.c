@@ -259,6 +259,10 @@ enum ar_status torch_settings_read(const struct torch_values *values,
         AR_TRY(read_conf(settings, values->conf, release, error));
     for (size_t i = 0; i < TORCH_DIVISION_INTERVALS; i++)
         settings->has_divisions |= settings->divisions[i] > 1;
+    /* The default is the size of a large segment, which is read first, and less is refused
+     * (AcceleratorAllocatorConfig::parseArgs, since 2.11). */
+    if (settings->max_non_split_rounding_bytes < settings->large_segment_bytes)
+        settings->max_non_split_rounding_bytes = settings->large_segment_bytes;
     /* Otherwise the rest of a segment would count as a block that can be released. */
     if (settings->max_split_bytes < settings->large_segment_bytes)
         return ar_invalid(error,

@@ -46,7 +46,7 @@ static enum ar_status colour(struct snapshot_passed *self, uint32_t at, size_t n
     bool taken[SNAPSHOT_POOLS_MOST];
     find_taken(self, at, taken);
     for (unsigned pool = segment->is_not_common; pool < named; pool++)
-        if (!taken[pool]) {
+        if (!taken[pool] && !(segment->divided && self->tree->whole[pool])) {
             segment->pool = pool;
             segment->coloured = true;
             return AR_OK;

@@ -14,6 +14,7 @@ struct snapshot_passed_segment {
     unsigned pool; /* of the tree */
     bool told, coloured, live;
     bool is_not_common;
+    bool divided;     /* a block begins within it */
     uint32_t pending; /* blocks */
     size_t freed_at;  /* the event since which it is wholly free, if it is */
 };

@@ -278,6 +278,7 @@ static enum ar_status take_request(struct snapshot_passed *self,
         return AR_OK;
     uint32_t segment = segment_index(self, block);
     self->of_event[event] = segment;
+    self->segments[segment].divided |= record->address != self->segments[segment].address;
     enum ar_status status = find_passed(self, block, bytes, segment == self->fresh, error);
     self->fresh = SNAPSHOT_NO_SEGMENT;
     if (status)
