@@ -125,3 +125,37 @@ TEST(collection_goes_on_to_its_target)
         assert_int_equal(policy_rig_close(&rig), 0);
     }
 }
+
+/* The values are those of a snapshot of PyTorch 2.11 with this list. */
+TEST(a_list_of_divisions)
+{
+    static const uint64_t recorded[16] = {8, 0, 0, 0, 0, 0, 4, 0, 2, 1, 1, 1, 1, 1, 1, 1};
+    uint64_t divisions[16] = {0};
+    assert_int_equal(torch_divisions_read("[1:8,64:4,256:2,>:1]", divisions, NULL), AR_OK);
+    assert_memory_equal(divisions, recorded, sizeof recorded);
+}
+
+/* With large segments of 64 MiB a request that is not divided takes a block 50 MiB larger, which
+ * the default of 20 MiB would not give it. */
+TEST(a_block_may_be_larger_by_a_large_segment)
+{
+    static const struct {
+        const char *spec;
+        uint64_t reserved_bytes;
+    } cases[] = {{"torch:max_split_size_mb=64", 250 * AR_MIB},
+                 {"torch:max_split_size_mb=64,large_segment_size_mb=64", 150 * AR_MIB}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct fake_backing backing;
+        struct policy_rig rig;
+        struct ar_policy_block block;
+        fake_backing_open(&backing, 512 * AR_MIB);
+        if (policy_rig_open(&rig, cases[i].spec, &backing.base, 0))
+            fail_msg("%s", rig.error.text);
+        assert_int_equal(policy_rig_alloc(&rig, 150 * AR_MIB, &block), AR_OK);
+        assert_int_equal(policy_rig_free(&rig, &block), AR_OK);
+        assert_int_equal(policy_rig_alloc(&rig, 100 * AR_MIB, &block), AR_OK);
+        assert_int_equal(rig.policy->totals.reserved_bytes, cases[i].reserved_bytes);
+        assert_int_equal(policy_rig_free(&rig, &block), AR_OK);
+        assert_int_equal(policy_rig_close(&rig), 0);
+    }
+}

@@ -157,12 +157,12 @@ static enum ar_status read_division(uint64_t *divisions, const char *text, const
     unsigned slot = rest ? *last : 63u ^ (unsigned)__builtin_clzll(key);
     if (slot >= TORCH_DIVISION_INTERVALS)
         slot = TORCH_DIVISION_INTERVALS - 1;
-    /* The first key sets all slots below it, `>` all from the last key up, any other its slot. */
-    unsigned from = *first && !rest ? 0 : slot;
+    /* The first key sets all slots below it and its own, `>` all above the last key, any other key
+     * its own (AcceleratorAllocatorConfig::parseRoundUpPower2Divisions; snapshots of 2.11 have
+     * these values. In older releases `>` sets the slot of the last key too.) */
+    unsigned from = rest ? slot + 1 : *first ? 0 : slot;
     unsigned to = rest ? TORCH_DIVISION_INTERVALS - 1 : slot;
     for (unsigned i = from; i <= to; i++)
-        divisions[i] = value;
-    for (unsigned i = slot + 1; !rest && i < TORCH_DIVISION_INTERVALS; i++)
         divisions[i] = value;
     *last = slot;
     *first = false;

@@ -480,7 +480,7 @@ static bool torch_setting(const struct ar_policy *base, char *text, size_t text_
     if (s->max_split_bytes != UINT64_MAX)
         add_setting(list, sizeof list, "max_split_size_mb:%llu",
                     (unsigned long long)(s->max_split_bytes / AR_MIB));
-    if (s->max_non_split_rounding_bytes != (20 * AR_MIB))
+    if (s->max_non_split_rounding_bytes != s->large_segment_bytes)
         add_setting(list, sizeof list, "max_non_split_rounding_mb:%llu",
                     (unsigned long long)(s->max_non_split_rounding_bytes / AR_MIB));
     if (s->gc_threshold > 0)
