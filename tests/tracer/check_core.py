@@ -305,11 +305,15 @@ def check_convolution_and_normalization():
 def check_recurrent_layers():
     def program():
         model = nn.LSTM(32, 64, num_layers=2, batch_first=True).cuda()
-        out, (h, c) = model(torch.randn(8, 20, 32, device="cuda"))
+        x = torch.randn(8, 20, 32, device="cuda", requires_grad=True) * 1
+        x.register_hook(lambda gradient: strides.append(gradient.stride()))
+        out, (h, c) = model(x)
         assert out.shape == (8, 20, 64) and h.shape == (2, 8, 64)
         out.sum().backward()
 
+    strides = []
     assert traced(program).sizes("_cudnn_rnn")
+    equal(strides, [(32, 256, 1)])
 
 
 def check_attention_chooses_as_a_card():

@@ -245,8 +245,8 @@ def check_convolutions_of_permuted_sequences():
 def check_recurrent_layers_under_autocast():
     """Weights are cast into one buffer, to float16 for any type of autocast, and their gradients back one by one."""
 
-    def program():
-        layer = nn.LSTM(8, 16, batch_first=True).cuda()
+    def program(dropped=False):
+        layer = nn.LSTM(8, 16, batch_first=True, dropout=0.1 if dropped else 0).cuda()
         with torch.autocast("cuda", torch.bfloat16):
             out, _ = layer(torch.randn(4, 6, 8, device="cuda"))
         assert out.dtype == torch.float16, out.dtype
@@ -256,6 +256,8 @@ def check_recurrent_layers_under_autocast():
     out = traced(program)
     equal((out.sizes("LSTM:zeros")[-1], out.sizes("LSTM:_to_copy")), (3328, [128, 128, 384]))
     equal(out.sizes("LSTM.backward:_to_copy"), [256, 256, 4096, 2048])
+    order = [size for size, keys, _ in traced(lambda: program(True)).requests.values()]
+    assert order.index(6488064) < order.index(3328), order  # the state of dropout comes before the weights
 
 
 def check_layout_of_derivatives():
@@ -291,6 +293,17 @@ def check_triangular_systems_take_the_workspace_of_cublas():
         torch.slogdet(m)[1].backward()
 
     assert max(traced(program).sizes("")) >= 4 * MIB
+
+
+def check_weights_of_positives():
+    """The product of a small weight and the target is a new tensor in the derivative of the loss."""
+
+    def program():
+        x = torch.randn(8, 100, device="cuda", requires_grad=True)
+        F.binary_cross_entropy_with_logits(x, torch.ones_like(x), pos_weight=torch.ones(1, device="cuda")).backward()
+
+    out = traced(program)
+    equal((out.sizes("backward:mul"), out.sizes("backward:sigmoid")), ([3200], [3200]))
 
 
 if __name__ == "__main__":

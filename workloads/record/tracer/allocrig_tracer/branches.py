@@ -36,7 +36,7 @@ def install(current):
         torch.rms_norm = functional_rms = _rms_norm(torch.rms_norm)
         torch._C._nn.rms_norm = functional_rms
     for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
-        setattr(torch._VF, name, _recurrent(name, getattr(torch._VF, name)))
+        setattr(torch._VF, name, _recurrent(name, getattr(torch._VF, name), current))
     attend = functional.scaled_dot_product_attention
     functional.scaled_dot_product_attention = attention.function(attend, current)
     torch._C._nn.scaled_dot_product_attention = functional.scaled_dot_product_attention
@@ -314,7 +314,7 @@ def _cell(name, plain):
 MODES = {"rnn_relu": 0, "rnn_tanh": 1, "lstm": 2, "gru": 3}
 
 
-def _recurrent(name, plain):
+def _recurrent(name, plain, current):
     """native/cudnn/RNN.cpp: the layers of nn.RNN, nn.LSTM and nn.GRU are one operator of cuDNN."""
 
     def recurrent(input, *rest):
@@ -334,6 +334,10 @@ def _recurrent(name, plain):
         size = projected if project else size
         per_layer = (4 if biases else 2) + (1 if project else 0)
         buffer = getattr(weights[0], "_flat_buffer", None)
+        if dropout > 0 and training:  # before autocast makes its weights
+            device, session = input.device.index, current()
+            session.ledger.keep(("cudnn_dropout", device), kernels_cudnn.sizes.DROPOUT_STATE, device=device,
+                                stream=session.stream_now(), tag="cudnn_dropout")  # fmt: skip
         out = torch._cudnn_rnn(
             input, list(weights), per_layer, buffer, hidden, cell, MODES[name], size, project, layers, batch_first,
             dropout, training, both, batch_sizes, None,

@@ -106,7 +106,11 @@ def rnn(make, input, weight, weight_stride0, weight_buf, hx, cx, mode, hidden_si
 def rnn_backward(make, input, weight, weight_stride0, weight_buf, hx, cx, output, grad_output, grad_hy, grad_cy, mode,
                  hidden_size, proj_size, num_layers, batch_first, dropout, train, bidirectional, batch_sizes,
                  dropout_state, reserve, output_mask):  # fmt: skip
-    dx, dhx = make(input.shape), make(hx.shape)
+    if batch_first and not batch_sizes:  # computed with the steps first, as the output
+        dx = make((input.shape[1], input.shape[0], input.shape[2])).transpose(0, 1)
+    else:
+        dx = make(input.shape)
+    dhx = make(hx.shape)
     dcx = make(cx.shape) if cx is not None else None
     if not output_mask[3]:
         return dx, dhx, dcx, []

@@ -448,8 +448,8 @@ class CardMode(TorchDispatchMode):
                 if func is aten._index_put_impl_.default:
                     args = (*args, True)  # unsafe
         elif len(new) == 1 and func in FORMULA and self.session.in_backward() and in_formula(args[0], self.unique):
-            self.inherits(args[0], new[0][1])
-            func, new = FORMULA[func], []
+            if self.inherits(args[0], new[0][1]):
+                func, new = FORMULA[func], []
         steps = kernels.plan(func, args, kwargs, outs, self.context)
         if not new and not steps:
             if not kernels.known(func) and outs and not values.is_view(func):
