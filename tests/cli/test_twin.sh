@@ -108,6 +108,13 @@ bad a_step_is_wrong '10: t.update: .*' '[trainer t]' 'weights = 1GiB' "$part" 'b
 bad reported_elsewhere '10: "b.free" is no step of the schedule' "$part" 'bytes = 1' '[schedule]' "$step" '[reported]' 'b.free: residue = 1'
 bad reported_cycle '12: the schedule has 1 cycle, not 3; write cycles = 3' "$part" 'bytes = 1' '[schedule]' "$step" 'cycle = b.free' '' '[reported]' 'cycle 3 b.free: residue = 1'
 bad reported_drift '10: "b.load" is no step of the cycle' "$part" 'bytes = 1' '[schedule]' "$step" '[reported]' 'drift b.load = 1'
+printf '# allocrig-trace 1\n# card: NVIDIA H100 80GB HBM3\na,0,1048576\nf,0\nm,step\n' >"$tmp/other.trace"
+printf '[machine]\ncard = sim:profile=%s\n[process p]\npolicy = torch\n[trainer t]\nprocess = p\nworkload = %s\n[schedule]\nstart = t.train 1\n' rtx4090 "$tmp/other.trace" >"$tmp/name.ini"
+run twin "$tmp/name.ini" --what-if no
+check a_workload_of_another_card grep -q '^  t: its workload was made on NVIDIA H100 80GB HBM3; workspaces of libraries$' "$out"
+sed -i 's/rtx4090/h100/' "$tmp/name.ini"
+run twin "$tmp/name.ini" --what-if no
+check a_workload_of_this_card not grep -q 'its workload was made on' "$out"
 printf '[machine]\ncard = cuda\n' >"$tmp/bad.ini"
 printf '[machine]\ncard = rtx4090\n' >"$tmp/name.ini"
 refuses a_card_without_its_device 2 'card = rtx4090: did you mean sim:profile=rtx4090' twin "$tmp/name.ini"

@@ -13,6 +13,7 @@
 #include "sim/twin/parts/player.h"
 #include "sim/twin/parts/sizes.h"
 #include "sim/twin/rules/llm.h"
+#include "sim/sim_device/profile.h"
 #include "workloads/workload.h"
 
 enum { OFFLOAD_PAGEABLE, OFFLOAD_PINNED };
@@ -115,6 +116,19 @@ static enum ar_status open_workload(const char *text, uint32_t rank, struct trac
     return workload_open_single(name, out, error);
 }
 
+/* Libraries choose kernels and workspaces by the card. */
+static void say_other_card(struct trainer *self, const struct trace_info *info)
+{
+    const char *name = twin_card_name(&self->base), *of = sim_profile_of_card(info->card);
+    struct sim_profile card;
+    if (self->base.rank || !of || sim_profile_read(sim_profile_builtin(name), name, &card, NULL))
+        return;
+    const char *here = sim_profile_of_card(card.card);
+    if (here && strcmp(here, of) != 0)
+        twin_say(&self->base, "its workload was made on %s; workspaces of libraries differ on %s",
+                 info->card, name);
+}
+
 static enum ar_status open_player(struct trainer *self, struct player *player, const char *text,
                                   uint64_t repeat, struct ar_error *error)
 {
@@ -129,6 +143,8 @@ static enum ar_status open_player(struct trainer *self, struct player *player, c
         AR_THEN(status, plan_open(&plan, &source, error));
     }
     self->base.depends_on_rank |= text && strstr(text, "{rank}");
+    if (status == AR_OK && text)
+        say_other_card(self, &source->info);
     return status == AR_OK ? player_open(player, &self->base, source, repeat,
                                          values->streams == STREAMS_ONE, error)
                            : status;
