@@ -219,6 +219,22 @@ static bool is_markdown(const char *text, size_t at, size_t bytes)
            strchr("_*`.()[]#+-!<>|~\"", text[at + 1]);
 }
 
+/* The length of "Mar 04 05:06:07 gpu-7 ", time and host of syslog; 0: none. */
+static size_t syslog_length(const char *text, size_t at, size_t bytes)
+{
+    static const char form[] = "aaa 00 00:00:00 ";
+    size_t i = 0;
+    for (; i < bytes - at && form[i]; i++)
+        if (form[i] == 'a'   ? !isalpha((unsigned char)text[at + i])
+            : form[i] == '0' ? !is_digit(text[at + i]) && !(i == 4 && text[at + i] == ' ')
+                             : text[at + i] != form[i])
+            return 0;
+    size_t end = at + i;
+    while (end < bytes && text[end] > ' ')
+        end++;
+    return form[i] || end == bytes || text[end] != ' ' ? 0 : end + 1 - at;
+}
+
 /* The length of what a launcher or a container's log writes before each line: "[rank3]: ", or
  * "2026-03-04T05:06:07.8Z stderr F "; 0: none. */
 static size_t prefix_length(const char *text, size_t at, size_t bytes)
@@ -233,6 +249,8 @@ static size_t prefix_length(const char *text, size_t at, size_t bytes)
             end++;
         return bytes - end >= 2 && memcmp(text + end, "]:", 2) == 0 ? end + 2 - at : 0;
     }
+    if (isalpha((unsigned char)text[at]))
+        return syslog_length(text, at, bytes);
     while (end < bytes && end - at < 40 && text[end] &&
            (is_digit(text[end]) || strchr("-:.TZ+", text[end])))
         end++;
