@@ -106,7 +106,7 @@ says a_key_of_nothing 'other.ini:15: nothing in the suite has an option "evnts";
 says a_name_of_nothing 'other.ini:14: nothing that "cupy" names is in this suite' 's/^torch:limit/cupy:limit/'
 says a_key_that_is_given_already 'other.ini:17: every spec that has an option "seed" gives it a value' 's/^capacity.*/random:seed = 7/'
 says a_key_that_is_given_beside_many 'other.ini:15: every spec that has an option "events" gives it a value' \
-    "s/^random$/random:events=100/; s/^torch:limit.*/torch:limit = $(seq -s ' ' 1 100)/"
+    "s/^random$/random:events=100/; s/^torch:limit.*/torch:limit = $(seq -s ' ' 10001 10100)/"
 says a_key_without_values 'other.ini:15: a key of \[grid\] needs values' 's/^events.*/events =/'
 says a_quote_without_end 'other.ini:14: .* the quote does not end' "s/'2GiB'/'2GiB/"
 says a_value_that_is_none 'option limit: "much" is not a size' "s/'2GiB'/much/"
