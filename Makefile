@@ -271,9 +271,11 @@ test:
 	@+$(SUB) VARIANT=release all tests
 	@+$(SUB) VARIANT=san program tests
 	@tests/run.sh lint release san
-## test-policy: the tests that every policy passes, of one: make test-policy POLICY=next-fit, or POLICY=./mine.so
+## test-policy: the tests that every policy passes, of one: make test-policy POLICY=best-fit, or POLICY=./mine.so
 test-policy:
-	@$(if $(POLICY),,echo 'name the policy: make test-policy POLICY=next-fit, or POLICY=./mine.so' >&2; exit 2)
+	@$(if $(POLICY),,echo 'name the policy: make test-policy POLICY=best-fit, or POLICY=./mine.so' >&2; exit 2)
+	@[ -z '$(filter %.so,$(POLICY))' ] || [ ! '$(POLICY:.so=.c)' -nt '$(POLICY)' ] || \
+	    { echo '$(POLICY:.so=.c) is newer than $(POLICY): build it again first' >&2; exit 2; }
 	@+$(SUB) all tests
 	@set -e; for test in property/test_conformance property/test_random property/test_verify golden/test_recompute; do \
 	    POLICY='$(POLICY)' $(B)/tests/$$test; done; echo '$(POLICY) passes'
