@@ -51,7 +51,7 @@ struct ar_policy_totals {
     uint64_t granted_bytes;    /* of the blocks for these requests */
     uint64_t reserved_bytes;   /* obtained from the backing, as the imitated allocator counts */
     uint64_t pending_bytes;    /* free requested, but other streams may still use them */
-    uint64_t releasable_bytes; /* free, in segments or whole pages without a live byte */
+    uint64_t releasable_bytes; /* free, in segments or whole pages with no live or pending byte */
     uint64_t live_blocks;
     uint64_t overhead_bytes; /* of headers that the policy keeps in reserved memory */
 };

@@ -338,7 +338,7 @@ void result_folder_summary(struct result_folder *self, const struct results *res
             environment->build->dirty ? " with changes" : "", environment->time, environment->cpu,
             environment->cpus, (unsigned long long)environment->seed);
     fputs("Times of kernels and of driver calls are modelled if the device is `sim`. "
-          "`results.json` holds every figure, `results.csv` the same as a table.\n\n",
+          "`results.json` holds every figure, `results.csv` those of the runs as a table.\n\n",
           self->summary);
 }
 
