@@ -88,7 +88,7 @@ static void print_figures(FILE *stream, const struct message *message)
             fprintf(stream, "  %-*s %12s  %" PRIu64 " bytes%s\n", width, figure_name(message, i),
                     size_of(message, i, text, sizeof text), figure->bytes,
                     figure->derived ? ", computed" : "");
-        else if (figure->known)
+        else if (figure->known && (figure->bytes || !figure->derived))
             fprintf(stream, "  %-*s %12s%s\n", width, figure_name(message, i),
                     size_of(message, i, text, sizeof text), figure->derived ? "  computed" : "");
     }
@@ -307,6 +307,11 @@ static void print_remarks(FILE *stream, const struct message *message, bool more
         say(stream, "The message does not say which of the listed processes is this one; the size "
                     "of the pool tells the one that is counted as this process.");
     print_listing(stream, message);
+    if (message->vllm.weights)
+        say(stream, "The log says that loading the model took %s.", AR_SIZE(message->vllm.weights));
+    if (message->vllm.fitting_length)
+        say(stream, "By vLLM's estimate max_model_len=%" PRIu64 " fits.",
+            message->vllm.fitting_length);
     print_count(stream, message);
     if (more)
         say(stream, "The rest of the file was not read.");

@@ -91,6 +91,8 @@ static bool read_kinds(const struct message_text *text, struct message *self)
     }
     self->windows = found && is_windows(text);
     read_listing(text, self);
+    if (self->framework == MESSAGE_VLLM)
+        message_read_vllm_log(text, self);
     self->new_variable = found && message_text_has(text, "pytorch_alloc_conf");
     return found;
 }

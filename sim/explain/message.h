@@ -199,6 +199,10 @@ struct message {
     bool cut;              /* the text ends in a digit */
     bool close;            /* the deciding comparison is within the rounding errors */
     struct {
+        uint64_t weights;        /* bytes that loading the model took; 0: not in the text */
+        uint64_t fitting_length; /* tokens: the longest model length that fits; 0: not there */
+    } vllm;
+    struct {
         unsigned cards;       /* 0: the text has no listing of nvidia-smi */
         uint64_t used, total; /* of the first card, at another moment */
     } listing;

@@ -100,6 +100,21 @@ static bool read_vllm_start(const struct message_text *text, struct message *sel
     return true;
 }
 
+/* What the log of vLLM says beside its message. */
+void message_read_vllm_log(const struct message_text *text, struct message *self)
+{
+    static const char loading[] = "modelloadingtook", length[] = "maximummodellengthis";
+    struct message_figure figure;
+    size_t at = message_text_find(text, loading, 0, text->count);
+    if (at != MESSAGE_NOWHERE &&
+        message_text_size(text, at + strlen(loading), &figure) != MESSAGE_NOWHERE)
+        self->vllm.weights = figure.bytes;
+    at = message_text_find(text, length, 0, text->count);
+    if (at != MESSAGE_NOWHERE &&
+        message_text_number(text, at + strlen(length), 0, &figure) != MESSAGE_NOWHERE)
+        self->vllm.fitting_length = figure.bytes;
+}
+
 bool message_read_vllm(const struct message_text *text, struct message *self)
 {
     static const struct message_form cache = {

@@ -74,6 +74,7 @@ bool message_read_pools(const struct message_text *text, struct message *self); 
 bool message_read_forms(const struct message_text *text, struct message *self); /* a table */
 bool message_read_julia(const struct message_text *text, struct message *self);
 bool message_read_vllm(const struct message_text *text, struct message *self);
+void message_read_vllm_log(const struct message_text *text, struct message *self);
 bool message_read_tpu(const struct message_text *text, struct message *self);
 bool message_read_xla(const struct message_text *text, struct message *self);
 bool message_read_printed(const struct message_text *text, struct message *self);
