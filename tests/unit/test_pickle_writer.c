@@ -256,7 +256,7 @@ TEST(settings_are_read_as_pytorch_reads_them)
     assert_int_equal(settings.max_split_bytes, 64 << 20);
     assert_true(settings.expandable_segments);
     assert_true(fabs(settings.garbage_collection_threshold - 0.6) < 1e-12);
-    static const uint64_t wanted[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 8, 8, 8, 8, 8, 8};
+    static const uint64_t wanted[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 4, 8, 8, 8, 8, 8};
     for (int i = 0; i < SNAPSHOT_DIVISIONS; i++)
         assert_int_equal(settings.roundup_power2_divisions[i], wanted[i]);
     snapshot_settings_read("roundup_power2_divisions:4", &settings);
