@@ -171,10 +171,10 @@ static enum ar_status in_range(const struct ar_option *option, double value, con
 }
 
 /* A limit of a few bytes is a size whose unit was forgotten. */
-static enum ar_status has_unit(const struct ar_option *option, uint64_t number,
+static enum ar_status has_unit(const struct ar_option *option, const char *text, uint64_t number,
                                struct ar_error *error)
 {
-    if (strcmp(option->name, "limit") != 0 || !number || number >= 1024)
+    if (strcmp(option->name, "limit") != 0 || !number || number >= 1024 || strchr(text, 'B'))
         return AR_OK;
     return ar_invalid(error, "%" PRIu64 " byte%s; did you mean limit=%" PRIu64 "GiB?", number,
                       number == 1 ? "" : "s", number);
@@ -195,7 +195,7 @@ static enum ar_status read_value(const struct ar_option *option, const char *tex
                                                  : ar_count_parse(text, &number, error);
         AR_THEN(status, in_range(option, (double)number, text, error));
         if (option->type == AR_OPTION_BYTES)
-            AR_THEN(status, has_unit(option, number, error));
+            AR_THEN(status, has_unit(option, text, number, error));
         if (!status)
             *(uint64_t *)field = number;
         return status;
