@@ -54,7 +54,8 @@ class Session:
         self.host_ns = 0  # time of the host by the model of kernel_times.py
         self.stream_of_backward = 0  # the current stream when backward began
         self.in_step_of, self.has_optimizer = None, False
-        self.devices = self.ledger.devices = int(os.environ.get("ALLOCRIG_TRACE_DEVICES") or 1)
+        self.devices = int(os.environ.get("ALLOCRIG_TRACE_DEVICES") or 1)
+        self.ledger.devices = max(self.devices, distributed.rank_and_world()[1] or 1)  # a rank may use the card of its number
         self.emptied = {}  # storages of fake CUDA tensors that were resized to 0 -> device
         self.started = self.shown = time.monotonic()
         self.mode = CardMode(self)
