@@ -131,8 +131,14 @@ TEST(a_list_of_divisions)
 {
     static const uint64_t recorded[16] = {8, 0, 0, 0, 0, 0, 4, 0, 2, 1, 1, 1, 1, 1, 1, 1};
     uint64_t divisions[16] = {0};
-    assert_int_equal(torch_divisions_read("[1:8,64:4,256:2,>:1]", divisions, NULL), AR_OK);
+    static const char list[] = "[1:8,64:4,256:2,>:1]";
+    const struct torch_release newest = {0, 0}, old = {2, 9};
+    assert_ok(torch_divisions_read(list, newest, divisions, &test_error));
     assert_memory_equal(divisions, recorded, sizeof recorded);
+    /* The parser before 2.10. */
+    assert_ok(torch_divisions_read(list, old, divisions, &test_error));
+    assert_int_equal(divisions[8], 1);
+    assert_memory_equal(divisions, recorded, 8 * sizeof recorded[0]);
 }
 
 /* With large segments of 64 MiB a request that is not divided takes a block 50 MiB larger, which

@@ -133,6 +133,9 @@ bool torch_conf_each(const char *conf, torch_conf_visit *visit, void *argument, 
     return true;
 }
 
+/* From here on CUDA uses the keys of c10/core. */
+#define OWN_PARSER_ENDS ((struct torch_release){2, 10})
+
 static enum ar_status bad_divisions(const char *text, const char *why, struct ar_error *error)
 {
     return ar_invalid(error,
@@ -142,8 +145,9 @@ static enum ar_status bad_divisions(const char *text, const char *why, struct ar
 }
 
 /* One entry of the list, "512:2" or ">:8": fills its slots. */
-static enum ar_status read_division(uint64_t *divisions, const char *text, const char *entry,
-                                    unsigned *last, bool *first, struct ar_error *error)
+static enum ar_status read_division(struct torch_release release, uint64_t *divisions,
+                                    const char *text, const char *entry, unsigned *last,
+                                    bool *first, struct ar_error *error)
 {
     char *end;
     bool rest = entry[0] == '>';
@@ -157,10 +161,11 @@ static enum ar_status read_division(uint64_t *divisions, const char *text, const
     unsigned slot = rest ? *last : 63u ^ (unsigned)__builtin_clzll(key);
     if (slot >= TORCH_DIVISION_INTERVALS)
         slot = TORCH_DIVISION_INTERVALS - 1;
-    /* The first key sets all slots below it and its own, `>` all above the last key, any other key
-     * its own (AcceleratorAllocatorConfig::parseRoundUpPower2Divisions; snapshots of 2.11 have
-     * these values. In older releases `>` sets the slot of the last key too.) */
-    unsigned from = rest ? slot + 1 : *first ? 0 : slot;
+    /* The first key sets all slots below it and its own, any other key its own, `>` all above the
+     * last key (AcceleratorAllocatorConfig::parseRoundUpPower2Divisions; snapshots of 2.11 have
+     * these values). With the parser before 2.10 `>` sets the slot of the last key too. */
+    bool with_last = release.major && torch_release_compare(release, OWN_PARSER_ENDS) < 0;
+    unsigned from = rest ? slot + !with_last : *first ? 0 : slot;
     unsigned to = rest ? TORCH_DIVISION_INTERVALS - 1 : slot;
     for (unsigned i = from; i <= to; i++)
         divisions[i] = value;
@@ -169,7 +174,8 @@ static enum ar_status read_division(uint64_t *divisions, const char *text, const
     return AR_OK;
 }
 
-enum ar_status torch_divisions_read(const char *text, uint64_t *divisions, struct ar_error *error)
+enum ar_status torch_divisions_read(const char *text, struct torch_release release,
+                                    uint64_t *divisions, struct ar_error *error)
 {
     char entry[64];
     unsigned last = 0;
@@ -192,7 +198,7 @@ enum ar_status torch_divisions_read(const char *text, uint64_t *divisions, struc
             return bad_divisions(text, "an entry is too long", error);
         memcpy(entry, at, used);
         entry[used] = '\0';
-        AR_TRY(read_division(divisions, text, entry, &last, &first, error));
+        AR_TRY(read_division(release, divisions, text, entry, &last, &first, error));
         at += used + 1;
     }
     return AR_OK;

@@ -54,8 +54,10 @@ bool torch_conf_each(const char *conf, torch_conf_visit *visit, void *argument, 
 #define TORCH_DIVISION_INTERVALS 16 /* 1 MiB, 2 MiB, .. 32 GiB and more */
 
 /* Reads a value of roundup_power2_divisions into TORCH_DIVISION_INTERVALS numbers of steps, of
- * which 0 and 1 mean plain rounding. INVALID: a sentence. */
-enum ar_status torch_divisions_read(const char *text, uint64_t *divisions, struct ar_error *error);
+ * which 0 and 1 mean plain rounding, by the rules of a release ({0, 0}: the newest). INVALID: a
+ * sentence. */
+enum ar_status torch_divisions_read(const char *text, struct torch_release release,
+                                    uint64_t *divisions, struct ar_error *error);
 
 /* The first release that accepts all keys of a configuration string, and in `key` the key that
  * needs it; {0, 0}: every release with such a string, or a key that no release accepts. */

@@ -107,8 +107,8 @@ static void conf_reserve(struct torch_settings *settings, const char *value)
     settings->range = is_bytes ? -number : number;
 }
 
-static enum ar_status conf_pair(struct torch_settings *settings, const char *key, const char *value,
-                                struct ar_error *error)
+static enum ar_status conf_pair(struct torch_settings *settings, struct torch_release release,
+                                const char *key, const char *value, struct ar_error *error)
 {
     if (strcmp(key, "expandable_segments") == 0)
         return conf_bool(key, value, &settings->expandable, error);
@@ -129,7 +129,7 @@ static enum ar_status conf_pair(struct torch_settings *settings, const char *key
     if (strcmp(key, "per_process_memory_fraction") == 0)
         return conf_fraction(key, value, &settings->fraction, error);
     if (strcmp(key, "roundup_power2_divisions") == 0)
-        return torch_divisions_read(value, settings->divisions, error);
+        return torch_divisions_read(value, release, settings->divisions, error);
     if (strcmp(key, "backend") == 0) {
         if (strcmp(value, "native") == 0)
             return AR_OK;
@@ -173,7 +173,7 @@ static bool conf_visit(void *argument, const char *key, const char *value)
     struct conf_reading *self = argument;
     self->status = check_key(self->release, key, value, self->error);
     if (self->status == AR_OK)
-        self->status = conf_pair(self->settings, key, value, self->error);
+        self->status = conf_pair(self->settings, self->release, key, value, self->error);
     return self->status == AR_OK;
 }
 
@@ -254,7 +254,8 @@ enum ar_status torch_settings_read(const struct torch_values *values,
         return ar_invalid(error,
                           "policy torch: max_split_size_mb is at least 20, or 0 for no limit");
     if (values->roundup_power2_divisions)
-        AR_TRY(torch_divisions_read(values->roundup_power2_divisions, settings->divisions, error));
+        AR_TRY(torch_divisions_read(values->roundup_power2_divisions, release, settings->divisions,
+                                    error));
     if (values->conf)
         AR_TRY(read_conf(settings, values->conf, release, error));
     for (size_t i = 0; i < TORCH_DIVISION_INTERVALS; i++)

@@ -22,7 +22,8 @@ static bool take(void *argument, const char *key, const char *value)
     else if (!strcmp(key, "expandable_segments"))
         out->expandable_segments = *value == 'T' || *value == 't';
     else if (!strcmp(key, "roundup_power2_divisions"))
-        (void)torch_divisions_read(value, out->roundup_power2_divisions, NULL);
+        (void)torch_divisions_read(value, (struct torch_release){0, 0},
+                                   out->roundup_power2_divisions, NULL);
     return true;
 }
 
