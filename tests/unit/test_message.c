@@ -37,6 +37,7 @@ static int number_of(const char *const *names, const char *word)
 #define FIGURE(word)    NUMBER_OF(MESSAGE_FIGURES(FIRST), word)
 #define CAUSE(word)     NUMBER_OF(MESSAGE_CAUSES(SECOND), word)
 #define FRAMEWORK(word) NUMBER_OF(MESSAGE_FRAMEWORKS(FIRST), word)
+#define REASON(word)    NUMBER_OF(MESSAGE_REASONS(FIRST), word)
 
 static const struct {
     const char *name;
@@ -56,6 +57,8 @@ static int flag_of(const struct message *message, const char *key)
             return *(const bool *)((const char *)message + flags[i].offset);
     if (strncmp(key, "missing:", 8) == 0 && FIGURE(key + 8) >= 0)
         return message_missing(message, (enum message_figure_name)FIGURE(key + 8));
+    if (strncmp(key, "reason:", 7) == 0 && REASON(key + 7) >= 0)
+        return message->reasons >> REASON(key + 7) & 1;
     if (strcmp(key, "contradictions") == 0)
         return message->contradictions != 0;
     return FIGURE(key) >= 0 ? message->figures[FIGURE(key)].known : -1;

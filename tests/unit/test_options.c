@@ -88,6 +88,7 @@ TEST(no_options)
 
 TEST(nearest)
 {
+    static const char *const plural[] = {"entries"};
     static const char *const names[] = {"growth", "greedy", "first-fit", "best-fit", "bfc"};
     assert_string_equal(ar_nearest_name("grwoth", names, 5), "growth"); /* two letters swapped */
     assert_string_equal(ar_nearest_name("growht", names, 5), "growth");
@@ -95,7 +96,9 @@ TEST(nearest)
     assert_string_equal(ar_nearest_name("best_fit", names, 5), "best-fit");
     assert_string_equal(ar_nearest_name("bcf", names, 5), "bfc");
     assert_string_equal(ar_nearest_name("gree", names, 5), "greedy");
+    assert_string_equal(ar_nearest_name("entry", plural, 1), "entries");
     assert_null(ar_nearest_name("torch", names, 5));
+    assert_null(ar_nearest_name("gr", names, 5)); /* too short to mean one of two */
     assert_null(ar_nearest_name("", names, 5));
     assert_null(
         ar_nearest_name("a-name-far-longer-than-any-that-a-policy-or-option-has", names, 5));

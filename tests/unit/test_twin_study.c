@@ -188,6 +188,35 @@ TEST(orders_are_changed)
     scenario_close(&scenario);
 }
 
+/* Pinning blocks share a row if all that it says is true of each: owner, bytes, phase and tag. */
+TEST(pinning_blocks_that_differ_have_a_row_each)
+{
+    struct temporary_file trace =
+        temporary_file("# allocrig-trace 1\na,0,2097152\na,1,4194304\na,2,2097152\na,3,4194304\n"
+                       "f,0\nm,t.train\nf,1\na,4,2097152\nm,t.train\n");
+    struct scenario scenario;
+    struct twin_study study;
+    char text[400], *page;
+    size_t length;
+    snprintf(text, sizeof text,
+             "[machine]\ncard = sim:capacity=8GiB\n[process p]\n[program t]\nworkload = %s\n"
+             "[buffer b]\nbytes = 8GiB\n[schedule]\ncycles = 2\ncycle = t.play train\n"
+             "end = b.load\n",
+             trace.path);
+    study_text(text, &scenario, &study);
+    FILE *stream = open_memstream(&page, &length);
+    assert_ok(twin_page_print(stream, &study.page, &test_error));
+    fclose(stream);
+    if (!strstr(page, "\n 4.0       1  2.000  t/train  cycle 2, t.play train  -"
+                      "\n 4.0       1  2.000  t/train  cycle 1, t.play train  -"
+                      "\n 4.0       1  4.000  t/train  cycle 1, t.play train  -\n"))
+        fail_msg("%s", page);
+    free(page);
+    twin_study_close(&study, false);
+    scenario_close(&scenario);
+    unlink(trace.path);
+}
+
 /* Streams can be merged only if there are several. */
 TEST(streams_are_merged)
 {
