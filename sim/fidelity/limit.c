@@ -58,6 +58,7 @@ void recorded_limit_evidence(const struct recording *recording, uint64_t event,
     const struct recorded_group *group = NULL;
     *out = (struct limit_evidence){.held_bytes = recording->start.held_bytes};
     size_t request = recorded_request_of(recording, event);
+    uint64_t before = request ? recording->requests[request - 1].event : 0;
     for (size_t i = 0; i < recording->group_count && request < recording->request_count; i++)
         if (recording->groups[i].request == request)
             group = &recording->groups[i];
@@ -68,7 +69,7 @@ void recorded_limit_evidence(const struct recording *recording, uint64_t event,
             out->released_bytes += action->bytes;
         else if (action->event >= event || (group && i >= group->first))
             break;
-        else
+        else if (!made || action->event <= before) /* what is made later is for the request */
             out->held_bytes += made ? action->bytes : -action->bytes;
     }
 }

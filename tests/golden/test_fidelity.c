@@ -200,6 +200,31 @@ static void test_private_pool(void **state)
     check_pool(POOL_BEGIN "!,segment_free,2097152,2097152,0\n", true, 1);
 }
 
+/* With a threshold of 0.5 memory is released above half of the limit, which is not recorded. 50 MiB
+ * were held when 20 MiB were requested, and a free segment of 30 MiB was kept: the limit is 100 MiB
+ * or more. Later that segment was released, and not the younger one of stream 1, so it was the
+ * allocator's own release. */
+static void test_least_limit(void **state)
+{
+    static const char text[] =
+        "# allocrig-trace 1\n# recorder: torch 2.11.0\n# conf: garbage_collection_threshold:0.5\n"
+        "t,0\n!,segment_alloc,1073741824,31457280,0\na,0,31457280\n!,alloc,1073741824\n"
+        "!,segment_alloc,1207959552,10485760,0\na,1,10485760\n!,alloc,1207959552\n"
+        "!,segment_alloc,1342177280,10485760,0\na,2,10485760\n!,alloc,1342177280\nf,0\n"
+        "!,segment_alloc,1476395008,20971520,1\na,3,20971520,1\n!,alloc,1476395008\nf,3\n"
+        "!,segment_free,1073741824,31457280,0\n"
+        "!,segment_alloc,1610612736,41943040,0\na,4,41943040\n!,alloc,1610612736\n";
+    struct trace_rig rig;
+    struct fidelity_result result;
+    trace_rig_open(&rig);
+    trace_rig_write(rig.path[0], text, sizeof text - 1);
+    run(rig.path[0], rig.path[1], &result);
+    assert_true(result.agrees);
+    assert_int_equal(result.limit_bytes, 100 * AR_MIB);
+    fidelity_result_close(&result);
+    trace_rig_close(&rig);
+}
+
 /* Snapshots of random programs, one for each fault of the inference that they showed: tests/golden/
  * data/README.md. */
 static void test_random(void **state)
@@ -236,7 +261,7 @@ int main(void)
     struct dirent **files;
     struct CMUnitTest tests[MOST_FILES];
     int count = scandir(FOLDER, &files, is_recording, alphasort);
-    if (count <= 0 || count + 5 > MOST_FILES) {
+    if (count <= 0 || count + 6 > MOST_FILES) {
         fprintf(stderr, "no recordings in %s, or too many\n", FOLDER);
         return 1;
     }
@@ -248,7 +273,8 @@ int main(void)
     tests[count + 2] = (struct CMUnitTest)cmocka_unit_test(test_private_pool);
     tests[count + 3] = (struct CMUnitTest)cmocka_unit_test(test_pools_inferred);
     tests[count + 4] = (struct CMUnitTest)cmocka_unit_test(test_random);
-    int failed = _cmocka_run_group_tests("fidelity", tests, (size_t)count + 5, NULL, NULL);
+    tests[count + 5] = (struct CMUnitTest)cmocka_unit_test(test_least_limit);
+    int failed = _cmocka_run_group_tests("fidelity", tests, (size_t)count + 6, NULL, NULL);
     for (int i = 0; i < count; i++)
         free(files[i]);
     free(files);
