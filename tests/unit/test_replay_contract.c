@@ -256,10 +256,10 @@ static void kernel_loses_the_driver(struct ar_device *self, uint32_t stream, uin
     self->failed = true;
 }
 
-TEST(a_driver_that_fails_leaves_the_counts_right)
+TEST(a_driver_that_fails_leaves_the_counts_and_the_event_right)
 {
-    static const char *const cases[] = {"a,0,9", "a,0,8 f,0 a,1,9", "a,0,8 f,0 k,0,5",
-                                        "a,0,8 f,0 a,1,9,pool=1"};
+    static const char *const cases[] = {"a,0,9", "a,0,8 f,0 a,1,9 m,x", "a,0,8 f,0 k,0,5 m,x",
+                                        "a,0,8 f,0 a,1,9,pool=1 m,x"};
     for (unsigned i = 0; i < 2 * COUNT(cases); i++) {
         break_policy(cases[i / 2]);
         device = rig.device;
@@ -271,6 +271,7 @@ TEST(a_driver_that_fails_leaves_the_counts_right)
         rig.config.measure = i % 2 ? REPLAY_METRICS_EXACT : REPLAY_METRICS_NONE;
         rig_run(&rig);
         assert_int_equal(rig.result.cause, REPLAY_CAUSE_DRIVER);
+        assert_int_equal(rig.result.first_failed_event, i / 2 > 0 ? 2 : 0);
         assert_true(rig_metric(&rig, METRIC_frees) == (i / 2 > 0));
         assert_true(rig_metric(&rig, METRIC_allocs) == (i / 2 == 1 || i / 2 == 3 ? 2 : 1));
         rig_close(&rig);

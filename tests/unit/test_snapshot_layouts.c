@@ -231,6 +231,22 @@ TEST(pinned_memory_is_merged)
     trace_rig_close(&rig);
 }
 
+/* Pools of histories that name none, and what follows from the rules of a pool. */
+TEST(pools_are_inferred)
+{
+    struct trace_rig rig;
+    trace_rig_open(&rig);
+    for (struct cases block = {0}; cases_block(&block, "snapshot_layouts", __func__);) {
+        trace_rig_write(rig.path[0], block.field[0], strlen(block.field[0]));
+        struct trace_source *source = snapshot_open(rig.path[0], NULL, "pools");
+        char *got = print_events(&rig, source);
+        assert_string_equal(got, block.field[1]);
+        free(got);
+        trace_close(source);
+    }
+    trace_rig_close(&rig);
+}
+
 /* A history without completions: a free is completed when it is requested. */
 TEST(frees_without_completions_are_met)
 {
