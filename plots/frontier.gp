@@ -20,7 +20,7 @@ COLUMN_COLUMNS = 2
 ROW = NARROW ? 165 : 250
 ABOVE = 28
 BELOW = NARROW ? 26 : 50
-FOOT = NARROW ? 24 : 0
+FOOT = NARROW ? 24 : 12
 GAP = 25
 load 'plots/grid.gp'
 

@@ -17,7 +17,7 @@ COLUMN_COLUMNS = W > 2 ? 2 : 1
 ROW = NARROW && W > 2 ? 190 : 280
 ABOVE = NARROW ? 26 : 30
 BELOW = NARROW ? 28 : 50
-FOOT = NARROW ? 20 : 0
+FOOT = NARROW ? 20 : 12
 GAP = 25
 load 'plots/grid.gp'
 

@@ -35,7 +35,7 @@ SIZE = NARROW ? 0.75 : 1 # of marks
 ROW = (NARROW ? 132 : 260) + STRIP
 ABOVE = NARROW ? 24 : 30
 BELOW = NARROW ? 24 : 55
-FOOT = NARROW ? 22 : 0
+FOOT = NARROW ? 22 : 12
 GAP = 22
 load 'plots/grid.gp'
 
