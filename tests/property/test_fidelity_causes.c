@@ -12,6 +12,7 @@ enum expected {
     ALL_MET,
     ONLY_RELEASES, /* and the releases are found as they were, in one replay */
     PLACES_MET,    /* all but peaks: two explanations may leave the same events and counts */
+    LIMIT_FOUND,   /* places, without the limit at the policy's end, and none above it is found */
 };
 
 static void check_figures(const struct recorder_program *program,
@@ -31,8 +32,12 @@ static bool check(const struct recorder_program *program, enum expected expected
     struct recorder_result recorded;
     struct fidelity_result result;
     struct ar_spec spec;
+    char policy[160];
+    const char *limit = expected == LIMIT_FOUND ? strstr(program->policy, ",limit=") : NULL;
+    snprintf(policy, sizeof policy, "%.*s", limit ? (int)(limit - program->policy) : 159,
+             program->policy);
     recorder_run(program, &recorded);
-    assert_ok(ar_spec_parse(program->policy, &spec, &test_error));
+    assert_ok(ar_spec_parse(policy, &spec, &test_error));
     const struct fidelity config = {.policy = &spec,
                                     .source = recorded.trace,
                                     .stats = recorded.stats,
@@ -45,7 +50,10 @@ static bool check(const struct recorder_program *program, enum expected expected
                  ": the policy %s, the recording %s",
                  program->policy, program->seed, program->streams, result.difference.event,
                  result.difference.policy, result.difference.recording);
-    check_figures(program, &result, expected);
+    if (limit)
+        assert_true(result.limit_bytes <= strtoull(limit + 7, NULL, 10));
+    else
+        check_figures(program, &result, expected);
     assert_int_equal(result.figure_count, recorded.stat_count);
     if (expected == ONLY_RELEASES) {
         assert_int_equal(result.release_count, recorded.releases);
@@ -112,6 +120,12 @@ TEST(test_collection)
 {
     each("torch:garbage_collection_threshold=0.6,limit=1200M", false);
     each("torch:garbage_collection_threshold=0.8,max_split_size_mb=40,limit=1100M", false);
+}
+
+TEST(test_limit_is_found)
+{
+    (void)each_on("torch:garbage_collection_threshold=0.6,limit=1258291200", 70 * AR_GIB,
+                  LIMIT_FOUND);
 }
 
 /* No limit: it is the device that refuses, also in the middle of a request that grows by pages. */
