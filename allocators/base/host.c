@@ -5,9 +5,9 @@
 
 void *ar_host_alloc(struct ar_host *host, size_t bytes)
 {
-    if (++host->calls == host->fail_at)
-        return NULL;
-    void *memory = calloc(1, bytes ? bytes : 1);
+    bool fails = ++host->calls == host->fail_at;
+    void *memory = fails ? NULL : calloc(1, bytes ? bytes : 1);
+    host->failed += !memory;
     if (!memory)
         return NULL;
     host->now_bytes += bytes;
@@ -27,11 +27,11 @@ void ar_host_free(struct ar_host *host, void *memory, size_t bytes)
 void *ar_host_grow(struct ar_host *host, void *memory, size_t old_count, size_t new_count,
                    size_t element_bytes)
 {
-    if (++host->calls == host->fail_at || new_count > SIZE_MAX / element_bytes)
-        return NULL;
+    bool fails = ++host->calls == host->fail_at || new_count > SIZE_MAX / element_bytes;
     size_t old_bytes = old_count * element_bytes;
     size_t new_bytes = new_count * element_bytes;
-    char *grown = realloc(memory, new_bytes ? new_bytes : 1);
+    char *grown = fails ? NULL : realloc(memory, new_bytes ? new_bytes : 1);
+    host->failed += !grown;
     if (!grown)
         return NULL;
     for (size_t i = old_bytes; i < new_bytes; i++)

@@ -16,6 +16,7 @@ struct ar_host {
     uint64_t peak_bytes; /* the maximum of now_bytes */
     uint64_t calls;      /* allocations so far */
     uint64_t fail_at;    /* the call with this number (from 1) returns NULL; 0: none does */
+    uint64_t failed;     /* calls that returned NULL: a policy may have done without */
 };
 
 /* Zeroed memory of `bytes`, or NULL. The caller frees it with ar_host_free and the same number of

@@ -167,7 +167,8 @@ static enum ar_status attempt_run(void *argument, struct ar_error *error)
     AR_THEN(status, replay(self, error));
     AR_THEN(status, compare_figures(self, error));
     AR_THEN(status, collect_causes(self, error));
-    if (!status && self->device.out_of_host_memory)
+    /* A policy without host memory waits where it would have deferred, for example. */
+    if (status != AR_HOST_MEMORY && (self->device.out_of_host_memory || self->host.failed))
         status = ar_no_memory(error, "the recorded device");
     ar_policy_destroy(self->policy);
     self->policy = NULL;
@@ -202,7 +203,7 @@ static enum ar_status run_policy(const struct fidelity *config, struct fidelity_
     struct attempt attempt = {.config = config, .recording = &recording, .result = result};
     const struct causes causes = {
         .recording = &recording, .result = result, .replay = attempt_run, .argument = &attempt};
-    *result = (struct fidelity_result){0};
+    fidelity_result_close(result);
     enum ar_status status = recording_read(config->source, &recording, error);
     AR_THEN(status, card_bytes(&config->source->info, &recording, &attempt.total_bytes, error));
     AR_THEN(status, causes_find(&causes, error));

@@ -109,7 +109,6 @@ static enum ar_status try_limit(struct limit_search *self, uint64_t limit_bytes,
         struct fidelity config = *self->config;
         config.policy = &spec;
         spec.catalog = given->catalog;
-        fidelity_result_close(self->result);
         status = self->try(&config, self->result, &self->evidence, error);
         ar_spec_close(&spec);
     }

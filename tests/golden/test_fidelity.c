@@ -251,6 +251,27 @@ static void test_random(void **state)
     }
 }
 
+/* Under ASan nothing is left after a search of the limit that finds none. */
+static void test_limit_not_found(void **state)
+{
+    struct trace_source *source;
+    struct ar_error error = {""};
+    struct ar_spec policy;
+    struct fidelity_result result;
+    (void)state;
+    if (trace_open_recording("tests/golden/data/random/deleted_pools_pending.pickle.gz", &source,
+                             &error) ||
+        ar_spec_parse("torch:garbage_collection_threshold=0.6,roundup_power2_divisions=4", &policy,
+                      &error))
+        fail_msg("%s", error.text);
+    const struct fidelity config = {.policy = &policy, .source = source, .seed = 1};
+    assert_int_equal(fidelity_run(&config, &result, &error), AR_OK);
+    assert_true(result.difference.found && !result.limit_bytes);
+    fidelity_result_close(&result);
+    ar_spec_close(&policy);
+    trace_close(source);
+}
+
 static int is_recording(const struct dirent *entry)
 {
     return strstr(entry->d_name, ".csv") != NULL;
@@ -261,7 +282,7 @@ int main(void)
     struct dirent **files;
     struct CMUnitTest tests[MOST_FILES];
     int count = scandir(FOLDER, &files, is_recording, alphasort);
-    if (count <= 0 || count + 6 > MOST_FILES) {
+    if (count <= 0 || count + 7 > MOST_FILES) {
         fprintf(stderr, "no recordings in %s, or too many\n", FOLDER);
         return 1;
     }
@@ -274,7 +295,8 @@ int main(void)
     tests[count + 3] = (struct CMUnitTest)cmocka_unit_test(test_pools_inferred);
     tests[count + 4] = (struct CMUnitTest)cmocka_unit_test(test_random);
     tests[count + 5] = (struct CMUnitTest)cmocka_unit_test(test_least_limit);
-    int failed = _cmocka_run_group_tests("fidelity", tests, (size_t)count + 6, NULL, NULL);
+    tests[count + 6] = (struct CMUnitTest)cmocka_unit_test(test_limit_not_found);
+    int failed = _cmocka_run_group_tests("fidelity", tests, (size_t)count + 7, NULL, NULL);
     for (int i = 0; i < count; i++)
         free(files[i]);
     free(files);

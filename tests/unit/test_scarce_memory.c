@@ -50,11 +50,14 @@ TEST(readers)
 static enum ar_status compare(const void *given)
 {
     struct trace_source *source = (struct trace_source *)(uintptr_t)given;
+    char text[1024];
     struct ar_spec policy;
     struct fidelity_result result = {0};
-    AR_TRY(ar_spec_parse("torch", &policy, &test_error));
+    AR_TRY(fidelity_default_spec(&source->info, text, sizeof text, &test_error));
+    AR_TRY(ar_spec_parse(text, &policy, &test_error));
     const struct fidelity config = {.policy = &policy, .source = source, .seed = 1};
     enum ar_status status = fidelity_run(&config, &result, &test_error);
+    assert_true(status || result.agrees);
     fidelity_result_close(&result);
     ar_spec_close(&policy);
     return status;
@@ -72,10 +75,14 @@ static enum ar_status learn(const void *given)
 
 TEST(fidelity_and_learning)
 {
+    static const char *const recordings[] = {
+        SNAPSHOT, "tests/golden/data/random/fraction_of_unknown_card.pickle.gz"};
     struct trace_source *source;
-    assert_ok(trace_open_recording(SNAPSHOT, &source, &test_error));
-    fail_each(compare, source);
-    trace_close(source);
+    for (size_t i = 0; i < sizeof recordings / sizeof *recordings; i++) {
+        assert_ok(trace_open_recording(recordings[i], &source, &test_error));
+        fail_each(compare, source);
+        trace_close(source);
+    }
     assert_ok(trace_open(SNAPSHOT, &source, &test_error));
     fail_each(learn, source);
     trace_close(source);
