@@ -264,13 +264,18 @@ static enum ar_status each_part(struct arguments *self, const char *path, worklo
     return workload_each(path, &choice, take_part, self, error);
 }
 
-/* Sets the error to how the command ended. Its status does not become that of fits, where 1 means
- * that the program does not fit; those of signals do. */
+/* The status of a command that failed does not become that of fits, where 1 means that the program
+ * does not fit; those of signals do. */
+static enum ar_status own_status(const struct program_end *end, enum ar_status status)
+{
+    return end->code && end->code <= 128 ? AR_INVALID : status;
+}
+
+/* Sets the error to how the command ended. */
 static enum ar_status command_failed(const struct arguments *self, const struct program_end *end,
                                      const char *more, struct ar_error *error)
 {
-    enum ar_status status = program_failed(self->program.command[0], end, more, error);
-    return end->code > 128 ? status : AR_INVALID;
+    return own_status(end, program_failed(self->program.command[0], end, more, error));
 }
 
 /* ---- runs of the command -------------------------------------------------------------------- */
@@ -328,7 +333,7 @@ static enum ar_status trace_once(struct arguments *self, uint64_t value, uint64_
                                 ? traced_program_run(&program, end, error)
                                 : ar_error_set(error, AR_HOST_MEMORY, "no host memory");
     if (!status && access(path, F_OK) != 0)
-        status = traced_program_why(&program, end, error);
+        status = own_status(end, traced_program_why(&program, end, error));
     for (size_t i = 0; program.command && i < count; i++)
         free(program.command[i]);
     free(program.command);
@@ -464,7 +469,7 @@ static enum ar_status answer(struct arguments *self, struct ar_error *error)
         status = output_commit(&json, error);
     }
     output_abandon(&json);
-    if (status == AR_INVALID && end.code)
+    if (status == AR_INVALID && end.code && access(path, F_OK) == 0)
         return command_failed(self, &end, "it made no request on a GPU before that", error);
     if (!status && end.code)
         status = command_failed(self, &end, "the answer is about the part before that", error);

@@ -146,6 +146,7 @@ MODE=dies run fits -- python3 "$program"
 check a_program_that_died_has_a_page says 'The program ended early: this is about the part before that\.'
 check which_is_not_a_no [ "$status" = 2 ]
 check and_a_sentence said 'python3 ended with status 3; the answer is about the part before that$'
+refuses no_trace_is_not_a_no 2 'false ended with status 1; no trace was written' fits -- false
 printf '# allocrig-trace 1\nm,step\n!,traced,versions,torch 2.11.0\n' >"$TEST_TMP/still.trace"
 refuses no_request 2 'still made no request on a GPU, so there is nothing to answer; does it use the device cuda' fits "$TEST_TMP/still.trace"
 refuses no_step 2 '--steps: "0" must be a whole number from 1 on' fits --steps 0 -- true
