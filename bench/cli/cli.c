@@ -469,8 +469,7 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, voi
  * 4. An output is not an input: a slip such as `history FILE --json FILE` would replace it. The
  *    files are compared, not the paths. Two arguments may be one file (`convert A A`). */
 
-/* True if both name one regular file. */
-static bool same_file(const char *left, const char *right)
+bool cli_same_file(const char *left, const char *right)
 {
     struct stat a, b;
     if (strcmp(left, "-") == 0)
@@ -499,7 +498,7 @@ enum ar_status cli_files_check(const struct cli_file *files, size_t count, struc
             if (output && cli_to_output(files[i].value) && cli_to_output(files[k].value))
                 return ar_invalid(error,
                                   "-: two outputs would mix in standard output; give one a file");
-            if (!same_file(files[i].value, files[k].value))
+            if (!cli_same_file(files[i].value, files[k].value))
                 continue;
             if (output)
                 return ar_invalid(

@@ -162,6 +162,8 @@ static inline bool cli_to_output(const char *path)
     return path && strcmp(path, "-") == 0;
 }
 
+/* True if both name one regular file, or if they are equal. */
+bool cli_same_file(const char *left, const char *right);
 /* The check of cli_parse for files that a command names itself. */
 enum ar_status cli_files_check(const struct cli_file *files, size_t count, struct ar_error *error);
 

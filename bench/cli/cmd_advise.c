@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "allocators/registry.h"
 #include "bench/cli/cli.h"
 #include "bench/machine/environment.h"
 #include "bench/report/output_file.h"
@@ -203,16 +204,30 @@ static struct workload_choice choice_of(const struct suite *suite)
                                     .recording = true};
 }
 
+/* Before the first trace is advised on, which can take minutes. */
+static enum ar_status check_policies(const struct text_list *policies, struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < policies->count && !status; i++) {
+        const struct ar_policy_ops *ops;
+        struct ar_spec spec;
+        AR_TRY(ar_spec_parse(policies->items[i], &spec, error));
+        status = registry_lookup(&spec, &ops, error);
+        ar_spec_close(&spec);
+    }
+    return status;
+}
+
 static enum ar_status advise_all(const struct arguments *self, const struct ar_spec *device,
                                  struct advice *advice, struct ar_error *error)
 {
     struct advising advising = {.arguments = self, .device = device, .advice = advice};
     const struct workload_choice choice = choice_of(&self->suite);
-    enum ar_status status = AR_OK;
+    enum ar_status status = check_policies(&self->suite.policies, error);
     const struct text_list *traces = &self->suite.workloads;
     for (size_t i = 1; i < traces->count; i++)
         for (size_t j = 0; j < i; j++)
-            if (strcmp(traces->items[i], traces->items[j]) == 0)
+            if (cli_same_file(traces->items[i], traces->items[j]))
                 return ar_invalid(error,
                                   "%s is named twice; several traces are different ranks or "
                                   "batch sizes of a program",

@@ -198,7 +198,9 @@ check nothing_has_to_be_set not says '^To set:'
 run advise "$tmp/small.trace" --capacity 80MiB
 check enough_room not says '^It leaves'
 refuses a_rank_twice 2 'small.trace is named twice' advise "$tmp/small.trace" "$tmp/small.trace"
-refuses a_row_that_is_not_there 2 '-p torch:no=1: the table can have no such row' advise "$tmp/small.trace" -p torch:no=1
+refuses a_rank_twice_by_another_path 2 'small.trace is named twice' advise "$tmp/small.trace" "$tmp/./small.trace"
+refuses a_policy_that_is_not_there 2 'there is no policy "nothere"' advise "$tmp/small.trace" -p nothere
+refuses a_row_that_is_not_there 2 '-p torch:limit=1B: the table can have no such row' advise "$tmp/small.trace" -p torch:limit=1B
 refuses no_trace 2 'name a trace' advise
 refuses no_file 2 'no/x.csv' advise no/x.csv
 refuses a_capacity_twice 2 'the capacity is given twice' advise "$tape" -d sim:capacity=1G --limit 1G
