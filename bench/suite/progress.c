@@ -9,19 +9,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "allocators/base/size.h"
 #include "bench/suite/child.h"
 #include "sim/replay/timing.h"
 
 #define REDRAW_NS UINT64_C(100000000)
+#define SECOND_NS UINT64_C(1000000000)
 
 void progress_begin(struct progress *self, size_t total)
 {
     uint64_t now = latency_clock_ns();
-    const char *seconds = getenv("ALLOCRIG_PROGRESS");
+    const char *text = getenv("ALLOCRIG_PROGRESS");
+    uint64_t seconds = 0;
+    struct ar_error ignored;
+    bool given = text && ar_count_parse(text, &seconds, &ignored) == AR_OK;
     *self = (struct progress){
         .shown = isatty(STDERR_FILENO) == 1, .total = total, .began_ns = now, .drawn_ns = now};
-    self->lines = !self->shown && seconds && *seconds;
-    self->every_ns = self->lines ? UINT64_C(1000000000) * strtoul(seconds, NULL, 10) : REDRAW_NS;
+    self->lines = !self->shown && given;
+    self->every_ns = !self->lines                       ? REDRAW_NS
+                     : seconds < UINT64_MAX / SECOND_NS ? seconds * SECOND_NS
+                                                        : UINT64_MAX;
 }
 
 void progress_text(const struct progress *self, uint64_t now_ns, const char *label, char *text,
