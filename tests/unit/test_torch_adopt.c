@@ -229,6 +229,10 @@ TEST(test_impossible)
          {{.address = 2 * AR_MIB, .bytes = 600, .requested_bytes = 600},
           {.address = 2 * AR_MIB + 600, .bytes = 2 * AR_MIB - 600, .requested_bytes = 512}},
          2},
+        {"torch", /* addresses without memory in a segment that does not grow */
+         {{.address = 2 * AR_MIB, .bytes = 20 * AR_MIB, .requested_bytes = 20 * AR_MIB},
+          {.address = 22 * AR_MIB, .bytes = 2 * AR_MIB, .state = AR_POLICY_RANGE_UNMAPPED}},
+         2},
         {"torch:expandable_segments=true", /* pages that do not begin at a page boundary */
          {{.address = 2 * AR_MIB, .bytes = 512, .state = AR_POLICY_RANGE_UNMAPPED},
           {.address = 2 * AR_MIB + 512, .bytes = 2 * AR_MIB, .requested_bytes = 512}},

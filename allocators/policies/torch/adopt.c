@@ -111,7 +111,8 @@ static enum ar_status make_blocks(struct torch *self, const struct given *given,
         const struct ar_policy_range *range = &given->ranges[i];
         bool used = range->state == AR_POLICY_RANGE_USED;
         bool before_free_block = i + 1 < given->count && range[1].state == AR_POLICY_RANGE_FREE;
-        if (range->address > at || (used && range->address != at))
+        bool grows = given->expandable || range->state != AR_POLICY_RANGE_UNMAPPED;
+        if (range->address > at || (used && range->address != at) || !grows)
             return AR_INVALID;
         if (!torch_reserve_blocks(self, 2))
             return AR_HOST_MEMORY;
