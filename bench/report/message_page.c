@@ -484,54 +484,6 @@ const char *message_page_meaning(const struct message *message)
     return message_cause_meaning(message->cause);
 }
 
-static const char *unfragment(const struct message *message);
-
-/* The other cause that the confidence speaks of. */
-static void print_other_cause(FILE *stream, const struct message *message)
-{
-    static const struct {
-        enum message_figure_name figure;
-        const char *who;
-    } holders[] = {
-        {MESSAGE_FIGURE_OTHERS, "other processes have"},
-        {MESSAGE_FIGURE_OUTSIDE_POOL, "this process has outside of the pool"},
-        {MESSAGE_FIGURE_REMAINDER, "are neither free nor the pool's"},
-    };
-    char a[32];
-    if (!(message->reasons & (1u << MESSAGE_REASON_OTHER_CAUSE)))
-        return;
-    if (pool_would_do(message) && message->cause != MESSAGE_FRAGMENTATION) {
-        say(stream, "%s are unused in the pool, which would be enough in one piece. %s",
-            size_of(message, MESSAGE_FIGURE_UNALLOCATED, a, sizeof a), unfragment(message));
-        return;
-    }
-    for (size_t i = 0; i < sizeof holders / sizeof *holders; i++)
-        if (message->cause == MESSAGE_FRAGMENTATION &&
-            bytes_of(message, holders[i].figure) > MESSAGE_CONTEXT_MOST) {
-            say(stream, "The %s that %s would be enough too.",
-                size_of(message, holders[i].figure, a, sizeof a), holders[i].who);
-            return;
-        }
-}
-
-void message_page_print(FILE *stream, const struct message *message, bool more)
-{
-    char advice[1024];
-    bool named = message->allocator[0] || message->device[0];
-    say(stream, "%s: %s", message_cause_name(message->cause), message_page_meaning(message));
-    print_reason(stream, message);
-    print_confidence(stream, message);
-    fprintf(stream, "\n  from %s%s%s%s%s\n", message_framework_name(message->framework),
-            named ? ", " : "", message->device,
-            message->device[0] && message->allocator[0] ? ", " : "", message->allocator);
-    print_figures(stream, message);
-    fputc('\n', stream);
-    print_missing(stream, message);
-    print_remarks(stream, message, more);
-    say(stream, "%s", message_page_advice(message, advice, sizeof advice));
-    print_other_cause(stream, message);
-}
-
 /* ---- what to do ------------------------------------------------------------------------------ */
 
 /* What to do about a failed request, by cause, framework and platform. A setting is named only for
@@ -899,4 +851,53 @@ const char *message_page_advice(const struct message *message, char *line, size_
 {
     name_tools(message, advice_of(message), line, line_bytes);
     return line;
+}
+
+/* ---- the page ---- */
+
+/* The other cause that the confidence speaks of. */
+static void print_other_cause(FILE *stream, const struct message *message)
+{
+    static const struct {
+        enum message_figure_name figure;
+        const char *who;
+    } holders[] = {
+        {MESSAGE_FIGURE_OTHERS, "other processes have"},
+        {MESSAGE_FIGURE_OUTSIDE_POOL, "this process has outside of the pool"},
+        {MESSAGE_FIGURE_REMAINDER, "are neither free nor the pool's"},
+    };
+    char a[32], advice[1024];
+    if (!(message->reasons & (1u << MESSAGE_REASON_OTHER_CAUSE)))
+        return;
+    if (pool_would_do(message) && message->cause != MESSAGE_FRAGMENTATION) {
+        name_tools(message, unfragment(message), advice, sizeof advice);
+        say(stream, "%s are unused in the pool, which would be enough in one piece. %s",
+            size_of(message, MESSAGE_FIGURE_UNALLOCATED, a, sizeof a), advice);
+        return;
+    }
+    for (size_t i = 0; i < sizeof holders / sizeof *holders; i++)
+        if (message->cause == MESSAGE_FRAGMENTATION &&
+            bytes_of(message, holders[i].figure) > MESSAGE_CONTEXT_MOST) {
+            say(stream, "The %s that %s would be enough too.",
+                size_of(message, holders[i].figure, a, sizeof a), holders[i].who);
+            return;
+        }
+}
+
+void message_page_print(FILE *stream, const struct message *message, bool more)
+{
+    char advice[1024];
+    bool named = message->allocator[0] || message->device[0];
+    say(stream, "%s: %s", message_cause_name(message->cause), message_page_meaning(message));
+    print_reason(stream, message);
+    print_confidence(stream, message);
+    fprintf(stream, "\n  from %s%s%s%s%s\n", message_framework_name(message->framework),
+            named ? ", " : "", message->device,
+            message->device[0] && message->allocator[0] ? ", " : "", message->allocator);
+    print_figures(stream, message);
+    fputc('\n', stream);
+    print_missing(stream, message);
+    print_remarks(stream, message, more);
+    say(stream, "%s", message_page_advice(message, advice, sizeof advice));
+    print_other_cause(stream, message);
 }

@@ -103,15 +103,14 @@ static bool read_vllm_start(const struct message_text *text, struct message *sel
 /* What the log of vLLM says beside its message. */
 void message_read_vllm_log(const struct message_text *text, struct message *self)
 {
-    static const char loading[] = "modelloadingtook", length[] = "maximummodellengthis";
+    static const char loading[] = "modelloadingtook"; /* other logs say how many seconds */
     struct message_figure figure;
     size_t at = message_text_find(text, loading, 0, text->count);
     if (at != MESSAGE_NOWHERE &&
         message_text_size(text, at + strlen(loading), &figure) != MESSAGE_NOWHERE)
         self->vllm.weights = figure.bytes;
-    at = message_text_find(text, length, 0, text->count);
-    if (at != MESSAGE_NOWHERE &&
-        message_text_number(text, at + strlen(length), 0, &figure) != MESSAGE_NOWHERE)
+    if (message_text_after(text, "maximummodellengthis", 0, text->count, &figure) !=
+        MESSAGE_NOWHERE)
         self->vllm.fitting_length = figure.bytes;
 }
 

@@ -257,10 +257,10 @@ TEST(settings_are_read_as_pytorch_reads_them)
     assert_true(settings.expandable_segments);
     assert_true(fabs(settings.garbage_collection_threshold - 0.6) < 1e-12);
     static const uint64_t wanted[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 4, 8, 8, 8, 8, 8};
-    for (int i = 0; i < SNAPSHOT_DIVISIONS; i++)
+    for (int i = 0; i < TORCH_DIVISION_INTERVALS; i++)
         assert_int_equal(settings.roundup_power2_divisions[i], wanted[i]);
     snapshot_settings_read("roundup_power2_divisions:4", &settings);
-    for (int i = 0; i < SNAPSHOT_DIVISIONS; i++)
+    for (int i = 0; i < TORCH_DIVISION_INTERVALS; i++)
         assert_int_equal(settings.roundup_power2_divisions[i], 4);
 }
 

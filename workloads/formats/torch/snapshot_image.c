@@ -546,7 +546,7 @@ static void put_settings(struct writer *self)
     put_key_bool(pickle, "pinned_use_cuda_host_register", false);
     pickle_put_text(pickle, "roundup_power2_divisions");
     pickle_begin_dictionary(pickle);
-    for (unsigned i = 0; i < SNAPSHOT_DIVISIONS; i++) {
+    for (unsigned i = 0; i < TORCH_DIVISION_INTERVALS; i++) {
         char name[12];
         (void)snprintf(name, sizeof name, "%u", 1u << i);
         put_key_number(pickle, name, settings.roundup_power2_divisions[i]);

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "allocators/policies/torch/conf_keys.h"
 #include "workloads/io/fields.h"
 
 static bool take(void *argument, const char *key, const char *value)
@@ -68,7 +67,7 @@ static void add_divisions(struct conf *conf, const struct snapshot_tree *tree, u
     size_t count, used = 0;
     bool differs = false;
     const uint64_t *pairs = snapshot_pairs(tree, table, &count);
-    for (size_t i = 0; i < count && i < SNAPSHOT_DIVISIONS; i++) {
+    for (size_t i = 0; i < count && i < TORCH_DIVISION_INTERVALS; i++) {
         uint64_t steps = 0;
         const char *mib = snapshot_text(tree, pairs[2 * i]);
         (void)snapshot_number(tree, pairs[2 * i + 1], &steps);

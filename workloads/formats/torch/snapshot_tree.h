@@ -3,6 +3,7 @@
 #ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_TREE_H
 #define WORKLOADS_FORMATS_TORCH_SNAPSHOT_TREE_H
 
+#include "allocators/policies/torch/conf_keys.h"
 #include "workloads/formats/import_report.h"
 #include "workloads/formats/torch/snapshot_image.h"
 
@@ -139,13 +140,11 @@ bool snapshot_json_matches(const char *head, size_t count);
 
 /* ---- the settings of the allocator (snapshot_settings.c) ---- */
 
-#define SNAPSHOT_DIVISIONS 16 /* TORCH_DIVISION_INTERVALS */
-
 struct snapshot_settings {
     int64_t max_split_bytes; /* -1: no limit */
     double garbage_collection_threshold;
     bool expandable_segments;
-    uint64_t roundup_power2_divisions[SNAPSHOT_DIVISIONS];
+    uint64_t roundup_power2_divisions[TORCH_DIVISION_INTERVALS];
 };
 
 /* Reads "max_split_size_mb:64,expandable_segments:True"; unknown settings are ignored, and all from
