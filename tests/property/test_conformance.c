@@ -90,12 +90,18 @@ static void free_one(struct bench *b, const struct ar_policy_block *block)
     works(b, policy_rig_free(&b->rig, block));
 }
 
-/* Every second block first, to make free blocks between live ones. */
+/* Every second block, from the first (0) or the second (1) on. */
+static void free_half(struct bench *b, size_t first)
+{
+    for (size_t i = first; i < b->count; i += 2)
+        free_one(b, &b->blocks[i]);
+}
+
+/* One half first, to make free blocks between live ones. */
 static void free_all(struct bench *b)
 {
-    for (size_t first = 0; first < 2; first++)
-        for (size_t i = first; i < b->count; i += 2)
-            free_one(b, &b->blocks[i]);
+    free_half(b, 0);
+    free_half(b, 1);
     b->count = 0;
 }
 
@@ -333,8 +339,7 @@ static void serves_with_trim(struct bench *b)
     if (!fill_to_limit(b))
         return;
     for (size_t first = 0; first < 2; first++) {
-        for (size_t i = first; i < b->count; i += 2)
-            free_one(b, &b->blocks[i]);
+        free_half(b, first);
         uint64_t promised = ar_policy_servable(policy, AR_POLICY_EFFORT_TRIM);
         if (!promised)
             continue;
@@ -355,8 +360,7 @@ static void serves_no_more(struct bench *b)
     if (!fill_to_limit(b))
         return;
     for (size_t first = 0; first < 2; first++) {
-        for (size_t i = first; i < b->count; i += 2)
-            free_one(b, &b->blocks[i]);
+        free_half(b, first);
         uint64_t promised = ar_policy_servable(policy, AR_POLICY_EFFORT_TRIM);
         uint64_t bytes = promised + (LIMIT_BYTES - policy->totals.reserved_bytes) + 1;
         if (policy_rig_alloc(&b->rig, bytes, &block) != AR_NO_MEMORY)
