@@ -77,7 +77,7 @@ static bool read_line(struct recording *r)
 static void check_recording(void **state)
 {
     const char *name = *state;
-    struct recording *r = calloc(1, sizeof *r);
+    FREED struct recording *r = calloc(1, sizeof *r);
     struct ar_host host = {0};
     struct ar_spec spec;
     char path[512];
@@ -106,7 +106,6 @@ static void check_recording(void **state)
     ar_device_close(r->device);
     ar_spec_close(&spec);
     gzclose(r->file);
-    free(r);
 }
 
 int main(void)

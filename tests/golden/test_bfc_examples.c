@@ -27,11 +27,10 @@ static void check_attempts(const struct bfc_rig *rig, const uint64_t *bytes, uin
 
 TEST(test_01_small_request)
 {
-    struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, 4), 0);
     assert_int_equal(rig->blocks[0].requested_bytes, 4);
     assert_int_equal(rig->blocks[0].granted_bytes, 256);
-    bfc_rig_close(rig);
 }
 
 TEST(test_02_first_region)
@@ -47,17 +46,16 @@ TEST(test_02_first_region)
 
 TEST(test_03_past_a_small_limit)
 {
-    struct bfc_rig *rig = bfc_rig_open("growth:limit=2MiB", UINT64_MAX);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("growth:limit=2MiB", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, 256), 0);
     assert_int_equal(bfc_rig_alloc(rig, 1, 8 * AR_MIB), BFC_RIG_FAILED);
     assert_int_equal(bfc_rig_stats(rig).count.failures, 1);
-    bfc_rig_close(rig);
 }
 
 TEST(test_03_rounds)
 {
     static const uint64_t bytes[] = {4096, 8388608, 16384, 41943040};
-    struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
     uint64_t first = bfc_rig_alloc(rig, 0, 4096);
     bfc_rig_free(rig, 0);
     for (unsigned round = 0; round < 1024; round++) {
@@ -69,24 +67,22 @@ TEST(test_03_rounds)
     }
     check_totals(rig, 0, AR_GIB);
     assert_int_equal(bfc_rig_alloc(rig, 0, 4096), first);
-    bfc_rig_close(rig);
 }
 
 TEST(test_04_offsets)
 {
-    struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, 1), 0);
     assert_int_equal(bfc_rig_alloc(rig, 1, 257), 256);
     assert_int_equal(bfc_rig_alloc(rig, 2, 1000), 768);
     assert_int_equal(bfc_rig_alloc(rig, 3, AR_MIB), 1792);
     check_totals(rig, 1050368, 1073741824);
     check_largest(rig, 1072691456);
-    bfc_rig_close(rig);
 }
 
 TEST(test_05_split_at_twice_the_size)
 {
-    struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, 100 * AR_MIB), 0);
     assert_int_equal(bfc_rig_alloc(rig, 1, AR_MIB), 104857600);
     bfc_rig_free(rig, 0);
@@ -97,7 +93,6 @@ TEST(test_05_split_at_twice_the_size)
     check_totals(rig, 53477376, AR_GIB);
     check_largest(rig, 967835648);
     assert_float_equal(bfc_rig_fragmentation(rig), 0.05138746, 1e-8);
-    bfc_rig_close(rig);
 }
 
 TEST(test_06_split_at_128_mib_of_slack)
@@ -106,13 +101,12 @@ TEST(test_06_split_at_128_mib_of_slack)
         uint64_t bytes, granted;
     } cases[] = {{AR_GIB - 128 * AR_MIB, 939524352}, {AR_GIB - 128 * AR_MIB + 256, 1073742080}};
     for (unsigned i = 0; i < 2; i++) {
-        struct bfc_rig *rig = bfc_rig_open("greedy:limit=4GiB", UINT64_MAX);
+        CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("greedy:limit=4GiB", UINT64_MAX);
         assert_int_equal(bfc_rig_alloc(rig, 0, AR_GIB), 0);
         assert_int_equal(bfc_rig_alloc(rig, 1, 256), AR_GIB);
         bfc_rig_free(rig, 0);
         assert_int_equal(bfc_rig_alloc(rig, 2, cases[i].bytes), 0);
         check_totals(rig, cases[i].granted, 4 * AR_GIB);
-        bfc_rig_close(rig);
     }
 }
 
@@ -138,16 +132,15 @@ TEST(test_07_growth_by_doubling)
         {33, 39845888, 105906176, 106954752, 64},
     };
     static const uint64_t regions[] = {2 * AR_MIB, 4 * AR_MIB, 32 * AR_MIB, 64 * AR_MIB};
-    struct bfc_rig *rig = bfc_rig_open("growth:limit=16GiB", UINT64_MAX);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("growth:limit=16GiB", UINT64_MAX);
     check_growth(rig, steps, 4);
     check_attempts(rig, regions, 4);
-    bfc_rig_close(rig);
 }
 
 TEST(test_08_growth_clipped_by_the_limit)
 {
     static const uint64_t regions[] = {2 * AR_MIB, 4 * AR_MIB, 4 * AR_MIB};
-    struct bfc_rig *rig = bfc_rig_open("growth:limit=10MiB", UINT64_MAX);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("growth:limit=10MiB", UINT64_MAX);
     bfc_rig_alloc(rig, 0, AR_MIB);
     bfc_rig_alloc(rig, 1, 2 * AR_MIB);
     bfc_rig_alloc(rig, 2, 4 * AR_MIB);
@@ -159,7 +152,6 @@ TEST(test_08_growth_clipped_by_the_limit)
     check_largest(rig, 2 * AR_MIB);
     assert_float_equal(bfc_rig_fragmentation(rig), 1.0 / 3, 1e-9);
     assert_int_equal(bfc_rig_alloc(rig, 3, 5 * AR_MIB), BFC_RIG_FAILED);
-    bfc_rig_close(rig);
 }
 
 TEST(test_09_backing_off)
@@ -181,7 +173,7 @@ TEST(test_09_backing_off)
 
 TEST(test_10_every_other_block)
 {
-    struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
     for (unsigned i = 0; i < 16; i++)
         assert_int_equal(bfc_rig_alloc(rig, i, 64 * AR_MIB), i * 64 * AR_MIB);
     for (unsigned i = 0; i < 16; i += 2)
@@ -190,7 +182,6 @@ TEST(test_10_every_other_block)
     check_largest(rig, 67108864);
     assert_float_equal(bfc_rig_fragmentation(rig), 0.875, 1e-12);
     assert_int_equal(bfc_rig_alloc(rig, 16, 65 * AR_MIB), BFC_RIG_FAILED);
-    bfc_rig_close(rig);
 }
 
 static struct bfc_rig *three_free_regions(const char *spec)
@@ -229,7 +220,7 @@ TEST(test_12_order_among_free_blocks)
 {
     static const uint64_t bytes[] = {768, 256, 1024, 256, 512, 256, 768, 256};
     static const uint64_t at[] = {0, 768, 1024, 2048, 2304, 2816, 3072, 3840};
-    struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
     for (unsigned i = 0; i < 8; i++)
         assert_int_equal(bfc_rig_alloc(rig, i, bytes[i]), at[i]);
     for (unsigned i = 0; i < 8; i += 2)
@@ -239,7 +230,6 @@ TEST(test_12_order_among_free_blocks)
     assert_int_equal(bfc_rig_alloc(rig, 10, 700), 1024);
     assert_int_equal(rig->blocks[10].granted_bytes, 1024);
     check_totals(rig, 3584, AR_GIB);
-    bfc_rig_close(rig);
 }
 
 TEST(test_13_coalescing_supply)
@@ -263,6 +253,7 @@ TEST(test_13_coalescing_supply)
 
 TEST(test_14_fragmentation_fraction)
 {
+    CLOSED(close_bfc_rig)
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB,fragmentation_fraction=0.05", UINT64_MAX);
     bfc_rig_alloc(rig, 0, 100 * AR_MIB);
     bfc_rig_alloc(rig, 1, 256);
@@ -272,12 +263,11 @@ TEST(test_14_fragmentation_fraction)
     bfc_rig_free(rig, 2);
     bfc_rig_alloc(rig, 3, 40 * AR_MIB);
     assert_int_equal(rig->blocks[3].granted_bytes, 40 * AR_MIB);
-    bfc_rig_close(rig);
 }
 
 TEST(test_15_best_fit_is_the_tail)
 {
-    struct bfc_rig *rig = bfc_rig_open("greedy:limit=2MiB", UINT64_MAX);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("greedy:limit=2MiB", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, AR_MIB), 0);
     assert_int_equal(bfc_rig_alloc(rig, 1, 300), 1048576);
     assert_int_equal(rig->blocks[1].granted_bytes, 512);
@@ -286,15 +276,13 @@ TEST(test_15_best_fit_is_the_tail)
     assert_int_equal(rig->blocks[2].granted_bytes, 1048064);
     check_largest(rig, AR_MIB);
     assert_int_equal(bfc_rig_alloc(rig, 3, 2 * AR_MIB), BFC_RIG_FAILED);
-    bfc_rig_close(rig);
 }
 
 TEST(test_16_backing_off_in_float)
 {
     static const uint64_t attempts[] = {17179869184, 15461881856};
-    struct bfc_rig *rig = bfc_rig_open("greedy:limit=16GiB", 15 * AR_GIB);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("greedy:limit=16GiB", 15 * AR_GIB);
     bfc_rig_alloc(rig, 0, 256);
     check_attempts(rig, attempts, 2);
     check_totals(rig, 256, 15461881856);
-    bfc_rig_close(rig);
 }

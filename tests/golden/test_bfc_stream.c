@@ -92,7 +92,7 @@ struct expected {
 
 static void check_stream(const struct expected *want)
 {
-    struct bfc_rig *rig = bfc_rig_open(want->spec, UINT64_MAX);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open(want->spec, UINT64_MAX);
     struct stream s = run_stream(rig);
     struct ar_policy_stats stats = bfc_rig_stats(rig);
     assert_int_equal(s.hash, want->hash);
@@ -113,7 +113,6 @@ static void check_stream(const struct expected *want)
     assert_int_equal(bfc_region_count(rig->policy), want->regions);
     if (want->next_region)
         assert_int_equal(bfc_next_region_bytes(rig->policy), want->next_region);
-    bfc_rig_close(rig);
 }
 
 TEST(test_preallocated_4_gib)

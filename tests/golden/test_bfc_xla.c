@@ -104,7 +104,7 @@ static void replay_line(struct replay *r, const char *line)
 
 static void replay_file(const char *path, const char *policy, uint64_t rows, uint64_t failures)
 {
-    struct replay *r = calloc(1, sizeof *r);
+    FREED struct replay *r = calloc(1, sizeof *r);
     assert_non_null(r);
     FILE *file = fopen(path, "r");
     if (!file)
@@ -127,7 +127,6 @@ static void replay_file(const char *path, const char *policy, uint64_t rows, uin
     assert_int_equal(r->failures, failures);
     ar_policy_destroy(r->policy);
     assert_int_equal(r->host.now_bytes, 0);
-    free(r);
 }
 
 #define DATA "tests/golden/data/xla/"

@@ -19,11 +19,11 @@
 static void run(const char *path, const char *original, struct fidelity_result *result)
 {
     struct ar_error error = {""};
-    struct trace_source *source;
-    struct sidecar sidecar = {0};
-    struct trace_stats stats;
+    CLOSED(close_trace) struct trace_source *source;
+    CLOSED(sidecar_close) struct sidecar sidecar = {0};
+    CLOSED(trace_stats_close) struct trace_stats stats;
     struct fidelity_stat items[256];
-    struct ar_spec policy;
+    CLOSED(ar_spec_close) struct ar_spec policy;
     char text[1024];
     if (trace_open_recording(path, &source, &error) ||
         sidecar_read(original, &source->info, &sidecar, &error) ||
@@ -38,16 +38,12 @@ static void run(const char *path, const char *original, struct fidelity_result *
         .policy = &policy, .source = source, .stats = items, .stat_count = stats.count, .seed = 1};
     if (fidelity_run(&config, result, &error))
         fail_msg("%s", error.text);
-    trace_stats_close(&stats);
-    sidecar_close(&sidecar);
-    ar_spec_close(&policy);
-    trace_close(source);
 }
 
 static void test_recording(void **state)
 {
     char path[512];
-    struct fidelity_result result;
+    CLOSED(fidelity_result_close) struct fidelity_result result;
     snprintf(path, sizeof path, FOLDER "/%s", (const char *)*state);
     run(path, path, &result);
     if (result.difference.found)
@@ -70,7 +66,6 @@ static void test_recording(void **state)
     bool pages = strstr(*state, "expandable") != NULL;
     assert_int_equal(result.release_count, releases ? 136 : graphs ? 2 + pages : 0);
     assert_int_equal(result.unseen_releases, graphs ? 4 - pages : 0);
-    fidelity_result_close(&result);
 }
 
 /* A copy of a recording with the line `number` changed: its address moved, or (`moved` 0) the
@@ -112,8 +107,8 @@ static uint64_t line_of(const char *path, const char *action, unsigned nth)
 
 static void check_changed(const char *from, const char *action, unsigned nth, uint64_t moved)
 {
-    struct trace_rig rig;
-    struct fidelity_result result;
+    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(fidelity_result_close) struct fidelity_result result;
     uint64_t number = line_of(from, action, nth);
     trace_rig_open(&rig);
     write_changed(rig.path[0], from, number, moved);
@@ -123,8 +118,6 @@ static void check_changed(const char *from, const char *action, unsigned nth, ui
                  number, result.difference.line);
     assert_false(result.agrees);
     assert_true(result.rows_met < result.rows);
-    fidelity_result_close(&result);
-    trace_rig_close(&rig);
 }
 
 static void test_moved_address(void **state)
@@ -146,15 +139,13 @@ static void test_moved_address(void **state)
 /* A copy of a recording without what its .json says of pools. */
 static void check_pools_inferred(const char *from)
 {
-    struct trace_rig rig;
-    struct fidelity_result result;
+    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(fidelity_result_close) struct fidelity_result result;
     trace_rig_open(&rig);
     write_changed(rig.path[0], from, 0, 0);
     run(rig.path[0], from, &result);
     assert_true(result.agrees);
     assert_true(result.rows == 292 && result.rows_met == 292);
-    fidelity_result_close(&result);
-    trace_rig_close(&rig);
 }
 
 /* Private pools of which neither the rows nor a .json tell: PyTorch has a range of addresses for
@@ -178,15 +169,13 @@ static void test_left_out(void **state)
 
 static void check_pool(const char *text, bool agrees, size_t releases)
 {
-    struct trace_rig rig;
-    struct fidelity_result result;
+    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(fidelity_result_close) struct fidelity_result result;
     trace_rig_open(&rig);
     trace_rig_write(rig.path[0], text, strlen(text));
     run(rig.path[0], rig.path[1], &result);
     assert_int_equal(result.agrees, agrees);
     assert_int_equal(result.release_count, releases);
-    fidelity_result_close(&result);
-    trace_rig_close(&rig);
 }
 
 /* A private pool keeps its segments through a release, unless it has been given up. */
@@ -214,15 +203,13 @@ static void test_least_limit(void **state)
         "!,segment_alloc,1476395008,20971520,1\na,3,20971520,1\n!,alloc,1476395008\nf,3\n"
         "!,segment_free,1073741824,31457280,0\n"
         "!,segment_alloc,1610612736,41943040,0\na,4,41943040\n!,alloc,1610612736\n";
-    struct trace_rig rig;
-    struct fidelity_result result;
+    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(fidelity_result_close) struct fidelity_result result;
     trace_rig_open(&rig);
     trace_rig_write(rig.path[0], text, sizeof text - 1);
     run(rig.path[0], rig.path[1], &result);
     assert_true(result.agrees);
     assert_int_equal(result.limit_bytes, 100 * AR_MIB);
-    fidelity_result_close(&result);
-    trace_rig_close(&rig);
 }
 
 /* Snapshots of random programs, one for each fault of the inference that they showed: tests/golden/
@@ -237,7 +224,7 @@ static void test_random(void **state)
     };
     for (size_t i = 0; i < COUNT(names); i++) {
         char path[512];
-        struct fidelity_result result;
+        CLOSED(fidelity_result_close) struct fidelity_result result;
         snprintf(path, sizeof path, "tests/golden/data/random/%s.pickle.gz", names[i]);
         run(path, path, &result);
         if (!result.agrees)
@@ -247,17 +234,16 @@ static void test_random(void **state)
         assert_true(result.rows > 1000 && result.rows == result.rows_met);
         assert_true(result.end_blocks && result.end_blocks == result.end_blocks_met);
         assert_int_equal(result.limit_bytes != 0, strstr(names[i], "unknown_card") != NULL);
-        fidelity_result_close(&result);
     }
 }
 
 /* Under ASan nothing is left after a search of the limit that finds none. */
 static void test_limit_not_found(void **state)
 {
-    struct trace_source *source;
+    CLOSED(close_trace) struct trace_source *source;
     struct ar_error error = {""};
-    struct ar_spec policy;
-    struct fidelity_result result;
+    CLOSED(ar_spec_close) struct ar_spec policy;
+    CLOSED(fidelity_result_close) struct fidelity_result result;
     (void)state;
     if (trace_open_recording("tests/golden/data/random/deleted_pools_pending.pickle.gz", &source,
                              &error) ||
@@ -267,9 +253,6 @@ static void test_limit_not_found(void **state)
     const struct fidelity config = {.policy = &policy, .source = source, .seed = 1};
     assert_int_equal(fidelity_run(&config, &result, &error), AR_OK);
     assert_true(result.difference.found && !result.limit_bytes);
-    fidelity_result_close(&result);
-    ar_spec_close(&policy);
-    trace_close(source);
 }
 
 static int is_recording(const struct dirent *entry)

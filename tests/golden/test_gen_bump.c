@@ -73,7 +73,7 @@ TEST(robson)
 TEST(checkerboard_at_capacity)
 {
     for (int fit = 0; fit < 2; fit++) {
-        struct replay_result result;
+        CLOSED(replay_result_close) struct replay_result result;
         run("checkerboard", fits[fit], "sim:profile=bump,capacity=512MiB", &result);
         assert_false(result.passed);
         assert_int_equal(result.cause, REPLAY_CAUSE_FRAGMENTATION);
@@ -81,7 +81,6 @@ TEST(checkerboard_at_capacity)
         /* 64 requests, 32 frees, then the one that fails. */
         assert_int_equal(result.first_failed_event, 96);
         assert_int_equal(result.metrics.at[METRIC_failed_by_fragmentation].integer, 1);
-        replay_result_close(&result);
     }
 }
 
@@ -91,11 +90,10 @@ TEST(programs)
     static const char *const workloads[] = {"embedding:steps=20", "gradient_tape:steps=6",
                                             "matmul_cache:repeat=2"};
     for (int i = 0; i < 3; i++) {
-        struct replay_result result;
+        CLOSED(replay_result_close) struct replay_result result;
         run(workloads[i], "growth", "sim:profile=h100", &result);
         assert_true(result.passed);
         assert_true(result.steps > 5);
         assert_true(metric_number(&result.metrics, METRIC_slowdown, 0) >= 1);
-        replay_result_close(&result);
     }
 }

@@ -95,7 +95,7 @@ TEST(stitches_from_the_limit_on)
 /* The largest block is first, the smallest needed one is cut: 200 of 300 MiB are used. */
 TEST(takes_the_largest_first)
 {
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
     struct ar_policy_block blocks[3] = {request(&rig, 100 * AR_MIB), request(&rig, 300 * AR_MIB),
                                         request(&rig, 400 * AR_MIB)};
@@ -110,14 +110,13 @@ TEST(takes_the_largest_first)
     assert_int_equal(request(&rig, 100 * AR_MIB).address, blocks[0].address);
     assert_int_equal(request(&rig, 100 * AR_MIB).address, blocks[1].address + 200 * AR_MIB);
     assert_int_equal(reserved(&rig), 800 * AR_MIB);
-    close_rig(&rig);
 }
 
 /* A freed view is reused at its address without a driver call, unless one of its pages is used at
  * another address. */
 TEST(a_view_is_used_again)
 {
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
     two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
     struct ar_policy_block view = request(&rig, 600 * AR_MIB);
@@ -134,7 +133,6 @@ TEST(a_view_is_used_again)
     release(&rig, other);
     assert_int_equal(request(&rig, 600 * AR_MIB).address, other.address); /* a whole block first */
     assert_int_equal(request(&rig, 600 * AR_MIB).address, view.address);
-    close_rig(&rig);
 }
 
 /* A free view serves a smaller request with its first pages; the others stay free. */
@@ -179,7 +177,7 @@ TEST(level_one_asks_the_device_first)
  * one. */
 TEST(views_are_collected)
 {
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     struct ar_policy_stats stats;
     open_rig(&rig, "gmlake:auto_gc=1GiB", "sim:profile=h100");
     two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
@@ -194,14 +192,13 @@ TEST(views_are_collected)
     ar_policy_stats(rig.policy.policy, &stats);
     assert_int_equal(stats.count.segments_freed, 1);
     release(&rig, a);
-    close_rig(&rig);
 }
 
 /* The same while a kernel of 50 ms uses the view that was freed: it is not destroyed, which the
  * device would refuse. */
 TEST(a_view_in_use_is_not_collected)
 {
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     struct ar_policy_stats stats;
     open_rig(&rig, "gmlake:auto_gc=1GiB", "sim:profile=h100");
     two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
@@ -218,7 +215,6 @@ TEST(a_view_in_use_is_not_collected)
     assert_true(rig.device->ops->now(rig.device) < 50000000);
     assert_string_equal(rig.device->ops->problem(rig.device), "");
     release(&rig, a);
-    close_rig(&rig);
 }
 
 static const struct ar_backing_ops *device_ops;
@@ -236,7 +232,7 @@ static enum ar_status reserve_or_refuse(struct ar_backing *backing, uint64_t byt
 TEST(views_make_room_for_a_stitch)
 {
     for (unsigned round = 1; round <= 2; round++) {
-        struct rig rig;
+        CLOSED(close_rig) struct rig rig;
         struct ar_policy_stats stats;
         struct ar_policy_block used[4], parts[3];
         open_rig(&rig, "gmlake:reuse_limit=1,frag_limit=250MiB", "sim:profile=h100");
@@ -271,7 +267,6 @@ TEST(views_make_room_for_a_stitch)
         for (unsigned i = 0; i < 4; i++)
             release(&rig, used[i]);
         backing->ops = device_ops;
-        close_rig(&rig);
     }
 }
 
@@ -279,7 +274,7 @@ TEST(views_make_room_for_a_stitch)
  * so are its pages. */
 TEST(another_stream_delays_a_view)
 {
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
     two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
     struct ar_policy_block view = request(&rig, 600 * AR_MIB);
@@ -294,26 +289,24 @@ TEST(another_stream_delays_a_view)
     /* Another stream does not get it. */
     (void)request_on(&rig, 600 * AR_MIB, 1);
     assert_int_equal(reserved(&rig), 1200 * AR_MIB);
-    close_rig(&rig);
 }
 
 /* empty_cache destroys the views with their memory. */
 TEST(trim_takes_views)
 {
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
     two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
     release(&rig, request(&rig, 600 * AR_MIB));
     assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
     check(&rig);
     assert_int_equal(reserved(&rig), 0);
-    close_rig(&rig);
 }
 
 /* Small requests are served as in PyTorch; large ones below 10 MiB share segments of 20 MiB. */
 TEST(sizes)
 {
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
     assert_int_equal(request(&rig, 1).granted_bytes, 512);
     assert_int_equal(request(&rig, AR_MIB).granted_bytes, AR_MIB);
@@ -324,5 +317,4 @@ TEST(sizes)
     assert_int_equal(reserved(&rig), 22 * AR_MIB);
     assert_int_equal(request(&rig, 11 * AR_MIB).granted_bytes, 12 * AR_MIB);
     assert_int_equal(reserved(&rig), 34 * AR_MIB);
-    close_rig(&rig);
 }

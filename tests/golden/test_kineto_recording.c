@@ -17,7 +17,7 @@ static bool guessed(const struct trace_source *source, const char *words)
 
 TEST(test_counts)
 {
-    struct trace_source *source;
+    CLOSED(close_trace) struct trace_source *source;
     assert_ok(trace_open(path, &source, &test_error));
     const struct trace_info *info = &source->info;
     assert_int_equal(info->allocs, 77 + 1); /* what was there before is one */
@@ -33,13 +33,12 @@ TEST(test_counts)
     /* Parameters and the first batch existed before the profiler began, and stay. */
     assert_true(guessed(source, ": 8398848 bytes at the first event (never freed here), 8398848 at "
                                 "the last; changed 0 times"));
-    trace_close(source);
 }
 
 /* Live bytes at the end, by the profiler's last "Total Allocated". */
 TEST(test_live_bytes)
 {
-    struct trace_source *source;
+    CLOSED(close_trace) struct trace_source *source;
     const struct trace_event *events;
     static uint64_t bytes_of[78];
     uint64_t live = 0, places = 0, time_ns = 0;
@@ -62,5 +61,4 @@ TEST(test_live_bytes)
     assert_int_equal(live, 84955136);
     assert_int_equal(places, 77);
     assert_int_equal(time_ns, 216393497); /* from the first memory event to the last */
-    trace_close(source);
 }

@@ -19,7 +19,7 @@ static uint64_t metric(const struct experiment_rig *rig, enum metric which)
 
 static void holds(const char *policy, const char *workload, uint64_t mib, uint64_t driver_calls)
 {
-    struct experiment_rig rig;
+    CLOSED(experiment_rig_close) struct experiment_rig rig;
     experiment_rig_open(&rig, policy, CARD, workload);
     experiment_rig_run(&rig);
     assert_true(rig.result.passed);
@@ -30,7 +30,6 @@ static void holds(const char *policy, const char *workload, uint64_t mib, uint64
     assert_int_equal(metric(&rig, METRIC_peak_physical_bytes), mib * AR_MIB);
     if (driver_calls)
         assert_int_equal(metric(&rig, METRIC_driver_calls), driver_calls);
-    experiment_rig_close(&rig);
 }
 
 /* Segments never join: one for each block of 16 MiB, one for each of 32. A range has pages of 20
@@ -83,12 +82,11 @@ TEST(steps_between_powers_of_two)
         {"torch:roundup_power2_divisions=16", 544},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct experiment_rig rig;
+        CLOSED(experiment_rig_close) struct experiment_rig rig;
         experiment_rig_open(&rig, rows[i].policy, CARD,
                             "jitter_batch:rows='514',row=1MiB,tensors=1,overlap=1,steps=2");
         experiment_rig_run(&rig);
         assert_int_equal(metric(&rig, METRIC_peak_granted_bytes), rows[i].granted_mib * AR_MIB);
-        experiment_rig_close(&rig);
     }
 }
 
@@ -107,7 +105,7 @@ TEST(saved_programs)
         {DEFAULT, "tests/golden/data/planning/somas-pangu_2.6B.csv.gz", 1.466, .691},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct experiment_rig rig;
+        CLOSED(experiment_rig_close) struct experiment_rig rig;
         experiment_rig_open(&rig, rows[i].policy, CARD, rows[i].workload);
         experiment_rig_run(&rig);
         assert_true(rig.result.passed);
@@ -116,7 +114,6 @@ TEST(saved_programs)
         assert_true(overhead > rows[i].overhead - 0.00055 && overhead < rows[i].overhead + 0.00055);
         assert_true(utilisation > rows[i].utilisation - 0.00055 &&
                     utilisation < rows[i].utilisation + 0.00055);
-        experiment_rig_close(&rig);
     }
 }
 
@@ -138,14 +135,13 @@ static enum ar_status watch_row(void *argument, const struct replay_row *row,
 
 static void watched(struct watch *watch, const char *policy, const char *device, const char *events)
 {
-    struct experiment_rig rig;
+    CLOSED(experiment_rig_close) struct experiment_rig rig;
     experiment_rig_over(&rig, policy, device, tiny_trace(events));
     *watch = (struct watch){.count = 0};
     const struct observer observer = {.row = watch_row, .argument = watch};
     rig.experiment.observer = &observer;
     experiment_rig_run(&rig);
     assert_true(rig.result.passed);
-    experiment_rig_close(&rig);
 }
 
 /* Two free blocks of 16 MiB next to live blocks do not serve 32; after all is freed, a range
@@ -246,14 +242,13 @@ TEST(buddy_on_robson)
     for (size_t i = 0; i < COUNT(rows); i++) {
         for (unsigned whole = 0; whole < 2; whole++) {
             char policy[64], workload[64];
-            struct experiment_rig rig;
+            CLOSED(experiment_rig_close) struct experiment_rig rig;
             snprintf(policy, sizeof policy, "buddy:min=1,chunk=%u", whole ? rows[i].m : rows[i].n);
             snprintf(workload, sizeof workload, "robson:m=%u,n=%u", rows[i].m, rows[i].n);
             experiment_rig_open(&rig, policy, "sim:profile=bump", workload);
             experiment_rig_run(&rig);
             assert_true(rig.result.passed);
             assert_int_equal(metric(&rig, METRIC_peak_reserved_bytes), rows[i].extent);
-            experiment_rig_close(&rig);
         }
     }
 }
@@ -299,13 +294,12 @@ TEST(robsons_bound_holds)
                 {"robson:m=1024,n=256,unit=2MiB", 4865}};
     for (size_t i = 0; i < COUNT(staying); i++)
         for (size_t j = 0; j < COUNT(rows); j++) {
-            struct experiment_rig rig;
+            CLOSED(experiment_rig_close) struct experiment_rig rig;
             experiment_rig_open(&rig, staying[i], CARD, rows[j].workload);
             experiment_rig_run(&rig);
             assert_true(rig.result.passed);
             if (metric(&rig, METRIC_peak_reserved_bytes) < rows[j].bound * 2 * AR_MIB)
                 fail_msg("%s holds less than the bound of %s", staying[i], rows[j].workload);
-            experiment_rig_close(&rig);
         }
 }
 

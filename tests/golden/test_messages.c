@@ -254,9 +254,8 @@ static FILE *pages; /* FILE,HASH in the order of messages.csv */
 
 static void write_page(const struct row *row, const char *text)
 {
-    char *said = said_of(text);
+    FREED char *said = said_of(text);
     fprintf(pages, "%s,%016" PRIx64 "\n", row->file, hash_of(said));
-    free(said);
 }
 
 static void check_page(const struct row *row, const char *text)

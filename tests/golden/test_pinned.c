@@ -106,7 +106,7 @@ static void play(struct recording *self)
 
 static void check_recording(void **state)
 {
-    struct recording *self = calloc(1, sizeof *self);
+    FREED struct recording *self = calloc(1, sizeof *self);
     struct ar_error error = {""};
     char path[512];
     size_t events = 0;
@@ -127,7 +127,6 @@ static void check_recording(void **state)
     assert_int_equal(policy_rig_close(&self->rig), 0);
     self->device->ops->close(self->device);
     gzclose(self->file);
-    free(self);
 }
 
 int main(void)

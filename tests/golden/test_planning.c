@@ -44,13 +44,12 @@ static void top_is(const struct packing *packing, const struct packing_block *bl
                    enum packing_order order, double wanted)
 {
     uint64_t top_bytes;
-    uint64_t *offsets = calloc(count, sizeof *offsets);
+    FREED uint64_t *offsets = calloc(count, sizeof *offsets);
     assert_non_null(offsets);
     assert_int_equal(packing_place_by(packing, order, offsets, &top_bytes, NULL), AR_OK);
     assert_true(planning_rig_is_plan(blocks, count, offsets, top_bytes));
     double ratio = (double)top_bytes / (double)packing->peak_bytes;
     assert_true(ratio > wanted - 0.00055 && ratio < wanted + 0.00055);
-    free(offsets);
 }
 
 TEST(peaks_and_ratios_are_the_known_ones)
@@ -60,7 +59,7 @@ TEST(peaks_and_ratios_are_the_known_ones)
         size_t count;
         struct ar_host host = {0};
         struct packing packing;
-        struct packing_block *blocks = planning_rig_read(path_of(&known[i], path), &count);
+        FREED struct packing_block *blocks = planning_rig_read(path_of(&known[i], path), &count);
         assert_int_equal(count, known[i].count);
         assert_ok(packing_open(&packing, &host, blocks, count, &test_error));
         assert_int_equal(packing.peak_bytes, known[i].peak_bytes);
@@ -68,7 +67,6 @@ TEST(peaks_and_ratios_are_the_known_ones)
         top_is(&packing, blocks, count, PACKING_ORDER_birth, known[i].first_fit);
         packing_close(&packing);
         assert_int_equal(host.now_bytes, 0);
-        free(blocks);
     }
 }
 
@@ -83,8 +81,8 @@ static void solve(const struct known *known_one)
     struct packing_exact exact;
     /* The two unsolved problems get few steps. */
     const struct packing_exact_options options = {.steps_most = known_one->solved ? 500000 : 50000};
-    struct packing_block *blocks = planning_rig_read(path_of(known_one, path), &count);
-    uint64_t *offsets = calloc(count, sizeof *offsets);
+    FREED struct packing_block *blocks = planning_rig_read(path_of(known_one, path), &count);
+    FREED uint64_t *offsets = calloc(count, sizeof *offsets);
     assert_non_null(offsets);
     assert_int_equal(packing_open(&packing, &host, blocks, count, NULL), AR_OK);
     assert_int_equal(packing_best_order(&packing, offsets, &best), AR_OK);
@@ -98,8 +96,6 @@ static void solve(const struct known *known_one)
     assert_true(planning_rig_is_plan(blocks, count, offsets, exact.top_bytes));
     packing_close(&packing);
     assert_int_equal(host.now_bytes, 0);
-    free(offsets);
-    free(blocks);
 }
 
 TEST(all_but_two_need_no_more_than_their_peak)

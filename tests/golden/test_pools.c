@@ -117,7 +117,7 @@ static void replay(struct recording *r)
 
 static void check_recording(const char *folder, const char *name)
 {
-    struct recording *r = calloc(1, sizeof *r);
+    FREED struct recording *r = calloc(1, sizeof *r);
     struct ar_host host = {0};
     struct ar_spec spec;
     char path[512];
@@ -152,7 +152,6 @@ static void check_recording(const char *folder, const char *name)
     assert_int_equal(r->backing->held_bytes, 0);
     gzclose(r->file);
     free(r->backing);
-    free(r);
 }
 
 static void check_rmm(void **state)

@@ -283,7 +283,7 @@ static void watch(const struct experiment_rig *rig, struct series *series,
 static void recompute(const char *policy, const char *device, const char *workload,
                       enum replay_frees frees)
 {
-    struct experiment_rig rig;
+    CLOSED(experiment_rig_close) struct experiment_rig rig;
     struct series series = {0};
     struct replay_result watched;
     experiment_rig_open(&rig, policy, device, workload);
@@ -301,7 +301,6 @@ static void recompute(const char *policy, const char *device, const char *worklo
     replay_result_close(&watched);
     session_close(&series.session);
     free(series.at);
-    experiment_rig_close(&rig);
 }
 
 static void every_policy(const char *device, const char *workload, enum replay_frees frees)

@@ -119,7 +119,7 @@ TEST(an_output_stays_in_the_giant)
 TEST(parameters_lie_in_the_giant)
 {
     static const char *const ranges[] = {"first-fit", "best-fit", "torch:expandable_segments=true"};
-    char *events = malloc(400 * 24 + 128);
+    FREED char *events = malloc(400 * 24 + 128);
     assert_non_null(events);
     size_t used = (size_t)sprintf(events, "a,0,5520758552 f,0 ");
     for (unsigned i = 1; i <= 400; i++)
@@ -133,21 +133,19 @@ TEST(parameters_lie_in_the_giant)
         seen = see(ranges[i], CARD, events);
         assert_true(seen->at[402].reserved_bytes < 5520758552 + 400 * 5368709 + 20 * AR_MIB);
     }
-    free(events);
 }
 
 /* Regions that double: with 257 blocks of 64 MiB, slightly more than 16 GiB, 32 GiB are reserved
  * (microsoft/onnxruntime PR 15983). */
 TEST(doubling_holds_twice_as_much)
 {
-    char *events = malloc(257 * 32);
+    FREED char *events = malloc(257 * 32);
     assert_non_null(events);
     tiny_trace_requests(events, 257, 64 * AR_MIB);
     const struct seen *seen = see("growth", CARD, events);
     assert_int_equal(seen->at[255].reserved_bytes, 16 * AR_GIB);
     assert_int_equal(seen->at[256].reserved_bytes, 32 * AR_GIB);
     assert_int_equal(see("cupy", CARD, events)->at[256].reserved_bytes, 257 * 64 * AR_MIB);
-    free(events);
 }
 
 /* 1024 MiB cached, 500 requested, nothing above 400 is split: 500 with a rest of at most 20 is less
@@ -168,14 +166,13 @@ TEST(an_unsplit_giant_serves_nothing)
 /* 1,000 buffers of 1.1 MiB, each an allocation of the driver's in pages of 2 MiB. */
 TEST(the_driver_rounds_up)
 {
-    char *events = malloc(1000 * 32);
+    FREED char *events = malloc(1000 * 32);
     assert_non_null(events);
     tiny_trace_requests(events, 1000, 1153434);
     const struct seen *seen = see("direct", CARD, events);
     assert_true(seen->result.passed);
     assert_int_equal(seen->at[999].live_bytes, 1153434000);
     assert_int_equal(seen->at[999].physical_bytes, 2000 * AR_MIB);
-    free(events);
 }
 
 /* 512 MiB in blocks of 8, every second one freed: half is free, and the largest free block is 1 /
@@ -223,7 +220,7 @@ TEST(one_small_block_pins_a_segment)
     static const unsigned every[] = {16, 32, 64, 128};
     static const uint64_t kept_mib[] = {64, 64, 32, 16};
     for (size_t i = 0; i < 4; i++) {
-        char *events = malloc(64 * 1024);
+        FREED char *events = malloc(64 * 1024);
         size_t used = 0;
         assert_non_null(events);
         for (unsigned block = 0; block < 1024; block++)
@@ -237,6 +234,5 @@ TEST(one_small_block_pins_a_segment)
         assert_int_equal(seen->at[1023].reserved_bytes, 64 * AR_MIB);
         assert_int_equal(seen->at[end].reserved_bytes, kept_mib[i] * AR_MIB);
         assert_int_equal(seen->at[end].live_bytes, 1024 / every[i] * 64 * AR_KIB);
-        free(events);
     }
 }

@@ -77,7 +77,7 @@ static uint64_t stat(const struct rig *rig, enum torch_stat name)
 
 TEST(sizes_and_segments)
 {
-    struct rig rig = open_rig("torch", UINT64_MAX);
+    CLOSED(close_rig) struct rig rig = open_rig("torch", UINT64_MAX);
     expect_place(&rig, 1, 0, 512);
     expect_place(&rig, 512, 512, 512);
     expect_place(&rig, 513, 1024, 1024);
@@ -94,21 +94,19 @@ TEST(sizes_and_segments)
     assert_int_equal(reserved(&rig), 33554432);
     (void)request(&rig, 10485761);
     assert_int_equal(reserved(&rig), 46137344);
-    close_rig(&rig);
 }
 
 TEST(workspace)
 {
-    struct rig rig = open_rig("torch", UINT64_MAX);
+    CLOSED(close_rig) struct rig rig = open_rig("torch", UINT64_MAX);
     (void)request(&rig, 8519680);
     assert_int_equal(reserved(&rig), 20971520);
     assert_int_equal(stat(&rig, TORCH_INACTIVE_SPLIT_BYTES), 12451840);
-    close_rig(&rig);
 }
 
 TEST(small_requests)
 {
-    struct rig rig = open_rig("torch", UINT64_MAX);
+    CLOSED(close_rig) struct rig rig = open_rig("torch", UINT64_MAX);
     static const uint64_t bytes[] = {40000, 512, 4096, 100, 1};
     static const uint64_t offsets[] = {0, 40448, 40960, 45056, 45568};
     for (size_t i = 0; i < 5; i++)
@@ -116,35 +114,32 @@ TEST(small_requests)
     struct ar_policy_stats stats;
     ar_policy_stats(rig.policy, &stats);
     assert_int_equal(ar_policy_free_bytes(&stats.totals), 2051072);
-    close_rig(&rig);
 }
 
 TEST(rounding_by_divisions)
 {
     EACH_ROW (row, 3) {
-        struct rig rig = open_rig(row.field[0], UINT64_MAX);
+        CLOSED(close_rig) struct rig rig = open_rig(row.field[0], UINT64_MAX);
         assert_int_equal(
             torch_round(&((struct torch *)rig.policy)->settings, cases_number(&row, 1)),
             cases_number(&row, 2));
-        close_rig(&rig);
     }
 }
 
 TEST(slack_of_a_large_block)
 {
-    struct rig rig = open_rig("torch", UINT64_MAX);
+    CLOSED(close_rig) struct rig rig = open_rig("torch", UINT64_MAX);
     release(&rig, request(&rig, 20 * AR_MIB));
     struct ar_policy_block whole = request(&rig, 19 * AR_MIB);
     assert_int_equal(whole.granted_bytes, 20971520);
     release(&rig, whole);
     assert_int_equal(request(&rig, 19 * AR_MIB - 512).granted_bytes, 19922432);
     assert_int_equal(stat(&rig, TORCH_INACTIVE_SPLIT_BYTES), 1049088);
-    close_rig(&rig);
 }
 
 TEST(retry_gives_the_cache_back)
 {
-    struct rig rig = open_rig("torch", 100 * AR_MIB);
+    CLOSED(close_rig) struct rig rig = open_rig("torch", 100 * AR_MIB);
     struct ar_policy_block blocks[5];
     for (int i = 0; i < 5; i++)
         blocks[i] = request(&rig, 20 * AR_MIB);
@@ -156,22 +151,20 @@ TEST(retry_gives_the_cache_back)
     (void)request(&rig, 30 * AR_MIB);
     assert_int_equal(reserved(&rig), 94371840);
     assert_int_equal(((struct torch *)rig.policy)->num_alloc_retries, 1);
-    close_rig(&rig);
 }
 
 TEST(split_head_blocks_a_segment)
 {
-    struct rig rig = open_rig("torch", 100 * AR_MIB);
+    CLOSED(close_rig) struct rig rig = open_rig("torch", 100 * AR_MIB);
     release(&rig, request(&rig, 60 * AR_MIB));
     expect_place(&rig, 20 * AR_MIB, 0, 20 * AR_MIB);
     assert_int_equal(stat(&rig, TORCH_INACTIVE_SPLIT_BYTES), 41943040);
     expect_failure(&rig, 50 * AR_MIB);
-    close_rig(&rig);
 }
 
 TEST(oversize_blocks)
 {
-    struct rig rig = open_rig("torch:max_split_size_mb=32", UINT64_MAX);
+    CLOSED(close_rig) struct rig rig = open_rig("torch:max_split_size_mb=32", UINT64_MAX);
     release(&rig, request(&rig, 60 * AR_MIB));
     (void)request(&rig, 20 * AR_MIB);
     assert_int_equal(reserved(&rig), 83886080);
@@ -180,18 +173,17 @@ TEST(oversize_blocks)
     release(&rig, whole);
     (void)request(&rig, 40 * AR_MIB);
     assert_int_equal(reserved(&rig), 125829120);
-    close_rig(&rig);
 }
 
 TEST(fraction_counts_device_requests)
 {
+    CLOSED(close_rig)
     struct rig rig = open_rig("torch:per_process_memory_fraction=0.5", 100 * AR_MIB);
     (void)request(&rig, 20 * AR_MIB);
     (void)request(&rig, 20 * AR_MIB);
     expect_failure(&rig, 2 * AR_MIB);
     (void)request(&rig, 1 * AR_MIB);
     assert_int_equal(reserved(&rig), 44040192);
-    close_rig(&rig);
 }
 
 /* ---- pools of torch.cuda.MemPool (recordings: tests/golden/data/mempool) --------------------- */
@@ -215,7 +207,7 @@ static void delete_pool(struct rig *rig, uint32_t pool)
 /* A live pool keeps its memory; its deletion releases that, and nothing of the others. */
 TEST(a_pool_lives_until_it_is_deleted)
 {
-    struct rig rig = open_rig("torch", UINT64_MAX);
+    CLOSED(close_rig) struct rig rig = open_rig("torch", UINT64_MAX);
     struct ar_policy_block live = request_in(&rig, 1, 12 * AR_MIB, AR_MEMPOOL_PLAIN);
     struct ar_policy_block freed = request_in(&rig, 1, 30 * AR_MIB, AR_MEMPOOL_PLAIN);
     release(&rig, freed);
@@ -235,13 +227,12 @@ TEST(a_pool_lives_until_it_is_deleted)
     release(&rig, live);
     assert_int_equal(ar_policy_trim(rig.policy, 0), AR_OK);
     assert_int_equal(reserved(&rig), 30 * AR_MIB);
-    close_rig(&rig);
 }
 
 /* Before 2.13 nothing is released for a request in a pool, not even memory of the common pool. */
 TEST(no_flush_within_a_pool)
 {
-    struct rig rig = open_rig("torch:version=2.11", 100 * AR_MIB);
+    CLOSED(close_rig) struct rig rig = open_rig("torch:version=2.11", 100 * AR_MIB);
     struct ar_policy_block block;
     const struct ar_policy_request within = {.bytes = 60 * AR_MIB, .pool = 1};
     release(&rig, request(&rig, 60 * AR_MIB));
@@ -250,7 +241,6 @@ TEST(no_flush_within_a_pool)
     assert_int_equal(((struct torch *)rig.policy)->num_alloc_retries, 0);
     (void)request(&rig, 70 * AR_MIB); /* outside it is */
     assert_int_equal(reserved(&rig), 70 * AR_MIB);
-    close_rig(&rig);
 }
 
 TEST(a_pool_for_the_last_resort)
@@ -274,7 +264,7 @@ TEST(a_pool_for_the_last_resort)
 
 TEST(whole_blocks)
 {
-    struct rig rig = open_rig("torch", UINT64_MAX);
+    CLOSED(close_rig) struct rig rig = open_rig("torch", UINT64_MAX);
     uint8_t whole = AR_MEMPOOL_PLAIN | AR_MEMPOOL_NO_SPLIT;
     release(&rig, request_in(&rig, 1, 30 * AR_MIB, whole));
     assert_int_equal(request_in(&rig, 1, 5 * AR_MIB, whole).granted_bytes, 30 * AR_MIB);
@@ -282,5 +272,4 @@ TEST(whole_blocks)
     assert_int_equal(request_in(&rig, 1, 512, whole).granted_bytes, 2 * AR_MIB);
     assert_int_equal(request(&rig, 512).granted_bytes, 512);
     assert_int_equal(reserved(&rig), 36 * AR_MIB);
-    close_rig(&rig);
 }

@@ -91,7 +91,7 @@ static void do_word(struct run *run, const char **at)
 static void check_example(void **state)
 {
     const struct example *example = *state;
-    struct fake_backing *backing = malloc(sizeof *backing);
+    FREED struct fake_backing *backing = malloc(sizeof *backing);
     struct ar_host host = {0};
     struct ar_spec spec;
     struct run run = {.count = 0};
@@ -110,7 +110,6 @@ static void check_example(void **state)
     ar_spec_close(&spec);
     assert_int_equal(host.now_bytes, 0);
     assert_int_equal(backing->held_bytes, 0);
-    free(backing);
 }
 
 int main(void)

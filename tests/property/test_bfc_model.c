@@ -215,8 +215,8 @@ static void compare(const struct bfc_rig *rig, const struct model *m, unsigned s
 
 static void check_against_model(const struct setup *setup, uint64_t seed)
 {
-    struct bfc_rig *rig = bfc_rig_open(setup->spec, setup->cap);
-    struct model *m = calloc(1, sizeof *m);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open(setup->spec, setup->cap);
+    FREED struct model *m = calloc(1, sizeof *m);
     struct ar_rng rng;
     assert_non_null(m);
     *m = (struct model){.limit = setup->limit,
@@ -254,8 +254,6 @@ static void check_against_model(const struct setup *setup, uint64_t seed)
         }
     }
     assert_true(failures > 0); /* the limits were reached */
-    free(m);
-    bfc_rig_close(rig);
 }
 
 /* The policy of these fields of a setup makes the decisions of the model. */

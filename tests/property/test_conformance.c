@@ -47,12 +47,11 @@ static void on_each(const char *name, const char *prefix, void (*check)(struct b
 {
     int ran = 0;
     for (int kind = 0; kind < MEMORIES; kind++) {
-        struct bench b;
+        CLOSED(bench_close) struct bench b;
         if (bench_open(&b, name, kind, CAP_BYTES, prefix, 0)) {
             check(&b);
             ran++;
         }
-        bench_close(&b);
     }
     assert_true(ran > 0);
 }
@@ -448,10 +447,10 @@ static bool usable(void *argument, const struct ar_policy_range *range)
 static void watch(void **state)
 {
     const char *name = *state;
-    struct op_script script;
+    CLOSED(op_script_close) struct op_script script;
     op_script_open(&script, 11, 4000, 100, 4 * AR_MIB);
     for (int kind = 0; kind < MEMORIES; kind++) {
-        struct bench b;
+        CLOSED(bench_close) struct bench b;
         if (bench_open(&b, name, kind, CAP_BYTES, "", 0) &&
             (b.rig.policy->ops->capabilities & AR_POLICY_WATCHES_FREE)) {
             struct ar_policy_free_watch held = {.unit_bytes = 100000};
@@ -470,9 +469,7 @@ static void watch(void **state)
                          " usable bytes of free blocks, the walk %" PRIu64,
                          b.name, b.memory.name, held.usable_bytes, sum.usable_bytes);
         }
-        bench_close(&b);
     }
-    op_script_close(&script);
 }
 
 /* ---- faults: each host allocation, each call for memory, fails once -------------------------- */
@@ -495,7 +492,7 @@ static void after_fault(struct bench *b, const struct op_script *script, enum ar
 
 static void host_faults(void **state)
 {
-    struct op_script script;
+    CLOSED(op_script_close) struct op_script script;
     /* A plan is made anew for each fault. */
     bool offline = policy_rig_has(*state, AR_POLICY_OFFLINE);
     op_script_open(&script, 5, offline ? test_amount(600, 100) : 600, 60, 8 * AR_MIB);
@@ -507,34 +504,30 @@ static void host_faults(void **state)
             refused = op_script_run(&script, whole.rig.policy).refused;
         bench_close(&whole);
         for (uint64_t at = 1; at <= calls && at < 5000; at++) {
-            struct bench b;
+            CLOSED(bench_close) struct bench b;
             if (!bench_open(&b, *state, kind, CAP_BYTES, "", at))
                 calls = 0;
             else if (b.rig.policy)
                 after_fault(&b, &script, AR_HOST_MEMORY, refused);
             if (b.rig.host.calls < at)
                 calls = b.rig.host.calls; /* that call was never made */
-            bench_close(&b);
         }
     }
-    op_script_close(&script);
 }
 
 static void backing_faults(void **state)
 {
-    struct op_script script;
+    CLOSED(op_script_close) struct op_script script;
     op_script_open(&script, 6, 600, 60, 8 * AR_MIB);
     for (int kind = 0; kind < MEMORIES; kind++) {
         for (uint64_t at = 1; at < 60; at += 60 / test_amount(60, 60)) {
             char prefix[40];
-            struct bench b;
+            CLOSED(bench_close) struct bench b;
             snprintf(prefix, sizeof prefix, "checked+fault(n=%" PRIu64 ")+", at);
             if (bench_open(&b, *state, kind, CAP_BYTES, prefix, 0))
                 after_fault(&b, &script, AR_OK, SIZE_MAX);
-            bench_close(&b);
         }
     }
-    op_script_close(&script);
 }
 
 /* ---- all of them, for each policy ------------------------------------------------------------ */

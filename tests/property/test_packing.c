@@ -128,8 +128,8 @@ TEST(places_many_at_the_lowest_gap)
 TEST(blocks_that_all_live_take_few_steps)
 {
     const uint32_t count = 70000;
-    struct packing_block *blocks = calloc(count, sizeof *blocks);
-    uint64_t *offsets = calloc(count, sizeof *offsets);
+    FREED struct packing_block *blocks = calloc(count, sizeof *blocks);
+    FREED uint64_t *offsets = calloc(count, sizeof *offsets);
     struct ar_host host = {0};
     struct packing packing;
     uint64_t steps = 0, top_bytes = 0;
@@ -146,8 +146,6 @@ TEST(blocks_that_all_live_take_few_steps)
     assert_true(steps < UINT64_C(100) * count); /* n (n - 1) / 2 is 35,000 a block */
     packing_close(&packing);
     assert_int_equal(host.now_bytes, 0);
-    free(blocks);
-    free(offsets);
 }
 
 TEST(the_best_order_is_the_lowest)

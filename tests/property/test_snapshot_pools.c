@@ -54,7 +54,7 @@ static void write_program(const char *path, uint64_t seed, bool uses, bool gives
 /* Tests a run of such a program in each layout that has all of `keys`, complete and as a ring. */
 static void check_program(struct trace_rig *rig, const char *policy, uint64_t seed, unsigned keys)
 {
-    struct run_snapshot run;
+    CLOSED(run_snapshot_close) struct run_snapshot run;
     snapshot_run(&run, policy, rig->path[0]);
     for (size_t i = 0; i < snapshot_layout_count; i++)
         for (size_t part = 0; part < 3; part++) {
@@ -67,23 +67,21 @@ static void check_program(struct trace_rig *rig, const char *policy, uint64_t se
             snprintf(what, sizeof what, "%s, seed %" PRIu64 ", layout %s, %zu entries dropped",
                      policy, seed, layout->name, options.dropped);
             snapshot_layout_write(rig->path[1], layout, &run.image, &options);
+            CLOSED(close_trace)
             struct trace_source *source = snapshot_open(rig->path[1], NULL, what);
             snapshot_check_agrees(source, what);
             snapshot_check_comes_back(source, rig->path[2], what);
-            trace_close(source);
         }
-    run_snapshot_close(&run);
 }
 
 TEST(pools_are_found_again)
 {
-    struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig;
     trace_rig_open(&rig);
     for (uint64_t seed = 1; seed <= test_amount(60, 30); seed++) {
         write_program(rig.path[0], seed, false, seed % 2);
         check_program(&rig, "torch", seed, 0);
     }
-    trace_rig_close(&rig);
 }
 
 /* Settings that change placements: the snapshot has them, and the pools too. */
@@ -97,12 +95,11 @@ TEST(settings_are_followed)
         "torch:expandable_segments=true",
         "torch:conf='expandable_segments:True,roundup_power2_divisions:8'",
     };
-    struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig;
     trace_rig_open(&rig);
     for (uint64_t seed = 1; seed <= test_amount(15, 9); seed++)
         for (size_t i = 0; i < COUNT(policies); i++) {
             write_program(rig.path[0], seed, true, true);
             check_program(&rig, policies[i], seed, LAYOUT_SETTINGS);
         }
-    trace_rig_close(&rig);
 }

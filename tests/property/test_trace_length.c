@@ -75,7 +75,7 @@ static void check_resident(uint64_t now_mib, uint64_t before_mib)
 
 static void pull_in_bounded_memory(const char *path, uint64_t events, uint64_t before_mib)
 {
-    struct trace_source *source;
+    CLOSED(close_trace) struct trace_source *source;
     assert_ok(trace_open(path, &source, &test_error));
     assert_int_equal(source->info.events, events);
     assert_int_equal(source->info.slots, LIVE + 1);
@@ -93,7 +93,6 @@ static void pull_in_bounded_memory(const char *path, uint64_t events, uint64_t b
     assert_int_equal(pulled, events);
     assert_int_equal(bytes, source->info.allocated_bytes);
     check_resident(most_mib, before_mib);
-    trace_close(source);
 }
 
 static void length_costs_no_memory(enum trace_format format, bool compress, uint64_t events)
@@ -101,7 +100,7 @@ static void length_costs_no_memory(enum trace_format format, bool compress, uint
 #ifdef __SANITIZE_ADDRESS__
     events /= 16; /* memory is not measured here, so a shorter trace is enough */
 #endif
-    struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig;
     struct ring ring = {.base = {.ops = &ring_ops}, .events = events};
     const struct trace_write_options options = {.format = format, .compress = compress};
     trace_rig_open(&rig);
@@ -109,7 +108,6 @@ static void length_costs_no_memory(enum trace_format format, bool compress, uint
     assert_ok(trace_write(&ring.base, rig.path[0], &options, &test_error));
     check_resident(resident_mib(), before_mib);
     pull_in_bounded_memory(rig.path[0], events, before_mib);
-    trace_rig_close(&rig);
 }
 
 TEST(a_long_mapped_trace)

@@ -106,11 +106,10 @@ static void every_policy(const char *name, struct trace_source *source, enum rep
 TEST(no_policy_gives_a_block_to_another_stream_too_early)
 {
     for (size_t i = 0; i < COUNT(streams); i++) {
-        struct trace_source *source = tiny_trace(streams[i]);
+        CLOSED(close_trace) struct trace_source *source = tiny_trace(streams[i]);
         every_policy(streams[i], source, REPLAY_ORDERED);
         every_policy(streams[i], source, REPLAY_RECORDED);
         every_policy(streams[i], source, REPLAY_AT_ONCE);
-        trace_close(source);
     }
 }
 
@@ -123,12 +122,11 @@ TEST(no_policy_on_workloads_of_several_streams)
         "workloads/data/streams_prefetch.default.csv.gz",
     };
     for (size_t i = 0; i < COUNT(workloads); i++) {
-        struct trace_source *source = open(workloads[i]);
+        CLOSED(close_trace) struct trace_source *source = open(workloads[i]);
         enum replay_frees modes[2];
         unsigned count = replay_frees_choices(&source->info, REPLAY_ORDERED, modes);
         for (unsigned mode = 0; mode < count; mode++)
             every_policy(workloads[i], source, modes[mode]);
-        trace_close(source);
     }
 }
 
@@ -140,9 +138,8 @@ TEST(no_policy_on_one_stream)
         "matmul_cache:shapes=64;512;1000,repeat=2",
     };
     for (size_t i = 0; i < COUNT(workloads); i++) {
-        struct trace_source *source = open(workloads[i]);
+        CLOSED(close_trace) struct trace_source *source = open(workloads[i]);
         every_policy(workloads[i], source, REPLAY_ORDERED);
-        trace_close(source);
     }
 }
 
@@ -200,16 +197,14 @@ static const struct ar_policy_ops hasty_ops = {
 static void run_hasty(const char *events, bool ordered_by_engine, struct outcome *out)
 {
     struct ar_policy_ops ops = hasty_ops;
-    struct trace_source *source = tiny_trace(events);
-    struct session session = {.device = late_device_open(DEVICE, 1)};
+    CLOSED(close_trace) struct trace_source *source = tiny_trace(events);
+    CLOSED(session_close) struct session session = {.device = late_device_open(DEVICE, 1)};
     struct hasty hasty = {.base = {.ops = &ops}, .backing = session.device->backing};
     if (ordered_by_engine)
         ops.capabilities = 0;
     assert_int_equal(ar_backing_segment_alloc(hasty.backing, 16 * AR_MIB, &hasty.segment), AR_OK);
     session.policy = &hasty.base;
     replay(&session, source, REPLAY_ORDERED, true, out);
-    session_close(&session);
-    trace_close(source);
 }
 
 TEST(a_planted_race_is_found)
@@ -252,19 +247,17 @@ TEST(what_the_program_orders_is_no_race)
 TEST(null_cannot_be_verified)
 {
     struct outcome outcome;
-    struct trace_source *source = tiny_trace("a,0,8");
+    CLOSED(close_trace) struct trace_source *source = tiny_trace("a,0,8");
     assert_true(run("null", source, REPLAY_ORDERED, 1, true, &outcome));
     assert_int_equal(outcome.status, AR_UNSUPPORTED);
-    trace_close(source);
 }
 
 /* ---- work and touches ---- */
 
 static void count_of(const char *events, bool verify, struct outcome *out)
 {
-    struct trace_source *source = tiny_trace(events);
+    CLOSED(close_trace) struct trace_source *source = tiny_trace(events);
     assert_true(run("torch", source, REPLAY_ORDERED, 1, verify, out));
-    trace_close(source);
 }
 
 TEST(kernels_work_on_their_blocks)
@@ -314,7 +307,7 @@ TEST(the_document_generators_work)
         "matmul_cache:shapes=64;512,repeat=2",
     };
     for (size_t i = 0; i < COUNT(workloads); i++) {
-        struct trace_source *source = open(workloads[i]);
+        CLOSED(close_trace) struct trace_source *source = open(workloads[i]);
         struct outcome outcome;
         assert_true(run("torch", source, REPLAY_ORDERED, 1, false, &outcome));
         if (outcome.status != AR_OK)
@@ -322,6 +315,5 @@ TEST(the_document_generators_work)
         /* matmul_cache: a probe without scratch memory for each of two shapes. */
         assert_int_equal(outcome.counts.kernels, i == 2 ? 2 : 0);
         assert_true(outcome.counts.kernel_ops > 10);
-        trace_close(source);
     }
 }

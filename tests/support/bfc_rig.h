@@ -27,6 +27,10 @@ struct bfc_rig *bfc_rig_open(const char *spec, uint64_t cap_bytes);
 /* The same on another backing, which stays the caller's. */
 struct bfc_rig *bfc_rig_open_on(const char *spec, struct ar_backing *backing);
 void bfc_rig_close(struct bfc_rig *rig);
+static inline void close_bfc_rig(struct bfc_rig **rig)
+{
+    bfc_rig_close(*rig);
+}
 
 /* Makes a policy as above, or says why not. */
 enum ar_status bfc_rig_make(const char *spec, const struct ar_policy_context *context,

@@ -11,7 +11,7 @@ static void convert(void *rig, const char *events, struct import_report *report,
     struct trace_source *source;
     const char *path = ((struct trace_rig *)rig)->path[0];
     assert_ok(trace_open(path, &source, &test_error));
-    char *printed = trace_rig_print(rig, source);
+    FREED char *printed = trace_rig_print(rig, source);
     assert_non_null(source->report);
     if (report)
         *report = *source->report;
@@ -20,7 +20,6 @@ static void convert(void *rig, const char *events, struct import_report *report,
     trace_close(source);
     assert_int_equal(strncmp(printed, head, sizeof head - 1), 0);
     assert_string_equal(printed + sizeof head - 1, events);
-    free(printed);
 }
 
 void format_rig_converts(void *rig, const char *text, const char *events,

@@ -260,7 +260,7 @@ static enum ar_status pool_trim(struct ar_backing *backing, uint64_t keep_bytes)
 
 static void late_close(struct ar_device *base)
 {
-    struct late_device *self = late(base);
+    FREED struct late_device *self = late(base);
     base->ops = self->inner;
     base->backing->ops = self->inner_backing;
     ar_device_close(base);
@@ -272,7 +272,6 @@ static void late_close(struct ar_device *base)
     free(self->tickets);
     free(self->inner_tickets);
     free(self->uses);
-    free(self);
 }
 
 static void kernel(struct ar_device *base, uint32_t stream, uint64_t nanoseconds)

@@ -287,7 +287,7 @@ static void record_calls(struct recorder *self)
 
 void recorder_run(const struct recorder_program *program, struct recorder_result *result)
 {
-    struct recorder *self = calloc(1, sizeof *self);
+    FREED struct recorder *self = calloc(1, sizeof *self);
     struct ar_host host = {0};
     struct ar_spec spec;
     char text[96];
@@ -322,7 +322,6 @@ void recorder_run(const struct recorder_program *program, struct recorder_result
     ar_device_close(self->device);
     ar_spec_close(&spec);
     free(self->pending);
-    free(self);
 }
 
 void recorder_close(struct recorder_result *result)

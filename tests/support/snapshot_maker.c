@@ -314,7 +314,7 @@ static void put_segments(struct maker *self)
 
 void snapshot_maker_write(const char *path, const struct snapshot_maker_options *options)
 {
-    struct maker *self = calloc(1, sizeof *self);
+    FREED struct maker *self = calloc(1, sizeof *self);
     assert_non_null(self);
     self->options = *options;
     self->time_us = UINT64_C(1700000000000000);
@@ -338,5 +338,4 @@ void snapshot_maker_write(const char *path, const struct snapshot_maker_options 
     for (unsigned i = 0; i < CLASSES; i++)
         free(self->spare[i]);
     free(self->pieces);
-    free(self);
 }

@@ -41,8 +41,8 @@ struct trace_source *snapshot_open(const char *path, const uint32_t *device, con
 
 void snapshot_check_agrees(struct trace_source *source, const char *what)
 {
-    struct ar_spec policy;
-    struct fidelity_result result;
+    CLOSED(ar_spec_close) struct ar_spec policy;
+    CLOSED(fidelity_result_close) struct fidelity_result result;
     struct ar_error error = {""};
     char text[1024];
     if (fidelity_default_spec(&source->info, text, sizeof text, &error) ||
@@ -57,8 +57,6 @@ void snapshot_check_agrees(struct trace_source *source, const char *what)
     assert_true(result.agrees && result.rows && result.end_blocks);
     assert_int_equal(result.rows, result.rows_met);
     assert_int_equal(result.end_blocks, result.end_blocks_met);
-    fidelity_result_close(&result);
-    ar_spec_close(&policy);
 }
 
 void snapshot_check_comes_back(struct trace_source *source, const char *path, const char *what)
@@ -66,8 +64,7 @@ void snapshot_check_comes_back(struct trace_source *source, const char *path, co
     struct ar_error error = {""};
     if (format_write(&format_writer_snapshot, source, path, false, &error))
         fail_msg("%s: %s", what, error.text);
-    struct trace_source *again = snapshot_open(path, NULL, what);
+    CLOSED(close_trace) struct trace_source *again = snapshot_open(path, NULL, what);
     if (memcmp(source->info.sha256, again->info.sha256, sizeof source->info.sha256) != 0)
         fail_msg("%s: written as a snapshot and read it is another trace", what);
-    trace_close(again);
 }

@@ -16,7 +16,9 @@
 
 #include "allocators/base/size.h"
 #include "allocators/base/status.h"
+#include "sim/device.h"
 #include "tests/support/cases.h"
+#include "workloads/trace/source.h"
 
 /* TEST(name) { ... } is a case of its file's program, which runs the cases in the order of the
  * file. TEST_WITH runs it between a set-up and a tear-down. A file without a main() needs nothing
@@ -34,6 +36,31 @@ struct test_case {
         __attribute__((used, section("test_cases"))) =                                             \
             &(const struct test_case){__FILE__, __LINE__, {#name, name, setup, teardown, NULL}};   \
     static void name(void **state)
+
+/* In front of a variable: at the end of its block it is closed by a function that takes a pointer
+ * to it, or what it points to is freed. The last one is closed first. Not if a case fails.
+ *     CLOSED(trace_rig_close) struct trace_rig rig;
+ *     CLOSED(close_trace) struct trace_source *source = tiny_trace("a,0,64 f,0");
+ *     FREED char *text = trace_rig_print(&rig, source); */
+#define CLOSED(close) __attribute__((cleanup(close)))
+#define FREED         CLOSED(free_pointed)
+
+static inline void free_pointed(void *pointer)
+{
+    void *memory;
+    memcpy(&memory, pointer, sizeof memory);
+    free(memory);
+}
+
+static inline void close_trace(struct trace_source **source)
+{
+    trace_close(*source);
+}
+
+static inline void close_device(struct ar_device **device)
+{
+    ar_device_close(*device);
+}
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 

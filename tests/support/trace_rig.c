@@ -123,8 +123,7 @@ void trace_rig_filtered(struct trace_rig *rig, const char *text,
     if (trace_rig_text(rig, text, &source, &error) != AR_OK ||
         trace_filter(source, options, &filter, &error) != AR_OK)
         fail_msg("%s", error.text);
-    char *got = trace_rig_print(rig, filter);
+    FREED char *got = trace_rig_print(rig, filter);
     assert_string_equal(got, expected);
-    free(got);
     trace_close(filter);
 }

@@ -18,7 +18,7 @@ static uint64_t take(struct address_space *space, uint64_t mib)
 
 TEST(known_places)
 {
-    struct address_space space;
+    CLOSED(address_space_close) struct address_space space;
     assert_true(address_space_open(&space, TOP, UNIT));
     uint64_t first = take(&space, 20);
     assert_int_equal(first, TOP - UNIT);
@@ -37,12 +37,11 @@ TEST(known_places)
     /* A range with one allocation left does not. */
     address_space_give(&space, TOP - 10 * UNIT, 200 * AR_MIB);
     assert_int_equal(take(&space, 180), TOP - 10 * UNIT);
-    address_space_close(&space);
 }
 
 TEST(an_end_of_addresses)
 {
-    struct address_space space;
+    CLOSED(address_space_close) struct address_space space;
     uint64_t address;
     assert_true(address_space_open(&space, 4 * UNIT, UNIT));
     assert_false(address_space_take(&space, 4 * UNIT, &address));
@@ -52,7 +51,6 @@ TEST(an_end_of_addresses)
     assert_false(address_space_take(&space, 1, &address));
     address_space_give(&space, address, 3 * UNIT);
     assert_int_equal(take(&space, 96), UNIT);
-    address_space_close(&space);
 }
 
 /* The oracle: pages of 2 MiB; each has the number of its range, and whether it is taken. */
@@ -103,7 +101,7 @@ static void oracle_give(size_t page, size_t count)
 TEST(every_place_is_that_of_a_search)
 {
     enum { LIVE = 64 };
-    struct address_space space;
+    CLOSED(address_space_close) struct address_space space;
     struct ar_rng rng;
     size_t pages[LIVE] = {0}, counts[LIVE], refused = 0;
     ar_rng_seed(&rng, 1);
@@ -125,7 +123,6 @@ TEST(every_place_is_that_of_a_search)
         refused += !wanted;
     }
     assert_true(refused > 100);
-    address_space_close(&space);
 }
 
 /* ---- recordings ----------------------------------------------------------------------------- */

@@ -180,7 +180,7 @@ TEST(settings_are_those_of_the_release)
         {"torch", {"torch:large_segment_size_mb=64", "torch:max_split_size_mb=20"}, {0}, 0},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct candidates list;
+        CLOSED(candidates_close) struct candidates list;
         assert_ok(candidates_list(cases[i].recorder, "torch", false, &list, &test_error));
         assert_int_equal(list.left_out_count, cases[i].left_out);
         for (size_t h = 0; cases[i].has[h]; h++) {
@@ -195,7 +195,6 @@ TEST(settings_are_those_of_the_release)
                 if (has_word(list.at[c].spec, cases[i].lacks[l]) ||
                     has_word(list.at[c].text, cases[i].lacks[l]))
                     fail_msg("%s: %s", cases[i].recorder, list.at[c].spec);
-        candidates_close(&list);
     }
 }
 
@@ -330,7 +329,7 @@ TEST(what_is_left_to_the_system_is_needed_too)
 
 TEST(settings_pair_across_options_only)
 {
-    struct candidates list;
+    CLOSED(candidates_close) struct candidates list;
     assert_ok(candidates_list("torch 2.11.0", "torch", false, &list, &test_error));
     size_t pairs = 0;
     for (size_t i = 0; i < list.count; i++) {
@@ -344,7 +343,6 @@ TEST(settings_pair_across_options_only)
     assert_true(list.at[0].given);
     /* expandable 1, split 8, round 5, collect 3, segment 4, and 2 that need a split size. */
     assert_int_equal(pairs, 8 + 5 + 3 + 4 + 8 * (5 + 3 + 4) + 5 * (3 + 4) + 3 * 4 + 8 * 2);
-    candidates_close(&list);
 }
 
 /* Of the settings that change as little, the first of those within 1 % of the least slowdown. */
@@ -429,15 +427,13 @@ TEST(the_largest_batch_is_under_all_lines)
 TEST(tries_are_told_from_requests)
 {
     EACH_ROW (row, 3) {
-        struct trace_source *trace = tiny_trace(row.field[0]);
-        struct tries tries;
+        CLOSED(close_trace) struct trace_source *trace = tiny_trace(row.field[0]);
+        CLOSED(tries_close) struct tries tries;
         assert_ok(tries_find(trace, &tries, &test_error));
         if (tries.count != cases_number(&row, 1) || tries.most_bytes != cases_number(&row, 2))
             fail_msg("%s: %" PRIu64 " tries, %" PRIu64 " bytes", row.field[0], tries.count,
                      tries.most_bytes);
         assert_int_equal(tries.trace != NULL, cases_number(&row, 1) > 0);
-        tries_close(&tries);
-        trace_close(trace);
     }
 }
 
@@ -449,21 +445,21 @@ TEST(the_last_step_of_a_cut_recording)
         uint64_t last_step_end;
     } cases[] = {{"a,0,8 m,step f,0 m,other a,1,8", 2}, {"a,0,8 m,other f,0", 0}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct trace_source *trace = tiny_trace(cases[i].events);
+        CLOSED(close_trace) struct trace_source *trace = tiny_trace(cases[i].events);
         struct prepared prepared;
         assert_ok(prepare_trace(trace, NULL, 0, &prepared, &test_error));
         assert_int_equal(prepared.last_step_end, cases[i].last_step_end);
         trace_close(prepared.trace);
-        trace_close(trace);
     }
 }
 
 /* Requests are compared by size, in any order. */
 TEST(requests_are_compared_by_size)
 {
+    CLOSED(close_trace)
     struct trace_source *from = tiny_trace("a,0,4194304 a,1,4096 a,2,5000 a,3,4194304 a,4,4096");
-    struct trace_source *to;
-    struct ar_spec device;
+    CLOSED(close_trace) struct trace_source *to;
+    CLOSED(ar_spec_close) struct ar_spec device;
     struct whatif whatif;
     assert_ok(ar_spec_parse("sim", &device, &test_error));
     assert_ok(trace_open_recording(DATA "graphs.default.csv.gz", &to, &test_error));
@@ -475,9 +471,6 @@ TEST(requests_are_compared_by_size)
     assert_int_equal(whatif.only_from, 1);
     assert_int_equal(whatif.only_to, whatif.requests_to - 4);
     assert_true(whatif.has_peak && whatif.recorded_passed);
-    trace_close(from);
-    trace_close(to);
-    ar_spec_close(&device);
 }
 
 /* A policy whose spec is too long to be tried is refused, not cut. */

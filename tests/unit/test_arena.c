@@ -7,7 +7,8 @@
 
 TEST(known_places)
 {
-    struct arena arena;
+    CLOSED(arena_close) struct arena arena;
+    CLOSED(close_trace)
     struct trace_source *source = tiny_trace("a,0,512 a,1,1000 a,2,0 a,3,9,space=pinned f,0 "
                                              "p,4,100 f,1 a,5,1536 k,0,1 r,4");
     assert_ok(arena_plan(&arena, source, &test_error));
@@ -16,18 +17,14 @@ TEST(known_places)
     assert_memory_equal(arena.offsets, wanted, sizeof wanted);
     assert_int_equal(arena.bytes, 2048);
     assert_false(arena.needed);
-    arena_close(&arena);
-    trace_close(source);
 }
 
 TEST(work_needs_the_arena)
 {
-    struct arena arena;
-    struct trace_source *source = tiny_trace("a,0,512 k,0,1,op=set,out=0");
+    CLOSED(arena_close) struct arena arena;
+    CLOSED(close_trace) struct trace_source *source = tiny_trace("a,0,512 k,0,1,op=set,out=0");
     assert_ok(arena_plan(&arena, source, &test_error));
     assert_true(arena.needed);
-    arena_close(&arena);
-    trace_close(source);
 }
 
 struct place {
@@ -59,9 +56,9 @@ TEST(live_blocks_lie_apart)
     static const char *const workloads[] = {"gradient_tape:steps=2",
                                             "random:events=2000,target=64MiB"};
     for (size_t w = 0; w < COUNT(workloads); w++) {
-        struct arena arena;
+        CLOSED(arena_close) struct arena arena;
         struct ar_error error;
-        struct trace_source *source;
+        CLOSED(close_trace) struct trace_source *source;
         const struct trace_event *events;
         size_t count;
         uint64_t highest = 0;
@@ -89,7 +86,5 @@ TEST(live_blocks_lie_apart)
         assert_true(arena.bytes <= 2 * source->info.peak_live_bytes);
         for (size_t i = 0; i < SLOTS; i++)
             live[i].end = 0;
-        arena_close(&arena);
-        trace_close(source);
     }
 }

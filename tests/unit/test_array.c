@@ -5,7 +5,7 @@
 
 TEST(items_stay_as_it_grows)
 {
-    uint32_t *items = NULL;
+    FREED uint32_t *items = NULL;
     size_t room = 0;
     for (uint32_t i = 0; i < 1000; i++) {
         size_t before = room;
@@ -18,17 +18,15 @@ TEST(items_stay_as_it_grows)
     for (uint32_t i = 0; i < 1000; i++)
         assert_int_equal(items[i], 3 * i);
     assert_int_equal(room, 1024);
-    free(items);
 }
 
 /* Twice as many items as the address space can hold. */
 TEST(what_cannot_be_had_changes_nothing)
 {
-    char *items = malloc(1);
+    FREED char *items = malloc(1);
     size_t room = SIZE_MAX / 2;
     assert_null(ar_array_grow(items, room, &room, 4));
     assert_int_equal(room, SIZE_MAX / 2);
-    free(items);
 }
 
 struct item {
@@ -61,7 +59,7 @@ TEST(values_are_put_in_order)
 TEST(an_array_reaches_an_index_with_zeros)
 {
     size_t count = 0;
-    uint64_t *items = ar_array_reach(NULL, &count, 5, sizeof *items);
+    FREED uint64_t *items = ar_array_reach(NULL, &count, 5, sizeof *items);
     assert_non_null(items);
     assert_true(count > 5);
     for (size_t i = 0; i < count; i++)
@@ -74,5 +72,4 @@ TEST(an_array_reaches_an_index_with_zeros)
     assert_int_equal(items[5], 7);
     for (size_t i = 6; i < count; i++)
         assert_int_equal(items[i], 0);
-    free(items);
 }

@@ -64,35 +64,33 @@ TEST(test_limit_of_unlimited_device)
 
 TEST(test_nothing_fits_in_no_memory)
 {
-    struct bfc_rig *rig = bfc_rig_open("growth", 0);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("growth", 0);
     assert_int_equal(bfc_rig_alloc(rig, 0, 1), BFC_RIG_FAILED);
     assert_int_equal(rig->backing.calls, 0);
-    bfc_rig_close(rig);
 }
 
 TEST(test_back_off_ends)
 {
-    struct bfc_rig *rig = bfc_rig_open("greedy:limit=4096", 0);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("greedy:limit=4096", 0);
     static const uint64_t attempts[] = {4096, 3840, 3584, 3328, 3072, 2816, 2560, 2304,
                                         2048, 1792, 1536, 1280, 1024, 768,  512,  256};
     assert_int_equal(bfc_rig_alloc(rig, 0, 1), BFC_RIG_FAILED);
     assert_int_equal(rig->backing.calls, 16);
     for (unsigned i = 0; i < 16; i++)
         assert_int_equal(rig->backing.attempts[i], attempts[i]);
-    bfc_rig_close(rig);
 }
 
 TEST(test_first_region)
 {
+    CLOSED(close_bfc_rig)
     struct bfc_rig *rig = bfc_rig_open("growth:limit=1GiB,first_region=32MiB", UINT64_MAX);
     bfc_rig_alloc(rig, 0, 1);
     assert_int_equal(rig->backing.attempts[0], 32 * AR_MIB);
-    bfc_rig_close(rig);
 }
 
 static void check_refused(const char *spec, bool adjacent, const char *part)
 {
-    struct fake_backing *backing = malloc(sizeof *backing);
+    FREED struct fake_backing *backing = malloc(sizeof *backing);
     assert_non_null(backing);
     fake_backing_open(backing, AR_GIB);
     backing->base.adjacent = adjacent;
@@ -103,7 +101,6 @@ static void check_refused(const char *spec, bool adjacent, const char *part)
     assert_null(policy);
     assert_non_null(strstr(test_error.text, part));
     assert_int_equal(host.now_bytes, 0);
-    free(backing);
 }
 
 TEST(test_contradictions)
@@ -116,13 +113,12 @@ TEST(test_contradictions)
 
 static void check_setting(const char *spec, const char *expected)
 {
-    struct bfc_rig *rig = bfc_rig_open(spec, 80 * AR_GIB);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open(spec, 80 * AR_GIB);
     char text[256];
     bool there = rig->policy->ops->setting(rig->policy, text, sizeof text);
     assert_int_equal(there, expected != NULL);
     if (expected)
         assert_string_equal(text, expected);
-    bfc_rig_close(rig);
 }
 
 TEST(test_settings)
@@ -147,7 +143,7 @@ TEST(test_settings)
 
 TEST(test_alignment)
 {
-    struct bfc_rig *rig = bfc_rig_open("greedy:limit=1MiB", UINT64_MAX);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("greedy:limit=1MiB", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, 256), 0);
     assert_int_equal(bfc_rig_alloc_at(rig, 1, 1000, 4096, false), 4096);
     assert_int_equal(rig->blocks[1].granted_bytes, 1024);
@@ -157,7 +153,6 @@ TEST(test_alignment)
     bfc_rig_free(rig, 1);
     bfc_rig_free(rig, 2);
     assert_int_equal(bfc_rig_stats(rig).largest_free_block_bytes, AR_MIB);
-    bfc_rig_close(rig);
 }
 
 TEST(test_alignment_skips_chunks_that_are_too_small)
@@ -304,12 +299,11 @@ TEST(test_host_memory_runs_out)
 {
     uint64_t calls = 1;
     for (uint64_t fail_at = 2; fail_at <= calls + 1; fail_at++) { /* call 1 is create */
-        struct bfc_rig *rig = bfc_rig_open("growth:limit=32MiB", UINT64_MAX);
+        CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("growth:limit=32MiB", UINT64_MAX);
         rig->host.fail_at = fail_at;
         unsigned failed = run_with_failures(rig);
         calls = rig->host.calls;
         assert_int_equal(failed != 0, fail_at <= calls);
-        bfc_rig_close(rig);
     }
     assert_true(calls > 10);
 }
@@ -317,7 +311,7 @@ TEST(test_host_memory_runs_out)
 TEST(test_create_without_host_memory)
 {
     for (uint64_t fail_at = 1; fail_at <= 2; fail_at++) {
-        struct fake_backing *backing = malloc(sizeof *backing);
+        FREED struct fake_backing *backing = malloc(sizeof *backing);
         assert_non_null(backing);
         fake_backing_open(backing, AR_GIB);
         struct ar_host host = {.fail_at = fail_at};
@@ -328,7 +322,6 @@ TEST(test_create_without_host_memory)
                          AR_HOST_MEMORY);
         assert_null(policy);
         assert_int_equal(host.now_bytes, 0);
-        free(backing);
     }
 }
 
@@ -336,13 +329,12 @@ TEST(test_backing_refuses)
 {
     uint64_t calls = 1;
     for (uint64_t fail_at = 1; fail_at <= calls; fail_at++) {
-        struct bfc_rig *rig = bfc_rig_open("growth:limit=32MiB", UINT64_MAX);
+        CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("growth:limit=32MiB", UINT64_MAX);
         rig->backing.fail_at = fail_at;
         run_with_failures(rig);
         calls = rig->backing.calls;
         if (fail_at <= 3) /* it is tried again with less */
             assert_true(rig->backing.attempts[fail_at] < rig->backing.attempts[fail_at - 1]);
-        bfc_rig_close(rig);
     }
     assert_true(calls >= 4);
 }
@@ -364,8 +356,8 @@ TEST(test_many_equal_free_blocks)
 {
     enum { FREE_BLOCKS = 65536 };
     for (unsigned order = 0; order < 3; order++) {
-        struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
-        struct ar_policy_block *blocks = calloc(2 * FREE_BLOCKS, sizeof *blocks);
+        CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
+        FREED struct ar_policy_block *blocks = calloc(2 * FREE_BLOCKS, sizeof *blocks);
         assert_non_null(blocks);
         struct ar_policy_request request = {.bytes = AR_KIB};
         for (unsigned i = 0; i < 2 * FREE_BLOCKS; i++)
@@ -381,8 +373,6 @@ TEST(test_many_equal_free_blocks)
         assert_in_range(depth_of(self->chunks.at, self->index.roots[10]), 17, 60);
         assert_int_equal(bfc_rig_alloc(rig, 0, AR_KIB), 0); /* the lowest address */
         assert_true(rig->host.peak_bytes < 2 * FREE_BLOCKS * 60);
-        free(blocks);
-        bfc_rig_close(rig);
     }
 }
 
@@ -405,12 +395,11 @@ TEST(test_metadata)
 
 TEST(test_watch)
 {
-    struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB", UINT64_MAX);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB", UINT64_MAX);
     struct ar_policy_free_watch watch = {.unit_bytes = 3000};
     rig->policy->watch = &watch; /* validate compares it after each call */
     run_with_failures(rig);
     assert_true(watch.usable_bytes > 0);
-    bfc_rig_close(rig);
 }
 
 /* ---- validate -------------------------------------------------------------------------------- */
@@ -425,7 +414,7 @@ static bool counts_ranges(void *argument, const struct ar_policy_range *range)
 
 TEST(test_walk)
 {
-    struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB", UINT64_MAX);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB", UINT64_MAX);
     for (unsigned i = 0; i < 20; i++)
         bfc_rig_alloc(rig, i, (i + 1) * 100000);
     for (unsigned i = 0; i < 20; i += 3)
@@ -438,7 +427,6 @@ TEST(test_walk)
     uint64_t some[4] = {0, 0, 0, 5};
     ar_policy_walk(rig->policy, counts_ranges, some);
     assert_int_equal(some[2], 5);
-    bfc_rig_close(rig);
 }
 
 /* Breaks one field at a time and expects a sentence with `part`. */
@@ -456,7 +444,7 @@ TEST(test_walk)
 
 TEST(test_validate_finds_it)
 {
-    struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB", UINT64_MAX);
+    CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB", UINT64_MAX);
     for (unsigned i = 0; i < 40; i++)
         bfc_rig_alloc(rig, i, 4096);
     for (unsigned i = 0; i < 40; i += 2)
@@ -488,5 +476,4 @@ TEST(test_validate_finds_it)
     EXPECT_BROKEN(rig, self->regions.at[0].bytes, 256, "end where it does");
     EXPECT_BROKEN(rig, self->regions.segments[0].bytes, 256, "driver allocations");
     EXPECT_BROKEN(rig, self->regions.at[0].held, false, "not held");
-    bfc_rig_close(rig);
 }

@@ -25,7 +25,7 @@ FORMAT_CASES("bfc_dump", test_buffers)
 TRACE_TEST(test_noise)
 {
     struct import_report report;
-    char *text = malloc(200000);
+    FREED char *text = malloc(200000);
     assert_non_null(text);
     size_t length = (size_t)snprintf(text, 1000, "%sInUse at 1000 of size 256 next 1\n", TF);
     memset(text + length, 'x', 150000);
@@ -38,7 +38,6 @@ TRACE_TEST(test_noise)
                                      "a,0,256,initial=yes\n",
                         &report);
     assert_true(guessed(&report, "another request failed later"));
-    free(text);
 }
 
 FORMAT_REFUSES("bfc_dump", test_refused)

@@ -6,9 +6,9 @@
 static void expect(const char *events, enum replay_frees frees, const uint64_t (*lives)[2],
                    size_t count, uint64_t peak_bytes, uint64_t peak_event)
 {
-    struct trace_source *source = tiny_trace(events);
+    CLOSED(close_trace) struct trace_source *source = tiny_trace(events);
     const struct bound_options options = {.frees = frees};
-    struct bound_blocks blocks;
+    CLOSED(bound_blocks_close) struct bound_blocks blocks;
     assert_ok(bound_blocks_open(&blocks, source, &options, &test_error));
     assert_int_equal(blocks.count, count);
     for (size_t i = 0; i < count; i++)
@@ -17,8 +17,6 @@ static void expect(const char *events, enum replay_frees frees, const uint64_t (
                      blocks.blocks[i].born, blocks.blocks[i].dies);
     assert_int_equal(blocks.live_peak_bytes, peak_bytes);
     assert_int_equal(blocks.live_peak_event, peak_event);
-    bound_blocks_close(&blocks);
-    trace_close(source);
 }
 
 /* The use on another stream ends nothing; the last block is never freed. */

@@ -16,10 +16,9 @@ static void load(const char *path, struct sim_profile *out)
 
 static void measure(const char *spec, struct sim_profile *out)
 {
-    struct ar_device *device = sim_test_open(spec);
+    CLOSED(close_device) struct ar_device *device = sim_test_open(spec);
     assert_ok(calibrate(device, &(struct calibrate_options){0}, out, &test_error));
     assert_int_equal(device->counters.physical_bytes, 0);
-    ar_device_close(device);
 }
 
 /* The card's profile with more lines, in a file of its own. */
@@ -358,12 +357,11 @@ TEST(as_many_steps_as_it_says)
     struct sim_profile out;
     size_t steps = 0;
     const struct calibrate_options counting = {.step = count_step, .argument = &steps};
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     assert_ok(calibrate(device, &counting, &out, &test_error));
     assert_int_equal(steps, calibrate_steps());
     /* On the virtual clock too: it has to be done in two minutes. */
     assert_true(device->ops->now(device) < UINT64_C(100000000000));
-    ar_device_close(device);
 }
 
 TEST(medians)

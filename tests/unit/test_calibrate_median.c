@@ -141,7 +141,7 @@ TEST(a_ladder_that_lost_a_step_is_left_out)
 
 TEST(one_twice_is_itself)
 {
-    struct calibration *from;
+    FREED struct calibration *from;
     const char *const paths[] = {"sim/profiles/h100-rested.profile",
                                  "sim/profiles/h100-rested.profile"};
     assert_ok(median_load(paths, 2, &from, &test_error));
@@ -150,7 +150,6 @@ TEST(one_twice_is_itself)
     memcpy(expected.name, out.profile.name, sizeof expected.name);
     memcpy(expected.source, out.profile.source, sizeof expected.source);
     assert_memory_equal(&out.profile, &expected, sizeof expected);
-    free(from);
 }
 
 /* Two machines, one of which takes twice as long for everything: the same card. */
@@ -254,7 +253,7 @@ TEST(what_is_written_reads_as_the_same)
         GIVEN("b", "rest_cost: map 10 0", "cost: map 128 2", "source: of b"),
     };
     struct median out = made(from, 2);
-    char *text = NULL;
+    FREED char *text = NULL;
     size_t length = 0;
     FILE *stream = open_memstream(&text, &length);
     assert_ok(median_write(&out, from, 2, stream, &test_error));
@@ -271,7 +270,6 @@ TEST(what_is_written_reads_as_the_same)
     struct sim_profile again;
     assert_ok(sim_profile_read(lines, "again", &again, &test_error));
     assert_memory_equal(&again, &out.profile, sizeof again);
-    free(text);
 }
 
 TEST(what_is_not_of_one_kind_is_refused)

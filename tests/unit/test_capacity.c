@@ -17,7 +17,7 @@ static size_t brute_force(const char *policy, const char *workload, uint64_t sta
     size_t count = 0;
     for (uint64_t at = start_bytes; at <= capacity_grid_end(start_bytes); at += UNIT) {
         char device[64];
-        struct experiment_rig rig;
+        CLOSED(experiment_rig_close) struct experiment_rig rig;
         snprintf(device, sizeof device, "sim:capacity=%llu", (unsigned long long)at);
         experiment_rig_open(&rig, policy, device, workload);
         rig.experiment.measure = REPLAY_METRICS_NONE;
@@ -29,7 +29,6 @@ static size_t brute_force(const char *policy, const char *workload, uint64_t sta
             without[count] = (rig.result.metrics.at[METRIC_flushes].integer ? 0 : NO_FLUSH) |
                              (rig.result.metrics.at[METRIC_retries].integer ? 0 : NO_RETRY);
         count++;
-        experiment_rig_close(&rig);
     }
     return count;
 }
@@ -101,11 +100,10 @@ TEST(the_search_finds_what_brute_force_finds)
 static void capacity_of(const char *policy, const char *workload, unsigned jobs,
                         struct capacity_result *found)
 {
-    struct experiment_rig rig;
+    CLOSED(experiment_rig_close) struct experiment_rig rig;
     experiment_rig_open(&rig, policy, "sim", workload);
     if (capacity_find(&rig.experiment, jobs, found, &rig.error))
         fail_msg("%s", rig.error.text);
-    experiment_rig_close(&rig);
 }
 
 TEST(the_number_of_workers_changes_nothing)
@@ -163,23 +161,21 @@ TEST(a_small_program_passes_somewhere)
 static void capacity_of_events(const char *policy, const char *events,
                                struct capacity_result *found)
 {
-    struct experiment_rig rig;
+    CLOSED(experiment_rig_close) struct experiment_rig rig;
     experiment_rig_over(&rig, policy, "sim", tiny_trace(events));
     if (capacity_find(&rig.experiment, 1, found, &rig.error))
         fail_msg("%s", rig.error.text);
-    experiment_rig_close(&rig);
 }
 
 /* Blocks of 502 and 498 MiB, the first freed, then 504 MiB: 1504 MiB are needed, between two points
  * of the grid that are 6 MiB apart. */
 TEST(the_last_two_mib_are_found)
 {
-    struct capacity_result found;
+    CLOSED(capacity_result_close) struct capacity_result found;
     capacity_of_events("first-fit", "a,0,526385152 a,1,522190848 f,0 a,2,528482304", &found);
     assert_int_equal(found.live_peak_bytes, 1002 * AR_MIB);
     assert_int_equal(found.first_pass_bytes, 1504 * AR_MIB);
     assert_int_equal(found.safe_bytes, 1504 * AR_MIB);
-    capacity_result_close(&found);
 }
 
 /* 2 and 1 MiB, the first freed, then 3 MiB behind them: the second point of the grid. And 502 MiB
@@ -202,31 +198,28 @@ TEST(edges_at_the_begin_and_without_flush)
  * not up to the end of the grid at four times the live peak. So no capacity of it is safe. */
 TEST(a_gap_up_to_the_end_leaves_no_safe_capacity)
 {
-    struct capacity_result found;
+    CLOSED(capacity_result_close) struct capacity_result found;
     capacity_of_events("growth", "a,0,587202560 f,0", &found);
     assert_in_range(found.first_pass_bytes, 785 * AR_MIB, 790 * AR_MIB);
     assert_int_equal(found.gap_count, 1);
     assert_int_equal(found.gaps[0].from_bytes, 2048 * AR_MIB);
     assert_int_equal(found.gaps[0].to_bytes, 2240 * AR_MIB);
     assert_int_equal(found.safe_bytes, 0);
-    capacity_result_close(&found);
 }
 
 TEST(an_adaptive_workload_is_written_down_once)
 {
-    struct capacity_result found;
+    CLOSED(capacity_result_close) struct capacity_result found;
     capacity_of("direct", "robson", 2, &found);
     assert_true(found.safe_bytes >= found.live_peak_bytes);
     assert_true(found.runs > 1);
-    capacity_result_close(&found);
 }
 
 TEST(a_policy_within_its_own_limit_may_never_pass)
 {
-    struct capacity_result found;
+    CLOSED(capacity_result_close) struct capacity_result found;
     capacity_of("growth:limit=100MiB", "linear_ramp:live=1", 1, &found);
     assert_int_equal(found.first_pass_bytes, 0);
     assert_int_equal(found.safe_bytes, 0);
     assert_int_equal(found.gap_count, 0);
-    capacity_result_close(&found);
 }

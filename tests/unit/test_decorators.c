@@ -26,7 +26,7 @@ static void close_rig(struct policy_rig *rig)
 
 TEST(looks_like_the_inner)
 {
-    struct policy_rig rig;
+    CLOSED(close_rig) struct policy_rig rig;
     open_rig(&rig, "checked+limit(bytes=1GiB)+fault(n=99)+first-fit:limit=2MiB");
     const struct ar_policy_ops *inner = registry_find("first-fit");
     const struct ar_policy_ops *ops = rig.policy->ops;
@@ -50,7 +50,6 @@ TEST(looks_like_the_inner)
     assert_int_equal(rig.policy->totals.live_bytes, AR_MIB);
     assert_int_equal(ar_policy_servable(rig.policy, AR_POLICY_EFFORT_NONE), AR_MIB);
     assert_int_equal(policy_walk_sum(rig.policy).bytes[AR_POLICY_RANGE_FREE], AR_MIB);
-    close_rig(&rig);
 }
 
 /* ---- limit and fault ------------------------------------------------------------------------- */
@@ -170,11 +169,10 @@ TEST(needed_options)
 {
     static const char *const specs[] = {"limit+null", "fault+null", "checked(every=0)+null"};
     for (size_t i = 0; i < COUNT(specs); i++) {
-        struct policy_rig rig;
+        CLOSED(close_rig) struct policy_rig rig;
         fake_backing_open(&backing, UINT64_MAX);
         assert_int_equal(policy_rig_open(&rig, specs[i], &backing.base, 0), AR_INVALID);
         assert_non_null(strstr(rig.error.text, "decorator"));
-        close_rig(&rig);
     }
 }
 
@@ -257,7 +255,7 @@ TEST(finds_each_lie)
         [LIE_VALIDATE] = "validate: a broken invariant",
     };
     for (enum lie lie = LIE_NONE; lie <= LIE_VALIDATE; lie++) {
-        struct policy_rig rig;
+        CLOSED(close_rig) struct policy_rig rig;
         struct ar_policy_block block;
         struct ar_policy_request request = {.bytes = 64, .alignment = 64};
         open_liar(&rig, lie);
@@ -271,7 +269,6 @@ TEST(finds_each_lie)
         assert_int_equal(status, lie == LIE_NONE ? AR_NO_MEMORY : AR_CORRUPT);
         if (!strstr(ar_policy_problem(rig.policy), want[lie]))
             fail_msg("lie %d: %s", (int)lie, ar_policy_problem(rig.policy));
-        close_rig(&rig);
     }
 }
 

@@ -63,7 +63,7 @@ static void free_used(struct rig *rig, uint32_t block, uint32_t stream)
 /* A run of any length in which some frees are always pending takes no more of the host. */
 TEST(pending_frees_take_bounded_memory)
 {
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     unsigned sum = 0;
     open_rig(&rig);
     for (uint32_t i = 0; i < 50000; i++) {
@@ -78,26 +78,24 @@ TEST(pending_frees_take_bounded_memory)
     for (unsigned i = 0; i < BLOCKS; i++)
         sum += rig.completed[i];
     assert_int_equal(sum, 50000);
-    close_rig(&rig);
 }
 
 /* Blocks are named by indices: their records have a quarter of room to spare. */
 TEST(a_high_block_takes_the_room_below_it)
 {
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     open_rig(&rig);
     assert_true(deferred_use(&rig.deferred, 1000000, 0, 1));
     assert_in_range(rig.host.now_bytes, 10000000, 10100000);
     assert_false(deferred_is_used(&rig.deferred, 999999));
     deferred_forget(&rig.deferred, 1000000);
     assert_false(deferred_free(&rig.deferred, 1000000));
-    close_rig(&rig);
 }
 
 /* Each block is used by many streams, whose numbers come in no order, and is free after all. */
 TEST(a_free_completes_after_all_streams)
 {
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     open_rig(&rig);
     for (unsigned round = 1; round < 3; round++) {
         for (uint32_t i = 0; i < BLOCKS * 20; i++) {
@@ -125,7 +123,6 @@ TEST(a_free_completes_after_all_streams)
         for (unsigned i = 0; i < BLOCKS; i++)
             assert_int_equal(rig.completed[i], round);
     }
-    close_rig(&rig);
 }
 
 static bool is_block(void *argument, uint32_t block)
@@ -136,7 +133,7 @@ static bool is_block(void *argument, uint32_t block)
 /* Waiting for one block completes it alone; waiting for the oldest, one of each stream. */
 TEST(some_are_waited_for)
 {
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     uint32_t wanted = 4;
     open_rig(&rig);
     for (uint32_t block = 1; block <= 8; block++)
@@ -154,5 +151,4 @@ TEST(some_are_waited_for)
     assert_int_equal(rig.completed[5], 1);
     deferred_wait_all(&rig.deferred);
     assert_int_equal(rig.completed[7] + rig.completed[8], 2);
-    close_rig(&rig);
 }

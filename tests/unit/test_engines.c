@@ -29,11 +29,12 @@ TEST(options)
         "vma-virtual:algorithm=linear",
         "ggml:retry=false",
     };
-    struct op_script script;
+    CLOSED(op_script_close) struct op_script script;
     op_script_open(&script, 3, 10000, 300, 32 * AR_MIB);
     for (size_t i = 0; i < COUNT(specs); i++) {
         struct policy_rig rig;
         char spec[120];
+        CLOSED(close_device)
         struct ar_device *device = sim_test_open("sim:profile=h100,capacity=512MiB");
         snprintf(spec, sizeof spec, "checked(every=50)+%s", specs[i]);
         open_rig(&rig, spec, device->backing);
@@ -43,9 +44,7 @@ TEST(options)
         assert_true(result.served > result.refused && result.refused > 0);
         assert_int_equal(policy_rig_close(&rig), 0);
         assert_int_equal(device->counters.physical_bytes, 0);
-        ar_device_close(device);
     }
-    op_script_close(&script);
 }
 
 /* ---- ggml's stack ---------------------------------------------------------------------------- */
@@ -85,13 +84,13 @@ TEST(stacks)
 {
     unsigned refused;
     struct policy_rig rig;
+    CLOSED(close_device)
     struct ar_device *device = sim_test_open("sim:profile=h100,capacity=128MiB");
     open_rig(&rig, "checked(every=1)+ggml:pool=vmm", device->backing);
     assert_int_equal(use_stacks(&rig, 4000, &refused), AR_OK);
     assert_in_range(refused, 1, 1000);
     assert_int_equal(policy_rig_close(&rig), 0);
     assert_int_equal(device->counters.physical_bytes, 0);
-    ar_device_close(device);
 }
 
 /* Each host allocation and each call for memory fails once. */
@@ -101,6 +100,7 @@ TEST(stack_faults)
     for (uint64_t at = 1; at < 40; at++) {
         char spec[80];
         struct policy_rig rig;
+        CLOSED(close_device)
         struct ar_device *device = sim_test_open("sim:profile=h100,capacity=128MiB");
         enum ar_status status = policy_rig_open(&rig, "ggml:pool=vmm", device->backing, at);
         if (status == AR_OK)
@@ -112,7 +112,6 @@ TEST(stack_faults)
         assert_int_equal(use_stacks(&rig, 300, &refused), AR_OK);
         assert_int_equal(policy_rig_close(&rig), 0);
         assert_int_equal(device->counters.physical_bytes, 0);
-        ar_device_close(device);
     }
 }
 
@@ -120,6 +119,7 @@ TEST(stack_refuses_other_orders)
 {
     struct policy_rig rig;
     struct ar_policy_block first, second;
+    CLOSED(close_device)
     struct ar_device *device = sim_test_open("sim:profile=h100,capacity=128MiB");
     open_rig(&rig, "ggml:pool=vmm", device->backing);
     assert_int_equal(policy_rig_alloc(&rig, 1000, &first), AR_OK);
@@ -135,13 +135,13 @@ TEST(stack_refuses_other_orders)
     assert_int_equal(policy_rig_free(&rig, &second), AR_OK);
     assert_int_equal(policy_rig_free(&rig, &first), AR_OK);
     assert_int_equal(policy_rig_close(&rig), 0);
-    ar_device_close(device);
 }
 
 TEST(stack_has_a_maximum)
 {
     struct policy_rig rig;
     struct ar_policy_block block;
+    CLOSED(close_device)
     struct ar_device *device = sim_test_open("sim:profile=h100,capacity=128MiB");
     open_rig(&rig, "ggml:pool=vmm,max_size=5000000", device->backing);
     assert_int_equal(policy_rig_alloc(&rig, 3 * AR_MIB, &block), AR_OK); /* 3 pages of 2 MiB fit */
@@ -149,7 +149,6 @@ TEST(stack_has_a_maximum)
     assert_int_equal(policy_rig_alloc(&rig, 3 * AR_MIB, &block), AR_OK);
     assert_int_equal(rig.policy->totals.reserved_bytes, 6 * AR_MIB);
     assert_int_equal(policy_rig_close(&rig), 0);
-    ar_device_close(device);
 }
 
 /* ---- options that are wrong, and settings
@@ -157,7 +156,7 @@ TEST(stack_has_a_maximum)
 
 TEST(contradictions)
 {
-    struct fake_backing *fake = malloc(sizeof *fake);
+    FREED struct fake_backing *fake = malloc(sizeof *fake);
     assert_non_null(fake);
     EACH_ROW (row, 3) {
         struct policy_rig rig;
@@ -168,12 +167,11 @@ TEST(contradictions)
             fail_msg("%s: %s", row.field[0], rig.error.text);
         assert_int_equal(policy_rig_close(&rig), 0);
     }
-    free(fake);
 }
 
 TEST(settings)
 {
-    struct fake_backing *fake = malloc(sizeof *fake);
+    FREED struct fake_backing *fake = malloc(sizeof *fake);
     assert_non_null(fake);
     EACH_ROW (row, 2) {
         struct policy_rig rig;
@@ -186,5 +184,4 @@ TEST(settings)
             assert_string_equal(text, row.field[1]);
         assert_int_equal(policy_rig_close(&rig), 0);
     }
-    free(fake);
 }

@@ -12,11 +12,10 @@ static double figure(const struct experiment_rig *rig, enum metric metric)
 TEST(the_median_is_weighted_by_bytes)
 {
     EACH_ROW (row, 2) {
-        struct trace_source *source = tiny_trace(row.field[0]);
+        CLOSED(close_trace) struct trace_source *source = tiny_trace(row.field[0]);
         uint64_t bytes;
         assert_int_equal(survey_median(source, &bytes, NULL), AR_OK);
         assert_true(bytes == cases_number(&row, 1));
-        trace_close(source);
     }
 }
 
@@ -33,8 +32,9 @@ TEST(live_bytes_end_at_the_free_requested)
 TEST(lifetimes_end_as_the_mode_says)
 {
     for (int recorded = 0; recorded < 2; recorded++) {
+        CLOSED(close_trace)
         struct trace_source *source = tiny_trace("a,0,10 a,1,0 r,0 a,2,5 f,0 f,2 a,3,7 m,x");
-        struct ar_policy_lifetime *lives;
+        FREED struct ar_policy_lifetime *lives;
         size_t count;
         assert_int_equal(survey_lifetimes(source, recorded ? REPLAY_RECORDED : REPLAY_ORDERED,
                                           &lives, &count, NULL),
@@ -43,8 +43,6 @@ TEST(lifetimes_end_as_the_mode_says)
             {10, 0, recorded ? 4 : 2}, {5, 3, 5}, {7, 6, 8}};
         assert_int_equal(count, 3);
         assert_memory_equal(lives, expected, sizeof expected);
-        free(lives);
-        trace_close(source);
     }
 }
 
@@ -100,7 +98,7 @@ static enum ar_status count_row(void *argument, const struct replay_row *row,
 /* Robson's program depends on the addresses of its blocks; the passes replay its requests. */
 TEST(an_adaptive_workload_is_written_down)
 {
-    struct experiment_rig rig;
+    CLOSED(experiment_rig_close) struct experiment_rig rig;
     uint64_t rows = 0;
     experiment_rig_open(&rig, "first-fit", "sim:profile=bump", "robson");
     assert_true(rig.source->info.adaptive);
@@ -110,12 +108,11 @@ TEST(an_adaptive_workload_is_written_down)
     assert_true(figure(&rig, METRIC_allocs) + figure(&rig, METRIC_frees) == (double)rows);
     assert_true(figure(&rig, METRIC_peak_reserved_bytes) > figure(&rig, METRIC_peak_live_bytes));
     assert_true(figure(&rig, METRIC_median_request_bytes) > 0);
-    experiment_rig_close(&rig);
 }
 
 TEST(the_same_run_gives_the_same_figures)
 {
-    struct experiment_rig rig;
+    CLOSED(experiment_rig_close) struct experiment_rig rig;
     struct metric_values first;
     const char *workload = "random:events=2000,target=64MiB,max=8MiB,seed=9";
     experiment_rig_open(&rig, "growth", "sim:capacity=1GiB", workload);
@@ -124,7 +121,6 @@ TEST(the_same_run_gives_the_same_figures)
     replay_result_close(&rig.result);
     experiment_rig_run(&rig);
     assert_memory_equal(&first, &rig.result.metrics, sizeof first);
-    experiment_rig_close(&rig);
 }
 
 /* The loop has three bodies: lean, with exact metrics, watched. */
@@ -138,7 +134,7 @@ TEST(all_ways_to_run_have_the_same_outcome)
     for (int stop = 0; stop < 2; stop++) {
         struct metric_values of[3];
         for (int way = 0; way < 3; way++) {
-            struct experiment_rig rig;
+            CLOSED(experiment_rig_close) struct experiment_rig rig;
             uint64_t rows = 0;
             experiment_rig_open(&rig, "growth", "sim:capacity=440MiB",
                                 "random:events=3000,target=256MiB,min=100,max=24MiB,seed=6");
@@ -149,7 +145,6 @@ TEST(all_ways_to_run_have_the_same_outcome)
             experiment_rig_run(&rig);
             assert_false(rig.result.passed);
             of[way] = rig.result.metrics;
-            experiment_rig_close(&rig);
         }
         for (size_t i = 0; i < COUNT(outcome); i++)
             for (int way = 1; way < 3; way++)
@@ -172,7 +167,7 @@ TEST(host_times_are_measured_only_if_asked_for)
                                         METRIC_alloc_total_ns_max, METRIC_free_total_ns_p50,
                                         METRIC_clock_ns,           METRIC_ops_per_s};
     for (int asked = 0; asked < 2; asked++) {
-        struct experiment_rig rig;
+        CLOSED(experiment_rig_close) struct experiment_rig rig;
         experiment_rig_open(&rig, "growth", "sim:capacity=1GiB",
                             "random:events=2000,target=64MiB,max=8MiB");
         rig.experiment.measure_time = asked;
@@ -187,7 +182,6 @@ TEST(host_times_are_measured_only_if_asked_for)
             /* The first requests are driver calls of some 100 microseconds. */
             assert_true(figure(&rig, METRIC_alloc_total_ns_max) > 10000);
         }
-        experiment_rig_close(&rig);
     }
 }
 
@@ -214,7 +208,7 @@ TEST(a_trace_is_read_into_memory_before_host_times_are_measured)
 {
     static const struct trace_source_ops ops = {.next = counted_next, .rewind = counted_rewind};
     for (int asked = 0; asked < 2; asked++) {
-        struct experiment_rig rig;
+        CLOSED(experiment_rig_close) struct experiment_rig rig;
         experiment_rig_open(&rig, "growth", "sim:capacity=1GiB",
                             "random:events=2000,target=64MiB,max=8MiB");
         struct counted source = {
@@ -224,13 +218,12 @@ TEST(a_trace_is_read_into_memory_before_host_times_are_measured)
         rig.experiment.measure_time = asked;
         experiment_rig_run(&rig);
         assert_true(asked ? source.rewinds == 1 : source.rewinds > 1);
-        experiment_rig_close(&rig);
     }
 }
 
 TEST(first_and_steady_steps_are_timed_apart)
 {
-    struct experiment_rig rig;
+    CLOSED(experiment_rig_close) struct experiment_rig rig;
     /* Only the first step calls the driver: of four steps the last two are steady. */
     experiment_rig_over(&rig, "torch", "sim",
                         tiny_trace("a,0,4000000 f,0 m,step a,1,4000000 f,1 m,step "
@@ -242,7 +235,6 @@ TEST(first_and_steady_steps_are_timed_apart)
     assert_true(figure(&rig, METRIC_first_alloc_total_ns_p50) >= 0.99 * longest);
     assert_true(figure(&rig, METRIC_steady_alloc_total_ns_p999) >= 0);
     assert_true(figure(&rig, METRIC_steady_pause_ns) == 0);
-    experiment_rig_close(&rig);
 }
 
 TEST(in_the_open_loop_a_stall_is_charged_to_what_waits_behind_it)
@@ -268,7 +260,7 @@ TEST(in_the_open_loop_a_stall_is_charged_to_what_waits_behind_it)
 
 TEST(an_event_never_comes_before_its_time)
 {
-    struct experiment_rig rig;
+    CLOSED(experiment_rig_close) struct experiment_rig rig;
     /* Launches take host time, which a recorded gap contains; a time of the trace does not. */
     experiment_rig_over(&rig, "direct", "sim",
                         tiny_trace("t,0 k,0,9 k,0,9 k,0,9 k,0,9 t,800000 a,0,4000000"));
@@ -278,27 +270,24 @@ TEST(an_event_never_comes_before_its_time)
     assert_true(figure(&rig, METRIC_alloc_response_ns_max) == pause);
     assert_true(figure(&rig, METRIC_device_time_ns) == 800000 + pause);
     assert_true(figure(&rig, METRIC_slowdown) == (800000 + pause) / 800000);
-    experiment_rig_close(&rig);
 }
 
 TEST(the_open_loop_wants_times)
 {
-    struct experiment_rig rig;
+    CLOSED(experiment_rig_close) struct experiment_rig rig;
     experiment_rig_over(&rig, "direct", "sim", tiny_trace("a,0,8 f,0"));
     rig.experiment.host = REPLAY_HOST_OPEN;
     assert_int_equal(experiment_run(&rig.experiment, &rig.result, &rig.props, &rig.error),
                      AR_INVALID);
     assert_non_null(strstr(rig.error.text, "recorded times"));
-    experiment_rig_close(&rig);
 }
 
 TEST(a_device_without_memory_cannot_verify)
 {
-    struct experiment_rig rig;
+    CLOSED(experiment_rig_close) struct experiment_rig rig;
     experiment_rig_over(&rig, "direct", "sim", tiny_trace("a,0,8 f,0"));
     rig.experiment.verify = true;
     assert_int_equal(experiment_run(&rig.experiment, &rig.result, &rig.props, &rig.error),
                      AR_UNSUPPORTED);
     assert_non_null(strstr(rig.error.text, "memory"));
-    experiment_rig_close(&rig);
 }

@@ -18,11 +18,10 @@
 static void explain(const char *policy, const char *device, const char *events,
                     struct explain_result *result)
 {
-    struct experiment_rig rig;
+    CLOSED(experiment_rig_close) struct experiment_rig rig;
     experiment_rig_over(&rig, policy, device, tiny_trace(events));
     if (explain_run(&rig.experiment, 2, result, &rig.error))
         fail_msg("%s", rig.error.text);
-    experiment_rig_close(&rig);
 }
 
 static const struct explain_rerun *find(const struct explain_result *result, const char *spec)
@@ -35,7 +34,7 @@ static const struct explain_rerun *find(const struct explain_result *result, con
 
 TEST(the_block_between_is_named)
 {
-    struct explain_result result;
+    CLOSED(explain_result_close) struct explain_result result;
     explain("greedy:framework=jax,fraction=1", "sim:capacity=100MiB", PINNED, &result);
     assert_false(result.passed);
     assert_int_equal(result.event, 6);
@@ -64,7 +63,6 @@ TEST(the_block_between_is_named)
     assert_true(result.pinning_blocks[0].in_stretch);
     assert_int_equal(result.stretch_blocks, 1);
     assert_int_equal(result.stretch_live_bytes, 20 * AR_MIB);
-    explain_result_close(&result);
 }
 
 /* The indices of free memory, worked out by hand. A checkerboard of s = 8 MiB in C = 512 that is
@@ -104,10 +102,10 @@ TEST(the_state_as_json)
     static const char *const events[] = {PINNED, "a,0,20971520 a,1,104857600",
                                          "a,0,20971520 a,1,104857600"};
     for (int i = 0; i < 3; i++) {
-        struct explain_result result;
+        CLOSED(explain_result_close) struct explain_result result;
         struct recorded_card card = {0};
         struct json_writer json;
-        char *text;
+        FREED char *text;
         size_t length;
         explain(policies[i], devices[i], events[i], &result);
         FILE *stream = open_memstream(&text, &length);
@@ -133,8 +131,6 @@ TEST(the_state_as_json)
             assert_int_equal(json_integer_value(json_object_get(servable, "no_call_bytes")),
                              40 * AR_MIB);
         json_decref(root);
-        free(text);
-        explain_result_close(&result);
     }
 }
 
@@ -157,21 +153,19 @@ TEST(what_would_have_helped)
 
 TEST(a_run_that_passes_is_told)
 {
-    struct explain_result result;
+    CLOSED(explain_result_close) struct explain_result result;
     explain("torch", "sim:capacity=1GiB", PINNED, &result);
     assert_true(result.passed);
     assert_int_equal(result.rerun_count, 0);
-    explain_result_close(&result);
 }
 
 static void failure(const char *policy, const char *device, const char *events,
                     struct explain_result *result)
 {
-    struct experiment_rig rig;
+    CLOSED(experiment_rig_close) struct experiment_rig rig;
     experiment_rig_over(&rig, policy, device, tiny_trace(events));
     if (explain_failure(&rig.experiment, result, &rig.error))
         fail_msg("%s", rig.error.text);
-    experiment_rig_close(&rig);
 }
 
 #define MIB(n) ((uint64_t)(n)*AR_MIB)
@@ -284,9 +278,9 @@ TEST(the_capacity_that_passes_is_the_safe_one)
         {"torch", "sim:capacity=200MiB", SEGMENT PENDING "a,3,104857600"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct explain_result result;
-        struct capacity_result capacity;
-        struct experiment_rig rig;
+        CLOSED(explain_result_close) struct explain_result result;
+        CLOSED(capacity_result_close) struct capacity_result capacity;
+        CLOSED(experiment_rig_close) struct experiment_rig rig;
         explain(cases[i].policy, cases[i].device, cases[i].events, &result);
         const char *bare = strstr(cases[i].policy, "limit") ? "torch" : cases[i].policy;
         experiment_rig_over(&rig, bare, cases[i].device, tiny_trace(cases[i].events));
@@ -294,9 +288,6 @@ TEST(the_capacity_that_passes_is_the_safe_one)
             fail_msg("%s", rig.error.text);
         assert_int_equal(result.more_capacity_bytes, capacity.safe_bytes);
         assert_true(result.limit_bytes || result.more_capacity_bytes > result.capacity_bytes);
-        capacity_result_close(&capacity);
-        experiment_rig_close(&rig);
-        explain_result_close(&result);
     }
 }
 
@@ -321,7 +312,7 @@ TEST(a_limit_that_leaves_room_is_tried)
 /* Compares the table with an array that has an element for each address. */
 TEST(births_are_found_by_address)
 {
-    struct ar_map births = {.more_words = 1};
+    CLOSED(ar_map_close) struct ar_map births = {.more_words = 1};
     uint64_t expected[ADDRESSES] = {0};
     struct ar_rng rng;
     ar_rng_seed(&rng, 7);
@@ -340,5 +331,4 @@ TEST(births_are_found_by_address)
         const uint64_t *birth = ar_map_find(&births, at * 512);
         assert_int_equal(birth ? birth[0] : 0, expected[at]);
     }
-    ar_map_close(&births);
 }

@@ -38,7 +38,7 @@ static void close_rig(struct policy_rig *rig)
 TEST(order_flip)
 {
     for (int f = 0; f < FITS; f++) {
-        struct policy_rig rig;
+        CLOSED(close_rig) struct policy_rig rig;
         struct ar_policy_block blocks[8];
         open_rig(&rig, fits[f], UINT64_MAX);
         for (int i = 0; i < 8; i++)
@@ -48,7 +48,6 @@ TEST(order_flip)
         for (int i = 0; i < 4; i++)
             take(&rig, 32 * AR_MIB);
         assert_int_equal(rig.policy->totals.reserved_bytes, 128 * AR_MIB);
-        close_rig(&rig);
     }
 }
 
@@ -59,7 +58,7 @@ TEST(linear_ramp)
     static const uint64_t want[] = {640, 1872};
     for (int f = 0; f < FITS; f++) {
         for (int live = 1; live <= 2; live++) {
-            struct policy_rig rig;
+            CLOSED(close_rig) struct policy_rig rig;
             struct ar_policy_block held[2];
             open_rig(&rig, fits[f], UINT64_MAX);
             for (int k = 1; k <= 40; k++) {
@@ -68,7 +67,6 @@ TEST(linear_ramp)
                 held[(k - 1) % 2] = take(&rig, (uint64_t)k * 16 * AR_MIB);
             }
             assert_int_equal(rig.policy->totals.reserved_bytes, want[live - 1] * AR_MIB);
-            close_rig(&rig);
         }
     }
 }
@@ -78,7 +76,7 @@ TEST(linear_ramp)
 TEST(sawtooth)
 {
     for (int f = 0; f < FITS; f++) {
-        struct policy_rig rig;
+        CLOSED(close_rig) struct policy_rig rig;
         open_rig(&rig, fits[f], UINT64_MAX);
         struct ar_policy_block old = take(&rig, 16 * AR_MIB);
         for (uint64_t bytes = 32 * AR_MIB; bytes <= 4 * AR_GIB; bytes *= 2) {
@@ -87,19 +85,17 @@ TEST(sawtooth)
             old = grown;
         }
         assert_int_equal(rig.policy->totals.reserved_bytes, 8176 * AR_MIB);
-        close_rig(&rig);
     }
 }
 
 TEST(pool_boundary)
 {
     for (int f = 0; f < FITS; f++) {
-        struct policy_rig rig;
+        CLOSED(close_rig) struct policy_rig rig;
         open_rig(&rig, fits[f], UINT64_MAX);
         free_requested(&rig, take(&rig, 2 * AR_MIB));
         take(&rig, AR_MIB / 2);
         assert_int_equal(rig.policy->totals.reserved_bytes, 2 * AR_MIB);
-        close_rig(&rig);
     }
 }
 
@@ -109,7 +105,7 @@ TEST(checkerboard)
 {
     for (int f = 0; f < FITS; f++) {
         for (int capped = 0; capped < 2; capped++) {
-            struct policy_rig rig;
+            CLOSED(close_rig) struct policy_rig rig;
             struct ar_policy_block blocks[64];
             struct ar_policy_block last;
             open_rig(&rig, fits[f], capped ? 512 * AR_MIB : UINT64_MAX);
@@ -121,7 +117,6 @@ TEST(checkerboard)
             assert_int_equal(status, capped ? AR_NO_MEMORY : AR_OK);
             assert_int_equal(rig.policy->totals.reserved_bytes, (capped ? 512 : 528) * AR_MIB);
             assert_int_equal(ar_policy_free_bytes(&rig.policy->totals), 256 * AR_MIB);
-            close_rig(&rig);
         }
     }
 }
@@ -172,10 +167,9 @@ TEST(robson_table)
     };
     for (int f = 0; f < FITS; f++) {
         for (size_t row = 0; row < COUNT(table); row++) {
-            struct policy_rig rig;
+            CLOSED(close_rig) struct policy_rig rig;
             open_rig(&rig, fits[f], UINT64_MAX);
             assert_int_equal(robson(&rig, table[row][0], table[row][1]), table[row][2]);
-            close_rig(&rig);
         }
     }
 }
@@ -186,7 +180,7 @@ TEST(which_free_block)
 {
     static const uint64_t sizes[] = {3 * AR_MIB, 2 * AR_MIB, 4 * AR_MIB};
     for (int f = 0; f < FITS; f++) {
-        struct policy_rig rig;
+        CLOSED(close_rig) struct policy_rig rig;
         struct ar_policy_block free_blocks[3];
         open_rig(&rig, fits[f], UINT64_MAX);
         for (int i = 0; i < 3; i++) {
@@ -199,7 +193,6 @@ TEST(which_free_block)
         ar_policy_stats(rig.policy, &stats);
         assert_int_equal(stats.largest_free_block_bytes, 4 * AR_MIB);
         assert_int_equal(take(&rig, 2 * AR_MIB).address, free_blocks[f].address);
-        close_rig(&rig);
     }
 }
 
@@ -209,7 +202,7 @@ TEST(the_end_is_kept_for_last)
 {
     static const char *const specs[] = {"best-fit:granule=1", "best-fit:granule=1,wilderness=yes"};
     for (int kept = 0; kept < 2; kept++) {
-        struct policy_rig rig;
+        CLOSED(close_rig) struct policy_rig rig;
         open_rig(&rig, specs[kept], UINT64_MAX);
         struct ar_policy_block inner = take(&rig, 4 * AR_MIB);
         take(&rig, AR_MIB);
@@ -219,14 +212,13 @@ TEST(the_end_is_kept_for_last)
         assert_int_equal(take(&rig, 2 * AR_MIB).address, kept ? inner.address : tail.address);
         assert_int_equal(take(&rig, 3 * AR_MIB).address, kept ? tail.address : inner.address);
         assert_int_equal(rig.policy->totals.reserved_bytes, 8 * AR_MIB);
-        close_rig(&rig);
     }
 }
 
 TEST(alignment)
 {
     for (int f = 0; f < FITS; f++) {
-        struct policy_rig rig;
+        CLOSED(close_rig) struct policy_rig rig;
         open_rig(&rig, fits[f], UINT64_MAX);
         backing.next = 3; /* the first memory of the arena is not aligned */
         for (uint64_t align = 1; align <= AR_MIB; align *= 4) {
@@ -235,7 +227,6 @@ TEST(alignment)
             assert_int_equal(ar_policy_alloc(rig.policy, &request, &block), AR_OK);
             assert_int_equal(block.address % align, 0);
         }
-        close_rig(&rig);
     }
 }
 
@@ -243,7 +234,7 @@ TEST(alignment)
 TEST(limit_gap_and_trim)
 {
     for (int f = 0; f < FITS; f++) {
-        struct policy_rig rig;
+        CLOSED(close_rig) struct policy_rig rig;
         char spec[64];
         struct ar_policy_block block;
         snprintf(spec, sizeof spec, "%s:limit=10MiB", fits[f]);
@@ -259,14 +250,13 @@ TEST(limit_gap_and_trim)
         assert_int_equal(rig.policy->totals.releasable_bytes, 4 * AR_MIB);
         assert_int_equal(ar_policy_trim(rig.policy, 0), AR_OK);
         assert_int_equal(rig.policy->totals.reserved_bytes, 10 * AR_MIB); /* the top is in use */
-        close_rig(&rig);
     }
 }
 
 TEST(trim_to_nothing)
 {
     for (int f = 0; f < FITS; f++) {
-        struct policy_rig rig;
+        CLOSED(close_rig) struct policy_rig rig;
         open_rig(&rig, fits[f], UINT64_MAX);
         for (int round = 0; round < 3; round++) {
             struct ar_policy_block a = take(&rig, 3 * AR_MIB);
@@ -279,7 +269,6 @@ TEST(trim_to_nothing)
             assert_int_equal(rig.policy->totals.reserved_bytes, 0);
             assert_int_equal(backing.held_bytes, 0);
         }
-        close_rig(&rig);
     }
 }
 

@@ -8,14 +8,13 @@
 
 static void notes_of(const char *events, struct fits_notes *out)
 {
-    struct trace_source *source = tiny_trace(events);
+    CLOSED(close_trace) struct trace_source *source = tiny_trace(events);
     assert_ok(fits_notes_read(source, out, &test_error));
-    trace_close(source);
 }
 
 TEST(notes_are_read)
 {
-    struct fits_notes notes;
+    CLOSED(fits_notes_close) struct fits_notes notes;
     notes_of("a,0,512 !,traced,versions,torch !,traced,drawn,nonzero,3 "
              "!,traced,outside_table,aten.a,4,400 !,traced,outside_table,aten.b,2,600 "
              "!,traced,unsure,conv,7,1000,1200 !,traced,rule,cublas,1,5000 f,0",
@@ -34,7 +33,6 @@ TEST(notes_are_read)
     assert_int_equal(notes.at[4].bytes, 5000);
     assert_int_equal(notes.at[4].more_bytes, 0); /* a rule has no bounds */
     assert_int_equal(notes.more_bytes, 300);
-    fits_notes_close(&notes);
 }
 
 /* Missing fields are 0; what is no note of the tracer is passed over. */
@@ -73,13 +71,13 @@ TEST(versions_name_the_recorder)
 {
     struct fits_notes notes;
     for (int named = 0; named < 2; named++) {
+        CLOSED(close_trace)
         struct trace_source *source = tiny_trace("a,0,512 !,traced,versions,torch-2.11.0");
         if (named)
             strcpy(source->info.recorder, "torch 2.8.0");
         assert_ok(fits_notes_read(source, &notes, &test_error));
         assert_string_equal(source->info.recorder, named ? "torch 2.8.0" : "torch-2.11.0");
         fits_notes_close(&notes);
-        trace_close(source);
     }
 }
 
@@ -114,13 +112,12 @@ TEST(long_names_are_cut)
     tag[sizeof tag - 1] = '\0';
     snprintf(events, sizeof events, "a,0,100,0,tag=%s,at=%s a,1,100,0,tag=%s,at=%s", tag, tag, tag,
              tag);
-    struct trace_source *source = tiny_trace(events);
+    CLOSED(close_trace) struct trace_source *source = tiny_trace(events);
     assert_ok(holders_find(source, UINT64_MAX, &peak, &test_error));
     assert_int_equal(peak.count, 1);
     assert_int_equal(peak.at[0].blocks, 2);
     assert_true(strlen(peak.at[0].tag) < sizeof peak.at[0].tag);
     assert_true(strlen(peak.at[0].at) < sizeof peak.at[0].at);
-    trace_close(source);
 }
 
 TEST(the_smallest_card_that_serves)

@@ -27,14 +27,13 @@ FORMAT_CASES("format_minimalloc", hints_are_left_out_and_said)
 /* The peak of the shipped problem equals the sum of its rows, moment by moment. */
 TRACE_TEST(a_published_problem_has_its_peak)
 {
-    struct trace_source *source;
+    CLOSED(close_trace) struct trace_source *source;
     assert_ok(trace_open("tests/golden/data/minimalloc/A.1048576.csv", &source, &test_error));
     assert_string_equal(source->info.format, "minimalloc");
     assert_string_equal(source->info.name, "A.1048576");
     assert_int_equal(source->info.allocs, 154);
     assert_int_equal(source->info.frees, 154);
     assert_int_equal(source->info.peak_live_bytes, 1048576);
-    trace_close(source);
 }
 
 FORMAT_REFUSES("format_minimalloc", bad_rows_are_refused)

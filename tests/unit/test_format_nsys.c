@@ -14,7 +14,7 @@ static void make(const char *path, const char *text)
     struct cases tables = {0};
     sqlite3 *database;
     const char *rest = strstr(text, "2024;");
-    char *all = NULL;
+    FREED char *all = NULL;
     if (asprintf(&all, "%.*s%s%s", rest ? (int)(rest - text) : 0, text,
                  rest ? cases_text(&tables, "format_nsys", "export_of_2024") : "",
                  rest ? rest + 5 : text) < 0)
@@ -24,7 +24,6 @@ static void make(const char *path, const char *text)
     if (sqlite3_exec(database, all, NULL, NULL, NULL) != SQLITE_OK)
         fail_msg("%s: %s", text, sqlite3_errmsg(database));
     assert_int_equal(sqlite3_close(database), SQLITE_OK);
-    free(all);
 }
 
 FORMAT_MADE_CASES("format_nsys", memory_kernels_and_streams, make)

@@ -294,12 +294,11 @@ TRACE_TEST(recorded_files)
     } cases[] = {{"tests/golden/data/jax/step.prof", 6, 65668, 3},
                  {"tests/golden/data/jax/step-buffer-assignment.txt", 16, 81940, 1}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct trace_source *source;
+        CLOSED(close_trace) struct trace_source *source;
         assert_ok(trace_open(cases[i].path, &source, &test_error));
         assert_int_equal(source->info.events, cases[i].events);
         assert_int_equal(source->info.peak_live_bytes, cases[i].peak_bytes);
         assert_int_equal(source->info.gpus, cases[i].gpus);
-        trace_close(source);
     }
 }
 

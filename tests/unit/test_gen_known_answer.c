@@ -122,12 +122,11 @@ TEST(all_are_listed)
     for (const struct gen_ops *ops; (ops = gen_at(count)) != NULL; count++) {
         assert_ptr_equal(gen_find(ops->name), ops);
         assert_non_null(ops->summary);
-        struct trace_source *source = gen_rig_open(ops->name);
+        CLOSED(close_trace) struct trace_source *source = gen_rig_open(ops->name);
         assert_true(((ops->capabilities & GEN_ADAPTIVE) != 0) == source->info.adaptive);
         gen_rig_pull(source, &sums);
         if (ops->capabilities & GEN_ADAPTIVE)
             assert_int_equal(sums.spans, sums.events);
-        trace_close(source);
     }
     assert_true(count >= 20);
     assert_null(gen_find("nothing"));
@@ -137,7 +136,7 @@ TEST(all_are_listed)
 TEST(same_again)
 {
     for (size_t i = 0; gen_at(i); i++) {
-        struct trace_source *source = gen_rig_open(gen_at(i)->name);
+        CLOSED(close_trace) struct trace_source *source = gen_rig_open(gen_at(i)->name);
         struct trace_source *fresh = gen_rig_open(gen_at(i)->name);
         gen_rig_pull(source, &sums);
         gen_rig_pull(fresh, &sums);
@@ -155,16 +154,13 @@ TEST(same_again)
         assert_ok(trace_rewind(fresh, &test_error));
         gen_rig_pull(fresh, &sums);
         assert_int_equal(sums.events, events_before);
-        trace_close(source);
         trace_close(fresh);
     }
-    struct trace_source *one = gen_rig_open("random:seed=1");
-    struct trace_source *two = gen_rig_open("random:seed=2");
+    CLOSED(close_trace) struct trace_source *one = gen_rig_open("random:seed=1");
+    CLOSED(close_trace) struct trace_source *two = gen_rig_open("random:seed=2");
     gen_rig_pull(one, &sums);
     gen_rig_pull(two, &sums);
     assert_memory_not_equal(one->info.sha256, two->info.sha256, 32);
-    trace_close(one);
-    trace_close(two);
 }
 
 TEST(random_holds_its_target)

@@ -9,9 +9,8 @@ static struct gen_rig_sums sums, other;
 
 static void pull(const char *text, struct gen_rig_sums *into)
 {
-    struct trace_source *source = gen_rig_open(text);
+    CLOSED(close_trace) struct trace_source *source = gen_rig_open(text);
     gen_rig_pull(source, into);
-    trace_close(source);
 }
 
 /* ---- embedding ------------------------------------------------------------------------------- */

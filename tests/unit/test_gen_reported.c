@@ -11,9 +11,8 @@ static struct gen_rig_sums sums, other;
 
 static void pull(const char *text, struct gen_rig_sums *into)
 {
-    struct trace_source *source = gen_rig_open(text);
+    CLOSED(close_trace) struct trace_source *source = gen_rig_open(text);
     gen_rig_pull(source, into);
-    trace_close(source);
 }
 
 /* Medium by default: a table of all policies takes seconds. */
@@ -245,13 +244,11 @@ TRACE_TEST(seeds_differ)
     for (size_t i = 0; i < COUNT(drawn); i++) {
         char text[64];
         snprintf(text, sizeof text, "%s,seed=2", drawn[i]);
-        struct trace_source *one = gen_rig_open(drawn[i]);
-        struct trace_source *two = gen_rig_open(text);
+        CLOSED(close_trace) struct trace_source *one = gen_rig_open(drawn[i]);
+        CLOSED(close_trace) struct trace_source *two = gen_rig_open(text);
         gen_rig_pull(one, &sums);
         gen_rig_pull(two, &sums);
         assert_memory_not_equal(one->info.sha256, two->info.sha256, 32);
-        trace_close(one);
-        trace_close(two);
     }
 }
 
@@ -270,10 +267,10 @@ TRACE_TEST(both_forms_hold_them)
     for (size_t i = 0; i < COUNT(workloads); i++) {
         static const struct trace_write_options options = {.format = TRACE_FORMAT_BINARY};
         struct ar_error error = {""};
-        struct trace_source *source = gen_rig_open(workloads[i]);
-        struct trace_source *binary = NULL;
-        struct trace_source *again;
-        char *first = trace_rig_print(rig, source);
+        CLOSED(close_trace) struct trace_source *source = gen_rig_open(workloads[i]);
+        CLOSED(close_trace) struct trace_source *binary = NULL;
+        CLOSED(close_trace) struct trace_source *again;
+        FREED char *first = trace_rig_print(rig, source);
         assert_int_equal(trace_rewind(source, &error), AR_OK);
         if (trace_write(source, rig->path[1], &options, &error) != AR_OK ||
             trace_open(rig->path[1], &binary, &error) != AR_OK)
@@ -282,14 +279,9 @@ TRACE_TEST(both_forms_hold_them)
         assert_int_equal(source->info.streams, binary->info.streams);
         assert_int_equal(source->info.slots, binary->info.slots);
         assert_int_equal(source->info.peak_live_bytes, binary->info.peak_live_bytes);
-        char *second = trace_rig_print(rig, binary);
+        FREED char *second = trace_rig_print(rig, binary);
         assert_string_equal(first, second);
         assert_int_equal(trace_rig_text(rig, first, &again, &error), AR_OK);
         assert_memory_equal(source->info.sha256, again->info.sha256, 32);
-        trace_close(source);
-        trace_close(binary);
-        trace_close(again);
-        free(first);
-        free(second);
     }
 }

@@ -13,7 +13,7 @@ TEST(a_policy_and_a_figure_take_their_rows)
         {0, "slab", "a", "slowdown", 0.5},  {0, "bfc", "a", "slowdown", 0.1},
         {0, "tlsf", "a", "slowdown", 0.1},  {0, "bfc", "a", "calls", 0.1},
         {0, "tlsf", "b", "peak", 0.1},      {7, "torch", "a", "frees", 0.1}};
-    struct groups groups;
+    CLOSED(groups_close) struct groups groups;
     char text[800];
     assert_ok(groups_make(&groups, items, COUNT(items), &test_error));
     assert_int_equal(groups.count, 5);
@@ -32,7 +32,6 @@ TEST(a_policy_and_a_figure_take_their_rows)
                         "calls of a with policy bfc");
     assert_int_equal(groups.items[3].worst, 10);
     assert_int_equal(groups.items[4].worst, 11);
-    groups_close(&groups);
 }
 
 TEST(what_has_no_size_is_the_worst)
@@ -41,11 +40,10 @@ TEST(what_has_no_size_is_the_worst)
                                               {0, "torch", "b", "outcome", -1},
                                               {0, "torch", "a", "outcome", -1},
                                               {0, "torch", "c", "calls", 9}};
-    struct groups groups;
+    CLOSED(groups_close) struct groups groups;
     assert_ok(groups_make(&groups, items, 4, &test_error));
     assert_int_equal(groups.count, 1);
     assert_int_equal(groups.items[0].worst, 1);
-    groups_close(&groups);
 }
 
 TEST(few_rows_and_none_stay_what_they_are)

@@ -68,7 +68,7 @@ static void launch_some(struct ar_device *device)
 
 TEST(kernel_ops_are_launched_again_on_memory_of_their_own)
 {
-    struct logging *logging = malloc(sizeof *logging);
+    FREED struct logging *logging = malloc(sizeof *logging);
     struct launch_recorder recorder;
     struct launches launches = {0};
     uint64_t mark_ns[2];
@@ -114,12 +114,11 @@ TEST(kernel_ops_are_launched_again_on_memory_of_their_own)
     launches_close(&launches, device);
     assert_int_equal(logging->device->memory.held_bytes, 0);
     fake_device_close(logging->device);
-    free(logging);
 }
 
 TEST(what_is_refused_ends_with_a_sentence)
 {
-    struct logging *logging = malloc(sizeof *logging);
+    FREED struct logging *logging = malloc(sizeof *logging);
     struct launch_recorder recorder;
     struct launches launches = {0};
     uint64_t mark_ns[2];
@@ -139,7 +138,6 @@ TEST(what_is_refused_ends_with_a_sentence)
     launches_close(&launches, device);
     assert_int_equal(logging->device->memory.held_bytes, 0);
     fake_device_close(logging->device);
-    free(logging);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -187,7 +185,7 @@ TEST(a_policy_that_makes_no_calls_adds_nothing)
 /* On a device with memory the engine launches work, and the loop launches all of it again. */
 TEST(the_loop_launches_what_the_engine_launched)
 {
-    struct logging *logging = malloc(sizeof *logging);
+    FREED struct logging *logging = malloc(sizeof *logging);
     struct ar_device *device = logging_open(logging, 8 * AR_GIB);
     struct harness_result result;
     struct ar_spec spec;
@@ -204,17 +202,15 @@ TEST(the_loop_launches_what_the_engine_launched)
     harness_close(&result);
     ar_spec_close(&spec);
     fake_device_close(logging->device);
-    free(logging);
 }
 
 /* And one that asks the driver each time adds a great deal: the bar can be missed. */
 TEST(a_policy_that_asks_the_driver_adds_its_calls)
 {
-    struct harness_result result;
+    CLOSED(harness_close) struct harness_result result;
     assert_ok(measure("direct", tape, &result, &test_error));
     assert_true(result.least > 0.03);
     assert_true(result.engine_ns > 1.03 * result.loop_ns);
-    harness_close(&result);
 }
 
 TEST(what_cannot_be_measured_is_said)

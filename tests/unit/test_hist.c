@@ -28,8 +28,8 @@ TEST(buckets_tile_all_numbers)
 TEST(quantiles_lie_within_the_stated_error)
 {
     static const double fractions[] = {0, 0.001, 0.1, 0.5, 0.9, 0.99, 0.999, 1};
-    struct ar_hist *hist = calloc(1, sizeof *hist);
-    uint64_t *values = malloc(VALUES * sizeof *values);
+    FREED struct ar_hist *hist = calloc(1, sizeof *hist);
+    FREED uint64_t *values = malloc(VALUES * sizeof *values);
     struct ar_rng rng;
     ar_rng_seed(&rng, 7);
     for (int i = 0; i < VALUES; i++) {
@@ -46,20 +46,17 @@ TEST(quantiles_lie_within_the_stated_error)
     }
     assert_int_equal(ar_hist_quantile(hist, 1), values[VALUES - 1]);
     assert_int_equal(hist->least, values[0]);
-    free(values);
-    free(hist);
 }
 
 TEST(small_numbers_are_exact)
 {
-    struct ar_hist *hist = calloc(1, sizeof *hist);
+    FREED struct ar_hist *hist = calloc(1, sizeof *hist);
     for (uint64_t value = 1; value <= 100; value++)
         ar_hist_add(hist, value, 1);
     assert_int_equal(ar_hist_quantile(hist, 0.5), 50);
     assert_int_equal(ar_hist_quantile(hist, 0.9), 90);
     assert_int_equal(ar_hist_quantile(hist, 0.99), 99);
     assert_int_equal(ar_hist_quantile(hist, 0), 1);
-    free(hist);
 }
 
 TEST(merging_is_adding)

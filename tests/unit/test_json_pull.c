@@ -89,7 +89,7 @@ TEST(test_refused)
 TEST(test_bounds)
 {
     enum { MANY = 1000000 };
-    char *text = malloc(MANY + 16);
+    FREED char *text = malloc(MANY + 16);
     assert_non_null(text);
     struct reading reading;
     struct json_token token;
@@ -119,7 +119,6 @@ TEST(test_bounds)
     assert_int_equal(json_pull_next(reading.pull, &token, &reading.error), AR_FORMAT);
     assert_non_null(strstr(reading.error.text, "a number has more than 128 bytes"));
     end(&reading);
-    free(text);
 }
 
 TEST(test_passing_over)
@@ -157,7 +156,7 @@ TEST(test_windows)
     static const char tail[] = "{\"k\\u00e9y\":[12.5,\"a\\\\b\\ud83d\\ude00\",true]}]";
     static const char wanted[] = "{k(k\xc3\xa9y)[n(12.5)s(a\\b\xf0\x9f\x98\x80)t]}]$";
     enum { WINDOW = 1 << 16, ROOM = WINDOW + 64 };
-    char *text = malloc(ROOM);
+    FREED char *text = malloc(ROOM);
     assert_non_null(text);
     for (size_t shift = 0; shift <= sizeof tail; shift++) {
         struct reading reading;
@@ -174,7 +173,6 @@ TEST(test_windows)
         assert_int_equal(json_pull_skip(reading.pull, &reading.error), 0);
         end(&reading);
     }
-    free(text);
 }
 
 TEST(test_numbers)

@@ -72,7 +72,7 @@ static const char two_steps[] = HEAD "a,0,100\na,1,100\nk,0,5,x=1,op=set,out=~1\
 
 TEST(a_filter_gives_blocks_their_new_names)
 {
-    struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig;
     trace_rig_open(&rig);
     trace_rig_filtered(&rig, two_steps, &(struct trace_filter_options){0}, two_steps);
     /* Only the second step: block 0 stays 0, 2 and 3 become 1 and 2. */
@@ -85,23 +85,20 @@ TEST(a_filter_gives_blocks_their_new_names)
                        HEAD
                        "a,0,100\na,1,100\nk,0,5,x=1,op=set,out=~1\nf,1\nm,step\na,2,200\nk,0,5\n"
                        "k,0,5,op=my own\nf,2\nm,step\n");
-    trace_rig_close(&rig);
 }
 
 TEST(a_merge_gives_blocks_their_new_names)
 {
-    struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig;
     struct trace_source *sources[2] = {NULL, NULL}, *merged = NULL;
     trace_rig_open(&rig);
     for (int i = 0; i < 2; i++)
         assert_ok(trace_rig_text(&rig, HEAD "a,0,8\na,1,8\nk,0,5,op=copy,out=0,in=~1\n",
                                  &sources[i], &test_error));
     assert_ok(trace_merge(sources, 2, &merged, &test_error));
-    char *got = trace_rig_print(&rig, merged);
+    FREED char *got = trace_rig_print(&rig, merged);
     /* Requests alternate: 0 2 of the first trace, 1 3 of the second. */
     assert_non_null(strstr(got, "k,0,5,tenant=0,op=copy,out=0,in=~"));
     assert_non_null(strstr(got, "k,1,5,tenant=1,op=copy,out=1,in=~1"));
-    free(got);
     trace_close(merged);
-    trace_rig_close(&rig);
 }

@@ -62,7 +62,7 @@ TEST(test_refused)
 /* The profiler's count: 100 bytes more than the trace knows of, then 90. */
 TEST(test_totals)
 {
-    struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig;
     struct trace_source *source;
     trace_rig_open(&rig);
     char *text = events_of(&rig,
@@ -78,15 +78,13 @@ TEST(test_totals)
     static const char huge[] =
         "{\"name\":\"[memory]\",\"ts\":1,\"args\":{\"Device Type\":1,\"Total Allocated\":"
         "4611686018427387903,\"Bytes\":1152921504606846975}},";
-    char *many = malloc(20 * sizeof huge);
+    FREED char *many = malloc(20 * sizeof huge);
     assert_non_null(many);
     many[0] = '[';
     for (size_t i = 0; i < 16; i++)
         memcpy(many + 1 + i * (sizeof huge - 1), huge, sizeof huge);
     memcpy(many + 1 + 16 * (sizeof huge - 1), LAST "]", sizeof LAST "]");
     assert_says(trace_rig_text(&rig, many, &source, &test_error), AR_INVALID, "2^63 bytes");
-    free(many);
-    trace_rig_close(&rig);
 }
 
 FORMAT_CASES("kineto", test_before_the_first)
@@ -94,8 +92,8 @@ FORMAT_CASES("kineto", test_before_the_first)
 /* Generated files: the reader finds what the generator wrote. */
 static void check_made(const struct kineto_making *making)
 {
-    struct trace_rig rig;
-    struct trace_source *source;
+    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(close_trace) struct trace_source *source;
     struct kineto_made made;
     trace_rig_open(&rig);
     FILE *file = fopen(rig.path[0], "w");
@@ -113,8 +111,6 @@ static void check_made(const struct kineto_making *making)
     assert_true(guessed(source, "equals \"Total Allocated\" at every event"));
     assert_int_equal(guessed(source, "name no address"), making->without_addresses);
     assert_int_equal(guessed(source, "sorted by time"), making->shuffled);
-    trace_close(source);
-    trace_rig_close(&rig);
 }
 
 TEST(test_made)

@@ -129,13 +129,13 @@ TEST(every_trial_from_the_certain_capacity_on_passes)
         "torch:max_split_size_mb=64", "torch:max_split_size_mb=128"};
     char text[16384];
     struct ar_rng rng;
-    struct ar_spec device;
+    CLOSED(ar_spec_close) struct ar_spec device;
     ar_rng_seed(&rng, 7);
     assert_ok(ar_spec_parse("sim", &device, &test_error));
     const struct trial_setup setup = {.device = &device, .card_bytes = 80 * AR_GIB};
     for (int round = 0; round < 40; round++) {
         random_events(&rng, text, sizeof text);
-        struct trace_source *trace = tiny_trace(text);
+        CLOSED(close_trace) struct trace_source *trace = tiny_trace(text);
         const char *policy = policies[round % 5];
         uint64_t bytes = ar_size_round_up(certain_of(trace, policy), 2 * AR_MIB);
         assert_true(bytes < 20 * AR_GIB);
@@ -144,9 +144,7 @@ TEST(every_trial_from_the_certain_capacity_on_passes)
             assert_ok(trial_run(&setup, trace, policy, bytes + more, false, &trial, &test_error));
             assert_true(trial.begun && trial.passed);
         }
-        trace_close(trace);
     }
-    ar_spec_close(&device);
 }
 
 /* Whether a trial passes at the capacity. */
@@ -181,13 +179,13 @@ TEST(a_search_from_far_above_finds_the_same)
 {
     static const char *const policies[] = {"torch:max_split_size_mb=20", "torch", "tlsf", "cupy"};
     struct ar_rng rng;
-    struct ar_spec device;
+    CLOSED(ar_spec_close) struct ar_spec device;
     ar_rng_seed(&rng, 7);
     assert_ok(ar_spec_parse("sim", &device, &test_error));
     for (int round = 0; round < 12; round++) {
         char text[16384];
         random_events(&rng, text, sizeof text);
-        struct trace_source *trace = tiny_trace(text);
+        CLOSED(close_trace) struct trace_source *trace = tiny_trace(text);
         const struct trial_setup setup = {.device = &device,
                                           .seed = 1,
                                           .live_peak_bytes = trace->info.peak_live_bytes,
@@ -196,14 +194,12 @@ TEST(a_search_from_far_above_finds_the_same)
             from = ar_size_round_up(setup.live_peak_bytes * (uint64_t)(3 + round), 2 * AR_MIB);
         assert_ok(trial_safe(&setup, trace, policies[round % 4], from, &safe, &test_error));
         assert_int_equal(safe, step_by_step(&setup, trace, policies[round % 4], from));
-        trace_close(trace);
     }
-    ar_spec_close(&device);
 }
 
 TEST(ordered_streams_have_no_such_form)
 {
-    struct trace_source *trace = tiny_trace("a,0,100,0 a,1,100,1 f,0 f,1");
+    CLOSED(close_trace) struct trace_source *trace = tiny_trace("a,0,100,0 a,1,100,1 f,0 f,1");
     struct lean lean;
     make(trace, REPLAY_ORDERED, REPLAY_HOST_NONE, true, &lean);
     assert_null(lean.events);
@@ -211,14 +207,13 @@ TEST(ordered_streams_have_no_such_form)
     make(trace, REPLAY_AT_ONCE, REPLAY_HOST_NONE, true, &lean);
     assert_int_equal(lean.count, 4);
     lean_close(&lean);
-    trace_close(trace);
 }
 
 /* Every policy at its need, above it, and below it, where it fails. */
 TEST(answers_are_those_of_the_whole_trace)
 {
-    struct trace_source *trace = open_copy(TAPE);
-    struct ar_spec device;
+    CLOSED(close_trace) struct trace_source *trace = open_copy(TAPE);
+    CLOSED(ar_spec_close) struct ar_spec device;
     struct lean timed, timeless;
     assert_ok(ar_spec_parse("sim", &device, &test_error));
     make(trace, REPLAY_ORDERED, REPLAY_HOST_NONE, false, &timed);
@@ -257,8 +252,6 @@ TEST(answers_are_those_of_the_whole_trace)
     }
     lean_close(&timed);
     lean_close(&timeless);
-    ar_spec_close(&device);
-    trace_close(trace);
 }
 
 TEST(idle_options_have_no_effect)
@@ -273,10 +266,10 @@ TEST(idle_options_have_no_effect)
 /* PyTorch compares a limit with the bytes asked for, and then maps a page of 20 MiB. */
 TEST(a_page_may_exceed_the_limit)
 {
-    struct ar_spec device;
+    CLOSED(ar_spec_close) struct ar_spec device;
     assert_ok(ar_spec_parse("sim", &device, &test_error));
     EACH_ROW (row, 3) {
-        struct trace_source *trace = tiny_trace(row.field[0]);
+        CLOSED(close_trace) struct trace_source *trace = tiny_trace(row.field[0]);
         const struct trial_setup setup = {.device = &device,
                                           .seed = 1,
                                           .as_limit = true,
@@ -288,7 +281,5 @@ TEST(a_page_may_exceed_the_limit)
                                 cases_number(&row, 1), peaks, &trial, &test_error));
             assert_int_equal(trial.passed, cases_number(&row, 2));
         }
-        trace_close(trace);
     }
-    ar_spec_close(&device);
 }

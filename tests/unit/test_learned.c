@@ -60,6 +60,11 @@ static enum ar_status try_learn(struct program *self, struct learned_model **mod
     return status;
 }
 
+static void close_model(struct learned_model **model)
+{
+    learned_model_close(*model);
+}
+
 static struct learned_model *learn(struct program *self)
 {
     struct learned_model *model = NULL;
@@ -77,7 +82,7 @@ struct run {
 static void run_on(const struct learned_model *model, unsigned steps, uint64_t seed,
                    struct run *out)
 {
-    struct trace_source *source = NULL;
+    CLOSED(close_trace) struct trace_source *source = NULL;
     const struct trace_event *events;
     uint64_t live = 0, of_slot[1024];
     size_t count;
@@ -104,7 +109,6 @@ static void run_on(const struct learned_model *model, unsigned steps, uint64_t s
         assert_int_equal(count, 0); /* the end comes after each step */
     }
     out->misfits = learned_misfits(source);
-    trace_close(source);
 }
 
 static struct run run;
@@ -121,7 +125,7 @@ TEST(a_prefetched_batch_is_freed_by_the_next_step)
         batch = next;
         end_step(&program);
     }
-    struct learned_model *model = learn(&program);
+    CLOSED(close_model) struct learned_model *model = learn(&program);
     assert_int_equal(model->fates[weights], LEARNED_PERMANENT);
     assert_int_equal(model->fates[batch], LEARNED_CARRIED);
     assert_int_equal(model->order, LEARNED_REPEAT);
@@ -130,7 +134,6 @@ TEST(a_prefetched_batch_is_freed_by_the_next_step)
     for (int step = 0; step < 500; step++)
         assert_int_equal(run.live[step], 5100 + step * 7 % 5);
     assert_int_equal(run.misfits, 0);
-    learned_model_close(model);
 }
 
 /* Results that are kept, of another size each time, are a leak beside a leak of equal blocks;
@@ -158,14 +161,13 @@ TEST(leaks_of_varied_sizes)
         }
         end_step(&program);
     }
-    struct learned_model *model = learn(&program);
+    CLOSED(close_model) struct learned_model *model = learn(&program);
     assert_int_equal(model->fates[weights], LEARNED_PERMANENT);
     assert_int_equal(model->fates[state_bytes], LEARNED_PERMANENT);
     assert_int_equal(model->fates[kept], LEARNED_LEAKED);
     assert_int_equal(model->fates[least], LEARNED_LEAKED);
     assert_int_equal(model->fates[most], LEARNED_LEAKED);
     assert_true(model->leaked_bytes > 80000 / 5 * 0.75);
-    learned_model_close(model);
 }
 
 /* Blocks made in some of the first steps are made once; one every five steps is a leak. */
@@ -181,14 +183,13 @@ TEST(lazy_blocks_and_leaks)
             leak = request(&program, 512);
         end_step(&program);
     }
-    struct learned_model *model = learn(&program);
+    CLOSED(close_model) struct learned_model *model = learn(&program);
     assert_int_equal(model->fates[lazy], LEARNED_PERMANENT);
     assert_int_equal(model->fates[leak], LEARNED_LEAKED);
     assert_int_equal(model->warmup, 8);
     assert_int_equal(model->order, LEARNED_REPEAT);
     run_on(model, 1000, 1, &run);
     assert_int_equal(run.live[999], 4 * 4096 + 200 * 512);
-    learned_model_close(model);
 }
 
 /* Steps of drawn sizes, each fourth one an evaluation. */
@@ -203,13 +204,12 @@ TEST(an_evaluation_comes_every_fourth_step)
         }
         end_step(&program);
     }
-    struct learned_model *model = learn(&program);
+    CLOSED(close_model) struct learned_model *model = learn(&program);
     assert_int_equal(model->order, LEARNED_PERIOD);
     assert_int_equal(model->period, 4);
     run_on(model, 1000, 3, &run);
     for (int step = 0; step < 1000; step++)
         assert_int_equal(run.largest[step] == 77777, step % 4 == 3);
-    learned_model_close(model);
 }
 
 /* Rare steps without a period keep their rate: 8 of 100. */
@@ -226,13 +226,12 @@ TEST(rare_steps_keep_their_rate)
         }
         end_step(&program);
     }
-    struct learned_model *model = learn(&program);
+    CLOSED(close_model) struct learned_model *model = learn(&program);
     assert_int_equal(model->order, LEARNED_FOLLOW);
     run_on(model, STEPS, 1, &run);
     for (int step = 100; step < STEPS; step++)
         found += run.largest[step] == 77777;
     assert_in_range(found, STEPS * 4 / 100, STEPS * 14 / 100);
-    learned_model_close(model);
 }
 
 /* Two sizes that are linear in one length stay so, between recorded lengths and beyond them. */
@@ -250,7 +249,7 @@ TEST(sizes_follow_a_length)
         release(&program, ids[1]);
         end_step(&program);
     }
-    struct learned_model *model = learn(&program);
+    CLOSED(close_model) struct learned_model *model = learn(&program);
     assert_int_equal(model->order, LEARNED_FOLLOW);
     run_on(model, STEPS, 5, &run);
     for (int step = 60; step < STEPS; step++) {
@@ -266,7 +265,6 @@ TEST(sizes_follow_a_length)
     }
     assert_true(between > 1000);
     assert_in_range(beyond, 1, 200);
-    learned_model_close(model);
 }
 
 /* A second size that varies by itself: steps of the tail grow by the first, and the second does not
@@ -284,7 +282,7 @@ TEST(what_varies_by_itself_does_not_grow)
         release(&program, ids[1]);
         end_step(&program);
     }
-    struct learned_model *model = learn(&program);
+    CLOSED(close_model) struct learned_model *model = learn(&program);
     assert_int_equal(model->order, LEARNED_FOLLOW);
     assert_true(model->classes[model->steps[100].class_].tail_count > 0);
     for (uint64_t seed = 1; seed <= 3; seed++) {
@@ -295,7 +293,6 @@ TEST(what_varies_by_itself_does_not_grow)
                 assert_true(run.second[step] > 100000);
         }
     }
-    learned_model_close(model);
 }
 
 /* The same steps without marks: each is a rise and a fall. */
@@ -311,12 +308,11 @@ TEST(steps_are_seen_in_live_bytes)
         for (int i = 8; i-- > 0;)
             release(&program, ids[i]);
     }
-    struct learned_model *model = learn(&program);
+    CLOSED(close_model) struct learned_model *model = learn(&program);
     assert_false(model->recording.marked);
     assert_int_equal(model->step_count, 12);
     assert_int_equal(model->order, LEARNED_REPEAT);
     assert_int_equal(model->period, 3);
-    learned_model_close(model);
 }
 
 TEST(a_trend_is_repeated_in_its_order)
@@ -326,13 +322,12 @@ TEST(a_trend_is_repeated_in_its_order)
         brief(&program, 1000 + 16 * step);
         end_step(&program);
     }
-    struct learned_model *model = learn(&program);
+    CLOSED(close_model) struct learned_model *model = learn(&program);
     assert_int_equal(model->order, LEARNED_REPLAY);
     run_on(model, 240, 1, &run);
     for (size_t step = 60; step < 240; step++)
         assert_true(run.first[step] == run.first[step - 1] + 16 ||
                     run.first[step] == run.first[model->warmup]);
-    learned_model_close(model);
 }
 
 TEST(too_few_steps_are_refused)

@@ -52,7 +52,7 @@ TEST(every_metric_is_that_of_the_engine)
     struct ar_spec policy, device;
     struct ar_device_props props;
     struct replay_result expected;
-    struct trace_source *source = NULL;
+    CLOSED(close_trace) struct trace_source *source = NULL;
     struct ar_metric described;
     struct ar_library *library = opened();
     struct ar_results *results = run(library, "growth", WORKLOAD, DEVICE);
@@ -78,7 +78,6 @@ TEST(every_metric_is_that_of_the_engine)
     }
     assert_int_equal(count, METRIC_COUNT);
     replay_result_close(&expected);
-    trace_close(source);
     ar_spec_close(&policy);
     ar_spec_close(&device);
     ar_results_close(results);

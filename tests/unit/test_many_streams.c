@@ -114,8 +114,8 @@ static void a_program_of_65535_streams_ends(void **state)
     enum { ALL = 65535 };
     const char *const *policy = *state;
     struct policy_rig rig;
-    struct ar_policy_block *blocks = calloc(ALL, sizeof *blocks);
-    struct ar_device *device = sim_test_open("sim:capacity=70GiB");
+    FREED struct ar_policy_block *blocks = calloc(ALL, sizeof *blocks);
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim:capacity=70GiB");
     assert_non_null(blocks);
     assert_int_equal(policy_rig_open(&rig, *policy, device->backing, 0), AR_OK);
     for (uint32_t round = 0; round < 2; round++) {
@@ -135,8 +135,6 @@ static void a_program_of_65535_streams_ends(void **state)
     }
     assert_string_equal(device->ops->problem(device), "");
     assert_int_equal(policy_rig_close(&rig), 0);
-    ar_device_close(device);
-    free(blocks);
 }
 
 #define DECIDES(policy)                                                                            \

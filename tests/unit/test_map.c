@@ -8,7 +8,7 @@ TEST(the_map_does_what_an_array_does)
 {
     enum { IDS = 512 };
     uint64_t wanted[IDS] = {0}, value;
-    struct ar_map map = {.cells = NULL};
+    CLOSED(ar_map_close) struct ar_map map = {.cells = NULL};
     struct ar_rng rng;
     size_t count = 0;
     ar_rng_seed(&rng, 7);
@@ -33,7 +33,6 @@ TEST(the_map_does_what_an_array_does)
     assert_true(map.room <= 4 * IDS);
     ar_map_clear(&map);
     assert_false(ar_map_get(&map, 0, &value));
-    ar_map_close(&map);
 }
 
 TEST(values_of_several_words_move_whole)

@@ -174,10 +174,9 @@ TEST(a_cut_character_stays)
     static const char *const texts[] = {"x \xc2\xa0", "x \xe2\x94\x82", "x \xef\xbb\xbf"};
     for (size_t i = 0; i < COUNT(texts); i++)
         for (size_t bytes = 2; bytes <= strlen(texts[i]); bytes++) {
-            struct message_text text;
+            CLOSED(message_text_close) struct message_text text;
             assert_ok(message_text_open(texts[i], bytes, &text, &test_error));
             assert_int_equal(text.count, bytes == strlen(texts[i]) ? 1 : bytes - 1);
-            message_text_close(&text);
         }
 }
 

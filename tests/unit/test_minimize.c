@@ -209,29 +209,27 @@ TRACE_TEST(no_block_and_no_event_can_be_missed)
             struct setting setting;
             struct minimize_result result;
             struct trace_source *source, *least;
-            char *text = random_trace(seed);
+            FREED char *text = random_trace(seed);
             set(&setting, untils[i], "first-fit", SMALL_CARD);
             assert_ok(trace_rig_text(*state, text, &source, &test_error));
             setting.experiment.source = source;
             assert_ok(
                 minimize(&setting.experiment, &setting.condition, &least, &result, &test_error));
             for (size_t at = 0; result.shown && at < least->info.events; at++, checked++) {
-                struct trace_source *less = copy_without(least, at);
+                CLOSED(close_trace) struct trace_source *less = copy_without(least, at);
                 if (shows(&setting, less))
                     fail_msg("seed %d, %s: event %zu can be missed", (int)seed, untils[i], at);
-                trace_close(less);
             }
             trace_close(least);
             trace_close(source);
             unset(&setting);
-            free(text);
         }
     assert_true(checked > 50); /* otherwise the traces are no test */
 }
 
 TRACE_TEST(conditions_are_read)
 {
-    struct condition condition;
+    CLOSED(condition_close) struct condition condition;
     assert_ok(condition_parse("cause=pending", &condition, &test_error));
     assert_int_equal(condition.kind, CONDITION_CAUSE);
     assert_int_equal(condition.cause, REPLAY_CAUSE_PENDING);
@@ -247,7 +245,6 @@ TRACE_TEST(conditions_are_read)
                               &test_error));
     assert_string_equal(condition.policies[0].text, "growth:limit=2GiB");
     assert_string_equal(condition.policies[1].text, "checked+torch:limit=1GiB");
-    condition_close(&condition);
 }
 
 TRACE_TEST(bad_conditions_are_refused)

@@ -69,7 +69,7 @@ TEST(repetitions_become_one)
                                 call(AR_DEVICE_CALL_free, 100, 55)};
     struct call_list runs[] = {{one, 3, 3}, {two, 3, 3}, {other, 3, 3}, {three, 3, 3}};
     struct call_list modelled = {sim, 3, 3};
-    struct model_cell cell = {.large = NULL};
+    CLOSED(model_cell_close) struct model_cell cell = {.large = NULL};
     assert_ok(model_repeat_compare(&cell, runs, 4, &modelled, &test_error));
     assert_true(one[0].ns == 1200 && one[1].ns == 1500 && one[2].ns == 60);
     assert_true(one[0].waited_ns == 120);
@@ -79,7 +79,6 @@ TEST(repetitions_become_one)
     assert_true(cell.runs == 4 && cell.again_count == 2 && cell.same_calls);
     assert_true(cell.again[0].card_ns == 10050 && cell.again[0].sim_ns == 9260);
     assert_true(cell.again[0].met == 1 && cell.again[1].small == 3);
-    model_cell_close(&cell);
 }
 
 /* Of two middle ones the mean; a call to whole ns, upwards. */
@@ -259,7 +258,7 @@ static size_t pages_there(const struct call_list *list, size_t *all)
 TEST(room_for_calls_is_there_before_them)
 {
     const size_t room = 20000;
-    struct call_list list = {0};
+    CLOSED(call_list_close) struct call_list list = {0};
     size_t all, there;
     assert_true(call_list_ready(&list, room));
     assert_int_equal(list.count, 0);
@@ -272,5 +271,4 @@ TEST(room_for_calls_is_there_before_them)
     assert_true(call_list_add(&list, &row));
     assert_int_equal(list.count, room + 1);
     assert_int_equal(list.items[room].event, 7);
-    call_list_close(&list);
 }

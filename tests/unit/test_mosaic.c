@@ -52,13 +52,12 @@ TEST(bad_rules_are_refused)
 
 TEST(a_bad_rule_is_an_error_of_the_policy)
 {
-    struct ar_device *device = sim_test_open("sim:capacity=64MiB");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim:capacity=64MiB");
     struct policy_rig rig;
     assert_int_equal(policy_rig_open(&rig, "mosaic:handle='left+'", device->backing, 0),
                      AR_INVALID);
     assert_non_null(strstr(rig.error.text, "policy mosaic: rule handle, character 6 of \"left+\""));
     (void)policy_rig_close(&rig);
-    ar_device_close(device);
 }
 
 /* ---- glued blocks ---------------------------------------------------------------------------- */
@@ -156,18 +155,17 @@ TEST(a_block_is_glued_from_the_ends_of_two_handles)
 
 TEST(a_glued_block_may_live_to_the_end)
 {
-    struct glue_rig rig;
+    CLOSED(close_rig) struct glue_rig rig;
     struct ar_policy_block blocks[5], glued;
     two_free_blocks(&rig, "mosaic:handle=4", blocks);
     assert_int_equal(take(&rig, 8 * AR_MIB, 0, &glued), AR_OK);
     give(&rig, &blocks[0], 0);
-    close_rig(&rig);
 }
 
 /* Random requests on a full card, some used by a second stream. */
 static void scramble(const char *policy, uint64_t seed, uint64_t *glued)
 {
-    struct glue_rig rig;
+    CLOSED(close_rig) struct glue_rig rig;
     struct ar_rng rng;
     struct ar_policy_block blocks[SLOTS];
     bool live[SLOTS] = {false};
@@ -190,7 +188,6 @@ static void scramble(const char *policy, uint64_t seed, uint64_t *glued)
             check(&rig);
     }
     *glued += ((const struct vmm *)rig.policy.policy)->glued;
-    close_rig(&rig);
 }
 
 TEST(glued_blocks_survive_random_requests)
@@ -249,7 +246,7 @@ TEST(the_device_is_seldom_asked)
 /* Memory that another user took since the device was asked is no fault. */
 TEST(memory_that_is_gone_is_noticed)
 {
-    struct glue_rig rig;
+    CLOSED(close_rig) struct glue_rig rig;
     struct ar_policy_block block[3];
     open_rig(&rig, "sim:capacity=128MiB", "mosaic");
     assert_int_equal(take(&rig, 20 * AR_MIB, 0, &block[0]), AR_OK);
@@ -258,5 +255,4 @@ TEST(memory_that_is_gone_is_noticed)
     assert_int_equal(rig.device->ops->outside(rig.device, 60 * AR_MIB), AR_OK);
     assert_int_equal(take(&rig, 46 * AR_MIB, 1, &block[1]), AR_OK);
     assert_int_equal(take(&rig, 60 * AR_MIB, 1, &block[2]), AR_NO_MEMORY);
-    close_rig(&rig);
 }

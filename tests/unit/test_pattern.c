@@ -32,7 +32,7 @@ static int by_value(const void *a, const void *b)
 TEST(no_two_words_are_equal)
 {
     enum { BLOCKS = 2000, WORDS = 200 };
-    uint64_t *words = malloc(BLOCKS * WORDS * sizeof *words);
+    FREED uint64_t *words = malloc(BLOCKS * WORDS * sizeof *words);
     assert_non_null(words);
     for (uint64_t block = 0; block < BLOCKS; block++)
         for (uint64_t i = 0; i < WORDS; i++)
@@ -40,7 +40,6 @@ TEST(no_two_words_are_equal)
     qsort(words, BLOCKS * WORDS, sizeof *words, by_value);
     for (size_t i = 1; i < BLOCKS * WORDS; i++)
         assert_true(words[i] != words[i - 1]);
-    free(words);
 }
 
 /* Bytes at the same place of another block, or displaced, are equal as often as chance has it. */

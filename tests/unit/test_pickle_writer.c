@@ -104,7 +104,7 @@ TEST(other_values_have_their_opcodes)
 
 TEST(texts_are_readable_and_remembered)
 {
-    struct rig *rig = rig_open();
+    FREED struct rig *rig = rig_open();
     pickle_put_text(&rig->writer, "\xff\xc3\xa4");
     pickle_put_text(&rig->writer, "");
     pickle_put_text(&rig->writer, "\xff\xc3\xa4");
@@ -117,12 +117,11 @@ TEST(texts_are_readable_and_remembered)
     pickle_put_text(&rig->writer, text);
     assert_int_equal(pickle_end(&rig->writer), AR_OK);
     assert_memory_equal(rig->bytes.at + 2, "X\x2c\1\0\0", 5);
-    free(rig);
 }
 
 TEST(more_than_256_texts_are_found_again)
 {
-    struct rig *rig = rig_open();
+    FREED struct rig *rig = rig_open();
     char text[16];
     for (int i = 0; i < 300; i++) {
         (void)snprintf(text, sizeof text, "t%d", i);
@@ -132,7 +131,6 @@ TEST(more_than_256_texts_are_found_again)
     pickle_put_text(&rig->writer, "t256");
     assert_int_equal(pickle_end(&rig->writer), AR_OK);
     assert_memory_equal(rig->bytes.at + rig->bytes.count - 8, "h\xffj\0\1\0\0.", 8);
-    free(rig);
 }
 
 /* A viewer in JavaScript hands a batch to a function as its arguments: it must not be long. */
@@ -165,7 +163,7 @@ TEST(long_lists_go_out_in_batches)
 
 TEST(a_failing_sink_ends_it_with_its_sentence)
 {
-    struct rig *rig = rig_open();
+    FREED struct rig *rig = rig_open();
     rig->bytes.status = AR_IO;
     for (int i = 0; i < PICKLE_BUFFER; i++)
         pickle_put_text(&rig->writer, "again");
@@ -175,7 +173,6 @@ TEST(a_failing_sink_ends_it_with_its_sentence)
     }
     assert_int_equal(pickle_end(&rig->writer), AR_IO);
     assert_string_equal(rig->error.text, "the disk is full");
-    free(rig);
 }
 
 /* The length of an opcode that the viewer knows, with its operand. 0: another opcode. */
@@ -224,7 +221,7 @@ static void only_known_opcodes(const char *bytes, size_t count)
 TEST(a_small_snapshot_is_just_this)
 {
     struct cases block = {0};
-    struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig;
     struct trace_source *source;
     size_t count;
     trace_rig_open(&rig);
@@ -232,15 +229,12 @@ TEST(a_small_snapshot_is_just_this)
                              &test_error));
     assert_ok(format_write(&format_writer_snapshot, source, rig.path[1], false, &test_error));
     trace_close(source);
-    char *bytes = trace_rig_read(rig.path[1], &count);
+    FREED char *bytes = trace_rig_read(rig.path[1], &count);
     only_known_opcodes(bytes, count);
     size_t wanted_count;
-    char *wanted = trace_rig_read("tests/golden/data/writers/tiny.pickle", &wanted_count);
+    FREED char *wanted = trace_rig_read("tests/golden/data/writers/tiny.pickle", &wanted_count);
     assert_int_equal(count, wanted_count);
     assert_memory_equal(bytes, wanted, count);
-    free(wanted);
-    free(bytes);
-    trace_rig_close(&rig);
 }
 
 TEST(settings_are_read_as_pytorch_reads_them)
@@ -267,7 +261,7 @@ TEST(settings_are_read_as_pytorch_reads_them)
 /* Blocks, free ones and pages at the end: worked out by hand. */
 TEST(segments_at_the_end_follow_from_the_entries)
 {
-    struct snapshot_image image = {0};
+    CLOSED(snapshot_image_close) struct snapshot_image image = {0};
     static const struct snapshot_entry entries[] = {
         {.action = SNAPSHOT_SEGMENT_ALLOC, .address = 1000, .bytes = 100},
         {.action = SNAPSHOT_SEGMENT_FREE, .address = 1000, .bytes = 100},
@@ -303,19 +297,16 @@ TEST(segments_at_the_end_follow_from_the_entries)
     assert_int_equal(image.segments[0].stream, 3);
     assert_true(image.segments[1].expandable);
     assert_int_equal(image.blocks[1].state, SNAPSHOT_PENDING);
-    snapshot_image_close(&image);
 }
 
 /* An input that cannot be a snapshot is refused, and leaves no file. */
 TEST(a_trace_without_addresses_is_no_recording)
 {
-    struct trace_rig rig;
-    struct trace_source *source;
+    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(close_trace) struct trace_source *source;
     trace_rig_open(&rig);
     assert_ok(trace_rig_text(&rig, "# allocrig-trace 1\na,0,100\nf,0\n", &source, &test_error));
     assert_says(format_write(&format_writer_snapshot, source, rig.path[1], false, &test_error),
                 AR_INVALID, "holds no addresses");
     assert_int_equal(trace_rig_files(&rig), 1);
-    trace_close(source);
-    trace_rig_close(&rig);
 }

@@ -56,7 +56,7 @@ static uint64_t figure(const struct bench *b, const char *wanted)
 
 TEST(planned_requests_fill_the_arena)
 {
-    struct bench b;
+    CLOSED(close_bench) struct bench b;
     open_bench(&b, "plan:granule=1", 1000); /* exactly the live peak */
     struct ar_policy_block first = ask(&b, 200), second = ask(&b, 500);
     free_requested(&b, &first);
@@ -68,12 +68,11 @@ TEST(planned_requests_fill_the_arena)
     assert_int_equal(figure(&b, "fallback_requests"), 0);
     free_requested(&b, &second);
     free_requested(&b, &third);
-    close_bench(&b);
 }
 
 TEST(another_size_falls_back)
 {
-    struct bench b;
+    CLOSED(close_bench) struct bench b;
     open_bench(&b, "plan:granule=1", CAP_BYTES);
     struct ar_policy_block first = ask(&b, 200), odd = ask(&b, 501);
     free_requested(&b, &first);
@@ -93,13 +92,12 @@ TEST(another_size_falls_back)
     free_requested(&b, &again);
     assert_int_equal(ar_policy_trim(b.rig.policy, 0), AR_OK);
     assert_int_equal(b.rig.policy->totals.reserved_bytes, 0);
-    close_bench(&b);
 }
 
 /* The block that should have been freed is live: nothing may overlap it. */
 TEST(a_taken_place_falls_back)
 {
-    struct bench b;
+    CLOSED(close_bench) struct bench b;
     open_bench(&b, "plan:granule=1", CAP_BYTES);
     struct ar_policy_block first = ask(&b, 200), second = ask(&b, 500), third = ask(&b, 500);
     assert_true(third.address + 500 <= first.address || first.address + 200 <= third.address);
@@ -109,12 +107,11 @@ TEST(a_taken_place_falls_back)
     free_requested(&b, &first);
     free_requested(&b, &second);
     free_requested(&b, &third);
-    close_bench(&b);
 }
 
 TEST(no_arena_is_no_end)
 {
-    struct bench b;
+    CLOSED(close_bench) struct bench b;
     open_bench(&b, "plan:granule=1", 900); /* the arena needs 1000 */
     struct ar_policy_block first = ask(&b, 200), second = ask(&b, 500), third;
     assert_int_equal(figure(&b, "fallback_requests"), 2);
@@ -122,12 +119,11 @@ TEST(no_arena_is_no_end)
     assert_int_equal(ar_policy_validate(b.rig.policy, &b.rig.error), AR_OK);
     free_requested(&b, &first);
     free_requested(&b, &second);
-    close_bench(&b);
 }
 
 TEST(stalloc_rounds_to_512)
 {
-    struct bench b;
+    CLOSED(close_bench) struct bench b;
     open_bench(&b, "stalloc", CAP_BYTES);
     struct ar_policy_block first = ask(&b, 129); /* rounds to the same as 200 */
     assert_int_equal(first.granted_bytes, 512);
@@ -138,5 +134,4 @@ TEST(stalloc_rounds_to_512)
     assert_int_equal(figure(&b, "fallback_requests"), 1);
     free_requested(&b, &first);
     free_requested(&b, &second);
-    close_bench(&b);
 }

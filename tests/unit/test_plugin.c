@@ -431,7 +431,7 @@ static void lines_of(const char *path, char *lines)
 static void check_recording(const char *path)
 {
     char lines[1 << 14];
-    struct trace_source *source;
+    CLOSED(close_trace) struct trace_source *source;
     lines_of(path, lines);
     assert_string_equal(lines,
                         "a,0,1000 a,1,3145728,1 u,1,0 u,1,0 r,1 p,2,1125899906842624 r,2 m,step "
@@ -442,7 +442,6 @@ static void check_recording(const char *path)
     assert_int_equal(source->info.streams, 2);
     assert_int_equal(source->info.steps, 1);
     assert_string_equal(source->info.conf, "torch:max_split_size_mb=64");
-    trace_close(source);
 }
 
 TEST(what_was_asked_for_is_recorded)

@@ -65,9 +65,8 @@ TEST(specs_are_policies)
         char outcome[1024];
         run(cards, 2, row.field[0], &process, outcome, sizeof outcome);
         for (size_t k = 0; k < process.pool_count; k++) {
-            struct ar_spec spec;
+            CLOSED(ar_spec_close) struct ar_spec spec;
             assert_ok(ar_spec_parse(process.pools[k].policy, &spec, &test_error));
-            ar_spec_close(&spec);
         }
     }
 }

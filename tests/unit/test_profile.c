@@ -70,6 +70,7 @@ static void run_of_pages(struct ar_device *device, uint64_t count, uint64_t *acc
 TEST(what_is_not_given_is_stood_in_for)
 {
     uint64_t access_ns, unmap_ns, before_ns = 0;
+    CLOSED(close_device)
     struct ar_device *device = open_card(HEAD "cost: access 64 20\ncost: unmap 64 7\n"
                                               "cost: access_more 64 3\ncost: event 1 5\n");
     run_of_pages(device, 1, &access_ns, &unmap_ns);
@@ -82,11 +83,11 @@ TEST(what_is_not_given_is_stood_in_for)
     struct ar_backing_ticket ticket = ar_backing_fence(device->backing, 0);
     assert_true(ar_backing_done(device->backing, ticket));
     assert_int_equal(passed(device, &before_ns), 10);
-    ar_device_close(device);
 }
 
 TEST(what_is_known_is_not_asked)
 {
+    CLOSED(close_device)
     struct ar_device *device = open_card(HEAD "cost: event 1 5\ncost: event_poll 1 2\n");
     const uint64_t *ns = device->counters.call_ns;
     struct ar_backing_ticket ticket = ar_backing_fence(device->backing, 0); /* of nothing */
@@ -105,7 +106,6 @@ TEST(what_is_known_is_not_asked)
     assert_true(ar_backing_done(device->backing, ticket));
     assert_int_equal(ns[AR_DEVICE_CALL_event], 5 + 2);
     assert_int_equal(device->counters.calls[AR_DEVICE_CALL_event], 6);
-    ar_device_close(device);
 }
 
 /* A block allocated after a rest, and freed; the time of the allocation. */
@@ -122,6 +122,7 @@ static uint64_t alloc_ns_after(struct ar_device *device, uint64_t rest_ns, uint6
 
 TEST(a_rest_adds_to_the_next_call)
 {
+    CLOSED(close_device)
     struct ar_device *device = open_card(
         HEAD "cost: alloc 64 100\ncost: alloc_held 64 100\ncost: alloc_shared 16 10\n"
              "rest_cost: alloc 1000 0\nrest_cost: alloc 4000 60\nrest_cost: alloc 64000 100\n"
@@ -149,7 +150,6 @@ TEST(a_rest_adds_to_the_next_call)
     device->ops->kernel(device, 0, 1000);
     (void)ar_backing_fence(device->backing, 0);
     assert_int_equal(ns[AR_DEVICE_CALL_event], 3 + 5 + 7 + 5);
-    ar_device_close(device);
 }
 
 /* As on an H100, whose first allocations take 228, 92, 66, 57, .. us. */
@@ -244,7 +244,7 @@ TEST(the_profile_says_what_waits)
          {1000000, 1000009, 0}},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct ar_device *device = open_card(rows[i].lines);
+        CLOSED(close_device) struct ar_device *device = open_card(rows[i].lines);
         uint64_t waited_ns[3], stall_ns = 0;
         calls_under_work(device, waited_ns);
         for (int call = 0; call < 3; call++) {
@@ -252,12 +252,12 @@ TEST(the_profile_says_what_waits)
             stall_ns += waited_ns[call] >= 1000000 ? 1000000 : 0;
         }
         assert_int_equal(device->counters.stall_ns, stall_ns);
-        ar_device_close(device);
     }
 }
 
 TEST(launches_take_the_hosts_time)
 {
+    CLOSED(close_device)
     struct ar_device *device = open_card(HEAD "cost: launch 1 30\nbusy_cost: launch 1 20\n");
     const struct ar_device_ops *ops = device->ops;
     ops->kernel(device, 0, 35); /* from 30 to 65 */
@@ -280,7 +280,6 @@ TEST(launches_take_the_hosts_time)
         ops->kernel(device, 0, 10);
     assert_in_range(ops->now(device), 305 + 13 * 20, 305 + 20 * 20);
     assert_in_range(ops->idle_at(device), 305 + 400, 305 + 430);
-    ar_device_close(device);
 }
 
 /* Requests, marks, events and waits of the program too; recorded gaps contain all of them. */

@@ -30,7 +30,7 @@ static void lines_are(struct trace_rig *rig, const char *text, size_t bytes, siz
                       const char *const *wanted)
 {
     struct trace_input *input;
-    struct trace_lines *lines = malloc(sizeof *lines);
+    FREED struct trace_lines *lines = malloc(sizeof *lines);
     char *line;
     size_t length;
     assert_non_null(lines);
@@ -51,7 +51,6 @@ static void lines_are(struct trace_rig *rig, const char *text, size_t bytes, siz
         assert_int_equal(length, strlen(wanted[i]));
     }
     trace_input_close(input);
-    free(lines);
 }
 
 /* A byte-order mark is no part of the first line, and only there a mark. */
@@ -98,7 +97,7 @@ TEST(sizes_in_logs_have_units)
 /* Of blocks never freed, all sizes are listed, by the bytes of each. */
 TRACE_TEST(blocks_never_freed_are_counted_by_size)
 {
-    struct trace_source *source;
+    CLOSED(close_trace) struct trace_source *source;
     struct import_counts counts;
     assert_ok(trace_rig_text(*state,
                              "# allocrig-trace 1\na,0,300\na,1,100\na,2,200\na,3,100\n"
@@ -116,7 +115,6 @@ TRACE_TEST(blocks_never_freed_are_counted_by_size)
     assert_int_equal(counts.other_sizes, 0);
     assert_int_equal(counts.peak_bytes, 950);
     assert_int_equal(counts.peak_event, 6);
-    trace_close(source);
 }
 
 /* An address between two areas is in none. */

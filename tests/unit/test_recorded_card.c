@@ -111,7 +111,7 @@ TEST(each_card_has_its_sentence)
 {
     EACH_ROW (row, 3) {
         struct recorded_card card = {.event = 7, .full = strcmp(row.field[0], "driver, full") == 0};
-        char *text = NULL;
+        FREED char *text = NULL;
         size_t length = 0;
         while (strncmp(row.field[0], card_source_name(card.source),
                        strlen(card_source_name(card.source))) != 0)
@@ -128,6 +128,5 @@ TEST(each_card_has_its_sentence)
         if (length)
             text[strlen(text) - 1] = '\0';
         assert_string_equal(text, row.field[2]);
-        free(text);
     }
 }

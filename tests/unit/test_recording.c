@@ -73,9 +73,8 @@ static char *make(struct trace_rig *rig, bool died, struct recording_counts *cou
 
 static void makes(struct trace_rig *rig, const char *wanted, struct recording_counts *counts)
 {
-    char *text = make(rig, false, counts);
+    FREED char *text = make(rig, false, counts);
     assert_string_equal(text, wanted);
-    free(text);
 }
 
 #define ALLOC(time, at, size)                                                                      \
@@ -183,9 +182,8 @@ TEST_WITH(the_last_failure_ended_the_program, open_rig, close_rig)
         .process = 1,
         .records = {{.time_ns = 10, .kind = SPOOL_ALLOC, .bytes = 5, .result = 2}, FREE(20, 0)}};
     write_sheet(*state, "a", &sheet, 0);
-    char *text = make(*state, true, &counts);
+    FREED char *text = make(*state, true, &counts);
     assert_string_equal(text, "t,0\na,0,5\n!,oom,0\nr,0\n");
-    free(text);
 }
 
 /* Kernels of a graph are at its launch in the order of their starts; a kernel without a recorded
@@ -278,18 +276,16 @@ TEST_WITH(random_records_are_safe, open_rig, close_rig)
             };
         }
         write_sheet(*state, "a", &sheet, 0);
-        struct spools spools;
+        CLOSED(spools_close) struct spools spools;
         struct recording_counts counts;
         struct ar_error error = {{0}};
-        struct trace_source *source = NULL;
+        CLOSED(close_trace) struct trace_source *source = NULL;
         assert_int_equal(spools_open(((struct trace_rig *)*state)->folder, &spools, &error), 0);
         enum ar_status status = recording_make(&spools, "test", false, &source, &counts, &error);
         if (status)
             assert_true(error.text[0] != '\0');
         else
             made++;
-        trace_close(source);
-        spools_close(&spools);
     }
     assert_true(made >= 150); /* all of small sizes */
 }

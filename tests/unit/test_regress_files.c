@@ -45,7 +45,7 @@ static enum ar_status read_results(const char *text, struct ar_error *error)
 static void damaged(const char *section, case_read *read)
 {
     for (struct cases row = {0}; cases_next(&row, "regress_files", section, 3);) {
-        char *bad = with(row.head, row.field[0], row.field[1]);
+        FREED char *bad = with(row.head, row.field[0], row.field[1]);
         if (row.count == 1)
             assert_ok(read(row.head, &test_error));
         test_error.text[0] = '\0';
@@ -53,7 +53,6 @@ static void damaged(const char *section, case_read *read)
             fail_msg("%s is taken", row.field[1]);
         if (!strstr(test_error.text, row.field[2]))
             fail_msg("%s: \"%s\" says not \"%s\"", row.field[1], test_error.text, row.field[2]);
-        free(bad);
     }
 }
 
@@ -76,7 +75,7 @@ TEST(lines_of_a_history)
 /* The time of 40 commits doubles at the 21st: its level is the new one from that commit on. */
 TEST(a_change_begins_the_new_level)
 {
-    char *text = NULL;
+    FREED char *text = NULL;
     size_t length;
     FILE *stream = open_memstream(&text, &length);
     struct cases base = {0};
@@ -106,7 +105,6 @@ TEST(a_change_begins_the_new_level)
     history_judged_close(&judged);
     history_close(&history);
     unlink(file.path);
-    free(text);
 }
 
 /* Appends a result and a count of instructions, each with a text replaced unless that is NULL. */
@@ -121,14 +119,13 @@ static bool append(const char *path, const char *old, const char *new)
         struct cases base = {0};
         (void)cases_next(&base, "regress_files", sections[i], 3);
         bool there = old && strstr(base.head, old);
-        char *text = with(base.head, there ? old : "", there ? new : "");
+        FREED char *text = with(base.head, there ? old : "", there ? new : "");
         fclose(base.file);
         snprintf(name[i], sizeof name[i], "%s/%d.json", folder, i);
         FILE *file = fopen(name[i], "w");
         assert_non_null(file);
         fputs(text, file);
         fclose(file);
-        free(text);
     }
     assert_ok(result_set_read(&results, folder, &test_error));
     assert_true(!unlink(name[0]) && !unlink(name[1]) && !rmdir(folder));

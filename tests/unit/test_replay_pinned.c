@@ -63,7 +63,7 @@ static void expect(const struct run *run, enum metric metric, uint64_t wanted)
 
 TEST(served_by_a_cache_of_their_own)
 {
-    struct run run;
+    CLOSED(close_run) struct run run;
     open_run(&run, PROGRAM, "checked+torch-pinned", "sim");
     experiment_rig_run(&run.rig);
     expect(&run, METRIC_peak_pinned_live_bytes, 5000000);
@@ -74,7 +74,6 @@ TEST(served_by_a_cache_of_their_own)
     expect(&run, METRIC_peak_live_bytes, 1000); /* of the device */
     expect(&run, METRIC_driver_calls, 1);
     expect(&run, METRIC_allocs, 5);
-    close_run(&run);
 }
 
 /* The same device figures with and without the second cache, and no pinned figures without. */
@@ -151,7 +150,7 @@ TEST(recorded_completions)
 /* Costs and waits are those of the profile, and they are host time of the program. */
 TEST(costs_of_the_profile)
 {
-    struct trace_rig files;
+    CLOSED(trace_rig_close) struct trace_rig files;
     char device[200];
     static const char profile[] =
         "# allocrig-profile 1\nname: t\ngranule_bytes: 1\n"
@@ -159,7 +158,7 @@ TEST(costs_of_the_profile)
         "waits: pinned_free\n"
         "cost: pinned_alloc 4096 1000\ncost: pinned_alloc 1048576 256000\n"
         "cost: pinned_free 4096 700\n";
-    struct run run;
+    CLOSED(close_run) struct run run;
     trace_rig_open(&files);
     trace_rig_write(files.path[1], profile, sizeof profile - 1);
     snprintf(device, sizeof device, "sim:profile=%s", files.path[1]);
@@ -173,6 +172,4 @@ TEST(costs_of_the_profile)
     expect(&run, METRIC_driver_time_ns, 0);
     expect(&run, METRIC_stall_ns, 5000000);
     expect(&run, METRIC_device_time_ns, 5017700);
-    close_run(&run);
-    trace_rig_close(&files);
 }

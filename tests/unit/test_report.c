@@ -149,7 +149,7 @@ TEST(thin_series_keep_their_peaks)
 {
     static const uint64_t lengths[] = {1, 2, 659, 660, 661, 1320, 1321, 100000, 1234567};
     for (size_t i = 0; i < COUNT(lengths); i++) {
-        struct thin_series *series = calloc(1, sizeof *series);
+        FREED struct thin_series *series = calloc(1, sizeof *series);
         struct taken taken = {.least_live = UINT64_MAX};
         assert_non_null(series);
         uint64_t peak = lengths[i] * 2 / 3;
@@ -171,14 +171,13 @@ TEST(thin_series_keep_their_peaks)
         assert_int_equal(taken.least_live, free_block == peak ? 5000 : 1);
         assert_int_equal(taken.last, lengths[i] - 1);
         assert_in_range(taken.count, lengths[i] < 660 ? lengths[i] : 660, 2000);
-        free(series);
     }
 }
 
 /* Of equal values the first stays. */
 TEST(a_thin_series_keeps_the_first_of_equal_peaks)
 {
-    struct thin_series *series = calloc(1, sizeof *series);
+    FREED struct thin_series *series = calloc(1, sizeof *series);
     assert_non_null(series);
     for (uint64_t event = 0; event < 100000; event++) {
         const struct replay_sample sample = {
@@ -188,7 +187,6 @@ TEST(a_thin_series_keeps_the_first_of_equal_peaks)
     assert_int_equal(series->buckets[0].least_live.event, 0);
     assert_int_equal(series->buckets[0].most_live.event, 1);
     assert_int_equal(series->buckets[0].most_physical.event, 1);
-    free(series);
 }
 
 TEST(progress_says_the_time_left)
@@ -296,7 +294,7 @@ TEST(columns_stand_closer)
         table_cell(table, "x");
         for (int i = 0; i < 3; i++)
             table_cell(table, "%.*s", (int)length, "12345678901234567890123456");
-        char *text = NULL;
+        FREED char *text = NULL;
         size_t bytes = 0;
         FILE *stream = open_memstream(&text, &bytes);
         assert_ok(table_print(table, stream, TABLE_TEXT, &test_error));
@@ -304,7 +302,6 @@ TEST(columns_stand_closer)
         table_close(table);
         /* The title of the first column has 4 bytes. */
         assert_int_equal(strcspn(text, "\n"), 4 + 3 * length + (length == 23 ? 6 : 3));
-        free(text);
     }
 }
 
@@ -329,10 +326,9 @@ TEST(specs_take_a_key)
         {"checked+fault(n=3)+growth", "checked+fault(n=3)+growth:capacity=1GiB"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        char *out = NULL;
+        FREED char *out = NULL;
         assert_ok(spec_text_with(cases[i].text, "capacity", "1GiB", &out, &test_error));
         assert_string_equal(out, cases[i].wanted);
-        free(out);
     }
 }
 

@@ -379,7 +379,7 @@ TEST(a_card_has_zeros_and_unknown_figures)
     const struct environment environment = {
         .build = build_info(),
         .card = {.present = true, .numa_node = -1, .before = {.temperature_c = 0, .power_mw = -1}}};
-    char *text;
+    FREED char *text;
     size_t length;
     FILE *stream = open_memstream(&text, &length);
     assert_non_null(stream);
@@ -395,5 +395,4 @@ TEST(a_card_has_zeros_and_unknown_figures)
     assert_true(json_is_null(json_object_get(before, "power_mw")));
     assert_true(json_is_integer(json_object_get(before, "temperature_c")));
     json_decref(root);
-    free(text);
 }

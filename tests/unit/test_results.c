@@ -59,7 +59,7 @@ TEST(repetitions_become_one)
     runs[1].repetition = runs[5].repetition = 1;
     runs[2].repetition = 2;
     runs[5].passed = false;
-    struct results results = grouped(runs, 6);
+    CLOSED(results_close) struct results results = grouped(runs, 6);
     const struct result_policy *a = &results.groups[0].policies[0];
     const struct result_policy *b = &results.groups[0].policies[1];
     assert_true(results.repeated);
@@ -76,7 +76,6 @@ TEST(repetitions_become_one)
     assert_ptr_equal(b->median, &runs[5]);
     assert_int_equal(b->passed_count, 0);
     assert_int_equal(b->replicates[0].passed_count, 1);
-    results_close(&results);
 }
 
 /* ---- pairs ---------------------------------------------------------------------------------- */
@@ -226,7 +225,7 @@ TEST(a_run_that_did_not_finish_does_not_count)
 static void places_are(result_table *print, const struct run_record *runs, size_t count,
                        const char *const *wanted, size_t wanted_count)
 {
-    struct results results = grouped(runs, count);
+    CLOSED(results_close) struct results results = grouped(runs, count);
     char *text = NULL, *rest = NULL, place[8], policy[8];
     size_t length = 0, row = 0;
     FILE *stream = open_memstream(&text, &length);
@@ -244,7 +243,6 @@ static void places_are(result_table *print, const struct run_record *runs, size_
     }
     assert_int_equal(row, wanted_count);
     free(text);
-    results_close(&results);
 }
 
 /* By the median of the slowdown. Six repetitions: their interval is from the least to the most. A

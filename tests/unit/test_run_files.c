@@ -115,7 +115,7 @@ TEST(figures_are_the_same_with_an_observer)
                                            "growth"};
     for (size_t i = 0; i < COUNT(policies); i++) {
         struct experiment_rig with, without;
-        struct told *told = calloc(1, sizeof *told);
+        FREED struct told *told = calloc(1, sizeof *told);
         const struct observer observer = {.memory = note, .argument = told};
         assert_non_null(told);
         experiment_rig_open(&without, policies[i], "sim", "random:events=400,seed=7");
@@ -128,7 +128,6 @@ TEST(figures_are_the_same_with_an_observer)
         assert_true(count_of(told, OBSERVER_ALLOC) > 100);
         experiment_rig_close(&with);
         experiment_rig_close(&without);
-        free(told);
     }
 }
 
@@ -217,9 +216,9 @@ struct timeline {
 /* A timeline of a run, parsed again. */
 static void timeline_open(struct timeline *self, const char *policy, uint64_t most)
 {
-    struct experiment_rig rig;
+    CLOSED(experiment_rig_close) struct experiment_rig rig;
     const struct observer observer = {.memory = chrome_trace_observe, .argument = &self->trace};
-    char *text;
+    FREED char *text;
     size_t length;
     chrome_trace_open(&self->trace, "a \"name\"\\", most);
     experiment_rig_open(&rig, policy, "sim", "gradient_tape:steps=30");
@@ -231,8 +230,6 @@ static void timeline_open(struct timeline *self, const char *policy, uint64_t mo
     assert_int_equal(fclose(stream), 0);
     self->json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(self->json);
-    free(text);
-    experiment_rig_close(&rig);
 }
 
 static void timeline_close(struct timeline *self)
@@ -267,7 +264,7 @@ static size_t phase_count(const struct timeline *self, const char *phase, const 
 
 TEST(a_timeline_holds_counters_calls_and_marks)
 {
-    struct timeline timeline;
+    CLOSED(timeline_close) struct timeline timeline;
     double live = 0, reserved = 0;
     timeline_open(&timeline, "torch", 0);
     assert_int_equal(phase_count(&timeline, "M", NULL, NULL), 3);
@@ -278,7 +275,6 @@ TEST(a_timeline_holds_counters_calls_and_marks)
     assert_int_equal(phase_count(&timeline, "X", "alloc", NULL), segments);
     assert_true(phase_count(&timeline, "C", "physical", NULL) > 0);
     assert_true(reserved >= live && live > 0);
-    timeline_close(&timeline);
 }
 
 /* Thinning keeps every peak, and says how much there was. */
@@ -303,7 +299,7 @@ TEST(latencies_have_the_form_of_hdrhistogram)
 {
     struct cases block = {0};
     const char *wanted = cases_text(&block, "run_files", "latencies_have_the_form_of_hdrhistogram");
-    struct ar_hist *hist = calloc(1, sizeof *hist);
+    FREED struct ar_hist *hist = calloc(1, sizeof *hist);
     char *text;
     size_t length;
     assert_non_null(hist);
@@ -325,7 +321,6 @@ TEST(latencies_have_the_form_of_hdrhistogram)
     assert_non_null(strstr(text, "Total count    =            0]"));
     assert_null(strstr(text, "nan"));
     free(text);
-    free(hist);
 }
 
 static enum ar_status take_latencies(void *argument, const struct latency *latency,
@@ -337,7 +332,7 @@ static enum ar_status take_latencies(void *argument, const struct latency *laten
 
 TEST(histograms_are_those_of_the_pass_with_clocks)
 {
-    struct experiment_rig rig;
+    CLOSED(experiment_rig_close) struct experiment_rig rig;
     uint64_t allocs = 0;
     experiment_rig_open(&rig, "growth", "sim", "order_flip");
     rig.experiment.measure_time = true;
@@ -346,13 +341,12 @@ TEST(histograms_are_those_of_the_pass_with_clocks)
     experiment_rig_run(&rig);
     assert_true(allocs > 0);
     assert_int_equal(allocs, metric_number(&rig.result.metrics, METRIC_allocs, 0));
-    experiment_rig_close(&rig);
 }
 
 /* As many calls as are kept, and more: all are written once, in their order. */
 TEST(calls_beyond_those_kept_are_written)
 {
-    char *text = NULL;
+    FREED char *text = NULL;
     size_t bytes;
     FILE *streams[SUITE_FILE_COUNT] = {NULL};
     const struct suite_files files = {.path = {NULL}};
@@ -375,7 +369,6 @@ TEST(calls_beyond_those_kept_are_written)
     for (const char *at = text; *at; at = strchr(at, '\n') + 1)
         assert_int_equal(strtoul(at, NULL, 10), ++rows);
     assert_int_equal(rows, 5);
-    free(text);
 }
 
 /* ---- the folder of results ------------------------------------------------------------------- */
@@ -408,7 +401,7 @@ TEST(replaced_results_are_named)
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/summary.md", folder);
     EACH_ROW (row, 2) {
-        char *said;
+        FREED char *said;
         size_t length;
         FILE *kept = stderr, *file = fopen(path, "w");
         struct output_set none = {0};
@@ -424,7 +417,6 @@ TEST(replaced_results_are_named)
         assert_int_equal(status, AR_OK);
         if (row.field[1] ? !strstr(said, row.field[1]) : length != 0)
             fail_msg("%s: \"%s\"", row.field[0], said);
-        free(said);
     }
     assert_true(!unlink(path) && !rmdir(folder));
 }

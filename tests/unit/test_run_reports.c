@@ -6,10 +6,9 @@
 static void write_records(void (*write)(FILE *stream, const struct results *results), FILE *stream,
                           const struct run_record *records, size_t count)
 {
-    struct results results;
+    CLOSED(results_close) struct results results;
     assert_ok(results_open(&results, records, count, &test_error));
     write(stream, &results);
-    results_close(&results);
 }
 
 /* A stream into memory. */
@@ -109,13 +108,12 @@ TEST(junit_tells_failures_errors_and_skips_apart)
     struct cases block = {0};
     const char *wanted =
         cases_text(&block, "run_reports", "junit_tells_failures_errors_and_skips_apart");
-    struct run_record *records = calloc(4, sizeof *records);
+    FREED struct run_record *records = calloc(4, sizeof *records);
     struct capture capture;
     assert_non_null(records);
     make_records(records);
     write_records(junit_xml_write, capture_begin(&capture), records, 4);
     capture_is(&capture, wanted);
-    free(records);
 }
 
 #define LABELS(policy, device)                                                                     \
@@ -131,7 +129,7 @@ TEST(openmetrics_has_families_units_and_an_end)
     struct cases block = {0};
     const char *wanted =
         cases_text(&block, "run_reports", "openmetrics_has_families_units_and_an_end");
-    struct run_record *records = calloc(4, sizeof *records);
+    FREED struct run_record *records = calloc(4, sizeof *records);
     struct capture capture;
     assert_non_null(records);
     make_records(records);
@@ -139,7 +137,6 @@ TEST(openmetrics_has_families_units_and_an_end)
     capture_is(&capture, wanted);
     write_records(openmetrics_write, capture_begin(&capture), records, 0);
     capture_is(&capture, "# EOF\n");
-    free(records);
 }
 
 /* Of all metrics there are: none has the name of another, each ends with its unit. */
@@ -161,7 +158,7 @@ TEST(names_end_with_their_units_and_differ)
 /* Two runs with the same labels would make the whole text unusable: the second gets one more. */
 TEST(the_same_run_twice_is_told_apart)
 {
-    struct run_record *records = calloc(4, sizeof *records);
+    FREED struct run_record *records = calloc(4, sizeof *records);
     struct capture capture;
     assert_non_null(records);
     make_records(records);
@@ -171,5 +168,4 @@ TEST(the_same_run_twice_is_told_apart)
     assert_non_null(strstr(capture.text, ",seed=\"1\"} 1\n"));
     assert_non_null(strstr(capture.text, ",seed=\"1\",copy=\"1\"} 1\n"));
     free(capture.text);
-    free(records);
 }

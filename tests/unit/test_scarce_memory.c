@@ -99,32 +99,29 @@ static enum ar_status explain(const void *given)
 
 TEST(explanations)
 {
-    struct experiment_rig rig;
+    CLOSED(experiment_rig_close) struct experiment_rig rig;
     experiment_rig_open(&rig, "torch", "sim:capacity=40MiB", SNAPSHOT);
     rig.experiment.stop_on_failure = true;
     fail_each(explain, &rig.experiment);
-    experiment_rig_close(&rig);
 }
 
 /* Too little host memory is never a refusal of the device. */
 static void replay_without(const char *policy)
 {
-    struct experiment_rig rig;
+    CLOSED(experiment_rig_close) struct experiment_rig rig;
     bool reached = true;
     experiment_rig_open(&rig, policy, "sim", "tests/golden/data/two_gpus.trace:device=1");
     rig.experiment.measure = REPLAY_METRICS_NONE;
     rig.experiment.stop_on_failure = true;
     for (unsigned long number = 1; reached; number++) {
-        struct replay_result result = {0};
+        CLOSED(replay_result_close) struct replay_result result = {0};
         scarce_begin(number, 2); /* a policy tries again */
         enum ar_status status = experiment_run(&rig.experiment, &result, NULL, &test_error);
         reached = scarce_end();
         if (status == AR_OK ? !result.passed : status != AR_HOST_MEMORY)
             fail_msg("%s, allocation %lu: status %d, event %" PRIu64 ": %s", policy, number,
                      (int)status, result.first_failed_event, test_error.text);
-        replay_result_close(&result);
     }
-    experiment_rig_close(&rig);
 }
 
 TEST(policies)

@@ -31,7 +31,7 @@ static struct scenario read_good(const char *text)
 
 TEST(sections_have_keys_and_lines)
 {
-    struct scenario file = read_good(HEAD);
+    CLOSED(scenario_close) struct scenario file = read_good(HEAD);
     assert_int_equal(file.section_count, 4);
     assert_string_equal(file.sections[2].kind, "trainer");
     assert_string_equal(file.sections[2].name, "actor");
@@ -42,11 +42,11 @@ TEST(sections_have_keys_and_lines)
     assert_null(scenario_value(scenario_find(&file, "rollout"), "workload"));
     assert_null(scenario_find(&file, "other"));
     assert_int_equal(file.cycles, 1);
-    scenario_close(&file);
 }
 
 TEST(steps_have_calls)
 {
+    CLOSED(scenario_close)
     struct scenario file = read_good(
         HEAD "[schedule]\nstart = rollout.load ,, actor.load\nstart = rollout.sleep\t 1  x,\n"
              "cycle = actor.train&rollout.generate   2\ncycles = 5\n");
@@ -63,11 +63,11 @@ TEST(steps_have_calls)
     assert_string_equal(both->calls[0].arguments, "");
     assert_string_equal(both->calls[1].arguments, "2");
     assert_int_equal(file.cycles, 5);
-    scenario_close(&file);
 }
 
 TEST(reported_figures)
 {
+    CLOSED(scenario_close)
     struct scenario file = read_good(
         "[reported]\nsource = https://example.org/a?b=c\ntolerance = 10%\n"
         "rollout.sleep  1: card used = 5.5 GiB\ncycle 3 a.train & b.run: residue = 512MiB\n"
@@ -97,7 +97,6 @@ TEST(reported_figures)
     assert_int_equal(at[6].line, 10);
     assert_string_equal(at[7].name, "max concurrency");
     assert_float_equal(at[7].value, 12.5, 0);
-    scenario_close(&file);
 }
 
 static enum ar_status read_bad(const char *text, struct ar_error *error)

@@ -22,7 +22,7 @@ static uint64_t free_ns(struct ar_device *device, uint64_t address)
 TEST(costs_are_the_measured_ones)
 {
     EACH_ROW (row, 5) {
-        struct ar_device *device = sim_test_open("sim");
+        CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
         uint64_t first, second;
         assert_int_equal(alloc_ns(device, cases_number(&row, 0), &first), cases_number(&row, 2));
         assert_int_equal(free_ns(device, first), cases_number(&row, 3));
@@ -30,13 +30,12 @@ TEST(costs_are_the_measured_ones)
         assert_int_equal(alloc_ns(device, cases_number(&row, 0), &second), cases_number(&row, 2));
         assert_int_equal(free_ns(device, first), cases_number(&row, 4));
         assert_int_equal(free_ns(device, second), cases_number(&row, 3));
-        ar_device_close(device);
     }
 }
 
 TEST(small_ones_cost_a_page_or_a_share)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     uint64_t first, second;
     (void)alloc_ns(device, 4096, &first);
     assert_int_equal(free_ns(device, first), 28380);
@@ -44,12 +43,11 @@ TEST(small_ones_cost_a_page_or_a_share)
     assert_int_equal(alloc_ns(device, 4096, &second), 1120);
     assert_int_equal(free_ns(device, second), 1230);
     assert_int_equal(alloc_ns(device, 256, &second), 2020);
-    ar_device_close(device);
 }
 
 TEST(sizes_between_lie_between)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     uint64_t address, before_ns = 94440;
     /* Held costs fall from 94.44 us at 64 MiB to 60.48 us at 256 MiB. */
     for (uint64_t bytes = 66 * AR_MIB; bytes < 256 * AR_MIB; bytes += 2 * AR_MIB) {
@@ -59,12 +57,11 @@ TEST(sizes_between_lie_between)
     }
     /* In log-log the middle of a line is the geometric mean of its ends. */
     assert_in_range(alloc_ns(device, 128 * AR_MIB, &address), 75574, 75576);
-    ar_device_close(device);
 }
 
 TEST(small_ones_share_pages)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     const struct ar_device_counters *count = &device->counters;
     uint64_t addresses[40];
     for (int i = 0; i < 40; i++)
@@ -86,13 +83,12 @@ TEST(small_ones_share_pages)
             sim_test_free(device, addresses[i]);
     assert_int_equal(count->physical_bytes, 0);
     assert_int_equal(count->peak_physical_bytes, 4 * AR_MIB);
-    ar_device_close(device);
 }
 
 /* Random sizes against the sum of pages that hold at least one of them. */
 TEST(pages_are_charged_once)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     uint64_t held[64] = {0}, bytes[64];
     uint32_t random = 1;
     for (int step = 0; step < 4000; step++) {
@@ -121,12 +117,11 @@ TEST(pages_are_charged_once)
         }
         assert_int_equal(device->counters.physical_bytes, count * 2 * AR_MIB);
     }
-    ar_device_close(device);
 }
 
 TEST(capacity_refuses)
 {
-    struct ar_device *device = sim_test_open("sim:capacity=10MiB,others=1");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim:capacity=10MiB,others=1");
     uint64_t free_bytes, total_bytes, address;
     ar_backing_memory(device->backing, &free_bytes, &total_bytes);
     assert_int_equal(free_bytes, 8 * AR_MIB); /* other processes have a page */
@@ -145,12 +140,11 @@ TEST(capacity_refuses)
     ar_backing_memory(device->backing, &free_bytes, &total_bytes);
     assert_int_equal(free_bytes, 6 * AR_MIB);
     assert_int_equal(device->counters.peak_physical_bytes, 8 * AR_MIB);
-    ar_device_close(device);
 }
 
 TEST(whole_card)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     uint64_t free_bytes, total_bytes, address;
     ar_backing_memory(device->backing, &free_bytes, &total_bytes);
     assert_int_equal(total_bytes, UINT64_C(85017493504));
@@ -160,12 +154,11 @@ TEST(whole_card)
     assert_int_equal(address % (2 * AR_MIB), 0);
     assert_int_equal(ar_backing_segment_alloc(device->backing, 1, &address), AR_REFUSED);
     assert_int_equal(ar_backing_segment_alloc(device->backing, UINT64_MAX, &address), AR_REFUSED);
-    ar_device_close(device);
 }
 
 TEST(free_waits_for_all_work)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     uint64_t large = sim_test_alloc(device, 64 * AR_MIB);
     uint64_t small = sim_test_alloc(device, 4096);
     (void)sim_test_alloc(device, 4096);
@@ -182,12 +175,11 @@ TEST(free_waits_for_all_work)
     assert_int_equal(device->counters.stall_ns, start_ns + 20000000 - driver_ns);
     assert_int_equal(device->ops->idle_at(device), device->ops->now(device));
     sim_test_free(device, large);
-    ar_device_close(device);
 }
 
 TEST(calls_cost_more_on_a_busy_card)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     uint64_t address, handle;
     device->ops->kernel(device, 0, 1000000000);
     /* Measured: 193 to 238 us for 2 MiB where an idle card took 43. */
@@ -200,12 +192,11 @@ TEST(calls_cost_more_on_a_busy_card)
     assert_int_equal(ar_backing_unmap(device->backing, address, 2 * AR_MIB), AR_OK);
     assert_in_range(device->counters.call_ns[AR_DEVICE_CALL_unmap], 79000, 141000);
     assert_int_equal(device->counters.stall_ns, 0);
-    ar_device_close(device);
 }
 
 TEST(freed_memory_is_cleaned_first)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     uint64_t address, handle;
     /* 40 GiB: 2 to 17 ms; just after a free of the same size 115 to 120 ms. */
     assert_in_range(alloc_ns(device, 40 * AR_GIB, &address), 2000000, 17000000);
@@ -228,12 +219,11 @@ TEST(freed_memory_is_cleaned_first)
     before_ns = device->ops->now(device);
     assert_int_equal(ar_backing_create(device->backing, 8 * AR_GIB, &handle), AR_OK);
     assert_in_range(device->ops->now(device) - before_ns, 20000000, 39900000);
-    ar_device_close(device);
 }
 
 TEST(small_requests_wait_only_for_what_they_need)
 {
-    struct ar_device *device = sim_test_open("sim:capacity=1GiB");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim:capacity=1GiB");
     uint64_t address;
     sim_test_free(device, sim_test_alloc(device, AR_GIB));
     /* Nothing of the card is clean: 2 MiB need 5.6 us at 374 GB/s, less the time of the free. */
@@ -243,12 +233,11 @@ TEST(small_requests_wait_only_for_what_they_need)
     stall_ns = device->counters.stall_ns;
     (void)alloc_ns(device, 2 * AR_MIB, &address); /* longer than the cleaning */
     assert_int_equal(device->counters.stall_ns, stall_ns);
-    ar_device_close(device);
 }
 
 TEST(misuse_has_a_sentence)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     struct ar_backing *backing = device->backing;
     uint64_t address = sim_test_alloc(device, 4 * AR_MIB), range;
     sim_test_misuse(device, ar_backing_segment_alloc(backing, 0, &range), "no bytes");
@@ -260,12 +249,11 @@ TEST(misuse_has_a_sentence)
     sim_test_free(device, address);
     sim_test_misuse(device, ar_backing_segment_free(backing, address), "it was freed before");
     assert_false(device->bad_input);
-    ar_device_close(device);
 }
 
 TEST(segments_are_found_by_address)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     struct ar_device_segment segment;
     uint64_t large = sim_test_alloc(device, 3 * AR_MIB);
     uint64_t small = sim_test_alloc(device, 1000), range;
@@ -285,7 +273,6 @@ TEST(segments_are_found_by_address)
     assert_int_equal(sim_test_alloc(device, 2 * AR_MIB), range + 64 * AR_MIB);
     assert_true(device->ops->segment_of(device, range + 64 * AR_MIB, &segment));
     assert_int_equal(segment.ordinal, 3);
-    ar_device_close(device);
 }
 
 TEST(bump_counts_bytes)
@@ -320,7 +307,7 @@ TEST(bump_counts_bytes)
 TEST(many_segments)
 {
     enum { COUNT = 100000 };
-    struct ar_device *device = sim_test_open("sim:profile=bump");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim:profile=bump");
     for (uint64_t i = 0; i < COUNT; i++)
         assert_int_equal(sim_test_alloc(device, 16), 16 * i);
     for (uint64_t i = 0; i < COUNT; i += 2)
@@ -329,5 +316,4 @@ TEST(many_segments)
     for (uint64_t i = 0; i < COUNT; i++)
         assert_int_equal(device->ops->segment_of(device, 16 * i + 3, &segment), i % 2);
     assert_int_equal(device->counters.physical_bytes, COUNT * 8);
-    ar_device_close(device);
 }

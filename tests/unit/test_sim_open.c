@@ -52,7 +52,7 @@ TEST(good_options)
 
 TEST(a_profile_from_a_file)
 {
-    struct ar_device *device;
+    CLOSED(close_device) struct ar_device *device;
     assert_ok(open_with("profile",
                         PROFILE_HEAD "cost: alloc_held 16 1000\ncost: alloc_held 64 4000\n"
                                      "cost: alloc_shared 16 7\nbusy_percent: alloc_held 300",
@@ -69,7 +69,6 @@ TEST(a_profile_from_a_file)
     device->ops->kernel(device, 0, 1000000);
     (void)sim_test_alloc(device, 65);
     assert_int_equal(device->ops->now(device), 10007 + 8000 + 2 * 4000);
-    ar_device_close(device);
 }
 
 static enum ar_status open_profile(const char *text, struct ar_error *error)
@@ -89,7 +88,7 @@ TEST(a_bad_profile_names_the_line)
 
 TEST(recorded_addresses)
 {
-    struct ar_device *device;
+    CLOSED(close_device) struct ar_device *device;
     uint64_t address, range;
     assert_ok(open_with("addresses",
                         LIST_HEAD "0,3000000,139865515622400\n1,512,2097664\n"
@@ -116,7 +115,6 @@ TEST(recorded_addresses)
     sim_test_free(device, 2099200);
     sim_test_free(device, 2097664);
     assert_int_equal(device->counters.physical_bytes, 2 * AR_MIB);
-    ar_device_close(device);
 }
 
 TEST(refused_segments_take_no_row)
@@ -125,12 +123,11 @@ TEST(refused_segments_take_no_row)
     char spec[128];
     uint64_t address;
     snprintf(spec, sizeof spec, "sim:capacity=2MiB,addresses=%s", file.path);
-    struct ar_device *device = sim_test_open(spec);
+    CLOSED(close_device) struct ar_device *device = sim_test_open(spec);
     unlink(file.path);
     assert_int_equal(ar_backing_segment_alloc(device->backing, 4 * AR_MIB, &address), AR_REFUSED);
     sim_test_misuse(device, ar_backing_segment_alloc(device->backing, 2 * AR_MIB, &address),
                     "lists 4194304 bytes for it");
-    ar_device_close(device);
 }
 
 TEST(refused_small_segments_take_no_row)
@@ -140,7 +137,7 @@ TEST(refused_small_segments_take_no_row)
     char spec[128];
     uint64_t address;
     snprintf(spec, sizeof spec, "sim:capacity=4MiB,addresses=%s", file.path);
-    struct ar_device *device = sim_test_open(spec);
+    CLOSED(close_device) struct ar_device *device = sim_test_open(spec);
     unlink(file.path);
     (void)sim_test_alloc(device, 2 * AR_MIB);
     assert_int_equal(sim_test_alloc(device, 512), 4 * AR_MIB);
@@ -149,12 +146,11 @@ TEST(refused_small_segments_take_no_row)
     assert_int_equal(sim_test_alloc(device, 512), 4 * AR_MIB + 512);
     assert_int_equal(ar_backing_segment_alloc(device->backing, 512, &address), AR_REFUSED);
     assert_int_equal(device->counters.refused, 2);
-    ar_device_close(device);
 }
 
 TEST(recorded_ranges)
 {
-    struct ar_device *device;
+    CLOSED(close_device) struct ar_device *device;
     uint64_t address;
     assert_ok(open_with("ranges",
                         LIST_HEAD "0,4194304,6291456\n1,2097152,2097152\n2,2097152,6291456\n",
@@ -172,20 +168,17 @@ TEST(recorded_ranges)
     assert_int_equal(ar_backing_release(device->backing, 6 * AR_MIB), AR_OK);
     assert_int_equal(ar_backing_reserve(device->backing, 2 * AR_MIB, &address), AR_OK);
     assert_int_equal(address, 6 * AR_MIB);
-    ar_device_close(device);
 }
 
 TEST(empty_lists_mean_the_default)
 {
     static const char *const texts[] = {"", LIST_HEAD};
     for (size_t i = 0; i < 2; i++) {
-        struct ar_device *plain = sim_test_open("sim");
-        struct ar_device *device;
+        CLOSED(close_device) struct ar_device *plain = sim_test_open("sim");
+        CLOSED(close_device) struct ar_device *device;
         assert_ok(open_with("addresses", texts[i], &device, &test_error));
         assert_int_equal(sim_test_alloc(device, 5 * AR_MIB), sim_test_alloc(plain, 5 * AR_MIB));
         assert_int_equal(sim_test_alloc(device, 5), sim_test_alloc(plain, 5));
-        ar_device_close(device);
-        ar_device_close(plain);
     }
 }
 
@@ -205,8 +198,8 @@ TEST(a_bad_list_names_the_line)
 TEST(random_addresses)
 {
     struct ar_device *first = sim_test_open("sim:addresses=random,seed=5");
-    struct ar_device *same = sim_test_open("sim:addresses=random,seed=5");
-    struct ar_device *other = sim_test_open("sim:addresses=random,seed=6");
+    CLOSED(close_device) struct ar_device *same = sim_test_open("sim:addresses=random,seed=5");
+    CLOSED(close_device) struct ar_device *other = sim_test_open("sim:addresses=random,seed=6");
     uint64_t addresses[200], rising = 0, differs = 0;
     for (int i = 0; i < 200; i++) {
         uint64_t bytes = (uint64_t)(i % 7 + 1) * AR_MIB;
@@ -225,6 +218,4 @@ TEST(random_addresses)
     assert_in_range(rising, 60, 140);
     assert_true(differs > 190);
     ar_device_close(first);
-    ar_device_close(same);
-    ar_device_close(other);
 }

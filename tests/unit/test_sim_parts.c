@@ -57,7 +57,7 @@ static int tree_depth(const struct range *range)
 TEST(rising_addresses_make_no_list)
 {
     enum { COUNT = 100000 };
-    struct range *nodes = calloc(COUNT, sizeof *nodes);
+    FREED struct range *nodes = calloc(COUNT, sizeof *nodes);
     struct ranges ranges = {NULL, 0};
     assert_non_null(nodes);
     for (uint64_t i = 0; i < COUNT; i++) {
@@ -66,7 +66,6 @@ TEST(rising_addresses_make_no_list)
         ranges_insert(&ranges, &nodes[i]);
     }
     assert_in_range(tree_depth(ranges.root), 17, 60);
-    free(nodes);
 }
 
 /* The last use of each number by each stream, as a table. */
@@ -86,7 +85,7 @@ static bool see(void *argument, const struct sim_use *use, uint64_t start, uint6
 TEST(uses_against_a_table)
 {
     static struct table table;
-    struct sim_hazards hazards = {{NULL, 0}};
+    CLOSED(sim_hazards_close) struct sim_hazards hazards = {{NULL, 0}};
     struct ar_rng rng;
     ar_rng_seed(&rng, 2);
     memset(&table, 0, sizeof table);
@@ -112,7 +111,6 @@ TEST(uses_against_a_table)
     }
     assert_true(sim_hazards_forget(&hazards, 0, SPACE));
     assert_int_equal(hazards.ranges.count, 0);
-    sim_hazards_close(&hazards);
 }
 
 /* Freed memory is cleaned at 1.5 bytes each ns, also within a microsecond: a request for all of it

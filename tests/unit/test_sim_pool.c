@@ -73,10 +73,9 @@ TEST(streams_share_by_each_way)
         {{0}, true, true, false},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct ar_device *device = open_pool("sim", cases[i].settings);
+        CLOSED(close_device) struct ar_device *device = open_pool("sim", cases[i].settings);
         assert_int_equal(reused(device, cases[i].ordered, cases[i].done), cases[i].reused);
         assert_int_equal(device->counters.stall_ns, 0);
-        ar_device_close(device);
     }
 }
 
@@ -108,7 +107,7 @@ TEST(internal_dependencies_wait)
 
 TEST(memory_goes_back_when_the_host_waits)
 {
-    struct ar_device *device = open_pool("sim", as_the_driver);
+    CLOSED(close_device) struct ar_device *device = open_pool("sim", as_the_driver);
     uint64_t blocks[4];
     for (int i = 0; i < 4; i++)
         blocks[i] = take(device, PAGE, A);
@@ -130,7 +129,6 @@ TEST(memory_goes_back_when_the_host_waits)
     assert_int_equal(reserved(device), PAGE);
     assert_int_equal(device->backing->ops->pool_trim(device->backing, 0), AR_OK);
     assert_int_equal(reserved(device), 0);
-    ar_device_close(device);
 }
 
 /* A request that fits no free block uses their pages, not new ones. */
@@ -139,7 +137,7 @@ TEST(pages_move)
     struct ar_backing_pool settings = as_the_driver;
     settings.release_threshold_bytes = UINT64_MAX;
     settings.most_bytes = 5 * PAGE;
-    struct ar_device *device = open_pool("sim", settings);
+    CLOSED(close_device) struct ar_device *device = open_pool("sim", settings);
     uint64_t blocks[5];
     for (int i = 0; i < 5; i++)
         blocks[i] = take(device, PAGE, A);
@@ -152,12 +150,11 @@ TEST(pages_move)
     assert_int_equal(device->backing->ops->pool_alloc(device->backing, 1, A, &address),
                      AR_REFUSED); /* the pool's maximum */
     assert_int_equal(reserved(device), 5 * PAGE);
-    ar_device_close(device);
 }
 
 TEST(calls_cost_what_was_measured)
 {
-    struct ar_device *device = open_pool("sim", as_the_driver);
+    CLOSED(close_device) struct ar_device *device = open_pool("sim", as_the_driver);
     const uint64_t *ns = device->counters.call_ns;
     uint64_t first = take(device, 2 * AR_MIB, A);
     assert_in_range(ns[AR_DEVICE_CALL_pool_alloc], 51000, 51700);
@@ -171,12 +168,11 @@ TEST(calls_cost_what_was_measured)
     before = ns[AR_DEVICE_CALL_pool_alloc];
     take(device, 2 * AR_MIB, B);
     assert_in_range(ns[AR_DEVICE_CALL_pool_alloc] - before, 16000, 22000);
-    ar_device_close(device);
 }
 
 TEST(misuse_is_refused)
 {
-    struct ar_device *device = open_pool("sim", as_the_driver);
+    CLOSED(close_device) struct ar_device *device = open_pool("sim", as_the_driver);
     struct ar_backing *backing = device->backing;
     uint64_t first = take(device, AR_MIB, A);
     uint64_t address;
@@ -186,7 +182,6 @@ TEST(misuse_is_refused)
     give(device, first, A);
     sim_test_misuse(device, backing->ops->pool_free(backing, first, A), "freed before");
     assert_int_equal(backing->ops->pool_alloc(backing, UINT64_C(1) << 59, A, &address), AR_REFUSED);
-    ar_device_close(device);
 }
 
 /* A request that the pool refuses waits for the work of all streams, the first among them, and is
@@ -194,7 +189,7 @@ TEST(misuse_is_refused)
 TEST(a_refused_request_waits_for_all_streams)
 {
     for (uint32_t stream = 0; stream < 3; stream++) {
-        struct ar_device *device = sim_test_open("sim:capacity=64MiB");
+        CLOSED(close_device) struct ar_device *device = sim_test_open("sim:capacity=64MiB");
         struct policy_rig rig;
         struct ar_policy_block block, other;
         assert_int_equal(
@@ -208,6 +203,5 @@ TEST(a_refused_request_waits_for_all_streams)
         assert_true(device->ops->now(device) >= 50000000);
         assert_int_equal(ar_policy_free(rig.policy, &other, 3), AR_OK);
         assert_int_equal(policy_rig_close(&rig), 0);
-        ar_device_close(device);
     }
 }

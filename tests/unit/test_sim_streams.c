@@ -10,7 +10,7 @@ enum { A, B, C, D };
 
 TEST(kernels_follow_each_other)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     const struct ar_device_ops *ops = device->ops;
     ops->kernel(device, A, 100);
     ops->kernel(device, A, 50);
@@ -26,12 +26,11 @@ TEST(kernels_follow_each_other)
     ops->sync(device, UINT32_MAX);
     assert_int_equal(ops->now(device), 1075);
     assert_int_equal(device->counters.stall_ns, 0);
-    ar_device_close(device);
 }
 
 TEST(the_launch_queue_holds_the_host)
 {
-    struct ar_device *device = sim_test_open("sim:launch_queue=3");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim:launch_queue=3");
     const struct ar_device_ops *ops = device->ops;
     for (int i = 0; i < 3; i++)
         ops->kernel(device, A, 100);
@@ -45,12 +44,11 @@ TEST(the_launch_queue_holds_the_host)
     assert_int_equal(ops->now(device), 200);
     assert_int_equal(ops->idle_at(device), 500);
     assert_int_equal(device->counters.stall_ns, 0);
-    ar_device_close(device);
 }
 
 TEST(events_order_streams)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     const struct ar_device_ops *ops = device->ops;
     ops->stream_wait(device, B, 7); /* never recorded: no wait */
     ops->kernel(device, A, 100);
@@ -65,13 +63,12 @@ TEST(events_order_streams)
     ops->kernel(device, C, 1);
     ops->sync(device, C);
     assert_int_equal(ops->now(device), 201);
-    ar_device_close(device);
 }
 
 /* A new number for each record; events that the host knows to be past are not kept. */
 TEST(many_events)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     const struct ar_device_ops *ops = device->ops;
     uint64_t address = sim_test_alloc(device, AR_MIB), pending = 0;
     for (uint64_t event = 1; event < 50000; event++) {
@@ -91,12 +88,11 @@ TEST(many_events)
     ops->stream_wait(device, C, pending); /* still there */
     ops->handed_out(device, address + AR_KIB, AR_KIB, C, false, 3);
     assert_int_equal(device->counters.races, 1);
-    ar_device_close(device);
 }
 
 TEST(fences_are_polled_and_waited_for)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     struct ar_backing *backing = device->backing;
     struct ar_backing_ticket idle = ar_backing_fence(backing, A);
     assert_true(ar_backing_done(backing, idle));
@@ -115,13 +111,12 @@ TEST(fences_are_polled_and_waited_for)
     ar_backing_wait(backing, first); /* long done: no wait */
     assert_int_equal(device->ops->now(device), 200);
     assert_true(device->counters.calls[AR_DEVICE_CALL_event] >= 9);
-    ar_device_close(device);
 }
 
 TEST(many_fences_that_nobody_polls)
 {
     enum { COUNT = 20000 };
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     static struct ar_backing_ticket tickets[COUNT];
     for (int i = 0; i < COUNT; i++) {
         device->ops->kernel(device, A, 10);
@@ -134,7 +129,6 @@ TEST(many_fences_that_nobody_polls)
     assert_int_equal(device->ops->now(device), 10 * COUNT);
     for (int i = 0; i < COUNT; i++)
         assert_true(ar_backing_done(device->backing, tickets[i]));
-    ar_device_close(device);
 }
 
 /* Of 4,096 fences that are past the older half is joined. A poll of one of the others still shows
@@ -150,7 +144,7 @@ TEST(the_newer_half_of_many_fences_is_remembered)
         {COUNT - 1, COUNT - 2, 1}, {COUNT - 1, COUNT - 1, 0},     {COUNT - 1, 0, 1},
     };
     for (size_t k = 0; k < COUNT(cases); k++) {
-        struct ar_device *device = sim_test_open("sim");
+        CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
         struct ar_backing_ticket tickets[COUNT];
         uint64_t address = sim_test_alloc(device, 4 * AR_MIB);
         device->ops->handed_out(device, address, AR_MIB, A, false, 1);
@@ -167,7 +161,6 @@ TEST(the_newer_half_of_many_fences_is_remembered)
         device->ops->handed_out(device, address, AR_MIB, B, false, 3);
         assert_int_equal(device->counters.races, cases[k].races);
         device->ops->handed_out(device, address, AR_MIB, A, false, 4);
-        ar_device_close(device);
     }
 }
 
@@ -185,7 +178,7 @@ static struct ar_device *free_requested_by_a(uint64_t *address)
 TEST(a_race_is_caught)
 {
     uint64_t address;
-    struct ar_device *device = free_requested_by_a(&address);
+    CLOSED(close_device) struct ar_device *device = free_requested_by_a(&address);
     /* The same stream, and other memory, are no race. */
     device->ops->handed_out(device, address + AR_MIB, AR_MIB, B, false, 3);
     assert_int_equal(device->counters.races, 0);
@@ -200,23 +193,21 @@ TEST(a_race_is_caught)
     device->ops->handed_out(device, address, AR_MIB - 512, A, false, 5);
     assert_int_equal(device->counters.races, 1);
     assert_int_equal(device->counters.stall_ns, 0);
-    ar_device_close(device);
 }
 
 TEST(time_alone_does_not_order)
 {
     uint64_t address;
-    struct ar_device *device = free_requested_by_a(&address);
+    CLOSED(close_device) struct ar_device *device = free_requested_by_a(&address);
     device->ops->advance(device, 1000000);
     device->ops->handed_out(device, address, AR_MIB, B, false, 3);
     assert_int_equal(device->counters.races, 1);
-    ar_device_close(device);
 }
 
 TEST(ordering_waits_the_right_time)
 {
     uint64_t address;
-    struct ar_device *device = free_requested_by_a(&address);
+    CLOSED(close_device) struct ar_device *device = free_requested_by_a(&address);
     const struct ar_device_ops *ops = device->ops;
     uint64_t start_ns = ops->now(device);
     ops->kernel(device, B, 300);
@@ -232,14 +223,13 @@ TEST(ordering_waits_the_right_time)
     ops->stream_wait(device, A, 0);
     ops->handed_out(device, address, AR_MIB, A, false, 5);
     assert_int_equal(device->counters.races, 0);
-    ar_device_close(device);
 }
 
 TEST(a_host_wait_orders)
 {
     for (int way = 0; way < 4; way++) {
         uint64_t address;
-        struct ar_device *device = free_requested_by_a(&address);
+        CLOSED(close_device) struct ar_device *device = free_requested_by_a(&address);
         struct ar_backing_ticket ticket = ar_backing_fence(device->backing, A);
         if (way == 0)
             device->ops->sync(device, A);
@@ -251,7 +241,6 @@ TEST(a_host_wait_orders)
             sim_test_free(device, sim_test_alloc(device, 2 * AR_MIB));
         device->ops->handed_out(device, address, AR_MIB, B, false, 3);
         assert_int_equal(device->counters.races, 0);
-        ar_device_close(device);
     }
 }
 
@@ -259,7 +248,7 @@ TEST(a_host_wait_orders)
 TEST(a_stream_waits_for_a_fence)
 {
     uint64_t address;
-    struct ar_device *device = free_requested_by_a(&address);
+    CLOSED(close_device) struct ar_device *device = free_requested_by_a(&address);
     const struct ar_device_ops *ops = device->ops;
     struct ar_backing_ticket ticket = ar_backing_fence(device->backing, A);
     uint64_t start_ns = ops->now(device);
@@ -276,12 +265,11 @@ TEST(a_stream_waits_for_a_fence)
     ops->kernel(device, B, 5);
     ops->sync(device, B);
     assert_int_equal(ops->now(device), start_ns + 1005);
-    ar_device_close(device);
 }
 
 TEST(a_fence_before_the_work_does_not)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     uint64_t address = sim_test_alloc(device, AR_MIB);
     struct ar_backing_ticket early = ar_backing_fence(device->backing, A);
     device->ops->handed_out(device, address, AR_MIB, A, false, 0);
@@ -290,7 +278,6 @@ TEST(a_fence_before_the_work_does_not)
     ar_backing_wait(device->backing, early);
     device->ops->handed_out(device, address, AR_MIB, B, false, 2);
     assert_int_equal(device->counters.races, 1);
-    ar_device_close(device);
 }
 
 /* A, event, B, event, C: C comes after A though it never waited for it. D does not. */
@@ -298,7 +285,7 @@ TEST(order_is_transitive)
 {
     for (uint32_t last = C; last <= D; last++) {
         uint64_t address;
-        struct ar_device *device = free_requested_by_a(&address);
+        CLOSED(close_device) struct ar_device *device = free_requested_by_a(&address);
         const struct ar_device_ops *ops = device->ops;
         ops->event_record(device, 0, A);
         ops->stream_wait(device, B, 0);
@@ -307,7 +294,6 @@ TEST(order_is_transitive)
         ops->stream_wait(device, C, 1);
         ops->handed_out(device, address, AR_MIB, last, false, 3);
         assert_int_equal(device->counters.races, last == D);
-        ar_device_close(device);
     }
 }
 
@@ -316,7 +302,7 @@ TEST(what_the_host_knows_is_transitive)
 {
     for (int polled = 0; polled < 2; polled++) {
         uint64_t address;
-        struct ar_device *device = free_requested_by_a(&address);
+        CLOSED(close_device) struct ar_device *device = free_requested_by_a(&address);
         device->ops->event_record(device, 0, A);
         device->ops->stream_wait(device, B, 0);
         if (polled) {
@@ -328,13 +314,12 @@ TEST(what_the_host_knows_is_transitive)
         }
         device->ops->handed_out(device, address, AR_MIB, C, false, 3);
         assert_int_equal(device->counters.races, 0);
-        ar_device_close(device);
     }
 }
 
 TEST(an_event_before_the_use_does_not_order)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     uint64_t address = sim_test_alloc(device, AR_MIB);
     device->ops->event_record(device, 0, A);
     device->ops->handed_out(device, address, AR_MIB, A, false, 0); /* no kernel is ever seen */
@@ -342,14 +327,13 @@ TEST(an_event_before_the_use_does_not_order)
     device->ops->stream_wait(device, B, 0);
     device->ops->handed_out(device, address, AR_MIB, B, false, 2);
     assert_int_equal(device->counters.races, 1);
-    ar_device_close(device);
 }
 
 /* Two streams use a block; being after one of them is not enough. */
 TEST(every_user_counts)
 {
     uint64_t address;
-    struct ar_device *device = free_requested_by_a(&address);
+    CLOSED(close_device) struct ar_device *device = free_requested_by_a(&address);
     const struct ar_device_ops *ops = device->ops;
     ops->kernel(device, B, 3000);
     ops->used(device, address + 4096, 4096, B, 2);
@@ -361,13 +345,12 @@ TEST(every_user_counts)
     ops->handed_out(device, address + 12288, 4096, D, false, 5);
     assert_int_equal(device->counters.races, 1);
     assert_non_null(strstr(ops->race_text(device), "stream 0 may still use"));
-    ar_device_close(device);
 }
 
 /* The same memory, mapped and served at another address. */
 TEST(races_follow_the_memory)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     struct ar_backing *backing = device->backing;
     const struct ar_device_ops *ops = device->ops;
     uint64_t range, handle;
@@ -388,19 +371,17 @@ TEST(races_follow_the_memory)
     assert_int_equal(device->counters.races, 2);
     ops->handed_out(device, range + 2 * AR_MIB, 4096, B, false, 4);
     assert_int_equal(device->counters.races, 3); /* nothing is mapped there */
-    ar_device_close(device);
 }
 
 TEST(a_stream_beyond_all_bounds)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     uint64_t address;
     device->ops->kernel(device, 300, 10);
     assert_int_equal(device->ops->idle_at(device), 10);
     device->ops->kernel(device, 4000000000u, 10);
     sim_test_misuse(device, ar_backing_segment_alloc(device->backing, 512, &address),
                     "a stream beyond 65535");
-    ar_device_close(device);
 }
 
 static void prepare(struct ar_device *device, enum ar_kernel_op_kind kind, enum ar_device_type type,

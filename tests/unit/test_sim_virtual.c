@@ -26,7 +26,7 @@ static void map(struct ar_device *device, uint64_t address, uint64_t handle)
 TEST(costs_are_the_measured_ones)
 {
     EACH_ROW (row, 8) {
-        struct ar_device *device = sim_test_open("sim");
+        CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
         uint64_t bytes = cases_number(&row, 0);
         uint64_t address = reserve(device, bytes);
         uint64_t handle = create(device, bytes);
@@ -44,7 +44,6 @@ TEST(costs_are_the_measured_ones)
         assert_int_equal(ns[AR_DEVICE_CALL_destroy], cases_number(&row, 6));
         assert_int_equal(ns[AR_DEVICE_CALL_release], cases_number(&row, 7));
         assert_int_equal(device->counters.driver_ns, device->ops->now(device));
-        ar_device_close(device);
     }
 }
 
@@ -52,7 +51,7 @@ TEST(costs_are_the_measured_ones)
  * elsewhere 16 ms. The model adds up single pages, whose medians come from another run. */
 TEST(many_pages_cost_as_many)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     uint64_t address = reserve(device, AR_GIB), again = reserve(device, AR_GIB);
     uint64_t handles[512];
     for (uint64_t i = 0; i < 512; i++)
@@ -68,12 +67,11 @@ TEST(many_pages_cost_as_many)
     assert_int_equal(device->counters.physical_bytes, AR_GIB);
     assert_int_equal(ar_backing_unmap(device->backing, address, AR_GIB), AR_OK);
     assert_in_range(device->counters.call_ns[AR_DEVICE_CALL_unmap], 8200000, 9500000);
-    ar_device_close(device);
 }
 
 TEST(memory_is_charged_once_until_it_is_unmapped_everywhere)
 {
-    struct ar_device *device = sim_test_open("sim:capacity=64MiB");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim:capacity=64MiB");
     struct ar_backing *backing = device->backing;
     uint64_t range = reserve(device, 1024 * AR_MIB), handle = create(device, 40 * AR_MIB), other;
     assert_int_equal(ar_backing_create(backing, 26 * AR_MIB, &other), AR_REFUSED);
@@ -88,12 +86,11 @@ TEST(memory_is_charged_once_until_it_is_unmapped_everywhere)
     assert_int_equal(device->counters.peak_physical_bytes, 40 * AR_MIB);
     assert_int_equal(ar_backing_create(backing, 64 * AR_MIB, &other), AR_OK);
     assert_true(other != handle);
-    ar_device_close(device);
 }
 
 TEST(misuse_of_sizes_and_ranges)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     struct ar_backing *backing = device->backing;
     uint64_t out, range = reserve(device, 16 * AR_MIB), handle = create(device, 4 * AR_MIB);
     sim_test_misuse(device, ar_backing_reserve(backing, PAGE + 1, &out), "no multiple of the page");
@@ -119,12 +116,11 @@ TEST(misuse_of_sizes_and_ranges)
     sim_test_misuse(device, ar_backing_destroy(backing, handle), "destroyed before");
     sim_test_misuse(device, ar_backing_map(backing, range + 8 * AR_MIB, handle),
                     "destroyed before");
-    ar_device_close(device);
 }
 
 TEST(misuse_of_mappings)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     struct ar_backing *backing = device->backing;
     uint64_t range = reserve(device, 32 * AR_MIB);
     uint64_t first = create(device, 4 * AR_MIB), second = create(device, 4 * AR_MIB);
@@ -143,12 +139,11 @@ TEST(misuse_of_mappings)
     assert_int_equal(ar_backing_release(backing, range), AR_OK);
     sim_test_misuse(device, ar_backing_release(backing, range), "released before");
     assert_int_equal(device->counters.physical_bytes, 8 * AR_MIB);
-    ar_device_close(device);
 }
 
 TEST(unmap_under_pending_work)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     struct ar_backing *backing = device->backing;
     uint64_t range = reserve(device, 32 * AR_MIB), handle = create(device, 4 * AR_MIB);
     map(device, range, handle);
@@ -167,5 +162,4 @@ TEST(unmap_under_pending_work)
     assert_int_equal(ar_backing_unmap(backing, range + 16 * AR_MIB, 4 * AR_MIB), AR_OK);
     assert_true(ar_backing_done(backing, ticket));
     assert_int_equal(ar_backing_unmap(backing, range, 4 * AR_MIB), AR_OK);
-    ar_device_close(device);
 }

@@ -52,7 +52,7 @@ static struct ar_policy_stats stats_of(const struct policy_rig *rig)
  * of a class plus one byte. Addresses are multiples of 256 bytes. */
 TEST(waste)
 {
-    struct policy_rig rig;
+    CLOSED(close_rig) struct policy_rig rig;
     open_rig(&rig, "slab:largest_class=16MiB", UINT64_MAX);
     for (uint64_t bytes = 4096; bytes < 40 * AR_MIB;) {
         struct ar_policy_block block = take(&rig, bytes);
@@ -64,23 +64,21 @@ TEST(waste)
         assert_int_equal(take(&rig, last).granted_bytes, last);
         bytes = bytes <= 16 * AR_MIB ? last + 1 : bytes * 3 / 2 + 1;
     }
-    close_rig(&rig);
 }
 
 /* Below 4 KiB the step between classes is 256 bytes. */
 TEST(small_classes)
 {
-    struct policy_rig rig;
+    CLOSED(close_rig) struct policy_rig rig;
     open_rig(&rig, "slab", UINT64_MAX);
     for (uint64_t bytes = 1; bytes <= 4096; bytes += 85)
         assert_int_equal(take(&rig, bytes).granted_bytes, ar_size_round_up(bytes, 256));
-    close_rig(&rig);
 }
 
 /* Two slabs of 64 KiB blocks: the fuller one serves, and the other one becomes empty. */
 TEST(the_fullest_slab_serves)
 {
-    struct policy_rig rig;
+    CLOSED(close_rig) struct policy_rig rig;
     struct ar_policy_block blocks[8];
     open_rig(&rig, "slab:keep=0", UINT64_MAX);
     for (int i = 0; i < 4; i++) /* two slabs of two blocks */
@@ -90,14 +88,13 @@ TEST(the_fullest_slab_serves)
     free_requested(&rig, blocks[3]); /* the second slab is empty and is returned */
     assert_int_equal(take(&rig, 64 * AR_KIB).address, blocks[0].address);
     assert_int_equal(stats_of(&rig).totals.reserved_bytes, 2 * AR_MIB);
-    close_rig(&rig);
 }
 
 /* A slab that is emptied and filled in turn stays with its class. The supply gets it when it needs
  * it. */
 TEST(an_empty_slab_is_kept)
 {
-    struct policy_rig rig;
+    CLOSED(close_rig) struct policy_rig rig;
     open_rig(&rig, "slab:limit=2MiB", UINT64_MAX);
     struct ar_policy_block one = take(&rig, 256 * AR_KIB);
     uint64_t splits = stats_of(&rig).count.splits;
@@ -112,25 +109,23 @@ TEST(an_empty_slab_is_kept)
     assert_int_equal(stats_of(&rig).totals.releasable_bytes, 2 * AR_MIB);
     assert_int_equal(ar_policy_trim(rig.policy, 0), AR_OK);
     assert_int_equal(fake.held_bytes, 0);
-    close_rig(&rig);
 }
 
 /* 2 MiB hold 1920 KiB of a large block; a slab of less than two blocks of 112 KiB takes the
  * rest. */
 TEST(a_small_piece_becomes_a_small_slab)
 {
-    struct policy_rig rig;
+    CLOSED(close_rig) struct policy_rig rig;
     open_rig(&rig, "slab:limit=2MiB", UINT64_MAX);
     (void)take(&rig, 1920 * AR_KIB);
     assert_int_equal(take(&rig, 112 * AR_KIB).granted_bytes, 112 * AR_KIB);
     assert_int_equal(stats_of(&rig).totals.reserved_bytes, 2 * AR_MIB);
-    close_rig(&rig);
 }
 
 /* 60 of 100 MiB are cached; 50 more need them. */
 TEST(cached_memory_goes_back_when_it_is_short)
 {
-    struct policy_rig rig;
+    CLOSED(close_rig) struct policy_rig rig;
     open_rig(&rig, "slab:slack=10", 100 * AR_MIB);
     struct ar_policy_block cached[3];
     for (int i = 0; i < 3; i++)
@@ -147,14 +142,13 @@ TEST(cached_memory_goes_back_when_it_is_short)
     assert_int_equal(stats_of(&rig).count.failures, 1);
     free_requested(&rig, live);
     free_requested(&rig, more);
-    close_rig(&rig);
 }
 
 /* Reserved memory stays below 9/8 of the greatest use. A program whose sizes change releases
  * segments; one with repeating sizes never does. */
 TEST(the_cache_is_bounded)
 {
-    struct policy_rig rig;
+    CLOSED(close_rig) struct policy_rig rig;
     open_rig(&rig, "slab", UINT64_MAX);
     for (uint64_t bytes = 64 * AR_MIB; bytes < 256 * AR_MIB; bytes += 2 * AR_MIB) {
         free_requested(&rig, take(&rig, bytes));
@@ -164,13 +158,12 @@ TEST(the_cache_is_bounded)
     for (int i = 0; i < 20; i++)
         free_requested(&rig, take(&rig, 200 * AR_MIB));
     assert_int_equal(stats_of(&rig).count.segments_freed, freed);
-    close_rig(&rig);
 }
 
 /* 8 GiB are allocated and freed, and small blocks that stay do not cut their segments. */
 TEST(a_giant_is_not_broken_for_crumbs)
 {
-    struct policy_rig rig;
+    CLOSED(close_rig) struct policy_rig rig;
     open_rig(&rig, "slab", 8 * AR_GIB + 64 * AR_MIB);
     for (int i = 0; i < 8; i++) {
         struct ar_policy_block giant = take(&rig, 8 * AR_GIB);
@@ -180,14 +173,13 @@ TEST(a_giant_is_not_broken_for_crumbs)
         (void)take(&rig, 1000);
     }
     assert_int_equal(stats_of(&rig).count.failures, 0);
-    close_rig(&rig);
 }
 
 /* The device is full: a small request is served from a free piece between large blocks, and a large
  * one from the place of slabs. */
 TEST(either_kind_borrows)
 {
-    struct policy_rig rig;
+    CLOSED(close_rig) struct policy_rig rig;
     open_rig(&rig, "slab", 8 * AR_MIB);
     struct ar_policy_block large[4];
     for (int i = 0; i < 4; i++)
@@ -200,7 +192,6 @@ TEST(either_kind_borrows)
     free_requested(&rig, fourth);
     for (int i = 0; i < 4; i++)
         free_requested(&rig, large[i]);
-    close_rig(&rig);
 }
 
 /* Twelve freed blocks of 50 MiB become three of 200: the pages move, and none is obtained from the
@@ -209,6 +200,7 @@ TEST(pages_move)
 {
     struct policy_rig rig;
     struct ar_policy_block blocks[12];
+    CLOSED(close_device)
     struct ar_device *device = sim_test_open("sim:profile=h100,capacity=640MiB");
     assert_int_equal(policy_rig_open(&rig, "slab:virtual=true,slack=0", device->backing, 0), AR_OK);
     for (int i = 0; i < 12; i++)
@@ -225,7 +217,6 @@ TEST(pages_move)
     assert_int_equal(stats_of(&rig).count.remapped_bytes, held);
     assert_int_equal(policy_rig_close(&rig), 0);
     assert_int_equal(device->counters.physical_bytes, 0);
-    ar_device_close(device);
 }
 
 /* The streams on which a fence was set, as bits. */
@@ -241,7 +232,7 @@ static struct ar_backing_ticket note_fence(struct ar_backing *base, uint32_t str
 TEST(pages_move_behind_the_work_of_all_streams)
 {
     for (unsigned way = 0; way < 3; way++) {
-        struct policy_rig rig;
+        CLOSED(close_rig) struct policy_rig rig;
         fake_backing_open(&fake, UINT64_MAX);
         fake_backing_virtual(&fake, 2 * AR_MIB, 64 * AR_MIB);
         fake.cap_bytes = 64 * AR_MIB;
@@ -258,7 +249,6 @@ TEST(pages_move_behind_the_work_of_all_streams)
         fenced = 0;
         free_requested(&rig, take(&rig, 60 * AR_MIB));
         assert_int_equal(fenced, 63);
-        close_rig(&rig);
     }
 }
 
@@ -283,10 +273,11 @@ TEST(settings)
         "checked(every=50)+gmlake:frag_limit=2MiB,auto_gc=512MiB,reuse_limit=1.5",
         "checked(every=50)+gmlake:frag_limit=2MiB,realloc=true,defrag_level=1",
     };
-    struct op_script script;
+    CLOSED(op_script_close) struct op_script script;
     op_script_open(&script, 3, 20000, 300, 32 * AR_MIB);
     for (size_t i = 0; i < COUNT(specs); i++) {
         struct policy_rig rig;
+        CLOSED(close_device)
         struct ar_device *device = sim_test_open("sim:profile=h100,capacity=512MiB");
         if (policy_rig_open(&rig, specs[i], device->backing, 0) != AR_OK)
             fail_msg("%s: %s", specs[i], rig.error.text);
@@ -296,7 +287,5 @@ TEST(settings)
         assert_true(result.served > result.refused && result.refused > 0);
         assert_int_equal(policy_rig_close(&rig), 0);
         assert_int_equal(device->counters.physical_bytes, 0);
-        ar_device_close(device);
     }
-    op_script_close(&script);
 }

@@ -72,7 +72,7 @@ TEST(test_frames_become_tags)
 {
     char path[64];
     const struct snapshot_maker_options options = {.seed = 2, .events = 5000, .frames = 40};
-    struct trace_source *source = open_made(&options, path);
+    CLOSED(close_trace) struct trace_source *source = open_made(&options, path);
     const struct trace_event *events;
     size_t count, tagged = 0;
     while (trace_next(source, &events, &count, &test_error) == AR_OK && count)
@@ -84,7 +84,6 @@ TEST(test_frames_become_tags)
             tagged++;
         }
     assert_true(tagged > source->info.allocs * 9 / 10);
-    trace_close(source);
 }
 
 /* A ring buffer that lost its head: the blocks live then exist at the start. */

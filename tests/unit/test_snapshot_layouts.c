@@ -14,7 +14,7 @@ static const char *const forms[] = {"pickle of C++", "pickle", "JSON"};
  * sanitizer a third: each layout in each form, with another part missing. */
 static void check_layouts(const struct snapshot_image *image, unsigned keys)
 {
-    struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig;
     trace_rig_open(&rig);
     for (size_t i = 0; i < snapshot_layout_count; i++)
         for (unsigned form = SNAPSHOT_PICKLE_2; form <= SNAPSHOT_JSON; form++)
@@ -29,20 +29,18 @@ static void check_layouts(const struct snapshot_image *image, unsigned keys)
                 snprintf(what, sizeof what, "layout %s, %s, %zu entries dropped", layout->name,
                          forms[form], options.dropped);
                 snapshot_layout_write(rig.path[0], layout, image, &options);
+                CLOSED(close_trace)
                 struct trace_source *source = snapshot_open(rig.path[0], NULL, what);
                 snapshot_check_agrees(source, what);
                 snapshot_check_comes_back(source, rig.path[1], what);
-                trace_close(source);
             }
-    trace_rig_close(&rig);
 }
 
 static void check_run(const char *policy, const char *workload, unsigned keys)
 {
-    struct run_snapshot run;
+    CLOSED(run_snapshot_close) struct run_snapshot run;
     snapshot_run(&run, policy, workload);
     check_layouts(&run.image, keys);
-    run_snapshot_close(&run);
 }
 
 TEST(every_layout_of_segments_is_met)
@@ -90,8 +88,8 @@ static void double_image(struct snapshot_image *image)
 
 TEST(each_of_two_devices_is_met)
 {
-    struct run_snapshot run;
-    struct trace_rig rig;
+    CLOSED(run_snapshot_close) struct run_snapshot run;
+    CLOSED(trace_rig_close) struct trace_rig rig;
     trace_rig_open(&rig);
     snapshot_run(&run, "torch", "workloads/data/side_streams.default.csv.gz");
     double_image(&run.image);
@@ -105,8 +103,6 @@ TEST(each_of_two_devices_is_met)
             trace_close(source);
         }
     }
-    run_snapshot_close(&run);
-    trace_rig_close(&rig);
 }
 
 /* ---- marks ----------------------------------------------------------------------------- */
@@ -139,30 +135,27 @@ TEST(marks_come_back)
         "m,other,device=1,stage=x\nf,0\nm,step,name=ProfilerStep#3\n"
         "m,step_begins,name=step,stage=start\nt,5000\na,1,512\n!,alloc,2097152\n"
         "!,annotate,2097152,packed\nm,last\n";
-    struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig;
     struct trace_source *source;
     trace_rig_open(&rig);
     assert_ok(trace_rig_text(&rig, text, &source, &test_error));
     assert_ok(format_write(&format_writer_snapshot, source, rig.path[1], false, &test_error));
-    char *wanted = print_events(&rig, source);
+    FREED char *wanted = print_events(&rig, source);
     trace_close(source);
     source = snapshot_open(rig.path[1], NULL, "marks");
-    char *got = print_events(&rig, source);
+    FREED char *got = print_events(&rig, source);
     char *end = strstr(got, "!,final");
     assert_non_null(end);
     *end = '\0';
     assert_string_equal(got, wanted);
-    free(got);
-    free(wanted);
     trace_close(source);
-    trace_rig_close(&rig);
 }
 
 /* PyTorch's annotations tell their times alone. */
 TEST(annotations_stand_by_their_times)
 {
-    struct run_snapshot run;
-    struct trace_rig rig;
+    CLOSED(run_snapshot_close) struct run_snapshot run;
+    CLOSED(trace_rig_close) struct trace_rig rig;
     trace_rig_open(&rig);
     snapshot_run(&run, "torch", "gradient_tape:steps=4");
     assert_int_equal(run.image.annotation_count, 4);
@@ -170,16 +163,13 @@ TEST(annotations_stand_by_their_times)
         const struct snapshot_layout *layout = &snapshot_layouts[i];
         const struct snapshot_layout_options options = {.form = SNAPSHOT_PICKLE_4};
         snapshot_layout_write(rig.path[0], layout, &run.image, &options);
+        CLOSED(close_trace)
         struct trace_source *source = snapshot_open(rig.path[0], NULL, layout->name);
-        char *text = print_events(&rig, source);
+        FREED char *text = print_events(&rig, source);
         bool has = layout->keys & LAYOUT_ANNOTATIONS && !(layout->keys & LAYOUT_NO_HISTORY);
         assert_int_equal(count_lines(text, "m,step\n"), has ? 4 : 0);
         assert_int_equal(source->info.steps, has ? 4 : 0);
-        free(text);
-        trace_close(source);
     }
-    run_snapshot_close(&run);
-    trace_rig_close(&rig);
 }
 
 /* Marks as PyTorch writes them: names with blanks, both stages, one older than the history. */
@@ -188,20 +178,18 @@ TEST(annotations_become_marks)
     struct cases block = {0};
     const char *text = cases_text(&block, "snapshot_layouts", "annotations_become_marks"),
                *wanted = block.field[1];
-    struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig;
     trace_rig_open(&rig);
     trace_rig_write(rig.path[0], text, strlen(text));
+    CLOSED(close_trace)
     struct trace_source *source = snapshot_open(rig.path[0], NULL, "annotations");
-    char *got = print_events(&rig, source);
+    FREED char *got = print_events(&rig, source);
     got[strstr(got, "!,final") - got + 7] = '\0';
     assert_string_equal(got, wanted);
     assert_int_equal(source->report->left_out, 1);
     assert_int_equal(source->report->guess_count, 1);
     assert_string_equal(source->report->guesses[0],
                         "1 annotations are older than the history: marks at its beginning");
-    free(got);
-    trace_close(source);
-    trace_rig_close(&rig);
 }
 
 /* From 2.14 on a snapshot may have the history of pinned host memory. */
@@ -210,7 +198,7 @@ TEST(pinned_memory_is_merged)
     struct cases block = {0};
     const char *text = cases_text(&block, "snapshot_layouts", "pinned_memory_is_merged"),
                *both = block.field[1];
-    struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig;
     trace_rig_open(&rig);
     trace_rig_write(rig.path[0], text, strlen(text));
     struct trace_source *source = snapshot_open(rig.path[0], NULL, "pinned");
@@ -228,30 +216,26 @@ TEST(pinned_memory_is_merged)
     source = snapshot_open(rig.path[0], NULL, "pinned");
     assert_int_equal(source->info.allocs, 2);
     trace_close(source);
-    trace_rig_close(&rig);
 }
 
 /* Pools of histories that name none, and what follows from the rules of a pool. */
 TEST(pools_are_inferred)
 {
-    struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig;
     trace_rig_open(&rig);
     for (struct cases block = {0}; cases_block(&block, "snapshot_layouts", __func__);) {
         trace_rig_write(rig.path[0], block.field[0], strlen(block.field[0]));
-        struct trace_source *source = snapshot_open(rig.path[0], NULL, "pools");
-        char *got = print_events(&rig, source);
+        CLOSED(close_trace) struct trace_source *source = snapshot_open(rig.path[0], NULL, "pools");
+        FREED char *got = print_events(&rig, source);
         assert_string_equal(got, block.field[1]);
-        free(got);
-        trace_close(source);
     }
-    trace_rig_close(&rig);
 }
 
 /* A history without completions: a free is completed when it is requested. */
 TEST(frees_without_completions_are_met)
 {
-    struct run_snapshot run;
-    struct trace_rig rig;
+    CLOSED(run_snapshot_close) struct run_snapshot run;
+    CLOSED(trace_rig_close) struct trace_rig rig;
     trace_rig_open(&rig);
     snapshot_run(&run, "torch", "gradient_tape:steps=4");
     for (size_t i = 0; i < snapshot_layout_count; i++)
@@ -266,8 +250,6 @@ TEST(frees_without_completions_are_met)
             snapshot_check_agrees(source, snapshot_layouts[i].name);
             trace_close(source);
         }
-    run_snapshot_close(&run);
-    trace_rig_close(&rig);
 }
 
 /* Settings are read as PyTorch reads them; an unknown one is reported and left out. */
@@ -279,18 +261,16 @@ TEST(settings_are_taken_one_by_one)
         "\" max_split_size_mb : 64 , of_tomorrow:[1,2],"
         "roundup_power2_divisions:[256:1,>:4],pinned_max_cached_size_mb:64 \", "
         "\"garbage_collection_threshold\": 0.5}}";
-    struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig;
     trace_rig_open(&rig);
     trace_rig_write(rig.path[0], text, sizeof text - 1);
-    struct trace_source *source = snapshot_open(rig.path[0], NULL, "settings");
+    CLOSED(close_trace) struct trace_source *source = snapshot_open(rig.path[0], NULL, "settings");
     assert_string_equal(source->info.conf,
                         "max_split_size_mb:64,roundup_power2_divisions:[256:1,>:4],"
                         "pinned_max_cached_size_mb:64,garbage_collection_threshold:0.5");
     assert_int_equal(source->report->guess_count, 1);
     assert_string_equal(source->report->guesses[0],
                         "the setting of_tomorrow:[1,2] is not known: left out");
-    trace_close(source);
-    trace_rig_close(&rig);
 }
 
 #define ENTRY(action, address, size, time)                                                         \
@@ -321,7 +301,7 @@ TEST(odd_histories)
         {HISTORY("", ENTRY("alloc", 4096, 512, 5) "," ENTRY("alloc", 8192, 512, 1125899906842630)),
          NULL, "an entry is more than 35 years after the first"},
     };
-    struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig;
     trace_rig_open(&rig);
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct trace_source *source = NULL;
@@ -344,5 +324,4 @@ TEST(odd_histories)
         assert_true(found);
         trace_close(source);
     }
-    trace_rig_close(&rig);
 }

@@ -56,12 +56,11 @@ TEST(all_short_texts)
         size_t rest = code;
         for (int i = 0; i < 5; i++, rest /= base)
             text[i] = signs[rest % base];
-        struct ar_spec spec;
+        CLOSED(ar_spec_close) struct ar_spec spec;
         struct ar_error error = {""};
         enum ar_status status = ar_spec_parse(text, &spec, &error);
         assert_true(status == AR_OK || (status == AR_INVALID && error.text[0]));
         read += status == AR_OK;
-        ar_spec_close(&spec);
     }
     assert_true(read > 0 && read < base * base * base * base * base);
 }

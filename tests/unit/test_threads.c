@@ -45,7 +45,7 @@ TEST(the_map_holds_what_a_table_holds)
 TEST(the_map_refuses_doubles_and_strangers)
 {
     struct ar_host host = {.fail_at = 2};
-    struct address_map map;
+    CLOSED(address_map_close) struct address_map map;
     struct ar_policy_block block = {.address = 4096}, out;
     address_map_open(&map, &host);
     assert_null(address_map_find(&map, 4096));
@@ -63,14 +63,13 @@ TEST(the_map_refuses_doubles_and_strangers)
     assert_int_equal(address_map_reserve(&map), AR_HOST_MEMORY);
     assert_int_equal(map.count, 32);
     assert_non_null(address_map_find(&map, 4096));
-    address_map_close(&map);
 }
 
 /* ---- the pool -------------------------------------------------------------------------------- */
 
 TEST(a_pool_takes_addresses_back)
 {
-    struct ar_device *device = sim_test_open("sim:profile=bump");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim:profile=bump");
     struct policy_rig rig;
     assert_int_equal(policy_rig_open(&rig, "growth", device->backing, 0), AR_OK);
     struct locked_pool *pool = locked_pool_open(rig.policy, &rig.host);
@@ -97,7 +96,6 @@ TEST(a_pool_takes_addresses_back)
     locked_pool_close(pool);
     assert_int_equal(rig.policy->totals.live_blocks, 0);
     assert_int_equal(policy_rig_close(&rig), 0);
-    ar_device_close(device);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -144,8 +142,8 @@ static void crowd_close(struct crowd *crowd)
 
 static void run_crowd(const char *spec, unsigned threads, bool shared, bool latency)
 {
-    struct crowd crowd;
-    struct threads_result *result = malloc(sizeof *result);
+    CLOSED(crowd_close) struct crowd crowd;
+    FREED struct threads_result *result = malloc(sizeof *result);
     crowd_open(&crowd, spec, threads, shared);
     struct threads_config config = {.threads = threads,
                                     .pools = crowd.pools,
@@ -163,8 +161,6 @@ static void run_crowd(const char *spec, unsigned threads, bool shared, bool late
     assert_true(result->wall_ns > 0);
     assert_int_equal(result->alloc_ns.total, latency ? result->allocs : 0);
     assert_int_equal(result->free_ns.total, latency ? result->frees : 0);
-    free(result);
-    crowd_close(&crowd);
 }
 
 TEST(threads_share_a_policy)
@@ -189,13 +185,13 @@ static void count_one(void *argument)
 TEST(threads_share_a_device)
 {
     static const char *const specs[4] = {"torch", "vmm", "growth:limit=2GiB", "async"};
-    struct ar_device *device = sim_test_open("sim:profile=h100");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim:profile=h100");
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct locked_backing backings[4];
     struct policy_rig rigs[4];
     struct locked_pool *pools[4];
     unsigned entered = 0;
-    struct threads_result *result = malloc(sizeof *result);
+    FREED struct threads_result *result = malloc(sizeof *result);
     for (unsigned i = 0; i < 4; i++) {
         locked_backing_open(&backings[i], device->backing, &lock);
         assert_int_equal(backings[i].relay.base.page_bytes, device->backing->page_bytes);
@@ -225,14 +221,12 @@ TEST(threads_share_a_device)
         assert_int_equal(policy_rig_close(&rigs[i]), 0);
     }
     assert_int_equal(device->counters.physical_bytes, 0);
-    ar_device_close(device);
-    free(result);
 }
 
 /* The locked form of a device has no operation that the device does not have. */
 TEST(a_locked_device_offers_what_the_device_offers)
 {
-    struct ar_device *device = sim_test_open("sim:profile=bump");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim:profile=bump");
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct locked_backing locked;
     ar_backing_handle handle;
@@ -242,16 +236,15 @@ TEST(a_locked_device_offers_what_the_device_offers)
                 !ops->order == !inner->order && !ops->pool_open == !inner->pool_open);
     assert_int_equal(ar_backing_create(&locked.relay.base, 2 << 20, &handle),
                      ar_backing_create(device->backing, 2 << 20, &handle));
-    ar_device_close(device);
 }
 
 /* One thread's calls do not depend on the others, so the counts are those of any run. */
 TEST(the_calls_of_a_thread_are_the_same_on_every_run)
 {
     uint64_t allocs[2];
-    struct threads_result *result = malloc(sizeof *result);
+    FREED struct threads_result *result = malloc(sizeof *result);
     for (unsigned i = 0; i < 2; i++) {
-        struct crowd crowd;
+        CLOSED(crowd_close) struct crowd crowd;
         crowd_open(&crowd, "growth", MOST, i == 0);
         struct threads_config config = {.threads = MOST,
                                         .pools = crowd.pools,
@@ -262,17 +255,15 @@ TEST(the_calls_of_a_thread_are_the_same_on_every_run)
                                         .seed = 1};
         assert_ok(threads_run(&config, result, &test_error));
         allocs[i] = result->allocs;
-        crowd_close(&crowd);
     }
     assert_int_equal(allocs[0], allocs[1]);
-    free(result);
 }
 
 TEST(failed_requests_are_counted_and_bad_configurations_refused)
 {
-    struct crowd crowd;
+    CLOSED(crowd_close) struct crowd crowd;
     struct ar_error error;
-    struct threads_result *result = malloc(sizeof *result);
+    FREED struct threads_result *result = malloc(sizeof *result);
     crowd_open(&crowd, "growth:limit=8MiB", 2, true);
     struct threads_config config = {.threads = 2,
                                     .pools = crowd.pools,
@@ -289,6 +280,4 @@ TEST(failed_requests_are_counted_and_bad_configurations_refused)
     config.threads = 2;
     config.live = 0;
     assert_int_equal(threads_run(&config, result, &error), AR_INVALID);
-    free(result);
-    crowd_close(&crowd);
 }

@@ -139,7 +139,7 @@ static void expect_same_figures(const struct ar_policy *left, const struct ar_po
 /* `forgets`: only the requested bytes of used blocks are known. */
 static void check(const char *spec, uint64_t seed, bool forgets)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     struct held held = hold(device->props.total_bytes);
     struct policy_rig first, second;
     struct ar_rng rng;
@@ -150,8 +150,8 @@ static void check(const char *spec, uint64_t seed, bool forgets)
     assert_int_equal(policy_rig_open(&second, spec, &held.base, 0), AR_OK);
     play(&first, &rng);
     ar_policy_walk(first.policy, collect, before);
-    struct ranges *known = without_tails(before);
-    struct ar_policy_block *blocks = calloc(known->used + 1, sizeof *blocks);
+    FREED struct ranges *known = without_tails(before);
+    FREED struct ar_policy_block *blocks = calloc(known->used + 1, sizeof *blocks);
     assert_non_null(blocks);
     for (size_t i = 0; forgets && i < known->count; i++)
         if (known->at[i].state == AR_POLICY_RANGE_USED && i + 1 < known->count &&
@@ -174,11 +174,8 @@ static void check(const char *spec, uint64_t seed, bool forgets)
     assert_int_equal(second.policy->totals.reserved_bytes, 0);
     assert_int_equal(policy_rig_close(&second), 0);
     assert_int_equal(policy_rig_close(&first), 0);
-    free(blocks);
-    free(known);
     free(before);
     free(after);
-    ar_device_close(device);
 }
 
 TEST(test_same_state)
@@ -195,7 +192,7 @@ TEST(test_same_state)
 /* Merged blocks leave their records to later ones. */
 TEST(growing_segments_need_no_more_records)
 {
-    struct ar_device *device = sim_test_open("sim");
+    CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     struct policy_rig rig;
     struct ar_policy_block a, b;
     uint64_t early_bytes = 0;
@@ -211,7 +208,6 @@ TEST(growing_segments_need_no_more_records)
     }
     assert_int_equal(rig.host.now_bytes, early_bytes);
     assert_int_equal(policy_rig_close(&rig), 0);
-    ar_device_close(device);
 }
 
 /* States that `torch` cannot reach. */

@@ -84,21 +84,20 @@ TEST(releases_that_cannot_do_both)
 /* Up to 2.6 the allocator is not called: the memory is in ranges of PyTorch. */
 TEST(releases_that_ignore_the_allocator)
 {
-    struct torch_rig rig;
+    CLOSED(close_rig) struct torch_rig rig;
     struct ar_policy_block a, b;
     open_rig(&rig, "torch:version=2.6,expandable_segments=true", "sim");
     assert_int_equal(alloc(&rig, 1, OWN, 4 * AR_MIB, &a), AR_OK);
     assert_int_equal(alloc(&rig, 1, OWN, 17 * AR_MIB, &b), AR_OK);
     assert_int_equal(b.address, a.address + 4 * AR_MIB);
     assert_int_equal(reserved(&rig), 2 * PAGE);
-    close_rig(&rig);
 }
 
 /* try_mempool_fallback finds blocks of segments only: those of a pool with an allocator. */
 TEST(last_resort_beside_ranges)
 {
     for (int own = 0; own < 2; own++) {
-        struct torch_rig rig;
+        CLOSED(close_rig) struct torch_rig rig;
         struct ar_policy_block block, other;
         uint8_t mempool = (uint8_t)(AR_MEMPOOL_USE_ON_OOM | (own ? OWN : PLAIN));
         open_rig(&rig, "torch:expandable_segments=true", "sim:capacity=60MiB");
@@ -107,7 +106,6 @@ TEST(last_resort_beside_ranges)
         assert_int_equal(alloc(&rig, 0, 0, 30 * AR_MIB, &other), own ? AR_OK : AR_NO_MEMORY);
         if (own)
             assert_int_equal(other.address, block.address);
-        close_rig(&rig);
     }
 }
 
@@ -115,7 +113,7 @@ TEST(last_resort_beside_ranges)
  * a request in a private pool. The oldest here is of a private pool and stays. */
 TEST(collection_spares_pools)
 {
-    struct torch_rig rig;
+    CLOSED(close_rig) struct torch_rig rig;
     struct ar_policy_block pool, common, block;
     open_rig(&rig, "torch:limit=100MiB,garbage_collection_threshold=0.5", "sim");
     assert_int_equal(alloc(&rig, 1, PLAIN, 30 * AR_MIB, &pool), AR_OK);
@@ -125,14 +123,13 @@ TEST(collection_spares_pools)
     assert_int_equal(reserved(&rig), 70 * AR_MIB);
     assert_int_equal(alloc(&rig, 2, PLAIN, 12 * AR_MIB, &block), AR_OK);
     assert_int_equal(reserved(&rig), (30 + 12) * AR_MIB);
-    close_rig(&rig);
 }
 
 /* The pool of a graph that was destroyed: segments without a live block are released by the next
  * empty_cache, the others when their blocks are free. */
 TEST(pools_of_graphs_end_by_segments)
 {
-    struct torch_rig rig;
+    CLOSED(close_rig) struct torch_rig rig;
     struct ar_policy_block live, other;
     open_rig(&rig, "torch", "sim");
     assert_int_equal(alloc(&rig, 1, 0, 12 * AR_MIB, &live), AR_OK);
@@ -148,5 +145,4 @@ TEST(pools_of_graphs_end_by_segments)
     assert_int_equal(reserved(&rig), 12 * AR_MIB);
     assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
     assert_int_equal(reserved(&rig), 0);
-    close_rig(&rig);
 }

@@ -42,7 +42,7 @@ static void check(struct pages_rig *rig, uint64_t reserved_bytes)
  * mapped. */
 TEST(test_refused_in_the_middle_of_a_run)
 {
-    struct pages_rig rig;
+    CLOSED(close_rig) struct pages_rig rig;
     struct ar_policy_block kept, refused;
     open_rig(&rig, "sim:capacity=70MiB");
     assert_int_equal(policy_rig_alloc(&rig.policy, 15 * AR_MIB, &kept), AR_OK);
@@ -58,14 +58,13 @@ TEST(test_refused_in_the_middle_of_a_run)
     assert_int_equal(policy_rig_alloc(&rig.policy, 40 * AR_MIB, &refused), AR_OK);
     assert_int_equal(refused.address, kept.address + 15 * AR_MIB);
     check(&rig, 3 * PAGE);
-    close_rig(&rig);
 }
 
 /* A range with a free page between unmapped ones grows in two runs. The second is refused. The
  * first stays mapped and is released with all free memory before the second try. */
 TEST(test_refused_after_a_run)
 {
-    struct pages_rig rig;
+    CLOSED(close_rig) struct pages_rig rig;
     struct ar_policy_block block[3];
     open_rig(&rig, "sim:capacity=100MiB");
     for (int i = 0; i < 3; i++)
@@ -82,16 +81,15 @@ TEST(test_refused_after_a_run)
     assert_int_equal(calls(&rig, AR_DEVICE_CALL_unmap) - unmapped, 2);
     assert_int_equal(policy_rig_alloc(&rig.policy, 5 * PAGE, &block[0]), AR_OK);
     check(&rig, 5 * PAGE);
-    close_rig(&rig);
 }
 
 /* Every stream has its own free blocks, for any number of streams. */
 TEST(test_many_streams)
 {
     enum { STREAMS = 20000 };
-    struct pages_rig rig;
+    CLOSED(close_rig) struct pages_rig rig;
     open_rig(&rig, "sim");
-    struct ar_policy_block *blocks = calloc(STREAMS, sizeof *blocks);
+    FREED struct ar_policy_block *blocks = calloc(STREAMS, sizeof *blocks);
     assert_non_null(blocks);
     for (int round = 0; round < 2; round++) {
         for (uint32_t i = 0; i < STREAMS; i++) {
@@ -104,6 +102,4 @@ TEST(test_many_streams)
             assert_int_equal(ar_policy_free(rig.policy.policy, &blocks[i], i), AR_OK);
     }
     check(&rig, STREAMS * 2 * AR_MIB);
-    free(blocks);
-    close_rig(&rig);
 }

@@ -103,7 +103,7 @@ TEST(powers_of_two)
         {3 * AR_MIB, 4 * AR_MIB},
         {5000000, 8 * AR_MIB},
     };
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     open_rig(&rig, "torch-pinned", "sim");
     uint64_t sum = 0;
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -113,12 +113,11 @@ TEST(powers_of_two)
         assert_int_equal(made(&rig), i + 1);
     }
     assert_int_equal(rig.device->counters.pinned_bytes, sum);
-    close_rig(&rig);
 }
 
 TEST(the_block_freed_last)
 {
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     open_rig(&rig, "torch-pinned", "sim");
     struct ar_policy_block a = alloc(&rig, 1000), b = alloc(&rig, 600), c = alloc(&rig, 2000);
     release(&rig, a);
@@ -128,12 +127,11 @@ TEST(the_block_freed_last)
     assert_int_equal(alloc(&rig, 513).address, a.address);
     assert_int_not_equal(alloc(&rig, 1024).address, c.address); /* never from a larger one */
     assert_int_equal(made(&rig), 4);
-    close_rig(&rig);
 }
 
 TEST(events)
 {
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     open_rig(&rig, "torch-pinned", "sim");
     struct ar_policy_block a = alloc(&rig, 4096);
     kernel(&rig, 1, MS);
@@ -151,13 +149,12 @@ TEST(events)
     sync(&rig, 2);
     assert_int_equal(alloc(&rig, 4096).address, a.address);
     assert_int_equal(figure(&rig, "active_requests.freed"), 1);
-    close_rig(&rig);
 }
 
 /* One queue for all streams: an event that is not done holds up those behind it. */
 TEST(one_queue)
 {
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     open_rig(&rig, "torch-pinned", "sim");
     struct ar_policy_block slow = alloc(&rig, 100), quick = alloc(&rig, 4096);
     kernel(&rig, 1, 50 * MS);
@@ -172,13 +169,12 @@ TEST(one_queue)
     sync(&rig, 1);
     assert_int_equal(alloc(&rig, 4096).address, quick.address);
     assert_int_equal(alloc(&rig, 100).address, slow.address);
-    close_rig(&rig);
 }
 
 TEST(background_threads)
 {
     for (int on = 0; on < 2; on++) {
-        struct rig rig;
+        CLOSED(close_rig) struct rig rig;
         open_rig(&rig,
                  on ? "torch-pinned:conf='pinned_use_background_threads:True'" : "torch-pinned",
                  "sim");
@@ -189,13 +185,12 @@ TEST(background_threads)
         sync(&rig, 1);
         ar_policy_progress(rig.policy.policy);
         assert_int_equal(rig.policy.policy->totals.pending_bytes, on ? 0 : 4096);
-        close_rig(&rig);
     }
 }
 
 TEST(a_trim_releases_what_is_free)
 {
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     open_rig(&rig, "torch-pinned", "sim");
     struct ar_policy_block a = alloc(&rig, 4096), b = alloc(&rig, 8192), c = alloc(&rig, 100);
     kernel(&rig, 1, MS);
@@ -211,7 +206,6 @@ TEST(a_trim_releases_what_is_free)
     assert_int_equal(reserved(&rig), 128);
     assert_int_equal(figure(&rig, "allocations.current"), 1);
     release(&rig, c);
-    close_rig(&rig);
 }
 
 TEST(no_second_try)
@@ -236,7 +230,7 @@ TEST(no_second_try)
 
 TEST(reserve_segment)
 {
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     open_rig(&rig, "torch-pinned:pinned_reserve_segment_size_mb=1", "sim");
     struct ar_policy_block a = alloc(&rig, 1), b = alloc(&rig, 5000), c = alloc(&rig, 300000);
     assert_int_equal(a.address - rig.first_address, 0);
@@ -259,7 +253,6 @@ TEST(reserve_segment)
     assert_int_equal(reserved(&rig), AR_MIB); /* the segment stays, a and c are lost */
     assert_int_equal(figure(&rig, "num_host_free"), 3);
     assert_int_equal(alloc(&rig, 1).address - rig.first_address, 12288 + 524288);
-    close_rig(&rig);
 }
 
 TEST(thresholds)
@@ -298,7 +291,7 @@ static struct ar_policy_block captured(struct rig *rig, uint64_t bytes)
 
 TEST(captured_graphs)
 {
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     open_rig(&rig, "torch-pinned", "sim");
     struct ar_policy_block common = alloc(&rig, 4096);
     release(&rig, common);
@@ -318,12 +311,11 @@ TEST(captured_graphs)
     ar_policy_end_pool(rig.policy.policy, 3);
     assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
     assert_int_equal(reserved(&rig), 4 * 4096);
-    close_rig(&rig);
 }
 
 TEST(peaks_of_sizes)
 {
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     open_rig(&rig, "torch-pinned", "sim");
     struct ar_policy_block a = alloc(&rig, 1000);
     release(&rig, a);
@@ -335,12 +327,11 @@ TEST(peaks_of_sizes)
     ar_policy_reset_peaks(rig.policy.policy);
     assert_int_equal(figure(&rig, "active_bytes.peak"), 4096);
     release(&rig, b);
-    close_rig(&rig);
 }
 
 TEST(peaks_begin_anew_at_what_is_live)
 {
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     open_rig(&rig, "torch", "sim");
     struct ar_policy_block kept = alloc(&rig, 3000), freed = alloc(&rig, 5000);
     release(&rig, freed);
@@ -350,7 +341,6 @@ TEST(peaks_begin_anew_at_what_is_live)
     assert_int_equal(figure(&rig, "allocated_bytes.small_pool.peak"), 3072);
     assert_int_equal(figure(&rig, "requested_bytes.all.peak"), 3000);
     release(&rig, kept);
-    close_rig(&rig);
 }
 
 TEST(wrong_settings)
@@ -416,13 +406,13 @@ static void model_poll(struct model *model, uint64_t now_ns)
 
 static void random_sequence(uint64_t seed)
 {
-    struct model *model = calloc(1, sizeof *model);
+    FREED struct model *model = calloc(1, sizeof *model);
     struct {
         struct ar_policy_block given;
         int block;
         bool streams[STREAMS], live;
     } slots[SLOTS] = {0};
-    struct rig rig;
+    CLOSED(close_rig) struct rig rig;
     assert_non_null(model);
     open_rig(&rig, "checked+torch-pinned", "sim:profile=bump"); /* polling takes no time */
     for (int i = 0; i < 3000; i++) {
@@ -483,8 +473,6 @@ static void random_sequence(uint64_t seed)
     for (unsigned slot = 0; slot < SLOTS; slot++)
         if (slots[slot].live)
             release(&rig, slots[slot].given);
-    close_rig(&rig);
-    free(model);
 }
 
 TEST(as_the_model)

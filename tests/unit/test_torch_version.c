@@ -31,7 +31,7 @@ static uint64_t reserved(const struct torch_rig *rig)
  * since 4 are below 10, and of 18. */
 static void check_private_pool(const char *policy, uint64_t bytes, bool is_range)
 {
-    struct torch_rig rig;
+    CLOSED(close_rig) struct torch_rig rig;
     struct ar_policy_block block[4];
     open_rig(&rig, policy, "sim");
     assert_int_equal(alloc_in(&rig, 1, 4 * AR_MIB, &block[0]), AR_OK);
@@ -53,7 +53,6 @@ static void check_private_pool(const char *policy, uint64_t bytes, bool is_range
     rig.policy.policy->ops->end_pool(rig.policy.policy, 1);
     assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
     assert_int_equal(reserved(&rig), 0);
-    close_rig(&rig);
 }
 
 TEST(private_pools_grow_from_2_5_on)
@@ -67,7 +66,7 @@ TEST(private_pools_grow_from_2_5_on)
  * has: the free pages are unmapped and the request is served. Before 2.5 the program stops. */
 static void check_stop(const char *policy, enum ar_status status, uint64_t flushes)
 {
-    struct torch_rig rig;
+    CLOSED(close_rig) struct torch_rig rig;
     struct ar_policy_block block, after;
     open_rig(&rig, policy, "sim:capacity=70MiB");
     assert_int_equal(alloc_in(&rig, 0, 40 * AR_MIB, &block), AR_OK);
@@ -75,7 +74,6 @@ static void check_stop(const char *policy, enum ar_status status, uint64_t flush
     assert_int_equal(policy_rig_free(&rig.policy, &block), AR_OK);
     assert_int_equal(alloc_in(&rig, 0, 19 * AR_MIB, &block), status);
     assert_int_equal(stats_of(&rig).count.flushes, flushes);
-    close_rig(&rig);
 }
 
 TEST(ranges_are_no_segments_from_2_5_on)
@@ -88,7 +86,7 @@ TEST(ranges_are_no_segments_from_2_5_on)
 /* 30 MiB are cached in the common pool of a card of 50, and 40 are requested. */
 static void check_retry(const char *policy, uint32_t pool, enum ar_status status)
 {
-    struct torch_rig rig;
+    CLOSED(close_rig) struct torch_rig rig;
     struct ar_policy_block block;
     open_rig(&rig, policy, "sim:capacity=50MiB");
     assert_int_equal(alloc_in(&rig, 0, 30 * AR_MIB, &block), AR_OK);
@@ -96,14 +94,13 @@ static void check_retry(const char *policy, uint32_t pool, enum ar_status status
     assert_int_equal(alloc_in(&rig, pool, 40 * AR_MIB, &block), status);
     assert_int_equal(reserved(&rig), status ? 30 * AR_MIB : 40 * AR_MIB);
     assert_int_equal(stats_of(&rig).count.retries, !status);
-    close_rig(&rig);
 }
 
 /* The free of a block of a private pool that another stream used, and whose use is done: the next
  * request of the pool takes it. Before 2.13 only one of the common pool completes the free. */
 static void check_completion(const char *policy, bool completes)
 {
-    struct torch_rig rig;
+    CLOSED(close_rig) struct torch_rig rig;
     struct ar_policy_block block, next, common, last;
     open_rig(&rig, policy, "sim");
     assert_int_equal(alloc_in(&rig, 1, PAGE, &block), AR_OK);
@@ -115,7 +112,6 @@ static void check_completion(const char *policy, bool completes)
     assert_int_equal(alloc_in(&rig, 0, 1, &common), AR_OK);
     assert_int_equal(alloc_in(&rig, 1, PAGE, &last), AR_OK);
     assert_int_equal(last.address == block.address, !completes);
-    close_rig(&rig);
 }
 
 TEST(pools_complete_frees_from_2_13_on)
@@ -154,7 +150,7 @@ TEST(requests_beyond_the_limit_can_be_rejected)
 /* A fraction of 1 is no limit: then old blocks are not collected either. */
 TEST(a_fraction_of_one_is_no_limit)
 {
-    struct torch_rig rig;
+    CLOSED(close_rig) struct torch_rig rig;
     struct ar_policy_block block;
     open_rig(&rig, "torch:per_process_memory_fraction=1,garbage_collection_threshold=0.1",
              "sim:capacity=100MiB");
@@ -162,14 +158,13 @@ TEST(a_fraction_of_one_is_no_limit)
     assert_int_equal(policy_rig_free(&rig.policy, &block), AR_OK);
     assert_int_equal(alloc_in(&rig, 0, 40 * AR_MIB, &block), AR_OK);
     assert_int_equal(reserved(&rig), 70 * AR_MIB);
-    close_rig(&rig);
 }
 
 /* Ranges of half a card of 100 MiB: 50, which is 60 in pages of 20. Two blocks of 40 are in two
  * ranges, and a larger one than a range fails. */
 static void check_reserve(const char *policy, bool one_range, enum ar_status large)
 {
-    struct torch_rig rig;
+    CLOSED(close_rig) struct torch_rig rig;
     struct ar_policy_block block[3];
     open_rig(&rig, policy, "sim:capacity=100MiB");
     assert_int_equal(alloc_in(&rig, 0, 40 * AR_MIB, &block[0]), AR_OK);
@@ -179,7 +174,6 @@ static void check_reserve(const char *policy, bool one_range, enum ar_status lar
     for (int i = 0; i < 2; i++)
         assert_int_equal(policy_rig_free(&rig.policy, &block[i]), AR_OK);
     assert_int_equal(alloc_in(&rig, 0, 61 * AR_MIB, &block[2]), large);
-    close_rig(&rig);
 }
 
 TEST(ranges_can_be_shorter)
@@ -198,14 +192,13 @@ TEST(ranges_can_be_shorter)
 TEST(keys_are_those_of_the_release)
 {
     EACH_ROW (row, 1) {
-        struct ar_device *device = sim_test_open("sim");
+        CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
         struct policy_rig rig;
         enum ar_status status = policy_rig_open(&rig, row.field[0], device->backing, 0);
         assert_int_equal(status, row.field[1] ? AR_INVALID : AR_OK);
         if (row.field[1])
             assert_string_equal(rig.error.text, row.field[1]);
         assert_int_equal(policy_rig_close(&rig), 0);
-        ar_device_close(device);
     }
 }
 

@@ -37,12 +37,10 @@ static void written(struct trace_source *source, const char *path, enum trace_fo
 static void assert_same_file(const char *left, const char *right)
 {
     size_t left_count, right_count;
-    char *left_bytes = trace_rig_read(left, &left_count);
-    char *right_bytes = trace_rig_read(right, &right_count);
+    FREED char *left_bytes = trace_rig_read(left, &left_count);
+    FREED char *right_bytes = trace_rig_read(right, &right_count);
     assert_int_equal(left_count, right_count);
     assert_memory_equal(left_bytes, right_bytes, left_count);
-    free(left_bytes);
-    free(right_bytes);
 }
 
 /* recording -> text -> binary -> packed binary -> text: the same bytes, the same hash. */
@@ -129,7 +127,7 @@ TRACE_TEST(all_damage_is_found)
     struct trace_source *source;
     struct ar_error error;
     size_t count;
-    char *bytes = small_binary(rig, &count);
+    FREED char *bytes = small_binary(rig, &count);
     assert_true(count > 256 + 15 * 32);
     for (size_t bit = 0; bit < count * 8; bit += 1 + bit % 3) {
         bytes[bit / 8] = (char)(bytes[bit / 8] ^ 1 << bit % 8);
@@ -143,7 +141,6 @@ TRACE_TEST(all_damage_is_found)
         trace_rig_write(rig->path[2], bytes, cut);
         assert_int_equal(trace_open(rig->path[2], &source, &error), AR_FORMAT);
     }
-    free(bytes);
 }
 
 TRACE_TEST(damage_is_named)
@@ -151,7 +148,7 @@ TRACE_TEST(damage_is_named)
     struct trace_rig *rig = *state;
     struct trace_source *source;
     size_t count;
-    char *bytes = small_binary(rig, &count);
+    FREED char *bytes = small_binary(rig, &count);
     trace_rig_write(rig->path[2], bytes, count - 33);
     assert_says(trace_open(rig->path[2], &source, &test_error), AR_FORMAT,
                 "it ends at event 13 of 15; the file is cut off");
@@ -179,14 +176,13 @@ TRACE_TEST(damage_is_named)
     trace_rig_write(rig->path[2], bytes, count);
     assert_says(trace_open(rig->path[2], &source, &test_error), AR_FORMAT,
                 "event 12: there is no event of kind 77; the file is");
-    free(bytes);
 }
 
 TRACE_TEST(files_are_complete_or_absent)
 {
     struct trace_rig *rig = *state;
     const struct trace_write_options options = {.format = TRACE_FORMAT_TEXT};
-    struct trace_source *source = opened(recordings[0]);
+    CLOSED(close_trace) struct trace_source *source = opened(recordings[0]);
     struct rlimit old, low;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     low = old;
@@ -208,7 +204,6 @@ TRACE_TEST(files_are_complete_or_absent)
     trace_rig_write(rig->path[1], "old", 3);
     assert_ok(trace_write(source, rig->path[1], &options, &test_error));
     assert_int_equal(trace_rig_files(rig), 1);
-    trace_close(source);
 }
 
 /* The examples of FIPS 180-4, and a length at each edge of a block. */

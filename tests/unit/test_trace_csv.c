@@ -59,7 +59,7 @@ static struct tally tally_of(struct trace_source *source)
 static void check_recording(const char *name)
 {
     char path[128];
-    struct trace_source *source;
+    CLOSED(close_trace) struct trace_source *source;
     (void)snprintf(path, sizeof path, "workloads/data/%s.json", name);
     json_t *json = json_load_file(path, 0, NULL);
     assert_non_null(json);
@@ -87,7 +87,6 @@ static void check_recording(const char *name)
     /* The allocator counts blocks, which are a little larger than the requests. */
     uint64_t granted = number(stats, "allocated_bytes.all.peak");
     assert_in_range(info->peak_live_bytes, granted / 100 * 99, granted);
-    trace_close(source);
     json_decref(json);
 }
 
@@ -143,13 +142,12 @@ static uint64_t requests_in_pool(struct trace_source *source, uint32_t pool)
  * are in it, the others are not. */
 static void check_private_pools(const char *path, uint64_t requests)
 {
-    struct trace_source *source;
+    CLOSED(close_trace) struct trace_source *source;
     assert_ok(trace_open(path, &source, &test_error));
     uint64_t in_pool = requests_in_pool(source, 1);
     assert_ok(trace_rewind(source, &test_error));
     assert_int_equal(in_pool + requests_in_pool(source, 0), source->info.allocs);
     assert_int_equal(in_pool, requests);
-    trace_close(source);
 }
 
 TRACE_TEST(private_pools_are_known)
@@ -167,15 +165,13 @@ static void converts(struct trace_rig *rig, const char *section)
     struct cases block = {0};
     const char *rows = cases_text(&block, "trace_csv", section), *wanted = block.field[1];
     char text[1024], full[1024];
-    struct trace_source *source;
+    CLOSED(close_trace) struct trace_source *source;
     (void)snprintf(text, sizeof text, HEAD "%s", rows);
     assert_ok(trace_rig_text(rig, text, &source, &test_error));
-    char *got = trace_rig_print(rig, source);
+    FREED char *got = trace_rig_print(rig, source);
     (void)snprintf(full, sizeof full, "# allocrig-trace 1\n# name: 0\n# recorder: torch\n%s",
                    wanted);
     assert_string_equal(got, full);
-    free(got);
-    trace_close(source);
 }
 
 TRACE_TEST(rows_become_events)

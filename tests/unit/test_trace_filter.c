@@ -141,9 +141,8 @@ static void merged_to(struct trace_rig *rig, const char *left, const char *right
         trace_open(rig->path[2], &sources[1], &error) != AR_OK ||
         trace_merge(sources, 2, &merge, &error) != AR_OK)
         fail_msg("%s", error.text);
-    char *got = trace_rig_print(rig, merge);
+    FREED char *got = trace_rig_print(rig, merge);
     assert_string_equal(got, wanted);
-    free(got);
     trace_close(merge);
 }
 
@@ -171,18 +170,17 @@ TRACE_TEST(a_recording_in_parts_and_twice)
     assert_int_equal(merge->info.peak_live_bytes, 2 * one.peak_live_bytes);
     assert_int_equal(merge->info.streams, 2 * one.streams);
     assert_true(merge->info.slots <= 2 * one.slots);
-    struct trace_source *part;
+    CLOSED(close_trace) struct trace_source *part;
     assert_ok(trace_filter(merge,
                            &(struct trace_filter_options){.first_step = 101, .last_step = 200},
                            &part, &test_error));
     assert_int_equal(part->info.steps, 100);
-    trace_close(part);
 }
 
 TRACE_TEST(statistics_of_a_trace)
 {
-    struct trace_source *source;
-    struct inspect inspect;
+    CLOSED(close_trace) struct trace_source *source;
+    CLOSED(inspect_close) struct inspect inspect;
     assert_ok(trace_rig_text(*state, steps, &source, &test_error));
     assert_ok(inspect_trace(source, &inspect, &test_error));
     assert_int_equal(inspect.by_kind[TRACE_ALLOC], 4);
@@ -214,6 +212,4 @@ TRACE_TEST(statistics_of_a_trace)
     assert_int_equal(inspect.steps[0].peak_live_bytes, 400);
     assert_int_equal(inspect.steps[1].peak_live_bytes, 800);
     assert_int_equal(inspect.steps[1].requests, 1);
-    inspect_close(&inspect);
-    trace_close(source);
 }

@@ -40,7 +40,7 @@ TEST(slots_are_used_again)
     static const struct step steps[] = {ALLOC(0, 10), ALLOC(1, 20), FREE(0), ALLOC(2, 5),
                                         MARK("step"), FREE(2),      FREE(1), ALLOC(3, 0)};
     static const uint32_t slots[] = {0, 1, 0, 0, 0, 0, 1, 1};
-    struct trace_source *source;
+    CLOSED(close_trace) struct trace_source *source;
     assert_ok(open_steps(steps, COUNT(steps), &source, &test_error));
     const struct trace_event *events;
     size_t count;
@@ -64,7 +64,6 @@ TEST(slots_are_used_again)
     assert_ok(trace_rewind(source, &test_error));
     assert_ok(trace_next(source, &events, &count, &test_error));
     assert_int_equal(count, COUNT(steps));
-    trace_close(source);
 }
 
 /* Without a completion in the whole trace, a free request frees the slot; otherwise it does not. */
@@ -142,7 +141,7 @@ TEST(keys_are_kept_once_and_in_order)
         keys.pool = 1 + (uint32_t)event.id % 300;
         assert_ok(trace_memory_append(memory, &event, &keys, NULL, &test_error));
     }
-    struct trace_source *source;
+    CLOSED(close_trace) struct trace_source *source;
     assert_ok(trace_memory_open(memory, &source, &test_error));
     const struct trace_event *events;
     size_t count;
@@ -154,7 +153,6 @@ TEST(keys_are_kept_once_and_in_order)
     assert_int_equal(kept->pool, 300);
     assert_int_equal(kept->given, TRACE_GIVEN_TAG | TRACE_GIVEN_POOL);
     assert_null(trace_attributes_of(source, 0)->tag);
-    trace_close(source);
 }
 
 TEST(keys_that_cannot_be_written_are_refused)

@@ -7,7 +7,7 @@
 TRACE_TEST(every_event_is_read_and_written)
 {
     struct trace_rig *rig = *state;
-    struct trace_source *source;
+    CLOSED(close_trace) struct trace_source *source;
     struct cases block = {0};
     const char *every_event = cases_text(&block, "trace_text", "every_event");
     assert_ok(trace_rig_text(rig, every_event, &source, &test_error));
@@ -41,17 +41,15 @@ TRACE_TEST(every_event_is_read_and_written)
     assert_int_equal(keys->space, TRACE_SPACE_PINNED);
     assert_int_equal(keys->end, TRACE_END_UPPER);
     assert_string_equal(trace_attributes_of(source, events[6].attributes)->rest, "later=1,x=");
-    char *again = trace_rig_print(rig, source);
+    FREED char *again = trace_rig_print(rig, source);
     assert_string_equal(again, every_event);
-    free(again);
-    trace_close(source);
 }
 
 /* Any valid text becomes the canonical text. */
 TRACE_TEST(text_is_made_canonical)
 {
     struct trace_rig *rig = *state;
-    struct trace_source *source;
+    CLOSED(close_trace) struct trace_source *source;
     assert_ok(trace_rig_text(rig,
                              "# allocrig-trace 1\r\n# made by hand\n# name:x\n# limit: 2K\n"
                              "a,0,007,0,end=lower,z=9,pool=1\r\n\nr,0,0\na,1,8,2\nr,1",
@@ -61,7 +59,6 @@ TRACE_TEST(text_is_made_canonical)
                                "a,0,7,pool=1,end=lower,z=9\nr,0\na,1,8,2\nr,1\n");
     free(again);
     assert_int_equal(source->info.slots, 1);
-    trace_close(source);
 }
 
 TRACE_TEST(oracle_traces_are_read)
@@ -117,7 +114,7 @@ TRACE_TEST(long_lines_are_read_or_refused)
     struct trace_rig *rig = *state;
     struct trace_source *source;
     enum { LONGEST = 65535 };
-    char *text = malloc(LONGEST + 64);
+    FREED char *text = malloc(LONGEST + 64);
     assert_non_null(text);
     int used = snprintf(text, 64, "# allocrig-trace 1\nc,tag=");
     memset(text + used, 'x', TRACE_TEXT_LIMIT - 4);
@@ -133,5 +130,4 @@ TRACE_TEST(long_lines_are_read_or_refused)
     strcpy(text + used + LONGEST - 5, "\nc\n");
     assert_says(trace_rig_text(rig, text, &source, &test_error), AR_INVALID,
                 ":2: the line has more than");
-    free(text);
 }

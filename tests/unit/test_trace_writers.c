@@ -9,8 +9,8 @@ static void becomes(const struct format_writer *writer, const char *section)
 {
     struct cases trace = {0}, block = {0};
     const char *wanted = cases_text(&block, "trace_writers", section);
-    struct trace_rig rig;
-    struct trace_source *source;
+    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(close_trace) struct trace_source *source;
     struct ar_error error;
     size_t count;
     trace_rig_open(&rig);
@@ -24,8 +24,6 @@ static void becomes(const struct format_writer *writer, const char *section)
     /* The error has the path that cannot be written, and no file is left there. */
     assert_int_equal(format_write(writer, source, "/nowhere/at/all", false, &error), AR_IO);
     assert_non_null(strstr(error.text, "/nowhere/at/all"));
-    trace_close(source);
-    trace_rig_close(&rig);
 }
 
 TEST(rmm_has_recorded_addresses_or_generated_ones)
@@ -46,8 +44,8 @@ TEST(an_oracle_trace_has_requests_and_completions)
 /* All names and endings are different. */
 TEST(a_trace_without_requests_is_refused)
 {
-    struct trace_rig rig;
-    struct trace_source *source;
+    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(close_trace) struct trace_source *source;
     trace_rig_open(&rig);
     assert_ok(
         trace_rig_text(&rig, "# allocrig-trace 1\nm,step\n!,oom,100\n", &source, &test_error));
@@ -56,8 +54,6 @@ TEST(a_trace_without_requests_is_refused)
                     AR_INVALID, "it has no requests");
         assert_int_not_equal(access(rig.path[1], F_OK), 0);
     }
-    trace_close(source);
-    trace_rig_close(&rig);
 }
 
 TEST(writers_are_different)

@@ -5,7 +5,7 @@
 
 TEST(a_buffer_has_its_owner)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.outcome, TWIN_PASSED);
     assert_int_equal(result.phase_count, 2 + 9);
     twin_rig_check(&result);
@@ -22,12 +22,11 @@ TEST(a_buffer_has_its_owner)
     double drift;
     assert_true(twin_drift(&result, 2, 0, 0, &drift));
     assert_true(drift == 0);
-    twin_result_close(&result);
 }
 
 TEST(memory_runs_out)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.outcome, TWIN_OUT_OF_MEMORY);
     assert_int_equal(result.failure.phase, 1);
     assert_int_equal(result.failure.bytes, 2 * AR_GIB);
@@ -36,13 +35,12 @@ TEST(memory_runs_out)
     assert_string_equal(result.failure.why,
                         "b.load: 2.000 GiB of b/buffer do not fit on card 0, 524.0 MiB are free");
     twin_rig_check(&result);
-    twin_result_close(&result);
 }
 
 /* A block at the address of one that was freed is the one that pins. */
 TEST(pinning_blocks_are_the_present_ones)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     twin_rig_check(&result);
     size_t found = 0;
     for (size_t i = 0; i < result.pin_count; i++) {
@@ -55,30 +53,27 @@ TEST(pinning_blocks_are_the_present_ones)
         assert_int_equal(result.pins[i].keeps_bytes, 13 * AR_MIB / 2);
     }
     assert_int_equal(found, 2);
-    twin_result_close(&result);
 }
 
 /* Segments that grow by pages have no free bytes; the most kept bytes come first. */
 TEST(pinning_blocks_are_in_order)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     size_t last = result.pin_count - 4;
     static const char *const order[] = {"b/buffer", "c/buffer", "d/buffer", "a/buffer"};
     for (size_t i = 0; i < 4; i++)
         assert_string_equal(result.owners[result.pins[last + i].owner].name, order[i]);
-    twin_result_close(&result);
 }
 
 TEST(a_process_ends)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     twin_rig_check(&result);
     assert_int_equal(result.outcome, TWIN_PASSED);
     assert_string_equal(result.phases[1].text, "p.end");
     assert_string_equal(result.phases[2].text, "b.load");
     assert_int_equal(twin_card_at(&result, 1, 0)->used_bytes, 0);
     assert_int_equal(twin_card_at(&result, 2, 0)->used_bytes, 6 * AR_GIB + 500 * AR_MIB);
-    twin_result_close(&result);
 }
 
 /* A request that the card could serve without the context of the process: the card is too small. */
@@ -116,17 +111,16 @@ TEST(a_context_is_no_cause)
                                          .process_count = 1,
                                          .device = "sim:capacity=8GiB",
                                          .start = cases[i].start};
-        struct twin_result result;
+        CLOSED(twin_result_close) struct twin_result result;
         twin_rig_run(&scenario, parts, 2, &result);
         assert_int_equal(result.outcome, TWIN_OUT_OF_MEMORY);
         assert_int_equal(result.failure.cause, cases[i].cause);
-        twin_result_close(&result);
     }
 }
 
 TEST(blocks_pin_their_segments)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     twin_rig_check(&result);
     /* Both are in one segment of 20 MiB. */
     const struct twin_pin *pin = &result.pins[result.pin_count - 1];
@@ -138,12 +132,11 @@ TEST(blocks_pin_their_segments)
                      1);
     assert_string_equal(result.owners[pin->owner].name, "b/buffer");
     assert_int_equal(twin_residue(twin_rank_at(&result, 3, 0)), 20 * AR_MIB);
-    twin_result_close(&result);
 }
 
 TEST(cards_with_the_same_processes_are_the_same)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     twin_rig_check(&result);
     assert_int_equal(result.card_count, 8);
     assert_int_equal(result.rank_count, 9);
@@ -152,7 +145,6 @@ TEST(cards_with_the_same_processes_are_the_same)
     for (unsigned card = 0; card < 8; card++)
         assert_int_equal(twin_card_at(&result, 1, card)->used_bytes,
                          AR_GIB + 100 * AR_MIB + (card ? 0 : 114 * AR_MIB));
-    twin_result_close(&result);
 }
 
 TEST(wrong_scenarios_are_refused)
@@ -175,13 +167,12 @@ TEST(wrong_scenarios_are_refused)
                                                .parts = parts,
                                                .part_count = 2,
                                                .start = row.field[0]};
-        struct twin_result result;
+        CLOSED(twin_result_close) struct twin_result result;
         struct ar_error error = {""};
         enum ar_status status = twin_run(&scenario, &result, &error);
         assert_int_equal(status, row.field[1] ? AR_INVALID : AR_OK);
         if (row.field[1])
             assert_string_equal(error.text, row.field[1]);
-        twin_result_close(&result);
     }
 }
 
@@ -233,7 +224,7 @@ TEST(parts_and_processes_are_checked)
 
 TEST(pinned_memory_of_the_host_ends)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     twin_rig_check(&result);
     assert_int_equal(result.outcome, TWIN_OUT_OF_MEMORY);
     assert_int_equal(result.failure.cause, REPLAY_CAUSE_PINNED);
@@ -242,7 +233,6 @@ TEST(pinned_memory_of_the_host_ends)
                         "b.load: 600.0 MiB of b/buffer do not fit into the host "
                         "memory that can be pinned, 1.500 GiB");
     assert_int_equal(twin_rank_at(&result, 0, 0)->pinned_bytes, AR_GIB);
-    twin_result_close(&result);
 }
 
 TEST(long_schedules_keep_some_cycles)
@@ -258,7 +248,7 @@ TEST(long_schedules_keep_some_cycles)
         {"buffer", "a", "p", {{"bytes", "4MiB", false}}},
         {"buffer", "b", "p", {{"bytes", "40MiB", false}}},
     };
-    struct twin_result result;
+    CLOSED(twin_result_close) struct twin_result result;
     double drift;
     twin_rig_run(&scenario, parts, 2, &result);
     twin_rig_check(&result);
@@ -269,7 +259,6 @@ TEST(long_schedules_keep_some_cycles)
     assert_int_not_equal(twin_phase_find(&result, TWIN_CYCLE, 1000, 1), SIZE_MAX);
     assert_true(twin_drift(&result, 1, 0, 10, &drift));
     assert_true(drift == 0);
-    twin_result_close(&result);
 }
 
 /* The block of `s` is born in cycle 29, which the result leaves out. */
@@ -286,7 +275,7 @@ TEST(a_pinning_block_knows_a_phase_that_was_left_out)
         {"buffer", "s", "p", {{"bytes", "2MiB", false}}},
         {"buffer", "x", "p", {{"bytes", "4MiB", false}}},
     };
-    struct twin_result result;
+    CLOSED(twin_result_close) struct twin_result result;
     twin_rig_run(&scenario, parts, 2, &result);
     assert_int_equal(twin_phase_find(&result, TWIN_CYCLE, 29, 3), SIZE_MAX);
     size_t found = 0;
@@ -301,5 +290,4 @@ TEST(a_pinning_block_knows_a_phase_that_was_left_out)
         }
     }
     assert_true(found > 0);
-    twin_result_close(&result);
 }

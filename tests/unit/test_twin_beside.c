@@ -53,7 +53,7 @@ static struct twin_result run(const char *section)
 /* NVIDIA/nccl#964 on 8 cards: ranks at the end of the trees take less. */
 TEST(communicators)
 {
-    struct twin_result result = run(__func__);
+    CLOSED(twin_result_close) struct twin_result result = run(__func__);
     assert_int_equal(twin_rig_bytes(&result, 0, 0, "n/communicators"), 688 * AR_MIB);
     assert_int_equal(twin_rig_bytes(&result, 0, 1, "n/communicators"), 832 * AR_MIB);
     /* 32 channels to each of 7 ranks; an A100 reads: 6 MiB in both directions. */
@@ -62,12 +62,11 @@ TEST(communicators)
     /* What the driver loaded stays: 100 MiB, 186 at the first operation, 58 at the all-to-all. */
     assert_int_equal(twin_rig_bytes(&result, 0, 0, "n/kernels"), 286 * AR_MIB);
     assert_int_equal(twin_card_at(&result, 2, 0)->used_bytes, 844 * AR_MIB);
-    twin_result_close(&result);
 }
 
 TEST(groups_and_buffers_of_the_program)
 {
-    struct twin_result result = run(__func__);
+    CLOSED(twin_result_close) struct twin_result result = run(__func__);
     uint64_t arrays = 2 * (3 * 32 + 2) * 2 * AR_MIB; /* 32 channels for sends and receives */
     assert_int_equal(twin_rig_bytes(&result, 0, 0, "n/communicators"), arrays);
     assert_int_equal(twin_rig_bytes(&result, 0, 0, "n/buffers"), 6 * AR_MIB);
@@ -76,7 +75,6 @@ TEST(groups_and_buffers_of_the_program)
                      arrays + 2 * 24 * (2 + 10) * AR_MIB);
     assert_int_equal(twin_rig_bytes(&result, 2, 0, "n/captured operations"), 0);
     assert_int_equal(twin_card_at(&result, 3, 0)->used_bytes, 526 * AR_MIB);
-    twin_result_close(&result);
 }
 
 /* An H200 with PyTorch 2.11: outside of the pool 526.8 MiB, 618.8 after the first kernel, 692.8
@@ -84,13 +82,12 @@ TEST(groups_and_buffers_of_the_program)
 TEST(libraries_of_torch)
 {
     static const uint64_t mib[] = {92, 92 + 74, 92 + 74 + 70, 92 + 74 + 70, 92 + 74 + 70 + 8 + 5};
-    struct twin_result result = run(__func__);
+    CLOSED(twin_result_close) struct twin_result result = run(__func__);
     for (size_t i = 0; i < 5; i++) {
         uint64_t pages = twin_rig_bytes(&result, i, 0, "p/pages");
         assert_int_equal((twin_card_at(&result, i, 0)->used_bytes - pages) / AR_MIB, 500 + mib[i]);
     }
     assert_int_equal(twin_rig_bytes(&result, 4, 7, "l/streams"), 70 * AR_MIB);
-    twin_result_close(&result);
 }
 
 static double figure(const struct twin_result *result, const char *name)
@@ -106,7 +103,7 @@ static double figure(const struct twin_result *result, const char *name)
 /* Sizes 1, 2, 4 with 16 MiB a token and 1 MiB kept of each. */
 static void captures(const char *section, uint64_t pool_mib, uint64_t after_mib)
 {
-    struct twin_result result = run(section);
+    CLOSED(twin_result_close) struct twin_result result = run(section);
     uint64_t driver = graphs_driver_bytes(0, 3, UINT64_C(3) * 5000);
     assert_true(driver > 30 * AR_MIB);
     assert_int_equal(twin_rig_bytes(&result, 0, 0, "g/driver"), driver);
@@ -119,7 +116,6 @@ static void captures(const char *section, uint64_t pool_mib, uint64_t after_mib)
     assert_int_equal(twin_rig_bytes(&result, 3, 0, "g/streams"), 70 * AR_MIB);
     assert_int_equal(twin_card_at(&result, 2, 0)->used_bytes - beside, after_mib * AR_MIB);
     assert_int_equal(twin_card_at(&result, 3, 0)->used_bytes - beside, 2 * AR_MIB);
-    twin_result_close(&result);
 }
 
 TEST(pools_of_graphs)
@@ -137,10 +133,9 @@ TEST(pools_of_graphs)
  * captured first. */
 static void check_card(const char *section, uint64_t mib)
 {
-    struct twin_result result = run(section);
+    CLOSED(twin_result_close) struct twin_result result = run(section);
     uint64_t beside = twin_rig_bytes(&result, 0, 0, "g/driver") + 500 * AR_MIB;
     assert_int_equal((twin_card_at(&result, 0, 0)->used_bytes - beside) / AR_MIB, mib);
-    twin_result_close(&result);
 }
 
 TEST(pools_on_a_card)
@@ -188,10 +183,9 @@ static void check_trim(const char *policy, double mib)
                                      .parts = &part,
                                      .part_count = 1,
                                      .start = "t.go"};
-    struct twin_result result;
+    CLOSED(twin_result_close) struct twin_result result;
     assert_ok(twin_run(&scenario, &result, &test_error));
     assert_int_equal(figure(&result, "reserved"), mib);
-    twin_result_close(&result);
 }
 
 /* pytorch/pytorch#158152: empty_cache does nothing inside of use_mem_pool; from 2.13 on it does. */

@@ -86,6 +86,7 @@ TEST(the_last_request_is_preempted)
 
 TEST(without_chunks_prompts_come_first)
 {
+    CLOSED(paged_close)
     struct paged self = SCHEDULER(.style = PAGED_V0, .blocks = 100, .block_tokens = 16,
                                   .max_requests = 2, .step_tokens = 64, .length = 64);
     add(&self, 40, 3);
@@ -100,7 +101,6 @@ TEST(without_chunks_prompts_come_first)
     assert_int_equal(at.tokens, 10);
     assert_int_equal(at.sequences, 1);
     assert_int_equal(step(&self).tokens, 2);
-    paged_close(&self);
 }
 
 /* What a step has while one request answers and a prompt of 6 arrives. */
@@ -286,7 +286,7 @@ static void any_requests(uint64_t seed)
     bool drafts = setup.draft_tokens != 0;
     uint64_t least = (setup.length + setup.block_tokens - 1) / setup.block_tokens;
     setup.blocks = ar_rng_between(&rng, least, 6 * least) + (setup.style == PAGED_V1);
-    struct paged self = scheduler(&setup);
+    CLOSED(paged_close) struct paged self = scheduler(&setup);
     uint64_t count = ar_rng_between(&rng, 0, 60), answers = 0, prompts = 0;
     for (uint64_t i = 0; i < count; i++) {
         add(&self, ar_rng_between(&rng, 1, 350), ar_rng_between(&rng, 1, 350));
@@ -327,7 +327,6 @@ static void any_requests(uint64_t seed)
     assert_true(drafts ? rows >= answers : rows == answers);
     if (!self.preemptions)
         assert_int_equal(self.recomputed, 0);
-    paged_close(&self);
 }
 
 TEST(properties_hold_for_any_requests)

@@ -38,7 +38,7 @@ static void run(const char *trace, const char *schedule, const char *regions,
 
 TEST(sections_are_played_in_any_order)
 {
-    struct twin_result result;
+    CLOSED(twin_result_close) struct twin_result result;
     run(TRACE, "t.play train, t.play train, e.play load, t.play drop, e.play load", "", &result);
     const struct twin_rank_state *rank = twin_rank_at(&result, 0, 0);
     assert_int_equal(rank->allocated_bytes, 36 * AR_MIB);
@@ -48,12 +48,11 @@ TEST(sections_are_played_in_any_order)
     assert_int_equal(twin_rig_bytes(&result, 2, 0, "e/load"), 64 * AR_MIB);
     assert_int_equal(twin_rig_bytes(&result, 3, 0, "t/train"), 6 * AR_MIB);
     assert_int_equal(twin_rig_bytes(&result, 4, 0, "e/load"), 128 * AR_MIB);
-    twin_result_close(&result);
 }
 
 TEST(mempools_sleep)
 {
-    struct twin_result result;
+    CLOSED(twin_result_close) struct twin_result result;
     run(TRACE,
         "e.play load, t.play train, e.play load, e.sleep weights, t.play drop, p.empty_cache, "
         "e.wake",
@@ -65,7 +64,6 @@ TEST(mempools_sleep)
     assert_int_equal(rank->reserved_bytes, (128 + 20 + 32) * AR_MIB);
     assert_int_equal(twin_card_at(&result, 5, 0)->used_bytes, (500 + 20) * AR_MIB);
     assert_int_equal(twin_card_at(&result, 6, 0)->used_bytes, (500 + 128 + 20) * AR_MIB);
-    twin_result_close(&result);
 }
 
 TEST(wrong_programs_are_refused)

@@ -23,9 +23,8 @@ static struct scenario read_scenario(const char *path)
 TEST(policies_get_a_key)
 {
     EACH_ROW (row, 2) {
-        char *text = twin_policy_with(row.field[0], "k", "v");
+        FREED char *text = twin_policy_with(row.field[0], "k", "v");
         assert_string_equal(text, row.field[1]);
-        free(text);
     }
     assert_null(twin_policy_with("torch:'", "k", "v"));
 }
@@ -77,7 +76,7 @@ TEST(trials_are_taken_from_the_journal)
 /* Each allocation fails once: no change is left out, or called impossible. */
 TEST(changes_need_host_memory)
 {
-    struct scenario text = read_scenario(SMALL);
+    CLOSED(scenario_close) struct scenario text = read_scenario(SMALL);
     struct twin_study study;
     assert_ok(twin_study_run(&text, false, NULL, &study, &test_error));
     bool reached = true;
@@ -91,12 +90,11 @@ TEST(changes_need_host_memory)
         assert_int_equal(status, reached ? AR_HOST_MEMORY : AR_OK);
     }
     twin_study_close(&study, false);
-    scenario_close(&text);
 }
 
 TEST(changes_come_from_what_is_there)
 {
-    struct scenario text = read_scenario(SMALL);
+    CLOSED(scenario_close) struct scenario text = read_scenario(SMALL);
     struct twin_study study;
     assert_ok(twin_study_run(&text, true, NULL, &study, &test_error));
     const struct twin_page *page = &study.page;
@@ -116,12 +114,11 @@ TEST(changes_come_from_what_is_there)
     for (size_t i = 0; i < study.page.whatif_count; i++)
         assert_null(strstr(study.page.whatifs[i].text, "policy"));
     twin_study_close(&study, false);
-    scenario_close(&text);
 }
 
 TEST(reported_figures_are_compared)
 {
-    struct scenario text = read_scenario(SMALL);
+    CLOSED(scenario_close) struct scenario text = read_scenario(SMALL);
     struct twin_study study;
     assert_ok(scenario_set(&text, "kv", "bytes", "5.5GiB", &test_error));
     assert_ok(twin_study_run(&text, false, NULL, &study, &test_error));
@@ -146,7 +143,6 @@ TEST(reported_figures_are_compared)
     assert_string_equal(study.page.reported[7].ours, "out of memory");
     assert_false(study.page.reported[7].agrees);
     twin_study_close(&study, false);
-    scenario_close(&text);
 }
 
 static bool has_change(const struct twin_page *page, const char *words, double *peak_saved)
@@ -170,7 +166,7 @@ static void study_text(const char *text, struct scenario *scenario, struct twin_
 
 TEST(orders_are_changed)
 {
-    struct scenario scenario;
+    CLOSED(scenario_close) struct scenario scenario;
     struct twin_study study;
     double saved = 0;
     study_text("[machine]\ncard = sim:profile=h100\n[process p]\n[buffer a]\nbytes = 4GiB\n"
@@ -185,7 +181,6 @@ TEST(orders_are_changed)
     assert_false(has_change(&study.page, "b.free before a.free", &saved));
     assert_false(has_change(&study.page, "driver.free", &saved));
     twin_study_close(&study, false);
-    scenario_close(&scenario);
 }
 
 /* Pinning blocks share a row if all that it says is true of each: owner, bytes, phase and tag. */
@@ -228,13 +223,12 @@ TEST(streams_are_merged)
                  "[machine]\ncard = sim:profile=h100\n[process p]\n[trainer t]\nworkload = %s\n"
                  "[schedule]\ncycle = t.train\ncycles = 2\n",
                  workloads[i]);
-        struct scenario scenario;
+        CLOSED(scenario_close) struct scenario scenario;
         struct twin_study study;
         double saved = 0;
         study_text(text, &scenario, &study);
         assert_int_equal(has_change(&study.page, "its streams merged into one", &saved), !i);
         twin_study_close(&study, false);
-        scenario_close(&scenario);
     }
 }
 
@@ -258,6 +252,7 @@ static enum twin_outcome outcome_with(const struct scenario *text, double fracti
 TEST(the_largest_cache_is_found)
 {
     static const char *const begins[] = {"0.6", "0.99"};
+    CLOSED(scenario_close)
     struct scenario text = read_scenario("workloads/scenarios/colocated.ini");
     double safe[2];
     for (int i = 0; i < 2; i++) {
@@ -297,7 +292,6 @@ TEST(the_largest_cache_is_found)
     assert_true(study.page.caches[0].safe == (4 * 2399 / 23 + 1) * 23);
     assert_true(study.page.caches[0].blocks == study.page.caches[0].safe);
     twin_study_close(&study, false);
-    scenario_close(&text);
 }
 
 static uint64_t key_after(const char *workload, const char *content)
@@ -338,7 +332,7 @@ TEST(files_are_part_of_the_journal)
 /* The tags of a trainer's blocks outlive its workload, which ends with the run. */
 TEST(tags_of_pinning_blocks_stay)
 {
-    struct scenario scenario;
+    CLOSED(scenario_close) struct scenario scenario;
     struct twin_study study;
     size_t tags = 0;
     study_text("[machine]\ncard = sim:profile=h100\n[process p]\n[trainer t]\nlayers = 4\n"
@@ -349,5 +343,4 @@ TEST(tags_of_pinning_blocks_stay)
         tags += study.result.pins[i].tag && strlen(study.result.pins[i].tag) < 100;
     assert_true(tags > 0);
     twin_study_close(&study, false);
-    scenario_close(&scenario);
 }

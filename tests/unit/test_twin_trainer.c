@@ -8,7 +8,7 @@
 
 TEST(a_trainer_has_its_phases)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.outcome, TWIN_PASSED);
     twin_rig_check(&result);
     assert_int_equal(twin_rig_bytes(&result, 0, 0, "t/weights"), AR_GIB);
@@ -23,12 +23,11 @@ TEST(a_trainer_has_its_phases)
     assert_int_equal(twin_rank_at(&result, 5, 0)->live_bytes, 0);
     assert_int_equal(twin_rank_at(&result, 6, 0)->live_bytes, 3 * AR_GIB);
     assert_int_equal(twin_rank_at(&result, 12, 0)->live_bytes, 3 * AR_GIB);
-    twin_result_close(&result);
 }
 
 TEST(a_region_sleeps_and_wakes)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.outcome, TWIN_PASSED);
     twin_rig_check(&result);
     size_t asleep = twin_phase_find(&result, TWIN_CYCLE, 1, 1);
@@ -43,39 +42,35 @@ TEST(a_region_sleeps_and_wakes)
     assert_int_equal(awake->asleep_bytes, 0);
     assert_int_equal(awake->physical_bytes, awake->reserved_bytes);
     assert_int_equal(awake->pinned_bytes, rank->pinned_bytes); /* torch_memory_saver keeps copies */
-    twin_result_close(&result);
 }
 
 TEST(a_region_does_not_wake_without_memory)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.outcome, TWIN_OUT_OF_MEMORY);
     assert_string_equal(result.failure.action, "t.wake");
     assert_int_equal(result.failure.cause, REPLAY_CAUSE_TENANT);
     twin_rig_check(&result);
-    twin_result_close(&result);
 }
 
 TEST(a_region_refuses_expandable_segments)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.outcome, TWIN_REFUSED);
     assert_non_null(strstr(result.failure.why, "expandable_segments is not supported yet"));
     assert_int_equal(result.failure.phase, 0);
     assert_int_equal(result.failure.part, 0);
     assert_string_equal(result.failure.action, "t.load");
-    twin_result_close(&result);
 }
 
 /* Weights of 32.5 MiB in segments of 34 MiB, and a tag that outlives the trainer. */
 TEST(weights_pin_the_rest_of_their_segments)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.pin_count, 2);
     assert_string_equal(result.pins[0].tag, "weight");
     assert_int_equal(result.pins[0].keeps_bytes, 3 * AR_MIB / 2);
     assert_int_equal(result.pins[0].segment_bytes, 34 * AR_MIB);
-    twin_result_close(&result);
 }
 
 TEST(actions_of_a_phase_take_turns)
@@ -91,13 +86,12 @@ TEST(actions_of_a_phase_take_turns)
                                          .start = "t.load, u.load",
                                          .cycle = cycles[i],
                                          .cycles = 2};
-        struct twin_result result;
+        CLOSED(twin_result_close) struct twin_result result;
         twin_rig_run(&scenario, parts, 2, &result);
         assert_int_equal(result.outcome, TWIN_PASSED);
         twin_rig_check(&result);
         peaks[i] = twin_rank_at(&result, result.phase_count - 1, 0)->peak_allocated_bytes;
         assert_int_equal(twin_rank_at(&result, result.phase_count - 1, 0)->live_bytes, 6 * AR_GIB);
-        twin_result_close(&result);
     }
     assert_int_equal(peaks[0], 7 * AR_GIB + 16 * AR_MIB);
     assert_true(peaks[1] > peaks[0]); /* gradients of both */
@@ -127,12 +121,11 @@ TEST(a_trainer_evaluates)
 
 TEST(kernels_take_time)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     /* Four layers forward and backward, the loss and the optimizer. */
     assert_true(twin_rank_at(&result, 0, 0)->ns < 1000000000);
     assert_true(twin_rank_at(&result, 1, 0)->ns >= 10 * UINT64_C(1000000000));
     assert_true(twin_rank_at(&result, 1, 0)->ns < 11 * UINT64_C(1000000000));
-    twin_result_close(&result);
 }
 
 TEST(memory_that_sleeps_is_not_given_out)
@@ -158,12 +151,11 @@ TEST(memory_that_sleeps_is_not_given_out)
 /* Cached memory of the same process is where the memory is. */
 TEST(a_region_waits_for_the_cache)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     twin_rig_check(&result);
     assert_int_equal(result.outcome, TWIN_OUT_OF_MEMORY);
     assert_int_equal(result.failure.cause, REPLAY_CAUSE_CACHE);
     assert_string_equal(result.owners[result.failure.owner].name, "t/region t");
-    twin_result_close(&result);
 }
 
 /* A step ends when the optimizer has stepped. What the program frees then is of that step: after
@@ -225,18 +217,17 @@ TEST(copies_of_a_region_need_host_memory)
 
 TEST(logits_live_between_the_passes)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(twin_rank_at(&result, 1, 0)->live_bytes, 3 * AR_GIB);
     assert_int_equal(twin_rank_at(&result, 1, 0)->peak_allocated_bytes,
                      9 * AR_GIB + 512 * AR_MIB); /* weights, activations, logits */
-    twin_result_close(&result);
 }
 
 /* Weights of four layers go to an engine in another process, on the same card: a layer of 256 MiB
  * is in both at a time. */
 TEST(weights_are_sent_to_an_engine)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.outcome, TWIN_PASSED);
     twin_rig_check(&result);
     size_t last = result.phase_count - 1;
@@ -247,7 +238,6 @@ TEST(weights_are_sent_to_an_engine)
     assert_int_equal(twin_card_at(&result, last, 0)->peak_bytes -
                          twin_card_at(&result, last - 1, 0)->used_bytes,
                      512 * AR_MIB);
-    twin_result_close(&result);
 }
 
 /* ZeRO (arXiv:1910.02054), section 1 and figure 1: 7.5 billion parameters on 64 ranks take 120 GB,
@@ -303,21 +293,19 @@ TEST(activations_are_as_published)
  * parameters. */
 TEST(sizes_follow_from_a_model)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.outcome, TWIN_PASSED);
     twin_rig_check(&result);
     assert_int_equal(twin_rig_bytes(&result, 1, 7, "t/weights"), UINT64_C(8030261248) * 2 / 8);
     assert_int_equal(twin_rig_bytes(&result, 1, 7, "t/optimizer"), UINT64_C(8030261248) * 12 / 8);
-    twin_result_close(&result);
 }
 
 /* On one card nothing is gathered: 2, 2 and 12 bytes of each parameter, without activations. */
 TEST(a_model_on_one_card_is_whole)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     uint64_t weights = twin_rig_bytes(&result, 0, 0, "t/weights");
     assert_int_equal(twin_rank_at(&result, 1, 0)->live_bytes, 7 * weights);
     uint64_t peak = twin_rank_at(&result, 1, 0)->peak_allocated_bytes;
     assert_true(peak >= 8 * weights && peak < 8 * weights + 16 * AR_MIB);
-    twin_result_close(&result);
 }

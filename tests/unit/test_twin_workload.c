@@ -9,7 +9,7 @@
 
 TEST(a_recording_is_played)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     assert_int_equal(result.outcome, TWIN_PASSED);
     twin_rig_check(&result);
     /* GPT-2 has 124,439,808 parameters in float32, and Adam two states of each. */
@@ -19,7 +19,6 @@ TEST(a_recording_is_played)
         assert_int_equal(twin_rig_bytes(&result, phase, 0, "t/weights"), 4 * UINT64_C(124439808));
         assert_int_equal(twin_rig_bytes(&result, phase, 0, "t/optimizer"), 8 * UINT64_C(124439808));
     }
-    twin_result_close(&result);
 }
 
 /* A plain replay: its steps, and the most reserved bytes. */
@@ -40,7 +39,7 @@ static enum ar_status note_sample(void *argument, const struct replay_sample *sa
 static void replay_plainly(const char *policy, const char *workload, struct steps *steps)
 {
     struct ar_spec policy_spec, device_spec;
-    struct trace_source *source;
+    CLOSED(close_trace) struct trace_source *source;
     struct replay_result result;
     struct ar_device_props props;
     *steps = (struct steps){.count = 0};
@@ -54,7 +53,6 @@ static void replay_plainly(const char *policy, const char *workload, struct step
     assert_true(result.passed);
     steps->count = result.steps;
     replay_result_close(&result);
-    trace_close(source);
     ar_spec_close(&policy_spec);
     ar_spec_close(&device_spec);
 }
@@ -70,7 +68,7 @@ TEST(a_trainer_does_what_a_replay_does)
     for (size_t i = 0; i < 5; i++)
         for (size_t j = 0; j < (i ? 3 : 1); j++) {
             struct steps plain;
-            struct twin_result result;
+            CLOSED(twin_result_close) struct twin_result result;
             char cycle[32];
             replay_plainly(policies[j], workloads[i], &plain);
             snprintf(cycle, sizeof cycle, "t.train %zu", plain.count ? plain.count : 1);
@@ -85,20 +83,18 @@ TEST(a_trainer_does_what_a_replay_does)
             assert_int_equal(result.outcome, TWIN_PASSED);
             twin_rig_check(&result);
             assert_int_equal(twin_rank_at(&result, 0, 0)->peak_reserved_bytes, plain.peak);
-            twin_result_close(&result);
         }
 }
 
 TEST(purposes_follow_from_lifetimes)
 {
-    struct twin_result result = twin_rig_case(__FILE__, __func__);
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
     twin_rig_check(&result);
     /* ResNet-50 has 25,557,032 parameters in float32, and 53 layers of batch normalisation with two
      * statistics for each of their 26,560 channels and a counter of eight bytes. */
     uint64_t weights = 4 * UINT64_C(25557032), statistics = 8 * UINT64_C(26560) + 53 * 8;
     assert_int_equal(twin_rig_bytes(&result, 0, 0, "t/weights"), weights + statistics);
     assert_int_equal(twin_rig_bytes(&result, 1, 0, "t/weights"), weights + statistics);
-    twin_result_close(&result);
 }
 
 /* Three steps after which a weight of 4 MiB and a block of 16, 24 and `last` MiB live. Later passes
@@ -151,7 +147,7 @@ static void run_trace(const char *text, const char *start, struct twin_result *r
 /* Tags count more than lifetimes: all four blocks stay. */
 TEST(tags_name_purposes)
 {
-    struct twin_result result;
+    CLOSED(twin_result_close) struct twin_result result;
     run_trace("# allocrig-trace 1\na,0,1048576,tag=model.param\na,1,2097152,tag=EXP_AVG\n"
               "a,2,4194304,tag=grad_buffer\na,3,8388608,tag=autograd\nm,step\nm,step\n",
               "t.load, t.train", &result);
@@ -161,20 +157,18 @@ TEST(tags_name_purposes)
     assert_int_equal(twin_rig_bytes(&result, 1, 0, "t/optimizer"), 2 * AR_MIB);
     assert_int_equal(twin_rig_bytes(&result, 1, 0, "t/gradients"), 4 * AR_MIB);
     assert_int_equal(twin_rig_bytes(&result, 1, 0, "t/activations"), 8 * AR_MIB);
-    twin_result_close(&result);
 }
 
 /* States have the bytes of a weight, half, a quarter or twice as many; counters up to eight. */
 TEST(counters_are_states)
 {
-    struct twin_result result;
+    CLOSED(twin_result_close) struct twin_result result;
     run_trace("# allocrig-trace 1\na,0,1048576\na,1,2097152\na,2,1048576\nf,1\na,3,1048576\n"
               "a,4,8\na,5,9\na,6,524288\na,7,262144\na,8,131072\na,9,2097152\na,10,4194304\n"
               "m,step\nf,2\nm,step\n",
               "t.load, t.train", &result);
     assert_int_equal(twin_rig_bytes(&result, 1, 0, "t/weights"), AR_MIB);
     assert_int_equal(twin_rig_bytes(&result, 1, 0, "t/optimizer"), 15 * AR_MIB / 4 + 8);
-    twin_result_close(&result);
 }
 
 TEST(a_request_that_may_fail_does_not_end_the_run)

@@ -77,7 +77,7 @@ static void turn(struct model *model, struct ar_rng *rng)
 TEST(clocks_are_what_arrays_are)
 {
     struct ar_rng rng;
-    struct model *model = calloc(1, sizeof *model);
+    FREED struct model *model = calloc(1, sizeof *model);
     assert_non_null(model);
     ar_rng_seed(&rng, 11);
     for (uint32_t i = 0; i < TURNS; i++)
@@ -88,7 +88,6 @@ TEST(clocks_are_what_arrays_are)
     assert_int_equal(vector_clock_at(&model->clocks[0], UINT32_MAX), 0);
     for (size_t i = 0; i < CLOCKS; i++)
         vector_clock_drop(&model->clocks[i]);
-    free(model);
 }
 
 /* Each of 65,536 streams waits for the one before it, and each such moment is learned: a plain
@@ -96,8 +95,8 @@ TEST(clocks_are_what_arrays_are)
 TEST(a_long_chain_is_shared)
 {
     enum { CHAIN = 65536 };
-    struct vector_clock *clocks = calloc(CHAIN, sizeof *clocks);
-    struct model *model = calloc(1, sizeof *model);
+    FREED struct vector_clock *clocks = calloc(CHAIN, sizeof *clocks);
+    FREED struct model *model = calloc(1, sizeof *model);
     assert_non_null(clocks);
     assert_non_null(model);
     for (uint32_t i = 1; i < CHAIN; i++) {
@@ -114,6 +113,4 @@ TEST(a_long_chain_is_shared)
     }
     for (uint32_t i = 0; i < CHAIN; i++)
         vector_clock_drop(&clocks[i]);
-    free(clocks);
-    free(model);
 }

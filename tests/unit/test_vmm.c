@@ -106,13 +106,12 @@ static uint64_t now(const struct vmm_rig *rig)
 /* The handles and pages of a first block on a card of 5 GiB. */
 static void first_block(uint64_t bytes, uint64_t handles, uint64_t pages)
 {
-    struct vmm_rig rig;
+    CLOSED(close_rig) struct vmm_rig rig;
     open_rig(&rig, "sim:capacity=5GiB");
     struct ar_policy_block block = take(&rig, bytes, A);
     assert_int_equal(calls(&rig, AR_DEVICE_CALL_create), handles);
     assert_int_equal(rig.device->counters.physical_bytes, pages * PAGE);
     free_requested(&rig, &block, A);
-    close_rig(&rig);
 }
 
 /* 1/128 of this card is 20 pages, limited to 16; 1/256 is 10 pages. */
@@ -135,7 +134,7 @@ TEST(one_handle_goes_over_the_end_of_a_block)
 /* While memory is short, the pages of a block are separate from those that it shares. */
 TEST(own_pages_stay_apart_while_memory_is_short)
 {
-    struct vmm_rig rig;
+    CLOSED(close_rig) struct vmm_rig rig;
     open_rig(&rig, "sim:capacity=5GiB");
     struct ar_policy_block most = take(&rig, 1700 * PAGE, A);
     uint64_t before = rig.device->counters.physical_bytes;
@@ -145,7 +144,6 @@ TEST(own_pages_stay_apart_while_memory_is_short)
     assert_int_equal(rig.device->counters.physical_bytes - before, PAGE + 6 * PAGE);
     free_requested(&rig, &most, A);
     free_requested(&rig, &block, A);
-    close_rig(&rig);
 }
 
 /* ---- addresses ------------------------------------------------------------------------------- */
@@ -155,7 +153,7 @@ TEST(own_pages_stay_apart_while_memory_is_short)
 TEST(places_given_up_are_used_again)
 {
     enum { WINDOW = 5, REQUESTS = 3000 };
-    struct vmm_rig rig;
+    CLOSED(close_rig) struct vmm_rig rig;
     struct ar_policy_block window[WINDOW];
     struct ar_rng rng;
     uint64_t given_bytes = 0;
@@ -170,7 +168,6 @@ TEST(places_given_up_are_used_again)
     assert_true(given_bytes > 50 * 152 * AR_MIB);
     assert_int_equal(calls(&rig, AR_DEVICE_CALL_reserve), 1);
     assert_true(calls(&rig, AR_DEVICE_CALL_unmap) > 0); /* it was not a rest that kept it there */
-    close_rig(&rig);
 }
 
 /* Small blocks start with an eighth of the addresses of the device. If these do not suffice,
@@ -178,7 +175,7 @@ TEST(places_given_up_are_used_again)
 TEST(where_addresses_run_out_a_range_is_added)
 {
     enum { BLOCKS = 40 };
-    struct vmm_rig rig;
+    CLOSED(close_rig) struct vmm_rig rig;
     struct ar_policy_block blocks[BLOCKS];
     open_rig(&rig, "sim:capacity=64MiB");
     for (int round = 0; round < 50; round++) {
@@ -192,7 +189,6 @@ TEST(where_addresses_run_out_a_range_is_added)
         for (int i = 0; i < BLOCKS; i++)
             free_requested(&rig, &blocks[i], A);
     }
-    close_rig(&rig);
 }
 
 /* ---- fences ---------------------------------------------------------------------------------- */
@@ -201,7 +197,7 @@ TEST(where_addresses_run_out_a_range_is_added)
  * device refuses to unmap before the kernel is done, so the request waits exactly that long. */
 TEST(memory_moves_once_its_work_is_done)
 {
-    struct vmm_rig rig;
+    CLOSED(close_rig) struct vmm_rig rig;
     open_rig(&rig, "sim:capacity=64MiB");
     struct ar_policy_block block = take(&rig, 60 * AR_MIB, A);
     rig.device->ops->kernel(rig.device, A, 50 * MS);
@@ -217,14 +213,13 @@ TEST(memory_moves_once_its_work_is_done)
     free_requested(&rig, &other, B);
     (void)take(&rig, 60 * AR_MIB, A);
     assert_int_equal(rig.device->counters.stall_ns, stall_ns);
-    close_rig(&rig);
 }
 
 /* A frees one block, then another under a much longer kernel. The memory that B needs is under the
  * first, so B does not wait for the second. */
 TEST(only_the_first_fence_is_waited_for)
 {
-    struct vmm_rig rig;
+    CLOSED(close_rig) struct vmm_rig rig;
     open_rig(&rig, "sim:capacity=64MiB");
     struct ar_policy_block first = take(&rig, 20 * AR_MIB, A);
     struct ar_policy_block held = take(&rig, 4 * AR_MIB, A);
@@ -237,7 +232,6 @@ TEST(only_the_first_fence_is_waited_for)
     assert_in_range(now(&rig), 50 * MS, 500 * MS);
     check(&rig);
     free_requested(&rig, &held, A);
-    close_rig(&rig);
 }
 
 /* Fences of two streams are not done: the one that was recorded first is waited for, whatever the
@@ -245,7 +239,7 @@ TEST(only_the_first_fence_is_waited_for)
 TEST(the_oldest_fence_of_all_streams_is_waited_for)
 {
     for (uint32_t early = A; early <= B; early++) {
-        struct vmm_rig rig;
+        CLOSED(close_rig) struct vmm_rig rig;
         uint32_t late = early == A ? B : A;
         open_rig(&rig, "sim:capacity=64MiB");
         struct ar_policy_block blocks[2] = {take(&rig, 20 * AR_MIB, early),
@@ -260,7 +254,6 @@ TEST(the_oldest_fence_of_all_streams_is_waited_for)
         free_requested(&rig, &blocks[1], late);
         (void)take(&rig, 30 * AR_MIB, 2);
         assert_in_range(now(&rig), 50 * MS, 500 * MS);
-        close_rig(&rig);
     }
 }
 
@@ -268,7 +261,7 @@ TEST(the_oldest_fence_of_all_streams_is_waited_for)
  * freed, so that what is freed later does not delay its use. */
 TEST(a_sixteenth_freed_has_a_fence)
 {
-    struct vmm_rig rig;
+    CLOSED(close_rig) struct vmm_rig rig;
     struct ar_policy_block blocks[15], block;
     open_rig(&rig, "sim:capacity=64MiB");
     for (size_t i = 0; i < 15; i++)
@@ -283,7 +276,6 @@ TEST(a_sixteenth_freed_has_a_fence)
     free_requested(&rig, &blocks[2], A);
     (void)take(&rig, 8 * AR_MIB, B); /* 4 MiB that are free, and the 4 MiB of the first block */
     assert_in_range(now(&rig), 50 * MS, 500 * MS);
-    close_rig(&rig);
 }
 
 static enum ar_status no_address_space(struct ar_backing *self, uint64_t bytes, uint64_t *address)
@@ -294,7 +286,7 @@ static enum ar_status no_address_space(struct ar_backing *self, uint64_t bytes, 
 /* Without address space a request is not served, and a later one is. */
 TEST(no_address_space_is_no_memory)
 {
-    struct fake_backing *backing = malloc(sizeof *backing);
+    FREED struct fake_backing *backing = malloc(sizeof *backing);
     assert_non_null(backing);
     fake_backing_open(backing, 64 * AR_MIB);
     fake_backing_virtual(backing, PAGE, 64 * AR_MIB);
@@ -312,7 +304,6 @@ TEST(no_address_space_is_no_memory)
     assert_int_equal(policy_rig_alloc(&rig, 8 * AR_MIB, &block), AR_OK);
     assert_int_equal(policy_rig_free(&rig, &block), AR_OK);
     assert_int_equal(policy_rig_close(&rig), 0);
-    free(backing);
 }
 
 /* ---- blocks that other streams use ----------------------------------------------------------- */
@@ -399,7 +390,7 @@ TEST(a_probe_leaves_what_others_took_last)
 /* A probe that fails takes nothing from the next request. */
 TEST(a_failed_probe_costs_the_next_request_nothing)
 {
-    struct vmm_rig rig;
+    CLOSED(close_rig) struct vmm_rig rig;
     struct ar_policy_block probe;
     open_rig(&rig, "sim:capacity=64MiB");
     struct ar_policy_block kept = take(&rig, 20 * AR_MIB, A);
@@ -410,7 +401,6 @@ TEST(a_failed_probe_costs_the_next_request_nothing)
     struct ar_policy_block next = take(&rig, 44 * AR_MIB, B); /* all that is left */
     free_requested(&rig, &next, B);
     free_requested(&rig, &kept, A);
-    close_rig(&rig);
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
@@ -434,7 +424,7 @@ static void read_back(struct vmm_rig *rig, const struct written *written)
 TEST(moving_memory_leaves_live_bytes)
 {
     enum { SLOTS = 24, REQUESTS = 1500 };
-    struct vmm_rig rig;
+    CLOSED(close_rig) struct vmm_rig rig;
     struct written slots[SLOTS] = {{.number = 0}};
     struct ar_rng rng;
     struct ar_device_wrong wrong;
@@ -469,7 +459,6 @@ TEST(moving_memory_leaves_live_bytes)
     assert_true(late_device_counts(rig.device)->readings > number / 2);
     assert_true(refused > 0 && refused < number);                /* the card was full */
     assert_true(calls(&rig, AR_DEVICE_CALL_unmap) > number / 4); /* and memory moved */
-    close_rig(&rig);
 }
 
 /* ---- a repeating program --------------------------------------------------------------------- */
@@ -496,7 +485,7 @@ static void step(struct vmm_rig *rig)
 
 TEST(a_repeating_step_comes_to_rest)
 {
-    struct vmm_rig rig;
+    CLOSED(close_rig) struct vmm_rig rig;
     open_rig(&rig, "sim:capacity=8GiB");
     step(&rig);
     assert_true(driver_calls(&rig) > 0);
@@ -509,13 +498,12 @@ TEST(a_repeating_step_comes_to_rest)
         assert_int_equal(rig.policy.policy->totals.reserved_bytes, reserved_bytes);
     }
     assert_int_equal(rig.device->counters.stall_ns, 0);
-    close_rig(&rig);
 }
 
 /* A trim waits for the work and then releases all but the bytes that it may keep. */
 TEST(a_trim_gives_back_what_is_free)
 {
-    struct vmm_rig rig;
+    CLOSED(close_rig) struct vmm_rig rig;
     open_rig(&rig, "sim:capacity=1GiB");
     struct ar_policy_block kept = take(&rig, 10 * AR_MIB, A);
     struct ar_policy_block block = take(&rig, 80 * AR_MIB, A);
@@ -530,14 +518,13 @@ TEST(a_trim_gives_back_what_is_free)
     free_requested(&rig, &kept, A);
     assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
     assert_int_equal(rig.device->counters.physical_bytes, 0);
-    close_rig(&rig);
 }
 
 /* A trim that finds nothing to release waits for all work; a block that is freed after it may still
  * be in use when memory becomes short. */
 TEST(a_trim_says_nothing_about_later_frees)
 {
-    struct vmm_rig rig;
+    CLOSED(close_rig) struct vmm_rig rig;
     open_rig(&rig, "sim:capacity=256MiB");
     (void)take(&rig, 8192000, A);
     assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
@@ -546,5 +533,4 @@ TEST(a_trim_says_nothing_about_later_frees)
     assert_int_equal(rig.device->ops->outside(rig.device, 105 * AR_MIB), AR_OK);
     (void)take(&rig, 64 * AR_MIB, B);
     (void)take(&rig, 924976, A);
-    close_rig(&rig);
 }

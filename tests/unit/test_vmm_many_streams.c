@@ -166,7 +166,7 @@ TEST(looks_do_not_grow_with_the_streams)
 TEST(without_host_memory_it_goes_on)
 {
     for (uint64_t fail_at = 1; fail_at < 400; fail_at += 3) {
-        struct crowded crowded;
+        CLOSED(close_crowded) struct crowded crowded;
         open_crowded(&crowded, 90, 5, fail_at);
         for (int i = 0; crowded.rig.policy && i < 700; i++) {
             enum ar_status status = turn(&crowded);
@@ -174,6 +174,5 @@ TEST(without_host_memory_it_goes_on)
         }
         if (crowded.rig.policy)
             check(&crowded);
-        close_crowded(&crowded);
     }
 }

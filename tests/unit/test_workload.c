@@ -37,7 +37,7 @@ static enum ar_status keep(void *argument, const struct workload_part *part, str
 
 TEST(gpus_are_workloads)
 {
-    struct trace_source *source;
+    CLOSED(close_trace) struct trace_source *source;
     struct kept kept = {0};
     const uint32_t second = 1;
     struct workload_choice choice = {0};
@@ -62,7 +62,6 @@ TEST(gpus_are_workloads)
     assert_string_equal(kept.texts[0], "order_flip");
     assert_says(workload_open_single(TWO_GPUS, &source, &test_error), AR_INVALID, "several GPUs");
     assert_ok(workload_open_single(TWO_GPUS ":device=0", &source, &test_error));
-    trace_close(source);
 }
 
 struct refusal {
