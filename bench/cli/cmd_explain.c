@@ -131,10 +131,8 @@ static enum ar_status read_all(struct window *self, struct message *out, struct 
     struct message bare;          /* the first without figures, which counts if no other follows */
     bool incomplete = false, whole = false, bared = false;
     for (;;) {
-        enum ar_status status = fill(self, error);
-        if (status)
-            return status;
-        status = read_window(self, out, &whole, error);
+        AR_TRY(fill(self, error));
+        enum ar_status status = read_window(self, out, &whole, error);
         if (whole || (status && status != AR_INVALID))
             return status;
         if (!status && !bared) {

@@ -123,9 +123,7 @@ static enum ar_status read_all(struct reading *reading, struct trace_source *sou
     for (uint32_t slot = 0; slot < reading->ops->slots; slot++) {
         if (!reading->live[slot])
             continue;
-        enum ar_status status = append(reading, (struct micro_op){.slot = slot});
-        if (status != AR_OK)
-            return status;
+        AR_TRY(append(reading, (struct micro_op){.slot = slot}));
     }
     return AR_OK;
 }

@@ -217,9 +217,7 @@ static enum ar_status look_up_policies(struct plan *self, struct ar_error *error
     for (size_t i = 0; i < list->count; i++) {
         struct plan_policy *policy = &self->policies[i];
         policy->text = list->items[i];
-        status = ar_spec_parse(policy->text, &policy->spec, error);
-        if (status)
-            return status;
+        AR_TRY(ar_spec_parse(policy->text, &policy->spec, error));
         policy->spec.catalog = self->suite->catalog;
         self->policy_count++; /* from here on plan_close closes the spec */
         status = registry_lookup(&policy->spec, &policy->ops, error);

@@ -74,10 +74,8 @@ static enum ar_status look_at_cards(struct member *self, struct process_card *ca
         struct ar_spec spec;
         struct ar_device *device;
         uint64_t total_bytes;
-        enum ar_status status = open_device_spec(self, i, &spec, error);
-        if (status != AR_OK)
-            return status;
-        status = ar_device_open(&spec, &device, error);
+        AR_TRY(open_device_spec(self, i, &spec, error));
+        enum ar_status status = ar_device_open(&spec, &device, error);
         ar_spec_close(&spec);
         if (status != AR_OK)
             return status;
@@ -128,15 +126,11 @@ static enum ar_status open_pools(struct member *self, struct ar_error *error)
     for (size_t i = 0; i < self->process.pool_count; i++) {
         const struct process_pool *pool = &self->process.pools[i];
         size_t work = i < setup->workload_count ? i : setup->workload_count - 1;
-        enum ar_status status = open_device_spec(self, pool->card, &self->devices[i], error);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(open_device_spec(self, pool->card, &self->devices[i], error));
         self->runners[i].card = pool->card;
         self->runners[i].limit_of_free = pool->limit_of_free;
-        status = runner_open(&self->runners[i], &self->devices[i], pool->policy,
-                             setup->workloads[work], 0, 0, wait_and_see, self, error);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(runner_open(&self->runners[i], &self->devices[i], pool->policy,
+                           setup->workloads[work], 0, 0, wait_and_see, self, error));
         self->count++;
     }
     return AR_OK;
@@ -167,9 +161,7 @@ static enum ar_status step(struct member *self, bool *done, struct ar_error *err
     }
     *done = all_done || failed;
     for (size_t i = 0; i < self->count && *done; i++) {
-        enum ar_status status = runner_report(turn_to(self, i), self->result, error);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(runner_report(turn_to(self, i), self->result, error));
     }
     return AR_OK;
 }

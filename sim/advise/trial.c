@@ -370,9 +370,7 @@ enum ar_status trial_safe_on(const struct trial_setup *setup, struct trace_sourc
         return status;
     while (count && passed && !below) {
         below = grid_bytes[count - 1] <= failed_bytes; /* one such point is tried too */
-        status = passes(&walk, grid_bytes[count - 1], &passed, error);
-        if (status)
-            return status;
+        AR_TRY(passes(&walk, grid_bytes[count - 1], &passed, error));
         if (passed)
             *safe_bytes = grid_bytes[--count];
         if (passed && !below)

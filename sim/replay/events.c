@@ -290,9 +290,7 @@ static enum ar_status on_request(struct replay *run, const struct trace_event *e
 {
     enum ar_status status = AR_OK;
     if (UNLIKELY(event->slot >= run->slot_count)) {
-        status = replay_slots_grow(run, event, error);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(replay_slots_grow(run, event, error));
     }
     struct replay_slot *slot = &run->slots[event->slot];
     if (UNLIKELY(slot->state != SLOT_UNUSED) &&

@@ -337,9 +337,7 @@ static enum ar_status read_event(struct reading *reading)
     bool decided;
     reading->rows->events++;
     while (!(status = next(reading, &key)) && key.kind == JSON_KEY) {
-        status = take_field(reading, &event, &key);
-        if (status)
-            return status;
+        AR_TRY(take_field(reading, &event, &key));
         if (kind_of(&event, &decided) == KINETO_OTHER && decided)
             return json_pull_leave(reading->pull, reading->error);
     }
