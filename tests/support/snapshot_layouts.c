@@ -28,14 +28,20 @@ const struct snapshot_layout snapshot_layouts[] = {
 };
 const size_t snapshot_layout_count = COUNT(snapshot_layouts);
 
-#define DEPTH_MOST 16
+#define DEPTH_MOST  16
+#define TEXTS_MOST  256
+#define FRAMES_MOST 64
+#define BATCH       1000 /* items of a list that Python's pickler adds at once */
 
 struct maker {
     FILE *file;
     const struct snapshot_layout *layout;
     const struct snapshot_image *image;
     const struct snapshot_layout_options *options;
-    uint32_t memo;
+    uint32_t memo;                /* the number of values in it */
+    struct texts texts;           /* those in it */
+    uint32_t places[TEXTS_MOST];  /* of the texts */
+    uint32_t frames[FRAMES_MOST]; /* 1 + the places of frames */
     unsigned depth;
     bool first[DEPTH_MOST]; /* JSON: it is still empty */
     bool is_dict[DEPTH_MOST], after_key;
@@ -62,6 +68,11 @@ static void memoize(struct maker *self)
     else
         op(self, self->memo < 256 ? 'q' : 'r', self->memo, self->memo < 256 ? 1 : 4);
     self->memo++;
+}
+
+static void again(struct maker *self, uint32_t place)
+{
+    op(self, place < 256 ? 'h' : 'j', place, place < 256 ? 1 : 4);
 }
 
 /* JSON: the separator between values. */
@@ -107,6 +118,15 @@ static void text(struct maker *self, const char *string)
         fprintf(self->file, "\"%s\"", string);
         return;
     }
+    uint32_t index;
+    const size_t known = self->texts.count;
+    assert_ok(texts_intern(&self->texts, string, strlen(string), &index, &test_error));
+    assert_true(index < TEXTS_MOST);
+    if (index < known) {
+        again(self, self->places[index]);
+        return;
+    }
+    self->places[index] = self->memo;
     if (self->options->form == SNAPSHOT_PICKLE_4)
         op(self, 0x8c, strlen(string), 1);
     else
@@ -185,15 +205,28 @@ static bool has(const struct maker *self, enum snapshot_layout_keys keys)
     return self->layout->keys & (unsigned)keys;
 }
 
+/* One line of the program, under lines of libraries. Python writes a frame once, and then its place
+ * in the memo. */
 static void frames(struct maker *self)
 {
+    const unsigned last = self->options->library_frames;
+    assert_true(last < FRAMES_MOST);
     key(self, "frames");
     begin(self, false);
-    begin(self, true);
-    worded(self, "name", "step");
-    worded(self, "filename", "/srv/job/train.py");
-    named(self, "line", 7);
-    end(self);
+    for (unsigned i = 0; i <= last; i++) {
+        if (self->frames[i]) {
+            again(self, self->frames[i] - 1);
+            continue;
+        }
+        self->frames[i] = self->options->form == SNAPSHOT_PICKLE_4 ? self->memo + 1 : 0;
+        begin(self, true);
+        worded(self, "name", "step");
+        worded(self, "filename",
+               i < last ? "/usr/lib/python3/dist-packages/torch/nn/modules/module.py"
+                        : "/srv/job/train.py");
+        named(self, "line", 7 + last - i);
+        end(self);
+    }
     end(self);
 }
 
@@ -294,9 +327,14 @@ static void traces(struct maker *self)
         for (size_t i = 0; i < image->entry_count; i++) {
             const struct snapshot_entry *made = &image->entries[i];
             bool skipped = self->options->no_completions && made->action == SNAPSHOT_FREE_COMPLETED;
-            if (made->device == device && !made->before && !skipped &&
-                dropped++ >= self->options->dropped)
-                entry(self, made);
+            if (made->device != device || made->before || skipped ||
+                dropped++ < self->options->dropped)
+                continue;
+            if (!is_json(self) && dropped % BATCH == 0) {
+                op(self, 'e', 0, 0);
+                op(self, '(', 0, 0);
+            }
+            entry(self, made);
         }
         end(self);
     }
@@ -384,6 +422,7 @@ void snapshot_layout_write(const char *path, const struct snapshot_layout *layou
     whole(&self);
     if (!is_json(&self))
         op(&self, '.', 0, 0);
+    texts_close(&self.texts);
     if (fclose(self.file))
         fail_msg("the snapshot cannot be written");
 }

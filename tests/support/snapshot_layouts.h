@@ -40,6 +40,7 @@ struct snapshot_layout_options {
     enum snapshot_form form;
     size_t dropped;      /* the number of earlier entries that are missing, as in a ring buffer */
     bool no_completions; /* free_completed was not recorded (skip_actions) */
+    unsigned library_frames; /* of each stack, above the line of the program */
 };
 
 /* `image` is settled. Fails the test if the file cannot be written. */
