@@ -6,6 +6,9 @@ name: a100-40
 card: NVIDIA A100-SXM4-40GB
 also: A100-PCIE-40GB; A100-SXM-40GB; A100 PCIe 40GB
 compute: 8.0
+processors: 108
+threads: 2048
+link: nvlink
 memory: deviceQuery, CUDA 12.2: github.com/bottlerocket-os/bottlerocket/pull/3873
 total_bytes: 42298834944
 usable_bytes: 41741713408

@@ -6,6 +6,9 @@ name: a100-80
 card: NVIDIA A100-SXM4-80GB
 also: A100 80GB PCIe; A100-SXM-80GB; A100-PCIE-80GB; A100 80GB
 compute: 8.0
+processors: 108
+threads: 2048
+link: nvlink
 memory: deviceQuery, CUDA 12.2, 81051 MiB; PyTorch prints 79.15 GiB, mixbench 81049 MiB: github.com/ekondis/mixbench/issues/47
 total_bytes: 84987740160
 usable_bytes: 84429242368

@@ -7,6 +7,9 @@ name: gb10
 card: NVIDIA GB10
 also: GB10; DGX Spark
 compute: 12.1
+processors: 48
+threads: 1536
+link: shm
 memory: memory of the system, which the processor shares: github.com/leptonai/gpud/pull/1170; deviceQuery 122570 MiB; with other firmware 121.69 GiB
 total_bytes: 128501256192
 usable_bytes: 108768788480

@@ -3,6 +3,9 @@ name: h100
 card: NVIDIA H100 80GB HBM3
 also: NVIDIA H100 PCIe; NVIDIA H100
 compute: 9.0
+processors: 132
+threads: 2048
+link: nvlink
 driver: 580.159.04
 hypervisor: KVMKVMKVM
 source: allocrig 0.1.0 calibrate of device cuda; means, bench/calibrate/README.md; pool_first of 2026-11-28 12:58

@@ -7,6 +7,9 @@ name: h200
 card: NVIDIA H200
 also: H200 NVL; H200 SXM; H200 141GB HBM3e
 compute: 9.0
+processors: 132
+threads: 2048
+link: nvlink
 driver: 580.159.04
 hypervisor: KVMKVMKVM
 source: allocrig 0.1.0 calibrate: median of 3 calibrations: h200-first.profile (2026-11-29 05:19), h200-second.profile (2026-11-29 05:43), h200-third.profile (2026-11-29 05:57)

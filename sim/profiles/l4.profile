@@ -5,6 +5,9 @@
 name: l4
 card: NVIDIA L4
 compute: 8.9
+processors: 58
+threads: 1536
+link: pcie
 memory: deviceQuery, CUDA 12.2: github.com/bottlerocket-os/bottlerocket-kernel-kit/pull/139
 total_bytes: 23583784960
 usable_bytes: 23026728960

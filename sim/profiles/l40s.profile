@@ -5,6 +5,9 @@
 name: l40s
 card: NVIDIA L40S
 compute: 8.9
+processors: 142
+threads: 1536
+link: pcie
 memory: device query, CUDA 12.4, 45373 MiB: the page of crate cuda-device-query
 total_bytes: 47576711168
 usable_bytes: 47018147840

@@ -5,6 +5,9 @@
 name: rtx3090
 card: NVIDIA GeForce RTX 3090
 compute: 8.6
+processors: 82
+threads: 1536
+link: shm
 memory: deviceQuery, CUDA 12.1, 24238 MiB; with other drivers up to 24268 MiB; nvidia-smi 24576 MiB: github.com/noonghunna/club-3090/issues/390
 total_bytes: 25414860800
 usable_bytes: 24857542656

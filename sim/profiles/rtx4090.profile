@@ -5,6 +5,9 @@
 name: rtx4090
 card: NVIDIA GeForce RTX 4090
 compute: 8.9
+processors: 128
+threads: 1536
+link: shm
 memory: deviceQuery, CUDA 13.0, 24081 MiB; PyTorch prints 23.52 to 23.68 GiB: github.com/zai-org/CogVideo/issues/36
 total_bytes: 25250627584
 usable_bytes: 24691867648

@@ -5,6 +5,9 @@
 name: rtx5090
 card: NVIDIA GeForce RTX 5090
 compute: 12.0
+processors: 170
+threads: 1536
+link: shm
 memory: deviceQuery, CUDA 12.8: github.com/NVIDIA/nccl/issues/1637
 total_bytes: 33680457728
 usable_bytes: 33122418688

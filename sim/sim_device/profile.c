@@ -270,8 +270,8 @@ static const struct {
     {                                                                                              \
 #field, offsetof(struct sim_profile, field), SIM_PROFILE_ROOM(field)                       \
     }
-    TEXT(name),       TEXT(card),   TEXT(also),   TEXT(compute),  TEXT(driver),
-    TEXT(hypervisor), TEXT(source), TEXT(memory), TEXT(costs_of),
+    TEXT(name),       TEXT(card),   TEXT(also),   TEXT(compute),  TEXT(link),
+    TEXT(driver),     TEXT(hypervisor), TEXT(source), TEXT(memory), TEXT(costs_of),
 #undef TEXT
 };
 
@@ -289,7 +289,8 @@ static const struct {
     NUMBER(context_bytes, false),  NUMBER(page_bytes, false),
     NUMBER(granule_bytes, false),  NUMBER(cleaning_bytes_per_us, false),
     NUMBER(first_address, false),  NUMBER(host_clock_ps, true),
-    NUMBER(kernel_least_ns, true),
+    NUMBER(kernel_least_ns, true), NUMBER(processors, true),
+    NUMBER(threads, true),
 #undef NUMBER
 };
 

@@ -114,6 +114,7 @@ struct sim_profile {
     char card[256], driver[256], hypervisor[256], source[256];
     char also[256];    /* other names that drivers have for the card, separated by "; " */
     char compute[16];  /* the compute capability of an NVIDIA card, "9.0"; "": not stated */
+    char link[16];     /* of cards in the usual server: nvlink, pcie, shm; "": not stated */
     char memory[256];  /* the source of the sizes if they were not measured; "": measured */
     char costs_of[64]; /* the built-in profile whose costs these are; "": they are the card's own */
     uint64_t total_bytes;   /* of the card; 0: without limit */
@@ -122,6 +123,7 @@ struct sim_profile {
     uint64_t page_bytes;    /* of physical memory; 0: charged to the byte, no virtual memory */
     uint64_t granule_bytes; /* driver allocations start at multiples of it */
     uint64_t first_address;
+    uint64_t processors, threads; /* multiprocessors, and threads that one holds; 0: not stated */
     /* The time of a clock reading on the measured host, 10^-12 s; 0: not stated. */
     uint64_t host_clock_ps;
     /* The shortest timed kernel: shorter ones join the next one. 0: not stated, a launch. */

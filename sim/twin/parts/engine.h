@@ -72,6 +72,7 @@ struct engine {
     struct twin_block experts_space, attention_space; /* of vLLM V1, kept */
     uint32_t graph_pool;
     bool weights_asleep, kv_asleep, graphs_asleep, streams;
+    uint32_t compute; /* of the card; 0: not read yet */
 
     /* The present call of `generate`. */
     bool serving;

@@ -7,7 +7,6 @@
 #include "allocators/base/size.h"
 #include "sim/twin/parts/engine.h"
 #include "sim/twin/rules/context.h"
-#include "sim/twin/rules/nccl.h"
 
 #define GIB(bytes) ((double)(bytes) / (double)AR_GIB)
 
@@ -206,7 +205,7 @@ static void first_kernel(struct engine *self)
 
 static struct vllm_reduces reduces_of(struct engine *self)
 {
-    bool linked = strcmp(nccl_card_of(twin_card_name(&self->base)).link, "nvlink") == 0;
+    bool linked = strcmp(card_of(twin_card_name(&self->base)).link, "nvlink") == 0;
     if (!engine_is_vllm(self) || !linked)
         return (struct vllm_reduces){0};
     return vllm_reduces_of(self->vllm, engine_compute(self), self->rank.tensor_parallel,
@@ -270,12 +269,9 @@ enum ar_status engine_load(struct engine *self, struct ar_error *error)
 
 uint32_t engine_compute(struct engine *self)
 {
-    const char *card = twin_card_name(&self->base);
-    if (strncmp(card, "b2", 2) == 0 || strncmp(card, "gb2", 3) == 0)
-        return 100;
-    return strncmp(card, "h", 1) == 0 || strncmp(card, "b", 1) == 0 || strncmp(card, "gb", 2) == 0
-               ? 90
-               : 80;
+    if (!self->compute)
+        self->compute = card_of(twin_card_name(&self->base)).compute;
+    return self->compute == 103 ? 100 : self->compute; /* B300 as B200 */
 }
 
 static uint64_t first_streams(struct engine *self)

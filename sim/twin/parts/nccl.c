@@ -15,6 +15,7 @@
 #include "allocators/base/size.h"
 #include "sim/twin/part.h"
 #include "sim/twin/rules/compatible.h"
+#include "sim/twin/rules/context.h"
 #include "sim/twin/rules/nccl.h"
 
 #define GROUPS 64
@@ -105,7 +106,7 @@ static enum ar_status read_setup(struct nccl *self, struct ar_error *error)
     if (!automatic && strcmp(values->link, "nvlink") != 0 && strcmp(values->link, "pcie") != 0 &&
         strcmp(values->link, "shm") != 0)
         return ar_invalid(error, "link = %.40s: write nvlink, pcie, shm or auto", values->link);
-    const struct nccl_card card = nccl_card_of(twin_card_name(&self->base));
+    const struct card card = card_of(twin_card_name(&self->base));
     const char *link = automatic ? card.link : values->link;
     self->setup = (struct nccl_setup){
         .release = release,

@@ -1,25 +1,43 @@
 #include "sim/twin/rules/context.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "sim/sim_device/profile.h"
 
-uint64_t context_of_card(const char *name)
+/* The text of a key in the lines of a profile; "": it has none. */
+static const char *text_of(const char *const *lines, const char *key)
 {
-    static const struct {
-        const char *name;
-        uint64_t processors, threads; /* that a multiprocessor holds */
-    } cards[] = {
-        {"a100", 108, 2048},   {"b200", 148, 2048},    {"h100", 132, 2048},
-        {"h200", 132, 2048},   {"l40s", 142, 1536},    {"l4", 58, 1536},
-        {"rtx3090", 82, 1536}, {"rtx4090", 128, 1536}, {"rtx5090", 170, 1536},
+    size_t length = strlen(key);
+    for (; *lines; lines++)
+        if (strncmp(*lines, key, length) == 0 && strncmp(*lines + length, ": ", 2) == 0)
+            return *lines + length + 2;
+    return "";
+}
+
+struct card card_of(const char *profile)
+{
+    const char *const *lines = profile ? sim_profile_builtin(profile) : NULL;
+    const char *of = lines ? sim_profile_of_card(text_of(lines, "card")) : NULL;
+    lines = of ? sim_profile_builtin(of) : NULL; /* h100 for h100-rested */
+    if (!lines || !*text_of(lines, "processors"))
+        return (struct card){.compute = 90, .link = "nvlink"};
+    struct card card = {
+        .compute = (uint32_t)(10 * strtod(text_of(lines, "compute"), NULL) + 0.5),
+        .processors = strtoull(text_of(lines, "processors"), NULL, 10),
+        .threads = strtoull(text_of(lines, "threads"), NULL, 10),
+        .link = text_of(lines, "link"),
     };
-    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
-        if (strncmp(name, cards[i].name, strlen(cards[i].name)) == 0)
-            return CONTEXT_BASE_BYTES +
-                   cards[i].processors * cards[i].threads * CONTEXT_THREAD_BYTES;
-    return 0;
+    return card;
+}
+
+uint64_t context_of_card(const char *profile)
+{
+    const struct card card = card_of(profile);
+    return card.threads ? CONTEXT_BASE_BYTES + card.processors * card.threads * CONTEXT_THREAD_BYTES
+                        : 0;
 }
 
 uint64_t context_torch_bytes(unsigned uses)

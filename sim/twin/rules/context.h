@@ -28,8 +28,17 @@ enum context_use {
     CONTEXT_STREAMS = 16,  /* the first torch.cuda.Stream makes a pool of them: 70 MiB */
 };
 
-/* The context of a process on the card of a profile; 0: its threads are not known here. */
-uint64_t context_of_card(const char *name);
+/* What the profile of a card says of it. One that says nothing, such as a file, counts as an H100
+ * whose threads are not known. */
+struct card {
+    uint32_t compute;             /* capability times ten */
+    uint64_t processors, threads; /* that a multiprocessor holds; 0: not known */
+    const char *link;             /* in the usual server: nvlink, pcie, shm (no peer access) */
+};
+struct card card_of(const char *profile);
+
+/* The context of a process on the card of a profile; 0: its threads are not known. */
+uint64_t context_of_card(const char *profile);
 
 /* What comes to the context of a process of PyTorch with these uses (enum context_use). */
 uint64_t context_torch_bytes(unsigned uses);

@@ -19,20 +19,6 @@
 
 enum { SENDS = 1, RECEIVES = 2 };
 
-struct nccl_card nccl_card_of(const char *name)
-{
-    static const struct nccl_card cards[] = {
-        {"a100", 80, "nvlink"},  {"h100", 90, "nvlink"}, {"h200", 90, "nvlink"},
-        {"b200", 100, "nvlink"}, {"gb10", 121, "shm"},   {"l40s", 89, "pcie"},
-        {"l4", 89, "pcie"},      {"rtx3090", 86, "shm"}, {"rtx4090", 89, "shm"},
-        {"rtx5090", 120, "shm"},
-    };
-    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
-        if (name && strncmp(name, cards[i].name, strlen(cards[i].name)) == 0)
-            return cards[i];
-    return cards[1];
-}
-
 static uint32_t least(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;

@@ -46,14 +46,6 @@ struct nccl_setup {
     uint64_t buffer_bytes;   /* NCCL_BUFFSIZE; 0: 4 MiB */
 };
 
-/* The card of a profile by its name; an unknown one counts as an H100. */
-struct nccl_card {
-    const char *name;
-    uint32_t compute;
-    const char *link; /* in the usual server: nvlink, pcie, shm (no peer access) */
-};
-struct nccl_card nccl_card_of(const char *name);
-
 enum nccl_operation {
     NCCL_ALL_REDUCE,
     NCCL_ALL_GATHER, /* also reduce-scatter, broadcast and reduce: the ring */
