@@ -149,7 +149,8 @@ static enum ar_status verdict(const struct arguments *self, const struct twin_pa
 {
     size_t off = 0;
     for (size_t i = 0; i < answer->reported_count; i++)
-        off += !answer->reported[i].known || !answer->reported[i].agrees;
+        off += (!answer->reported[i].known || !answer->reported[i].agrees) &&
+               !answer->reported[i].in_range;
     if (self->check)
         return off ? ar_error_set(error, AR_NEGATIVE,
                                   "%s: %zu of %zu reported figures differ by more than %g %%",

@@ -152,6 +152,12 @@ static void write_reported(struct json_writer *json, const struct twin_page *pag
         JSON_PUT(json, one, given, value);
         json_put_known_real(json, "twin", one->known, one->our_value);
         json_put_bool(json, "agrees", one->known && one->agrees);
+        if (page->range_count) {
+            json_put_known_real(json, "least", one->has_range, one->least);
+            json_put_known_real(json, "most", one->has_range, one->most);
+            json_put_bool(json, "in_range", one->in_range);
+            json_put_text(json, "nearest", one->nearest[0] ? one->nearest : NULL);
+        }
         json_end_object(json);
     }
     json_end_array(json);

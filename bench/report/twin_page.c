@@ -247,23 +247,41 @@ static enum ar_status print_reported(FILE *stream, const struct twin_page *page,
 {
     if (!page->reported_count)
         return AR_OK;
-    struct table *table = table_of("reported; twin; differs|%%; <; figure<");
-    size_t agree = 0;
+    const bool ranges = page->range_count != 0;
+    struct table *table = table_of(ranges ? "reported; twin; differs|%%; least; most; <; figure<"
+                                          : "reported; twin; differs|%%; <; figure<");
+    size_t agree = 0, within = 0;
     for (size_t i = 0; i < page->reported_count; i++) {
         const struct twin_page_reported *one = &page->reported[i];
         table_cell(table, "%s", one->given);
         table_cell(table, "%s", one->known ? one->ours : "-");
         table_known(table, one->has_part && fabs(one->part) < 10, "%+.1f", 100 * one->part);
-        table_cell(table, "%s", !one->known ? "unknown" : one->agrees ? "ok" : "off");
+        for (int most = 0; most < 2 && ranges; most++)
+            table_cell(table, "%s",
+                       !one->has_range ? "-" : most ? one->most_text : one->least_text);
+        bool agrees = one->known && one->agrees;
+        table_cell(table, "%s",
+                   agrees                            ? "ok"
+                   : one->has_range && one->in_range ? "in range"
+                   : one->known                      ? "off"
+                                                     : "unknown");
         table_cell(table, "%s", one->text);
-        agree += one->known && one->agrees;
+        agree += agrees;
+        within += !agrees && one->has_range && one->in_range;
     }
     fputc('\n', stream);
-    fprintf(stream, "Reported figures: %zu of %zu agree within %g %%\n", agree,
-            page->reported_count, 100 * page->tolerance);
+    fprintf(stream, "Reported figures: %zu of %zu agree within %g %%", agree, page->reported_count,
+            100 * page->tolerance);
+    if (within)
+        fprintf(stream, ", %zu %s in range", within, within == 1 ? "is" : "are");
+    fputc('\n', stream);
     if (page->source)
         sentence_copied(stream, "  ", page->source);
-    return table_end(table, stream, TABLE_TEXT, error);
+    AR_TRY(table_end(table, stream, TABLE_TEXT, error));
+    for (size_t i = 0; i < page->reported_count; i++)
+        if (!page->reported[i].agrees && page->reported[i].nearest[0])
+            say(stream, "Nearest to %s: %s", page->reported[i].text, page->reported[i].nearest);
+    return AR_OK;
 }
 
 static void saved_cell(struct table *table, bool known, double bytes)

@@ -17,6 +17,12 @@ struct twin_page_reported {
     bool has_part; /* `part` is of numbers */
     double part;   /* ours / given - 1 */
     double value, our_value;
+    /* With all values of what is unknown. */
+    bool has_range, in_range; /* in_range: one of them agrees, or the figure is between them */
+    double least, most;
+    char least_text[64], most_text[64];
+    double nearest_value;
+    char nearest[160]; /* the values that come nearest; "": those of the file */
 };
 
 /* The search for the largest key-value cache of a part. */
@@ -51,6 +57,7 @@ struct twin_page {
     const struct twin_page_reported *reported;
     size_t reported_count;
     double tolerance;
+    size_t range_count; /* runs with other values of what is unknown */
     const struct twin_page_cache *caches;
     size_t cache_count;
     const struct twin_page_whatif *whatifs; /* the best first */

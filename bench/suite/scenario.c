@@ -66,7 +66,8 @@ static bool is_name(const char *text)
 
 static bool is_list(const char *section)
 {
-    return !strcmp(section, "schedule") || !strcmp(section, "reported");
+    return !strcmp(section, "schedule") || !strcmp(section, "reported") ||
+           !strcmp(section, "unknown");
 }
 
 static enum ar_status begin_section(void *argument, const struct ini_line *line,
@@ -74,8 +75,9 @@ static enum ar_status begin_section(void *argument, const struct ini_line *line,
 {
     struct scenario *self = argument;
     if (is_list(line->section)) {
-        unsigned *known =
-            !strcmp(line->section, "schedule") ? &self->schedule_line : &self->reported_line;
+        unsigned *known = !strcmp(line->section, "schedule")   ? &self->schedule_line
+                          : !strcmp(line->section, "reported") ? &self->reported_line
+                                                               : &self->unknown_line;
         if (*known)
             return ar_error_set(error, AR_FORMAT,
                                 "%s:%u: there is a [%s] already, in line %u; write all of it there",
@@ -100,7 +102,7 @@ static enum ar_status begin_section(void *argument, const struct ini_line *line,
         return ar_error_set(
             error, AR_FORMAT,
             "%s:%u: [%s]: \"%s\" is no name of a process or part; write letters, digits, _ and "
-            "-, a letter first, and not machine, schedule, reported, cycle or drift",
+            "-, a letter first, and not machine, schedule, reported, unknown, cycle or drift",
             line->path, line->section_number, line->section, name);
     if (self->section_count == SCENARIO_SECTIONS)
         return ar_error_set(error, AR_FORMAT, "%s:%u: there are more than %d sections", line->path,
@@ -523,6 +525,32 @@ static enum ar_status scenario_reported_line(struct scenario *self, const struct
     return AR_OK;
 }
 
+/* SECTION.KEY = VALUE | VALUE .. */
+static enum ar_status take_unknown(struct scenario *self, const struct ini_line *line,
+                                   const char *name, const char *values, struct ar_error *error)
+{
+    struct scenario_unknown one = {.line = line->number};
+    const char *dot = strchr(name, '.'), *piece;
+    size_t length, runs = 1;
+    for (size_t i = 0; i < self->unknown_count; i++)
+        runs *= self->unknown[i].count;
+    if (!dot || dot == name || !dot[1])
+        return bad(line, name, "is no input; write SECTION.KEY = VALUE | VALUE", error);
+    one.section = scenario_text(self, name, (size_t)(dot - name));
+    one.key = scenario_text(self, dot + 1, strlen(dot + 1));
+    while (next_piece(&values, "|", &piece, &length)) {
+        if (!length || one.count == SCENARIO_VALUES || runs * (one.count + 1) > SCENARIO_RUNS)
+            return bad(line, name, "has no values, or too many; write at most 8, with | between, "
+                                   "and at most 64 combinations in all", error);
+        if (!(one.values[one.count++] = scenario_text(self, piece, length)))
+            return no_memory(self, error);
+    }
+    return one.section && one.key &&
+                   AR_ARRAY_ADD(self->unknown, self->unknown_count, self->unknown_room, one)
+               ? AR_OK
+               : no_memory(self, error);
+}
+
 /* ---- the file ------------------------------------------------------------------------------- */
 
 static enum ar_status take_line(void *argument, const struct ini_line *line, struct ar_error *error)
@@ -532,6 +560,8 @@ static enum ar_status take_line(void *argument, const struct ini_line *line, str
     if (!strcmp(line->section, "reported"))
         return scenario_reported_line(self, line, error);
     AR_TRY(ini_split(line, &key, &value, error));
+    if (!strcmp(line->section, "unknown"))
+        return take_unknown(self, line, key, value, error);
     return !strcmp(line->section, "schedule") ? schedule_key(self, key, value, line->number, error)
                                               : section_line(self, line, key, value, error);
 }
@@ -539,7 +569,8 @@ static enum ar_status take_line(void *argument, const struct ini_line *line, str
 enum ar_status scenario_read(const char *path, const char *const *kinds, size_t kind_count,
                              struct scenario *out, struct ar_error *error)
 {
-    static const char *const fixed[] = {"machine", "schedule", "reported", "process *"};
+    static const char *const fixed[] = {"machine", "schedule", "reported", "unknown",
+                                        "process *"};
     enum { FIXED = sizeof fixed / sizeof *fixed };
     *out = (struct scenario){.path = path, .cycles = 1, .tolerance = TOLERANCE_DEFAULT};
     char(*room)[64] = calloc(kind_count + 1, sizeof *room);
@@ -593,7 +624,9 @@ enum ar_status scenario_copy(const struct scenario *from, struct scenario *out,
     }
     out->reported = copy_of(from->reported, from->reported_count, sizeof *from->reported);
     out->reported_room = from->reported_count;
-    if (good && out->reported)
+    out->unknown = copy_of(from->unknown, from->unknown_count, sizeof *from->unknown);
+    out->unknown_room = from->unknown_count;
+    if (good && out->reported && out->unknown)
         return AR_OK;
     scenario_close(out);
     return no_memory(from, error);
@@ -607,6 +640,7 @@ void scenario_close(struct scenario *self)
     for (int i = 0; i < SCENARIO_LISTS; i++)
         free(self->lists[i].at);
     free(self->reported);
+    free(self->unknown);
     for (size_t i = 0; i < self->text_count; i++)
         free(self->texts[i]);
     free(self->texts);

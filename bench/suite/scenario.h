@@ -6,6 +6,7 @@
  *   [process NAME]  policy, cards, context, pinned
  *   [KIND NAME]     a part: process = NAME, and the options of its kind
  *   [schedule]      start, cycle, end = lists of steps; cycles = N
+ *   [unknown]       SECTION.KEY = VALUE | VALUE ..: inputs of the figures that nobody says
  *   [reported]      source, tolerance; QUANTITY = VALUE; [cycle N] STEP: QUANTITY = VALUE;
  *                   drift STEP = BYTES. Without a STEP: at the end of the run
  *
@@ -25,6 +26,8 @@
 #define SCENARIO_CALLS    8 /* actions of a step */
 #define SCENARIO_REPORTED 4096
 #define SCENARIO_CYCLES   UINT64_C(1000000)
+#define SCENARIO_VALUES   8  /* of what is unknown */
+#define SCENARIO_RUNS     64 /* combinations of such values */
 
 struct scenario_key {
     const char *name, *value;
@@ -111,17 +114,26 @@ struct scenario_reported {
     double value;     /* bytes, a count, or of `outcome` 1: fits, 0: out of memory */
 };
 
+/* An input that is not known, and values that it may have. */
+struct scenario_unknown {
+    unsigned line;
+    const char *section, *key, *values[SCENARIO_VALUES];
+    size_t count;
+};
+
 struct scenario {
     const char *path;
     struct scenario_section *sections; /* [machine] first, if it is there */
     size_t section_count, section_room;
     struct scenario_steps lists[SCENARIO_LISTS];
-    unsigned schedule_line, reported_line, cycles_line; /* 0: it is not there */
+    unsigned schedule_line, reported_line, unknown_line, cycles_line; /* 0: it is not there */
     uint64_t cycles;
     const char *source;
     double tolerance; /* of the reported figures, as a part of them */
     struct scenario_reported *reported;
     size_t reported_count, reported_room;
+    struct scenario_unknown *unknown;
+    size_t unknown_count, unknown_room;
     char **texts; /* private: all texts above are among them */
     size_t text_count, text_room;
 };

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "bench/report/sentence.h"
 
 #define COARSE 10 /* steps of the search at a time on the way down */
 
@@ -258,6 +259,93 @@ static void twin_compare(const struct scenario *text, const struct twin_setup *s
         row->part = row->has_part ? value / one->value - 1 : 0;
         print_value(one->quantity, value, row->ours, sizeof row->ours);
     }
+}
+
+/* ---- what is unknown ------------------------------------------------------------------------ */
+
+/* The scenario with the values of a combination; `shown` says which they are. */
+static enum ar_status set_unknown(struct scenario *edited, size_t run, char *shown, size_t room,
+                                  struct ar_error *error)
+{
+    shown[0] = '\0';
+    for (size_t i = 0; i < edited->unknown_count; i++) {
+        const struct scenario_unknown *one = &edited->unknown[i];
+        const char *value = one->values[run % one->count];
+        enum ar_status status = scenario_set(edited, one->section, one->key, value, error);
+        if (status)
+            return ar_error_prefix(error, AR_FORMAT, "%s:%u", edited->path, one->line);
+        text_add(shown, room, "%s%s.%s=%s", i ? " " : "", one->section, one->key, value);
+        run /= one->count;
+    }
+    return AR_OK;
+}
+
+static void widen(const struct scenario *text, const struct twin_page_reported *run,
+                  const char *shown, size_t i, struct twin_page_reported *row)
+{
+    const double room = text->reported[i].quantity == SCENARIO_OUTCOME
+                            ? 0
+                            : text->tolerance * fabs(row->value);
+    if (!run->known)
+        return;
+    if (!row->has_range || run->our_value < row->least) {
+        row->least = run->our_value;
+        snprintf(row->least_text, sizeof row->least_text, "%s", run->ours);
+    }
+    if (!row->has_range || run->our_value > row->most) {
+        row->most = run->our_value;
+        snprintf(row->most_text, sizeof row->most_text, "%s", run->ours);
+    }
+    row->has_range = true;
+    row->in_range = row->least - room <= row->value && row->value <= row->most + room;
+    if (fabs(run->our_value - row->value) < fabs(row->nearest_value - row->value)) {
+        row->nearest_value = run->our_value;
+        snprintf(row->nearest, sizeof row->nearest, "%s", shown);
+    }
+}
+
+static enum ar_status run_unknown(struct twin_study *self, const struct scenario *text, size_t run,
+                                  struct twin_page_reported *rows, struct ar_error *error)
+{
+    struct scenario edited;
+    struct twin_setup setup;
+    struct twin_result result = {0};
+    char shown[160];
+    AR_TRY(scenario_copy(text, &edited, error));
+    enum ar_status status = set_unknown(&edited, run, shown, sizeof shown, error);
+    AR_THEN(status, twin_setup_make(&edited, &setup, error));
+    if (!status) {
+        status = twin_run(&setup.scenario, &result, error);
+        if (!status)
+            twin_compare(&edited, &setup, &result, rows);
+        for (size_t i = 0; i < text->reported_count && !status; i++)
+            widen(text, &rows[i], shown, i, &self->reported[i]);
+        twin_result_close(&result);
+        twin_setup_close(&setup);
+    }
+    scenario_close(&edited);
+    return status;
+}
+
+/* Runs all combinations of what is unknown. */
+static enum ar_status try_unknown(struct twin_study *self, const struct scenario *text,
+                                  struct ar_error *error)
+{
+    size_t runs = 1;
+    struct twin_page_reported *rows = calloc(text->reported_count + 1, sizeof *rows);
+    AR_TRY_MEMORY(rows, error, "the answers");
+    for (size_t i = 0; i < text->unknown_count; i++)
+        runs *= text->unknown[i].count;
+    for (size_t i = 0; i < text->reported_count; i++) {
+        self->reported[i].nearest_value = self->reported[i].our_value;
+        self->reported[i].nearest[0] = '\0';
+    }
+    enum ar_status status = AR_OK;
+    for (size_t run = 0; run < runs && !status; run++)
+        status = run_unknown(self, text, run, rows, error);
+    self->range_count = runs;
+    free(rows);
+    return status;
 }
 
 enum ar_status twin_compare_check(const struct scenario *text, struct ar_error *error)
@@ -544,6 +632,8 @@ enum ar_status twin_study_run(const struct scenario *text, bool again, const cha
     }
     if (!status)
         twin_compare(text, &out->setup, &out->result, out->reported);
+    if (!status && text->unknown_count)
+        status = try_unknown(out, text, error);
     if (!status && again)
         status = run_again(out, text, journal, error);
     const char *slash = strrchr(text->path, '/'), *name = slash ? slash + 1 : text->path;
@@ -556,6 +646,7 @@ enum ar_status twin_study_run(const struct scenario *text, bool again, const cha
         .reported = out->reported,
         .reported_count = text->reported_count,
         .tolerance = text->tolerance,
+        .range_count = out->range_count,
         .caches = out->caches,
         .cache_count = out->cache_count,
         .whatifs = out->whatifs,

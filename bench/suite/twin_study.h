@@ -109,7 +109,7 @@ struct twin_study {
     struct twin_page_reported *reported;
     struct twin_page_cache *caches;
     struct twin_page_whatif *whatifs;
-    size_t cache_count, whatif_count;
+    size_t cache_count, whatif_count, range_count;
     char name[64];
     struct twin_page page; /* points to the above */
 };

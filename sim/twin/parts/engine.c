@@ -1,4 +1,9 @@
-/* An inference engine: vLLM or SGLang, by their own sizing rules (rules/vllm.h, rules/sglang.h).
+/* An inference engine: vLLM or SGLang, by their own sizing rules (rules/vllm.h, rules/sglang.h), or
+ * TensorRT-LLM or LMDeploy, whose cache is a part of the memory that is free after loading:
+ * free_gpu_memory_fraction, less the peak of a forward pass (tensorrt_llm/_torch/pyexecutor/_util.py;
+ * engines of the C++ runtime have that memory already), or cache_max_entry_count (from 0.2.1 on;
+ * turbomind/models/llama/BlockManager.cc, pytorch/engine/executor/base.py). Of these two the graphs
+ * and buffers that come later are not in the rules.
  *
  * 1. load makes the weights, tensor by tensor. profile runs a forward pass of the largest step and
  *    finds what the key-value cache can have; SGLang only reads the free memory. allocate makes the
@@ -25,7 +30,8 @@
 #define PROMPTS   "256-1024"
 
 static const struct ar_option options[] = {
-    {"rules", AR_OPTION_CHOICE, AT(rules), "vllm", 0, 0, "vllm|sglang", "whose sizing rules"},
+    {"rules", AR_OPTION_CHOICE, AT(rules), "vllm", 0, 0, "vllm|sglang|trtllm|lmdeploy",
+     "whose sizing rules; trtllm: TensorRT-LLM"},
     {"version", AR_OPTION_TEXT, AT(version), "", 0, 0, NULL,
      "\"0.9.2\", \"0.8.5-v0\"; the default is 0.11 of vLLM, 0.5.4 of SGLang"},
     {"model", AR_OPTION_TEXT, AT(model), "llama-3.1-8b", 0, 0, NULL,
@@ -38,6 +44,8 @@ static const struct ar_option options[] = {
      "of weights that are not quantised, and of activations"},
     {"quantization", AR_OPTION_CHOICE, AT(quantization), "none", 0, 0, LLM_QUANTIZATIONS,
      "of the weights of products"},
+    {"experts_only", AR_OPTION_BOOL, AT(experts_only), "no", 0, 0, NULL,
+     "only the experts are quantised, as in gpt-oss"},
     {"quantize_online", AR_OPTION_BOOL, AT(quantize_online), "no", 0, 0, NULL,
      "the files have plain weights, which are quantised after loading"},
     {"kv_cache_dtype", AR_OPTION_CHOICE, AT(kv_cache_dtype), "auto", 0, 0, "auto|fp8",
@@ -48,6 +56,8 @@ static const struct ar_option options[] = {
      "stages of layers; ranks of a stage follow one another"},
     {"expert_parallel", AR_OPTION_BOOL, AT(expert_parallel), "no", 0, 0, NULL,
      "a rank has whole experts"},
+    {"data_parallel", AR_OPTION_COUNT, AT(data_parallel), "1", 1, 1024, NULL,
+     "replicas; with expert_parallel they divide the experts, and gather the tokens for them"},
     {"gpu_memory_utilization", AR_OPTION_FRACTION, AT(gpu_memory_utilization), "0", 0, 1, NULL,
      "of the card, for weights, activations and cache (vLLM); 0: 0.9, from 0.21 on 0.92"},
     {"kv_cache_memory", AR_OPTION_BYTES, AT(kv_cache_memory), "0", 0, MOST, NULL,
@@ -56,6 +66,9 @@ static const struct ar_option options[] = {
      "blocks of the cache (vLLM); 0: by its bytes"},
     {"mem_fraction_static", AR_OPTION_FRACTION, AT(mem_fraction_static), "0", 0, 1, NULL,
      "of the card's free memory, for weights and cache (SGLang); 0: by the card"},
+    {"free_fraction", AR_OPTION_FRACTION, AT(free_fraction), "0", 0, 1, NULL,
+     "of the memory that is free after loading (trtllm: free_gpu_memory_fraction; lmdeploy: "
+     "cache_max_entry_count); 0: 0.9, lmdeploy 0.8"},
     {"max_total_tokens", AR_OPTION_COUNT, AT(max_total_tokens), "0", 0, 1e12, NULL,
      "limit of the cache (SGLang); 0: none"},
     {"max_model_len", AR_OPTION_COUNT, AT(max_model_len), "0", 0, 1e8, NULL,
@@ -67,7 +80,7 @@ static const struct ar_option options[] = {
     {"chunked_prefill_size", AR_OPTION_COUNT, AT(chunked_prefill_size), "0", 0, 1e8, NULL,
      "tokens of a prompt in a step (SGLang); 0: by the card"},
     {"block_size", AR_OPTION_COUNT, AT(block_size), "0", 0, 1e6, NULL,
-     "tokens of a block (SGLang: page_size); 0: 16, with SGLang 1"},
+     "tokens of a block (SGLang: page_size); 0: 16, with SGLang 1, else 64"},
     {"enforce_eager", AR_OPTION_BOOL, AT(enforce_eager), "no", 0, 0, NULL,
      "no CUDA graphs (SGLang: disable_cuda_graph)"},
     {"cudagraph_sizes", AR_OPTION_TEXT, AT(cudagraph_sizes), "", 0, 0, NULL,
@@ -89,7 +102,10 @@ static const struct ar_option options[] = {
     {"estimate_graphs", AR_OPTION_CHOICE, AT(estimate_graphs), "auto", 0, 0, "auto|yes|no",
      "the memory of graphs is estimated and not given to the cache (vLLM); auto: from 0.21 on"},
     {"cuda", AR_OPTION_COUNT, AT(cuda), "0", 0, 9999, NULL,
-     "CUDA version of the driver, 1204 for 12.4: what it takes for graphs; 0: the newest"},
+     "CUDA version of the driver, 1204 for 12.4: what it takes for graphs; 0: 13.0, or 12.4 for "
+     "releases from before August 2025"},
+    {"second_graph", AR_OPTION_BYTES, AT(second_graph), "0", 0, MOST, NULL,
+     "of that estimate: what the second graph took, which stands for all others; 0: by rule"},
     {"update_bucket", AR_OPTION_BYTES, AT(update_bucket), "0", 0, MOST, NULL,
      "buffer of new weights from another process; 0: of the piece that arrives"},
     {"speculative", AR_OPTION_CHOICE, AT(speculative), "none", 0, 0, "none|ngram|eagle|draft",
@@ -176,6 +192,8 @@ static enum ar_status read_lengths(const char *option, const char *text, struct 
 static enum ar_status read_version(struct engine *self, struct ar_error *error)
 {
     const char *text = engine_version(self);
+    if (engine_shares(self))
+        return AR_OK;
     enum ar_status status = engine_is_vllm(self) ? vllm_version_read(text, &self->vllm, error)
                                                  : sglang_version_read(text, &self->sglang, error);
     return status ? ar_error_prefix(error, status, "option version") : AR_OK;
@@ -185,27 +203,40 @@ static enum ar_status read_version(struct engine *self, struct ar_error *error)
 static enum ar_status check_rules(const struct engine *self, struct ar_error *error)
 {
     const struct engine_values *v = engine_values(self);
+    static const struct {
+        const char *name, *rules;
+    } engines[] = {{"vLLM", "vllm"}, {"SGLang", "sglang"}, {"TensorRT-LLM", "trtllm"}};
+    static const char *const fractions[] = {"gpu_memory_utilization", "mem_fraction_static",
+                                            "free_fraction"};
     const struct {
-        bool given, vllm;
-        const char *name, *instead;
+        bool given;
+        int of;
+        const char *name, *instead; /* fractions: the one of the engine */
     } only[] = {
-        {v->gpu_memory_utilization > 0, true, "gpu_memory_utilization", "mem_fraction_static"},
-        {v->kv_cache_memory, true, "kv_cache_memory", "max_total_tokens"},
-        {v->num_gpu_blocks_override, true, "num_gpu_blocks_override", "max_total_tokens"},
-        {v->estimate_graphs != ENGINE_AUTO, true, "estimate_graphs", NULL},
-        {v->mem_fraction_static > 0, false, "mem_fraction_static", "gpu_memory_utilization"},
-        {v->max_total_tokens, false, "max_total_tokens", "num_gpu_blocks_override"},
-        {v->chunked_prefill_size, false, "chunked_prefill_size", "max_num_batched_tokens"},
-        {v->cuda_graph_max_bs, false, "cuda_graph_max_bs", "cudagraph_sizes"},
-        {v->weights_cpu_backup, false, "weights_cpu_backup", NULL},
-        {v->graphs_sleep, false, "graphs_sleep", NULL},
+        {v->gpu_memory_utilization > 0, 0, fractions[0], "fractions"},
+        {v->kv_cache_memory, 0, "kv_cache_memory", "max_total_tokens"},
+        {v->num_gpu_blocks_override, 0, "num_gpu_blocks_override", "max_total_tokens"},
+        {v->estimate_graphs != ENGINE_AUTO, 0, "estimate_graphs", NULL},
+        {v->mem_fraction_static > 0, 1, fractions[1], "fractions"},
+        {v->max_total_tokens && !engine_shares(self), 1, "max_total_tokens",
+         "num_gpu_blocks_override"},
+        {v->chunked_prefill_size, 1, "chunked_prefill_size", "max_num_batched_tokens"},
+        {v->cuda_graph_max_bs, 1, "cuda_graph_max_bs", "cudagraph_sizes"},
+        {v->weights_cpu_backup, 1, "weights_cpu_backup", NULL},
+        {v->graphs_sleep, 1, "graphs_sleep", NULL},
+        {v->free_fraction > 0, 2, fractions[2], "fractions"},
     };
-    for (size_t i = 0; i < sizeof only / sizeof only[0]; i++)
-        if (only[i].given && only[i].vllm != engine_is_vllm(self))
-            return ar_invalid(
-                error, "option %s is %s's; %s%s, or write rules = %s", only[i].name,
-                only[i].vllm ? "vLLM" : "SGLang", only[i].instead ? "write " : "leave it out",
-                only[i].instead ? only[i].instead : "", only[i].vllm ? "vllm" : "sglang");
+    const int own = engine_shares(self) ? 2 : v->rules;
+    for (size_t i = 0; i < sizeof only / sizeof only[0]; i++) {
+        const char *instead = only[i].instead;
+        if (!only[i].given || only[i].of == own)
+            continue;
+        if (instead && strcmp(instead, "fractions") == 0)
+            instead = fractions[own];
+        return ar_invalid(error, "option %s is %s's; %s%s, or write rules = %s", only[i].name,
+                          engines[only[i].of].name, instead ? "write " : "leave it out",
+                          instead ? instead : "", engines[only[i].of].rules);
+    }
     return AR_OK;
 }
 
@@ -276,7 +307,7 @@ static enum ar_status check_ranks(const struct engine *self, struct ar_error *er
 
 static enum ar_status engine_create(struct twin_part *base, struct ar_error *error)
 {
-    static const unsigned dtype_bytes[] = {2, 2, 4};
+    static const unsigned dtype_bytes[] = {2, 2, 4}, default_page[] = {16, 1, 64, 64};
     struct engine *self = (struct engine *)base;
     const struct engine_values *values = engine_values(self);
     AR_TRY(check_rules(self, error));
@@ -294,6 +325,8 @@ static enum ar_status engine_create(struct twin_part *base, struct ar_error *err
         .pipeline_parallel = values->pipeline_parallel,
         .stage = base->rank / values->tensor_parallel % values->pipeline_parallel,
         .expert_parallel = values->expert_parallel,
+        .experts_only = values->experts_only,
+        .data_parallel = values->data_parallel,
         .value_bytes = bytes,
         .rope_bytes = engine_is_vllm(self) ? bytes : 4, /* SGLang keeps the table in float32 */
         .quantization = (enum llm_quantization)values->quantization,
@@ -301,7 +334,7 @@ static enum ar_status engine_create(struct twin_part *base, struct ar_error *err
     base->depends_on_rank = values->pipeline_parallel > 1;
     self->kv_value_bytes = values->kv_cache_dtype ? 1 : bytes;
     self->length = values->max_model_len ? values->max_model_len : self->model.positions;
-    self->page_tokens = values->block_size ? values->block_size : engine_is_vllm(self) ? 16 : 1;
+    self->page_tokens = values->block_size ? values->block_size : default_page[values->rules];
     ar_rng_seed(&self->rng, values->seed ? values->seed : twin_seed(base));
     if (values->expert_parallel && !self->model.experts)
         return ar_invalid(error, "option expert_parallel: the model has no experts; leave it out");
@@ -539,6 +572,8 @@ static void engine_destroy(struct twin_part *base)
 static const char *engine_cache_option(const void *of)
 {
     const struct engine_values *values = of;
+    if (values->rules >= ENGINE_TRTLLM)
+        return values->max_total_tokens ? "max_total_tokens" : "free_fraction";
     if (values->rules == ENGINE_SGLANG)
         return values->max_total_tokens ? "max_total_tokens" : "mem_fraction_static";
     if (values->num_gpu_blocks_override)
@@ -569,7 +604,7 @@ static bool engine_what_if(const void *of, size_t index, struct twin_what_if *ou
 
 const struct twin_part_ops engine_part = {
     .kind = "engine",
-    .summary = "an inference engine with a paged key-value cache, as vLLM or SGLang",
+    .summary = "an inference engine with a paged key-value cache: vLLM, SGLang and others",
     .options = options,
     .values_bytes = sizeof(struct engine_values),
     .part_bytes = sizeof(struct engine),

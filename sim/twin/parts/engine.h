@@ -1,4 +1,4 @@
-/* The inference engine, private to engine*.c: vLLM or SGLang by their own sizing rules. */
+/* The inference engine, private to engine*.c: by the sizing rules of a real one. */
 #ifndef SIM_TWIN_PARTS_ENGINE_H
 #define SIM_TWIN_PARTS_ENGINE_H
 
@@ -10,7 +10,7 @@
 #include "sim/twin/rules/sglang.h"
 #include "sim/twin/rules/vllm.h"
 
-enum engine_rules { ENGINE_VLLM, ENGINE_SGLANG };
+enum engine_rules { ENGINE_VLLM, ENGINE_SGLANG, ENGINE_TRTLLM, ENGINE_LMDEPLOY };
 enum engine_answer { ENGINE_AUTO, ENGINE_YES, ENGINE_NO };
 enum engine_drafts { ENGINE_NO_DRAFTS, ENGINE_NGRAM, ENGINE_EAGLE, ENGINE_DRAFT_MODEL };
 
@@ -18,9 +18,9 @@ struct engine_values {
     int rules, dtype, kv_cache_dtype, quantization, speculative;
     const char *version, *model, *draft_model, *prompts, *answers, *cudagraph_sizes;
     uint64_t weights, kv_bytes_per_token;
-    uint64_t tensor_parallel, pipeline_parallel;
-    bool expert_parallel, quantize_online;
-    double gpu_memory_utilization, mem_fraction_static;
+    uint64_t tensor_parallel, pipeline_parallel, data_parallel;
+    bool expert_parallel, quantize_online, experts_only;
+    double gpu_memory_utilization, mem_fraction_static, free_fraction;
     uint64_t kv_cache_memory, num_gpu_blocks_override, max_total_tokens;
     uint64_t max_model_len, max_num_seqs, max_num_batched_tokens, block_size;
     uint64_t chunked_prefill_size, cuda_graph_max_bs;
@@ -29,7 +29,7 @@ struct engine_values {
     bool enforce_eager, offline, enable_sleep_mode, weights_cpu_backup, graphs_sleep;
     bool top_k_top_p;
     int estimate_graphs;
-    uint64_t activation, non_torch, cuda, update_bucket, seed;
+    uint64_t activation, non_torch, cuda, second_graph, update_bucket, seed;
 };
 
 #define ENGINE_LENGTHS 16 /* entries of a list of lengths */
@@ -88,6 +88,12 @@ static inline const struct engine_values *engine_values(const struct engine *sel
 static inline bool engine_is_vllm(const struct engine *self)
 {
     return engine_values(self)->rules == ENGINE_VLLM;
+}
+
+/* TensorRT-LLM and LMDeploy: the cache is a part of what is free after loading. */
+static inline bool engine_shares(const struct engine *self)
+{
+    return engine_values(self)->rules >= ENGINE_TRTLLM;
 }
 
 /* The option, or its default. */

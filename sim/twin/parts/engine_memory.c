@@ -70,6 +70,10 @@ static void settle(struct engine *self, uint64_t total_bytes)
                 vllm_batch_tokens(self->vllm, total_bytes, a100, values->offline, self->length);
         graphs_vllm_sizes(engine_release(self), (uint32_t)self->max_requests,
                           (uint32_t)self->step_tokens, 0, &self->sizes);
+    } else if (engine_shares(self)) {
+        self->max_requests = self->max_requests ? self->max_requests : 128;
+        self->step_tokens = values->max_num_batched_tokens ? values->max_num_batched_tokens : 8192;
+        self->sizes.count = 0; /* only those that are given */
     } else {
         self->settings = (struct sglang_settings){
             .card_mib = total_bytes / AR_MIB,
@@ -310,6 +314,15 @@ static size_t whole_sizes(const struct engine *self)
     return count;
 }
 
+/* The driver's CUDA: for releases from before CUDA 13.0 (August 2025), one of 12. */
+static uint32_t cuda_of(const struct engine *self)
+{
+    uint32_t release = engine_release(self);
+    bool before = engine_is_vllm(self) ? release < 1001 : self->sglang.minor < 5;
+    uint64_t given = engine_values(self)->cuda;
+    return given ? (uint32_t)given : before && !engine_shares(self) ? 1204 : 0;
+}
+
 /* What the driver takes for the graphs of so many sizes: V1 has one between each two attention
  * kernels ("pieces"). */
 static uint64_t driver_bytes(const struct engine *self, size_t pieces, size_t whole)
@@ -327,7 +340,7 @@ static uint64_t driver_bytes(const struct engine *self, size_t pieces, size_t wh
         .latent = model->kv_rank != 0,
     };
     const struct graphs_shape piece = graphs_piecewise(&decoder), all = graphs_full(&decoder);
-    return graphs_driver_bytes((uint32_t)engine_values(self)->cuda,
+    return graphs_driver_bytes(cuda_of(self),
                                pieces * piece.graphs + whole * all.graphs,
                                pieces * piece.kernels + whole * all.kernels);
 }
@@ -364,6 +377,8 @@ static uint64_t graphs_estimate(struct engine *self)
     };
     if (whole)
         modes[1].first_bytes = pool_of_size(self, whole - 1) + driver_bytes(self, 2, 1) - two;
+    for (size_t i = 0; i < 2 && engine_values(self)->second_graph; i++)
+        modes[i].second_bytes = engine_values(self)->second_graph;
     return vllm_graphs_estimate(modes, 2);
 }
 
@@ -410,6 +425,24 @@ static void profile_vllm(struct engine *self)
              GIB(profile.graphs_bytes), GIB(self->available));
 }
 
+/* TensorRT-LLM and LMDeploy. */
+static void share_of_free(struct engine *self, uint64_t free_bytes)
+{
+    const struct engine_values *values = engine_values(self);
+    const bool runs = values->rules == ENGINE_TRTLLM;
+    const struct engine_pass pass = {.tokens = self->step_tokens, .rows = self->max_requests};
+    uint64_t peak = values->activation ? values->activation
+                    : runs             ? engine_forward_bytes(self, &pass)
+                                       : 0;
+    double fraction = values->free_fraction > 0 ? values->free_fraction : runs ? 0.9 : 0.8;
+    self->available = fraction * ((double)free_bytes - (double)peak);
+    self->profiled = true;
+    twin_figure(&self->base, "available", self->available);
+    twin_say(&self->base, "%.2f GiB are free after loading, less %.2f for a pass; %g of it is for the "
+                          "cache: %.2f GiB",
+             GIB(free_bytes), GIB(peak), fraction, GIB(self->available));
+}
+
 enum ar_status engine_profile(struct engine *self, struct ar_error *error)
 {
     const struct engine_values *values = engine_values(self);
@@ -425,6 +458,10 @@ enum ar_status engine_profile(struct engine *self, struct ar_error *error)
     } else {
         twin_trim(&self->base);
         twin_card(&self->base, &free_after, &total_bytes);
+        if (engine_shares(self)) {
+            share_of_free(self, free_after);
+            return AR_OK;
+        }
         self->available =
             sglang_available((double)self->free_start, (double)free_after, self->settings.fraction);
         twin_say(&self->base,
@@ -494,8 +531,10 @@ static enum ar_status size_sglang(struct engine *self, struct ar_error *error)
                                  engine_values(self)->max_total_tokens);
     if (!self->tokens)
         return twin_refuse(&self->base, error,
-                           "SGLang refuses to start: no memory is left for the key-value cache; "
-                           "raise mem_fraction_static=%.3f",
+                           engine_shares(self)
+                               ? "no memory is left for the key-value cache"
+                               : "SGLang refuses to start: no memory is left for the key-value "
+                                 "cache; raise mem_fraction_static=%.3f",
                            self->settings.fraction);
     self->blocks = self->tokens / self->page_tokens;
     if (!self->max_requests)
@@ -521,7 +560,8 @@ static void make_cache(struct engine *self)
     uint64_t parts = self->model.kv_rank ? 1 : 2; /* keys and values, or both in one */
     uint64_t bytes =
         sglang_buffer_bytes(self->tokens, self->page_tokens, token_bytes(self) / layers / parts);
-    request(self, &self->kv, sglang_request_table_bytes(self->max_requests, self->length), owner,
+    if (!engine_shares(self))
+        request(self, &self->kv, sglang_request_table_bytes(self->max_requests, self->length), owner,
             "req_to_token");
     for (uint64_t i = 0; i < parts * layers && !twin_over(&self->base); i++)
         request(self, &self->kv, bytes, owner, i < layers ? "k_buffer" : "v_buffer");
@@ -567,7 +607,7 @@ static void make_attention_space(struct engine *self)
 {
     const struct sglang_spaces spaces =
         sglang_spaces_of(self->sglang, &self->model, engine_compute(self), self->page_tokens);
-    if (!engine_is_vllm(self) && spaces.workspace_bytes && !self->attention_space.held)
+    if (!engine_is_vllm(self) && !engine_shares(self) && spaces.workspace_bytes && !self->attention_space.held)
         twin_alloc_for(&self->base, spaces.workspace_bytes, "attention workspace",
                        &self->attention_space);
 }
@@ -579,7 +619,7 @@ static void make_graph_inputs(struct engine *self)
     uint64_t most = self->sizes.at[self->sizes.count - 1];
     const struct sglang_spaces spaces =
         sglang_spaces_of(self->sglang, &self->model, engine_compute(self), self->page_tokens);
-    if (engine_is_vllm(self))
+    if (engine_is_vllm(self) || engine_shares(self))
         return;
     uint32_t owner = twin_owner(&self->base, "graph inputs");
     double indices = (double)(most * self->length) * spaces.token_bytes;

@@ -239,6 +239,7 @@ static struct twin_block experts(struct pass *pass, uint64_t tokens)
     struct engine *self = pass->self;
     const struct llm *model = &self->model;
     const struct llm_rank *rank = &self->rank;
+    tokens *= llm_replicas(rank); /* gathered (distributed/device_communicators/all2all.py) */
     uint64_t used = tokens * model->experts_used, width = model->expert_ffn;
     if (!rank->expert_parallel)
         width /= rank->tensor_parallel;
@@ -378,6 +379,24 @@ static void graph_logits(struct pass *pass, uint64_t rows)
             drop(pass, blocks[i]);
 }
 
+/* vLLM's profile run encodes as many of the largest images as a step may have tokens, one at least,
+ * and keeps the result until its end (gpu_model_runner.py, profile_run; encoder_cache_manager.py,
+ * compute_mm_encoder_budget). The peak of a layer is in its network, or in its attention. */
+static struct twin_block encode(struct pass *pass)
+{
+    const struct engine *self = pass->self;
+    const struct llm *model = &self->model;
+    uint64_t images = self->step_tokens / model->image_tokens, bytes = self->rank.value_bytes;
+    uint64_t tokens = (images ? images : 1) * model->image_tokens, hidden = model->encoder_hidden;
+    uint64_t network = 2 * model->encoder_ffn, attention_ = 6 * hidden;
+    struct twin_block layer =
+        make(pass, tokens * model->merge * bytes * (2 * hidden + (network > attention_ ? network : attention_)),
+             "encoder");
+    struct twin_block out = make(pass, tokens * model->hidden * bytes * (1 + model->deepstack), "images");
+    drop(pass, &layer);
+    return out;
+}
+
 static void forward(struct pass *pass, const struct engine_pass *what)
 {
     uint64_t activation = engine_values(pass->self)->activation;
@@ -389,7 +408,9 @@ static void forward(struct pass *pass, const struct engine_pass *what)
         drop(pass, &block);
         return;
     }
-    struct twin_block hidden = {0};
+    struct twin_block hidden = {0}, images = {0};
+    if (what->profile && pass->self->model.encoder_layers)
+        images = encode(pass);
     if (!what->graphed && what->tokens)
         hidden = layers(pass, what->tokens);
     bool last = pass->self->rank.stage + 1 == pass->self->rank.pipeline_parallel;
@@ -399,6 +420,8 @@ static void forward(struct pass *pass, const struct engine_pass *what)
         graph_logits(pass, what->tokens);
     if (hidden.bytes)
         drop(pass, &hidden);
+    if (images.bytes)
+        drop(pass, &images);
 }
 
 void engine_forward(struct engine *self, const struct engine_pass *what)

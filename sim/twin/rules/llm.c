@@ -19,6 +19,7 @@ struct walk {
     llm_visit *visit;
     void *context;
     uint64_t layer;
+    enum llm_quantization quantization;
 };
 
 static void tensor(const struct walk *self, const char *name, uint64_t bytes, uint64_t plain_bytes)
@@ -42,7 +43,7 @@ static void products(const struct walk *self, const char *name, uint64_t count, 
     uint64_t values = count * outputs * inputs;
     uint64_t plain_bytes = values * self->rank->value_bytes;
     uint64_t groups = count * outputs * divide_up(inputs, GROUP_INPUTS);
-    switch (self->rank->quantization) {
+    switch (self->quantization) {
     case LLM_PLAIN:
         tensor(self, name, plain_bytes, plain_bytes);
         break;
@@ -64,6 +65,14 @@ static void products(const struct walk *self, const char *name, uint64_t count, 
         tensor(self, name, values / 2, plain_bytes);
         tensor(self, "qzeros", groups / 2, 0);
         tensor(self, "scales", groups * 2, 0);
+        break;
+    case LLM_NVFP4:
+        tensor(self, name, values / 2, plain_bytes);
+        tensor(self, "weight_scale", values / 16 + 2 * count * SCALE_BYTES, 0);
+        break;
+    case LLM_MXFP4:
+        tensor(self, name, values / 2, plain_bytes);
+        tensor(self, "weight_scale", values / 32, 0);
         break;
     }
 }
@@ -128,11 +137,14 @@ static void feed_forward(const struct walk *self)
         network(self, "gate_up_proj", "down_proj", 1, model->ffn / parallel);
         return;
     }
+    struct walk routed = *self;
+    routed.quantization = self->rank->quantization;
     plain(self, "gate", model->experts * model->hidden);
     if (self->rank->expert_parallel)
-        network(self, "w13_weight", "w2_weight", model->experts / parallel, model->expert_ffn);
+        network(&routed, "w13_weight", "w2_weight",
+                divide_up(model->experts, parallel * llm_replicas(self->rank)), model->expert_ffn);
     else
-        network(self, "w13_weight", "w2_weight", model->experts, model->expert_ffn / parallel);
+        network(&routed, "w13_weight", "w2_weight", model->experts, model->expert_ffn / parallel);
     if (model->shared_ffn)
         network(self, "shared_experts.gate_up_proj", "shared_experts.down_proj", 1,
                 model->shared_ffn / parallel);
@@ -158,15 +170,28 @@ uint64_t llm_stage_layers(const struct llm *self, const struct llm_rank *rank)
     return end - first;
 }
 
+/* Attention and network of each layer; two products from the patches of a token to it, for each
+ * output. More than 4 patches are averaged. */
+static uint64_t encoder_values(const struct llm *self)
+{
+    uint64_t hidden = self->encoder_hidden, merged = hidden * (self->merge > 4 ? 1 : self->merge);
+    return self->encoder_layers * hidden * (4 * hidden + 2 * self->encoder_ffn) +
+           (1 + self->deepstack) * merged * (merged + self->hidden);
+}
+
 void llm_weights(const struct llm *self, const struct llm_rank *rank, llm_visit *visit,
                  void *context)
 {
-    struct walk walk = {self, rank, visit, context, 0};
+    struct walk walk = {self, rank, visit, context, 0, LLM_PLAIN};
+    if (!rank->experts_only)
+        walk.quantization = rank->quantization;
     bool first = rank->stage == 0, last = rank->stage + 1 == rank->pipeline_parallel;
     uint64_t table = divide_up(self->vocabulary, VOCABULARY_PADDING) * VOCABULARY_PADDING /
                      rank->tensor_parallel * self->hidden;
     if (first || (last && self->tied))
         plain(&walk, "embed_tokens", table);
+    if (first && self->encoder_layers)
+        plain(&walk, "encoder", encoder_values(self) / rank->tensor_parallel);
     uint64_t begin = first_layer(self, rank, rank->stage);
     uint64_t end = begin + llm_stage_layers(self, rank);
     for (walk.layer = begin; walk.layer < end; walk.layer++) {

@@ -29,6 +29,9 @@ struct llm {
     uint64_t q_rank, kv_rank, nope, rope, v_head;
     /* `window_layers` layers attend to the last `window` tokens only; 0: none. */
     uint64_t window, window_layers;
+    /* An encoder of images; layers 0: none. The largest image has `image_tokens` tokens, each of
+     * `merge` patches; `deepstack` further outputs for each token (Qwen3-VL). */
+    uint64_t encoder_layers, encoder_hidden, encoder_ffn, image_tokens, merge, deepstack;
 };
 
 /* The type of the weights of products. Embeddings, norms and routers are never quantised. */
@@ -38,16 +41,26 @@ enum llm_quantization {
     LLM_FP8_BLOCK, /* a scale for each 128 x 128 values, as DeepSeek-V3 */
     LLM_INT8,      /* a scale for each output */
     LLM_INT4,      /* AWQ, GPTQ: a scale and a zero point for each 128 inputs */
+    LLM_NVFP4,     /* a scale of 8 bits for each 16 inputs, and two for each tensor */
+    LLM_MXFP4,     /* a scale of 8 bits for each 32 inputs, as gpt-oss */
 };
-#define LLM_QUANTIZATIONS "none|fp8|fp8_block|int8|int4"
+#define LLM_QUANTIZATIONS "none|fp8|fp8_block|int8|int4|nvfp4|mxfp4"
 
 struct llm_rank {
     uint64_t tensor_parallel, pipeline_parallel, stage; /* stage: from 0 */
     bool expert_parallel;                               /* whole experts on each rank */
+    bool experts_only;                                  /* nothing else is quantised */
+    uint64_t data_parallel; /* replicas among which whole experts are divided; 0: one */
     unsigned value_bytes;                               /* of weights that are not quantised */
     unsigned rope_bytes; /* of a value in the table of rotary embeddings; 0: no table */
     enum llm_quantization quantization;
 };
+
+/* Replicas among which whole experts are divided. */
+static inline uint64_t llm_replicas(const struct llm_rank *rank)
+{
+    return rank->expert_parallel && rank->data_parallel ? rank->data_parallel : 1;
+}
 
 /* A preset by name ("llama-3.1-8b"), or NULL. */
 const struct llm *llm_find(const char *name);

@@ -11,6 +11,14 @@
     .name = NAME, .layers = LAYERS, .hidden = HIDDEN, .heads = HEADS, .kv_heads = KV,              \
     .head = HEAD, .ffn = FFN, .vocabulary = VOCABULARY, .positions = POSITIONS
 
+/* The encoders of images of three families (their vision_config and preprocessor_config). */
+#define VISION(LAYERS, HIDDEN, FFN, TOKENS, PATCHES)                                               \
+    .encoder_layers = LAYERS, .encoder_hidden = HIDDEN, .encoder_ffn = FFN,                        \
+    .image_tokens = TOKENS, .merge = PATCHES
+#define QWEN25_VISION VISION(32, 1280, 5130, 16384, 4) /* 3 products of 3420 */
+#define QWEN3_VISION  VISION(27, 1152, 4304, 16384, 4), .deepstack = 3
+#define GEMMA3_VISION VISION(27, 1152, 4304, 256, 16)
+
 static const struct llm presets[] = {
     {DENSE("llama-2-7b", 32, 4096, 32, 32, 128, 11008, 32000, 4096)},
     {DENSE("llama-2-13b", 40, 5120, 40, 40, 128, 13824, 32000, 4096)},
@@ -41,6 +49,42 @@ static const struct llm presets[] = {
      .experts = 128, .experts_used = 8, .expert_ffn = 768},
     {DENSE("qwen3-235b-a22b", 94, 4096, 64, 4, 128, 12288, 151936, 40960), .qk_norm = true,
      .experts = 128, .experts_used = 8, .expert_ffn = 1536},
+    {DENSE("llama-3.3-70b", 80, 8192, 64, 8, 128, 28672, 128256, 131072)},
+    {DENSE("qwq-32b", 64, 5120, 40, 8, 128, 27648, 152064, 40960), .qkv_bias = true},
+    {DENSE("qwen3-coder-480b-a35b", 62, 6144, 96, 8, 128, 8192, 151936, 262144), .qk_norm = true,
+     .experts = 160, .experts_used = 8, .expert_ffn = 2560},
+    {DENSE("qwen2.5-vl-7b", 28, 3584, 28, 4, 128, 18944, 152064, 128000), .qkv_bias = true,
+     QWEN25_VISION},
+    {DENSE("qwen2.5-vl-72b", 80, 8192, 64, 8, 128, 29568, 152064, 128000), .qkv_bias = true,
+     QWEN25_VISION},
+    {DENSE("qwen3-vl-8b", 36, 4096, 32, 8, 128, 12288, 151936, 262144), .qk_norm = true,
+     QWEN3_VISION},
+    {DENSE("qwen3-vl-30b-a3b", 48, 2048, 32, 4, 128, 6144, 151936, 262144), .qk_norm = true,
+     .experts = 128, .experts_used = 8, .expert_ffn = 768, QWEN3_VISION},
+    {DENSE("qwen3-vl-235b-a22b", 94, 4096, 64, 4, 128, 12288, 151936, 262144), .qk_norm = true,
+     .experts = 128, .experts_used = 8, .expert_ffn = 1536, QWEN3_VISION},
+    {DENSE("gemma-3-4b", 34, 2560, 8, 4, 256, 10240, 262208, 131072), .tied = true,
+     .qk_norm = true, .window = 1024, .window_layers = 29, GEMMA3_VISION},
+    {DENSE("gemma-3-12b", 48, 3840, 16, 8, 256, 15360, 262208, 131072), .tied = true,
+     .qk_norm = true, .window = 1024, .window_layers = 40, GEMMA3_VISION},
+    {DENSE("gemma-3-27b", 62, 5376, 32, 16, 128, 21504, 262208, 131072), .tied = true,
+     .qk_norm = true, .window = 1024, .window_layers = 52, GEMMA3_VISION},
+    {DENSE("gpt-oss-20b", 24, 2880, 64, 8, 64, 2880, 201088, 131072), .qkv_bias = true,
+     .experts = 32, .experts_used = 4, .expert_ffn = 2880, .window = 128, .window_layers = 12},
+    {DENSE("gpt-oss-120b", 36, 2880, 64, 8, 64, 2880, 201088, 131072), .qkv_bias = true,
+     .experts = 128, .experts_used = 4, .expert_ffn = 2880, .window = 128, .window_layers = 18},
+    {DENSE("glm-4.5-air", 46, 4096, 96, 8, 128, 10944, 151552, 131072), .qkv_bias = true,
+     .experts = 128, .experts_used = 8, .expert_ffn = 1408, .shared_ffn = 1408, .dense_layers = 1},
+    {DENSE("glm-4.5", 92, 5120, 96, 8, 128, 12288, 151552, 131072), .qkv_bias = true,
+     .qk_norm = true, .experts = 160, .experts_used = 8, .expert_ffn = 1536, .shared_ffn = 1536,
+     .dense_layers = 3},
+    {DENSE("minimax-m2", 62, 3072, 48, 8, 128, 1536, 200064, 196608), .qk_norm = true,
+     .experts = 256, .experts_used = 8, .expert_ffn = 1536},
+    {DENSE("phi-4", 40, 5120, 40, 10, 128, 17920, 100352, 16384)},
+    {DENSE("mistral-small-24b", 40, 5120, 32, 8, 128, 32768, 131072, 32768)},
+    {DENSE("kimi-k2", 61, 7168, 64, 64, 192, 18432, 163840, 131072), .experts = 384,
+     .experts_used = 8, .expert_ffn = 2048, .shared_ffn = 2048, .dense_layers = 1, .q_rank = 1536,
+     .kv_rank = 512, .nope = 128, .rope = 64, .v_head = 128},
     {DENSE("mistral-7b", 32, 4096, 32, 8, 128, 14336, 32000, 32768)},
     {DENSE("mixtral-8x7b", 32, 4096, 32, 8, 128, 14336, 32000, 32768), .experts = 8,
      .experts_used = 2, .expert_ffn = 14336},
@@ -89,6 +133,12 @@ static const struct ar_option model_options[] = {
     COUNT("v_head", v_head, "values of a head's value"),
     COUNT("window", window, "tokens of a sliding window"),
     COUNT("window_layers", window_layers, "layers that have the window"),
+    COUNT("encoder_layers", encoder_layers, "of an encoder of images"),
+    COUNT("encoder_hidden", encoder_hidden, "values of a patch in it"),
+    COUNT("encoder_ffn", encoder_ffn, "width of its feed-forward network"),
+    COUNT("image_tokens", image_tokens, "tokens of the largest image"),
+    COUNT("merge", merge, "patches of such a token"),
+    COUNT("deepstack", deepstack, "further outputs of the encoder for a token"),
     {"tied", AR_OPTION_BOOL, LLM(tied), NULL, 0, 0, NULL, "the output uses the embedding"},
     {"qkv_bias", AR_OPTION_BOOL, LLM(qkv_bias), NULL, 0, 0, NULL, "products of attention have one"},
     {"qk_norm", AR_OPTION_BOOL, LLM(qk_norm), NULL, 0, 0, NULL, "queries and keys have a norm"},
@@ -97,7 +147,7 @@ static const struct ar_option model_options[] = {
 
 static enum ar_status unknown_model(const char *name, struct ar_error *error)
 {
-    char names[640] = "";
+    char names[1280] = "";
     for (size_t i = 0; i < PRESETS; i++) {
         size_t length = strlen(names);
         snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "", presets[i].name);
