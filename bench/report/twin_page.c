@@ -258,7 +258,9 @@ static enum ar_status print_reported(FILE *stream, const struct twin_page *page,
         table_known(table, one->has_part && fabs(one->part) < 10, "%+.1f", 100 * one->part);
         for (int most = 0; most < 2 && ranges; most++)
             table_cell(table, "%s",
-                       !one->has_range ? "-" : most ? one->most_text : one->least_text);
+                       !one->has_range ? "-"
+                       : most          ? one->most_text
+                                       : one->least_text);
         bool agrees = one->known && one->agrees;
         table_cell(table, "%s",
                    agrees                            ? "ok"

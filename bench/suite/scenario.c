@@ -540,8 +540,10 @@ static enum ar_status take_unknown(struct scenario *self, const struct ini_line 
     one.key = scenario_text(self, dot + 1, strlen(dot + 1));
     while (next_piece(&values, "|", &piece, &length)) {
         if (!length || one.count == SCENARIO_VALUES || runs * (one.count + 1) > SCENARIO_RUNS)
-            return bad(line, name, "has no values, or too many; write at most 8, with | between, "
-                                   "and at most 64 combinations in all", error);
+            return bad(line, name,
+                       "has no values, or too many; write at most 8, with | between, "
+                       "and at most 64 combinations in all",
+                       error);
         if (!(one.values[one.count++] = scenario_text(self, piece, length)))
             return no_memory(self, error);
     }
@@ -569,8 +571,7 @@ static enum ar_status take_line(void *argument, const struct ini_line *line, str
 enum ar_status scenario_read(const char *path, const char *const *kinds, size_t kind_count,
                              struct scenario *out, struct ar_error *error)
 {
-    static const char *const fixed[] = {"machine", "schedule", "reported", "unknown",
-                                        "process *"};
+    static const char *const fixed[] = {"machine", "schedule", "reported", "unknown", "process *"};
     enum { FIXED = sizeof fixed / sizeof *fixed };
     *out = (struct scenario){.path = path, .cycles = 1, .tolerance = TOLERANCE_DEFAULT};
     char(*room)[64] = calloc(kind_count + 1, sizeof *room);

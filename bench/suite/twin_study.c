@@ -283,9 +283,8 @@ static enum ar_status set_unknown(struct scenario *edited, size_t run, char *sho
 static void widen(const struct scenario *text, const struct twin_page_reported *run,
                   const char *shown, size_t i, struct twin_page_reported *row)
 {
-    const double room = text->reported[i].quantity == SCENARIO_OUTCOME
-                            ? 0
-                            : text->tolerance * fabs(row->value);
+    const double room =
+        text->reported[i].quantity == SCENARIO_OUTCOME ? 0 : text->tolerance * fabs(row->value);
     if (!run->known)
         return;
     if (!row->has_range || run->our_value < row->least) {

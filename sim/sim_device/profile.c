@@ -270,8 +270,8 @@ static const struct {
     {                                                                                              \
 #field, offsetof(struct sim_profile, field), SIM_PROFILE_ROOM(field)                       \
     }
-    TEXT(name),       TEXT(card),   TEXT(also),   TEXT(compute),  TEXT(link),
-    TEXT(driver),     TEXT(hypervisor), TEXT(source), TEXT(memory), TEXT(costs_of),
+    TEXT(name),   TEXT(card),       TEXT(also),   TEXT(compute), TEXT(link),
+    TEXT(driver), TEXT(hypervisor), TEXT(source), TEXT(memory),  TEXT(costs_of),
 #undef TEXT
 };
 

@@ -34,4 +34,4 @@ if __name__ == "__main__":
     assert str(answer).startswith("stand_in, traced for NVIDIA L4"), str(answer)
     assert not allocrig.fits(functools.partial(program, 900), card="l4")["rows"][0]["fits"]
     refused(lambda: allocrig.fits(fails), allocrig.Error, "KeyError: 'not this one'")
-    refused(lambda: allocrig.fits(fails, card="h10"), allocrig.Error, 'did you mean "h100"')
+    refused(lambda: allocrig.fits(fails, card="h1000"), allocrig.Error, 'did you mean "h100"')

@@ -139,6 +139,11 @@ bad a_range '7: .*"100-50" is no list' "$engine" "$model" 'prompts = 100-50' "${
 bad a_prompt '8: .*may have 100 tokens .*cannot have 500' "$engine" "$model" 'max_model_len = 100' 'prompts = 500' "${any[@]}"
 bad other_rules '7: .*mem_fraction_static is SGLang.s; write gpu_memory_utilization' "$engine" "$model" 'mem_fraction_static = 0.5' "${any[@]}"
 bad other_rules_of_sglang '8: .*is vLLM.s; write mem_fraction_static' "$engine" "$model" 'rules = sglang' 'gpu_memory_utilization = 0.5' "${any[@]}"
+bad rules_that_share '8: .*mem_fraction_static is SGLang.s; write free_fraction' "$engine" "$model" 'rules = lmdeploy' 'mem_fraction_static = 0.5' "${any[@]}"
+bad other_rules_that_share '7: .*free_fraction is TensorRT-LLM.s; write gpu_memory_utilization, or write rules = trtllm' "$engine" "$model" 'free_fraction = 0.5' "${any[@]}"
+bad no_unknown_input '10: "bytes" is no input; write SECTION.KEY = VALUE' "$part" 'bytes = 1' '[schedule]' "$step" '[unknown]' 'bytes = 1'
+bad no_unknown_value '10: "b.bytes" has no values, or too many' "$part" 'bytes = 1' '[schedule]' "$step" '[unknown]' 'b.bytes = 1 |'
+bad no_unknown_section '10: .*has no process or part "x"' "$part" 'bytes = 1' '[schedule]' "$step" '[unknown]' 'x.bytes = 1' '[reported]' 'b.load: owner b = 1GiB'
 bad no_draft_model '7: .*write draft_model = ' "$engine" "$model" 'speculative = draft' "${any[@]}"
 bad no_drafts '7: .*write speculative = draft' "$engine" "$model" 'draft_model = llama-3.2-1b' "${any[@]}"
 bad drafts_of_sglang '8: .*known for vLLM V1 only' "$engine" "$model" 'rules = sglang' 'speculative = ngram' "${any[@]}"
@@ -216,4 +221,16 @@ printf '[machine]\ncard = sim:profile=nothing\n[process a]\n[schedule]\nstart = 
 refuses no_profile 2 'bad.ini:2: .*nothing' twin "$tmp/bad.ini"
 printf '[buffer b]\n' >"$tmp/bad.ini"
 refuses no_processes 2 'bad.ini: there is no process; write \[process NAME\]' twin "$tmp/bad.ini"
+
+# What is unknown has a range: buffers of 1 to 3 GiB, and 2 GiB were reported.
+printf '[process rl]\n[buffer b]\nbytes = 1GiB\n[schedule]\nstart = b.load\n[unknown]\nb.bytes = 1GiB | 3GiB\n[reported]\nb.load: owner b = 2GiB\nb.load: owner rl/context = 9GiB\n' >"$tmp/unknown.ini"
+run twin "$tmp/unknown.ini" --what-if no
+check a_figure_in_range grep -qE '^ *2GiB +1\.000 GiB +-50\.0 +1\.000 GiB +3\.000 GiB +in range' "$out"
+check a_figure_out_of_range grep -qE '^ *9GiB .* off +b.load: owner' "$out"
+check what_is_in_range says 'Reported figures: 0 of 2 agree within 5 %, 1 is in range'
+run twin "$tmp/unknown.ini" --what-if no --json -
+check json_has_the_range grep -q '"most": 3221225472' "$out"
+sed -i '/context/d' "$tmp/unknown.ini"
+run twin "$tmp/unknown.ini" --check
+check in_range_is_no_miss [ "$status" = 0 ]
 finish

@@ -129,10 +129,12 @@ TEST(the_smallest_card_that_serves)
     assert_true(fits_smallest_card(card.usable_bytes, &card));
     assert_string_equal(card.name, "l4");
     assert_true(fits_smallest_card(card.usable_bytes + 1, &card));
-    assert_string_equal(card.name, "rtx4090");
+    assert_string_equal(card.name, "a10");
     assert_true(fits_smallest_card(70 * AR_GIB, &card));
     assert_string_equal(card.compute, "8.0"); /* an A100 has less than an H100 */
     assert_true(fits_smallest_card(150 * AR_GIB, &card));
     assert_string_equal(card.name, "b200"); /* mi300x is no NVIDIA card */
-    assert_false(fits_smallest_card(200 * AR_GIB, &card));
+    assert_true(fits_smallest_card(200 * AR_GIB, &card));
+    assert_string_equal(card.name, "b300");
+    assert_false(fits_smallest_card(300 * AR_GIB, &card));
 }

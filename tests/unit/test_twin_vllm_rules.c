@@ -81,6 +81,20 @@ TEST(ranks_divide_the_model)
     expert.expert_parallel = true;
     const struct llm *moe = model("qwen3-30b-a3b");
     assert_int_equal(llm_weights_bytes(moe, &wide), llm_weights_bytes(moe, &expert));
+    /* replicas divide whole experts, and nothing else */
+    struct llm_rank alone = rank_of(1), replica = rank_of(1);
+    replica.expert_parallel = true;
+    replica.data_parallel = 2;
+    uint64_t half = moe->layers * moe->experts / 2 * 3 * moe->expert_ffn * moe->hidden * 2;
+    assert_int_equal(llm_weights_bytes(moe, &alone) - llm_weights_bytes(moe, &replica), half);
+    /* experts alone in 4 bits: vllm#45178, MiniMax M2.5 on two ranks, computed by hand: 66.3 GiB */
+    replica.experts_only = true;
+    replica.quantization = LLM_NVFP4;
+    within(VLLM "45178", (double)llm_weights_bytes(model("minimax-m2"), &replica) / GIB, 66.3, 0.3);
+    /* an encoder of images: Qwen3-VL's has 0.58 billion parameters */
+    within("Qwen3-VL",
+           (double)(llm_parameters(model("qwen3-vl-8b")) - llm_parameters(model("qwen3-8b"))) / 1e9,
+           0.58, 0.03);
     /* quantised: bytes of a weight, with scales */
     struct llm_rank int4 = rank_of(1);
     int4.quantization = LLM_INT4;
@@ -103,6 +117,9 @@ TEST(quantised_layers_are_those_by_hand)
         {LLM_INT8, values + 4 * (512 + 256 + 1024 + 256)},
         /* a scale of 2 bytes and half a byte of zero for 128 inputs of an output */
         {LLM_INT4, values / 2 + 5 * (512 * 2 + 256 * 2 + 1024 * 2 + 256 * 4) / 2},
+        /* a byte for 16 inputs, and two scales of a product; a byte for 32 inputs */
+        {LLM_NVFP4, values / 2 + values / 16 + 4 * 8},
+        {LLM_MXFP4, values / 2 + values / 32},
     };
     struct llm two = {.layers = 2,
                       .hidden = 256,

@@ -35,7 +35,8 @@ static const struct ar_option options[] = {
     {"version", AR_OPTION_TEXT, AT(version), "", 0, 0, NULL,
      "\"0.9.2\", \"0.8.5-v0\"; the default is 0.11 of vLLM, 0.5.4 of SGLang"},
     {"model", AR_OPTION_TEXT, AT(model), "llama-3.1-8b", 0, 0, NULL,
-     "a preset, with other values after a colon: llama-3.1-8b:positions=8192; or custom:layers=.."},
+     "a preset (another word lists them), with other values after a colon: "
+     "llama-3.1-8b:positions=8192; or custom:layers=.."},
     {"weights", AR_OPTION_BYTES, AT(weights), "0", 0, MOST, NULL,
      "bytes of the weights on a rank; 0: by the model"},
     {"kv_bytes_per_token", AR_OPTION_BYTES, AT(kv_bytes_per_token), "0", 0, MOST, NULL,
@@ -102,8 +103,7 @@ static const struct ar_option options[] = {
     {"estimate_graphs", AR_OPTION_CHOICE, AT(estimate_graphs), "auto", 0, 0, "auto|yes|no",
      "the memory of graphs is estimated and not given to the cache (vLLM); auto: from 0.21 on"},
     {"cuda", AR_OPTION_COUNT, AT(cuda), "0", 0, 9999, NULL,
-     "CUDA version of the driver, 1204 for 12.4: what it takes for graphs; 0: 13.0, or 12.4 for "
-     "releases from before August 2025"},
+     "CUDA version of the driver, 1204 for 12.4 to 12.9: what it takes for graphs; 0: the newest"},
     {"second_graph", AR_OPTION_BYTES, AT(second_graph), "0", 0, MOST, NULL,
      "of that estimate: what the second graph took, which stands for all others; 0: by rule"},
     {"update_bucket", AR_OPTION_BYTES, AT(update_bucket), "0", 0, MOST, NULL,

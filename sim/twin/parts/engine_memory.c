@@ -314,15 +314,6 @@ static size_t whole_sizes(const struct engine *self)
     return count;
 }
 
-/* The driver's CUDA: for releases from before CUDA 13.0 (August 2025), one of 12. */
-static uint32_t cuda_of(const struct engine *self)
-{
-    uint32_t release = engine_release(self);
-    bool before = engine_is_vllm(self) ? release < 1001 : self->sglang.minor < 5;
-    uint64_t given = engine_values(self)->cuda;
-    return given ? (uint32_t)given : before && !engine_shares(self) ? 1204 : 0;
-}
-
 /* What the driver takes for the graphs of so many sizes: V1 has one between each two attention
  * kernels ("pieces"). */
 static uint64_t driver_bytes(const struct engine *self, size_t pieces, size_t whole)
@@ -338,9 +329,10 @@ static uint64_t driver_bytes(const struct engine *self, size_t pieces, size_t wh
         .expert_layers = (uint32_t)experts,
         .shared_layers = model->shared_ffn ? (uint32_t)experts : 0,
         .latent = model->kv_rank != 0,
+        .learned = model->learned,
     };
     const struct graphs_shape piece = graphs_piecewise(&decoder), all = graphs_full(&decoder);
-    return graphs_driver_bytes(cuda_of(self),
+    return graphs_driver_bytes((uint32_t)engine_values(self)->cuda,
                                pieces * piece.graphs + whole * all.graphs,
                                pieces * piece.kernels + whole * all.kernels);
 }
@@ -438,8 +430,9 @@ static void share_of_free(struct engine *self, uint64_t free_bytes)
     self->available = fraction * ((double)free_bytes - (double)peak);
     self->profiled = true;
     twin_figure(&self->base, "available", self->available);
-    twin_say(&self->base, "%.2f GiB are free after loading, less %.2f for a pass; %g of it is for the "
-                          "cache: %.2f GiB",
+    twin_say(&self->base,
+             "%.2f GiB are free after loading, less %.2f for a pass; %g of it is for the "
+             "cache: %.2f GiB",
              GIB(free_bytes), GIB(peak), fraction, GIB(self->available));
 }
 
@@ -561,8 +554,8 @@ static void make_cache(struct engine *self)
     uint64_t bytes =
         sglang_buffer_bytes(self->tokens, self->page_tokens, token_bytes(self) / layers / parts);
     if (!engine_shares(self))
-        request(self, &self->kv, sglang_request_table_bytes(self->max_requests, self->length), owner,
-            "req_to_token");
+        request(self, &self->kv, sglang_request_table_bytes(self->max_requests, self->length),
+                owner, "req_to_token");
     for (uint64_t i = 0; i < parts * layers && !twin_over(&self->base); i++)
         request(self, &self->kv, bytes, owner, i < layers ? "k_buffer" : "v_buffer");
 }
@@ -607,7 +600,8 @@ static void make_attention_space(struct engine *self)
 {
     const struct sglang_spaces spaces =
         sglang_spaces_of(self->sglang, &self->model, engine_compute(self), self->page_tokens);
-    if (!engine_is_vllm(self) && !engine_shares(self) && spaces.workspace_bytes && !self->attention_space.held)
+    if (!engine_is_vllm(self) && !engine_shares(self) && spaces.workspace_bytes &&
+        !self->attention_space.held)
         twin_alloc_for(&self->base, spaces.workspace_bytes, "attention workspace",
                        &self->attention_space);
 }

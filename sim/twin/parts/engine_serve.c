@@ -389,10 +389,12 @@ static struct twin_block encode(struct pass *pass)
     uint64_t images = self->step_tokens / model->image_tokens, bytes = self->rank.value_bytes;
     uint64_t tokens = (images ? images : 1) * model->image_tokens, hidden = model->encoder_hidden;
     uint64_t network = 2 * model->encoder_ffn, attention_ = 6 * hidden;
-    struct twin_block layer =
-        make(pass, tokens * model->merge * bytes * (2 * hidden + (network > attention_ ? network : attention_)),
-             "encoder");
-    struct twin_block out = make(pass, tokens * model->hidden * bytes * (1 + model->deepstack), "images");
+    struct twin_block layer = make(pass,
+                                   tokens * model->merge * bytes *
+                                       (2 * hidden + (network > attention_ ? network : attention_)),
+                                   "encoder");
+    struct twin_block out =
+        make(pass, tokens * model->hidden * bytes * (1 + model->deepstack), "images");
     drop(pass, &layer);
     return out;
 }

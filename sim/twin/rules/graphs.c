@@ -131,7 +131,7 @@ enum { EXPERTS = 5, SHARED = 4, LATENT_LAYER = 3, LATENT_ATTENTION = 3 };
 /* Of all layers, without attention. */
 static uint32_t layer_kernels(const struct graphs_decoder *self)
 {
-    uint32_t each = LAYER;
+    uint32_t each = LAYER - self->learned;
     each += self->ranks > 1 ? REDUCE : 0;
     each += self->latent ? LATENT_LAYER : 0;
     return self->layers * each + self->expert_layers * EXPERTS + self->shared_layers * SHARED +

@@ -47,6 +47,7 @@ struct graphs_decoder {
     uint32_t layers, ranks;
     uint32_t expert_layers, shared_layers; /* with experts; with shared ones beside them */
     bool latent;                           /* attention */
+    bool learned;                          /* positions: no rotation */
 };
 
 /* The graphs and kernels of one captured size. */

@@ -119,7 +119,10 @@ static void rotary_table(const struct walk *self)
 {
     uint64_t values = self->model->kv_rank ? self->model->rope : self->model->head;
     uint64_t bytes = self->model->positions * values * self->rank->rope_bytes;
-    tensor(self, "rotary_emb", bytes, bytes);
+    if (self->model->learned)
+        plain(self, "position_embeddings", self->model->positions * self->model->hidden);
+    else
+        tensor(self, "rotary_emb", bytes, bytes);
 }
 
 static void network(const struct walk *self, const char *gate_up, const char *down, uint64_t count,

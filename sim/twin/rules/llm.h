@@ -22,6 +22,7 @@ struct llm {
     uint64_t ffn, vocabulary, positions;            /* positions: max_position_embeddings */
     bool tied;                                      /* the output uses the embedding's weights */
     bool qkv_bias, qk_norm;
+    bool learned; /* a table of positions is added to the embedding; no rotation */
     /* Experts; 0: none. The first `dense_layers` layers have a plain feed-forward network, of `ffn`
      * values; `shared_ffn` is that of all shared experts together. */
     uint64_t experts, experts_used, expert_ffn, shared_ffn, dense_layers;
@@ -51,8 +52,8 @@ struct llm_rank {
     bool expert_parallel;                               /* whole experts on each rank */
     bool experts_only;                                  /* nothing else is quantised */
     uint64_t data_parallel; /* replicas among which whole experts are divided; 0: one */
-    unsigned value_bytes;                               /* of weights that are not quantised */
-    unsigned rope_bytes; /* of a value in the table of rotary embeddings; 0: no table */
+    unsigned value_bytes;   /* of weights that are not quantised */
+    unsigned rope_bytes;    /* of a value in the table of rotary embeddings; 0: no table */
     enum llm_quantization quantization;
 };
 

@@ -63,8 +63,8 @@ static const struct llm presets[] = {
      .experts = 128, .experts_used = 8, .expert_ffn = 768, QWEN3_VISION},
     {DENSE("qwen3-vl-235b-a22b", 94, 4096, 64, 4, 128, 12288, 151936, 262144), .qk_norm = true,
      .experts = 128, .experts_used = 8, .expert_ffn = 1536, QWEN3_VISION},
-    {DENSE("gemma-3-4b", 34, 2560, 8, 4, 256, 10240, 262208, 131072), .tied = true,
-     .qk_norm = true, .window = 1024, .window_layers = 29, GEMMA3_VISION},
+    {DENSE("gemma-3-4b", 34, 2560, 8, 4, 256, 10240, 262208, 131072), .tied = true, .qk_norm = true,
+     .window = 1024, .window_layers = 29, GEMMA3_VISION},
     {DENSE("gemma-3-12b", 48, 3840, 16, 8, 256, 15360, 262208, 131072), .tied = true,
      .qk_norm = true, .window = 1024, .window_layers = 40, GEMMA3_VISION},
     {DENSE("gemma-3-27b", 62, 5376, 32, 16, 128, 21504, 262208, 131072), .tied = true,
@@ -142,6 +142,7 @@ static const struct ar_option model_options[] = {
     {"tied", AR_OPTION_BOOL, LLM(tied), NULL, 0, 0, NULL, "the output uses the embedding"},
     {"qkv_bias", AR_OPTION_BOOL, LLM(qkv_bias), NULL, 0, 0, NULL, "products of attention have one"},
     {"qk_norm", AR_OPTION_BOOL, LLM(qk_norm), NULL, 0, 0, NULL, "queries and keys have a norm"},
+    {"learned", AR_OPTION_BOOL, LLM(learned), NULL, 0, 0, NULL, "positions are, with no rotation"},
     {0},
 };
 
