@@ -6,7 +6,7 @@
  *   [process NAME]  policy, cards, context, pinned
  *   [KIND NAME]     a part: process = NAME, and the options of its kind
  *   [schedule]      start, cycle, end = lists of steps; cycles = N
- *   [unknown]       SECTION.KEY = VALUE | VALUE ..: inputs of the figures that nobody says
+ *   [unknown]       SECTION.KEY = VALUE | VALUE ..: inputs that are not known
  *   [reported]      source, tolerance; QUANTITY = VALUE; [cycle N] STEP: QUANTITY = VALUE;
  *                   drift STEP = BYTES. Without a STEP: at the end of the run
  *

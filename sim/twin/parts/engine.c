@@ -1,9 +1,9 @@
 /* An inference engine: vLLM or SGLang, by their own sizing rules (rules/vllm.h, rules/sglang.h), or
  * TensorRT-LLM or LMDeploy, whose cache is a part of the memory that is free after loading:
- * free_gpu_memory_fraction, less the peak of a forward pass (tensorrt_llm/_torch/pyexecutor/_util.py;
- * engines of the C++ runtime have that memory already), or cache_max_entry_count (from 0.2.1 on;
- * turbomind/models/llama/BlockManager.cc, pytorch/engine/executor/base.py). Of these two the graphs
- * and buffers that come later are not in the rules.
+ * free_gpu_memory_fraction, less the peak of a forward pass (_torch/pyexecutor/_util.py; engines of
+ * the C++ runtime have that memory already), or cache_max_entry_count (from 0.2.1 on;
+ * turbomind/models/llama/BlockManager.cc, pytorch/engine/executor/base.py). Graphs and buffers that
+ * come later are not in the rules of these two.
  *
  * 1. load makes the weights, tensor by tensor. profile runs a forward pass of the largest step and
  *    finds what the key-value cache can have; SGLang only reads the free memory. allocate makes the
