@@ -143,7 +143,6 @@ static enum ar_status read_text(const struct message_text *text, struct message 
 {
     bool found = read_kinds(text, self);
     if (found && (self->figures[MESSAGE_FIGURE_ASKED].known || self->bare || self->printed)) {
-        self->cut = text->cut;
         message_judge(self);
         return AR_OK;
     }

@@ -62,7 +62,7 @@ enum message_confidence { MESSAGE_SURE, MESSAGE_LIKELY, MESSAGE_OPEN };
     X(SLACK, "only a small share of the pool is unused, as in every pool")                         \
     X(UNIFIED, "the total of a card that shares the host's memory may be a part of it only")       \
     X(INDIRECT, "the same words have other causes too")                                            \
-    X(CUT, "the text ends in a number, which may be cut off")
+    X(CUT, "a number stands at the end of the text or of a line, and may be cut off")
 
 enum message_reason {
 #define X(name, text) MESSAGE_REASON_##name,
@@ -153,11 +153,15 @@ enum message_figure_name {
         MESSAGE_FIGURE_COUNT
 };
 
+/* Where the digits of a number without a unit may be missing. */
+enum message_cut { MESSAGE_UNCUT, MESSAGE_CUT_AT_END, MESSAGE_CUT_AT_LINE };
+
 struct message_figure {
     uint64_t bytes;
     uint64_t coarse_bytes; /* the largest rounding error; 0: exact */
     bool known;
     bool derived; /* computed from others, not printed */
+    enum message_cut cut;
 };
 
 /* The versions of PyTorch that print a wording. */
@@ -196,7 +200,6 @@ struct message {
     bool bare;             /* memory ran out, and nothing else is said */
     bool card_told;        /* total and free are those of the card, also in XLA's messages */
     bool incomplete;       /* the size of the request is missing; message_read returns INVALID */
-    bool cut;              /* the text ends in a digit */
     bool close;            /* the deciding comparison is within the rounding errors */
     struct {
         uint64_t weights;        /* bytes that loading the model took; 0: not in the text */

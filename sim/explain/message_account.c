@@ -392,6 +392,14 @@ static enum message_cause judge_unasked(struct message *self)
     return holder->cause;
 }
 
+static enum message_cut cut_of(const struct message *self)
+{
+    enum message_cut cut = MESSAGE_UNCUT;
+    for (size_t i = 0; i < MESSAGE_FIGURE_COUNT; i++)
+        cut = self->figures[i].cut > cut ? self->figures[i].cut : cut;
+    return cut;
+}
+
 static enum message_cause judge(struct message *self)
 {
     const struct message_figure *asked = figure_of(self, MESSAGE_FIGURE_ASKED);
@@ -410,6 +418,10 @@ static enum message_cause judge(struct message *self)
         return MESSAGE_NOT_THE_ALLOCATOR;
     if (!asked->known)
         return judge_unasked(self);
+    enum message_cut cut = cut_of(self);
+    unsure(self, MESSAGE_REASON_CUT, cut && !self->block_limit);
+    if (cut == MESSAGE_CUT_AT_LINE && !self->block_limit)
+        return MESSAGE_UNKNOWN;
     if (asked->bytes >= ANY_CARD_BYTES)
         return MESSAGE_IMPOSSIBLE;
     if (start->known && start->bytes < START_LEAST) {
@@ -447,8 +459,6 @@ void message_judge(struct message *self)
     find_contradictions(self);
     derive_remainder(self);
     self->cause = judge(self);
-    unsure(self, MESSAGE_REASON_CUT,
-           self->cut && !self->host && !self->on_chip && !self->block_limit);
     unsure(self, MESSAGE_REASON_CLOSE, self->close);
     unsure(self, MESSAGE_REASON_CONTRADICTION, self->contradictions);
     unsure(self, MESSAGE_REASON_ASSUMED, self->type_assumed);

@@ -1,6 +1,7 @@
 /* Messages that only say that memory ran out, and errors of libraries that allocate beside the
  * pool. No cause follows from them; the table says how to find it. The size of a request is read if
  * one stands near. */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -164,7 +165,19 @@ static const struct bare {
     const char *words;
     enum message_framework framework;
     const char *device, *how;
-    enum { CARD, HOST, HOST_LIKELY, ONE_WORD, LINE, CHIP, ELSEWHERE, BLOCK, NEAR } memory;
+    enum {
+        CARD,
+        HOST,
+        HOST_LIKELY,
+        ONE_WORD,
+        LINE,
+        CHIP,
+        ELSEWHERE,
+        BLOCK,
+        NEAR,
+        FAILS,
+        END
+    } memory;
 } bares[] = {
     {"openencodesessionexfailed:outofmemory|createbitstreambufferfailed:outofmemory",
      MESSAGE_LIBRARY, "CUDA", how_nvenc, CARD},
@@ -250,7 +263,7 @@ static const struct bare {
     {"insufficientsharedmemory|sharedmemoryallocationexceeded|toomuchshareddata", MESSAGE_LIBRARY,
      "", how_shared, CHIP},
     {"rayoutofmemoryerror|killedduetomemorypressure|killedduetothenoderunninglowonmemory|"
-     "exceedsthememoryusagethreshold",
+     "exceedsthememoryusagethreshold|ray-oom-prevention",
      MESSAGE_HOST_PROGRAM, "", how_ray, HOST},
     {"outofmemoryerror:directbuffermemory|outofmemoryerror:metaspace|"
      "java.lang.outofmemoryerror|javaheapspace|gcoverheadlimitexceeded|heapoutofmemory",
@@ -282,10 +295,11 @@ static const struct bare {
     {"insufficientvraminsplitformodel|insufficientvramformodel", MESSAGE_LIBRARY, "", how_exllama,
      CARD},
     {"gpumemoryisoverflow", MESSAGE_LIBRARY, "", how_jittor, CARD},
-    {"insufficientsystemresources", MESSAGE_LIBRARY, "", message_how_guess, CARD},
+    {"insufficientsystemresources|notenoughresourcestoloadthemodel", MESSAGE_LIBRARY, "",
+     message_how_guess, CARD},
     {"insufficientvram", MESSAGE_DRIVER, "", how_ollama, CARD},
-    {"outofmemoryerror|outofmemory|out_of_memory|outofdevicememory", MESSAGE_DRIVER, "", how_driver,
-     CARD},
+    {"outofmemoryerror|outofmemory|out_of_memory|outofdevicememory|outofmem", MESSAGE_DRIVER, "",
+     how_driver, CARD},
     /* In Chinese, Russian, and then others: of a card if one is named near. */
     {"\xe6\x98\xbe\xe5\xad\x98\xe4\xb8\x8d\xe8\xb6\xb3|"
      "\xd0\xb5\xd0\xb4\xd0\xbe\xd1\x81\xd1\x82\xd0\xb0\xd1\x82\xd0\xbe\xd1\x87\xd0\xbd\xd0\xbe\xd0"
@@ -310,15 +324,14 @@ static const struct bare {
     {"bytesfromdevice[|freeingmemorycacheandretrying", MESSAGE_LIBRARY, "", message_how_unknown,
      CARD},
     {"regionfailed:freeingsomememory", MESSAGE_LIBRARY, "CUDA", message_how_unknown, CARD},
-    {"allocatingstorage|failedtoalloc|failtoalloc|cannotalloc|can'talloc|couldnotalloc|"
-     "unabletoalloc",
-     MESSAGE_DRIVER, "", message_how_unknown, NEAR},
     {"memoryerror", MESSAGE_HOST_PROGRAM, "", NULL, ONE_WORD},
     {"returncode=-9|negsignal.sigkill|exitcode:-9|exitcode-9|code137|code:137|code=137|code\":137|"
      "status137|"
      "status=137|signal9(sigkill)|bysignal9|signals.sigkill:9|signal:killed|"
      "killedsignalterminatedprogram|duetosignal9|line#:#killed|]+#killed|]#killed",
      MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
+    {"memory|vram|videomem|gpumem|devicemem|alloc", MESSAGE_DRIVER, "", message_how_unknown, FAILS},
+    {"outofm|out_of_m", MESSAGE_DRIVER, "", how_driver, END},
     {"killed|killed:9|\xe5\xb7\xb2\xe6\x9d\x80\xe6\xad\xbb", MESSAGE_HOST_PROGRAM, "", how_killed,
      LINE},
 };
@@ -326,56 +339,63 @@ static const struct bare {
 static bool is_rmm(const struct message_text *text)
 {
     return message_text_has(text, "/rmm/") || message_text_has(text, "rmm.") ||
-           message_text_has(text, "rmmfailure");
+           message_text_has(text, "rmmallocation") || message_text_has(text, "rmmfailure");
 }
 
-/* The size after a word for a request, of several the one nearest to `failure`. Words that only
- * stand for sizes need no unit. */
+/* Whether one of these words, with bars between them, stands within `reach` characters before `at`
+ * and is not followed by another number. */
+static bool follows_any(const struct message_text *text, const char *words, size_t at, size_t reach)
+{
+    size_t from = at > reach ? at - reach : 0;
+    for (size_t i = at; i > from; i--)
+        if (isdigit((unsigned char)text->chars[i - 1])) {
+            from = i;
+            break;
+        }
+    for (; *words; words += strcspn(words, "|"), words += *words == '|')
+        if (memmem(text->chars + from, at - from, words, strcspn(words, "|")))
+            return true;
+    return false;
+}
+
+static bool begins_any(const struct message_text *text, const char *words, size_t at)
+{
+    for (; *words; words += strcspn(words, "|"), words += *words == '|')
+        if (strncmp(text->chars + at, words, strcspn(words, "|")) == 0)
+            return true;
+    return false;
+}
+
+/* The size that the words around it call a request, of several the one nearest to `failure`. Words
+ * that only stand for sizes need no unit. */
 static void read_size(const struct message_text *text, size_t failure, struct message *self)
 {
-    static const struct {
-        const char *words;
-        bool unit;
-    } words[] = {{"alloc", true},
-                 {"allocate", true},
-                 {"allocating", true},
-                 {"allocof", true},
-                 {"allocationof", true},
-                 {"requested", true},
-                 {"required", true},
-                 {"requesting", true},
-                 {"need", true},
-                 {"needatleast", true},
-                 {"buffer(", true},
-                 {"(size=", false},
-                 {"tofind", true},
-                 {"size:", true},
-                 {"size=", true},
-                 {"ofsize", false},
-                 {"oflength", false},
-                 {"sz=", false},
-                 {"malloc(", false},
-                 {"managed(", false},
-                 {"memorysize", false},
-                 {"buffersize", false},
-                 {"cl_mem_read_write,", false},
-                 {"size0x", true}};
+    static const char asks[] = "alloc|request|requir|need|estimat|buffer(|tofind|size|asked";
+    static const char sizes[] = "(size=|ofsize|oflength|sz=|malloc(|managed(|memorysize|"
+                                "buffersize|cl_mem_read_write,";
+    static const char others[] = "free|avail|total|capacity|limit|max|used|inuse|only|left|budget|"
+                                 "allocated|than";
     struct message_figure *asked = &self->figures[MESSAGE_FIGURE_ASKED], size;
     size_t nearest = SIZE_MAX;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        for (size_t at = 0;
-             (at = message_text_find(text, words[i].words, at, text->count)) != MESSAGE_NOWHERE;) {
-            size_t apart = at > failure ? at - failure : failure - at;
-            at += strlen(words[i].words);
-            size_t begin = at + strspn(text->chars + at, ":=(-,");
-            bool hex = strncmp(text->chars + begin, "0x", 2) == 0;
-            size_t end = words[i].unit && !hex ? message_text_asked(text, begin, &size)
-                                               : message_text_number(text, begin, 0, &size);
-            if (end == MESSAGE_NOWHERE || !size.bytes || apart >= nearest)
-                continue;
-            nearest = apart;
-            *asked = size;
-        }
+    for (size_t at = 0; at < text->count; at++) {
+        size_t apart = at > failure ? at - failure : failure - at;
+        if (!isdigit((unsigned char)text->chars[at]) || apart >= nearest ||
+            (at > 0 && isalnum((unsigned char)text->chars[at - 1]) && !text->gaps[at]))
+            continue;
+        bool hex = strncmp(text->chars + at, "0x", 2) == 0;
+        size_t end = hex ? MESSAGE_NOWHERE : message_text_asked(text, at, &size);
+        bool unit = end != MESSAGE_NOWHERE;
+        if (hex    ? !follows_any(text, "size", at, 5)
+            : unit ? !follows_any(text, asks, at, 32) || follows_any(text, others, at, 16)
+                   : !follows_any(text, sizes, at, 18))
+            continue;
+        if (!unit)
+            end = message_text_number(text, at, 0, &size);
+        if (end == MESSAGE_NOWHERE || !size.bytes || (unit && begins_any(text, others, end)))
+            continue;
+        nearest = apart;
+        *asked = size;
+    }
 }
 
 #define NEAR_CHARACTERS 100
@@ -396,7 +416,7 @@ static const char *card_near(const struct message_text *text, size_t at, size_t 
                  {".cu", "CUDA"},      {"metal", ""},
                  {"cuda", "CUDA"},     {"gpu", ""},
                  {"hip", ""},          {"device", ""},
-                 {"vram", ""}};
+                 {"vram", ""},         {"videomemory", ""}};
     size_t from = at > reach ? at - reach : 0;
     for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
         if (message_text_find(text, cards[i].words, from, at + reach) != MESSAGE_NOWHERE)
@@ -429,6 +449,42 @@ static bool is_feared(const struct message_text *text, size_t at)
     return false;
 }
 
+/* Whether "out of memory" is cut within its last word. */
+static bool is_cut_word(const struct message_text *text, size_t at)
+{
+    const char *whole = text->chars[at + 3] == '_' ? "out_of_memory" : "outofmemory";
+    size_t end = at;
+    while (*whole && text->chars[end] == *whole &&
+           (end == at || text->gaps[end] != MESSAGE_GAP_LINE))
+        end++, whole++;
+    return text->gaps[end] == MESSAGE_GAP_LINE || !isalpha((unsigned char)text->chars[end]);
+}
+
+/* Whether words near a word for memory of a card say that there was too little, or that it was not
+ * given. A program that then takes less has not failed. */
+static bool is_failure(const struct message_text *text, size_t at)
+{
+    static const char *const words[] = {
+        "fail",         "exhaust",       "notenough",     "insufficient",  "unable",
+        "cannot",       "can't",         "couldnot",      "couldn't",      "ranout",
+        "runsout",      "outof",         "overbudget",    "toolittle",     "shortage",
+        "notavailable", "nothaveenough", "depleted",      "n'thaveenough", "noenough",
+        "isfull",       "overflow",      "notsufficient", "exceed",        "notprovideenough"};
+    size_t from = at > 40 ? at - 40 : 0, to = at + 60;
+    char before = at > 0 && !text->gaps[at] ? text->chars[at - 1] : ' ';
+    bool inside = isalpha((unsigned char)before) || before == '_'; /* of a name in a program */
+    if (inside || message_text_find(text, "access", at, at + 16) != MESSAGE_NOWHERE ||
+        message_text_find(text, ".reducing", at, to) != MESSAGE_NOWHERE ||
+        !card_near(text, at, NEAR_CHARACTERS))
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t found = message_text_find(text, words[i], from, to);
+        if (found != MESSAGE_NOWHERE && !is_feared(text, found))
+            return true;
+    }
+    return false;
+}
+
 /* Whether words of this length are a message, and not a flag which is off ("OOMKilled": false), a
  * failure of something else, or part of a sentence. */
 static bool is_said(const struct message_text *text, const struct bare *bare, size_t at,
@@ -446,17 +502,21 @@ static bool is_said(const struct message_text *text, const struct bare *bare, si
         if (message_text_ends(text, others[i].before, at) &&
             strncmp(rest, others[i].after, strlen(others[i].after)) == 0)
             return false;
-    if (strncmp(text->chars + at, "outofmemory", 11) == 0 && is_feared(text, at))
+    if (strncmp(text->chars + at, "outofmem", 8) == 0 && is_feared(text, at))
         return false;
     if (strncmp(text->chars + at, "cudaoom", 7) == 0 && (*rest == 's' || is_feared(text, at)))
         return false; /* "CUDA OOMs: 1" is a counter */
     switch (bare->memory) {
+    case END:
+        return is_cut_word(text, at);
+    case FAILS:
+        return is_failure(text, at);
     case NEAR:
         return card_near(text, at, NEAR_CHARACTERS) != NULL;
     case ONE_WORD:
         return !memchr(text->gaps + at + 1, MESSAGE_GAP_SPACE, length - 1);
     case LINE:
-        return text->gaps[at] == MESSAGE_GAP_LINE && text->gaps[at + length] == MESSAGE_GAP_LINE;
+        return text->gaps[at] % 2 && text->gaps[at + length] % 2; /* LINE or WRAP */
     default:
         return true;
     }
@@ -480,12 +540,12 @@ static size_t find_said(const struct message_text *text, const struct bare *bare
 static void read_around(const struct message_text *text, size_t at, struct message *self)
 {
     const char *card = card_near(text, at, 3 * NEAR_CHARACTERS);
+    read_size(text, at, self);
     if (is_rmm(text)) {
         self->framework = MESSAGE_RMM;
         self->how = how_rmm;
         return;
     }
-    read_size(text, at, self);
     if (card && !self->device[0])
         snprintf(self->device, sizeof self->device, "%s", card);
 }
@@ -500,7 +560,8 @@ static bool read_words(const struct message_text *text, const struct bare *bare,
     self->how = bare->how;
     self->bare = true;
     self->taken = 1;
-    for (size_t at = first; at != MESSAGE_NOWHERE; at = find_said(text, bare, words, at + 1))
+    for (size_t at = first; at != MESSAGE_NOWHERE && (at == first || bare->memory != FAILS);
+         at = find_said(text, bare, words, at + 1))
         self->count++;
     snprintf(self->device, sizeof self->device, "%s", bare->device);
     self->indirect =

@@ -35,7 +35,7 @@ static const struct unit *unit_at(const struct message_text *self, size_t at)
         size_t length = strlen(units[i].name);
         if (strncmp(self->chars + at, units[i].name, length) == 0 &&
             (length > 1 || (self->gaps[at] != MESSAGE_GAP_LINE &&
-                            (!is_letter(self->chars[at + 1]) || self->gaps[at + 1]))))
+                            (!is_letter(self->chars[at + 1]) || message_text_apart(self, at + 1)))))
             return &units[i];
     }
     return NULL;
@@ -44,7 +44,7 @@ static const struct unit *unit_at(const struct message_text *self, size_t at)
 /* Whether a number ends before `at`. If `across`, it may continue after a line end. */
 static bool is_apart(const struct message_text *self, size_t at, bool across)
 {
-    return self->gaps[at] && !(across && self->gaps[at] == MESSAGE_GAP_LINE);
+    return message_text_apart(self, at) && !(across && self->gaps[at] == MESSAGE_GAP_LINE);
 }
 
 /* A comma between groups of three digits, as in CuPy's messages, or another mark there. */
@@ -60,7 +60,8 @@ static bool is_decimal_comma(const struct message_text *self, size_t at)
 {
     const char *c = self->chars + at;
     size_t digits = 1 + (size_t)is_digit(c[1] ? c[2] : '\0');
-    return c[0] == ',' && is_digit(c[1]) && !self->gaps[at + 1] && is_letter(c[1 + digits]);
+    return c[0] == ',' && is_digit(c[1]) && !message_text_apart(self, at + 1) &&
+           is_letter(c[1 + digits]);
 }
 
 /* A point between groups of three digits, as programs in some languages print them. One point alone
@@ -138,6 +139,21 @@ size_t message_text_size(const struct message_text *self, size_t at, struct mess
     return end + strlen(unit->name);
 }
 
+/* Whether digits may be missing: the text ends right behind the number, or the next line begins
+ * with digits that are no date, time or version. */
+static enum message_cut cut_at(const struct message_text *self, size_t end)
+{
+    const char *c = self->chars + end;
+    size_t digits = strspn(c, "0123456789"), after = digits;
+    after += c[after] == '.' ? 1 + strspn(c + after + 1, "0123456789") : 0;
+    bool breaks = digits && self->gaps[end] == MESSAGE_GAP_LINE &&
+                  !(c[after] && strchr("-:/.", c[after])) &&
+                  !(is_letter(c[after]) && !message_text_apart(self, end + after));
+    if (self->cut && end + after == self->count && (breaks || !digits))
+        return MESSAGE_CUT_AT_END;
+    return breaks ? MESSAGE_CUT_AT_LINE : MESSAGE_UNCUT;
+}
+
 size_t message_text_number(const struct message_text *self, size_t at, int shift,
                            struct message_figure *figure)
 {
@@ -145,7 +161,9 @@ size_t message_text_number(const struct message_text *self, size_t at, int shift
     if (at < self->count && strncmp(self->chars + at, "0x", 2) == 0) {
         uint64_t bytes = 0;
         size_t begin = at += 2;
-        for (; isxdigit((unsigned char)self->chars[at]) && (at == begin || !self->gaps[at]); at++) {
+        for (; isxdigit((unsigned char)self->chars[at]) &&
+               (at == begin || !message_text_apart(self, at));
+             at++) {
             char c = self->chars[at];
             uint64_t digit = (uint64_t)(is_digit(c) ? c - '0' : c - 'a' + 10);
             bytes = bytes < FIGURE_MOST ? bytes * 16 + digit : bytes;
@@ -164,6 +182,7 @@ size_t message_text_number(const struct message_text *self, size_t at, int shift
     *figure = (struct message_figure){
         .known = true, .bytes = (uint64_t)(fmin(value * scale, (double)FIGURE_MOST) + 0.5)};
     figure->coarse_bytes = shift > 0 ? (uint64_t)(last * scale / 2 + 0.5) : 0;
+    figure->cut = cut_at(self, end);
     return end;
 }
 
@@ -198,7 +217,7 @@ size_t message_text_count(const struct message_text *self, size_t at, uint64_t *
     size_t begin = at;
     *count = 0;
     for (; at < self->count && is_digit(self->chars[at]); at++) {
-        if (at > begin && self->gaps[at])
+        if (at > begin && message_text_apart(self, at))
             break;
         if (*count > FIGURE_MOST)
             return MESSAGE_NOWHERE;

@@ -69,7 +69,8 @@ static size_t read_value(const struct message_text *text, size_t at, int unit,
             return MESSAGE_NOWHERE;
         if (!isdigit((unsigned char)c))
             continue;
-        bool joined = at > begin && !text->gaps[at] && isalnum((unsigned char)text->chars[at - 1]);
+        bool joined = at > begin && !message_text_apart(text, at) &&
+                      isalnum((unsigned char)text->chars[at - 1]);
         if (joined || (at > begin && message_text_ends(text, "cuda:", at)))
             continue; /* of a device's name: gpu0, cuda:0 */
         int own = unit_in(text->chars + begin, at - begin);

@@ -15,35 +15,135 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* The length of an escape character, raw or escaped as in source code and JSON; 0: none. */
-static size_t escape_mark(const char *text, size_t at, size_t bytes)
+/* The value of a digit of base 10 or 16; 16: it is none. */
+static unsigned digit_value(char c, unsigned base)
 {
-    static const char *const marks[] = {"\033", "\\u001b", "\\x1b", "\\033", "\\e"};
-    if (text[at] != '\033' && text[at] != '\\')
-        return 0;
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
-        size_t length = strlen(marks[i]);
-        if (bytes - at >= length && memcmp(text + at, marks[i], length) == 0)
-            return length;
+    if (is_digit(c))
+        return (unsigned)(c - '0');
+    c = (char)(c | 0x20);
+    return base == 16 && c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
+}
+
+/* The end of the digits at `at`, of which there are at most `most`. */
+static size_t read_code(const char *text, size_t at, size_t bytes, unsigned base, size_t most,
+                        unsigned *code)
+{
+    size_t begin = at;
+    for (*code = 0; at < bytes && at - begin < most && digit_value(text[at], base) < base; at++)
+        *code = *code * base + digit_value(text[at], base);
+    return at;
+}
+
+/* The length of an escape of source code or JSON, and its character; 0: none. A log within a log
+ * has more backslashes before the same. */
+static size_t backslash_length(const char *text, size_t at, size_t bytes, unsigned *code)
+{
+    static const char *const marks[] = {"x1b[", "033[", "e["};
+    size_t end = at, low;
+    unsigned other;
+    while (end < bytes && text[end] == '\\')
+        end++;
+    size_t left = bytes - end;
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (left >= strlen(marks[i]) && memcmp(text + end, marks[i], strlen(marks[i])) == 0) {
+            *code = '\033';
+            return end + strlen(marks[i]) - 1 - at;
+        }
+    const char *plain = left && text[end] ? strchr("n\nr\rt\t\"\"''", text[end]) : NULL;
+    if (plain) {
+        *code = (unsigned char)(strchr("nrt", text[end]) ? plain[1] : plain[0]);
+        return end + 1 - at;
     }
-    return 0;
+    if (left >= 5 && text[end] == 'u' && read_code(text, end + 1, bytes, 16, 4, code) == end + 5) {
+        low = end + 5;
+        while (low < bytes && text[low] == '\\')
+            low++;
+        if (*code >> 10 == 0x36 && low + 5 <= bytes && text[low] == 'u' &&
+            read_code(text, low + 1, bytes, 16, 4, &other) == low + 5) { /* two halves of one */
+            *code = 0x10000 + ((*code & 0x3ff) << 10 | (other & 0x3ff));
+            return low + 5 - at;
+        }
+        return end + 5 - at;
+    }
+    *code = '\\';
+    return end - at > 1 ? 2 : 0;
+}
+
+/* The length of an entity of HTML, and the character that it stands for; 0: none. */
+static size_t entity_length(const char *text, size_t at, size_t bytes, unsigned *code)
+{
+    static const struct {
+        const char *name;
+        unsigned code;
+    } entities[] = {{"gt;", '>'},   {"lt;", '<'},    {"amp;", '&'},
+                    {"quot;", '"'}, {"apos;", '\''}, {"nbsp;", 0xa0}};
+    size_t begin = at + 1;
+    while (bytes - begin > 4 && memcmp(text + begin, "amp;", 4) == 0 && text[begin + 4] != ' ')
+        begin += 4; /* an entity within an entity */
+    if (begin < bytes && text[begin] == '#') {
+        bool hex = begin + 1 < bytes && (text[begin + 1] | 0x20) == 'x';
+        size_t first = begin + 1 + hex;
+        size_t end = read_code(text, first, bytes, hex ? 16 : 10, 6, code);
+        return end > first && end < bytes && text[end] == ';' && *code ? end + 1 - at : 0;
+    }
+    for (size_t i = 0; i < sizeof entities / sizeof *entities; i++) {
+        size_t length = strlen(entities[i].name);
+        *code = entities[i].code;
+        if (bytes - begin >= length && memcmp(text + begin, entities[i].name, length) == 0)
+            return begin + length - at;
+    }
+    *code = '&';
+    return begin > at + 1 ? begin - at : 0;
+}
+
+/* Writes a character in UTF-8, which is never longer than its escapes. */
+static size_t write_character(unsigned code, char *out)
+{
+    unsigned more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    static const unsigned firsts[] = {0, 0xc0, 0xe0, 0xf0};
+    out[0] = (char)(firsts[more] | code >> 6 * more);
+    for (unsigned i = 1; i <= more; i++)
+        out[i] = (char)(0x80 | (code >> 6 * (more - i) & 0x3f));
+    return more + 1;
+}
+
+/* Replaces escapes by their characters. Returns the number of bytes. Logs of Windows shells are
+ * UTF-16: every other byte is 0. */
+static size_t decode(const char *text, size_t bytes, char *out)
+{
+    size_t left = 0, count = 0;
+    for (size_t at = 0; at < bytes; at++)
+        if (text[at])
+            out[left++] = text[at];
+    for (size_t at = 0; at < left;) {
+        unsigned code = 0;
+        size_t length = out[at] == '\\'  ? backslash_length(out, at, left, &code)
+                        : out[at] == '&' ? entity_length(out, at, left, &code)
+                                         : 0;
+        if (length && code)
+            count += write_character(code, out + count);
+        else if (!length)
+            out[count++] = out[at];
+        at += length ? length : 1;
+    }
+    return count;
 }
 
 /* The length of the terminal control sequence at `at`; 0: none. Some logs have lost the escape
  * character: "[1;31m". */
 static size_t escape_length(const char *text, size_t at, size_t bytes)
 {
-    size_t mark = escape_mark(text, at, bytes), bare = 1;
-    while (!mark && text[at] == '[' && at + bare < bytes && bare < 12) {
+    size_t bare = 1;
+    while (text[at] == '[' && at + bare < bytes && bare < 12) {
         char c = text[at + bare++];
         if (c == 'm' && bare > 2)
             return bare;
         if (!is_digit(c) && c != ';')
             break;
     }
-    if (!mark || at + mark >= bytes || text[at + mark] != '[')
+    if (text[at] != '\033' || at + 1 >= bytes || text[at + 1] != '[')
         return 0;
-    size_t end = at + mark + 1;
+    size_t end = at + 2;
     while (end < bytes && !(text[end] >= '@' && text[end] <= '~'))
         end++;
     return (end < bytes ? end + 1 : bytes) - at;
@@ -76,19 +176,16 @@ static bool is_last_bar(const char *text, size_t at, size_t bytes)
         return false;
     do
         at++;
-    while (at < bytes &&
-           (!text[at] || (is_space(text[at]) && gap_of(text[at]) == MESSAGE_GAP_SPACE)));
+    while (at < bytes && is_space(text[at]) && gap_of(text[at]) == MESSAGE_GAP_SPACE);
     return at == bytes || gap_of(text[at]) == MESSAGE_GAP_LINE;
 }
 
-/* The length of a tag of HTML or of an entity that stands for white space; 0: none. */
+/* The length of a tag of HTML; 0: none. */
 static size_t tag_length(const char *text, size_t at, size_t bytes, enum message_gap *gap)
 {
     static const char *const names[] = {"br",     "p",  "pre", "code", "span", "div", "b",  "i",
                                         "strong", "em", "td",  "tr",   "li",   "a",   "tt", "samp"};
     size_t begin = at + 1, name;
-    if (bytes - at >= 6 && memcmp(text + at, "&nbsp;", 6) == 0)
-        return 6;
     if (text[at] != '<')
         return 0;
     begin += begin < bytes && text[begin] == '/';
@@ -106,15 +203,6 @@ static size_t tag_length(const char *text, size_t at, size_t bytes, enum message
                 return end + 1 - at;
     }
     return 0;
-}
-
-/* The value of a digit of base 10 or 16; 16: it is none. */
-static unsigned digit_value(char c, unsigned base)
-{
-    if (is_digit(c))
-        return (unsigned)(c - '0');
-    c = (char)(c | 0x20);
-    return base == 16 && c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
 }
 
 /* A space between a digit and three digits, which is a mark between groups of digits if it is one
@@ -164,52 +252,6 @@ static size_t foreign_length(const char *text, size_t at, size_t bytes, char *c)
     return 0;
 }
 
-/* The length of a character that is written by its code, "&#58;", "&#x3a;" or "\u003a", or that
- * stands for one of ASCII, and its character of ASCII; 0: none. */
-static size_t code_length(const char *text, size_t at, size_t bytes, char *c)
-{
-    size_t left = bytes - at, begin = 2, end, most = 4;
-    unsigned base = 16, code = 0;
-    size_t foreign = foreign_length(text, at, bytes, c);
-    if (foreign || left < 3)
-        return foreign;
-    bool entity = text[at] == '&' && text[at + 1] == '#';
-    if (!entity && !(text[at] == '\\' && text[at + 1] == 'u'))
-        return 0;
-    if (entity) {
-        base = (text[at + 2] | 0x20) == 'x' ? 16 : 10;
-        begin += base == 16;
-    }
-    for (end = begin; end < left && end - begin < most && digit_value(text[at + end], base) < base;
-         end++)
-        code = code * base + digit_value(text[at + end], base);
-    if (end == begin || (entity ? end >= left || text[at + end] != ';' : end - begin < most))
-        return 0;
-    code = code == 0xa0 ? ' ' : code;
-    *c = (char)(code & 0x7f);
-    return code == (unsigned char)*c && (is_space(*c) || *c > ' ') && *c != '\177'
-               ? end + (entity ? 1 : 0)
-               : 0;
-}
-
-/* The length of an entity of HTML, and the character that it stands for; 0: none. */
-static size_t entity_length(const char *text, size_t at, size_t bytes, char *c)
-{
-    static const struct {
-        const char *name;
-        char c;
-    } entities[] = {
-        {"&gt;", '>'}, {"&lt;", '<'}, {"&amp;", '&'}, {"&quot;", '"'}, {"&apos;", '\''}};
-    for (size_t i = 0; text[at] == '&' && i < sizeof entities / sizeof *entities; i++) {
-        size_t length = strlen(entities[i].name);
-        if (bytes - at >= length && memcmp(text + at, entities[i].name, length) == 0) {
-            *c = entities[i].c;
-            return length;
-        }
-    }
-    return 0;
-}
-
 /* Marks of Markdown: emphasis, code, and the backslash before a mark; that before a quote. */
 static bool is_markdown(const char *text, size_t at, size_t bytes)
 {
@@ -233,6 +275,34 @@ static size_t syslog_length(const char *text, size_t at, size_t bytes)
     while (end < bytes && text[end] > ' ')
         end++;
     return form[i] || end == bytes || text[end] != ' ' ? 0 : end + 1 - at;
+}
+
+/* The length of what Docker and Fluent Bit write before a line in JSON, up to its text. */
+static size_t json_length(const char *text, size_t at, size_t bytes)
+{
+    static const char key[] = "\"log\":\"";
+    if (text[at] != '{')
+        return 0;
+    const char *found = memmem(text + at, bytes - at < 300 ? bytes - at : 300, key, strlen(key));
+    return found && !memchr(text + at, '\n', (size_t)(found - (text + at)))
+               ? (size_t)(found - (text + at)) + strlen(key)
+               : 0;
+}
+
+/* The length of the rest of such a line, with its end, if its text ends at `at`: a quote, and the
+ * keys that follow or a brace. */
+static size_t json_rest_length(const char *text, size_t at, size_t bytes)
+{
+    size_t key = at + 3;
+    const char *end = memchr(text + at, '\n', bytes - at);
+    size_t length = end ? (size_t)(end - (text + at)) : bytes - at;
+    if (text[at] != '"' || length < 2 || text[at + length - 1] != '}')
+        return 0;
+    while (key < at + length && (isalpha((unsigned char)text[key]) || text[key] == '_'))
+        key++;
+    bool next = text[at + 1] == ',' && text[at + 2] == '"' && key + 1 < at + length &&
+                text[key] == '"' && text[key + 1] == ':';
+    return length == 2 || next ? length + (end != NULL) : 0;
 }
 
 /* The length of what a launcher or a container's log writes before each line: "[rank3]: ", or
@@ -325,7 +395,7 @@ static size_t white_length(const char *text, size_t at, size_t bytes, enum messa
         return length;
     *gap = MESSAGE_GAP_SPACE;
     char c = '\0';
-    length = code_length(text, at, bytes, &c);
+    length = foreign_length(text, at, bytes, &c);
     if (length) {
         *gap = gap_of(c);
         return is_space(c) ? length : 0;
@@ -338,10 +408,6 @@ static size_t white_length(const char *text, size_t at, size_t bytes, enum messa
         *gap = MESSAGE_GAP_NONE;
         return 1;
     }
-    if (text[at] == '\\' && at + 1 < bytes && strchr("nrt", text[at + 1]) && text[at + 1]) {
-        *gap = text[at + 1] == 't' ? MESSAGE_GAP_SPACE : MESSAGE_GAP_LINE;
-        return 2;
-    }
     return is_last_bar(text, at, bytes);
 }
 
@@ -349,61 +415,154 @@ static size_t white_length(const char *text, size_t at, size_t bytes, enum messa
 static bool is_plain(char c)
 {
     static const bool marks[128] = {
-        ['\\'] = true, ['|'] = true, ['>'] = true, ['#'] = true, ['<'] = true,
-        ['&'] = true,  ['*'] = true, ['`'] = true, ['['] = true};
+        ['\\'] = true, ['|'] = true, ['>'] = true, ['#'] = true, ['<'] = true, ['&'] = true,
+        ['*'] = true,  ['`'] = true, ['['] = true, ['"'] = true, ['{'] = true};
     return c > ' ' && c < '\177' && !marks[(unsigned char)c];
+}
+
+/* The width of a line on a terminal. */
+static size_t columns(const char *line, size_t bytes)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < bytes && line[i] != '\n' && line[i] != '\r'; i++) {
+        unsigned char c = (unsigned char)line[i];
+        count += c >= 0xe3 ? 2 : c < 0x80 || c >= 0xc0; /* from U+3000 on they are wide */
+    }
+    return count;
+}
+
+#define NARROWEST 20
+
+/* The width at which a terminal broke the lines: that of the widest, if several have it. */
+static size_t wrap_width(const char *text, size_t bytes)
+{
+    size_t widest = NARROWEST, lines = 0;
+    for (size_t at = 0; at < bytes;) {
+        const char *end = memchr(text + at, '\n', bytes - at);
+        size_t length = end ? (size_t)(end - (text + at)) : bytes - at;
+        size_t width = length >= widest ? columns(text + at, length) : 0;
+        lines = width > widest ? 1 : lines + (width == widest);
+        widest = width > widest ? width : widest;
+        at += length + 1;
+    }
+    return lines > 1 ? widest : SIZE_MAX;
+}
+
+/* Whether the line that ends at `end` has no room for another character: a terminal or a box broke
+ * it there. */
+static bool is_full(const char *text, size_t line, size_t end, size_t widest)
+{
+    static const char stroke[] = "\xe2\x94\x82";
+    size_t at = end - (end > line && text[end - 1] == '\r');
+    size_t bar = at - line > 3 && memcmp(text + at - 3, stroke, 3) == 0
+                     ? 3
+                     : at > line && text[at - 1] == '|';
+    if (!bar)
+        return columns(text + line, at - line) == widest && text[at - 1] != ' ';
+    at -= bar;
+    return at - line > 2 && (text[at - 1] != ' ' || text[at - 2] != ' ');
+}
+
+struct squeezer {
+    struct message_text *into;
+    const char *text;
+    size_t bytes, at, width;
+    size_t start;        /* of the line on the terminal */
+    size_t line, before; /* where the words of this line and of the one before begin */
+    size_t indent;       /* spaces since the line's start or quote mark */
+    enum message_gap gap;
+    bool begun; /* the line has words */
+    bool json;  /* within the text of a line of JSON */
+    bool full;  /* the line before was */
+};
+
+static void end_line(struct squeezer *self)
+{
+    self->full = is_full(self->text, self->start, self->at, self->width);
+    self->start = self->at + 1;
+    self->indent = 0;
+}
+
+/* Passes over what is not part of words. */
+static bool skip_white(struct squeezer *self)
+{
+    const char *text = self->text;
+    size_t at = self->at, bytes = self->bytes, length = 1;
+    char c = text[at];
+    enum message_gap here = gap_of(c);
+    if (c == '\n')
+        end_line(self);
+    else if (is_space(c))
+        self->full &= c == '\r' || !self->indent++;
+    else if (is_plain(c))
+        return false;
+    else if (self->json && c == '"' && (length = json_rest_length(text, at, bytes)) > 0)
+        self->json = false, self->start = at + length;
+    else if (self->gap == MESSAGE_GAP_LINE && (length = json_length(text, at, bytes)) > 0)
+        self->json = true;
+    else if ((length = white_length(text, at, bytes, &here)) == 0)
+        return false;
+    self->at += length;
+    self->gap = here > self->gap ? here : self->gap;
+    self->begun &= here != MESSAGE_GAP_LINE;
+    return true;
+}
+
+/* Passes over what logs write before the words of a line. */
+static bool skip_prefix(struct squeezer *self)
+{
+    size_t at = self->at;
+    if (!self->begun) {
+        self->before = self->line;
+        self->line = at;
+        self->begun = true;
+    }
+    if (self->gap != MESSAGE_GAP_LINE)
+        return false;
+    size_t length = prefix_length(self->text, at, self->bytes);
+    if (!length && self->before < self->line)
+        length = repeated_length(self->text, at, self->before + (at - self->line), self->bytes,
+                                 at > self->line);
+    self->at += length;
+    return length;
+}
+
+static void put_character(struct squeezer *self)
+{
+    struct message_text *into = self->into;
+    char c = self->text[self->at];
+    size_t foreign = is_plain(c) ? 0 : foreign_length(self->text, self->at, self->bytes, &c);
+    self->at += foreign ? foreign : 1;
+    if (self->gap == MESSAGE_GAP_LINE && strchr(">#|+", c)) {
+        self->indent = 0;
+        return;
+    }
+    /* The strings of source code continue: "a " "b" is "a b". */
+    if (c == '"' && self->gap == MESSAGE_GAP_LINE && into->count &&
+        into->chars[into->count - 1] == '"') {
+        into->count--;
+        return;
+    }
+    if (self->gap == MESSAGE_GAP_LINE && self->full)
+        self->gap = MESSAGE_GAP_WRAP;
+    into->gaps[into->count] = (unsigned char)self->gap;
+    into->chars[into->count++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    self->gap = MESSAGE_GAP_NONE;
 }
 
 static void squeeze(const char *text, size_t bytes, struct message_text *self)
 {
-    enum message_gap gap = MESSAGE_GAP_LINE;
-    size_t line = 0, before = 0; /* where this line and the one before begin */
-    bool begun = false;
-    for (size_t at = 0; at < bytes; at++) {
-        char c = text[at];
-        enum message_gap here = c ? gap_of(c) : MESSAGE_GAP_NONE;
-        /* Logs of Windows shells are UTF-16: every other byte is 0. */
-        if (!c || is_space(c)) {
-            gap = here > gap ? here : gap;
-            begun &= here != MESSAGE_GAP_LINE;
-            continue;
-        }
-        size_t white = is_plain(c) ? 0 : white_length(text, at, bytes, &here);
-        if (white) {
-            at += white - 1;
-            gap = here > gap ? here : gap;
-            begun &= here != MESSAGE_GAP_LINE;
-            continue;
-        }
-        if (!begun) {
-            before = line;
-            line = at;
-            begun = true;
-        }
-        size_t prefix = gap == MESSAGE_GAP_LINE ? prefix_length(text, at, bytes) : 0;
-        if (gap == MESSAGE_GAP_LINE && !prefix && before < line)
-            prefix = repeated_length(text, at, before + (at - line), bytes, at > line);
-        if (prefix) {
-            at += prefix - 1;
-            continue;
-        }
-        size_t entity = is_plain(c) ? 0 : entity_length(text, at, bytes, &c);
-        entity = entity || is_plain(text[at]) ? entity : code_length(text, at, bytes, &c);
-        at += entity ? entity - 1 : 0;
-        /* The strings of source code continue: "a " "b" is "a b". */
-        if (c == '"' && gap == MESSAGE_GAP_LINE && self->count &&
-            self->chars[self->count - 1] == '"')
-            self->count--;
-        else if (!(gap == MESSAGE_GAP_LINE && strchr(">#|+", c))) {
-            self->gaps[self->count] = (unsigned char)gap;
-            self->chars[self->count++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-            gap = MESSAGE_GAP_NONE;
-        }
-    }
+    struct squeezer state = {.into = self,
+                             .text = text,
+                             .bytes = bytes,
+                             .width = wrap_width(text, bytes),
+                             .gap = MESSAGE_GAP_LINE};
+    while (state.at < bytes)
+        if (!skip_white(&state) && !skip_prefix(&state))
+            put_character(&state);
     self->chars[self->count] = '\0';
     self->gaps[self->count] = MESSAGE_GAP_LINE;
-    size_t end = bytes > 1 && text[bytes - 1] == '.' ? bytes - 1 : bytes;
-    self->cut = end && isdigit((unsigned char)text[end - 1]);
+    self->cut = bytes && (is_digit(text[bytes - 1]) || text[bytes - 1] == '.');
 }
 
 enum ar_status message_text_open(const char *text, size_t bytes, struct message_text *self,
@@ -412,12 +571,14 @@ enum ar_status message_text_open(const char *text, size_t bytes, struct message_
     if (bytes > MESSAGE_TEXT_MOST)
         bytes = MESSAGE_TEXT_MOST;
     *self = (struct message_text){malloc(bytes + 1), malloc(bytes + 1), 0, false};
-    if (!self->chars || !self->gaps) {
+    char *plain = malloc(bytes + 1);
+    bool made = self->chars && self->gaps && plain;
+    if (made)
+        squeeze(plain, decode(text, bytes, plain), self);
+    else
         message_text_close(self);
-        return ar_no_memory(error, "the message");
-    }
-    squeeze(text, bytes, self);
-    return AR_OK;
+    free(plain);
+    return made ? AR_OK : ar_no_memory(error, "the message");
 }
 
 void message_text_close(struct message_text *self)

@@ -8,7 +8,8 @@
 
 #include "sim/explain/message.h"
 
-enum message_gap { MESSAGE_GAP_NONE, MESSAGE_GAP_SPACE, MESSAGE_GAP_LINE };
+/* WRAP: the end of a line that a terminal broke. */
+enum message_gap { MESSAGE_GAP_NONE, MESSAGE_GAP_WRAP, MESSAGE_GAP_SPACE, MESSAGE_GAP_LINE };
 
 struct message_text {
     char *chars;         /* ends with a zero byte */
@@ -44,6 +45,12 @@ size_t message_text_number(const struct message_text *self, size_t at, int shift
 /* As message_text_size, for a size that ends right before `at`. */
 bool message_text_size_before(const struct message_text *self, size_t at,
                               struct message_figure *figure);
+
+/* Whether white space stands before `at`, other than a line end in the middle of a word. */
+static inline bool message_text_apart(const struct message_text *self, size_t at)
+{
+    return self->gaps[at] > MESSAGE_GAP_WRAP;
+}
 
 /* Reads a whole number of bytes at `at`. White space in the original text ends it. */
 size_t message_text_count(const struct message_text *self, size_t at, uint64_t *count);

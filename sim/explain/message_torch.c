@@ -298,6 +298,25 @@ static bool is_oom(const struct message_text *text, size_t at)
            find_block_limit(text, at) != MESSAGE_NOWHERE;
 }
 
+static unsigned known_figures(const struct message *self)
+{
+    unsigned known = 0;
+    for (int i = 0; i < MESSAGE_FIGURE_COUNT; i++)
+        known += self->figures[i].known;
+    return known;
+}
+
+/* Whether it is a request that failed, and not a sentence about one: the words stand behind an
+ * error or before figures. */
+static bool is_error(const struct message_text *text, size_t at, const struct message *self)
+{
+    static const char *const words[] = {"memory", "oom", "ory.", "chunks"};
+    bool near = self->host || self->block_limit || known_figures(self) > 1;
+    for (size_t i = 0; i < sizeof words / sizeof *words && !near; i++)
+        near = message_text_find(text, words[i], at > 80 ? at - 80 : 0, at) != MESSAGE_NOWHERE;
+    return near;
+}
+
 static void read_block_limit(const struct message_text *text, size_t at, struct message *self)
 {
     size_t begin = find_block_limit(text, at);
@@ -347,14 +366,6 @@ static void count_cause(const struct message *other, struct message *self)
         self->causes[judged.cause]++;
 }
 
-static unsigned known_figures(const struct message *self)
-{
-    unsigned known = 0;
-    for (int i = 0; i < MESSAGE_FIGURE_COUNT; i++)
-        known += self->figures[i].known;
-    return known;
-}
-
 /* Chooses the first of several messages. Wrappers print a message again, sometimes truncated, so
  * the one with the most figures among those for the same bytes is used. A message that names the
  * device takes precedence over others. */
@@ -372,8 +383,10 @@ static void choose(const struct message_text *text, size_t first, struct message
         struct message other = {0};
         if (named && !is_oom(text, at))
             continue;
-        count++;
         read_at(text, at, &other);
+        if (!is_error(text, at, &other))
+            continue;
+        count++;
         count_cause(&other, &all);
         const struct message_figure *taken = &self->figures[MESSAGE_FIGURE_ASKED];
         if (number && (other.figures[MESSAGE_FIGURE_ASKED].bytes != taken->bytes ||
@@ -407,10 +420,8 @@ bool message_read_torch(const struct message_text *text, struct message *self)
 {
     struct message_figure asked;
     size_t first = find_tried(text, 0, &asked);
-    if (first != MESSAGE_NOWHERE) {
+    if (first != MESSAGE_NOWHERE)
         choose(text, first, self);
-        return true;
-    }
-    return read_async(text, self) || read_unasked(text, self) ||
+    return self->count || read_async(text, self) || read_unasked(text, self) ||
            message_text_find(text, tried, 0, text->count) != MESSAGE_NOWHERE;
 }

@@ -139,7 +139,7 @@ static void read_by_allocator(const struct message_text *text, size_t at, struct
         return;
     name += strlen(words);
     while (
-        (length == 0 || !text->gaps[name + length]) &&
+        (length == 0 || !message_text_apart(text, name + length)) &&
         (text->chars[name + length] == '_' || isalnum((unsigned char)text->chars[name + length])))
         length++;
     name_allocator(self, text->chars + name, length);
