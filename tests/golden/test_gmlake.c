@@ -4,64 +4,38 @@
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
 
-struct rig {
-    struct ar_device *device;
-    struct policy_rig policy;
-};
-
-static void open_rig(struct rig *rig, const char *spec, const char *device)
-{
-    rig->device = sim_test_open(device);
-    if (policy_rig_open(&rig->policy, spec, rig->device->backing, 0) != AR_OK)
-        fail_msg("%s: %s", spec, rig->policy.error.text);
-}
-
-static void close_rig(struct rig *rig)
-{
-    assert_int_equal(policy_rig_close(&rig->policy), 0);
-    assert_int_equal(rig->device->counters.physical_bytes, 0);
-    ar_device_close(rig->device);
-}
-
-static void check(struct rig *rig)
-{
-    assert_ok(ar_policy_validate(rig->policy.policy, &test_error));
-    assert_int_equal(rig->device->counters.physical_bytes,
-                     rig->policy.policy->totals.reserved_bytes);
-}
-
-static struct ar_policy_block request_on(struct rig *rig, uint64_t bytes, uint32_t stream)
+static struct ar_policy_block request_on(struct device_rig *rig, uint64_t bytes, uint32_t stream)
 {
     const struct ar_policy_request asked = {.bytes = bytes, .stream = stream};
     struct ar_policy_block block;
     assert_int_equal(ar_policy_alloc(rig->policy.policy, &asked, &block), AR_OK);
-    check(rig);
+    device_rig_check(rig);
     return block;
 }
 
-static struct ar_policy_block request(struct rig *rig, uint64_t bytes)
+static struct ar_policy_block request(struct device_rig *rig, uint64_t bytes)
 {
     return request_on(rig, bytes, 0);
 }
 
-static void release(struct rig *rig, struct ar_policy_block block)
+static void release(struct device_rig *rig, struct ar_policy_block block)
 {
     assert_int_equal(policy_rig_free(&rig->policy, &block), AR_OK);
-    check(rig);
+    device_rig_check(rig);
 }
 
-static uint64_t reserved(const struct rig *rig)
+static uint64_t reserved(const struct device_rig *rig)
 {
     return rig->policy.policy->totals.reserved_bytes;
 }
 
-static uint64_t free_bytes(const struct rig *rig)
+static uint64_t free_bytes(const struct device_rig *rig)
 {
     return ar_policy_free_bytes(&rig->policy.policy->totals);
 }
 
 /* Two free blocks of these sizes, each in its own segment. */
-static void two_free_blocks(struct rig *rig, uint64_t a_bytes, uint64_t b_bytes)
+static void two_free_blocks(struct device_rig *rig, uint64_t a_bytes, uint64_t b_bytes)
 {
     struct ar_policy_block a = request(rig, a_bytes);
     struct ar_policy_block b = request(rig, b_bytes);
@@ -72,8 +46,8 @@ static void two_free_blocks(struct rig *rig, uint64_t a_bytes, uint64_t b_bytes)
 /* 300 and 400 MiB free: 600 MiB are made of both, 500 MiB are below the limit and new. */
 TEST(stitches_from_the_limit_on)
 {
-    struct rig rig;
-    open_rig(&rig, "gmlake", "sim:profile=h100");
+    struct device_rig rig;
+    device_rig_open(&rig, "gmlake", "sim:profile=h100");
     two_free_blocks(&rig, 300 * AR_MIB, 400 * AR_MIB);
     assert_int_equal(reserved(&rig), 734003200);
     struct ar_policy_block block = request(&rig, 600 * AR_MIB);
@@ -82,21 +56,21 @@ TEST(stitches_from_the_limit_on)
     assert_int_equal(free_bytes(&rig), 100 * AR_MIB);
     release(&rig, block);
     assert_int_equal(free_bytes(&rig), 734003200);
-    close_rig(&rig);
+    device_rig_close(&rig);
 
-    open_rig(&rig, "gmlake", "sim:profile=h100");
+    device_rig_open(&rig, "gmlake", "sim:profile=h100");
     two_free_blocks(&rig, 300 * AR_MIB, 400 * AR_MIB);
     (void)request(&rig, 500 * AR_MIB);
     assert_int_equal(reserved(&rig), 1258291200);
     assert_int_equal(free_bytes(&rig), 734003200);
-    close_rig(&rig);
+    device_rig_close(&rig);
 }
 
 /* The largest block is first, the smallest needed one is cut: 200 of 300 MiB are used. */
 TEST(takes_the_largest_first)
 {
-    CLOSED(close_rig) struct rig rig;
-    open_rig(&rig, "gmlake", "sim:profile=h100");
+    CLOSED(device_rig_close) struct device_rig rig;
+    device_rig_open(&rig, "gmlake", "sim:profile=h100");
     struct ar_policy_block blocks[3] = {request(&rig, 100 * AR_MIB), request(&rig, 300 * AR_MIB),
                                         request(&rig, 400 * AR_MIB)};
     for (int i = 0; i < 3; i++)
@@ -116,8 +90,8 @@ TEST(takes_the_largest_first)
  * another address. */
 TEST(a_view_is_used_again)
 {
-    CLOSED(close_rig) struct rig rig;
-    open_rig(&rig, "gmlake", "sim:profile=h100");
+    CLOSED(device_rig_close) struct device_rig rig;
+    device_rig_open(&rig, "gmlake", "sim:profile=h100");
     two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
     struct ar_policy_block view = request(&rig, 600 * AR_MIB);
     release(&rig, view);
@@ -138,8 +112,8 @@ TEST(a_view_is_used_again)
 /* A free view serves a smaller request with its first pages; the others stay free. */
 TEST(a_view_serves_less)
 {
-    struct rig rig;
-    open_rig(&rig, "gmlake:reuse_limit=2", "sim:profile=h100");
+    struct device_rig rig;
+    device_rig_open(&rig, "gmlake:reuse_limit=2", "sim:profile=h100");
     two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
     struct ar_policy_block view = request(&rig, 600 * AR_MIB);
     release(&rig, view);
@@ -149,20 +123,20 @@ TEST(a_view_serves_less)
     assert_int_equal(free_bytes(&rig), 200 * AR_MIB);
     (void)request(&rig, 200 * AR_MIB);
     assert_int_equal(reserved(&rig), 600 * AR_MIB);
-    close_rig(&rig);
+    device_rig_close(&rig);
 
-    open_rig(&rig, "gmlake:reuse_limit=1.2", "sim:profile=h100");
+    device_rig_open(&rig, "gmlake:reuse_limit=1.2", "sim:profile=h100");
     two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
     release(&rig, request(&rig, 600 * AR_MIB));
     (void)request(&rig, 400 * AR_MIB); /* 600 is more than 1.2 times that, and 400 below 512 */
     assert_int_equal(reserved(&rig), 1000 * AR_MIB);
-    close_rig(&rig);
+    device_rig_close(&rig);
 }
 
 TEST(level_one_asks_the_device_first)
 {
-    struct rig rig;
-    open_rig(&rig, "gmlake:defrag_level=1", "sim:profile=h100,capacity=1300MiB");
+    struct device_rig rig;
+    device_rig_open(&rig, "gmlake:defrag_level=1", "sim:profile=h100,capacity=1300MiB");
     two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
     struct ar_policy_block block = request(&rig, 600 * AR_MIB);
     assert_int_equal(reserved(&rig), 1200 * AR_MIB);
@@ -170,16 +144,16 @@ TEST(level_one_asks_the_device_first)
     assert_int_equal(reserved(&rig), 1200 * AR_MIB);
     assert_int_equal(free_bytes(&rig), 0);
     release(&rig, block);
-    close_rig(&rig);
+    device_rig_close(&rig);
 }
 
 /* Address space above the limit: unused views are destroyed, and a later request makes a new
  * one. */
 TEST(views_are_collected)
 {
-    CLOSED(close_rig) struct rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_stats stats;
-    open_rig(&rig, "gmlake:auto_gc=1GiB", "sim:profile=h100");
+    device_rig_open(&rig, "gmlake:auto_gc=1GiB", "sim:profile=h100");
     two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
     struct ar_policy_block view = request(&rig, 600 * AR_MIB);
     release(&rig, view);
@@ -198,9 +172,9 @@ TEST(views_are_collected)
  * device would refuse. */
 TEST(a_view_in_use_is_not_collected)
 {
-    CLOSED(close_rig) struct rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_stats stats;
-    open_rig(&rig, "gmlake:auto_gc=1GiB", "sim:profile=h100");
+    device_rig_open(&rig, "gmlake:auto_gc=1GiB", "sim:profile=h100");
     two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
     struct ar_policy_block view = request(&rig, 600 * AR_MIB);
     rig.device->ops->kernel(rig.device, 0, 50000000);
@@ -232,10 +206,10 @@ static enum ar_status reserve_or_refuse(struct ar_backing *backing, uint64_t byt
 TEST(views_make_room_for_a_stitch)
 {
     for (unsigned round = 1; round <= 2; round++) {
-        CLOSED(close_rig) struct rig rig;
+        CLOSED(device_rig_close) struct device_rig rig;
         struct ar_policy_stats stats;
         struct ar_policy_block used[4], parts[3];
-        open_rig(&rig, "gmlake:reuse_limit=1,frag_limit=250MiB", "sim:profile=h100");
+        device_rig_open(&rig, "gmlake:reuse_limit=1,frag_limit=250MiB", "sim:profile=h100");
         struct ar_backing *backing = rig.device->backing;
         struct ar_backing_ops ops = *(device_ops = backing->ops);
         ops.reserve = reserve_or_refuse;
@@ -274,8 +248,8 @@ TEST(views_make_room_for_a_stitch)
  * so are its pages. */
 TEST(another_stream_delays_a_view)
 {
-    CLOSED(close_rig) struct rig rig;
-    open_rig(&rig, "gmlake", "sim:profile=h100");
+    CLOSED(device_rig_close) struct device_rig rig;
+    device_rig_open(&rig, "gmlake", "sim:profile=h100");
     two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
     struct ar_policy_block view = request(&rig, 600 * AR_MIB);
     assert_int_equal(ar_policy_use(rig.policy.policy, &view, 1), AR_OK);
@@ -285,7 +259,7 @@ TEST(another_stream_delays_a_view)
     assert_int_equal(totals->pending_bytes + ar_policy_free_bytes(totals), 600 * AR_MIB);
     ar_policy_progress(rig.policy.policy);
     assert_int_equal(totals->pending_bytes, 0);
-    check(&rig);
+    device_rig_check(&rig);
     /* Another stream does not get it. */
     (void)request_on(&rig, 600 * AR_MIB, 1);
     assert_int_equal(reserved(&rig), 1200 * AR_MIB);
@@ -294,20 +268,20 @@ TEST(another_stream_delays_a_view)
 /* empty_cache destroys the views with their memory. */
 TEST(trim_takes_views)
 {
-    CLOSED(close_rig) struct rig rig;
-    open_rig(&rig, "gmlake", "sim:profile=h100");
+    CLOSED(device_rig_close) struct device_rig rig;
+    device_rig_open(&rig, "gmlake", "sim:profile=h100");
     two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
     release(&rig, request(&rig, 600 * AR_MIB));
     assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
-    check(&rig);
+    device_rig_check(&rig);
     assert_int_equal(reserved(&rig), 0);
 }
 
 /* Small requests are served as in PyTorch; large ones below 10 MiB share segments of 20 MiB. */
 TEST(sizes)
 {
-    CLOSED(close_rig) struct rig rig;
-    open_rig(&rig, "gmlake", "sim:profile=h100");
+    CLOSED(device_rig_close) struct device_rig rig;
+    device_rig_open(&rig, "gmlake", "sim:profile=h100");
     assert_int_equal(request(&rig, 1).granted_bytes, 512);
     assert_int_equal(request(&rig, AR_MIB).granted_bytes, AR_MIB);
     assert_int_equal(reserved(&rig), 2 * AR_MIB);

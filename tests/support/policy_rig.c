@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "allocators/registry.h"
+#include "tests/support/sim.h"
 #include "tests/support/test.h"
 
 enum ar_status policy_rig_open(struct policy_rig *rig, const char *text, struct ar_backing *backing,
@@ -46,6 +47,90 @@ enum ar_status policy_rig_alloc(struct policy_rig *rig, uint64_t bytes, struct a
 enum ar_status policy_rig_free(struct policy_rig *rig, const struct ar_policy_block *block)
 {
     return ar_policy_free(rig->policy, block, 0);
+}
+
+struct ar_policy_block policy_rig_take(struct policy_rig *rig, uint64_t bytes)
+{
+    struct ar_policy_block block;
+    assert_int_equal(policy_rig_alloc(rig, bytes, &block), AR_OK);
+    assert_ok(ar_policy_validate(rig->policy, &test_error));
+    return block;
+}
+
+void policy_rig_give(struct policy_rig *rig, struct ar_policy_block block)
+{
+    assert_int_equal(policy_rig_free(rig, &block), AR_OK);
+    assert_ok(ar_policy_validate(rig->policy, &test_error));
+}
+
+/* ---- with memory of their own ---- */
+
+struct fake_backing fake_rig_backing;
+
+static void must_open(struct policy_rig *rig, const char *text, struct ar_backing *backing)
+{
+    if (policy_rig_open(rig, text, backing, 0))
+        fail_msg("%s: %s", text, rig->error.text);
+}
+
+void fake_rig_open(struct policy_rig *rig, const char *text, uint64_t cap_bytes)
+{
+    fake_backing_open(&fake_rig_backing, cap_bytes);
+    must_open(rig, text, &fake_rig_backing.base);
+}
+
+void fake_rig_close(struct policy_rig *rig)
+{
+    assert_ok(ar_policy_validate(rig->policy, &test_error));
+    assert_int_equal(policy_rig_close(rig), 0);
+    assert_int_equal(fake_rig_backing.held_bytes, 0);
+}
+
+void device_rig_open_on(struct device_rig *rig, const char *policy, struct ar_device *device)
+{
+    *rig = (struct device_rig){.device = device};
+    must_open(&rig->policy, policy, device->backing);
+}
+
+void device_rig_open(struct device_rig *rig, const char *policy, const char *device)
+{
+    device_rig_open_on(rig, policy, sim_test_open(device));
+}
+
+void device_rig_check(const struct device_rig *rig)
+{
+    const struct ar_policy *policy = rig->policy.policy;
+    if (ar_policy_validate(policy, &test_error))
+        fail_msg("event %" PRIu64 ": %s", rig->event, test_error.text);
+    assert_string_equal(rig->device->ops->problem(rig->device), "");
+    assert_string_equal(rig->device->ops->race_text(rig->device), "");
+    assert_int_equal(policy->totals.reserved_bytes, rig->device->counters.physical_bytes);
+}
+
+void device_rig_close(struct device_rig *rig)
+{
+    device_rig_check(rig);
+    assert_int_equal(policy_rig_close(&rig->policy), 0);
+    assert_string_equal(rig->device->ops->problem(rig->device), "");
+    assert_int_equal(rig->device->counters.physical_bytes, 0);
+    ar_device_close(rig->device);
+}
+
+enum ar_status device_rig_ask(struct device_rig *rig, const struct ar_policy_request *request,
+                              struct ar_policy_block *block)
+{
+    enum ar_status status = ar_policy_alloc(rig->policy.policy, request, block);
+    rig->event++;
+    if (status == AR_OK)
+        (void)rig->device->ops->handed_out(rig->device, block->address, block->granted_bytes,
+                                           request->stream, false, rig->event);
+    return status;
+}
+
+void device_rig_give(struct device_rig *rig, const struct ar_policy_block *block, uint32_t stream)
+{
+    rig->device->ops->used(rig->device, block->address, block->granted_bytes, stream, ++rig->event);
+    assert_int_equal(ar_policy_free(rig->policy.policy, block, stream), AR_OK);
 }
 
 static bool find(const char *text, const struct ar_policy_ops **out, struct ar_error *error)

@@ -4,6 +4,7 @@
 
 #include "allocators/policy.h"
 #include "allocators/spec.h"
+#include "tests/support/fake_backing.h"
 #include "tests/support/memories.h"
 
 struct policy_rig {
@@ -29,6 +30,38 @@ void policy_rig_close_empty(struct policy_rig *rig, const char *name, struct mem
 enum ar_status policy_rig_alloc(struct policy_rig *rig, uint64_t bytes,
                                 struct ar_policy_block *out);
 enum ar_status policy_rig_free(struct policy_rig *rig, const struct ar_policy_block *block);
+
+/* The same for tests in which each request is served and the policy stays valid. */
+struct ar_policy_block policy_rig_take(struct policy_rig *rig, uint64_t bytes);
+void policy_rig_give(struct policy_rig *rig, struct ar_policy_block block);
+
+/* Makes the policy on a fake backing of `cap_bytes`, of which there is one. It must be created; at
+ * the end the policy is valid, and neither host nor device memory is left. */
+extern struct fake_backing fake_rig_backing;
+void fake_rig_open(struct policy_rig *rig, const char *text, uint64_t cap_bytes);
+void fake_rig_close(struct policy_rig *rig);
+
+/* A policy on a simulated device of its own, as sim_test_open opens it. */
+struct device_rig {
+    struct ar_device *device;
+    struct policy_rig policy;
+    uint64_t event; /* of the last request or free */
+};
+
+void device_rig_open(struct device_rig *rig, const char *policy, const char *device);
+/* The same on a device that is open; the rig closes it. */
+void device_rig_open_on(struct device_rig *rig, const char *policy, struct ar_device *device);
+/* No call was refused as misuse, nothing raced, and the policy is valid and agrees with the device
+ * on the bytes. */
+void device_rig_check(const struct device_rig *rig);
+/* The same; and nothing is left. */
+void device_rig_close(struct device_rig *rig);
+
+/* A request, whose stream uses the block from now on; and a free: all work queued on the stream may
+ * still use the block. */
+enum ar_status device_rig_ask(struct device_rig *rig, const struct ar_policy_request *request,
+                              struct ar_policy_block *block);
+void device_rig_give(struct device_rig *rig, const struct ar_policy_block *block, uint32_t stream);
 
 /* The policies that a test is for, by index from 0: POLICY of the environment, a spec, if it is
  * set; else all of policies.def. NULL: there are no more. If there is no such policy the program

@@ -7,19 +7,10 @@
 #include "tests/support/policy_rig.h"
 #include "tests/support/test.h"
 
-static struct fake_backing backing;
-
-static void open_rig(struct policy_rig *rig, const char *spec)
-{
-    fake_backing_open(&backing, UINT64_MAX);
-    if (policy_rig_open(rig, spec, &backing.base, 0))
-        fail_msg("%s: %s", spec, rig->error.text);
-}
-
 static void close_rig(struct policy_rig *rig)
 {
     assert_int_equal(policy_rig_close(rig), 0);
-    assert_int_equal(backing.held_bytes, 0);
+    assert_int_equal(fake_rig_backing.held_bytes, 0);
 }
 
 /* ---- shape ----------------------------------------------------------------------------------- */
@@ -27,7 +18,7 @@ static void close_rig(struct policy_rig *rig)
 TEST(looks_like_the_inner)
 {
     CLOSED(close_rig) struct policy_rig rig;
-    open_rig(&rig, "checked+limit(bytes=1GiB)+fault(n=99)+first-fit:limit=2MiB");
+    fake_rig_open(&rig, "checked+limit(bytes=1GiB)+fault(n=99)+first-fit:limit=2MiB", UINT64_MAX);
     const struct ar_policy_ops *inner = registry_find("first-fit");
     const struct ar_policy_ops *ops = rig.policy->ops;
     assert_string_equal(ops->name, "checked+limit+fault+first-fit");
@@ -59,7 +50,7 @@ TEST(limit_caps_granted)
     struct policy_rig rig;
     struct ar_policy_block block;
     struct ar_policy_stats stats;
-    open_rig(&rig, "limit(bytes=1MiB)+first-fit:granule=512K");
+    fake_rig_open(&rig, "limit(bytes=1MiB)+first-fit:granule=512K", UINT64_MAX);
     assert_int_equal(policy_rig_alloc(&rig, 2 * AR_MIB, &block), AR_NO_MEMORY);
     assert_int_equal(policy_rig_alloc(&rig, 1, &block), AR_OK);
     assert_int_equal(policy_rig_alloc(&rig, 1, &block), AR_OK);
@@ -72,7 +63,7 @@ TEST(limit_caps_granted)
     ar_policy_stats(rig.policy, &stats);
     assert_int_equal(stats.count.failures, 2);
     close_rig(&rig);
-    open_rig(&rig, "limit(bytes=1000)+first-fit:granule=512");
+    fake_rig_open(&rig, "limit(bytes=1000)+first-fit:granule=512", UINT64_MAX);
     assert_int_equal(policy_rig_alloc(&rig, 600, &block), AR_NO_MEMORY);
     assert_int_equal(rig.policy->totals.granted_bytes, 0);
     close_rig(&rig);
@@ -82,13 +73,13 @@ TEST(fault_refuses_the_nth)
 {
     struct policy_rig rig;
     struct ar_policy_block block;
-    open_rig(&rig, "fault(n=2)+direct");
+    fake_rig_open(&rig, "fault(n=2)+direct", UINT64_MAX);
     assert_int_equal(policy_rig_alloc(&rig, 5, &block), AR_OK);
     assert_int_equal(policy_rig_alloc(&rig, 5, &block), AR_NO_MEMORY);
     assert_int_equal(policy_rig_alloc(&rig, 5, &block), AR_OK);
-    assert_int_equal(backing.calls, 2); /* the refused call did not reach it */
+    assert_int_equal(fake_rig_backing.calls, 2); /* the refused call did not reach it */
     close_rig(&rig);
-    open_rig(&rig, "fault(every=3)+direct");
+    fake_rig_open(&rig, "fault(every=3)+direct", UINT64_MAX);
     for (int call = 1; call <= 9; call++)
         assert_int_equal(policy_rig_alloc(&rig, 5, &block), call % 3 == 0 ? AR_NO_MEMORY : AR_OK);
     close_rig(&rig);
@@ -170,8 +161,8 @@ TEST(needed_options)
     static const char *const specs[] = {"limit+null", "fault+null", "checked(every=0)+null"};
     for (size_t i = 0; i < COUNT(specs); i++) {
         CLOSED(close_rig) struct policy_rig rig;
-        fake_backing_open(&backing, UINT64_MAX);
-        assert_int_equal(policy_rig_open(&rig, specs[i], &backing.base, 0), AR_INVALID);
+        fake_backing_open(&fake_rig_backing, UINT64_MAX);
+        assert_int_equal(policy_rig_open(&rig, specs[i], &fake_rig_backing.base, 0), AR_INVALID);
         assert_non_null(strstr(rig.error.text, "decorator"));
     }
 }
@@ -226,7 +217,7 @@ static enum ar_status liar_validate(const struct ar_policy *base, struct ar_erro
 /* first-fit with a lie, checked. */
 static void open_liar(struct policy_rig *rig, enum lie lie)
 {
-    open_rig(rig, "first-fit:limit=1MiB");
+    fake_rig_open(rig, "first-fit:limit=1MiB", UINT64_MAX);
     struct liar *liar = forward_create(&rig->host, sizeof *liar, "liar", rig->policy, &rig->error);
     assert_non_null(liar);
     liar->lie = lie;
@@ -276,7 +267,7 @@ TEST(finds_wrong_frees)
 {
     struct policy_rig rig;
     struct ar_policy_block block;
-    open_rig(&rig, "checked+first-fit");
+    fake_rig_open(&rig, "checked+first-fit", UINT64_MAX);
     assert_int_equal(policy_rig_alloc(&rig, 64, &block), AR_OK);
     assert_int_equal(policy_rig_free(&rig, &block), AR_OK);
     assert_int_equal(policy_rig_free(&rig, &block), AR_CORRUPT);
@@ -285,14 +276,14 @@ TEST(finds_wrong_frees)
     assert_int_equal(policy_rig_alloc(&rig, 64, &block), AR_CORRUPT); /* it stays so */
     close_rig(&rig);
 
-    open_rig(&rig, "checked+first-fit");
+    fake_rig_open(&rig, "checked+first-fit", UINT64_MAX);
     assert_int_equal(policy_rig_alloc(&rig, 64, &block), AR_OK);
     struct ar_policy_block inside = block;
     inside.address += 8;
     assert_int_equal(policy_rig_free(&rig, &inside), AR_CORRUPT);
     close_rig(&rig);
 
-    open_rig(&rig, "checked+first-fit");
+    fake_rig_open(&rig, "checked+first-fit", UINT64_MAX);
     assert_int_equal(policy_rig_alloc(&rig, 64, &block), AR_OK);
     block.cookie++;
     assert_int_equal(ar_policy_use(rig.policy, &block, 1), AR_CORRUPT);

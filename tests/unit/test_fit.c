@@ -7,14 +7,6 @@
 static const char *const fits[] = {"first-fit", "best-fit"};
 #define FITS 2
 
-static struct fake_backing backing;
-
-static void open_rig(struct policy_rig *rig, const char *spec, uint64_t cap_bytes)
-{
-    fake_backing_open(&backing, cap_bytes);
-    assert_int_equal(policy_rig_open(rig, spec, &backing.base, 0), AR_OK);
-}
-
 static struct ar_policy_block take(struct policy_rig *rig, uint64_t bytes)
 {
     struct ar_policy_block block;
@@ -27,20 +19,13 @@ static void free_requested(struct policy_rig *rig, struct ar_policy_block block)
     assert_int_equal(policy_rig_free(rig, &block), AR_OK);
 }
 
-static void close_rig(struct policy_rig *rig)
-{
-    assert_ok(ar_policy_validate(rig->policy, &test_error));
-    assert_int_equal(policy_rig_close(rig), 0);
-    assert_int_equal(backing.held_bytes, 0);
-}
-
 /* Eight of 16, all freed, four of 32 fit into the same 128 MiB. */
 TEST(order_flip)
 {
     for (int f = 0; f < FITS; f++) {
-        CLOSED(close_rig) struct policy_rig rig;
+        CLOSED(fake_rig_close) struct policy_rig rig;
         struct ar_policy_block blocks[8];
-        open_rig(&rig, fits[f], UINT64_MAX);
+        fake_rig_open(&rig, fits[f], UINT64_MAX);
         for (int i = 0; i < 8; i++)
             blocks[i] = take(&rig, 16 * AR_MIB);
         for (int i = 0; i < 8; i++)
@@ -58,9 +43,9 @@ TEST(linear_ramp)
     static const uint64_t want[] = {640, 1872};
     for (int f = 0; f < FITS; f++) {
         for (int live = 1; live <= 2; live++) {
-            CLOSED(close_rig) struct policy_rig rig;
+            CLOSED(fake_rig_close) struct policy_rig rig;
             struct ar_policy_block held[2];
-            open_rig(&rig, fits[f], UINT64_MAX);
+            fake_rig_open(&rig, fits[f], UINT64_MAX);
             for (int k = 1; k <= 40; k++) {
                 if (k > live)
                     free_requested(&rig, held[(k - 1 - live) % 2]);
@@ -76,8 +61,8 @@ TEST(linear_ramp)
 TEST(sawtooth)
 {
     for (int f = 0; f < FITS; f++) {
-        CLOSED(close_rig) struct policy_rig rig;
-        open_rig(&rig, fits[f], UINT64_MAX);
+        CLOSED(fake_rig_close) struct policy_rig rig;
+        fake_rig_open(&rig, fits[f], UINT64_MAX);
         struct ar_policy_block old = take(&rig, 16 * AR_MIB);
         for (uint64_t bytes = 32 * AR_MIB; bytes <= 4 * AR_GIB; bytes *= 2) {
             struct ar_policy_block grown = take(&rig, bytes);
@@ -91,8 +76,8 @@ TEST(sawtooth)
 TEST(pool_boundary)
 {
     for (int f = 0; f < FITS; f++) {
-        CLOSED(close_rig) struct policy_rig rig;
-        open_rig(&rig, fits[f], UINT64_MAX);
+        CLOSED(fake_rig_close) struct policy_rig rig;
+        fake_rig_open(&rig, fits[f], UINT64_MAX);
         free_requested(&rig, take(&rig, 2 * AR_MIB));
         take(&rig, AR_MIB / 2);
         assert_int_equal(rig.policy->totals.reserved_bytes, 2 * AR_MIB);
@@ -105,10 +90,10 @@ TEST(checkerboard)
 {
     for (int f = 0; f < FITS; f++) {
         for (int capped = 0; capped < 2; capped++) {
-            CLOSED(close_rig) struct policy_rig rig;
+            CLOSED(fake_rig_close) struct policy_rig rig;
             struct ar_policy_block blocks[64];
             struct ar_policy_block last;
-            open_rig(&rig, fits[f], capped ? 512 * AR_MIB : UINT64_MAX);
+            fake_rig_open(&rig, fits[f], capped ? 512 * AR_MIB : UINT64_MAX);
             for (int i = 0; i < 64; i++)
                 blocks[i] = take(&rig, 8 * AR_MIB);
             for (int i = 0; i < 64; i += 2)
@@ -167,8 +152,8 @@ TEST(robson_table)
     };
     for (int f = 0; f < FITS; f++) {
         for (size_t row = 0; row < COUNT(table); row++) {
-            CLOSED(close_rig) struct policy_rig rig;
-            open_rig(&rig, fits[f], UINT64_MAX);
+            CLOSED(fake_rig_close) struct policy_rig rig;
+            fake_rig_open(&rig, fits[f], UINT64_MAX);
             assert_int_equal(robson(&rig, table[row][0], table[row][1]), table[row][2]);
         }
     }
@@ -180,9 +165,9 @@ TEST(which_free_block)
 {
     static const uint64_t sizes[] = {3 * AR_MIB, 2 * AR_MIB, 4 * AR_MIB};
     for (int f = 0; f < FITS; f++) {
-        CLOSED(close_rig) struct policy_rig rig;
+        CLOSED(fake_rig_close) struct policy_rig rig;
         struct ar_policy_block free_blocks[3];
-        open_rig(&rig, fits[f], UINT64_MAX);
+        fake_rig_open(&rig, fits[f], UINT64_MAX);
         for (int i = 0; i < 3; i++) {
             free_blocks[i] = take(&rig, sizes[i]);
             take(&rig, 1);
@@ -202,8 +187,8 @@ TEST(the_end_is_kept_for_last)
 {
     static const char *const specs[] = {"best-fit:granule=1", "best-fit:granule=1,wilderness=yes"};
     for (int kept = 0; kept < 2; kept++) {
-        CLOSED(close_rig) struct policy_rig rig;
-        open_rig(&rig, specs[kept], UINT64_MAX);
+        CLOSED(fake_rig_close) struct policy_rig rig;
+        fake_rig_open(&rig, specs[kept], UINT64_MAX);
         struct ar_policy_block inner = take(&rig, 4 * AR_MIB);
         take(&rig, AR_MIB);
         struct ar_policy_block tail = take(&rig, 3 * AR_MIB);
@@ -218,9 +203,9 @@ TEST(the_end_is_kept_for_last)
 TEST(alignment)
 {
     for (int f = 0; f < FITS; f++) {
-        CLOSED(close_rig) struct policy_rig rig;
-        open_rig(&rig, fits[f], UINT64_MAX);
-        backing.next = 3; /* the first memory of the arena is not aligned */
+        CLOSED(fake_rig_close) struct policy_rig rig;
+        fake_rig_open(&rig, fits[f], UINT64_MAX);
+        fake_rig_backing.next = 3; /* the first memory of the arena is not aligned */
         for (uint64_t align = 1; align <= AR_MIB; align *= 4) {
             struct ar_policy_block block;
             const struct ar_policy_request request = {.bytes = 5, .alignment = align};
@@ -234,13 +219,13 @@ TEST(alignment)
 TEST(limit_gap_and_trim)
 {
     for (int f = 0; f < FITS; f++) {
-        CLOSED(close_rig) struct policy_rig rig;
+        CLOSED(fake_rig_close) struct policy_rig rig;
         char spec[64];
         struct ar_policy_block block;
         snprintf(spec, sizeof spec, "%s:limit=10MiB", fits[f]);
-        open_rig(&rig, spec, UINT64_MAX);
+        fake_rig_open(&rig, spec, UINT64_MAX);
         take(&rig, 4 * AR_MIB);
-        backing.next += 100 * AR_MIB;
+        fake_rig_backing.next += 100 * AR_MIB;
         struct ar_policy_block behind = take(&rig, 4 * AR_MIB);
         assert_int_equal(rig.policy->totals.reserved_bytes, 8 * AR_MIB);
         assert_int_equal(policy_walk_sum(rig.policy).bytes[AR_POLICY_RANGE_UNMAPPED], 104 * AR_MIB);
@@ -256,8 +241,8 @@ TEST(limit_gap_and_trim)
 TEST(trim_to_nothing)
 {
     for (int f = 0; f < FITS; f++) {
-        CLOSED(close_rig) struct policy_rig rig;
-        open_rig(&rig, fits[f], UINT64_MAX);
+        CLOSED(fake_rig_close) struct policy_rig rig;
+        fake_rig_open(&rig, fits[f], UINT64_MAX);
         for (int round = 0; round < 3; round++) {
             struct ar_policy_block a = take(&rig, 3 * AR_MIB);
             struct ar_policy_block b = take(&rig, 5 * AR_MIB);
@@ -267,7 +252,7 @@ TEST(trim_to_nothing)
             assert_int_equal(rig.policy->totals.reserved_bytes, 3 * AR_MIB);
             assert_int_equal(ar_policy_trim(rig.policy, 0), AR_OK);
             assert_int_equal(rig.policy->totals.reserved_bytes, 0);
-            assert_int_equal(backing.held_bytes, 0);
+            assert_int_equal(fake_rig_backing.held_bytes, 0);
         }
     }
 }
@@ -276,9 +261,9 @@ TEST(no_way_to_grow)
 {
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
-        fake_backing_open(&backing, UINT64_MAX);
-        backing.base.adjacent = false;
-        assert_int_equal(policy_rig_open(&rig, fits[f], &backing.base, 0), AR_UNSUPPORTED);
+        fake_backing_open(&fake_rig_backing, UINT64_MAX);
+        fake_rig_backing.base.adjacent = false;
+        assert_int_equal(policy_rig_open(&rig, fits[f], &fake_rig_backing.base, 0), AR_UNSUPPORTED);
         assert_non_null(strstr(rig.error.text, fits[f]));
         assert_int_equal(policy_rig_close(&rig), 0);
     }

@@ -62,79 +62,41 @@ TEST(a_bad_rule_is_an_error_of_the_policy)
 
 /* ---- glued blocks ---------------------------------------------------------------------------- */
 
-struct glue_rig {
-    struct ar_device *device;
-    struct policy_rig policy;
-    uint64_t event;
-};
-
-static void open_rig(struct glue_rig *rig, const char *device, const char *policy)
-{
-    *rig = (struct glue_rig){.device = sim_test_open(device)};
-    if (policy_rig_open(&rig->policy, policy, rig->device->backing, 0))
-        fail_msg("%s", rig->policy.error.text);
-}
-
-static void check(struct glue_rig *rig)
+static void check(struct device_rig *rig)
 {
     struct policy_walk_sums sums = policy_walk_sum(rig->policy.policy);
-    if (ar_policy_validate(rig->policy.policy, &test_error))
-        fail_msg("event %llu: %s", (unsigned long long)rig->event, test_error.text);
-    assert_string_equal(rig->device->ops->problem(rig->device), "");
-    assert_string_equal(rig->device->ops->race_text(rig->device), "");
-    assert_int_equal(rig->policy.policy->totals.reserved_bytes,
-                     rig->device->counters.physical_bytes);
+    device_rig_check(rig);
     assert_false(sums.gap || sums.out_of_order);
 }
 
-static void close_rig(struct glue_rig *rig)
-{
-    check(rig);
-    assert_int_equal(policy_rig_close(&rig->policy), 0);
-    assert_string_equal(rig->device->ops->problem(rig->device), "");
-    assert_int_equal(rig->device->counters.physical_bytes, 0);
-    ar_device_close(rig->device);
-}
-
-static enum ar_status take(struct glue_rig *rig, uint64_t bytes, uint32_t stream,
+static enum ar_status take(struct device_rig *rig, uint64_t bytes, uint32_t stream,
                            struct ar_policy_block *block)
 {
     const struct ar_policy_request request = {.bytes = bytes, .stream = stream};
-    enum ar_status status = ar_policy_alloc(rig->policy.policy, &request, block);
-    rig->event++;
-    if (status == AR_OK)
-        (void)rig->device->ops->handed_out(rig->device, block->address, block->granted_bytes,
-                                           stream, false, rig->event);
-    return status;
-}
-
-static void give(struct glue_rig *rig, const struct ar_policy_block *block, uint32_t stream)
-{
-    rig->device->ops->used(rig->device, block->address, block->granted_bytes, stream, ++rig->event);
-    assert_int_equal(ar_policy_free(rig->policy.policy, block, stream), AR_OK);
+    return device_rig_ask(rig, &request, block);
 }
 
 /* Handles of 8 MiB, all of them in use, with two free blocks of 5 MiB. Each of them ends or begins
  * with 4 MiB of a handle. */
-static void two_free_blocks(struct glue_rig *rig, const char *policy,
+static void two_free_blocks(struct device_rig *rig, const char *policy,
                             struct ar_policy_block blocks[5])
 {
     static const uint64_t sizes[5] = {7, 5, 8, 5, 15};
-    open_rig(rig, "sim:capacity=40MiB", policy);
+    device_rig_open(rig, policy, "sim:capacity=40MiB");
     for (int i = 0; i < 5; i++)
         assert_int_equal(take(rig, sizes[i] * AR_MIB, 0, &blocks[i]), AR_OK);
     assert_int_equal(rig->device->counters.calls[AR_DEVICE_CALL_create], 5);
-    give(rig, &blocks[1], 0);
-    give(rig, &blocks[3], 0);
+    device_rig_give(rig, &blocks[1], 0);
+    device_rig_give(rig, &blocks[3], 0);
 }
 
 TEST(a_block_is_glued_from_the_ends_of_two_handles)
 {
-    struct glue_rig rig;
+    struct device_rig rig;
     struct ar_policy_block blocks[5], glued, other;
     two_free_blocks(&rig, "mosaic:handle=4,glue=no", blocks);
     assert_int_equal(take(&rig, 8 * AR_MIB, 0, &glued), AR_NO_MEMORY);
-    close_rig(&rig);
+    device_rig_close(&rig);
     two_free_blocks(&rig, "mosaic:handle=4", blocks);
     assert_int_equal(ar_policy_servable(rig.policy.policy, AR_POLICY_EFFORT_WAIT), 5 * AR_MIB);
     assert_int_equal(ar_policy_servable(rig.policy.policy, AR_POLICY_EFFORT_TRIM), 8 * AR_MIB);
@@ -142,35 +104,35 @@ TEST(a_block_is_glued_from_the_ends_of_two_handles)
     check(&rig);
     assert_int_equal(rig.device->counters.calls[AR_DEVICE_CALL_create], 5);
     assert_int_equal(take(&rig, 3 * AR_MIB, 0, &other), AR_NO_MEMORY);
-    give(&rig, &glued, 0);
+    device_rig_give(&rig, &glued, 0);
     check(&rig);
     assert_int_equal(take(&rig, 5 * AR_MIB, 0, &blocks[1]), AR_OK);
     assert_int_equal(take(&rig, 5 * AR_MIB, 0, &blocks[3]), AR_OK);
     check(&rig);
     for (int i = 0; i < 5; i++)
-        give(&rig, &blocks[i], 0);
+        device_rig_give(&rig, &blocks[i], 0);
     assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
-    close_rig(&rig);
+    device_rig_close(&rig);
 }
 
 TEST(a_glued_block_may_live_to_the_end)
 {
-    CLOSED(close_rig) struct glue_rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_block blocks[5], glued;
     two_free_blocks(&rig, "mosaic:handle=4", blocks);
     assert_int_equal(take(&rig, 8 * AR_MIB, 0, &glued), AR_OK);
-    give(&rig, &blocks[0], 0);
+    device_rig_give(&rig, &blocks[0], 0);
 }
 
 /* Random requests on a full card, some used by a second stream. */
 static void scramble(const char *policy, uint64_t seed, uint64_t *glued)
 {
-    CLOSED(close_rig) struct glue_rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_rng rng;
     struct ar_policy_block blocks[SLOTS];
     bool live[SLOTS] = {false};
     ar_rng_seed(&rng, seed);
-    open_rig(&rig, "sim:capacity=192MiB", policy);
+    device_rig_open(&rig, policy, "sim:capacity=192MiB");
     for (int turn = 0; turn < 3000; turn++) {
         uint32_t slot = (uint32_t)ar_rng_below(&rng, SLOTS);
         uint64_t bytes = ar_rng_below(&rng, 5) ? 1 + ar_rng_below(&rng, 14 * AR_MIB)
@@ -181,7 +143,7 @@ static void scramble(const char *policy, uint64_t seed, uint64_t *glued)
         else {
             if (ar_rng_below(&rng, 6) == 0)
                 assert_int_equal(ar_policy_use(rig.policy.policy, &blocks[slot], 2), AR_OK);
-            give(&rig, &blocks[slot], stream);
+            device_rig_give(&rig, &blocks[slot], stream);
             live[slot] = false;
         }
         if (turn % 8 == 0)
@@ -217,9 +179,9 @@ static void count_memory(struct ar_backing *self, uint64_t *free_bytes, uint64_t
  * asked. */
 static uint64_t steps(const char *policy)
 {
-    struct glue_rig rig;
+    struct device_rig rig;
     struct ar_policy_block block[2];
-    open_rig(&rig, "sim:capacity=128MiB", policy);
+    device_rig_open(&rig, policy, "sim:capacity=128MiB");
     struct ar_backing_ops ops = *rig.device->backing->ops;
     const struct ar_backing_ops *own = rig.device->backing->ops;
     real_memory = ops.memory;
@@ -229,11 +191,11 @@ static uint64_t steps(const char *policy)
     for (int step = 0; step < 200; step++) {
         assert_int_equal(take(&rig, 60 * AR_MIB, 0, &block[0]), AR_OK);
         assert_int_equal(take(&rig, 50 * AR_MIB, 0, &block[1]), AR_OK);
-        give(&rig, &block[0], 0);
-        give(&rig, &block[1], 0);
+        device_rig_give(&rig, &block[0], 0);
+        device_rig_give(&rig, &block[1], 0);
     }
     rig.device->backing->ops = own;
-    close_rig(&rig);
+    device_rig_close(&rig);
     return asked;
 }
 
@@ -246,12 +208,12 @@ TEST(the_device_is_seldom_asked)
 /* Memory that another user took since the device was asked is no fault. */
 TEST(memory_that_is_gone_is_noticed)
 {
-    CLOSED(close_rig) struct glue_rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_block block[3];
-    open_rig(&rig, "sim:capacity=128MiB", "mosaic");
+    device_rig_open(&rig, "mosaic", "sim:capacity=128MiB");
     assert_int_equal(take(&rig, 20 * AR_MIB, 0, &block[0]), AR_OK);
     assert_int_equal(take(&rig, 40 * AR_MIB, 0, &block[1]), AR_OK);
-    give(&rig, &block[1], 0);
+    device_rig_give(&rig, &block[1], 0);
     assert_int_equal(rig.device->ops->outside(rig.device, 60 * AR_MIB), AR_OK);
     assert_int_equal(take(&rig, 46 * AR_MIB, 1, &block[1]), AR_OK);
     assert_int_equal(take(&rig, 60 * AR_MIB, 1, &block[2]), AR_NO_MEMORY);

@@ -80,8 +80,7 @@ TEST(test_memory_is_bounded)
 
 TEST(test_frames_become_tags)
 {
-    CLOSED(close_trace)
-    struct trace_source *source = open_large(5000, 39, 0);
+    CLOSED(close_trace) struct trace_source *source = open_large(5000, 39, 0);
     const struct trace_event *events;
     size_t count, tagged = 0;
     while (trace_next(source, &events, &count, &test_error) == AR_OK && count)
@@ -98,8 +97,7 @@ TEST(test_frames_become_tags)
 /* A ring buffer that lost its head: the blocks live then exist at the start. */
 TEST(test_head_is_missing)
 {
-    CLOSED(close_trace)
-    struct trace_source *all = open_large(20000, 0, 0);
+    CLOSED(close_trace) struct trace_source *all = open_large(20000, 0, 0);
     CLOSED(close_trace)
     struct trace_source *part = open_large(20000, 0, 20000);
     assert_false(all->report->begins_in_the_middle);

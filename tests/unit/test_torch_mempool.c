@@ -4,11 +4,11 @@
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
-#include "tests/support/torch_rig.h"
+#include "tests/support/policy_rig.h"
 
 #define PAGE (20 * AR_MIB)
 
-static enum ar_status alloc(struct torch_rig *rig, uint32_t pool, uint8_t mempool, uint64_t bytes,
+static enum ar_status alloc(struct device_rig *rig, uint32_t pool, uint8_t mempool, uint64_t bytes,
                             struct ar_policy_block *out)
 {
     const struct ar_policy_request request = {.bytes = bytes, .pool = pool, .mempool = mempool};
@@ -17,7 +17,7 @@ static enum ar_status alloc(struct torch_rig *rig, uint32_t pool, uint8_t mempoo
     return status;
 }
 
-static uint64_t reserved(const struct torch_rig *rig)
+static uint64_t reserved(const struct device_rig *rig)
 {
     return rig->policy.policy->totals.reserved_bytes;
 }
@@ -28,15 +28,15 @@ enum { PLAIN = AR_MEMPOOL_PLAIN, OWN = AR_MEMPOOL_PLAIN | AR_MEMPOOL_ALLOCATOR }
 static void check_segments(const char *policy, uint8_t mempool, enum ar_status status,
                            uint64_t bytes)
 {
-    struct torch_rig rig;
+    struct device_rig rig;
     struct ar_policy_block a, b, c;
-    open_rig(&rig, policy, "sim");
+    device_rig_open(&rig, policy, "sim");
     if (alloc(&rig, 1, mempool, 4 * AR_MIB, &a) != status)
         fail_msg("%s: wrong status", policy);
     if (status) {
         assert_int_equal(reserved(&rig), 0);
         assert_int_equal(alloc(&rig, 0, 0, 4 * AR_MIB, &a), AR_OK); /* the common pool works */
-        close_rig(&rig);
+        device_rig_close(&rig);
         return;
     }
     assert_int_equal(alloc(&rig, 1, mempool, 17 * AR_MIB, &b), AR_OK);
@@ -50,7 +50,7 @@ static void check_segments(const char *policy, uint8_t mempool, enum ar_status s
     assert_int_equal(policy_rig_free(&rig.policy, &c), AR_OK);
     assert_int_equal(ar_policy_delete_pool(rig.policy.policy, 1), AR_OK);
     assert_int_equal(reserved(&rig), 0);
-    close_rig(&rig);
+    device_rig_close(&rig);
 }
 
 TEST(pools_with_an_allocator_have_segments)
@@ -69,24 +69,24 @@ TEST(releases_that_cannot_do_both)
     check_segments("torch:version=2.8,expandable_segments=true", OWN, AR_NO_MEMORY, 0);
     check_segments("torch:version=2.9,expandable_segments=true", OWN, AR_NO_MEMORY, 0);
     /* Graphs are no MemPools. */
-    struct torch_rig rig;
+    struct device_rig rig;
     struct ar_policy_block block;
-    open_rig(&rig, "torch:version=2.7,expandable_segments=true", "sim");
+    device_rig_open(&rig, "torch:version=2.7,expandable_segments=true", "sim");
     assert_int_equal(alloc(&rig, 1, 0, 4 * AR_MIB, &block), AR_OK);
-    close_rig(&rig);
+    device_rig_close(&rig);
     /* 2.8: a MemPool without an allocator grows, as it did before and does later. */
-    open_rig(&rig, "torch:version=2.8,expandable_segments=true", "sim");
+    device_rig_open(&rig, "torch:version=2.8,expandable_segments=true", "sim");
     assert_int_equal(alloc(&rig, 1, PLAIN, 4 * AR_MIB, &block), AR_OK);
     assert_int_equal(reserved(&rig), PAGE);
-    close_rig(&rig);
+    device_rig_close(&rig);
 }
 
 /* Up to 2.6 the allocator is not called: the memory is in ranges of PyTorch. */
 TEST(releases_that_ignore_the_allocator)
 {
-    CLOSED(close_rig) struct torch_rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_block a, b;
-    open_rig(&rig, "torch:version=2.6,expandable_segments=true", "sim");
+    device_rig_open(&rig, "torch:version=2.6,expandable_segments=true", "sim");
     assert_int_equal(alloc(&rig, 1, OWN, 4 * AR_MIB, &a), AR_OK);
     assert_int_equal(alloc(&rig, 1, OWN, 17 * AR_MIB, &b), AR_OK);
     assert_int_equal(b.address, a.address + 4 * AR_MIB);
@@ -97,10 +97,10 @@ TEST(releases_that_ignore_the_allocator)
 TEST(last_resort_beside_ranges)
 {
     for (int own = 0; own < 2; own++) {
-        CLOSED(close_rig) struct torch_rig rig;
+        CLOSED(device_rig_close) struct device_rig rig;
         struct ar_policy_block block, other;
         uint8_t mempool = (uint8_t)(AR_MEMPOOL_USE_ON_OOM | (own ? OWN : PLAIN));
-        open_rig(&rig, "torch:expandable_segments=true", "sim:capacity=60MiB");
+        device_rig_open(&rig, "torch:expandable_segments=true", "sim:capacity=60MiB");
         assert_int_equal(alloc(&rig, 1, mempool, 40 * AR_MIB, &block), AR_OK);
         assert_int_equal(policy_rig_free(&rig.policy, &block), AR_OK);
         assert_int_equal(alloc(&rig, 0, 0, 30 * AR_MIB, &other), own ? AR_OK : AR_NO_MEMORY);
@@ -113,9 +113,9 @@ TEST(last_resort_beside_ranges)
  * a request in a private pool. The oldest here is of a private pool and stays. */
 TEST(collection_spares_pools)
 {
-    CLOSED(close_rig) struct torch_rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_block pool, common, block;
-    open_rig(&rig, "torch:limit=100MiB,garbage_collection_threshold=0.5", "sim");
+    device_rig_open(&rig, "torch:limit=100MiB,garbage_collection_threshold=0.5", "sim");
     assert_int_equal(alloc(&rig, 1, PLAIN, 30 * AR_MIB, &pool), AR_OK);
     assert_int_equal(policy_rig_free(&rig.policy, &pool), AR_OK);
     assert_int_equal(alloc(&rig, 0, 0, 40 * AR_MIB, &common), AR_OK);
@@ -129,9 +129,9 @@ TEST(collection_spares_pools)
  * empty_cache, the others when their blocks are free. */
 TEST(pools_of_graphs_end_by_segments)
 {
-    CLOSED(close_rig) struct torch_rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_block live, other;
-    open_rig(&rig, "torch", "sim");
+    device_rig_open(&rig, "torch", "sim");
     assert_int_equal(alloc(&rig, 1, 0, 12 * AR_MIB, &live), AR_OK);
     assert_int_equal(alloc(&rig, 1, 0, 30 * AR_MIB, &other), AR_OK);
     assert_int_equal(policy_rig_free(&rig.policy, &other), AR_OK);

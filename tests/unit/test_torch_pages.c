@@ -6,32 +6,12 @@
 
 #define PAGE (20 * AR_MIB)
 
-struct pages_rig {
-    struct ar_device *device;
-    struct policy_rig policy;
-};
-
-static void open_rig(struct pages_rig *rig, const char *device)
-{
-    rig->device = sim_test_open(device);
-    if (policy_rig_open(&rig->policy, "torch:expandable_segments=true", rig->device->backing, 0))
-        fail_msg("%s", rig->policy.error.text);
-}
-
-static void close_rig(struct pages_rig *rig)
-{
-    assert_int_equal(policy_rig_close(&rig->policy), 0);
-    assert_string_equal(rig->device->ops->problem(rig->device), "");
-    assert_int_equal(rig->device->counters.physical_bytes, 0);
-    ar_device_close(rig->device);
-}
-
-static uint64_t calls(const struct pages_rig *rig, enum ar_device_call call)
+static uint64_t calls(const struct device_rig *rig, enum ar_device_call call)
 {
     return rig->device->counters.calls[call];
 }
 
-static void check(struct pages_rig *rig, uint64_t reserved_bytes)
+static void check(struct device_rig *rig, uint64_t reserved_bytes)
 {
     assert_ok(ar_policy_validate(rig->policy.policy, &test_error));
     assert_int_equal(rig->policy.policy->totals.reserved_bytes, reserved_bytes);
@@ -42,9 +22,9 @@ static void check(struct pages_rig *rig, uint64_t reserved_bytes)
  * mapped. */
 TEST(test_refused_in_the_middle_of_a_run)
 {
-    CLOSED(close_rig) struct pages_rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_block kept, refused;
-    open_rig(&rig, "sim:capacity=70MiB");
+    device_rig_open(&rig, "torch:expandable_segments=true", "sim:capacity=70MiB");
     assert_int_equal(policy_rig_alloc(&rig.policy, 15 * AR_MIB, &kept), AR_OK);
     check(&rig, PAGE);
     /* 5 MiB are free before it, 3 pages are missing, 2 can be obtained: it is tried twice. */
@@ -64,9 +44,9 @@ TEST(test_refused_in_the_middle_of_a_run)
  * first stays mapped and is released with all free memory before the second try. */
 TEST(test_refused_after_a_run)
 {
-    CLOSED(close_rig) struct pages_rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_block block[3];
-    open_rig(&rig, "sim:capacity=100MiB");
+    device_rig_open(&rig, "torch:expandable_segments=true", "sim:capacity=100MiB");
     for (int i = 0; i < 3; i++)
         assert_int_equal(policy_rig_alloc(&rig.policy, PAGE, &block[i]), AR_OK);
     assert_int_equal(policy_rig_free(&rig.policy, &block[0]), AR_OK);
@@ -87,8 +67,8 @@ TEST(test_refused_after_a_run)
 TEST(test_many_streams)
 {
     enum { STREAMS = 20000 };
-    CLOSED(close_rig) struct pages_rig rig;
-    open_rig(&rig, "sim");
+    CLOSED(device_rig_close) struct device_rig rig;
+    device_rig_open(&rig, "torch:expandable_segments=true", "sim");
     FREED struct ar_policy_block *blocks = calloc(STREAMS, sizeof *blocks);
     assert_non_null(blocks);
     for (int round = 0; round < 2; round++) {

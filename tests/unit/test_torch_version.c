@@ -4,25 +4,25 @@
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
-#include "tests/support/torch_rig.h"
+#include "tests/support/policy_rig.h"
 
 #define PAGE (20 * AR_MIB)
 
-static enum ar_status alloc_in(struct torch_rig *rig, uint32_t pool, uint64_t bytes,
+static enum ar_status alloc_in(struct device_rig *rig, uint32_t pool, uint64_t bytes,
                                struct ar_policy_block *out)
 {
     const struct ar_policy_request request = {.bytes = bytes, .pool = pool};
     return ar_policy_alloc(rig->policy.policy, &request, out);
 }
 
-static struct ar_policy_stats stats_of(const struct torch_rig *rig)
+static struct ar_policy_stats stats_of(const struct device_rig *rig)
 {
     struct ar_policy_stats stats;
     ar_policy_stats(rig->policy.policy, &stats);
     return stats;
 }
 
-static uint64_t reserved(const struct torch_rig *rig)
+static uint64_t reserved(const struct device_rig *rig)
 {
     return rig->policy.policy->totals.reserved_bytes;
 }
@@ -31,9 +31,9 @@ static uint64_t reserved(const struct torch_rig *rig)
  * since 4 are below 10, and of 18. */
 static void check_private_pool(const char *policy, uint64_t bytes, bool is_range)
 {
-    CLOSED(close_rig) struct torch_rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_block block[4];
-    open_rig(&rig, policy, "sim");
+    device_rig_open(&rig, policy, "sim");
     assert_int_equal(alloc_in(&rig, 1, 4 * AR_MIB, &block[0]), AR_OK);
     assert_int_equal(reserved(&rig), PAGE);
     assert_int_equal(alloc_in(&rig, 1, 17 * AR_MIB, &block[1]), AR_OK);
@@ -66,9 +66,9 @@ TEST(private_pools_grow_from_2_5_on)
  * has: the free pages are unmapped and the request is served. Before 2.5 the program stops. */
 static void check_stop(const char *policy, enum ar_status status, uint64_t flushes)
 {
-    CLOSED(close_rig) struct torch_rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_block block, after;
-    open_rig(&rig, policy, "sim:capacity=70MiB");
+    device_rig_open(&rig, policy, "sim:capacity=70MiB");
     assert_int_equal(alloc_in(&rig, 0, 40 * AR_MIB, &block), AR_OK);
     assert_int_equal(alloc_in(&rig, 0, PAGE, &after), AR_OK);
     assert_int_equal(policy_rig_free(&rig.policy, &block), AR_OK);
@@ -86,9 +86,9 @@ TEST(ranges_are_no_segments_from_2_5_on)
 /* 30 MiB are cached in the common pool of a card of 50, and 40 are requested. */
 static void check_retry(const char *policy, uint32_t pool, enum ar_status status)
 {
-    CLOSED(close_rig) struct torch_rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_block block;
-    open_rig(&rig, policy, "sim:capacity=50MiB");
+    device_rig_open(&rig, policy, "sim:capacity=50MiB");
     assert_int_equal(alloc_in(&rig, 0, 30 * AR_MIB, &block), AR_OK);
     assert_int_equal(policy_rig_free(&rig.policy, &block), AR_OK);
     assert_int_equal(alloc_in(&rig, pool, 40 * AR_MIB, &block), status);
@@ -100,9 +100,9 @@ static void check_retry(const char *policy, uint32_t pool, enum ar_status status
  * request of the pool takes it. Before 2.13 only one of the common pool completes the free. */
 static void check_completion(const char *policy, bool completes)
 {
-    CLOSED(close_rig) struct torch_rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_block block, next, common, last;
-    open_rig(&rig, policy, "sim");
+    device_rig_open(&rig, policy, "sim");
     assert_int_equal(alloc_in(&rig, 1, PAGE, &block), AR_OK);
     assert_int_equal(ar_policy_use(rig.policy.policy, &block, 1), AR_OK);
     assert_int_equal(policy_rig_free(&rig.policy, &block), AR_OK);
@@ -150,10 +150,10 @@ TEST(requests_beyond_the_limit_can_be_rejected)
 /* A fraction of 1 is no limit: then old blocks are not collected either. */
 TEST(a_fraction_of_one_is_no_limit)
 {
-    CLOSED(close_rig) struct torch_rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_block block;
-    open_rig(&rig, "torch:per_process_memory_fraction=1,garbage_collection_threshold=0.1",
-             "sim:capacity=100MiB");
+    device_rig_open(&rig, "torch:per_process_memory_fraction=1,garbage_collection_threshold=0.1",
+                    "sim:capacity=100MiB");
     assert_int_equal(alloc_in(&rig, 0, 30 * AR_MIB, &block), AR_OK);
     assert_int_equal(policy_rig_free(&rig.policy, &block), AR_OK);
     assert_int_equal(alloc_in(&rig, 0, 40 * AR_MIB, &block), AR_OK);
@@ -164,9 +164,9 @@ TEST(a_fraction_of_one_is_no_limit)
  * ranges, and a larger one than a range fails. */
 static void check_reserve(const char *policy, bool one_range, enum ar_status large)
 {
-    CLOSED(close_rig) struct torch_rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_block block[3];
-    open_rig(&rig, policy, "sim:capacity=100MiB");
+    device_rig_open(&rig, policy, "sim:capacity=100MiB");
     assert_int_equal(alloc_in(&rig, 0, 40 * AR_MIB, &block[0]), AR_OK);
     assert_int_equal(alloc_in(&rig, 0, 40 * AR_MIB, &block[1]), AR_OK);
     assert_int_equal(block[1].address == block[0].address + 40 * AR_MIB, one_range);

@@ -14,81 +14,29 @@
 
 enum { A, B };
 
-struct vmm_rig {
-    struct ar_device *device;
-    struct policy_rig policy;
-    uint64_t event; /* of the last request or free */
-};
-
-static void open_on(struct vmm_rig *rig, struct ar_device *device)
-{
-    *rig = (struct vmm_rig){.device = device};
-    if (policy_rig_open(&rig->policy, "vmm", device->backing, 0))
-        fail_msg("%s", rig->policy.error.text);
-}
-
-static void open_rig(struct vmm_rig *rig, const char *device)
-{
-    open_on(rig, sim_test_open(device));
-}
-
-/* No call was refused as misuse, nothing raced, and the policy is valid and agrees with the
- * device. */
-static void check(struct vmm_rig *rig)
-{
-    if (ar_policy_validate(rig->policy.policy, &test_error))
-        fail_msg("event %llu: %s", (unsigned long long)rig->event, test_error.text);
-    assert_string_equal(rig->device->ops->problem(rig->device), "");
-    assert_string_equal(rig->device->ops->race_text(rig->device), "");
-    assert_int_equal(rig->policy.policy->totals.reserved_bytes,
-                     rig->device->counters.physical_bytes);
-}
-
-static void close_rig(struct vmm_rig *rig)
-{
-    check(rig);
-    assert_int_equal(policy_rig_close(&rig->policy), 0);
-    assert_string_equal(rig->device->ops->problem(rig->device), "");
-    assert_int_equal(rig->device->counters.physical_bytes, 0);
-    ar_device_close(rig->device);
-}
-
 /* A request. Its stream uses the block from now on. */
-static enum ar_status ask(struct vmm_rig *rig, uint64_t bytes, uint32_t stream, bool may_fail,
+static enum ar_status ask(struct device_rig *rig, uint64_t bytes, uint32_t stream, bool may_fail,
                           struct ar_policy_block *block)
 {
     const struct ar_policy_request request = {
         .bytes = bytes, .stream = stream, .may_fail = may_fail};
-    enum ar_status status = ar_policy_alloc(rig->policy.policy, &request, block);
-    rig->event++;
-    if (status == AR_OK)
-        (void)rig->device->ops->handed_out(rig->device, block->address, block->granted_bytes,
-                                           stream, false, rig->event);
-    return status;
+    return device_rig_ask(rig, &request, block);
 }
 
-static struct ar_policy_block take(struct vmm_rig *rig, uint64_t bytes, uint32_t stream)
+static struct ar_policy_block take(struct device_rig *rig, uint64_t bytes, uint32_t stream)
 {
     struct ar_policy_block block;
     assert_int_equal(ask(rig, bytes, stream, false, &block), AR_OK);
     return block;
 }
 
-/* The program frees the block: all work queued on the stream may still use it. */
-static void free_requested(struct vmm_rig *rig, const struct ar_policy_block *block,
-                           uint32_t stream)
-{
-    rig->device->ops->used(rig->device, block->address, block->granted_bytes, stream, ++rig->event);
-    assert_int_equal(ar_policy_free(rig->policy.policy, block, stream), AR_OK);
-}
-
-static uint64_t calls(const struct vmm_rig *rig, enum ar_device_call call)
+static uint64_t calls(const struct device_rig *rig, enum ar_device_call call)
 {
     return rig->device->counters.calls[call];
 }
 
 /* All except events. */
-static uint64_t driver_calls(const struct vmm_rig *rig)
+static uint64_t driver_calls(const struct device_rig *rig)
 {
     uint64_t sum = 0;
     for (int call = 0; call < AR_DEVICE_CALL_COUNT; call++)
@@ -96,7 +44,7 @@ static uint64_t driver_calls(const struct vmm_rig *rig)
     return sum;
 }
 
-static uint64_t now(const struct vmm_rig *rig)
+static uint64_t now(const struct device_rig *rig)
 {
     return rig->device->ops->now(rig->device);
 }
@@ -106,12 +54,12 @@ static uint64_t now(const struct vmm_rig *rig)
 /* The handles and pages of a first block on a card of 5 GiB. */
 static void first_block(uint64_t bytes, uint64_t handles, uint64_t pages)
 {
-    CLOSED(close_rig) struct vmm_rig rig;
-    open_rig(&rig, "sim:capacity=5GiB");
+    CLOSED(device_rig_close) struct device_rig rig;
+    device_rig_open(&rig, "vmm", "sim:capacity=5GiB");
     struct ar_policy_block block = take(&rig, bytes, A);
     assert_int_equal(calls(&rig, AR_DEVICE_CALL_create), handles);
     assert_int_equal(rig.device->counters.physical_bytes, pages * PAGE);
-    free_requested(&rig, &block, A);
+    device_rig_give(&rig, &block, A);
 }
 
 /* 1/128 of this card is 20 pages, limited to 16; 1/256 is 10 pages. */
@@ -134,16 +82,16 @@ TEST(one_handle_goes_over_the_end_of_a_block)
 /* While memory is short, the pages of a block are separate from those that it shares. */
 TEST(own_pages_stay_apart_while_memory_is_short)
 {
-    CLOSED(close_rig) struct vmm_rig rig;
-    open_rig(&rig, "sim:capacity=5GiB");
+    CLOSED(device_rig_close) struct device_rig rig;
+    device_rig_open(&rig, "vmm", "sim:capacity=5GiB");
     struct ar_policy_block most = take(&rig, 1700 * PAGE, A);
     uint64_t before = rig.device->counters.physical_bytes;
     uint64_t made = calls(&rig, AR_DEVICE_CALL_create);
     struct ar_policy_block block = take(&rig, PAGE + PAGE / 2, A);
     assert_int_equal(calls(&rig, AR_DEVICE_CALL_create) - made, 2);
     assert_int_equal(rig.device->counters.physical_bytes - before, PAGE + 6 * PAGE);
-    free_requested(&rig, &most, A);
-    free_requested(&rig, &block, A);
+    device_rig_give(&rig, &most, A);
+    device_rig_give(&rig, &block, A);
 }
 
 /* ---- addresses ------------------------------------------------------------------------------- */
@@ -153,15 +101,15 @@ TEST(own_pages_stay_apart_while_memory_is_short)
 TEST(places_given_up_are_used_again)
 {
     enum { WINDOW = 5, REQUESTS = 3000 };
-    CLOSED(close_rig) struct vmm_rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_block window[WINDOW];
     struct ar_rng rng;
     uint64_t given_bytes = 0;
-    open_rig(&rig, "sim:capacity=76MiB");
+    device_rig_open(&rig, "vmm", "sim:capacity=76MiB");
     ar_rng_seed(&rng, 7);
     for (int i = 0; i < REQUESTS; i++) {
         if (i >= WINDOW)
-            free_requested(&rig, &window[i % WINDOW], A);
+            device_rig_give(&rig, &window[i % WINDOW], A);
         window[i % WINDOW] = take(&rig, PAGE + ar_rng_below(&rng, 6 * PAGE), A);
         given_bytes += window[i % WINDOW].granted_bytes;
     }
@@ -175,9 +123,9 @@ TEST(places_given_up_are_used_again)
 TEST(where_addresses_run_out_a_range_is_added)
 {
     enum { BLOCKS = 40 };
-    CLOSED(close_rig) struct vmm_rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_block blocks[BLOCKS];
-    open_rig(&rig, "sim:capacity=64MiB");
+    device_rig_open(&rig, "vmm", "sim:capacity=64MiB");
     for (int round = 0; round < 50; round++) {
         for (int i = 0; i < BLOCKS; i++) {
             blocks[i] = take(&rig, AR_MIB, A);
@@ -187,7 +135,7 @@ TEST(where_addresses_run_out_a_range_is_added)
         }
         assert_int_equal(calls(&rig, AR_DEVICE_CALL_reserve), 3); /* 8, 16 and 32 MiB */
         for (int i = 0; i < BLOCKS; i++)
-            free_requested(&rig, &blocks[i], A);
+            device_rig_give(&rig, &blocks[i], A);
     }
 }
 
@@ -197,20 +145,20 @@ TEST(where_addresses_run_out_a_range_is_added)
  * device refuses to unmap before the kernel is done, so the request waits exactly that long. */
 TEST(memory_moves_once_its_work_is_done)
 {
-    CLOSED(close_rig) struct vmm_rig rig;
-    open_rig(&rig, "sim:capacity=64MiB");
+    CLOSED(device_rig_close) struct device_rig rig;
+    device_rig_open(&rig, "vmm", "sim:capacity=64MiB");
     struct ar_policy_block block = take(&rig, 60 * AR_MIB, A);
     rig.device->ops->kernel(rig.device, A, 50 * MS);
-    free_requested(&rig, &block, A);
+    device_rig_give(&rig, &block, A);
     struct ar_policy_block other = take(&rig, 60 * AR_MIB, B);
     assert_true(now(&rig) >= 50 * MS);
     assert_true(rig.device->counters.stall_ns > 40 * MS);
     assert_true(calls(&rig, AR_DEVICE_CALL_unmap) > 0);
-    check(&rig);
+    device_rig_check(&rig);
     /* When the work is done, no request waits. */
     rig.device->ops->sync(rig.device, UINT32_MAX);
     uint64_t stall_ns = rig.device->counters.stall_ns;
-    free_requested(&rig, &other, B);
+    device_rig_give(&rig, &other, B);
     (void)take(&rig, 60 * AR_MIB, A);
     assert_int_equal(rig.device->counters.stall_ns, stall_ns);
 }
@@ -219,19 +167,19 @@ TEST(memory_moves_once_its_work_is_done)
  * first, so B does not wait for the second. */
 TEST(only_the_first_fence_is_waited_for)
 {
-    CLOSED(close_rig) struct vmm_rig rig;
-    open_rig(&rig, "sim:capacity=64MiB");
+    CLOSED(device_rig_close) struct device_rig rig;
+    device_rig_open(&rig, "vmm", "sim:capacity=64MiB");
     struct ar_policy_block first = take(&rig, 20 * AR_MIB, A);
     struct ar_policy_block held = take(&rig, 4 * AR_MIB, A);
     struct ar_policy_block second = take(&rig, 24 * AR_MIB, A); /* more is reserved than is free */
     rig.device->ops->kernel(rig.device, A, 50 * MS);
-    free_requested(&rig, &first, A);
+    device_rig_give(&rig, &first, A);
     rig.device->ops->kernel(rig.device, A, 5000 * MS);
-    free_requested(&rig, &second, A);
+    device_rig_give(&rig, &second, A);
     (void)take(&rig, 30 * AR_MIB, B);
     assert_in_range(now(&rig), 50 * MS, 500 * MS);
-    check(&rig);
-    free_requested(&rig, &held, A);
+    device_rig_check(&rig);
+    device_rig_give(&rig, &held, A);
 }
 
 /* Fences of two streams are not done: the one that was recorded first is waited for, whatever the
@@ -239,19 +187,19 @@ TEST(only_the_first_fence_is_waited_for)
 TEST(the_oldest_fence_of_all_streams_is_waited_for)
 {
     for (uint32_t early = A; early <= B; early++) {
-        CLOSED(close_rig) struct vmm_rig rig;
+        CLOSED(device_rig_close) struct device_rig rig;
         uint32_t late = early == A ? B : A;
-        open_rig(&rig, "sim:capacity=64MiB");
+        device_rig_open(&rig, "vmm", "sim:capacity=64MiB");
         struct ar_policy_block blocks[2] = {take(&rig, 20 * AR_MIB, early),
                                             take(&rig, 20 * AR_MIB, late)};
         (void)take(&rig, 10 * AR_MIB, 2);
         rig.device->ops->kernel(rig.device, early, 50 * MS);
         rig.device->ops->kernel(rig.device, late, 5000 * MS);
-        free_requested(&rig, &blocks[0], early);
+        device_rig_give(&rig, &blocks[0], early);
         struct ar_policy_block block;
         assert_int_equal(ask(&rig, 100 * AR_MIB, 2, true, &block), AR_NO_MEMORY);
         assert_true(now(&rig) < 50 * MS); /* a request that may fail waits for nothing */
-        free_requested(&rig, &blocks[1], late);
+        device_rig_give(&rig, &blocks[1], late);
         (void)take(&rig, 30 * AR_MIB, 2);
         assert_in_range(now(&rig), 50 * MS, 500 * MS);
     }
@@ -261,19 +209,19 @@ TEST(the_oldest_fence_of_all_streams_is_waited_for)
  * freed, so that what is freed later does not delay its use. */
 TEST(a_sixteenth_freed_has_a_fence)
 {
-    CLOSED(close_rig) struct vmm_rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_block blocks[15], block;
-    open_rig(&rig, "sim:capacity=64MiB");
+    device_rig_open(&rig, "vmm", "sim:capacity=64MiB");
     for (size_t i = 0; i < 15; i++)
         blocks[i] = take(&rig, 4 * AR_MIB, A);
     assert_int_equal(rig.policy.policy->totals.reserved_bytes, 60 * AR_MIB);
     assert_int_equal(ask(&rig, 100 * AR_MIB, B, true, &block), AR_NO_MEMORY);
     rig.device->ops->kernel(rig.device, A, 50 * MS);
     uint64_t before = calls(&rig, AR_DEVICE_CALL_event);
-    free_requested(&rig, &blocks[0], A);
+    device_rig_give(&rig, &blocks[0], A);
     assert_int_equal(calls(&rig, AR_DEVICE_CALL_event) - before, 1);
     rig.device->ops->kernel(rig.device, A, 5000 * MS);
-    free_requested(&rig, &blocks[2], A);
+    device_rig_give(&rig, &blocks[2], A);
     (void)take(&rig, 8 * AR_MIB, B); /* 4 MiB that are free, and the 4 MiB of the first block */
     assert_in_range(now(&rig), 50 * MS, 500 * MS);
 }
@@ -309,13 +257,13 @@ TEST(no_address_space_is_no_memory)
 /* ---- blocks that other streams use ----------------------------------------------------------- */
 
 /* A block of 30 MiB that stream A frees while work of 50 ms on B still reads it. */
-static struct ar_policy_block free_requested_in_use(struct vmm_rig *rig)
+static struct ar_policy_block free_requested_in_use(struct device_rig *rig)
 {
     struct ar_policy_block block = take(rig, 30 * AR_MIB, A);
     assert_int_equal(ar_policy_use(rig->policy.policy, &block, B), AR_OK);
     rig->device->ops->kernel(rig->device, B, 50 * MS);
     rig->device->ops->used(rig->device, block.address, block.granted_bytes, B, ++rig->event);
-    free_requested(rig, &block, A);
+    device_rig_give(rig, &block, A);
     return block;
 }
 
@@ -323,8 +271,8 @@ static struct ar_policy_block free_requested_in_use(struct vmm_rig *rig)
  * request waits for it and gets it without the driver. */
 TEST(pending_blocks_come_back_after_their_fence)
 {
-    struct vmm_rig rig;
-    open_rig(&rig, "sim:capacity=64MiB");
+    struct device_rig rig;
+    device_rig_open(&rig, "vmm", "sim:capacity=64MiB");
     struct ar_policy_block block = free_requested_in_use(&rig);
     assert_int_equal(rig.policy.policy->totals.pending_bytes, 30 * AR_MIB);
     struct ar_policy_block other = take(&rig, 30 * AR_MIB, A);
@@ -336,14 +284,14 @@ TEST(pending_blocks_come_back_after_their_fence)
     assert_true(now(&rig) >= 50 * MS);
     assert_int_equal(driver_calls(&rig), before);
     assert_int_equal(rig.policy.policy->totals.pending_bytes, 0);
-    close_rig(&rig);
+    device_rig_close(&rig);
 }
 
 /* The fence is done before the request, so nothing waits. */
 TEST(a_done_fence_costs_no_wait)
 {
-    struct vmm_rig rig;
-    open_rig(&rig, "sim:capacity=64MiB");
+    struct device_rig rig;
+    device_rig_open(&rig, "vmm", "sim:capacity=64MiB");
     struct ar_policy_block block = free_requested_in_use(&rig);
     rig.device->ops->advance(rig.device, 60 * MS);
     uint64_t before = driver_calls(&rig);
@@ -351,7 +299,7 @@ TEST(a_done_fence_costs_no_wait)
     assert_int_equal(again.address, block.address);
     assert_int_equal(driver_calls(&rig), before);
     assert_int_equal(rig.device->counters.stall_ns, 0);
-    close_rig(&rig);
+    device_rig_close(&rig);
 }
 
 /* ---- memory left to other users -------------------------------------------------------------- */
@@ -360,9 +308,9 @@ TEST(a_done_fence_costs_no_wait)
  * again. One that may not fail and needs it takes it, and then it is no longer kept. */
 TEST(a_probe_leaves_what_others_took_last)
 {
-    struct vmm_rig rig;
+    struct device_rig rig;
     struct ar_policy_block probe;
-    open_rig(&rig, "sim:capacity=64MiB");
+    device_rig_open(&rig, "vmm", "sim:capacity=64MiB");
     (void)take(&rig, 8 * AR_MIB, A);
     assert_int_equal(rig.device->ops->outside(rig.device, 8 * AR_MIB), AR_OK);
     (void)take(&rig, 8 * AR_MIB, A); /* 40 are left */
@@ -371,36 +319,36 @@ TEST(a_probe_leaves_what_others_took_last)
     assert_int_equal(ask(&rig, 32 * AR_MIB, A, true, &probe), AR_OK);
     /* The next request is served, and other users take their memory again. */
     assert_int_equal(rig.device->ops->outside(rig.device, 16 * AR_MIB), AR_OK);
-    free_requested(&rig, &probe, A);
-    close_rig(&rig);
+    device_rig_give(&rig, &probe, A);
+    device_rig_close(&rig);
 
-    open_rig(&rig, "sim:capacity=64MiB");
+    device_rig_open(&rig, "vmm", "sim:capacity=64MiB");
     (void)take(&rig, 8 * AR_MIB, A);
     assert_int_equal(rig.device->ops->outside(rig.device, 8 * AR_MIB), AR_OK);
     struct ar_policy_block idle = take(&rig, 8 * AR_MIB, A);
-    free_requested(&rig, &idle, A);
+    device_rig_give(&rig, &idle, A);
     struct ar_policy_block must = take(&rig, 44 * AR_MIB, B); /* 40 are left, and the idle ones */
-    free_requested(&rig, &must, B);
+    device_rig_give(&rig, &must, B);
     assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
-    check(&rig);
+    device_rig_check(&rig);
     assert_int_equal(ask(&rig, 48 * AR_MIB, B, true, &probe), AR_OK);
-    close_rig(&rig);
+    device_rig_close(&rig);
 }
 
 /* A probe that fails takes nothing from the next request. */
 TEST(a_failed_probe_costs_the_next_request_nothing)
 {
-    CLOSED(close_rig) struct vmm_rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_block probe;
-    open_rig(&rig, "sim:capacity=64MiB");
+    device_rig_open(&rig, "vmm", "sim:capacity=64MiB");
     struct ar_policy_block kept = take(&rig, 20 * AR_MIB, A);
     struct ar_policy_block free_block = take(&rig, 20 * AR_MIB, A);
-    free_requested(&rig, &free_block, A);
+    device_rig_give(&rig, &free_block, A);
     assert_int_equal(ask(&rig, 46 * AR_MIB, B, true, &probe), AR_NO_MEMORY);
-    check(&rig);
+    device_rig_check(&rig);
     struct ar_policy_block next = take(&rig, 44 * AR_MIB, B); /* all that is left */
-    free_requested(&rig, &next, B);
-    free_requested(&rig, &kept, A);
+    device_rig_give(&rig, &next, B);
+    device_rig_give(&rig, &kept, A);
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
@@ -411,7 +359,7 @@ struct written {
     uint32_t stream;
 };
 
-static void read_back(struct vmm_rig *rig, const struct written *written)
+static void read_back(struct device_rig *rig, const struct written *written)
 {
     assert_int_equal(rig->device->ops->verify(rig->device, written->block.address,
                                               written->block.requested_bytes, written->number,
@@ -424,18 +372,18 @@ static void read_back(struct vmm_rig *rig, const struct written *written)
 TEST(moving_memory_leaves_live_bytes)
 {
     enum { SLOTS = 24, REQUESTS = 1500 };
-    CLOSED(close_rig) struct vmm_rig rig;
+    CLOSED(device_rig_close) struct device_rig rig;
     struct written slots[SLOTS] = {{.number = 0}};
     struct ar_rng rng;
     struct ar_device_wrong wrong;
     uint64_t number = 0, refused = 0;
-    open_on(&rig, late_device_open("sim:capacity=128MiB", 3));
+    device_rig_open_on(&rig, "vmm", late_device_open("sim:capacity=128MiB", 3));
     ar_rng_seed(&rng, 11);
     for (int i = 0; i < REQUESTS; i++) {
         struct written *slot = &slots[ar_rng_below(&rng, SLOTS)];
         if (slot->number) {
             read_back(&rig, slot);
-            free_requested(&rig, &slot->block, slot->stream);
+            device_rig_give(&rig, &slot->block, slot->stream);
             slot->number = 0;
             continue;
         }
@@ -464,7 +412,7 @@ TEST(moving_memory_leaves_live_bytes)
 /* ---- a repeating program --------------------------------------------------------------------- */
 
 /* One step: nested blocks, blocks that outlive others, small blocks, on two streams. */
-static void step(struct vmm_rig *rig)
+static void step(struct device_rig *rig)
 {
     static const uint64_t sizes[] = {9 * AR_MIB,   40 * AR_MIB, 700 * AR_KIB, 3 * AR_MIB,
                                      64 * AR_MIB,  4 * AR_KIB,  17 * AR_MIB,  2 * AR_MIB,
@@ -476,17 +424,17 @@ static void step(struct vmm_rig *rig)
         blocks[i] = take(rig, sizes[i], i % 3 == 2 ? B : A);
         rig->device->ops->kernel(rig->device, i % 3 == 2 ? B : A, 10000);
         if (i % 4 == 3)
-            free_requested(rig, &blocks[i - 2], (i - 2) % 3 == 2 ? B : A);
+            device_rig_give(rig, &blocks[i - 2], (i - 2) % 3 == 2 ? B : A);
     }
     for (uint32_t i = COUNT; i-- > 0;)
         if (i % 4 != 1)
-            free_requested(rig, &blocks[i], i % 3 == 2 ? B : A);
+            device_rig_give(rig, &blocks[i], i % 3 == 2 ? B : A);
 }
 
 TEST(a_repeating_step_comes_to_rest)
 {
-    CLOSED(close_rig) struct vmm_rig rig;
-    open_rig(&rig, "sim:capacity=8GiB");
+    CLOSED(device_rig_close) struct device_rig rig;
+    device_rig_open(&rig, "vmm", "sim:capacity=8GiB");
     step(&rig);
     assert_true(driver_calls(&rig) > 0);
     step(&rig);
@@ -503,19 +451,19 @@ TEST(a_repeating_step_comes_to_rest)
 /* A trim waits for the work and then releases all but the bytes that it may keep. */
 TEST(a_trim_gives_back_what_is_free)
 {
-    CLOSED(close_rig) struct vmm_rig rig;
-    open_rig(&rig, "sim:capacity=1GiB");
+    CLOSED(device_rig_close) struct device_rig rig;
+    device_rig_open(&rig, "vmm", "sim:capacity=1GiB");
     struct ar_policy_block kept = take(&rig, 10 * AR_MIB, A);
     struct ar_policy_block block = take(&rig, 80 * AR_MIB, A);
     rig.device->ops->kernel(rig.device, A, 50 * MS);
-    free_requested(&rig, &block, A);
+    device_rig_give(&rig, &block, A);
     assert_int_equal(ar_policy_trim(rig.policy.policy, 40 * AR_MIB), AR_OK);
     assert_true(now(&rig) >= 50 * MS);
     assert_in_range(rig.device->counters.physical_bytes, 10 * AR_MIB + PAGE, 50 * AR_MIB);
     assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
     assert_in_range(rig.device->counters.physical_bytes, 10 * AR_MIB, 10 * AR_MIB + 16 * PAGE);
-    check(&rig);
-    free_requested(&rig, &kept, A);
+    device_rig_check(&rig);
+    device_rig_give(&rig, &kept, A);
     assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
     assert_int_equal(rig.device->counters.physical_bytes, 0);
 }
@@ -524,12 +472,12 @@ TEST(a_trim_gives_back_what_is_free)
  * be in use when memory becomes short. */
 TEST(a_trim_says_nothing_about_later_frees)
 {
-    CLOSED(close_rig) struct vmm_rig rig;
-    open_rig(&rig, "sim:capacity=256MiB");
+    CLOSED(device_rig_close) struct device_rig rig;
+    device_rig_open(&rig, "vmm", "sim:capacity=256MiB");
     (void)take(&rig, 8192000, A);
     assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
     struct ar_policy_block freed = take(&rig, 8192000, A);
-    free_requested(&rig, &freed, A);
+    device_rig_give(&rig, &freed, A);
     assert_int_equal(rig.device->ops->outside(rig.device, 105 * AR_MIB), AR_OK);
     (void)take(&rig, 64 * AR_MIB, B);
     (void)take(&rig, 924976, A);
