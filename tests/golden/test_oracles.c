@@ -4,8 +4,6 @@
  * with torch.cuda.MemPool in tests/golden/data/mempool, which have their trace in the same file. */
 #include <unistd.h>
 
-#include <zlib.h>
-
 #include "allocators/spec.h"
 #include "sim/replay.h"
 #include "tests/support/folder_tests.h"
@@ -17,21 +15,12 @@
 #define MEMPOOLS "tests/golden/data/mempool"
 
 struct oracle {
-    gzFile file;
-    char line[512];
+    struct recorded_lines from;
     char spec[256];
     char trace[256];
     char addresses[64]; /* a temporary file */
     char events[64];    /* the same, if the trace is in the recording */
 };
-
-static bool read_line(struct oracle *oracle)
-{
-    if (!gzgets(oracle->file, oracle->line, sizeof oracle->line))
-        return false;
-    oracle->line[strcspn(oracle->line, "\n")] = '\0';
-    return true;
-}
 
 /* Opens a temporary file. */
 static FILE *temporary(char *path, size_t room)
@@ -46,31 +35,30 @@ static FILE *temporary(char *path, size_t room)
 
 /* Reads up to the first row. Writes the addresses where the device finds them, and the events of a
  * trace in the same file. */
-static void open_oracle(struct oracle *oracle, const char *path)
+static void open_oracle(struct oracle *oracle, const char *folder, const char *name)
 {
-    oracle->file = gzopen(path, "rb");
-    assert_non_null(oracle->file);
-    assert_true(read_line(oracle) && strncmp(oracle->line, "spec ", 5) == 0);
-    snprintf(oracle->spec, sizeof oracle->spec, "%s", oracle->line + 5);
+    recorded_open(&oracle->from, folder, name);
+    assert_memory_equal(oracle->from.line, "spec ", 5);
+    snprintf(oracle->spec, sizeof oracle->spec, "%s", oracle->from.line + 5);
     oracle->events[0] = '\0';
-    assert_true(read_line(oracle));
-    if (strncmp(oracle->line, "trace ", 6) == 0) {
+    assert_true(recorded_next(&oracle->from));
+    if (strncmp(oracle->from.line, "trace ", 6) == 0) {
         snprintf(oracle->trace, sizeof oracle->trace, "tests/golden/data/traces/%.200s",
-                 oracle->line + 6);
-        assert_true(read_line(oracle));
+                 oracle->from.line + 6);
+        assert_true(recorded_next(&oracle->from));
     }
     FILE *out = temporary(oracle->addresses, sizeof oracle->addresses);
-    for (int first = 1; strncmp(oracle->line, "segment ", 8) == 0; first = 0) {
-        fprintf(out, "%s%s\n", first ? "ordinal,bytes,address\n" : "", oracle->line + 8);
-        assert_true(read_line(oracle));
+    for (int first = 1; strncmp(oracle->from.line, "segment ", 8) == 0; first = 0) {
+        fprintf(out, "%s%s\n", first ? "ordinal,bytes,address\n" : "", oracle->from.line + 8);
+        assert_true(recorded_next(&oracle->from));
     }
     assert_int_equal(fclose(out), 0);
-    if (strncmp(oracle->line, "event ", 6) != 0)
+    if (strncmp(oracle->from.line, "event ", 6) != 0)
         return;
     out = temporary(oracle->events, sizeof oracle->events);
     fputs("# allocrig-trace 1\n", out);
-    for (; strncmp(oracle->line, "event ", 6) == 0; assert_true(read_line(oracle)))
-        fprintf(out, "%s\n", oracle->line + 6);
+    for (; strncmp(oracle->from.line, "event ", 6) == 0; assert_true(recorded_next(&oracle->from)))
+        fprintf(out, "%s\n", oracle->from.line + 6);
     assert_int_equal(fclose(out), 0);
     snprintf(oracle->trace, sizeof oracle->trace, "%s", oracle->events);
 }
@@ -82,8 +70,8 @@ static enum ar_status compare(void *argument, const struct replay_row *row, stru
     char place[2][24];
     uint64_t granted;
     uint64_t reserved;
-    if (sscanf(oracle->line, "row %23s %23s %" SCNu64 " %" SCNu64, place[0], place[1], &granted,
-               &reserved) != 4)
+    if (sscanf(oracle->from.line, "row %23s %23s %" SCNu64 " %" SCNu64, place[0], place[1],
+               &granted, &reserved) != 4)
         return ar_error_set(error, AR_INVALID, "event %" PRIu64 ": the oracle has no more rows",
                             row->event);
     bool placed = place[0][0] != '-' || place[0][1] != '\0';
@@ -100,8 +88,8 @@ static enum ar_status compare(void *argument, const struct replay_row *row, stru
                             ", the real one %" PRIu64 " and %" PRIu64,
                             row->event, row->granted_total_bytes, row->reserved_bytes, granted,
                             reserved);
-    if (!read_line(oracle))
-        oracle->line[0] = '\0';
+    if (!recorded_next(&oracle->from))
+        oracle->from.line[0] = '\0';
     return AR_OK;
 }
 
@@ -113,10 +101,8 @@ static void check_in(const char *folder, const char *name)
     struct trace_source *source;
     struct replay_result result;
     struct ar_device_props props;
-    char path[512];
     char text[256];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    open_oracle(&oracle, path);
+    open_oracle(&oracle, folder, name);
     snprintf(text, sizeof text, "sim:profile=h100,addresses=%s", oracle.addresses);
     assert_ok(ar_spec_parse(oracle.spec, &policy, &test_error));
     assert_ok(ar_spec_parse(text, &device, &test_error));
@@ -130,12 +116,12 @@ static void check_in(const char *folder, const char *name)
     enum ar_status status = experiment_run(&experiment, &result, &props, &test_error);
     if (status != AR_OK)
         fail_msg("%s", test_error.text);
-    assert_string_equal(oracle.line, ""); /* all rows were met */
+    assert_string_equal(oracle.from.line, ""); /* all rows were met */
     replay_result_close(&result);
     trace_close(source);
     ar_spec_close(&policy);
     ar_spec_close(&device);
-    gzclose(oracle.file);
+    gzclose(oracle.from.file);
     unlink(oracle.addresses);
     if (oracle.events[0])
         unlink(oracle.events);

@@ -1,9 +1,6 @@
 /* Recordings of PyTorch's cache of pinned host memory on a real card, request by request: the
  * policy `torch-pinned` must serve each from the same block, with as many blocks made, released and
  * held. Each test is one recording in tests/golden/data/pinned. */
-#include <zlib.h>
-
-#include "sim/device.h"
 #include "tests/support/folder_tests.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
@@ -13,8 +10,7 @@
 #define BLOCKS_MOST 4096
 
 struct recording {
-    gzFile file;
-    char line[512];
+    struct recorded_lines from;
     struct ar_device *device;
     struct policy_rig rig;
     struct ar_policy_block blocks[BLOCKS_MOST];
@@ -22,14 +18,6 @@ struct recording {
     uint64_t first_address;
     bool reserve; /* addresses are compared too */
 };
-
-static bool read_line(struct recording *self)
-{
-    if (!gzgets(self->file, self->line, sizeof self->line))
-        return false;
-    self->line[strcspn(self->line, "\n")] = '\0';
-    return true;
-}
 
 static uint64_t figure(const struct recording *self, const char *wanted)
 {
@@ -47,16 +35,16 @@ static void compare(struct recording *self, uint64_t id)
 {
     char event[512], ordinal[24], offset[24];
     uint64_t made, released, bytes;
-    snprintf(event, sizeof event, "%s", self->line);
-    assert_true(read_line(self));
-    if (sscanf(self->line, "= %23s %" SCNu64 " %" SCNu64 " %" SCNu64 " %23s", ordinal, &made,
+    snprintf(event, sizeof event, "%s", self->from.line);
+    assert_true(recorded_next(&self->from));
+    if (sscanf(self->from.line, "= %23s %" SCNu64 " %" SCNu64 " %" SCNu64 " %23s", ordinal, &made,
                &released, &bytes, offset) != 5)
         fail_msg("%s: no row follows", event);
     if (figure(self, "num_host_alloc") != made || figure(self, "num_host_free") != released ||
         figure(self, "allocated_bytes.current") != bytes)
         fail_msg("%s: %" PRIu64 " made, %" PRIu64 " released, %" PRIu64 " bytes; recorded: %s",
                  event, figure(self, "num_host_alloc"), figure(self, "num_host_free"),
-                 figure(self, "allocated_bytes.current"), self->line);
+                 figure(self, "allocated_bytes.current"), self->from.line);
     if (ordinal[0] == '-')
         return;
     uint64_t address = self->blocks[id].address;
@@ -76,9 +64,9 @@ static void play(struct recording *self)
 {
     uint64_t a = 0, b = 0;
     struct ar_device *device = self->device;
-    (void)sscanf(self->line + 1, ",%" SCNu64 ",%" SCNu64, &a, &b);
+    (void)sscanf(self->from.line + 1, ",%" SCNu64 ",%" SCNu64, &a, &b);
     assert_true(a < BLOCKS_MOST);
-    switch (self->line[0]) {
+    switch (self->from.line[0]) {
     case 'a':
         assert_int_equal(policy_rig_alloc(&self->rig, b, &self->blocks[a]), AR_OK);
         if (!a)
@@ -98,7 +86,7 @@ static void play(struct recording *self)
         device->ops->sync(device, UINT32_MAX);
         break;
     default:
-        assert_string_equal(self->line, "c,space=pinned");
+        assert_string_equal(self->from.line, "c,space=pinned");
         assert_int_equal(ar_policy_trim(self->rig.policy, 0), AR_OK);
         compare(self, 0);
     }
@@ -108,25 +96,22 @@ static void check_recording(void **state)
 {
     FREED struct recording *self = calloc(1, sizeof *self);
     struct ar_error error = {""};
-    char path[512];
     size_t events = 0;
     assert_non_null(self);
-    snprintf(path, sizeof path, FOLDER "/%s", (const char *)*state);
-    self->file = gzopen(path, "rb");
-    assert_non_null(self->file);
-    assert_true(read_line(self) && strncmp(self->line, "spec ", 5) == 0);
-    self->reserve = strstr(self->line, "reserve") != NULL;
+    recorded_open(&self->from, FOLDER, *state);
+    assert_memory_equal(self->from.line, "spec ", 5);
+    self->reserve = strstr(self->from.line, "reserve") != NULL;
     self->device = sim_test_open("sim");
-    if (policy_rig_open(&self->rig, self->line + 5, self->device->pinned, 0) != AR_OK)
+    if (policy_rig_open(&self->rig, self->from.line + 5, self->device->pinned, 0) != AR_OK)
         fail_msg("%s", self->rig.error.text);
-    for (; read_line(self); events++)
+    for (; recorded_next(&self->from); events++)
         play(self);
     assert_true(events > 1000);
     if (ar_policy_validate(self->rig.policy, &error) != AR_OK)
         fail_msg("%s", error.text);
     assert_int_equal(policy_rig_close(&self->rig), 0);
     self->device->ops->close(self->device);
-    gzclose(self->file);
+    gzclose(self->from.file);
 }
 
 int main(void)

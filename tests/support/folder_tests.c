@@ -6,6 +6,24 @@
 
 #define MOST_FILES 128
 
+void recorded_open(struct recorded_lines *self, const char *folder, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    *self = (struct recorded_lines){.file = gzopen(path, "rb")};
+    assert_non_null(self->file);
+    assert_true(recorded_next(self));
+}
+
+bool recorded_next(struct recorded_lines *self)
+{
+    if (!gzgets(self->file, self->line, sizeof self->line))
+        return false;
+    self->line[strcspn(self->line, "\n")] = '\0';
+    self->number++;
+    return true;
+}
+
 static int by_name(const void *a, const void *b)
 {
     const struct CMUnitTest *left = a;

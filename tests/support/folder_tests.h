@@ -1,6 +1,23 @@
-/* One test for each recording in a folder, in the order of their names. */
+/* One test for each recording in a folder, in the order of their names; and the lines of one. */
 #ifndef TESTS_SUPPORT_FOLDER_TESTS_H
 #define TESTS_SUPPORT_FOLDER_TESTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <zlib.h>
+
+/* A compressed text. */
+struct recorded_lines {
+    gzFile file;
+    char line[512];  /* without its end */
+    uint64_t number; /* of the line, from 1 */
+};
+
+/* Opens it and reads the first line; fails the test if there is none. */
+void recorded_open(struct recorded_lines *self, const char *folder, const char *name);
+/* Reads the next line. False: there is none. */
+bool recorded_next(struct recorded_lines *self);
 
 /* Runs `check` once for each file of `folder` whose name has ".gz"; *state is that name, a
  * const char *. Returns the status for main: 0 if there was a file and all passed. */
