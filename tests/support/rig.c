@@ -3,62 +3,73 @@
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 
+struct rig rig;
+
 static enum ar_status keep_row(void *argument, const struct replay_row *row, struct ar_error *error)
 {
-    struct rig *rig = argument;
-    assert_true(rig->row_count < RIG_MOST);
-    rig->rows[rig->row_count++] = *row;
+    struct rig *self = argument;
+    assert_true(self->row_count < RIG_MOST);
+    self->rows[self->row_count++] = *row;
     return AR_OK;
 }
 
 static enum ar_status keep_sample(void *argument, const struct replay_sample *sample,
                                   struct ar_error *error)
 {
-    struct rig *rig = argument;
-    assert_true(rig->sample_count < RIG_MOST);
-    rig->samples[rig->sample_count++] = *sample;
+    struct rig *self = argument;
+    assert_true(self->sample_count < RIG_MOST);
+    self->samples[self->sample_count++] = *sample;
     return AR_OK;
 }
 
-void rig_open(struct rig *rig, const char *policy, uint64_t cap_bytes, const char *events)
+void rig_open(struct rig *self, const char *policy, uint64_t cap_bytes, const char *events)
 {
     struct ar_spec spec;
-    memset(rig, 0, sizeof *rig);
-    rig->device = fake_device_open(cap_bytes);
-    assert_non_null(rig->device);
-    rig->context =
-        (struct ar_policy_context){.backing = rig->device->base.backing, .host = &rig->host};
-    if (ar_spec_parse(policy, &spec, &rig->error) ||
-        registry_create(&spec, &rig->context, &rig->policy, &rig->error))
-        fail_msg("%s", rig->error.text);
+    rig_close(self);
+    self->device = fake_device_open(cap_bytes);
+    assert_non_null(self->device);
+    self->context =
+        (struct ar_policy_context){.backing = self->device->base.backing, .host = &self->host};
+    if (ar_spec_parse(policy, &spec, &self->error) ||
+        registry_create(&spec, &self->context, &self->policy, &self->error))
+        fail_msg("%s", self->error.text);
     ar_spec_close(&spec);
-    rig->source = tiny_trace(events);
-    rig->observer = (struct observer){.row = keep_row, .sample = keep_sample, .argument = rig};
-    rig->config = (struct replay_config){
-        .policy = rig->policy,
-        .device = &rig->device->base,
-        .source = rig->source,
+    self->source = tiny_trace(events);
+    self->observer = (struct observer){.row = keep_row, .sample = keep_sample, .argument = self};
+    self->config = (struct replay_config){
+        .policy = self->policy,
+        .device = &self->device->base,
+        .source = self->source,
         .measure = REPLAY_METRICS_EXACT,
-        .policy_host = &rig->host,
-        .observer = &rig->observer,
+        .policy_host = &self->host,
+        .observer = &self->observer,
     };
 }
 
-void rig_run(struct rig *rig)
+void rig_run(struct rig *self)
 {
-    if (replay_run(&rig->config, &rig->result, &rig->error))
-        fail_msg("%s", rig->error.text);
+    if (replay_run(&self->config, &self->result, &self->error))
+        fail_msg("%s", self->error.text);
 }
 
-void rig_close(struct rig *rig)
+void rig_close(struct rig *self)
 {
-    replay_result_close(&rig->result);
-    trace_close(rig->source);
-    ar_policy_destroy(rig->policy);
-    fake_device_close(rig->device);
+    if (!self->device)
+        return;
+    replay_result_close(&self->result);
+    trace_close(self->source);
+    ar_policy_destroy(self->policy);
+    fake_device_close(self->device);
+    memset(self, 0, sizeof *self);
 }
 
-double rig_metric(const struct rig *rig, enum metric metric)
+int rig_teardown(void **state)
 {
-    return metric_number(&rig->result.metrics, metric, -1);
+    rig_close(&rig);
+    return 0;
+}
+
+double rig_metric(const struct rig *self, enum metric metric)
+{
+    return metric_number(&self->result.metrics, metric, -1);
 }

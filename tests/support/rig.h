@@ -23,8 +23,14 @@ struct rig {
     unsigned row_count, sample_count;
 };
 
+extern struct rig rig; /* large; one test at a time */
+
+/* A case that uses it, which is closed at the end. */
+#define RIG_TEST(name) TEST_WITH(name, NULL, rig_teardown)
+int rig_teardown(void **state);
+
 /* The policy of a spec over a device of `cap_bytes`, and a tiny trace. Rows and samples are kept,
- * metrics are exact. Fails the test if something is wrong. */
+ * metrics are exact. Closes what the rig had. Fails the test if something is wrong. */
 void rig_open(struct rig *rig, const char *policy, uint64_t cap_bytes, const char *events);
 /* The replay must be OK. */
 void rig_run(struct rig *rig);

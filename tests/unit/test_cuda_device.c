@@ -55,11 +55,11 @@ static struct ar_device *open_card(const char *spec)
 }
 
 /* Closes it: nothing may be left when the context is released. */
-static void close_card(struct ar_device *device)
+static void close_card(struct ar_device **device)
 {
     struct stand_in *card = library();
     memset(card->at_release, 0, sizeof card->at_release);
-    ar_device_close(device);
+    ar_device_close(*device);
     for (int i = 0; i < STAND_IN_THING_COUNT; i++) {
         assert_int_equal(card->held[i], 0);
         assert_int_equal(card->at_release[i], 0);
@@ -82,7 +82,7 @@ static uint64_t alloc(struct ar_device *device, uint64_t bytes)
 
 TEST(marks_are_settled_later)
 {
-    struct ar_device *device = open_card("cuda");
+    CLOSED(close_card) struct ar_device *device = open_card("cuda");
     const struct ar_device_ops *ops = device->ops;
     uint64_t begun = ops->mark(device);
     kernel(device, 0, 100 * MS);
@@ -100,12 +100,11 @@ TEST(marks_are_settled_later)
     uint64_t idle = ops->mark(device); /* no work since */
     assert_int_equal(library()->calls[STAND_IN_event_record], records);
     assert_true(ops->mark_ns(device, idle) >= ops->mark_ns(device, third));
-    close_card(device);
 }
 
 TEST(many_marks_keep_few_events)
 {
-    struct ar_device *device = open_card("cuda");
+    CLOSED(close_card) struct ar_device *device = open_card("cuda");
     uint64_t last = 0, last_ns = 0;
     for (int i = 0; i < 3000; i++) {
         kernel(device, (uint32_t)i % 2, 0); /* done at once */
@@ -117,12 +116,11 @@ TEST(many_marks_keep_few_events)
         assert_true(ns >= last_ns);
         last_ns = ns;
     }
-    close_card(device);
 }
 
 TEST(known_answers_ask_nobody)
 {
-    struct ar_device *device = open_card("cuda");
+    CLOSED(close_card) struct ar_device *device = open_card("cuda");
     struct ar_backing *backing = device->backing;
     const struct stand_in *card = library();
     struct ar_backing_ticket nothing = ar_backing_fence(backing, 0);
@@ -144,23 +142,21 @@ TEST(known_answers_ask_nobody)
     assert_true(ar_backing_done(backing, first) && ar_backing_done(backing, second));
     assert_true(ar_backing_done(backing, nothing));
     assert_int_equal(card->calls[STAND_IN_event_query], queries);
-    close_card(device);
 }
 
 TEST(fences_that_nobody_polls_stay_few)
 {
-    struct ar_device *device = open_card("cuda");
+    CLOSED(close_card) struct ar_device *device = open_card("cuda");
     for (int i = 0; i < 20000; i++) {
         kernel(device, 0, 0); /* done at once */
         (void)ar_backing_fence(device->backing, 0);
     }
     assert_true(library()->held[STAND_IN_HELD_event] < 2000);
-    close_card(device);
 }
 
 TEST(a_free_waits_and_says_so)
 {
-    struct ar_device *device = open_card("cuda");
+    CLOSED(close_card) struct ar_device *device = open_card("cuda");
     uint64_t address = alloc(device, 4 * AR_MIB), other = alloc(device, 100);
     kernel(device, 3, 80 * MS);
     assert_int_equal(ar_backing_segment_free(device->backing, address), AR_OK);
@@ -171,12 +167,11 @@ TEST(a_free_waits_and_says_so)
     assert_int_equal(ar_backing_segment_free(device->backing, other), AR_OK);
     assert_int_equal(library()->calls[STAND_IN_ctx_synchronize], syncs); /* all is known done */
     assert_int_equal(device->counters.stall_ns, stall_ns);
-    close_card(device);
 }
 
 TEST(gaps_take_their_time)
 {
-    struct ar_device *device = open_card("cuda");
+    CLOSED(close_card) struct ar_device *device = open_card("cuda");
     uint64_t begun_ns = device->ops->now(device);
     device->ops->advance(device, 4 * MS);
     assert_in_range(device->ops->now(device) - begun_ns, 4 * MS, 900 * MS);
@@ -186,12 +181,11 @@ TEST(gaps_take_their_time)
     device->ops->advance(device, 60 * MS); /* behind the program's own wait */
     assert_true(device->ops->now(device) - synced_ns > 20 * MS);
     assert_int_equal(device->counters.stall_ns, 0); /* which is no stall */
-    close_card(device);
 }
 
 TEST(new_owners_wait_for_old_ones_once)
 {
-    struct ar_device *device = open_card("cuda");
+    CLOSED(close_card) struct ar_device *device = open_card("cuda");
     const struct ar_device_ops *ops = device->ops;
     const struct stand_in *card = library();
     uint64_t address = alloc(device, 4 * AR_MIB);
@@ -212,12 +206,11 @@ TEST(new_owners_wait_for_old_ones_once)
     ops->used(device, address, AR_MIB, 0, 13);
     assert_int_equal(ops->handed_out(device, address, AR_MIB, 2, true, 14), 0);
     assert_int_equal(card->calls[STAND_IN_stream_wait_event], waits + 1); /* is done */
-    close_card(device);
 }
 
 TEST(uses_follow_the_memory_through_mappings)
 {
-    struct ar_device *device = open_card("cuda");
+    CLOSED(close_card) struct ar_device *device = open_card("cuda");
     struct ar_backing *backing = device->backing;
     const struct stand_in *card = library();
     ar_backing_handle handle;
@@ -245,12 +238,11 @@ TEST(uses_follow_the_memory_through_mappings)
     assert_int_equal(device->counters.physical_bytes, 0);
     assert_int_equal(ar_backing_release(backing, first), AR_OK);
     assert_false(device->failed); /* misuse is not the driver's failure */
-    close_card(device);
 }
 
 TEST(programs_events_order_streams)
 {
-    struct ar_device *device = open_card("cuda");
+    CLOSED(close_card) struct ar_device *device = open_card("cuda");
     const struct ar_device_ops *ops = device->ops;
     const struct stand_in *card = library();
     ops->stream_wait(device, 1, 5); /* never recorded: no wait */
@@ -264,12 +256,11 @@ TEST(programs_events_order_streams)
     uint64_t begun_ns = ops->now(device);
     ops->sync(device, 1);
     assert_true(ops->now(device) - begun_ns > 5 * MS);
-    close_card(device);
 }
 
 TEST(memory_beside_the_pool_is_really_taken)
 {
-    struct ar_device *device = open_card("cuda:capacity=1GiB");
+    CLOSED(close_card) struct ar_device *device = open_card("cuda:capacity=1GiB");
     const struct stand_in *card = library();
     uint64_t used_bytes = card->used_bytes, address, free_bytes, total_bytes;
     assert_int_equal(device->ops->outside(device, 99 * AR_MIB), AR_OK);
@@ -289,7 +280,6 @@ TEST(memory_beside_the_pool_is_really_taken)
     assert_int_equal(total_bytes, AR_GIB);
     assert_string_equal(ar_backing_problem(device->backing), "");
     assert_int_equal(device->ops->outside(device, 0), AR_OK);
-    close_card(device);
 }
 
 TEST(the_pool_is_charged_what_it_reserved)
@@ -314,14 +304,14 @@ TEST(the_pool_is_charged_what_it_reserved)
     assert_int_equal(used_bytes, 1000);
     assert_int_equal(reserved_bytes, 32 * AR_MIB);
     assert_int_equal(device->counters.physical_bytes, 32 * AR_MIB);
-    close_card(device); /* with a block that is still held */
+    close_card(&device); /* with a block that is still held */
 }
 
 /* Each question to the driver takes time that looks like the policy's, which asks after each
  * call. */
 TEST(the_pool_is_asked_once_for_each_change)
 {
-    struct ar_device *device = open_card("cuda:capacity=1GiB");
+    CLOSED(close_card) struct ar_device *device = open_card("cuda:capacity=1GiB");
     struct ar_backing *backing = device->backing;
     const struct stand_in *card = library();
     uint64_t address, used_bytes, reserved_bytes;
@@ -342,7 +332,6 @@ TEST(the_pool_is_asked_once_for_each_change)
     (void)device->ops->mark_ns(device, device->ops->mark(device));
     backing->ops->pool_memory(backing, &used_bytes, &reserved_bytes);
     assert_int_equal(card->calls[STAND_IN_mem_pool_get_attribute], asked + 2);
-    close_card(device);
 }
 
 /* ---- files of addresses --------------------------------------------------------------------- */
@@ -396,7 +385,7 @@ TEST(addresses_are_written_behind_the_run)
     assert_int_equal(rows_of(path).last, second);
     uint64_t third = alloc(device, 4096);
     assert_int_equal(rows_of(path).count, 2);
-    close_card(device); /* as after a run that failed */
+    close_card(&device); /* as after a run that failed */
     assert_int_equal(rows_of(path).count, 3);
     assert_int_equal(rows_of(path).last, third);
     assert_true(rows_of(path).whole);
@@ -412,7 +401,7 @@ TEST(many_addresses_are_written_in_blocks)
         assert_int_equal(ar_backing_segment_free(device->backing, alloc(device, 4096)), AR_OK);
     assert_int_equal(rows_of(path).count, 65536);
     assert_true(rows_of(path).whole);
-    close_card(device);
+    close_card(&device);
     assert_int_equal(rows_of(path).count, 65536 + 10);
     assert_true(rows_of(path).whole);
     unlink(path);
@@ -421,7 +410,7 @@ TEST(many_addresses_are_written_in_blocks)
 /* Two readings for each call of the driver, and none for a wait that is known to be over. */
 TEST(readings_of_the_clock_are_counted)
 {
-    struct ar_device *device = open_card("cuda");
+    CLOSED(close_card) struct ar_device *device = open_card("cuda");
     const uint64_t *readings = &device->counters.clock_readings;
     uint64_t before = *readings, address = alloc(device, 4096);
     assert_int_equal(*readings - before, 2);
@@ -433,7 +422,6 @@ TEST(readings_of_the_clock_are_counted)
     assert_int_equal(*readings - before, 10);
     assert_int_equal(device->backing->ops->pool_alloc(device->backing, 4096, 0, &address), AR_OK);
     assert_int_equal(*readings - before, 12);
-    close_card(device);
 }
 
 TEST(a_fault_on_the_card_ends_the_device)
@@ -482,7 +470,7 @@ TEST(the_first_failure_is_the_one_told)
     assert_int_equal(ar_backing_release(backing, range), AR_INVALID);
     assert_int_equal(ar_backing_segment_free(backing, 12345), AR_INVALID);
     assert_non_null(strstr(ar_backing_problem(backing), "cuMemUnmap returned CUDA_ERROR_UNKNOWN"));
-    close_card(device);
+    close_card(&device);
     /* The same of a stream that cannot be. */
     device = open_card("cuda");
     device->ops->kernel(device, UINT32_MAX - 1, 1000);
@@ -490,7 +478,7 @@ TEST(the_first_failure_is_the_one_told)
     assert_non_null(strstr(device->ops->problem(device), "streams are numbered from 0"));
     assert_int_equal(ar_backing_segment_free(device->backing, 12345), AR_INVALID);
     assert_non_null(strstr(device->ops->problem(device), "streams are numbered from 0"));
-    close_card(device);
+    close_card(&device);
 }
 
 /* cuBLAS and the runtime pass NULL where they do not want to know why a function is missing. */
@@ -516,12 +504,11 @@ TEST(what_is_not_ours_is_others)
     assert_int_equal(cuda_others_bytes(20, 520, 480), 0);
     assert_int_equal(cuda_others_bytes(-1, -1, 500), 0);   /* no library */
     assert_int_equal(cuda_others_bytes(900, 300, 300), 0); /* others went: not known */
-    struct ar_device *device = open_card("cuda");
+    CLOSED(close_card) struct ar_device *device = open_card("cuda");
     uint64_t context_bytes = device->ops->card_bytes(device);
     assert_int_equal(context_bytes, STAND_IN_CONTEXT_BYTES);
     (void)alloc(device, 6 * AR_MIB);
     assert_int_equal(device->ops->card_bytes(device), context_bytes + 6 * AR_MIB);
-    close_card(device);
 }
 
 #endif

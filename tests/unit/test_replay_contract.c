@@ -3,7 +3,6 @@
 #include "tests/support/rig.h"
 #include "tests/support/test.h"
 
-static struct rig rig;
 static struct ar_policy_ops broken; /* the hooks of the policy under test */
 static const struct ar_policy_ops *sound;
 
@@ -21,7 +20,6 @@ static void expect(enum ar_status status, const char *words)
     assert_int_equal(got, status);
     if (!strstr(rig.error.text, words))
         fail_msg("\"%s\" is not in: %s", words, rig.error.text);
-    rig_close(&rig);
 }
 
 static enum ar_status grants_less(struct ar_policy *self, const struct ar_policy_request *request,
@@ -53,7 +51,7 @@ static enum ar_status misuses_the_device(struct ar_policy *self,
     return request->bytes > 50 ? AR_NO_MEMORY : sound->alloc(self, request, out);
 }
 
-TEST(a_policy_that_breaks_the_contract_stops_the_run)
+RIG_TEST(a_policy_that_breaks_the_contract_stops_the_run)
 {
     break_policy("m,x a,0,8");
     broken.alloc = grants_less;
@@ -66,7 +64,7 @@ TEST(a_policy_that_breaks_the_contract_stops_the_run)
     expect(AR_CORRUPT, "counts 2 blocks of 16 bytes live at the end, there are 1 of 8");
 }
 
-TEST(misuse_of_the_device_does_not_pass_as_an_outcome)
+RIG_TEST(misuse_of_the_device_does_not_pass_as_an_outcome)
 {
     break_policy("a,0,80");
     broken.alloc = misuses_the_device;
@@ -109,7 +107,7 @@ static void expect_bad(const struct trace_event *events, size_t count, bool care
     expect(AR_INVALID, words);
 }
 
-TEST(impossible_events_are_bad_input)
+RIG_TEST(impossible_events_are_bad_input)
 {
     const struct trace_event alloc = {.kind = TRACE_ALLOC, .slot = 1, .value = 8, .id = 7};
     const struct trace_event whole = {
@@ -155,7 +153,7 @@ static void note_call(void *argument, const struct observer_policy_call *call)
     calls->at[calls->count++] = *call;
 }
 
-TEST(an_observer_sees_each_call_to_the_policy)
+RIG_TEST(an_observer_sees_each_call_to_the_policy)
 {
     static const struct {
         enum observer_policy_kind kind;
@@ -183,7 +181,6 @@ TEST(an_observer_sees_each_call_to_the_policy)
     assert_int_equal(calls.at[0].status, AR_OK);
     assert_int_equal(calls.at[1].status, AR_NO_MEMORY);
     assert_int_equal(calls.request.bytes, 8388608);
-    rig_close(&rig);
 }
 
 static bool once_more(void *argument, const struct ar_policy_request *request)
@@ -193,7 +190,7 @@ static bool once_more(void *argument, const struct ar_policy_request *request)
 }
 
 /* A request that is tried again is a call each time. */
-TEST(an_observer_sees_each_try)
+RIG_TEST(an_observer_sees_each_try)
 {
     struct calls calls = {0};
     unsigned times = 0;
@@ -210,7 +207,6 @@ TEST(an_observer_sees_each_try)
         assert_int_equal(calls.at[i].status, i ? AR_NO_MEMORY : AR_OK);
         assert_int_equal(calls.has_block[i], i == 0);
     }
-    rig_close(&rig);
 }
 
 /* ---- watched runs and shortcuts do the same ----------------------------------------------- */
@@ -225,7 +221,7 @@ static enum ar_status takes_100_ns(struct ar_policy *self, const struct ar_polic
     return sound->alloc(self, request, out);
 }
 
-TEST(a_pause_is_that_of_the_first_try)
+RIG_TEST(a_pause_is_that_of_the_first_try)
 {
     for (int watched = 0; watched < 2; watched++) {
         unsigned times = 0;
@@ -239,7 +235,6 @@ TEST(a_pause_is_that_of_the_first_try)
         rig_run(&rig);
         assert_int_equal(times, 3);
         assert_true(rig_metric(&rig, METRIC_longest_pause_ns) == 100);
-        rig_close(&rig);
     }
 }
 
@@ -256,7 +251,7 @@ static void kernel_loses_the_driver(struct ar_device *self, uint32_t stream, uin
     self->failed = true;
 }
 
-TEST(a_driver_that_fails_leaves_the_counts_and_the_event_right)
+RIG_TEST(a_driver_that_fails_leaves_the_counts_and_the_event_right)
 {
     static const char *const cases[] = {"a,0,9", "a,0,8 f,0 a,1,9 m,x", "a,0,8 f,0 k,0,5 m,x",
                                         "a,0,8 f,0 a,1,9,pool=1 m,x"};
@@ -264,7 +259,8 @@ TEST(a_driver_that_fails_leaves_the_counts_and_the_event_right)
         break_policy(cases[i / 2]);
         device = rig.device;
         broken.alloc = loses_the_driver;
-        struct ar_device_ops ops = *device->base.ops;
+        static struct ar_device_ops ops; /* until the rig closes */
+        ops = *device->base.ops;
         ops.kernel = kernel_loses_the_driver;
         device->base.ops = &ops;
         rig.config.observer = i % 2 ? &rig.observer : NULL;
@@ -274,7 +270,6 @@ TEST(a_driver_that_fails_leaves_the_counts_and_the_event_right)
         assert_int_equal(rig.result.first_failed_event, i / 2 > 0 ? 2 : 0);
         assert_true(rig_metric(&rig, METRIC_frees) == (i / 2 > 0));
         assert_true(rig_metric(&rig, METRIC_allocs) == (i / 2 == 1 || i / 2 == 3 ? 2 : 1));
-        rig_close(&rig);
     }
 }
 
@@ -283,19 +278,19 @@ static void count_own_time(struct ar_device *self)
     ((struct fake_device *)self)->host_ns++;
 }
 
-TEST(a_timeless_run_leaves_out_the_own_time_with_observers_too)
+RIG_TEST(a_timeless_run_leaves_out_the_own_time_with_observers_too)
 {
     struct calls calls = {0};
     const struct observer observer = {.policy_call = note_call, .argument = &calls};
     for (int timeless = 0; timeless < 2; timeless++) {
         rig_open(&rig, "direct", UINT64_MAX, "a,0,8 f,0");
-        struct ar_device_ops ops = *rig.device->base.ops;
+        static struct ar_device_ops ops; /* until the rig closes */
+        ops = *rig.device->base.ops;
         ops.requested = count_own_time;
         rig.device->base.ops = &ops;
         rig.config.observer = &observer;
         rig.config.timeless = timeless;
         rig_run(&rig);
         assert_int_equal(rig.device->host_ns, timeless ? 0 : 2);
-        rig_close(&rig);
     }
 }
