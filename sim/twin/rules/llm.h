@@ -22,7 +22,8 @@ struct llm {
     uint64_t ffn, vocabulary, positions;            /* positions: max_position_embeddings */
     bool tied;                                      /* the output uses the embedding's weights */
     bool qkv_bias, qk_norm;
-    bool learned; /* a table of positions is added to the embedding; no rotation */
+    bool expert_bias; /* of each product of experts; gpt-oss, whose rotary table is float32 */
+    bool learned;     /* a table of positions is added to the embedding; no rotation */
     /* Experts; 0: none. The first `dense_layers` layers have a plain feed-forward network, of `ffn`
      * values; `shared_ffn` is that of all shared experts together. */
     uint64_t experts, experts_used, expert_ffn, shared_ffn, dense_layers;
