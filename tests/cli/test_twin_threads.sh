@@ -15,8 +15,8 @@ cat >"$TEST_TMP/known" <<'END'
 nccl-864 1600000000 1.381 GiB -7.3 1.369 GiB 2.084 GiB in range
 nccl-864 6000000000 3.396 GiB -39.2 2.713 GiB 6.115 GiB in range
 nemorl-223 774MiB 722.0 MiB -6.7 off
-nemorl-2619 43.82GiB 46.65 GiB +6.5 off
-nemorl-2619 4.11GiB 2.973 GiB -27.7 off
+nemorl-2619 43.82GiB 46.40 GiB +5.9 off
+nemorl-2619 4.11GiB 3.051 GiB -25.8 off
 sglang-11830 2243474 2580003 +15.0 2227154 2560031 in range
 sglang-11830 1.44GiB 970.0 MiB -34.2 970.0 MiB 1.217 GiB off
 skyrl-1768-sleep 6.42GiB 8.445 GiB +31.5 5.941 GiB 8.445 GiB in range

@@ -357,6 +357,39 @@ TEST(windows_make_groups)
     assert_int_equal(vllm_tokens(&six, 600), 1600);
 }
 
+/* Layers with a state: "Setting attention block size to 1568 tokens", keys of a byte
+ * (noonghunna/club-3090#1047); 48 of 64 layers, which are three groups of 16. */
+TEST(states_make_blocks_larger)
+{
+    struct llm_rank rank = rank_of(1);
+    const struct llm *next = model("qwen3.5-27b");
+    struct vllm_cache cache = vllm_cache_of(vllm("0.27"), next, &rank, 16, 1);
+    assert_int_equal(cache.block_tokens, 1568);
+    assert_int_equal(cache.tensors, 16);
+    assert_int_equal(cache.full_groups, 1);
+    assert_int_equal(cache.state_groups, 3);
+    assert_int_equal(vllm_request_blocks(&cache, 1569, 2048), 2 + 3);
+    assert_int_equal(vllm_tokens(&cache, 43), 10 * 1568);
+    assert_int_equal(llm_kv_token_bytes(next, &rank, 2), 16 * 2 * 4 * 256 * 2);
+    within("Qwen3-Next", (double)llm_parameters(model("qwen3-next-80b-a3b")) / 1e9, 79.67, 0.01);
+    within("Qwen3.5", (double)llm_parameters(model("qwen3.5-35b-a3b")) / 1e9, 35.1, 0.01);
+    struct llm bad = *next;
+    bad.linear_layers = 64;
+    assert_int_equal(llm_check(&bad, &rank, &test_error), AR_INVALID);
+}
+
+/* vllm#23278: "Model loading took 65.9651 GiB", with widths padded for Marlin's kernels, and with
+ * remainders that PyTorch does not split off. */
+TEST(mxfp4_is_padded)
+{
+    struct llm_rank rank = rank_of(1);
+    rank.quantization = LLM_MXFP4;
+    rank.experts_only = true;
+    rank.rope_bytes = 2;
+    within(VLLM "23278", (double)llm_weights_bytes(model("gpt-oss-120b"), &rank) / GIB, 65.9651,
+           0.04);
+}
+
 TEST(defaults_of_vllm)
 {
     struct vllm_version v0 = vllm("0.7.2"), v1 = vllm("0.9.2");

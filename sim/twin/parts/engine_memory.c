@@ -500,6 +500,7 @@ static enum ar_status size_vllm(struct engine *self, struct ar_error *error)
     const struct engine_values *values = engine_values(self);
     self->cache = vllm_cache_of(self->vllm, &self->model, &self->rank, self->page_tokens,
                                 self->kv_value_bytes);
+    self->page_tokens = self->cache.block_tokens;
     if (values->kv_bytes_per_token)
         self->cache.page_bytes =
             self->page_tokens * values->kv_bytes_per_token / self->cache.tensors;

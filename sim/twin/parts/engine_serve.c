@@ -208,6 +208,15 @@ static struct twin_block attention(struct pass *pass, uint64_t tokens)
         inputs[count++] = make(pass, values * (model->kv_rank + model->rope), "kv_a_proj");
         inputs[count++] = make(pass, values * heads * (model->nope + model->v_head), "kv_b_proj");
         scores = make(pass, values * heads * model->v_head, "attention");
+    } else if (model->linear_layers) {
+        /* The larger one: inputs of a linear layer, those after its convolution, and the states of
+         * chunks of 64 tokens (fla, chunk_gated_delta_rule_fwd_h). */
+        uint64_t own = model->linear_values / rank->tensor_parallel * model->linear_head;
+        uint64_t keys = 2 * model->linear_keys / rank->tensor_parallel * model->linear_head;
+        inputs[count++] = make(pass, values * (keys + 2 * own), "in_proj_qkvz");
+        inputs[count++] = make(pass, values * (keys + own), "conv1d");
+        inputs[count++] = make(pass, values / 64 * own * model->linear_head, "states");
+        scores = make(pass, values * own, "attention");
     } else {
         uint64_t kv = model->kv_heads / rank->tensor_parallel;
         uint64_t rows = heads + 2 * (kv ? kv : 1);
@@ -381,21 +390,29 @@ static void graph_logits(struct pass *pass, uint64_t rows)
 
 /* vLLM's profile run encodes as many of the largest images as a step may have tokens, one at least,
  * and keeps the result until its end (gpu_model_runner.py, profile_run; encoder_cache_manager.py,
- * compute_mm_encoder_budget). The peak of a layer is in its network, or in its attention. */
+ * compute_mm_encoder_budget). One layer, in the order of models/qwen3_vl.py and siglip.py. */
 static struct twin_block encode(struct pass *pass)
 {
     const struct engine *self = pass->self;
     const struct llm *model = &self->model;
     uint64_t images = self->step_tokens / model->image_tokens, bytes = self->rank.value_bytes;
-    uint64_t tokens = (images ? images : 1) * model->image_tokens, hidden = model->encoder_hidden;
-    uint64_t network = 2 * model->encoder_ffn, attention_ = 6 * hidden;
-    struct twin_block layer = make(pass,
-                                   tokens * model->merge * bytes *
-                                       (2 * hidden + (network > attention_ ? network : attention_)),
-                                   "encoder");
-    struct twin_block out =
-        make(pass, tokens * model->hidden * bytes * (1 + model->deepstack), "images");
-    drop(pass, &layer);
+    uint64_t tokens = (images ? images : 1) * model->image_tokens;
+    uint64_t hidden = tokens * model->merge * bytes * model->encoder_hidden;
+    uint64_t network = tokens * model->merge * bytes * model->encoder_ffn;
+    struct twin_block patches = make(pass, hidden, "patches"), norm = make(pass, hidden, "norm");
+    struct twin_block qkv = make(pass, 3 * hidden, "encoder qkv");
+    struct twin_block attended = make(pass, hidden, "encoder attention");
+    drop(pass, &qkv);
+    drop(pass, &norm);
+    struct twin_block sum = make(pass, hidden, "encoder proj");
+    drop(pass, &attended);
+    struct twin_block up = make(pass, network, "encoder fc1"), act = make(pass, network, "act");
+    struct twin_block down = make(pass, hidden, "encoder fc2");
+    uint64_t outputs = tokens * model->hidden * bytes * (1 + model->deepstack);
+    struct twin_block out = make(pass, outputs, "images");
+    struct twin_block *const blocks[] = {&up, &act, &sum, &down, &patches};
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        drop(pass, blocks[i]);
     return out;
 }
 

@@ -84,10 +84,34 @@ static uint64_t kv_heads_of(const struct llm *model, const struct llm_rank *rank
     return heads ? heads : 1;
 }
 
+/* Each nth layer is a plain one, the last of them. */
+static bool is_linear(const struct llm *model, uint64_t layer)
+{
+    return model->linear_layers &&
+           (layer + 1) % (model->layers / (model->layers - model->linear_layers)) != 0;
+}
+
+/* models/qwen3_next.py, Qwen3NextGatedDeltaNet: values have a gate. */
+static void linear_attention(const struct walk *self)
+{
+    const struct llm *model = self->model;
+    uint64_t heads = model->linear_values / self->rank->tensor_parallel;
+    uint64_t keys = 2 * model->linear_keys / self->rank->tensor_parallel * model->linear_head;
+    uint64_t values = heads * model->linear_head;
+    products(self, "in_proj_qkvz", 1, keys + 2 * values, model->hidden);
+    plain(self, "in_proj_ba", 2 * heads * model->hidden);
+    plain(self, "conv1d", (keys + values) * 4);
+    products(self, "out_proj", 1, model->hidden, values);
+}
+
 static void attention(const struct walk *self)
 {
     const struct llm *model = self->model;
     uint64_t heads = model->heads / self->rank->tensor_parallel;
+    if (is_linear(model, self->layer)) {
+        linear_attention(self);
+        return;
+    }
     if (model->kv_rank) {
         uint64_t head = model->nope + model->rope;
         if (model->q_rank) {
@@ -103,7 +127,8 @@ static void attention(const struct walk *self)
         products(self, "o_proj", 1, model->hidden, heads * model->v_head);
         return;
     }
-    uint64_t rows = (heads + 2 * kv_heads_of(model, self->rank)) * model->head;
+    uint64_t rows =
+        (heads * (model->linear_layers ? 2 : 1) + 2 * kv_heads_of(model, self->rank)) * model->head;
     products(self, "qkv_proj", 1, rows, model->hidden);
     if (model->qkv_bias)
         plain(self, "qkv_proj.bias", rows);
@@ -262,7 +287,23 @@ uint64_t llm_kv_layer_bytes(const struct llm *self, const struct llm_rank *rank,
 uint64_t llm_kv_token_bytes(const struct llm *self, const struct llm_rank *rank,
                             unsigned kv_value_bytes)
 {
-    return llm_stage_layers(self, rank) * llm_kv_layer_bytes(self, rank, kv_value_bytes);
+    uint64_t layers = llm_stage_layers(self, rank) - llm_linear_layers(self, rank);
+    return layers * llm_kv_layer_bytes(self, rank, kv_value_bytes);
+}
+
+uint64_t llm_linear_layers(const struct llm *self, const struct llm_rank *rank)
+{
+    uint64_t first = first_layer(self, rank, rank->stage), count = 0;
+    for (uint64_t i = first; i < first + llm_stage_layers(self, rank); i++)
+        count += is_linear(self, i);
+    return count;
+}
+
+uint64_t llm_state_bytes(const struct llm *self, const struct llm_rank *rank)
+{
+    uint64_t heads = self->linear_values / rank->tensor_parallel, head = self->linear_head;
+    uint64_t inputs = (2 * self->linear_keys / rank->tensor_parallel + heads) * head;
+    return 3 * inputs * rank->value_bytes + heads * head * head * 4;
 }
 
 enum ar_status llm_check(const struct llm *self, const struct llm_rank *rank,
@@ -280,6 +321,11 @@ enum ar_status llm_check(const struct llm *self, const struct llm_rank *rank,
         return ar_invalid(error,
                           "%" PRIu64 " kv_heads cannot be divided among tensor_parallel=%" PRIu64,
                           self->kv_heads, parallel);
+    if (self->linear_layers &&
+        (self->linear_layers >= self->layers || !self->linear_keys || !self->linear_values ||
+         !self->linear_head || self->linear_keys % parallel))
+        return ar_invalid(error, "linear_layers needs linear_keys, linear_values and linear_head, "
+                                 "heads that tensor_parallel divides, and a plain layer");
     if (rank->pipeline_parallel > self->layers)
         return ar_invalid(error,
                           "pipeline_parallel=%" PRIu64 " has more stages than the model's %" PRIu64

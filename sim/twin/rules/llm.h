@@ -31,6 +31,10 @@ struct llm {
     uint64_t q_rank, kv_rank, nope, rope, v_head;
     /* `window_layers` layers attend to the last `window` tokens only; 0: none. */
     uint64_t window, window_layers;
+    /* `linear_layers` have linear attention (Qwen3-Next's gated delta rule): a state for each request
+     * instead of keys and values, and queries of the others have a gate. Heads of keys and of
+     * values, and values of one; each nth layer is a plain one. */
+    uint64_t linear_layers, linear_keys, linear_values, linear_head;
     /* An encoder of images; layers 0: none. The largest image has `image_tokens` tokens, each of
      * `merge` patches; `deepstack` further outputs for each token (Qwen3-VL). */
     uint64_t encoder_layers, encoder_hidden, encoder_ffn, image_tokens, merge, deepstack;
@@ -97,6 +101,11 @@ uint64_t llm_kv_layer_bytes(const struct llm *self, const struct llm_rank *rank,
 /* The same in all layers of the rank. */
 uint64_t llm_kv_token_bytes(const struct llm *self, const struct llm_rank *rank,
                             unsigned kv_value_bytes);
+/* Layers of the rank that have a state instead, and its bytes for a request in one of them: the
+ * last 3 inputs of the convolution, and float32 for each pair of values of a head
+ * (layers/mamba/mamba_utils.py, gated_delta_net_state_shape). */
+uint64_t llm_linear_layers(const struct llm *self, const struct llm_rank *rank);
+uint64_t llm_state_bytes(const struct llm *self, const struct llm_rank *rank);
 
 /* Bytes that a training with Adam has on one card, by rule.
  *

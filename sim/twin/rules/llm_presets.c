@@ -17,6 +17,9 @@
     .image_tokens = TOKENS, .merge = PATCHES
 #define QWEN25_VISION VISION(32, 1280, 5130, 16384, 4) /* 3 products of 3420 */
 #define QWEN3_VISION  VISION(27, 1152, 4304, 16384, 4), .deepstack = 3
+#define QWEN35_VISION VISION(27, 1152, 4304, 16384, 4)
+#define LINEAR(LAYERS, KEYS, VALUES)                                                               \
+    .linear_layers = LAYERS, .linear_keys = KEYS, .linear_values = VALUES, .linear_head = 128
 #define GEMMA3_VISION VISION(27, 1152, 4304, 256, 16)
 
 static const struct llm presets[] = {
@@ -63,6 +66,13 @@ static const struct llm presets[] = {
      .experts = 128, .experts_used = 8, .expert_ffn = 768, QWEN3_VISION},
     {DENSE("qwen3-vl-235b-a22b", 94, 4096, 64, 4, 128, 12288, 151936, 262144), .qk_norm = true,
      .experts = 128, .experts_used = 8, .expert_ffn = 1536, QWEN3_VISION},
+    {DENSE("qwen3-next-80b-a3b", 48, 2048, 16, 2, 256, 5120, 151936, 262144), .qk_norm = true,
+     .experts = 512, .experts_used = 10, .expert_ffn = 512, .shared_ffn = 512, LINEAR(36, 16, 32)},
+    {DENSE("qwen3.5-27b", 64, 5120, 24, 4, 256, 17408, 248320, 262144), .qk_norm = true,
+     LINEAR(48, 16, 48), QWEN35_VISION},
+    {DENSE("qwen3.5-35b-a3b", 40, 2048, 16, 2, 256, 5120, 248320, 262144), .qk_norm = true,
+     .experts = 256, .experts_used = 8, .expert_ffn = 512, .shared_ffn = 512, LINEAR(30, 16, 32),
+     QWEN35_VISION},
     {DENSE("gemma-3-4b", 34, 2560, 8, 4, 256, 10240, 262208, 131072), .tied = true, .qk_norm = true,
      .window = 1024, .window_layers = 29, GEMMA3_VISION},
     {DENSE("gemma-3-12b", 48, 3840, 16, 8, 256, 15360, 262208, 131072), .tied = true,
@@ -135,6 +145,10 @@ static const struct ar_option model_options[] = {
     COUNT("v_head", v_head, "values of a head's value"),
     COUNT("window", window, "tokens of a sliding window"),
     COUNT("window_layers", window_layers, "layers that have the window"),
+    COUNT("linear_layers", linear_layers, "layers with linear attention; each nth has none"),
+    COUNT("linear_keys", linear_keys, "heads of keys in them"),
+    COUNT("linear_values", linear_values, "heads of values"),
+    COUNT("linear_head", linear_head, "values of such a head"),
     COUNT("encoder_layers", encoder_layers, "of an encoder of images"),
     COUNT("encoder_hidden", encoder_hidden, "values of a patch in it"),
     COUNT("encoder_ffn", encoder_ffn, "width of its feed-forward network"),

@@ -257,13 +257,24 @@ struct vllm_cache vllm_cache_of(struct vllm_version version, const struct llm *m
                                 const struct llm_rank *rank, uint64_t block_tokens,
                                 unsigned kv_value_bytes)
 {
-    uint64_t layers = llm_stage_layers(model, rank);
+    uint64_t layers = llm_stage_layers(model, rank), linear = llm_linear_layers(model, rank);
+    if (linear) {
+        uint64_t token = llm_kv_layer_bytes(model, rank, kv_value_bytes);
+        uint64_t tokens = divide_up(llm_state_bytes(model, rank), token);
+        block_tokens = larger(block_tokens, divide_up(tokens, 16) * 16);
+    }
     struct vllm_cache cache = {
         .block_tokens = block_tokens,
         .page_bytes = block_tokens * llm_kv_layer_bytes(model, rank, kv_value_bytes),
         .tensors = layers,
         .full_groups = 1,
     };
+    if (linear && linear < layers) {
+        cache.tensors = smaller(linear, layers - linear);
+        cache.full_groups = divide_up(layers - linear, cache.tensors);
+        cache.state_groups = divide_up(linear, cache.tensors);
+        return cache;
+    }
     if (!model->window || !model->window_layers || !version.v1 || !at_least(version, 9, 2))
         return cache;
     cache.window = model->window;
@@ -291,14 +302,16 @@ uint64_t vllm_blocks(const struct vllm_cache *cache, double available)
 
 uint64_t vllm_tokens(const struct vllm_cache *cache, uint64_t blocks)
 {
-    return blocks / (cache->full_groups + cache->window_groups) * cache->block_tokens;
+    return blocks / (cache->full_groups + cache->window_groups + cache->state_groups) *
+           cache->block_tokens;
 }
 
 /* A window group keeps the window before the tokens of one step, and may begin within a block:
  * kv_cache_interface.py, SlidingWindowSpec.max_memory_usage_bytes. */
 uint64_t vllm_request_blocks(const struct vllm_cache *cache, uint64_t length, uint64_t batch_tokens)
 {
-    uint64_t blocks = cache->full_groups * divide_up(length, cache->block_tokens);
+    uint64_t blocks =
+        cache->full_groups * divide_up(length, cache->block_tokens) + cache->state_groups;
     if (cache->window_groups) {
         uint64_t kept = smaller(cache->window - 1 + batch_tokens, length);
         blocks += cache->window_groups * (divide_up(kept, cache->block_tokens) + 1);

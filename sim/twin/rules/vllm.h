@@ -144,12 +144,15 @@ bool vllm_starts(struct vllm_version version, double utilization, uint64_t total
 
 /* The layers in groups, each with a table of blocks of its own. Models with sliding windows have
  * several groups from 0.9.2 on; all others, and all before, have one. Groups share tensors.
- * v1/core/kv_cache_utils.py, _get_kv_cache_groups_uniform_page_size. */
+ * v1/core/kv_cache_utils.py, _get_kv_cache_groups_uniform_page_size. A layer with a state has one
+ * block for each request, and blocks have as many tokens as make their pages as large as a state
+ * (model_executor/models/config.py, HybridAttentionMambaModelConfig: 1568 tokens of a byte in the
+ * log of noonghunna/club-3090#1047). */
 struct vllm_cache {
     uint64_t block_tokens;
     uint64_t page_bytes; /* of a block in one layer */
     uint64_t tensors;    /* layers of a group: as many tensors are made */
-    uint64_t full_groups, window_groups;
+    uint64_t full_groups, window_groups, state_groups;
     uint64_t window;
 };
 struct vllm_cache vllm_cache_of(struct vllm_version version, const struct llm *model,
