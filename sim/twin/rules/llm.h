@@ -31,9 +31,9 @@ struct llm {
     uint64_t q_rank, kv_rank, nope, rope, v_head;
     /* `window_layers` layers attend to the last `window` tokens only; 0: none. */
     uint64_t window, window_layers;
-    /* `linear_layers` have linear attention (Qwen3-Next's gated delta rule): a state for each request
-     * instead of keys and values, and queries of the others have a gate. Heads of keys and of
-     * values, and values of one; each nth layer is a plain one. */
+    /* `linear_layers` have linear attention (Qwen3-Next's gated delta rule): a state for each
+     * request instead of keys and values, and queries of the others have a gate. Heads of keys and
+     * of values, and values of one; each nth layer is a plain one. */
     uint64_t linear_layers, linear_keys, linear_values, linear_head;
     /* An encoder of images; layers 0: none. The largest image has `image_tokens` tokens, each of
      * `merge` patches; `deepstack` further outputs for each token (Qwen3-VL). */
