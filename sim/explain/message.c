@@ -45,7 +45,7 @@ static bool is_windows(const struct message_text *text)
     static const char *const words[] = {"\\lib\\site-packages", "[winerror", "\\c10\\", "\\aten\\",
                                         "microsoft windows",    NULL};
     const char *at = text->chars, *end = text->chars + text->count;
-    if (message_text_has_any(text, words))
+    if (message_text_any(text, words, 0, text->count))
         return true;
     while ((at = memchr(at, '\\', (size_t)(end - at))) != NULL) {
         bool drive = at - text->chars >= 2 && at[-1] == ':' && at[-2] >= 'a' && at[-2] <= 'z';

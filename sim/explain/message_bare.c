@@ -298,8 +298,8 @@ static const struct bare {
     {"insufficientsystemresources|notenoughresourcestoloadthemodel", MESSAGE_LIBRARY, "",
      message_how_guess, CARD},
     {"insufficientvram", MESSAGE_DRIVER, "", how_ollama, CARD},
-    {"outofmemoryerror|outofmemory|out_of_memory|outofdevicememory|outofmem", MESSAGE_DRIVER, "",
-     how_driver, CARD},
+    {"outofmemoryerror|outofmemory|out_of_memory|outofdevicememory|outofmem|gpuoom|vramoom",
+     MESSAGE_DRIVER, "", how_driver, CARD},
     /* In Chinese, Russian, and then others: of a card if one is named near. */
     {"\xe6\x98\xbe\xe5\xad\x98\xe4\xb8\x8d\xe8\xb6\xb3|"
      "\xd0\xb5\xd0\xb4\xd0\xbe\xd1\x81\xd1\x82\xd0\xb0\xd1\x82\xd0\xbe\xd1\x87\xd0\xbd\xd0\xbe\xd0"
@@ -311,12 +311,9 @@ static const struct bare {
      message_how_unknown, CARD},
     {"hresult=8007000e|0x8007000e|[8007000e]", MESSAGE_DRIVER, "D3D12", message_how_unknown, CARD},
     {"enoughavailablememory", MESSAGE_DRIVER, "", how_ollama, CARD},
-    {"failedtoallocatebuffer|insufficientmemory|insufficientdevicememory|insufficientgpumemory|"
-     "notenoughmemory|"
-     "notenoughdevicememory|notenoughallocatabledevicememory|notenoughgpumemory|"
-     "noenoughgpumemory|notenoughvram|outofgpu|outofvram|failedtoallocatememory|"
-     "couldnotallocatememory|cannotallocatememory|allocationfailed|allocationfailure|"
-     "memoryallocationerror|notenoughfreememory",
+    {"failedtoallocatebuffer|insufficientmemory|notenoughmemory|notenoughfreememory|outofgpu|"
+     "outofvram|failedtoallocatememory|couldnotallocatememory|cannotallocatememory|"
+     "allocationfailed|allocationfailure|memoryallocationerror",
      MESSAGE_DRIVER, "", message_how_unknown, CARD},
     {"std::bad_alloc", MESSAGE_DRIVER, "", how_cpp, CARD},
     {"badallocation", MESSAGE_HOST_PROGRAM, "", NULL, HOST_LIKELY},
@@ -340,62 +337,6 @@ static bool is_rmm(const struct message_text *text)
 {
     return message_text_has(text, "/rmm/") || message_text_has(text, "rmm.") ||
            message_text_has(text, "rmmallocation") || message_text_has(text, "rmmfailure");
-}
-
-/* Whether one of these words, with bars between them, stands within `reach` characters before `at`
- * and is not followed by another number. */
-static bool follows_any(const struct message_text *text, const char *words, size_t at, size_t reach)
-{
-    size_t from = at > reach ? at - reach : 0;
-    for (size_t i = at; i > from; i--)
-        if (isdigit((unsigned char)text->chars[i - 1])) {
-            from = i;
-            break;
-        }
-    for (; *words; words += strcspn(words, "|"), words += *words == '|')
-        if (memmem(text->chars + from, at - from, words, strcspn(words, "|")))
-            return true;
-    return false;
-}
-
-static bool begins_any(const struct message_text *text, const char *words, size_t at)
-{
-    for (; *words; words += strcspn(words, "|"), words += *words == '|')
-        if (strncmp(text->chars + at, words, strcspn(words, "|")) == 0)
-            return true;
-    return false;
-}
-
-/* The size that the words around it call a request, of several the one nearest to `failure`. Words
- * that only stand for sizes need no unit. */
-static void read_size(const struct message_text *text, size_t failure, struct message *self)
-{
-    static const char asks[] = "alloc|request|requir|need|estimat|buffer(|tofind|size|asked";
-    static const char sizes[] = "(size=|ofsize|oflength|sz=|malloc(|managed(|memorysize|"
-                                "buffersize|cl_mem_read_write,";
-    static const char others[] = "free|avail|total|capacity|limit|max|used|inuse|only|left|budget|"
-                                 "allocated|than";
-    struct message_figure *asked = &self->figures[MESSAGE_FIGURE_ASKED], size;
-    size_t nearest = SIZE_MAX;
-    for (size_t at = 0; at < text->count; at++) {
-        size_t apart = at > failure ? at - failure : failure - at;
-        if (!isdigit((unsigned char)text->chars[at]) || apart >= nearest ||
-            (at > 0 && isalnum((unsigned char)text->chars[at - 1]) && !text->gaps[at]))
-            continue;
-        bool hex = strncmp(text->chars + at, "0x", 2) == 0;
-        size_t end = hex ? MESSAGE_NOWHERE : message_text_asked(text, at, &size);
-        bool unit = end != MESSAGE_NOWHERE;
-        if (hex    ? !follows_any(text, "size", at, 5)
-            : unit ? !follows_any(text, asks, at, 32) || follows_any(text, others, at, 16)
-                   : !follows_any(text, sizes, at, 18))
-            continue;
-        if (!unit)
-            end = message_text_number(text, at, 0, &size);
-        if (end == MESSAGE_NOWHERE || !size.bytes || (unit && begins_any(text, others, end)))
-            continue;
-        nearest = apart;
-        *asked = size;
-    }
 }
 
 #define NEAR_CHARACTERS 100
@@ -437,12 +378,17 @@ static size_t words_length(const char *at, const char *words)
     return (size_t)(at - begin);
 }
 
-/* Whether the words before `at` say that memory may run out: advice, or a text about a program. */
+/* Whether the words before `at` say that memory may run out: advice, or a text about a program.
+ * Words for a card may stand between. */
 static bool is_feared(const struct message_text *text, size_t at)
 {
-    static const char *const words[] = {"notrun",   "neverrun", "mayrun",   "canrun",
-                                        "mightrun", "couldrun", "wouldrun", "willrun",
-                                        "avoid",    "avoiding", "prevent",  "preventing"};
+    static const char *const words[] = {"notrun",   "neverrun",   "mayrun",  "canrun", "mightrun",
+                                        "couldrun", "wouldrun",   "willrun", "avoid",  "avoiding",
+                                        "prevent",  "preventing", "if",      "unless", "incase"};
+    static const char *const between[] = {"outof", "cuda", "gpu", "device",
+                                          "video", "the",  "an",  "any"};
+    for (size_t i = 0; i < sizeof between / sizeof *between; i++)
+        at -= message_text_ends(text, between[i], at) ? strlen(between[i]) : 0;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (message_text_ends(text, words[i], at))
             return true;
@@ -461,28 +407,26 @@ static bool is_cut_word(const struct message_text *text, size_t at)
 }
 
 /* Whether words near a word for memory of a card say that there was too little, or that it was not
- * given. A program that then takes less has not failed. */
+ * given. A program that then takes less has not failed, and who allocates nodes has no memory. */
 static bool is_failure(const struct message_text *text, size_t at)
 {
-    static const char *const words[] = {
-        "fail",         "exhaust",       "notenough",     "insufficient",  "unable",
-        "cannot",       "can't",         "couldnot",      "couldn't",      "ranout",
-        "runsout",      "outof",         "overbudget",    "toolittle",     "shortage",
-        "notavailable", "nothaveenough", "depleted",      "n'thaveenough", "noenough",
-        "isfull",       "overflow",      "notsufficient", "exceed",        "notprovideenough"};
+    static const char *const fails[] = {"fail",          "exhaust",          "notenough",
+                                        "insufficient",  "unable",           "cannot",
+                                        "can't",         "couldnot",         "couldn't",
+                                        "ranout",        "runsout",          "outof",
+                                        "overbudget",    "toolittle",        "shortage",
+                                        "notavailable",  "nothaveenough",    "depleted",
+                                        "n'thaveenough", "noenough",         "notsufficient",
+                                        "isfull",        "overflow",         "exceed",
+                                        "islargerthan",  "notprovideenough", NULL};
+    static const char *const others[] = {"access",      "memcpy",   "memset",   "invalidargument",
+                                         ".reducing",   "resource", "rpcerror", "nodesare",
+                                         "numberofdev", "/alloc",   "com/gpu",  NULL};
     size_t from = at > 40 ? at - 40 : 0, to = at + 60;
     char before = at > 0 && !text->gaps[at] ? text->chars[at - 1] : ' ';
     bool inside = isalpha((unsigned char)before) || before == '_'; /* of a name in a program */
-    if (inside || message_text_find(text, "access", at, at + 16) != MESSAGE_NOWHERE ||
-        message_text_find(text, ".reducing", at, to) != MESSAGE_NOWHERE ||
-        !card_near(text, at, NEAR_CHARACTERS))
-        return false;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        size_t found = message_text_find(text, words[i], from, to);
-        if (found != MESSAGE_NOWHERE && !is_feared(text, found))
-            return true;
-    }
-    return false;
+    return !inside && !is_feared(text, at) && card_near(text, at, NEAR_CHARACTERS) &&
+           message_text_any(text, fails, from, to) && !message_text_any(text, others, from, to);
 }
 
 /* Whether words of this length are a message, and not a flag which is off ("OOMKilled": false), a
@@ -502,10 +446,13 @@ static bool is_said(const struct message_text *text, const struct bare *bare, si
         if (message_text_ends(text, others[i].before, at) &&
             strncmp(rest, others[i].after, strlen(others[i].after)) == 0)
             return false;
-    if (strncmp(text->chars + at, "outofmem", 8) == 0 && is_feared(text, at))
-        return false;
-    if (strncmp(text->chars + at, "cudaoom", 7) == 0 && (*rest == 's' || is_feared(text, at)))
+    bool code = memchr(text->chars + at, '_', length) != NULL; /* the name of an error */
+    if ((!code && is_feared(text, at)) ||
+        (message_text_ends(text, "oom", at + length) && *rest == 's'))
         return false; /* "CUDA OOMs: 1" is a counter */
+    if (at > 0 && isdigit((unsigned char)text->chars[at - 1]) &&
+        strncmp(text->chars + at, "insufficient", 12) == 0)
+        return false; /* "4 Insufficient memory" counts nodes */
     switch (bare->memory) {
     case END:
         return is_cut_word(text, at);
@@ -540,7 +487,7 @@ static size_t find_said(const struct message_text *text, const struct bare *bare
 static void read_around(const struct message_text *text, size_t at, struct message *self)
 {
     const char *card = card_near(text, at, 3 * NEAR_CHARACTERS);
-    read_size(text, at, self);
+    message_text_request(text, at, &self->figures[MESSAGE_FIGURE_ASKED]);
     if (is_rmm(text)) {
         self->framework = MESSAGE_RMM;
         self->how = how_rmm;

@@ -19,7 +19,8 @@ bool message_field_read(const struct message_text *text, const struct message_fi
             continue;
         }
         size_t begin = at + strlen(words);
-        size_t end = message_text_number(text, begin, shift, figure);
+        size_t end = shift < 0 ? message_text_size(text, begin, figure)
+                               : message_text_number(text, begin, shift, figure);
         if (field->figure == MESSAGE_FIGURE_ASKED && text->chars[begin] == '-' &&
             (end = message_text_number(text, begin + 1, shift, figure)) != MESSAGE_NOWHERE)
             figure->bytes = UINT64_C(1) << 60; /* a size that wrapped around below zero */

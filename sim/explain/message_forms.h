@@ -42,7 +42,7 @@ extern const char message_how_earlier[];
 extern const char message_how_guess[];
 
 /* Reads the figure of a field in [from, to). A request below zero counts as 2^60 bytes. A number
- * without a unit counts 2^shift bytes. */
+ * without a unit counts 2^shift bytes; a shift below 0: it is none. */
 bool message_field_read(const struct message_text *text, const struct message_field *field,
                         size_t from, size_t to, int shift, struct message_figure *figure);
 

@@ -237,3 +237,64 @@ size_t message_text_after(const struct message_text *self, const char *words, si
     }
     return MESSAGE_NOWHERE;
 }
+
+/* Where the last of these words, with bars between them, begins in the `reach` characters before
+ * `at`, behind the number before; 0: none is there. */
+static size_t last_of(const struct message_text *text, const char *words, size_t at, size_t reach)
+{
+    size_t from = at, last = 0;
+    while (from > 0 && at - from < reach && !is_digit(text->chars[from - 1]))
+        from--;
+    for (; *words; words += strcspn(words, "|"), words += *words == '|') {
+        size_t length = strcspn(words, "|");
+        for (size_t i = at; i >= from + length && i - length + 1 > last; i--)
+            if (memcmp(text->chars + i - length, words, length) == 0)
+                last = i - length + 1;
+    }
+    return last;
+}
+
+static bool begins_any(const struct message_text *text, const char *words, size_t at)
+{
+    for (; *words; words += strcspn(words, "|"), words += *words == '|')
+        if (strncmp(text->chars + at, words, strcspn(words, "|")) == 0)
+            return true;
+    return false;
+}
+
+#define REQUEST_REACH 4000 /* characters between a failure and its request */
+
+void message_text_request(const struct message_text *text, size_t failure,
+                          struct message_figure *asked)
+{
+    static const char asks[] = "alloc|request|requir|need|estimat|buffer(|tofind|size|asked";
+    static const char sizes[] = "(size=|ofsize|oflength|sz=|malloc(|managed(|memorysize|"
+                                "buffersize|cl_mem_read_write,";
+    static const char others[] = "free|avail|total|capacity|limit|max|used|inuse|only|left|budget|"
+                                 "allocated|than";
+    struct message_figure size;
+    size_t nearest = REQUEST_REACH, from = failure > nearest ? failure - nearest : 0;
+    for (size_t at = from; at < text->count && at < failure + REQUEST_REACH; at++) {
+        size_t apart = at > failure ? at - failure : failure - at;
+        if (!is_digit(text->chars[at]) || apart >= nearest ||
+            (at > 0 && isalnum((unsigned char)text->chars[at - 1]) && !text->gaps[at]))
+            continue;
+        bool hex = strncmp(text->chars + at, "0x", 2) == 0;
+        size_t end = hex ? MESSAGE_NOWHERE : message_text_asked(text, at, &size);
+        bool unit = end != MESSAGE_NOWHERE;
+        size_t after = unit ? end : at + strspn(text->chars + at, "0123456789");
+        bool said = begins_any(text, "requested|needed|required", after);
+        bool named = hex    ? last_of(text, "size", at, 5)
+                     : unit ? last_of(text, asks, at, 32) > last_of(text, others, at, 32) &&
+                                  !begins_any(text, others, end)
+                            : last_of(text, sizes, at, 18);
+        if (!said && !named)
+            continue;
+        if (!unit)
+            end = message_text_number(text, at, 0, &size);
+        if (end == MESSAGE_NOWHERE || !size.bytes)
+            continue;
+        nearest = apart;
+        *asked = size;
+    }
+}

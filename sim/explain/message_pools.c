@@ -112,7 +112,7 @@ static bool speaks_rmm(const struct message_text *text)
                                         "rmm::",
                                         "rmm_",
                                         NULL};
-    return message_text_has_any(text, words);
+    return message_text_any(text, words, 0, text->count);
 }
 
 const char message_how_earlier[] =

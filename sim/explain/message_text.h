@@ -18,6 +18,10 @@ struct message_text {
     bool cut; /* the original ends in a number, without a line end */
 };
 
+/* Replaces escapes by their characters; `out` has room for all bytes. Returns the number of bytes.
+ * Logs of Windows shells are UTF-16: every other byte is 0. */
+size_t message_text_decode(const char *text, size_t bytes, char *out);
+
 /* HOST_MEMORY; the caller closes it. */
 enum ar_status message_text_open(const char *text, size_t bytes, struct message_text *self,
                                  struct ar_error *error);
@@ -57,8 +61,9 @@ size_t message_text_count(const struct message_text *self, size_t at, uint64_t *
 
 bool message_text_has(const struct message_text *self, const char *words);
 
-/* Whether it has one of these words; NULL ends them. */
-bool message_text_has_any(const struct message_text *self, const char *const *words);
+/* Whether one of these words is in [from, to); NULL ends them. */
+bool message_text_any(const struct message_text *self, const char *const *words, size_t from,
+                      size_t to);
 
 /* Whether the words end at `at`. */
 bool message_text_ends(const struct message_text *self, const char *words, size_t at);
@@ -67,6 +72,11 @@ bool message_text_ends(const struct message_text *self, const char *words, size_
  * has one. Returns its end. */
 size_t message_text_after(const struct message_text *self, const char *words, size_t from,
                           size_t to, struct message_figure *figure);
+
+/* Reads the size that the words around it call a request, of several the one nearest to `failure`.
+ * It needs a unit, unless the words stand for sizes alone. */
+void message_text_request(const struct message_text *self, size_t failure,
+                          struct message_figure *asked);
 
 /* Whether JAX printed a message of XLA, not TensorFlow. */
 bool message_text_speaks_jax(const struct message_text *self);

@@ -18,7 +18,7 @@
  * CUDA, HIP, XPU, NPU, MLU and others differ only in the first word. */
 #include <string.h>
 
-#include "sim/explain/message_text.h"
+#include "sim/explain/message_forms.h"
 
 #define WINDOW_MOST    6000 /* the most characters of a message */
 #define PROCESSES_MOST 64   /* the most processes in a message */
@@ -29,34 +29,12 @@ struct window {
     struct message *self;
 };
 
-/* Reads the figure after the words. If `end` is given, it must follow the figure. */
-static bool figure_after(const struct window *window, const char *words, const char *end,
-                         struct message_figure *figure)
+/* Reads the figure between the words; one of them may be NULL. */
+static bool figure_between(const struct window *window, const char *before, const char *after,
+                           struct message_figure *figure)
 {
-    const struct message_text *text = window->text;
-    for (size_t at = window->from;;) {
-        at = message_text_find(text, words, at, window->to);
-        if (at == MESSAGE_NOWHERE)
-            return false;
-        at += strlen(words);
-        size_t after = message_text_size(text, at, figure);
-        if (after != MESSAGE_NOWHERE &&
-            (!end || strncmp(text->chars + after, end, strlen(end)) == 0))
-            return true;
-    }
-}
-
-static bool figure_before(const struct window *window, const char *words,
-                          struct message_figure *figure)
-{
-    for (size_t at = window->from;;) {
-        at = message_text_find(window->text, words, at, window->to);
-        if (at == MESSAGE_NOWHERE)
-            return false;
-        if (message_text_size_before(window->text, at, figure))
-            return true;
-        at += strlen(words);
-    }
+    const struct message_field field = {MESSAGE_FIGURE_TOTAL, before, after};
+    return message_field_read(window->text, &field, window->from, window->to, -1, figure);
 }
 
 static void read_pool(const struct window *window)
@@ -64,15 +42,16 @@ static void read_pool(const struct window *window)
     struct message_figure *figures = window->self->figures;
     struct message_figure *allocated = &figures[MESSAGE_FIGURE_ALLOCATED];
     struct message_figure *unallocated = &figures[MESSAGE_FIGURE_UNALLOCATED];
-    if (!figure_after(window, "oftheallocatedmemory", "isallocatedbypytorch", allocated) &&
-        !figure_before(window, "alreadyallocated", allocated))
-        (void)figure_before(window, "isallocatedbypytorch", allocated);
-    if (!figure_before(window, "isreserve", unallocated) && /* also at the end of a cut text */
-        figure_before(window, "cached)", unallocated))
+    if (!figure_between(window, "oftheallocatedmemory", "isallocatedbypytorch", allocated) &&
+        !figure_between(window, NULL, "alreadyallocated", allocated))
+        (void)figure_between(window, NULL, "isallocatedbypytorch", allocated);
+    if (!figure_between(window, NULL, "isreserve",
+                        unallocated) && /* also at the end of a cut text */
+        figure_between(window, NULL, "cached)", unallocated))
         window->self->torch = MESSAGE_TORCH_TO_1_3;
-    if (figure_before(window, "reservedintotalbypytorch", &figures[MESSAGE_FIGURE_RESERVED]))
+    if (figure_between(window, NULL, "reservedintotalbypytorch", &figures[MESSAGE_FIGURE_RESERVED]))
         window->self->torch = MESSAGE_TORCH_TO_2_0;
-    (void)figure_before(window, "allocatedinprivatepools", &figures[MESSAGE_FIGURE_PRIVATE]);
+    (void)figure_between(window, NULL, "allocatedinprivatepools", &figures[MESSAGE_FIGURE_PRIVATE]);
 }
 
 static void read_card(const struct window *window)
@@ -80,12 +59,13 @@ static void read_card(const struct window *window)
     struct message_figure *figures = window->self->figures;
     struct message_figure *total = &figures[MESSAGE_FIGURE_TOTAL];
     struct message_figure *available = &figures[MESSAGE_FIGURE_FREE];
-    if (!figure_after(window, "totalcapacityof", NULL, total) &&
-        !figure_after(window, "totalcapactyof", NULL, total))
-        (void)figure_before(window, "totalcapacity", total);
-    if (!figure_before(window, "isfree", available) && !figure_before(window, "free;", available))
-        (void)figure_before(window, "free)", available);
-    (void)figure_before(window, "allowed;", &figures[MESSAGE_FIGURE_ALLOWED]);
+    if (!figure_between(window, "totalcapacityof", NULL, total) &&
+        !figure_between(window, "totalcapactyof", NULL, total))
+        (void)figure_between(window, NULL, "totalcapacity", total);
+    if (!figure_between(window, NULL, "isfree", available) &&
+        !figure_between(window, NULL, "free;", available))
+        (void)figure_between(window, NULL, "free)", available);
+    (void)figure_between(window, NULL, "allowed;", &figures[MESSAGE_FIGURE_ALLOWED]);
 }
 
 /* The reserved bytes of the pool, or at least the allocated ones. False: neither is in the message.
@@ -176,7 +156,7 @@ static void read_use(const struct window *window)
     unsigned self_at = count;
     uint64_t pool;
     (void)pool_bytes(self, &pool);
-    if (figure_after(window, "thisprocesshas", "memoryinuse", process)) {
+    if (figure_between(window, "thisprocesshas", "memoryinuse", process)) {
         /* If the driver does not know the figure, 2^64 - 1 or 0 is printed. */
         if (!process->known || process->bytes + 2 * process->coarse_bytes < pool) {
             *process = (struct message_figure){0};
@@ -233,9 +213,9 @@ static void read_mps(struct window *window, size_t at)
     struct message_figure *total = &figures[MESSAGE_FIGURE_TOTAL];
     struct message_figure *pool = &figures[MESSAGE_FIGURE_RESERVED];
     struct message_figure *outside = &figures[MESSAGE_FIGURE_OUTSIDE_POOL];
-    (void)figure_after(window, "maxallowed:", NULL, total);
-    (void)figure_after(window, "mpsallocated:", NULL, pool);
-    (void)figure_after(window, "otherallocations:", NULL, outside);
+    (void)figure_between(window, "maxallowed:", NULL, total);
+    (void)figure_between(window, "mpsallocated:", NULL, pool);
+    (void)figure_between(window, "otherallocations:", NULL, outside);
     if (!total->known || !pool->known)
         return;
     uint64_t taken = pool->bytes + (outside->known ? outside->bytes : 0);
@@ -258,11 +238,11 @@ static bool read_async(const struct message_text *text, struct message *self)
     self->count = self->taken = 1;
     self->card_told = self->async_pool = true;
     strcpy(self->device, "CUDA");
-    (void)figure_after(&window, "requested:", NULL, &figures[MESSAGE_FIGURE_ASKED]);
-    (void)figure_after(&window, "currentlyallocated:", NULL, &figures[MESSAGE_FIGURE_ALLOCATED]);
-    (void)figure_after(&window, "devicelimit:", NULL, &figures[MESSAGE_FIGURE_TOTAL]);
-    (void)figure_after(&window, "free(accordingtocuda):", NULL, &figures[MESSAGE_FIGURE_FREE]);
-    (void)figure_after(&window, "memoryfraction):", NULL, &figures[MESSAGE_FIGURE_ALLOWED]);
+    (void)figure_between(&window, "requested:", NULL, &figures[MESSAGE_FIGURE_ASKED]);
+    (void)figure_between(&window, "currentlyallocated:", NULL, &figures[MESSAGE_FIGURE_ALLOCATED]);
+    (void)figure_between(&window, "devicelimit:", NULL, &figures[MESSAGE_FIGURE_TOTAL]);
+    (void)figure_between(&window, "free(accordingtocuda):", NULL, &figures[MESSAGE_FIGURE_FREE]);
+    (void)figure_between(&window, "memoryfraction):", NULL, &figures[MESSAGE_FIGURE_ALLOWED]);
     return true;
 }
 

@@ -172,6 +172,8 @@ const struct message_form message_forms[] = {
          FIELD(FREE, "availablememoryisonly", NULL)),
     FORM(PADDLE, NULL, "outofmemoryerrorongpu", "cannotallocate", 0, 400, FORM_CARD, how_paddle,
          ASKED("cannotallocate", NULL), FIELD(FREE, "availablememoryis", NULL)),
+    FORM(PADDLE, NULL, "failtoallocmemoryof", NULL, 0, 60, FORM_HOST, NULL,
+         ASKED("memoryof", "size")),
     /* To 1.4: a condition of gpu_info.cc, with its two sides. */
     FORM(PADDLE, NULL, "enforceallocating<=availablefailed,", NULL, 0, 60, FORM_CARD,
          how_paddle_chunk, ASKED("failed,", NULL), FIELD(FREE, ">", NULL)),

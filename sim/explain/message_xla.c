@@ -313,11 +313,12 @@ bool message_text_speaks_jax(const struct message_text *text)
     static const char *const xla[] = {"external/xla", "external/tsl",
                                       "resource_exhausted:outofmemory", "inmemoryspace", NULL};
     static const char *const bfc[] = {"_bfc", "fromdevice:cuda_error_out_of_memory", NULL};
-    if (message_text_has_any(text, jax))
+    if (message_text_any(text, jax, 0, text->count))
         return true;
-    if (message_text_has_any(text, tensorflow))
+    if (message_text_any(text, tensorflow, 0, text->count))
         return false;
-    return message_text_has_any(text, xla) || !message_text_has_any(text, bfc);
+    return message_text_any(text, xla, 0, text->count) ||
+           !message_text_any(text, bfc, 0, text->count);
 }
 
 /* Whether the words are only those of any program. */
@@ -336,7 +337,7 @@ static bool speaks_neither(const struct message_text *text)
                                       "ranoutofmemory",
                                       "failedtoallocaterequestfor",
                                       NULL};
-    return !message_text_has_any(text, own);
+    return !message_text_any(text, own, 0, text->count);
 }
 
 /* The dump of a request is after it, or, in old versions, before it. */

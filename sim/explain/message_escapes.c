@@ -1,0 +1,116 @@
+/* Escapes of source code, JSON and HTML, also those of a log within a log. */
+#include <string.h>
+
+#include "sim/explain/message_text.h"
+
+/* The value of a digit of base 10 or 16; 16: it is none. */
+static unsigned digit_value(char c, unsigned base)
+{
+    if (c >= '0' && c <= '9')
+        return (unsigned)(c - '0');
+    c = (char)(c | 0x20);
+    return base == 16 && c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
+}
+
+/* The end of the digits at `at`, of which there are at most `most`. */
+static size_t read_code(const char *text, size_t at, size_t bytes, unsigned base, size_t most,
+                        unsigned *code)
+{
+    size_t begin = at;
+    for (*code = 0; at < bytes && at - begin < most && digit_value(text[at], base) < base; at++)
+        *code = *code * base + digit_value(text[at], base);
+    return at;
+}
+
+/* The length of an escape of source code or JSON, and its character; 0: none. A log within a log
+ * has more backslashes before the same. */
+static size_t backslash_length(const char *text, size_t at, size_t bytes, unsigned *code)
+{
+    static const char *const marks[] = {"x1b[", "033[", "e["};
+    size_t end = at, low;
+    unsigned other;
+    while (end < bytes && text[end] == '\\')
+        end++;
+    size_t left = bytes - end;
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (left >= strlen(marks[i]) && memcmp(text + end, marks[i], strlen(marks[i])) == 0) {
+            *code = '\033';
+            return end + strlen(marks[i]) - 1 - at;
+        }
+    const char *plain = left && text[end] ? strchr("n\nr\rt\t\"\"''", text[end]) : NULL;
+    if (plain) {
+        *code = (unsigned char)(strchr("nrt", text[end]) ? plain[1] : plain[0]);
+        return end + 1 - at;
+    }
+    if (left >= 5 && text[end] == 'u' && read_code(text, end + 1, bytes, 16, 4, code) == end + 5) {
+        low = end + 5;
+        while (low < bytes && text[low] == '\\')
+            low++;
+        if (*code >> 10 == 0x36 && low + 5 <= bytes && text[low] == 'u' &&
+            read_code(text, low + 1, bytes, 16, 4, &other) == low + 5) { /* two halves of one */
+            *code = 0x10000 + ((*code & 0x3ff) << 10 | (other & 0x3ff));
+            return low + 5 - at;
+        }
+        return end + 5 - at;
+    }
+    *code = '\\';
+    return end - at > 1 ? 2 : 0;
+}
+
+/* The length of an entity of HTML, and the character that it stands for; 0: none. */
+static size_t entity_length(const char *text, size_t at, size_t bytes, unsigned *code)
+{
+    static const struct {
+        const char *name;
+        unsigned code;
+    } entities[] = {{"gt;", '>'},   {"lt;", '<'},    {"amp;", '&'},
+                    {"quot;", '"'}, {"apos;", '\''}, {"nbsp;", 0xa0}};
+    size_t begin = at + 1;
+    while (bytes - begin > 4 && memcmp(text + begin, "amp;", 4) == 0 && text[begin + 4] != ' ')
+        begin += 4; /* an entity within an entity */
+    if (begin < bytes && text[begin] == '#') {
+        bool hex = begin + 1 < bytes && (text[begin + 1] | 0x20) == 'x';
+        size_t first = begin + 1 + hex;
+        size_t end = read_code(text, first, bytes, hex ? 16 : 10, 6, code);
+        return end > first && end < bytes && text[end] == ';' && *code ? end + 1 - at : 0;
+    }
+    for (size_t i = 0; i < sizeof entities / sizeof *entities; i++) {
+        size_t length = strlen(entities[i].name);
+        *code = entities[i].code;
+        if (bytes - begin >= length && memcmp(text + begin, entities[i].name, length) == 0)
+            return begin + length - at;
+    }
+    *code = '&';
+    return begin > at + 1 ? begin - at : 0;
+}
+
+/* Writes a character in UTF-8, which is never longer than its escapes. */
+static size_t write_character(unsigned code, char *out)
+{
+    unsigned more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    static const unsigned firsts[] = {0, 0xc0, 0xe0, 0xf0};
+    out[0] = (char)(firsts[more] | code >> 6 * more);
+    for (unsigned i = 1; i <= more; i++)
+        out[i] = (char)(0x80 | (code >> 6 * (more - i) & 0x3f));
+    return more + 1;
+}
+
+size_t message_text_decode(const char *text, size_t bytes, char *out)
+{
+    size_t left = 0, count = 0;
+    for (size_t at = 0; at < bytes; at++)
+        if (text[at])
+            out[left++] = text[at];
+    for (size_t at = 0; at < left;) {
+        unsigned code = 0;
+        size_t length = out[at] == '\\'  ? backslash_length(out, at, left, &code)
+                        : out[at] == '&' ? entity_length(out, at, left, &code)
+                                         : 0;
+        if (length && code)
+            count += write_character(code, out + count);
+        else if (!length)
+            out[count++] = out[at];
+        at += length ? length : 1;
+    }
+    return count;
+}
