@@ -10,8 +10,9 @@
  *    common pool, or one that unmapped pages before, keeps a free page, or a block is pending,
  *    then private pools were deleted: not the common one, nor those of the ranges that keep a page
  *    or have a pending block.
- * 4. If a request got new pages although the rest behind a block would have served it, and no block
- *    begins within a page, the pool hands out whole blocks (MemPool(no_split=True)).
+ * 4. If a request got new pages although the rest behind a block would have served it, alone or with
+ *    them, and no block begins within a page, the pool hands out whole blocks
+ *    (MemPool(no_split=True)).
  * 5. Ranges have the pools that the snapshot names; the others get, in the order in which they
  *    begin, the first pool that fits: the common one, the named ones, new ones.
  *
@@ -20,6 +21,7 @@
  *
  * Source: as snapshot_pools.c, with map_block, unmap_block and find_expandable_block. */
 
+#include "allocators/base/range_tree.h"
 #include "allocators/policies/torch/torch.h"
 #include "workloads/formats/torch/snapshot_world.h"
 
@@ -36,9 +38,8 @@ struct range {
     uint64_t free_pages;             /* mapped pages without a block in use */
     uint64_t first_page, page_bytes; /* the address of one page, and the size of each */
     unsigned stream, pool;
-    uint64_t rest, rest_end; /* behind the latest block, up to the end of its page */
+    uint64_t fresh; /* the first of the pages mapped for the next block; 0: none */
     bool small, told, is_not_common;
-    bool fresh;        /* pages were mapped for the next block */
     bool whole;        /* a block got new pages although the rest would have served it */
     bool divided;      /* a block begins within a page */
     uint32_t pending;  /* blocks */
@@ -53,8 +54,9 @@ struct telling {
     size_t count;
     struct torch_settings settings;
     struct ar_map uses; /* by the first address of a mapped page: 1 + the number of blocks on it */
-    struct ar_map blocks;  /* by address: the bytes of a block in use */
-    struct ar_map pending; /* by address: a block whose free is requested */
+    struct ar_host host;
+    struct ar_range_pool blocks; /* in use; extra: whether its free is requested */
+    uint32_t root;               /* of their tree by address */
     struct {
         unsigned pool;
         bool told;
@@ -64,6 +66,7 @@ struct telling {
     uint64_t page_steps, steps; /* pages and ranges touched, each below 2^STEPS_BITS */
     size_t named;               /* pools of the snapshot; others are new */
     size_t giving_since;        /* the first of a run of unmapped pages; NEVER: none */
+    bool gave; /* since the last request: it may have waited for frees after its search */
     bool stuck;
 };
 
@@ -123,32 +126,40 @@ static enum ar_status count_block(struct telling *self, struct range *range, uin
     return status;
 }
 
+/* The block in use at an address; 0: none. */
+static uint32_t block_at(const struct telling *self, uint64_t address)
+{
+    uint32_t block = ar_range_tree_last(&self->blocks, self->root, address);
+    return block && self->blocks.nodes[block].address == address ? block : 0;
+}
+
 /* A block is used as a whole: its rounded size may reach onto a page that the request does not. */
 static enum ar_status use_block(struct telling *self, struct range *range, uint64_t address,
                                 uint64_t bytes)
 {
-    uint64_t before;
     self->stuck |= self->page_steps >> STEPS_BITS != 0 || address >= range->high ||
                    bytes > range->high - address;
     bytes = torch_round(&self->settings, bytes);
-    if (self->stuck || !bytes || ar_map_get(&self->blocks, address, &before))
+    if (self->stuck || !bytes || block_at(self, address))
         return AR_OK;
-    AR_TRY(ar_map_put(&self->blocks, address, bytes));
+    if (!ar_range_pool_reserve(&self->blocks, 1))
+        return AR_HOST_MEMORY;
+    uint32_t block = ar_range_pool_take(&self->blocks);
+    self->blocks.nodes[block].address = address;
+    self->blocks.nodes[block].bytes = bytes;
+    ar_range_tree_insert(&self->blocks, &self->root, AR_RANGE_BY_ADDRESS, block);
     return count_block(self, range, address, bytes, true);
 }
 
 static enum ar_status leave_block(struct telling *self, struct range *range, uint64_t address)
 {
-    uint64_t bytes, seen;
-    if (!ar_map_get(&self->blocks, address, &bytes))
+    uint32_t block = block_at(self, address);
+    if (!block)
         return AR_OK;
-    ar_map_remove(&self->blocks, address);
-    if (ar_map_get(&self->pending, address, &seen)) {
-        ar_map_remove(&self->pending, address);
-        range->pending--;
-    }
-    if (address + bytes == range->rest)
-        range->rest_end = range->rest;
+    uint64_t bytes = self->blocks.nodes[block].bytes;
+    range->pending -= self->blocks.nodes[block].extra != 0;
+    ar_range_tree_remove(&self->blocks, &self->root, AR_RANGE_BY_ADDRESS, block);
+    ar_range_pool_give(&self->blocks, block);
     return count_block(self, range, address, bytes, false);
 }
 
@@ -196,22 +207,44 @@ static enum ar_status widen(struct telling *self, struct range *range, uint64_t 
     return map_pages(self, range, address, bytes);
 }
 
-/* Rule 4. */
+/* The mapped bytes behind a block, up to the next one. */
+static uint64_t rest_behind(struct telling *self, const struct range *range, uint32_t block)
+{
+    uint32_t next = ar_range_tree_next(&self->blocks, self->root, block);
+    uint64_t from = self->blocks.nodes[block].address + self->blocks.nodes[block].bytes, count;
+    uint64_t end = next && self->blocks.nodes[next].address < range->high
+                       ? self->blocks.nodes[next].address
+                       : range->high;
+    uint64_t page = page_at(range, from);
+    while (page < end && page != range->fresh && ar_map_get(&self->uses, page, &count)) {
+        self->page_steps++;
+        page += range->page_bytes;
+    }
+    page = page < end ? page : end;
+    return page > from ? page - from : 0;
+}
+
+/* Rule 4. A block that is not in the tree yet. */
 static void look_at_division(struct telling *self, struct range *range, uint64_t address,
                              uint64_t bytes)
 {
+    uint32_t block = ar_range_tree_first(&self->blocks, self->root, range->low, 0);
     bytes = torch_round(&self->settings, bytes);
-    uint64_t count, rest_bytes = range->rest_end - range->rest;
-    uint64_t last = page_at(range, address + bytes - 1);
-    bool alone = rest_bytes && ar_map_get(&self->uses, page_at(range, range->rest), &count) &&
-                 count == 2; /* no other block is on the page */
     range->divided |= page_at(range, address) != address;
     /* Releases that have such pools name the pools. */
-    range->whole |= self->world->tells_pools && range->fresh && alone && bytes <= rest_bytes &&
-                    rest_bytes < self->settings.max_split_bytes;
-    range->fresh = false;
-    range->rest = address + bytes;
-    range->rest_end = last + range->page_bytes;
+    bool asks = self->world->tells_pools && range->fresh && !range->divided && !range->whole;
+    for (; asks && block && self->blocks.nodes[block].address < range->high && !range->whole;
+         block = ar_range_tree_next(&self->blocks, self->root, block)) {
+        uint64_t rest_bytes = rest_behind(self, range, block);
+        uint64_t end = self->blocks.nodes[block].address + self->blocks.nodes[block].bytes;
+        bool fits =
+            bytes <= rest_bytes && rest_bytes < self->settings.max_split_bytes && !self->gave;
+        bool grows = rest_bytes && end + rest_bytes == range->fresh && range->fresh == address;
+        range->whole |= fits || grows;
+        self->page_steps++;
+    }
+    range->fresh = 0;
+    self->gave = false;
 }
 
 /* ---- the history ----------------------------------------------------------------------- */
@@ -305,7 +338,7 @@ static enum ar_status take_pages(struct telling *self, const struct snapshot_rec
         range->told = true;
     }
     self->of_event[event] = (uint32_t)(range - self->ranges);
-    range->fresh = true;
+    range->fresh = range->fresh ? range->fresh : record->address;
     return widen(self, range, record->address, record->bytes);
 }
 
@@ -317,6 +350,7 @@ static void give_pages(struct telling *self, const struct snapshot_record *recor
         return;
     if (self->giving_since == NEVER)
         self->giving_since = event;
+    self->gave = true;
     range->gave_back = event;
     range->mapped_bytes -= record->bytes;
     unmap_pages(self, range, record->address, record->bytes);
@@ -340,7 +374,7 @@ static enum ar_status take_block(struct telling *self, const struct snapshot_rec
 static enum ar_status take(struct telling *self, const struct snapshot_record *record, size_t event)
 {
     struct range *range;
-    uint64_t seen;
+    uint32_t block;
     if (record->action != SNAPSHOT_SEGMENT_UNMAP && self->giving_since != NEVER)
         look_at_rest(self);
     switch (record->action) {
@@ -353,11 +387,12 @@ static enum ar_status take(struct telling *self, const struct snapshot_record *r
         return take_block(self, record, event);
     case SNAPSHOT_FREE_REQUESTED:
         range = range_at(self, record->stream, record->address, 0);
-        if (!range || ar_map_get(&self->pending, record->address, &seen) ||
-            !ar_map_get(&self->blocks, record->address, &seen))
-            return AR_OK;
-        range->pending++;
-        return ar_map_put(&self->pending, record->address, 1);
+        block = block_at(self, record->address);
+        if (range && block && !self->blocks.nodes[block].extra) {
+            range->pending++;
+            self->blocks.nodes[block].extra = 1;
+        }
+        return AR_OK;
     case SNAPSHOT_FREE_COMPLETED:
         range = range_at(self, record->stream, record->address, 0);
         return range ? leave_block(self, range, record->address) : AR_OK;
@@ -404,11 +439,13 @@ static void find_taken(const struct telling *self, size_t at, bool *taken)
 static enum ar_status colour(struct telling *self, size_t at, size_t named, struct ar_error *error)
 {
     struct range *range = &self->ranges[at];
-    bool taken[SNAPSHOT_POOLS_MOST];
-    unsigned pool = range->is_not_common || (range->whole && !range->divided);
+    bool taken[SNAPSHOT_POOLS_MOST], whole = range->whole && !range->divided;
+    unsigned pool = range->is_not_common || whole;
     enum ar_status status = AR_OK;
     find_taken(self, at, taken);
-    while (pool < named && taken[pool])
+    while (pool < named &&
+           (taken[pool] || (whole && !snapshot_is_mempool(self->tree, pool)) ||
+            (range->divided && self->tree->whole[pool])))
         pool++;
     for (unsigned i = 0; pool >= named && !status; i++) {
         status = snapshot_new_pool(self->tree, i, &pool, error);
@@ -454,6 +491,9 @@ static void hand_out(struct telling *self)
             (self->ranges[k].pool >= self->named ||
              snapshot_is_mempool(self->tree, self->ranges[k].pool)))
             self->tree->whole[self->ranges[k].pool] = true;
+    for (size_t k = 0; k < self->count; k++)
+        if (self->ranges[k].divided)
+            self->tree->whole[self->ranges[k].pool] = false;
     hand_out_places(world);
     for (size_t i = 0; i < world->event_count; i++) {
         struct snapshot_record *record = snapshot_world_event(world, self->tree, i);
@@ -470,8 +510,10 @@ static enum ar_status follow(struct telling *self)
     self->giving_since = NEVER;
     memset(self->unlike, 0, sizeof self->unlike);
     ar_map_close(&self->uses);
-    ar_map_close(&self->blocks);
-    ar_map_close(&self->pending);
+    ar_range_pool_close(&self->blocks);
+    ar_range_pool_open(&self->blocks, &self->host);
+    self->root = 0;
+    self->gave = false;
     enum ar_status status = begin(self);
     for (size_t i = 0; i < world->event_count && !self->stuck && !status; i++) {
         const struct snapshot_record *record = snapshot_world_event(world, self->tree, i);
@@ -536,10 +578,10 @@ enum ar_status snapshot_ranges_tell(struct snapshot_world *world, struct snapsho
         self->tree = tree;
         self->of_event = of_event;
         read_settings(conf, &self->settings);
+        ar_range_pool_open(&self->blocks, &self->host);
         status = tell(self, error);
         ar_map_close(&self->uses);
-        ar_map_close(&self->blocks);
-        ar_map_close(&self->pending);
+        ar_range_pool_close(&self->blocks);
     }
     free(of_event);
     free(self);

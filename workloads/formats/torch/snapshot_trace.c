@@ -510,7 +510,7 @@ static uint64_t bytes_of(const struct conversion *c, const struct snapshot_place
     if (!area->small)
         page = c->world->large_page_bytes ? c->world->large_page_bytes : 20 * AR_MIB;
     uint64_t end =
-        area->expandable ? ar_size_round_up(from + place->requested_bytes, page) : area->bytes;
+        area->expandable ? (from + place->requested_bytes + page - 1) / page * page : area->bytes;
     return (end < area->bytes ? end : area->bytes) - from;
 }
 

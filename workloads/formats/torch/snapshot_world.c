@@ -211,8 +211,13 @@ static enum ar_status remove_pages(struct snapshot_world *world,
     while (left && !status) {
         const struct snapshot_area *area = snapshot_areas_at(&world->areas, address);
         if (!area || !area->expandable) {
+            size_t above = snapshot_areas_above(&world->areas, address);
+            area = above < world->areas.count ? &world->areas.items[above] : NULL;
             world->contradictions++;
-            return AR_OK;
+            if (!area || !area->expandable || area->address - address >= left)
+                return AR_OK;
+            left -= area->address - address;
+            address = area->address;
         }
         uint64_t bytes = area->address + area->bytes - address;
         bytes = bytes < left ? bytes : left;
