@@ -91,6 +91,7 @@ struct limit_search {
     struct fidelity_result *result;
     limit_try *try;
     struct limit_evidence evidence;
+    uint64_t best_bytes; /* with this limit the first difference is the latest; 0: without one */
 };
 
 /* One comparison with a limit. */
@@ -121,13 +122,19 @@ static enum ar_status search(struct limit_search *self, double threshold, bool *
                              struct ar_error *error)
 {
     uint64_t limit_bytes = self->result->recorded_peak_reserved_bytes + SLACK_BYTES;
+    uint64_t latest = self->result->difference.found ? self->result->difference.event : UINT64_MAX;
     enum ar_status status = AR_OK;
     *found = false;
+    self->best_bytes = 0;
     for (int i = 0; i < STEPS_MOST && limit_bytes && !*found && !status; i++) {
         status = try_limit(self, limit_bytes, error);
         *found = !status && !self->result->difference.found;
         if (*found)
             self->result->limit_bytes = limit_bytes - SLACK_BYTES;
+        else if (!status && self->result->difference.event > latest) {
+            latest = self->result->difference.event;
+            self->best_bytes = limit_bytes;
+        }
         limit_bytes = raised(limit_bytes, &self->evidence, threshold);
     }
     return status;
@@ -149,7 +156,9 @@ enum ar_status recorded_limit_find(const struct fidelity *config, limit_try *try
         status = search(&self, 0, &found, error);
     else
         return status;
-    if (!status && !found)
+    if (!status && !found && self.best_bytes)
+        status = try_limit(&self, self.best_bytes, error);
+    else if (!status && !found)
         status = unknown ? try_limit(&self, UNREACHED_BYTES, error)
                          : try(config, result, &self.evidence, error);
     if (!status && unknown && !found)

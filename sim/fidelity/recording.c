@@ -434,6 +434,8 @@ uint64_t recorded_range_bytes(const struct recording *recording, size_t first, u
  *
  * If there is a difference in a group of case 3 or 4, causes.c tries the other causes. */
 
+#define UNNAMED_KEYS UINT32_MAX
+
 static struct recorded_source *of(struct trace_source *base)
 {
     return (struct recorded_source *)base;
@@ -660,21 +662,28 @@ static void begin_step(struct recorded_source *self, const struct trace_event *e
     }
 }
 
-/* A request that failed although the allocator held free memory, and released none of it: it was in
- * a private pool, where PyTorch releases nothing, and recordings of failures before 2.12 do not
- * name the pool. The policy does not get it. */
-static const struct trace_event *without_pool(struct recorded_source *self,
-                                              const struct trace_event *event)
+/* A request that failed although the allocator held free memory, and released none of it, or not
+ * all: it was in a private pool, where PyTorch does not release the cache, and recordings of
+ * failures before 2.12 do not name the pool. */
+static const struct trace_event *with_pool(struct recorded_source *self,
+                                           const struct trace_event *event)
 {
     const struct recorded_request *request = self->device->request;
-    if (!request || !request->failed || request->has_group || request->waited ||
-        request->request.pool || !self->policy->totals.releasable_bytes ||
-        !self->policy->ops->delete_pool)
+    if (!request || !request->failed || request->request.pool || !self->policy->ops->delete_pool ||
+        (!request->unnamed && (request->has_group || request->waited ||
+                               !self->policy->totals.releasable_bytes)))
         return event;
     self->unnamed = *event;
-    self->unnamed.value = 0;
-    self->device->request = NULL; /* its outcome is not compared */
+    self->unnamed_keys = *trace_attributes_of(self->base.over, event->attributes);
+    self->unnamed_keys.pool = AR_POLICY_UNNAMED_POOL;
+    self->unnamed.attributes = UNNAMED_KEYS;
     return &self->unnamed;
+}
+
+static const struct trace_attributes *recorded_attributes(struct trace_source *base, uint32_t index)
+{
+    return index == UNNAMED_KEYS ? &of(base)->unnamed_keys
+                                 : trace_attributes_of(base->over, index);
 }
 
 static enum ar_status recorded_next(struct trace_source *base, const struct trace_event **events,
@@ -704,7 +713,7 @@ static enum ar_status recorded_next(struct trace_source *base, const struct trac
         self->next_event++;
         if (left_out)
             continue;
-        *events = without_pool(self, event);
+        *events = with_pool(self, event);
         *count = 1;
         break;
     }
@@ -754,6 +763,7 @@ enum ar_status recorded_source_open(struct recorded_source *self, struct trace_s
     static const struct trace_source_ops ops = {
         .next = recorded_next,
         .served = recorded_served,
+        .attributes = recorded_attributes,
     };
     *self = (struct recorded_source){.base = {.ops = &ops, .info = inner->info, .over = inner},
                                      .recording = recording,

@@ -41,6 +41,7 @@ struct recorded_request {
     bool waited_tried;  /* the explanation that it waited for all was tried */
     bool missed_before; /* without completions seen, it would have released memory */
     bool refused;       /* it released nothing, but was refused memory before it waited */
+    bool unnamed;       /* it failed in a private pool that the recording does not name */
     struct ar_policy_request request;
 };
 
@@ -189,6 +190,7 @@ struct recorded_source {
     bool released;       /* the release before the next group was inserted */
     bool deletes;        /* it was that of private pools alone */
     struct trace_event unnamed; /* a request in a private pool that the recording does not name */
+    struct trace_attributes unnamed_keys;
 };
 
 /* Rewinds `inner`. */

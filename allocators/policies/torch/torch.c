@@ -50,6 +50,12 @@ static bool pool_fails(const struct torch *self, const struct torch_pool *pool)
             (rule == TORCH_POOLS_FAIL_ALL && pool->mempool));
 }
 
+/* Whether a request in a pool leaves out steps 1 and 8: before 2.13. */
+static inline bool skips(const struct torch *self, uint32_t pool)
+{
+    return (pool && self->settings.pools_fail) || pool == AR_POLICY_UNNAMED_POOL;
+}
+
 /* Steps 4 to 8. 0: out of memory. */
 static uint32_t obtain(struct torch *self, uint32_t arena, uint64_t rounded_bytes)
 {
@@ -67,7 +73,7 @@ static uint32_t obtain(struct torch *self, uint32_t arena, uint64_t rounded_byte
         block = from_mempools(self, self->arenas[arena], rounded_bytes);
     if (!block && !self->fault && torch_release_available(self, arena, rounded_bytes, &stopped))
         block = torch_alloc_block(self, arena, rounded_bytes, false);
-    if (self->settings.pools_fail && is_private)
+    if (skips(self, self->pools[self->arenas[arena]->pool].id))
         stopped = true;
     if (!block && !self->fault && !stopped) {
         self->flushes++;
@@ -224,17 +230,11 @@ static inline void hand_out(struct torch *self, uint32_t block,
     ar_policy_grant(&self->base, out, span->address, bytes, block);
 }
 
-/* Step 1 is left out in private pools before 2.13. */
-static inline bool skips_poll(const struct torch *self, const struct ar_policy_request *request)
-{
-    return request->pool && self->settings.pools_fail;
-}
-
 static enum ar_status torch_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                   struct ar_policy_block *out)
 {
     struct torch *self = (struct torch *)base;
-    if (self->deferred.pending_events && !skips_poll(self, request))
+    if (self->deferred.pending_events && !skips(self, request->pool))
         deferred_poll_all(&self->deferred);
     uint64_t rounded_bytes = torch_round(&self->settings, request->bytes);
     bool small = rounded_bytes <= TORCH_SMALL_BYTES;
@@ -402,7 +402,7 @@ static enum ar_status torch_trim(struct ar_policy *base, uint64_t keep_bytes)
 static bool torch_would_fit(struct ar_policy *base, const struct ar_policy_request *request)
 {
     struct torch *self = (struct torch *)base;
-    if (!skips_poll(self, request))
+    if (!skips(self, request->pool))
         deferred_poll(&self->deferred);
     uint64_t rounded_bytes = torch_round(&self->settings, request->bytes);
     bool small = rounded_bytes <= TORCH_SMALL_BYTES;

@@ -53,6 +53,8 @@ struct snapshot_passed {
     uint64_t back_bytes;    /* held before that run */
     uint64_t collects_from; /* so many held bytes start a collection of old blocks */
     uint64_t smallest_back; /* bytes of the smallest of that run */
+    unsigned back_stream;   /* of the last of them */
+    bool back_mixed;        /* they are of several streams */
     unsigned whole;         /* a pool that must hand out whole blocks; 0: none */
     bool stuck;             /* the history contradicts the assumptions: rule 5 */
 };

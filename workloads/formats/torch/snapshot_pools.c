@@ -450,9 +450,11 @@ static bool releases_part(const struct snapshot_passed *self, const struct snaps
                     next->bytes <= self->world->most_held_bytes - self->back_bytes;
     bool divides = self->settings.max_split_bytes != UINT64_MAX;
     *known = self->in_part && self->settings.gc_threshold > 0 &&
-             self->smallest_back > TORCH_SMALL_SEGMENT_BYTES;
-    if (divides && self->smallest_back >= self->settings.max_split_bytes &&
-        (!in_limit || !self->in_part)) {
+             self->smallest_back > TORCH_SMALL_SEGMENT_BYTES &&
+             (double)self->back_bytes >
+                 self->settings.gc_threshold * (double)self->world->most_held_bytes;
+    if (divides && next && !self->back_mixed && next->stream == self->back_stream &&
+        self->smallest_back >= self->settings.max_split_bytes && (!in_limit || !self->in_part)) {
         *known = false;
         return true;
     }
@@ -519,6 +521,9 @@ static enum ar_status take(struct snapshot_passed *self, const struct snapshot_r
     case SNAPSHOT_SEGMENT_FREE:
         if (!self->giving_back || record->bytes < self->smallest_back)
             self->smallest_back = record->bytes;
+        self->back_mixed = self->giving_back &&
+                           (self->back_mixed || record->stream != self->back_stream);
+        self->back_stream = record->stream;
         self->back_from = self->giving_back ? self->back_from : event;
         self->back_bytes = self->giving_back ? self->back_bytes : self->held_bytes;
         self->giving_back = true;
@@ -617,9 +622,16 @@ static enum ar_status tell(struct snapshot_passed *self, struct ar_error *error)
     status = follow_history(self, error);
     if (!status && !self->stuck)
         status = snapshot_passed_colour(self, error);
-    if (!status && !self->stuck)
-        hand_out(self);
     return status;
+}
+
+/* The number of segments that would be of private pools. */
+static size_t count_private(const struct snapshot_passed *self)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < self->segment_count; i++)
+        count += !self->segments[i].told && self->segments[i].pool;
+    return count;
 }
 
 /* The settings, as the policy reads them. False if it refuses them. */
@@ -681,16 +693,22 @@ enum ar_status snapshot_pools_tell(struct snapshot_world *world, struct snapshot
     if (!self)
         return snapshot_passed_no_memory(error);
     enum ar_status status = AR_OK;
-    bool stuck = true, limited = settings.gc_threshold > 0 && has_limit(world, tree);
+    bool limited = settings.gc_threshold > 0 && has_limit(world, tree);
+    size_t least[2] = {SIZE_MAX, SIZE_MAX};
     snapshot_find_whole(world, tree, &settings);
-    for (unsigned pass = 0; pass < 2 && stuck && !status;) {
+    bool several = settings.gc_threshold > 0 || settings.max_split_bytes != UINT64_MAX;
+    for (unsigned pass = several ? 0 : 2; pass < 3 && !status;) {
+        bool other = pass == 1 || (pass == 2 && least[1] < least[0]);
         *self = (struct snapshot_passed){
-            .world = world, .tree = tree, .settings = settings, .in_part = limited == (pass == 0)};
+            .world = world, .tree = tree, .settings = settings, .in_part = limited != other};
         status = tell(self, error);
-        stuck = self->stuck;
-        if (stuck && self->whole && !tree->whole[self->whole] &&
+        if (self->stuck && self->whole && !tree->whole[self->whole] &&
             snapshot_is_mempool(tree, self->whole))
             tree->whole[self->whole] = true; /* the same once more */
+        else if (!status && !self->stuck && pass < 2)
+            least[pass++] = count_private(self);
+        else if (!status && !self->stuck && pass++ == 2)
+            hand_out(self);
         else
             pass++;
         close_passed(self);

@@ -508,9 +508,10 @@ enum ar_status snapshot_world_rewind(struct snapshot_world *world, struct snapsh
         struct snapshot_record *record = snapshot_world_event(world, tree, i);
         if (record)
             AR_TRY(undo(world, record, error));
-        if (record && record->action == SNAPSHOT_SEGMENT_MAP)
+        unsigned action = record ? record->action : SNAPSHOT_UNKNOWN;
+        if (action == SNAPSHOT_SEGMENT_MAP || action == SNAPSHOT_SEGMENT_ALLOC)
             held_bytes -= record->bytes;
-        else if (record && record->action == SNAPSHOT_SEGMENT_UNMAP)
+        else if (action == SNAPSHOT_SEGMENT_UNMAP || action == SNAPSHOT_SEGMENT_FREE)
             held_bytes += record->bytes;
         if (held_bytes > world->most_held_bytes && held_bytes < TRACE_BYTES_LIMIT)
             world->most_held_bytes = held_bytes;
