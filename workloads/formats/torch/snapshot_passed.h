@@ -17,6 +17,7 @@ struct snapshot_passed_segment {
     bool divided;     /* a block begins within it */
     uint32_t pending; /* blocks */
     size_t freed_at;  /* the event since which it is wholly free, if it is */
+    unsigned piece;   /* of the run of released segments that it is in: read_order */
 };
 
 /* Free blocks of one stream and kind, all pools together. */

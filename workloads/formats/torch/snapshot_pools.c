@@ -16,6 +16,9 @@
  *    each gets the first pool that none of its opposites has: the common one, the named ones, new
  *    ones. Any colouring without a conflict explains all addresses of the history, with which a
  *    policy is compared.
+ * 6. A release goes through the pools, the common one first, and in each through the sizes kinds (large
+ *    segments first in the common pool, small ones first in others), and in these by stream, size and
+ *    address. Where the order of a run of released segments breaks, another pool begins.
  * 5. A contradiction (a block is taken that is not free, a conflict among the named pools) means
  *    that unknown settings were in force: then nothing is inferred.
  *
@@ -103,6 +106,13 @@ static void set_used(struct snapshot_passed *self, uint32_t block)
     node_of(self, block)->extra |= USED;
 }
 
+static void set_pending(struct snapshot_passed *self, uint32_t block)
+{
+    node_of(self, block)->extra |= PENDING;
+    segment_of(self, block)->pending++;
+    self->pending++;
+}
+
 /* Joins a block that is in no tree with a free neighbour after it. */
 static void absorb_next(struct snapshot_passed *self, uint32_t block)
 {
@@ -182,10 +192,12 @@ static enum ar_status lay_out(struct snapshot_passed *self, const struct snapsho
         if (self->stuck)
             return AR_OK;
         status = make_block(self, at, bytes, segment, last, &last, error);
-        if (!status && used)
-            node_of(self, last)->extra |= USED;
-        else if (!status)
+        if (!status && !used)
             set_free(self, last);
+        else if (!status)
+            node_of(self, last)->extra |= USED;
+        if (!status && used && next->state == SNAPSHOT_PENDING)
+            set_pending(self, last);
     }
     return status;
 }
@@ -298,11 +310,8 @@ static void take_requested_free(struct snapshot_passed *self, const struct snaps
 {
     uint64_t found;
     uint32_t block = ar_map_get(&self->at, record->address, &found) ? (uint32_t)found : 0;
-    if (!block || !is_used(self, block) || node_of(self, block)->extra & PENDING)
-        return;
-    node_of(self, block)->extra |= PENDING;
-    segment_of(self, block)->pending++;
-    self->pending++;
+    if (block && is_used(self, block) && !(node_of(self, block)->extra & PENDING))
+        set_pending(self, block);
 }
 
 static void take_free(struct snapshot_passed *self, const struct snapshot_record *record,
@@ -441,6 +450,67 @@ static void take_collected(struct snapshot_passed *self, size_t event)
     }
 }
 
+/* Whether PyTorch releases a segment after another one of the same pool and kind. */
+static bool follows(const struct snapshot_passed *self, uint32_t segment, uint32_t before)
+{
+    const struct snapshot_passed_segment *a = &self->segments[before], *b = &self->segments[segment];
+    uint64_t stream_a = self->tree->streams[self->groups[a->group].stream];
+    uint64_t stream_b = self->tree->streams[self->groups[b->group].stream];
+    if (stream_a != stream_b)
+        return stream_a < stream_b;
+    return a->bytes != b->bytes ? a->bytes < b->bytes : a->address < b->address;
+}
+
+static bool is_small(const struct snapshot_passed *self, uint32_t segment)
+{
+    return self->groups[self->segments[segment].group].small;
+}
+
+/* Whether two segments of a run must be of two pools: rule 6. `lead` pieces may have been released
+ * before the cache. */
+static bool are_apart(const struct snapshot_passed *self, uint32_t one, uint32_t other,
+                      unsigned lead)
+{
+    unsigned from = self->segments[one].piece, to = self->segments[other].piece;
+    if (from == to || from < lead)
+        return false;
+    if (is_small(self, one) == is_small(self, other))
+        return true;
+    return is_small(self, one) ? to != from + 1 : from || to != 1;
+}
+
+/* Rule 6, for the run before an event. `in_part`: large segments at its beginning may have been
+ * released otherwise. `*deleted`: it begins as the release of a private pool does. */
+static enum ar_status read_order(struct snapshot_passed *self, size_t event, bool in_part,
+                                 bool *deleted, struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    uint32_t last = SNAPSHOT_NO_SEGMENT, segment;
+    unsigned piece = 0, lead = 0;
+    bool from_large = false;
+    *deleted = false;
+    for (size_t k = self->back_from; k < event && !status && !self->stuck; k++) {
+        if ((segment = self->of_event[k]) == SNAPSHOT_NO_SEGMENT)
+            continue;
+        bool small = is_small(self, segment);
+        if (last != SNAPSHOT_NO_SEGMENT)
+            piece += small != is_small(self, last) || !follows(self, segment, last);
+        from_large |= last == SNAPSHOT_NO_SEGMENT && !small;
+        *deleted |= piece == 1 && !small && !from_large;
+        lead = in_part && !small && lead == piece ? piece + 1 : lead;
+        self->segments[segment].piece = piece;
+        self->segments[segment].is_not_common |= piece > lead + (small && !lead && from_large);
+        for (size_t i = self->back_from; i < k && !status && !self->stuck; i++) {
+            self->stuck |= ++self->steps >> STEPS_BITS != 0;
+            if (self->of_event[i] != SNAPSHOT_NO_SEGMENT &&
+                are_apart(self, self->of_event[i], segment, lead))
+                status = oppose(self, self->of_event[i], segment, error);
+        }
+        last = segment;
+    }
+    return status;
+}
+
 /* Whether a request released a part of the common pool: the oldest blocks, or (`*known` false) as
  * many of the largest as it needed beyond the limit, which is at least the most that was held. */
 static bool releases_part(const struct snapshot_passed *self, const struct snapshot_record *next,
@@ -470,19 +540,19 @@ static enum ar_status look_at_rest(struct snapshot_passed *self, const struct sn
     enum ar_status status = AR_OK;
     bool in_request =
         !next || next->action == SNAPSHOT_SEGMENT_ALLOC || next->action == SNAPSHOT_OOM;
-    bool known;
-    if (in_request && releases_part(self, next, &known)) {
+    bool known, deleted;
+    bool in_part = in_request && (self->settings.gc_threshold > 0 ||
+                                  self->settings.max_split_bytes != UINT64_MAX);
+    AR_TRY(read_order(self, event, in_part, &deleted, error));
+    if (in_request && !deleted && releases_part(self, next, &known)) {
         if (known && self->back_bytes < self->collects_from)
             self->collects_from = self->back_bytes;
         if (known)
             take_collected(self, event);
         return AR_OK;
     }
-    if (self->pending || keeps_common(self))
-        return in_request && (self->settings.gc_threshold > 0 ||
-                              self->settings.max_split_bytes != UINT64_MAX)
-                   ? AR_OK
-                   : take_deleted(self, event, error);
+    if (deleted || self->pending || keeps_common(self))
+        return in_part && !deleted ? AR_OK : take_deleted(self, event, error);
     for (uint32_t i = 0; i < self->segment_count && !self->stuck; i++) {
         if (i == self->fresh || !whole_block(self, &self->segments[i]))
             continue;

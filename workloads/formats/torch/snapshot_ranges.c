@@ -151,6 +151,15 @@ static enum ar_status use_block(struct telling *self, struct range *range, uint6
     return count_block(self, range, address, bytes, true);
 }
 
+static void retire_block(struct telling *self, struct range *range, uint64_t address)
+{
+    uint32_t block = block_at(self, address);
+    if (!block || self->blocks.nodes[block].extra)
+        return;
+    range->pending++;
+    self->blocks.nodes[block].extra = 1;
+}
+
 static enum ar_status leave_block(struct telling *self, struct range *range, uint64_t address)
 {
     uint32_t block = block_at(self, address);
@@ -274,6 +283,8 @@ static enum ar_status begin(struct telling *self)
         if (range)
             AR_TRY(use_block(self, range, place->address,
                              place->granted_bytes ? place->granted_bytes : place->requested_bytes));
+        if (range && place->state == SNAPSHOT_PENDING)
+            retire_block(self, range, place->address);
     }
     return AR_OK;
 }
@@ -374,7 +385,6 @@ static enum ar_status take_block(struct telling *self, const struct snapshot_rec
 static enum ar_status take(struct telling *self, const struct snapshot_record *record, size_t event)
 {
     struct range *range;
-    uint32_t block;
     if (record->action != SNAPSHOT_SEGMENT_UNMAP && self->giving_since != NEVER)
         look_at_rest(self);
     switch (record->action) {
@@ -387,11 +397,8 @@ static enum ar_status take(struct telling *self, const struct snapshot_record *r
         return take_block(self, record, event);
     case SNAPSHOT_FREE_REQUESTED:
         range = range_at(self, record->stream, record->address, 0);
-        block = block_at(self, record->address);
-        if (range && block && !self->blocks.nodes[block].extra) {
-            range->pending++;
-            self->blocks.nodes[block].extra = 1;
-        }
+        if (range)
+            retire_block(self, range, record->address);
         return AR_OK;
     case SNAPSHOT_FREE_COMPLETED:
         range = range_at(self, record->stream, record->address, 0);
