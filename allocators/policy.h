@@ -30,11 +30,9 @@ struct ar_policy_request {
     uint8_t mempool;    /* AR_MEMPOOL_x: the pool is a torch.cuda.MemPool; 0: not known */
 };
 
-/* A private pool that a recording does not name: of a release of PyTorch before 2.12. */
-#define AR_POLICY_UNNAMED_POOL UINT32_MAX
-
 /* Bits of `mempool`. Each request of a pool has the same. */
 #define AR_MEMPOOL_PLAIN      0x1u
+#define AR_MEMPOOL_CAPTURED   0x10u /* a graph's: its requests release no cache, in any release */
 #define AR_MEMPOOL_USE_ON_OOM 0x2u /* other requests may take its free memory when there is none */
 #define AR_MEMPOOL_NO_SPLIT   0x4u /* its free blocks are handed out whole */
 #define AR_MEMPOOL_ALLOCATOR                                                                       \

@@ -2,8 +2,8 @@
  *
  * 1. A cause that is found in a replay too late is used from the next replay on.
  * 2. After a difference the other explanations of that request are tried one by one: the request
- *    waited for the completions before it, or the release had another cause, or it failed in a pool
- *    that is not named. This takes at most eight replays for each request. If none fits, the first difference is reported.
+ *    waited for the completions before it, or the release had another cause, or it failed in a
+ *    private pool. This takes at most eight replays for each request. If none fits, the first difference is reported.
  * 3. Some causes give the same events and differ only in counters: either the program released its
  *    cache right before a request, or the request was retried after the limit was reached or the
  *    device had refused. If the recorded number of retries is known and differs, the missing number
@@ -85,9 +85,9 @@ static bool try_other(struct recording *recording, uint64_t event)
             request->waited = waited_under(recording, request, causes[i]);
             return true;
         }
-    if (!request->failed || request->request.pool || request->unnamed)
+    if (!request->failed || request->captured)
         return false;
-    request->unnamed = true;
+    request->captured = true;
     request->waited = 0;
     forget_causes(recording, at);
     return true;

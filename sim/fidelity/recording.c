@@ -434,7 +434,8 @@ uint64_t recorded_range_bytes(const struct recording *recording, size_t first, u
  *
  * If there is a difference in a group of case 3 or 4, causes.c tries the other causes. */
 
-#define UNNAMED_KEYS UINT32_MAX
+#define CAPTURED_KEYS UINT32_MAX
+#define UNNAMED_POOL  UINT32_MAX
 
 static struct recorded_source *of(struct trace_source *base)
 {
@@ -665,25 +666,27 @@ static void begin_step(struct recorded_source *self, const struct trace_event *e
 /* A request that failed although the allocator held free memory, and released none of it, or not
  * all: it was in a private pool, where PyTorch does not release the cache, and recordings of
  * failures before 2.12 do not name the pool. */
-static const struct trace_event *with_pool(struct recorded_source *self,
-                                           const struct trace_event *event)
+static const struct trace_event *captured(struct recorded_source *self,
+                                          const struct trace_event *event)
 {
     const struct recorded_request *request = self->device->request;
-    if (!request || !request->failed || request->request.pool || !self->policy->ops->delete_pool ||
-        (!request->unnamed && (request->has_group || request->waited ||
-                               !self->policy->totals.releasable_bytes)))
+    if (!request || !request->failed || !self->policy->ops->delete_pool ||
+        (!request->captured && (request->has_group || request->waited || request->request.pool ||
+                                !self->policy->totals.releasable_bytes)))
         return event;
-    self->unnamed = *event;
-    self->unnamed_keys = *trace_attributes_of(self->base.over, event->attributes);
-    self->unnamed_keys.pool = AR_POLICY_UNNAMED_POOL;
-    self->unnamed.attributes = UNNAMED_KEYS;
-    return &self->unnamed;
+    self->captured = *event;
+    self->captured_keys = *trace_attributes_of(self->base.over, event->attributes);
+    self->captured_keys.mempool |= AR_MEMPOOL_CAPTURED;
+    if (!request->request.pool)
+        self->captured_keys.pool = UNNAMED_POOL;
+    self->captured.attributes = CAPTURED_KEYS;
+    return &self->captured;
 }
 
 static const struct trace_attributes *recorded_attributes(struct trace_source *base, uint32_t index)
 {
-    return index == UNNAMED_KEYS ? &of(base)->unnamed_keys
-                                 : trace_attributes_of(base->over, index);
+    return index == CAPTURED_KEYS ? &of(base)->captured_keys
+                                  : trace_attributes_of(base->over, index);
 }
 
 static enum ar_status recorded_next(struct trace_source *base, const struct trace_event **events,
@@ -713,7 +716,7 @@ static enum ar_status recorded_next(struct trace_source *base, const struct trac
         self->next_event++;
         if (left_out)
             continue;
-        *events = with_pool(self, event);
+        *events = captured(self, event);
         *count = 1;
         break;
     }

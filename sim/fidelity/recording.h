@@ -41,7 +41,7 @@ struct recorded_request {
     bool waited_tried;  /* the explanation that it waited for all was tried */
     bool missed_before; /* without completions seen, it would have released memory */
     bool refused;       /* it released nothing, but was refused memory before it waited */
-    bool unnamed;       /* it failed in a private pool that the recording does not name */
+    bool captured;      /* it failed in a private pool, perhaps one that is not named */
     struct ar_policy_request request;
 };
 
@@ -189,8 +189,8 @@ struct recorded_source {
     bool completed;      /* the current event is a completion that the next request may have seen */
     bool released;       /* the release before the next group was inserted */
     bool deletes;        /* it was that of private pools alone */
-    struct trace_event unnamed; /* a request in a private pool that the recording does not name */
-    struct trace_attributes unnamed_keys;
+    struct trace_event captured; /* a request in a private pool, with other keys */
+    struct trace_attributes captured_keys;
 };
 
 /* Rewinds `inner`. */

@@ -50,10 +50,10 @@ static bool pool_fails(const struct torch *self, const struct torch_pool *pool)
             (rule == TORCH_POOLS_FAIL_ALL && pool->mempool));
 }
 
-/* Whether a request in a pool leaves out steps 1 and 8: before 2.13. */
-static inline bool skips(const struct torch *self, uint32_t pool)
+/* Whether a request in a pool leaves out steps 1 and 8: before 2.13, or in a capture. */
+static inline bool skips(const struct torch *self, uint32_t pool, uint8_t mempool)
 {
-    return (pool && self->settings.pools_fail) || pool == AR_POLICY_UNNAMED_POOL;
+    return pool && (self->settings.pools_fail || mempool & AR_MEMPOOL_CAPTURED);
 }
 
 /* Steps 4 to 8. 0: out of memory. */
@@ -73,8 +73,7 @@ static uint32_t obtain(struct torch *self, uint32_t arena, uint64_t rounded_byte
         block = from_mempools(self, self->arenas[arena], rounded_bytes);
     if (!block && !self->fault && torch_release_available(self, arena, rounded_bytes, &stopped))
         block = torch_alloc_block(self, arena, rounded_bytes, false);
-    if (skips(self, self->pools[self->arenas[arena]->pool].id))
-        stopped = true;
+    stopped |= skips(self, is_private, self->pools[self->arenas[arena]->pool].mempool);
     if (!block && !self->fault && !stopped) {
         self->flushes++;
         torch_release_cached(self);
@@ -234,7 +233,7 @@ static enum ar_status torch_alloc(struct ar_policy *base, const struct ar_policy
                                   struct ar_policy_block *out)
 {
     struct torch *self = (struct torch *)base;
-    if (self->deferred.pending_events && !skips(self, request->pool))
+    if (self->deferred.pending_events && !skips(self, request->pool, request->mempool))
         deferred_poll_all(&self->deferred);
     uint64_t rounded_bytes = torch_round(&self->settings, request->bytes);
     bool small = rounded_bytes <= TORCH_SMALL_BYTES;
@@ -402,7 +401,7 @@ static enum ar_status torch_trim(struct ar_policy *base, uint64_t keep_bytes)
 static bool torch_would_fit(struct ar_policy *base, const struct ar_policy_request *request)
 {
     struct torch *self = (struct torch *)base;
-    if (!skips(self, request->pool))
+    if (!skips(self, request->pool, request->mempool))
         deferred_poll(&self->deferred);
     uint64_t rounded_bytes = torch_round(&self->settings, request->bytes);
     bool small = rounded_bytes <= TORCH_SMALL_BYTES;

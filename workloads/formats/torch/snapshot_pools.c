@@ -552,7 +552,9 @@ static enum ar_status look_at_rest(struct snapshot_passed *self, const struct sn
         return AR_OK;
     }
     if (deleted || self->pending || keeps_common(self))
-        return in_part && !deleted ? AR_OK : take_deleted(self, event, error);
+        return in_part && !deleted && self->smallest_back > TORCH_SMALL_SEGMENT_BYTES
+                   ? AR_OK
+                   : take_deleted(self, event, error);
     for (uint32_t i = 0; i < self->segment_count && !self->stuck; i++) {
         if (i == self->fresh || !whole_block(self, &self->segments[i]))
             continue;
