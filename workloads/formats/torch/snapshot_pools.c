@@ -411,43 +411,56 @@ static bool keeps_common(struct snapshot_passed *self)
     return false;
 }
 
+/* Opposes a segment to those of the run before an event. */
+static enum ar_status oppose_released(struct snapshot_passed *self, uint32_t segment, size_t event,
+                                      struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    for (size_t k = self->back_from; k < event && self->giving_back && !status && !self->stuck;
+         k++) {
+        self->stuck |= ++self->steps >> STEPS_BITS != 0;
+        if (self->of_event[k] != SNAPSHOT_NO_SEGMENT)
+            status = oppose(self, segment, self->of_event[k], error);
+    }
+    return status;
+}
+
 /* Private pools were deleted before an event, and their pending blocks completed: the released
  * segments are of other pools than those that are wholly free, or have a pending block. */
 static enum ar_status take_deleted(struct snapshot_passed *self, size_t event,
                                    struct ar_error *error)
 {
     enum ar_status status = AR_OK;
-    for (uint32_t i = 0; i < self->segment_count && !self->stuck; i++) {
-        bool remains = whole_block(self, &self->segments[i]) || self->segments[i].pending;
-        for (size_t k = self->back_from; k < event && !status && !self->stuck; k++) {
-            uint32_t segment = self->of_event[k];
-            self->stuck |= ++self->steps >> STEPS_BITS != 0;
-            if (segment == SNAPSHOT_NO_SEGMENT)
-                continue;
-            self->segments[segment].is_not_common = true;
-            if (remains)
-                status = oppose(self, i, segment, error);
-        }
-    }
+    for (size_t k = self->back_from; k < event; k++)
+        if (self->of_event[k] != SNAPSHOT_NO_SEGMENT)
+            self->segments[self->of_event[k]].is_not_common = true;
+    for (uint32_t i = 0; i < self->segment_count && !status && !self->stuck; i++)
+        if (whole_block(self, &self->segments[i]) || self->segments[i].pending)
+            status = oppose_released(self, i, event, error);
     return status;
 }
 
 /* Old blocks of the common pool were collected before an event, or nothing was to be collected:
  * large segments that are wholly free, for as long as the youngest released one, are not of it. */
-static void take_collected(struct snapshot_passed *self, size_t event)
+static enum ar_status take_collected(struct snapshot_passed *self, size_t event,
+                                     struct ar_error *error)
 {
+    enum ar_status status = AR_OK;
     size_t youngest = self->giving_back ? 0 : event;
     for (size_t k = self->back_from; k < event && self->giving_back; k++)
         if (self->of_event[k] != SNAPSHOT_NO_SEGMENT &&
             self->segments[self->of_event[k]].freed_at > youngest)
             youngest = self->segments[self->of_event[k]].freed_at;
     self->steps += self->segment_count;
-    for (uint32_t i = 0; i < self->segment_count; i++) {
+    for (uint32_t i = 0; i < self->segment_count && !status; i++) {
         struct snapshot_passed_segment *segment = &self->segments[i];
         if (i != self->fresh && !self->groups[segment->group].small &&
-            segment->freed_at <= youngest && whole_block(self, segment))
+            segment->freed_at <= youngest && whole_block(self, segment)) {
             segment->is_not_common = true;
+            status = oppose_released(self, i, event, error);
+        }
     }
+    return status;
 }
 
 /* Whether PyTorch releases a segment after another one of the same pool and kind. */
@@ -547,9 +560,7 @@ static enum ar_status look_at_rest(struct snapshot_passed *self, const struct sn
     if (in_request && !deleted && releases_part(self, next, &known)) {
         if (known && self->back_bytes < self->collects_from)
             self->collects_from = self->back_bytes;
-        if (known)
-            take_collected(self, event);
-        return AR_OK;
+        return known ? take_collected(self, event, error) : AR_OK;
     }
     if (deleted || self->pending || keeps_common(self))
         return in_part && !deleted && self->smallest_back > TORCH_SMALL_SEGMENT_BYTES
@@ -578,7 +589,7 @@ static enum ar_status take(struct snapshot_passed *self, const struct snapshot_r
             return status;
     } else if (record->action == SNAPSHOT_SEGMENT_ALLOC && self->in_part &&
                self->held_bytes >= self->collects_from)
-        take_collected(self, event);
+        AR_TRY(take_collected(self, event, error));
     switch (record->action) {
     case SNAPSHOT_ALLOC:
         return take_request(self, record, event, error);
