@@ -47,7 +47,8 @@ struct snapshot_passed {
     uint64_t steps;
     uint64_t pending;       /* blocks */
     uint32_t fresh;         /* the segment that was made for the next request */
-    bool in_part;           /* a request may release only a part of the free segments */
+    bool in_part;           /* a request may collect old blocks */
+    bool loose;             /* or release the largest although it was below the limit */
     bool giving_back;       /* in a run of released segments */
     size_t back_from;       /* its first event */
     uint64_t held_bytes;    /* of all segments */

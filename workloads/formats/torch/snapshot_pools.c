@@ -33,6 +33,8 @@
 #define USED    UINT64_C(1)
 #define PENDING UINT64_C(2) /* a used block whose free is requested */
 
+#define LAST 4u /* after four explanations of releases: the best of them */
+
 #define STEPS_BITS 25 /* 2^25 blocks passed over, in all requests: a hostile file ends there */
 
 /* ---- blocks ---------------------------------------------------------------------------- */
@@ -537,7 +539,7 @@ static bool releases_part(const struct snapshot_passed *self, const struct snaps
              (double)self->back_bytes >
                  self->settings.gc_threshold * (double)self->world->most_held_bytes;
     if (divides && next && !self->back_mixed && next->stream == self->back_stream &&
-        self->smallest_back >= self->settings.max_split_bytes && (!in_limit || !self->in_part)) {
+        self->smallest_back >= self->settings.max_split_bytes && (!in_limit || self->loose)) {
         *known = false;
         return true;
     }
@@ -777,23 +779,31 @@ enum ar_status snapshot_pools_tell(struct snapshot_world *world, struct snapshot
         return snapshot_passed_no_memory(error);
     enum ar_status status = AR_OK;
     bool limited = settings.gc_threshold > 0 && has_limit(world, tree);
-    size_t least[2] = {SIZE_MAX, SIZE_MAX};
-    snapshot_find_whole(world, tree, &settings);
     bool several = settings.gc_threshold > 0 || settings.max_split_bytes != UINT64_MAX;
-    for (unsigned pass = several ? 0 : 2; pass < 3 && !status;) {
-        bool other = pass == 1 || (pass == 2 && least[1] < least[0]);
-        *self = (struct snapshot_passed){
-            .world = world, .tree = tree, .settings = settings, .in_part = limited != other};
+    size_t least = SIZE_MAX;
+    unsigned best = 0;
+    snapshot_find_whole(world, tree, &settings);
+    for (unsigned pass = several ? 0 : LAST; pass <= LAST && !status;) {
+        unsigned as = pass < LAST ? pass : best;
+        *self = (struct snapshot_passed){.world = world,
+                                         .tree = tree,
+                                         .settings = settings,
+                                         .in_part = limited != (as % 2 == 1),
+                                         .loose = as >= 2};
         status = tell(self, error);
+        size_t count = self->stuck ? SIZE_MAX : count_private(self);
         if (self->stuck && self->whole && !tree->whole[self->whole] &&
-            snapshot_is_mempool(tree, self->whole))
+            snapshot_is_mempool(tree, self->whole)) {
             tree->whole[self->whole] = true; /* the same once more */
-        else if (!status && !self->stuck && pass < 2)
-            least[pass++] = count_private(self);
-        else if (!status && !self->stuck && pass++ == 2)
-            hand_out(self);
-        else
-            pass++;
+        } else {
+            if (!status && !self->stuck && pass == LAST)
+                hand_out(self);
+            best = count < least ? pass : best;
+            least = count < least ? count : least;
+            pass += least != SIZE_MAX && (pass == 1 || !(settings.gc_threshold > 0)) && pass < LAST
+                        ? LAST - pass
+                        : 1;
+        }
         close_passed(self);
     }
     free(self);
