@@ -32,11 +32,11 @@ struct ar_policy_request {
 
 /* Bits of `mempool`. Each request of a pool has the same. */
 #define AR_MEMPOOL_PLAIN      0x1u
-#define AR_MEMPOOL_CAPTURED   0x10u /* a graph's: its requests release no cache, in any release */
 #define AR_MEMPOOL_USE_ON_OOM 0x2u /* other requests may take its free memory when there is none */
 #define AR_MEMPOOL_NO_SPLIT   0x4u /* its free blocks are handed out whole */
 #define AR_MEMPOOL_ALLOCATOR                                                                       \
     0x8u /* MemPool(allocator=..): its segments come from another allocator */
+#define AR_MEMPOOL_CAPTURED 0x10u /* of a capture: a request releases no cache in any release */
 
 /* What the policy returns for a request. The caller keeps it and passes it back unchanged. */
 struct ar_policy_block {

@@ -8,19 +8,19 @@
  * 2. When cached segments are released, one that is wholly free and remains is not of the common
  *    pool, unless one is known to be of it or a block is still pending: then private pools were
  *    deleted, which waits for their blocks and releases their segments alone. With some settings a
- *    request releases a part of the common pool, the oldest blocks or the largest: that is tried
- *    if the first assumption leads to contradictions, or first if the program had a limit.
+ *    request releases a part of the common pool, the oldest blocks or the largest: of the
+ *    explanations without contradictions the one with the fewest private segments is taken.
  * 3. If two segments of a pool that the snapshot names cannot be of one pool, or a block at the end
  *    is much larger than its request, the pool hands out whole blocks (MemPool(no_split=True)).
  * 4. Segments are coloured, those that were released first, else in the order of their creation:
  *    each gets the first pool that none of its opposites has: the common one, the named ones, new
  *    ones. Any colouring without a conflict explains all addresses of the history, with which a
  *    policy is compared.
- * 6. A release goes through the pools, the common one first, and in each through the sizes kinds (large
- *    segments first in the common pool, small ones first in others), and in these by stream, size and
- *    address. Where the order of a run of released segments breaks, another pool begins.
  * 5. A contradiction (a block is taken that is not free, a conflict among the named pools) means
  *    that unknown settings were in force: then nothing is inferred.
+ * 6. A release goes through the pools, the common one first, and in each through the kinds (large
+ *    segments first in the common pool, small ones first in others), and in these by stream, size
+ *    and address. If the order of a run of released segments breaks, another pool begins.
  *
  * Source: get_free_block and release_cached_blocks of PyTorch's allocator, as the policy `torch`
  * has them; the inference is this project's. */
@@ -468,7 +468,8 @@ static enum ar_status take_collected(struct snapshot_passed *self, size_t event,
 /* Whether PyTorch releases a segment after another one of the same pool and kind. */
 static bool follows(const struct snapshot_passed *self, uint32_t segment, uint32_t before)
 {
-    const struct snapshot_passed_segment *a = &self->segments[before], *b = &self->segments[segment];
+    const struct snapshot_passed_segment *a = &self->segments[before],
+                                         *b = &self->segments[segment];
     uint64_t stream_a = self->tree->streams[self->groups[a->group].stream];
     uint64_t stream_b = self->tree->streams[self->groups[b->group].stream];
     if (stream_a != stream_b)
@@ -606,8 +607,8 @@ static enum ar_status take(struct snapshot_passed *self, const struct snapshot_r
     case SNAPSHOT_SEGMENT_FREE:
         if (!self->giving_back || record->bytes < self->smallest_back)
             self->smallest_back = record->bytes;
-        self->back_mixed = self->giving_back &&
-                           (self->back_mixed || record->stream != self->back_stream);
+        self->back_mixed =
+            self->giving_back && (self->back_mixed || record->stream != self->back_stream);
         self->back_stream = record->stream;
         self->back_from = self->giving_back ? self->back_from : event;
         self->back_bytes = self->giving_back ? self->back_bytes : self->held_bytes;

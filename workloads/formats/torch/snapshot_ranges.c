@@ -450,9 +450,8 @@ static enum ar_status colour(struct telling *self, size_t at, size_t named, stru
     unsigned pool = range->is_not_common || whole;
     enum ar_status status = AR_OK;
     find_taken(self, at, taken);
-    while (pool < named &&
-           (taken[pool] || (whole && !snapshot_is_mempool(self->tree, pool)) ||
-            (range->divided && self->tree->whole[pool])))
+    while (pool < named && (taken[pool] || (whole && !snapshot_is_mempool(self->tree, pool)) ||
+                            (range->divided && self->tree->whole[pool])))
         pool++;
     for (unsigned i = 0; pool >= named && !status; i++) {
         status = snapshot_new_pool(self->tree, i, &pool, error);
