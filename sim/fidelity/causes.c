@@ -3,7 +3,8 @@
  * 1. A cause that is found in a replay too late is used from the next replay on.
  * 2. After a difference the other explanations of that request are tried one by one: the request
  *    waited for the completions before it, or the release had another cause, or it failed in a
- *    private pool. This takes at most eight replays for each request. If none fits, the first difference is reported.
+ *    private pool. This takes at most eight replays for each request. If none fits, the first
+ *    difference is reported.
  * 3. Some causes give the same events and differ only in counters: either the program released its
  *    cache right before a request, or the request was retried after the limit was reached or the
  *    device had refused. If the recorded number of retries is known and differs, the missing number

@@ -10,8 +10,8 @@
  *    common pool, or one that unmapped pages before, keeps a free page, or a block is pending,
  *    then private pools were deleted: not the common one, nor those of the ranges that keep a page
  *    or have a pending block.
- * 4. If a request got new pages although the rest behind a block would have served it, alone or with
- *    them, and no block begins within a page, the pool hands out whole blocks
+ * 4. If a request got new pages although the rest behind a block would have served it, alone or
+ *    with them, and no block begins within a page, the pool hands out whole blocks
  *    (MemPool(no_split=True)).
  * 5. Ranges have the pools that the snapshot names; the others get, in the order in which they
  *    begin, the first pool that fits: the common one, the named ones, new ones.
