@@ -18,26 +18,24 @@
 /* The result of a file, with the settings and statistics of `original`. */
 static void run(const char *path, const char *original, struct fidelity_result *result)
 {
-    struct ar_error error = {""};
     CLOSED(close_trace) struct trace_source *source;
     CLOSED(sidecar_close) struct sidecar sidecar = {0};
     CLOSED(trace_stats_close) struct trace_stats stats;
     struct fidelity_stat items[256];
     CLOSED(ar_spec_close) struct ar_spec policy;
     char text[1024];
-    if (trace_open_recording(path, &source, &error) ||
-        sidecar_read(original, &source->info, &sidecar, &error) ||
-        sidecar_stats_read(original, &stats, &error) ||
-        fidelity_default_spec(&source->info, text, sizeof text, &error) ||
-        ar_spec_parse(text, &policy, &error))
-        fail_msg("%s", error.text);
+    if (trace_open_recording(path, &source, &test_error) ||
+        sidecar_read(original, &source->info, &sidecar, &test_error) ||
+        sidecar_stats_read(original, &stats, &test_error) ||
+        fidelity_default_spec(&source->info, text, sizeof text, &test_error) ||
+        ar_spec_parse(text, &policy, &test_error))
+        fail_msg("%s", test_error.text);
     assert_true(stats.count < COUNT(items));
     for (size_t i = 0; i < stats.count; i++)
         items[i] = (struct fidelity_stat){stats.items[i].name, stats.items[i].value};
     const struct fidelity config = {
         .policy = &policy, .source = source, .stats = items, .stat_count = stats.count, .seed = 1};
-    if (fidelity_run(&config, result, &error))
-        fail_msg("%s", error.text);
+    assert_ok(fidelity_run(&config, result, &test_error));
 }
 
 static void test_recording(void **state)
@@ -243,17 +241,16 @@ static void test_random(void **state)
 static void test_limit_not_found(void **state)
 {
     CLOSED(close_trace) struct trace_source *source;
-    struct ar_error error = {""};
     CLOSED(ar_spec_close) struct ar_spec policy;
     CLOSED(fidelity_result_close) struct fidelity_result result;
     (void)state;
     if (trace_open_recording("tests/golden/data/random/deleted_pools_pending.pickle.gz", &source,
-                             &error) ||
+                             &test_error) ||
         ar_spec_parse("torch:garbage_collection_threshold=0.6,roundup_power2_divisions=4", &policy,
-                      &error))
-        fail_msg("%s", error.text);
+                      &test_error))
+        fail_msg("%s", test_error.text);
     const struct fidelity config = {.policy = &policy, .source = source, .seed = 1};
-    assert_int_equal(fidelity_run(&config, &result, &error), AR_OK);
+    assert_int_equal(fidelity_run(&config, &result, &test_error), AR_OK);
     assert_true(result.difference.found && !result.limit_bytes);
 }
 

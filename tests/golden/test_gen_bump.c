@@ -11,15 +11,15 @@ static void run(const char *workload, const char *policy, const char *device,
                 struct replay_result *result)
 {
     struct ar_spec specs[2];
-    struct ar_error error = {""};
     struct ar_device_props props;
     struct experiment experiment = {
         .policy = &specs[0], .device = &specs[1], .measure = REPLAY_METRICS_EXACT};
-    if (ar_spec_parse(policy, &specs[0], &error) || ar_spec_parse(device, &specs[1], &error) ||
-        workload_open(workload, &experiment.source, &error))
-        fail_msg("%s", error.text);
-    if (experiment_run(&experiment, result, &props, &error) != AR_OK)
-        fail_msg("%s under %s: %s", workload, policy, error.text);
+    if (ar_spec_parse(policy, &specs[0], &test_error) ||
+        ar_spec_parse(device, &specs[1], &test_error) ||
+        workload_open(workload, &experiment.source, &test_error))
+        fail_msg("%s", test_error.text);
+    if (experiment_run(&experiment, result, &props, &test_error) != AR_OK)
+        fail_msg("%s under %s: %s", workload, policy, test_error.text);
     trace_close(experiment.source);
     ar_spec_close(&specs[0]);
     ar_spec_close(&specs[1]);

@@ -61,18 +61,17 @@ struct live {
 static struct live live_of(struct trace_source *source, uint64_t first)
 {
     struct live out = {.least_bytes = UINT64_MAX, .least_blocks = UINT64_MAX};
-    struct ar_error error = {""};
     struct trace_source *copy = NULL;
     const struct trace_event *events;
     uint64_t bytes = 0, blocks = 0, *of_slot = NULL;
     size_t count;
     /* The copy checks all events again, and finds blocks by their ids, not by their slots. */
-    if (trace_memory_copy(source, &copy, &error) != AR_OK)
-        fail_msg("%s: %s", source->info.name, error.text);
+    if (trace_memory_copy(source, &copy, &test_error) != AR_OK)
+        fail_msg("%s: %s", source->info.name, test_error.text);
     assert_memory_equal(copy->info.sha256, source->info.sha256, sizeof copy->info.sha256);
     of_slot = calloc(copy->info.slots + 1u, sizeof *of_slot);
     assert_non_null(of_slot);
-    while (trace_next(copy, &events, &count, &error) == AR_OK && count)
+    while (trace_next(copy, &events, &count, &test_error) == AR_OK && count)
         for (size_t i = 0; i < count; i++) {
             const struct trace_event *event = &events[i];
             if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {

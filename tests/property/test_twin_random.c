@@ -279,16 +279,15 @@ TEST(random_scenarios_add_up)
     unsigned passed = 0, failed = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct twin_result result, again;
-        struct ar_error error = {""};
         make(&random, seed);
-        enum ar_status status = twin_run(&random.scenario, &result, &error);
+        enum ar_status status = twin_run(&random.scenario, &result, &test_error);
         if (status != AR_OK)
-            fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
+            fail_msg("seed %llu: %s", (unsigned long long)seed, test_error.text);
         check(&result);
         passed += result.outcome == TWIN_PASSED;
         failed += result.outcome == TWIN_OUT_OF_MEMORY;
         if (seed % 10 == 0) {
-            assert_int_equal(twin_run(&random.scenario, &again, &error), AR_OK);
+            assert_int_equal(twin_run(&random.scenario, &again, &test_error), AR_OK);
             assert_same(&result, &again);
             twin_result_close(&again);
         }

@@ -42,9 +42,8 @@ static struct bfc_rig *open_rig(const char *spec, struct ar_backing *backing, ui
     fake_backing_open(&rig->backing, cap_bytes);
     struct ar_policy_context context = {.backing = backing ? backing : &rig->backing.base,
                                         .host = &rig->host};
-    struct ar_error error = {{0}};
-    if (bfc_rig_make(spec, &context, &rig->policy, &error) != AR_OK)
-        fail_msg("%s: %s", spec, error.text);
+    if (bfc_rig_make(spec, &context, &rig->policy, &test_error) != AR_OK)
+        fail_msg("%s: %s", spec, test_error.text);
     rig->careful = true;
     return rig;
 }

@@ -107,15 +107,14 @@ void format_rig_refuses(void *rig, const char *file, const char *section, format
     const char *path = ((struct trace_rig *)rig)->path[0];
     for (struct cases row = {0}; cases_next(&row, file, section, 2);) {
         struct trace_source *source;
-        struct ar_error error;
         (make ? make : write_text)(path, row.field[0]);
-        if (trace_open(path, &source, &error) == AR_OK)
+        if (trace_open(path, &source, &test_error) == AR_OK)
             fail_msg("%s, line %u: \"%s\" is taken", file, row.line, row.field[0]);
         size_t length = strlen(path);
-        assert_int_equal(strncmp(error.text, path, length), 0);
-        const char *text = error.text + length, *part = row.field[1];
+        assert_int_equal(strncmp(test_error.text, path, length), 0);
+        const char *text = test_error.text + length, *part = row.field[1];
         if (*part == '@' ? !strstr(text, part + 1) : strncmp(text, part, strlen(part)) != 0)
-            fail_msg("%s, line %u: \"%s\" says not \"%s\"", file, row.line, error.text + length,
-                     row.field[1]);
+            fail_msg("%s, line %u: \"%s\" says not \"%s\"", file, row.line,
+                     test_error.text + length, row.field[1]);
     }
 }

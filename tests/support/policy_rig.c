@@ -145,10 +145,9 @@ static bool find(const char *text, const struct ar_policy_ops **out, struct ar_e
 const char *policy_rig_each(size_t index)
 {
     const char *given = getenv("POLICY");
-    struct ar_error error;
     const struct ar_policy_ops *found;
-    if (given && index == 0 && !find(given, &found, &error)) {
-        fprintf(stderr, "POLICY: %s\n", error.text);
+    if (given && index == 0 && !find(given, &found, &test_error)) {
+        fprintf(stderr, "POLICY: %s\n", test_error.text);
         exit(2);
     }
     const struct ar_policy_ops *ops = given ? NULL : registry_policy(index);
@@ -157,9 +156,8 @@ const char *policy_rig_each(size_t index)
 
 bool policy_rig_has(const char *text, enum ar_policy_capability capability)
 {
-    struct ar_error error;
     const struct ar_policy_ops *ops;
-    return find(text, &ops, &error) && (ops->capabilities & capability);
+    return find(text, &ops, &test_error) && (ops->capabilities & capability);
 }
 
 static bool add_up(void *argument, const struct ar_policy_range *range)

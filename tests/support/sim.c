@@ -5,16 +5,15 @@
 struct ar_device *sim_test_open(const char *spec)
 {
     struct ar_device *device = NULL;
-    struct ar_error error = {""};
     char text[512];
     const char *options = strchr(spec, ':');
     snprintf(text, sizeof text, "sim:profile=tests/support/card.profile%s%s", options ? "," : "",
              options ? options + 1 : "");
     if (strstr(spec, "profile="))
         snprintf(text, sizeof text, "%s", spec);
-    enum ar_status status = ar_device_open_text(text, &device, &error);
+    enum ar_status status = ar_device_open_text(text, &device, &test_error);
     if (status != AR_OK)
-        print_error("%s: %s\n", spec, error.text);
+        print_error("%s: %s\n", spec, test_error.text);
     assert_int_equal(status, AR_OK);
     return device;
 }

@@ -31,10 +31,9 @@ void snapshot_run(struct run_snapshot *out, const char *policy, const char *work
 struct trace_source *snapshot_open(const char *path, const uint32_t *device, const char *what)
 {
     struct trace_source *source;
-    struct ar_error error = {""};
-    if (device ? trace_open_device(path, *device, false, &source, &error)
-               : trace_open(path, &source, &error))
-        fail_msg("%s: %s", what, error.text);
+    if (device ? trace_open_device(path, *device, false, &source, &test_error)
+               : trace_open(path, &source, &test_error))
+        fail_msg("%s: %s", what, test_error.text);
     assert_string_equal(source->info.format, "snapshot");
     return source;
 }
@@ -43,14 +42,13 @@ void snapshot_check_agrees(struct trace_source *source, const char *what)
 {
     CLOSED(ar_spec_close) struct ar_spec policy;
     CLOSED(fidelity_result_close) struct fidelity_result result;
-    struct ar_error error = {""};
     char text[1024];
-    if (fidelity_default_spec(&source->info, text, sizeof text, &error) ||
-        ar_spec_parse(text, &policy, &error))
-        fail_msg("%s: %s", what, error.text);
+    if (fidelity_default_spec(&source->info, text, sizeof text, &test_error) ||
+        ar_spec_parse(text, &policy, &test_error))
+        fail_msg("%s: %s", what, test_error.text);
     const struct fidelity config = {.policy = &policy, .source = source, .seed = 1};
-    if (fidelity_run(&config, &result, &error))
-        fail_msg("%s: %s", what, error.text);
+    if (fidelity_run(&config, &result, &test_error))
+        fail_msg("%s: %s", what, test_error.text);
     if (result.difference.found)
         fail_msg("%s: event %" PRIu64 ": the policy %s, the recording %s", what,
                  result.difference.event, result.difference.policy, result.difference.recording);
@@ -61,9 +59,8 @@ void snapshot_check_agrees(struct trace_source *source, const char *what)
 
 void snapshot_check_comes_back(struct trace_source *source, const char *path, const char *what)
 {
-    struct ar_error error = {""};
-    if (format_write(&format_writer_snapshot, source, path, false, &error))
-        fail_msg("%s: %s", what, error.text);
+    if (format_write(&format_writer_snapshot, source, path, false, &test_error))
+        fail_msg("%s: %s", what, test_error.text);
     CLOSED(close_trace) struct trace_source *again = snapshot_open(path, NULL, what);
     if (memcmp(source->info.sha256, again->info.sha256, sizeof source->info.sha256) != 0)
         fail_msg("%s: written as a snapshot and read it is another trace", what);

@@ -106,10 +106,9 @@ enum ar_status trace_rig_text(struct trace_rig *rig, const char *text, struct tr
 char *trace_rig_print(struct trace_rig *rig, struct trace_source *source)
 {
     const struct trace_write_options options = {.format = TRACE_FORMAT_TEXT};
-    struct ar_error error;
     size_t count;
-    if (trace_write(source, rig->path[3], &options, &error) != AR_OK) {
-        (void)fprintf(stderr, "%s\n", error.text);
+    if (trace_write(source, rig->path[3], &options, &test_error) != AR_OK) {
+        (void)fprintf(stderr, "%s\n", test_error.text);
         abort();
     }
     return trace_rig_read(rig->path[3], &count);
@@ -119,10 +118,9 @@ void trace_rig_filtered(struct trace_rig *rig, const char *text,
                         const struct trace_filter_options *options, const char *expected)
 {
     struct trace_source *source = NULL, *filter = NULL;
-    struct ar_error error;
-    if (trace_rig_text(rig, text, &source, &error) != AR_OK ||
-        trace_filter(source, options, &filter, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    if (trace_rig_text(rig, text, &source, &test_error) != AR_OK ||
+        trace_filter(source, options, &filter, &test_error) != AR_OK)
+        fail_msg("%s", test_error.text);
     FREED char *got = trace_rig_print(rig, filter);
     assert_string_equal(got, expected);
     trace_close(filter);

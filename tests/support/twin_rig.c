@@ -13,7 +13,6 @@ void twin_rig_run(struct twin_scenario *scenario, const struct part_text *texts,
                   struct twin_result *result)
 {
     struct twin_part_setup parts[8];
-    struct ar_error error = {""};
     for (size_t i = 0; i < count; i++) {
         size_t pairs = 0;
         while (texts[i].pairs[pairs].key)
@@ -27,9 +26,9 @@ void twin_rig_run(struct twin_scenario *scenario, const struct part_text *texts,
     }
     scenario->parts = parts;
     scenario->part_count = count;
-    enum ar_status status = twin_run(scenario, result, &error);
+    enum ar_status status = twin_run(scenario, result, &test_error);
     if (status != AR_OK)
-        fail_msg("%s", error.text);
+        fail_msg("%s", test_error.text);
 }
 
 struct twin_result twin_rig_case(const char *file, const char *section)

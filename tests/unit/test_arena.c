@@ -57,16 +57,16 @@ TEST(live_blocks_lie_apart)
                                             "random:events=2000,target=64MiB"};
     for (size_t w = 0; w < COUNT(workloads); w++) {
         CLOSED(arena_close) struct arena arena;
-        struct ar_error error;
         CLOSED(close_trace) struct trace_source *source;
         const struct trace_event *events;
         size_t count;
         uint64_t highest = 0;
-        if (workload_open(workloads[w], &source, &error) != AR_OK ||
-            arena_plan(&arena, source, &error) != AR_OK || trace_rewind(source, &error) != AR_OK)
-            fail_msg("%s", error.text);
+        if (workload_open(workloads[w], &source, &test_error) != AR_OK ||
+            arena_plan(&arena, source, &test_error) != AR_OK ||
+            trace_rewind(source, &test_error) != AR_OK)
+            fail_msg("%s", test_error.text);
         do {
-            assert_int_equal(trace_next(source, &events, &count, &error), AR_OK);
+            assert_int_equal(trace_next(source, &events, &count, &test_error), AR_OK);
             for (size_t i = 0; i < count; i++) {
                 if (!trace_kind_has_block(events[i].kind))
                     continue;

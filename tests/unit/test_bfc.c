@@ -317,8 +317,7 @@ TEST(test_create_without_host_memory)
         struct ar_host host = {.fail_at = fail_at};
         struct ar_policy_context context = {.backing = &backing->base, .host = &host};
         struct ar_policy *policy = NULL;
-        struct ar_error error = {{0}};
-        assert_int_equal(bfc_rig_make("greedy:two_ended=true", &context, &policy, &error),
+        assert_int_equal(bfc_rig_make("greedy:two_ended=true", &context, &policy, &test_error),
                          AR_HOST_MEMORY);
         assert_null(policy);
         assert_int_equal(host.now_bytes, 0);

@@ -67,13 +67,12 @@ TRACE_TEST(cut_exports)
     char *bytes = trace_rig_read(rig->path[0], &count);
     for (size_t left = 100; left < count; left += 509, cuts++) {
         struct trace_source *source;
-        struct ar_error error = {""};
         trace_rig_write(rig->path[1], bytes, left);
-        if (trace_open(rig->path[1], &source, &error) == AR_OK) {
+        if (trace_open(rig->path[1], &source, &test_error) == AR_OK) {
             trace_close(source);
             opened++;
         } else {
-            assert_int_equal(strncmp(error.text, rig->path[1], strlen(rig->path[1])), 0);
+            assert_int_equal(strncmp(test_error.text, rig->path[1], strlen(rig->path[1])), 0);
         }
     }
     free(bytes);

@@ -272,10 +272,9 @@ TRACE_TEST(cut_profiles)
     put_tables(&profile);
     for (size_t count = 0; count < profile.count; count++) {
         struct trace_source *source;
-        struct ar_error error = {""};
         trace_rig_write(rig->path[0], profile.at, count);
-        if (trace_open(rig->path[0], &source, &error)) {
-            assert_int_equal(strncmp(error.text, rig->path[0], strlen(rig->path[0])), 0);
+        if (trace_open(rig->path[0], &source, &test_error)) {
+            assert_int_equal(strncmp(test_error.text, rig->path[0], strlen(rig->path[0])), 0);
             continue;
         }
         taken++;

@@ -266,22 +266,21 @@ TRACE_TEST(both_forms_hold_them)
         "phases:cycles=2,leak=1"};
     for (size_t i = 0; i < COUNT(workloads); i++) {
         static const struct trace_write_options options = {.format = TRACE_FORMAT_BINARY};
-        struct ar_error error = {""};
         CLOSED(close_trace) struct trace_source *source = gen_rig_open(workloads[i]);
         CLOSED(close_trace) struct trace_source *binary = NULL;
         CLOSED(close_trace) struct trace_source *again;
         FREED char *first = trace_rig_print(rig, source);
-        assert_int_equal(trace_rewind(source, &error), AR_OK);
-        if (trace_write(source, rig->path[1], &options, &error) != AR_OK ||
-            trace_open(rig->path[1], &binary, &error) != AR_OK)
-            fail_msg("%s", error.text);
+        assert_int_equal(trace_rewind(source, &test_error), AR_OK);
+        if (trace_write(source, rig->path[1], &options, &test_error) != AR_OK ||
+            trace_open(rig->path[1], &binary, &test_error) != AR_OK)
+            fail_msg("%s", test_error.text);
         assert_memory_equal(source->info.sha256, binary->info.sha256, 32);
         assert_int_equal(source->info.streams, binary->info.streams);
         assert_int_equal(source->info.slots, binary->info.slots);
         assert_int_equal(source->info.peak_live_bytes, binary->info.peak_live_bytes);
         FREED char *second = trace_rig_print(rig, binary);
         assert_string_equal(first, second);
-        assert_int_equal(trace_rig_text(rig, first, &again, &error), AR_OK);
+        assert_int_equal(trace_rig_text(rig, first, &again, &test_error), AR_OK);
         assert_memory_equal(source->info.sha256, again->info.sha256, 32);
     }
 }

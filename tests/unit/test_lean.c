@@ -12,9 +12,9 @@
 static struct trace_source *open_copy(const char *path)
 {
     struct trace_source *file, *copy = NULL;
-    struct ar_error error = {""};
-    if (trace_open_recording(path, &file, &error) || trace_memory_copy(file, &copy, &error))
-        fail_msg("%s", error.text);
+    if (trace_open_recording(path, &file, &test_error) ||
+        trace_memory_copy(file, &copy, &test_error))
+        fail_msg("%s", test_error.text);
     trace_close(file);
     return copy;
 }

@@ -16,11 +16,10 @@ struct setting {
 
 static void set(struct setting *self, const char *until, const char *policy, const char *device)
 {
-    struct ar_error error;
-    if (ar_spec_parse(policy, &self->policy, &error) ||
-        ar_spec_parse(device, &self->device, &error) ||
-        condition_parse(until, &self->condition, &error))
-        fail_msg("%s", error.text);
+    if (ar_spec_parse(policy, &self->policy, &test_error) ||
+        ar_spec_parse(device, &self->device, &test_error) ||
+        condition_parse(until, &self->condition, &test_error))
+        fail_msg("%s", test_error.text);
     self->experiment =
         (struct experiment){.policy = &self->policy, .device = &self->device, .seed = 1};
 }
@@ -251,9 +250,8 @@ TRACE_TEST(bad_conditions_are_refused)
 {
     EACH_ROW (row, 2) {
         struct condition condition;
-        struct ar_error error = {""};
-        assert_int_equal(condition_parse(row.field[0], &condition, &error), AR_INVALID);
-        if (strncmp(error.text, row.field[1], strlen(row.field[1])) != 0)
-            fail_msg("%s: %s", row.field[0], error.text);
+        assert_int_equal(condition_parse(row.field[0], &condition, &test_error), AR_INVALID);
+        if (strncmp(test_error.text, row.field[1], strlen(row.field[1])) != 0)
+            fail_msg("%s: %s", row.field[0], test_error.text);
     }
 }

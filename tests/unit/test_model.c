@@ -173,8 +173,7 @@ TEST(results_are_read)
     for (size_t i = 0; i < COUNT(cases); i++) {
         const struct temporary_file file = temporary_file(cases[i].text);
         struct model_result result;
-        struct ar_error error;
-        assert_int_equal(model_result_read(file.path, &result, &error), cases[i].status);
+        assert_int_equal(model_result_read(file.path, &result, &test_error), cases[i].status);
         remove(file.path);
         if (cases[i].status)
             continue;

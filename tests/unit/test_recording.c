@@ -54,13 +54,12 @@ static void write_sheet(struct trace_rig *rig, const char *name, const struct sh
 static char *make(struct trace_rig *rig, bool died, struct recording_counts *counts)
 {
     struct spools spools;
-    struct ar_error error = {{0}};
     struct trace_source *source = NULL;
-    enum ar_status status = spools_open(rig->folder, &spools, &error);
+    enum ar_status status = spools_open(rig->folder, &spools, &test_error);
     if (!status)
-        status = recording_make(&spools, "test", died, &source, counts, &error);
+        status = recording_make(&spools, "test", died, &source, counts, &test_error);
     if (status)
-        fail_msg("%s", error.text);
+        fail_msg("%s", test_error.text);
     char *text = trace_rig_print(rig, source);
     trace_close(source);
     spools_close(&spools);

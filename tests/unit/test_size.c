@@ -80,9 +80,9 @@ TEST(reads_back_what_it_writes)
             bytes &= ~UINT64_C(0) << ar_rng_below(&rng, 40);
         uint64_t again = 0;
         char text[32];
-        struct ar_error error;
         assert_int_equal(
-            ar_size_parse(ar_size_print_exact(bytes, text, sizeof text), &again, &error), AR_OK);
+            ar_size_parse(ar_size_print_exact(bytes, text, sizeof text), &again, &test_error),
+            AR_OK);
         assert_true(again == bytes);
     }
 }

@@ -18,15 +18,14 @@ TEST(test_escaped_once)
 
 TEST(test_long_ones_are_cut)
 {
-    struct ar_error error;
-    char input[2 * sizeof error.text];
+    char input[2 * sizeof test_error.text];
     memset(input, '\n', sizeof input - 1);
     input[sizeof input - 1] = '\0';
-    (void)ar_error_set(&error, AR_INVALID, "%s", input);
-    assert_int_equal(strlen(error.text), (sizeof error.text - 1) / 4 * 4);
-    (void)ar_error_prefix(&error, AR_INVALID, "%s", input);
-    assert_true(strlen(error.text) < sizeof error.text);
-    assert_null(strchr(error.text, '\n'));
+    (void)ar_error_set(&test_error, AR_INVALID, "%s", input);
+    assert_int_equal(strlen(test_error.text), (sizeof test_error.text - 1) / 4 * 4);
+    (void)ar_error_prefix(&test_error, AR_INVALID, "%s", input);
+    assert_true(strlen(test_error.text) < sizeof test_error.text);
+    assert_null(strchr(test_error.text, '\n'));
 }
 
 TEST(test_characters)

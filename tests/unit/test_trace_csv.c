@@ -195,12 +195,11 @@ TRACE_TEST(bad_rows_are_refused)
     EACH_ROW (row, 2) {
         char text[512];
         struct trace_source *source;
-        struct ar_error error;
         (void)snprintf(text, sizeof text, HEAD "%s", row.field[0]);
-        assert_int_not_equal(trace_rig_text(rig, text, &source, &error), AR_OK);
+        assert_int_not_equal(trace_rig_text(rig, text, &source, &test_error), AR_OK);
         size_t length = strlen(rig->path[0]);
-        if (strncmp(error.text + length, row.field[1], strlen(row.field[1])) != 0)
-            fail_msg("\"%s\" begins not with \"%s\"", error.text, row.field[1]);
+        if (strncmp(test_error.text + length, row.field[1], strlen(row.field[1])) != 0)
+            fail_msg("\"%s\" begins not with \"%s\"", test_error.text, row.field[1]);
     }
 }
 

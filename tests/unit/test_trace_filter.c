@@ -134,13 +134,12 @@ static void merged_to(struct trace_rig *rig, const char *left, const char *right
                       const char *wanted)
 {
     struct trace_source *sources[2] = {NULL, NULL}, *merge = NULL;
-    struct ar_error error;
     trace_rig_write(rig->path[1], left, strlen(left));
     trace_rig_write(rig->path[2], right, strlen(right));
-    if (trace_open(rig->path[1], &sources[0], &error) != AR_OK ||
-        trace_open(rig->path[2], &sources[1], &error) != AR_OK ||
-        trace_merge(sources, 2, &merge, &error) != AR_OK)
-        fail_msg("%s", error.text);
+    if (trace_open(rig->path[1], &sources[0], &test_error) != AR_OK ||
+        trace_open(rig->path[2], &sources[1], &test_error) != AR_OK ||
+        trace_merge(sources, 2, &merge, &test_error) != AR_OK)
+        fail_msg("%s", test_error.text);
     FREED char *got = trace_rig_print(rig, merge);
     assert_string_equal(got, wanted);
     trace_close(merge);

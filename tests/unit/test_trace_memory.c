@@ -162,8 +162,8 @@ TEST(keys_that_cannot_be_written_are_refused)
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct trace_memory *memory = trace_memory_create(NULL);
         struct trace_event event = {.kind = TRACE_ALLOC};
-        struct ar_error error;
-        assert_int_equal(trace_memory_append(memory, &event, &bad[i], NULL, &error), AR_INVALID);
+        assert_int_equal(trace_memory_append(memory, &event, &bad[i], NULL, &test_error),
+                         AR_INVALID);
         trace_memory_discard(memory);
     }
 }

@@ -84,13 +84,12 @@ TRACE_TEST(bad_lines_are_refused)
     EACH_ROW (row, 2) {
         char text[256];
         struct trace_source *source;
-        struct ar_error error;
         (void)snprintf(text, sizeof text, "# allocrig-trace 1\n%s\n", row.field[0]);
-        assert_int_equal(trace_rig_text(rig, text, &source, &error), AR_INVALID);
+        assert_int_equal(trace_rig_text(rig, text, &source, &test_error), AR_INVALID);
         size_t length = strlen(rig->path[0]);
-        if (strncmp(error.text, rig->path[0], length) != 0 ||
-            strncmp(error.text + length, row.field[1], strlen(row.field[1])) != 0)
-            fail_msg("\"%s\" begins not with \"%s\"", error.text, row.field[1]);
+        if (strncmp(test_error.text, rig->path[0], length) != 0 ||
+            strncmp(test_error.text + length, row.field[1], strlen(row.field[1])) != 0)
+            fail_msg("\"%s\" begins not with \"%s\"", test_error.text, row.field[1]);
     }
 }
 

@@ -406,10 +406,10 @@ TEST(the_page_knows_the_option_of_the_cache)
     EACH_ROW (row, 3) {
         struct pairs pairs;
         struct ar_spec_link link = link_of(&pairs, row.field[0]);
-        struct ar_error error;
         void *values = calloc(1, ops->values_bytes);
         assert_non_null(values);
-        assert_int_equal(ar_options_read(ops->options, &link, "engine", values, &error), AR_OK);
+        assert_int_equal(ar_options_read(ops->options, &link, "engine", values, &test_error),
+                         AR_OK);
         assert_string_equal(ops->cache_option(values), row.field[1]);
         struct twin_what_if what;
         size_t changes = 0;
