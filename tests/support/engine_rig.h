@@ -45,11 +45,18 @@ struct run {
     struct pairs pairs;
     struct twin_part_setup parts[3];
     struct twin_process_setup on_ranks[2]; /* `processes` on a card for each rank */
-    struct twin_scenario scenario;
+    struct twin_scenario scenario;         /* what the case wants in it */
+    struct twin_scenario whole;
     struct twin_result result;
     struct ar_error error;
 };
 
+static inline void close_run(struct run *self)
+{
+    twin_result_close(&self->result);
+}
+
+/* Closes the result of the run before. */
 static inline enum ar_status run(struct run *self, const char *device, const char *options,
                                  const char *schedule)
 {
@@ -57,7 +64,9 @@ static inline enum ar_status run(struct run *self, const char *device, const cha
                                               .ops = twin_part_find("engine"),
                                               .process = "p",
                                               .options = link_of(&self->pairs, options)};
-    struct twin_scenario *scenario = &self->scenario;
+    struct twin_scenario *scenario = &self->whole;
+    close_run(self);
+    *scenario = self->scenario;
     scenario->device = device;
     const char *parallel = strstr(options, "tensor_parallel=");
     unsigned ranks = parallel ? (unsigned)atoi(strchr(parallel, '=') + 1) : 1;

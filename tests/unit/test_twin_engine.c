@@ -29,12 +29,11 @@ static const struct {
 TEST(weights_take_what_was_printed)
 {
     for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
-        struct run self = {0};
+        CLOSED(close_run) struct run self = {0};
         pass(&self, loads[i].device, loads[i].options, "e.load");
         double gib = figure(&self, "model weights") / GIB;
         if (fabs(gib - loads[i].gib) > loads[i].allowed)
             fail_msg("%s: %.4f GiB, printed %.4f", loads[i].source, gib, loads[i].gib);
-        twin_result_close(&self.result);
     }
 }
 
@@ -74,7 +73,7 @@ static const struct {
 TEST(profiles_find_what_was_printed)
 {
     for (size_t i = 0; i < sizeof profiles / sizeof profiles[0]; i++) {
-        struct run self = {0};
+        CLOSED(close_run) struct run self = {0};
         pass(&self, profiles[i].device, profiles[i].options, "e.load, e.profile");
         double peak = figure(&self, "peak activation") / GIB;
         double available = figure(&self, "available") / GIB;
@@ -84,7 +83,6 @@ TEST(profiles_find_what_was_printed)
         if (fabs(available - profiles[i].available) > profiles[i].allowed)
             fail_msg("%s: %.3f GiB available, printed %.3f", profiles[i].source, available,
                      profiles[i].available);
-        twin_result_close(&self.result);
     }
 }
 
@@ -95,7 +93,7 @@ TEST(graphs_have_their_share)
     double available[3], estimate[3], graphs[3];
     char text[200];
     for (unsigned i = 0; i < 3; i++) {
-        struct run self = {0};
+        CLOSED(close_run) struct run self = {0};
         snprintf(text, sizeof text, "model=qwen3-8b version=0.22 max_model_len=8192 %s",
                  options[i]);
         pass(&self, H100, text, "e.start");
@@ -104,7 +102,6 @@ TEST(graphs_have_their_share)
         graphs[i] = figure(&self, "graphs");
         assert_true(figure(&self, "suggested cache") ==
                     available[i] - graphs[i] - (double)(150 * AR_MIB));
-        twin_result_close(&self.result);
     }
     assert_true(isnan(estimate[0]));
     assert_true(available[0] - available[1] == estimate[1]);
@@ -121,7 +118,7 @@ TEST(graphs_of_sglang_share_their_logits)
     static const char *const versions[] = {"0.4.9", "0.5.0"};
     double graphs[2];
     for (unsigned i = 0; i < 2; i++) {
-        struct run self = {0};
+        CLOSED(close_run) struct run self = {0};
         char text[300];
         snprintf(text, sizeof text,
                  "rules=sglang version=%s tensor_parallel=4 model=custom:layers=46,hidden=4096,"
@@ -130,7 +127,6 @@ TEST(graphs_of_sglang_share_their_logits)
                  versions[i]);
         pass(&self, "sim:profile=h200", text, "e.start");
         graphs[i] = figure(&self, "graphs") / GIB;
-        twin_result_close(&self.result);
     }
     if (fabs(graphs[0] - graphs[1] - 2.27) > 0.05 * 2.27)
         fail_msg("%.3f GiB and %.3f", graphs[0], graphs[1]);
@@ -146,12 +142,11 @@ TEST(sleep_mode_changes_the_profile)
     char options[500];
     double available[2];
     for (unsigned sleeps = 0; sleeps < 2; sleeps++) {
-        struct run self = {0};
+        CLOSED(close_run) struct run self = {0};
         snprintf(options, sizeof options, "%s enable_sleep_mode=%s", quantised,
                  sleeps ? "yes" : "no");
         pass(&self, "sim:profile=rtx4090", options, "e.load, e.profile");
         available[sleeps] = figure(&self, "available") / GIB;
-        twin_result_close(&self.result);
     }
     assert_true(fabs(available[0] - 3.17) < 0.05 * 3.17);
     /* The same issue: segments that vLLM releases behind PyTorch's back count as memory for the
@@ -161,7 +156,7 @@ TEST(sleep_mode_changes_the_profile)
 
 TEST(the_cache_has_what_the_profile_leaves)
 {
-    struct run self = {0};
+    CLOSED(close_run) struct run self = {0};
     pass(&self, "sim:profile=h100",
          "model=llama-3.1-8b version=0.9.2 max_model_len=8192 activation=1GiB non_torch=100MiB "
          "enforce_eager=yes",
@@ -178,46 +173,37 @@ TEST(the_cache_has_what_the_profile_leaves)
     assert_true(figure(&self, "max concurrency") == blocks / 512);
     assert_int_equal(owner(&self, 2, "e/kv cache"), (uint64_t)blocks * 16 * 131072);
     assert_true(isnan(figure(&self, "graphs")));
-    twin_result_close(&self.result);
     /* bytes or blocks that are given */
-    self = (struct run){0};
     pass(&self, "sim:profile=h100",
          "model=llama-3.1-8b version=0.11 max_model_len=8192 kv_cache_memory=10GiB", "e.start");
     assert_true(figure(&self, "kv blocks") == 5120);
     assert_true(figure(&self, "graphs") > 0.15 * GIB); /* driver 580 */
-    twin_result_close(&self.result);
-    self = (struct run){0};
     pass(&self, "sim:profile=h100",
          "model=llama-3.1-8b version=0.8 max_model_len=8192 num_gpu_blocks_override=100",
          "e.start");
     assert_true(figure(&self, "kv blocks") == 100);
-    twin_result_close(&self.result);
 }
 
 TEST(sglang_sizes_its_cache)
 {
     /* xorbitsai/inference#3481: Qwen3-14B on 48 GB, version of May 2025; 91749 tokens, 0.88 */
-    struct run self = {0};
+    CLOSED(close_run) struct run self = {0};
     pass(&self, "sim:profile=l40s", "rules=sglang model=qwen3-14b version=0.4.6", "e.start");
     double available = figure(&self, "available"), tokens = figure(&self, "kv tokens");
     assert_true(tokens == floor(available / 163840));
     uint64_t table = 2048 * (UINT64_C(40960) + 4) * 4;
     assert_int_equal(owner(&self, 0, "e/kv cache"), ((uint64_t)tokens + 1) * 163840 + table);
-    twin_result_close(&self.result);
-    self = (struct run){0};
     pass(&self, "sim:profile=h100",
          "rules=sglang model=deepseek-v2-lite max_total_tokens=100000 block_size=64", "e.start");
     assert_true(figure(&self, "kv tokens") == 100000 / 64 * 64);
-    twin_result_close(&self.result);
 }
 
 /* sglang#4760: 442750 tokens, and 15.11 GB less on the card after the weights. */
 TEST(sglang_has_the_tokens_of_a_log)
 {
-    struct run self = {0};
+    CLOSED(close_run) struct run self = {0};
     pass(&self, H100, "rules=sglang version=0.4.4 model=llama-3.1-8b", "e.start");
     assert_true(fabs(figure(&self, "kv tokens") - 442750) < 0.003 * 442750);
-    twin_result_close(&self.result);
 }
 
 /* ---- sleep ---- */
@@ -226,7 +212,7 @@ TEST(sleeping_engines_keep_only_what_cannot_sleep)
 {
     static const char options[] = "model=llama-3.2-1b version=0.9.2 max_model_len=8192 "
                                   "enable_sleep_mode=yes gpu_memory_utilization=0.5";
-    struct run self = {0};
+    CLOSED(close_run) struct run self = {0};
     pass(&self, "sim:profile=h100", options,
          "e.start, e.sleep 1, e.wake weights, e.wake kv_cache, e.sleep 2, e.wake, e.generate 8, "
          "e.release");
@@ -254,9 +240,6 @@ TEST(sleeping_engines_keep_only_what_cannot_sleep)
     assert_int_equal(again->asleep_bytes, 0);
     assert_int_equal(owner(&self, 5, "e/kv cache"), owner(&self, 0, "e/kv cache"));
     assert_int_equal(twin_rank_at(&self.result, 7, 0)->live_bytes, 0);
-    twin_result_close(&self.result);
-
-    self = (struct run){0};
     pass(&self, "sim:profile=h100",
          "rules=sglang model=llama-3.2-1b enable_sleep_mode=yes weights_cpu_backup=yes",
          "e.start, e.sleep kv_cache, e.sleep weights, e.wake weights, e.wake kv_cache");
@@ -265,7 +248,6 @@ TEST(sleeping_engines_keep_only_what_cannot_sleep)
     assert_int_equal(twin_rank_at(&self.result, 1, 0)->pinned_live_bytes, 0);
     assert_int_equal(owner(&self, 2, "e/weights"), 0);
     assert_int_equal(owner(&self, 4, "e/kv cache"), owner(&self, 0, "e/kv cache"));
-    twin_result_close(&self.result);
 }
 
 /* ---- requests ---- */
@@ -275,13 +257,12 @@ TEST(top_p_takes_memory)
 {
     uint64_t peaks[2];
     for (unsigned i = 0; i < 2; i++) {
-        struct run self = {0};
+        CLOSED(close_run) struct run self = {0};
         pass(&self, H100,
              i ? "rules=vllm version=0.6.4 model=qwen2.5-0.5b max_model_len=2048 top_k_top_p=yes"
                : "rules=vllm version=0.6.4 model=qwen2.5-0.5b max_model_len=2048",
              "e.start, p.empty_cache, e.generate 300");
         peaks[i] = twin_rank_at(&self.result, 2, 0)->peak_reserved_bytes;
-        twin_result_close(&self.result);
     }
     assert_true(peaks[1] > peaks[0] + 4 * 256 * 151936 * 4);
 }
@@ -295,7 +276,7 @@ TEST(requests_are_served)
     uint64_t events = 0;
     double steps = 0;
     for (unsigned i = 0; i < 2; i++) {
-        struct run self = {0};
+        CLOSED(close_run) struct run self = {0};
         pass(&self, "sim:profile=rtx4090", LENGTHS, "e.start, e.generate 100, e.generate 100");
         assert_true(figure(&self, "requests") == 100);
         assert_true(figure(&self, "preemptions") > 0);
@@ -307,7 +288,6 @@ TEST(requests_are_served)
         }
         events = self.result.events;
         steps = figure(&self, "steps");
-        twin_result_close(&self.result);
     }
 }
 
@@ -319,10 +299,9 @@ TEST(drawn_lengths_go_with_the_seed)
     static const uint64_t seeds[] = {0, 7, 3, 0, 9};
     double steps[5];
     for (size_t i = 0; i < 5; i++) {
-        struct run self = {.scenario.seed = seeds[i]};
+        CLOSED(close_run) struct run self = {.scenario.seed = seeds[i]};
         pass(&self, "sim:profile=rtx4090", options[i], "e.start, e.generate 100");
         steps[i] = figure(&self, "steps");
-        twin_result_close(&self.result);
     }
     assert_true(steps[0] == steps[1] && steps[0] == steps[2] && steps[3] == steps[4]);
     assert_true(steps[0] != steps[3]);
@@ -354,7 +333,7 @@ static const struct twin_part_ops sender = {.kind = "sender",
 TEST(new_weights_need_a_buffer_only_between_processes)
 {
     EACH_ROW (row, 3) {
-        struct run self = {.scenario = {.process_count = 2, .part_count = 2}};
+        CLOSED(close_run) struct run self = {.scenario = {.process_count = 2, .part_count = 2}};
         char options[200];
         snprintf(options, sizeof options, "model=llama-3.2-1b version=0.9.2 %s", row.field[1]);
         self.parts[1] =
@@ -365,7 +344,6 @@ TEST(new_weights_need_a_buffer_only_between_processes)
         assert_int_equal(after->allocated_bytes, before->allocated_bytes);
         assert_int_equal(after->peak_allocated_bytes - before->allocated_bytes,
                          cases_number(&row, 2));
-        twin_result_close(&self.result);
     }
 }
 
@@ -374,29 +352,26 @@ TEST(new_weights_need_a_buffer_only_between_processes)
 TEST(engines_refuse_as_the_real_ones)
 {
     EACH_ROW (row, 4) {
-        struct run self = {0};
+        CLOSED(close_run) struct run self = {0};
         if (run(&self, row.field[0], row.field[1], row.field[2]) != AR_OK)
             fail_msg("%s", self.error.text);
         assert_int_equal(self.result.outcome, TWIN_REFUSED);
         if (!strstr(self.result.failure.why, row.field[3]))
             fail_msg("%s", self.result.failure.why);
-        twin_result_close(&self.result);
     }
     /* weights that do not fit */
-    struct run self = {0};
+    CLOSED(close_run) struct run self = {0};
     assert_int_equal(run(&self, "sim:profile=rtx4090", "model=llama-3.1-70b", "e.load"), AR_OK);
     assert_int_equal(self.result.outcome, TWIN_OUT_OF_MEMORY);
-    twin_result_close(&self.result);
 }
 
 TEST(wrong_options_and_calls_have_a_sentence)
 {
     EACH_ROW (row, 3) {
-        struct run self = {0};
+        CLOSED(close_run) struct run self = {0};
         enum ar_status status = run(&self, "sim:profile=h100", row.field[0], row.field[1]);
         if (status != AR_INVALID || !strstr(self.error.text, row.field[2]))
             fail_msg("%s, %s: %d, %s", row.field[0], row.field[1], status, self.error.text);
-        twin_result_close(&self.result);
     }
 }
 

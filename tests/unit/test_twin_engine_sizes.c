@@ -53,7 +53,7 @@ static const struct {
 TEST(peaks_of_layers_are_those_by_hand)
 {
     for (size_t i = 0; i < sizeof peaks / sizeof peaks[0]; i++) {
-        struct run self = {0};
+        CLOSED(close_run) struct run self = {0};
         char options[400];
         snprintf(options, sizeof options,
                  "version=0.11 max_num_batched_tokens=%d max_num_seqs=1 enforce_eager=yes "
@@ -64,7 +64,6 @@ TEST(peaks_of_layers_are_those_by_hand)
         double peak = figure(&self, "peak activation") - (double)(32 * AR_MIB); /* cuBLAS */
         if (peak != expected)
             fail_msg("%s: %.0f bytes, expected %.0f", peaks[i].model, peak, expected);
-        twin_result_close(&self.result);
     }
 }
 
@@ -88,42 +87,37 @@ TEST(inputs_are_there_from_the_start)
         {"0.9.2-v0", 0},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        struct run self = {0};
+        CLOSED(close_run) struct run self = {0};
         char text[200];
         snprintf(text, sizeof text, "%s%s", options, table[i].version);
         pass(&self, H100, text, "e.load");
         assert_int_equal(owner(&self, 0, "e/inputs"), table[i].bytes);
-        twin_result_close(&self.result);
     }
-    struct run self = {0};
+    CLOSED(close_run) struct run self = {0};
     pass(&self, H100, "rules=sglang model=llama-3.2-1b", "e.load");
     assert_int_equal(owner(&self, 0, "e/inputs"), 0);
-    twin_result_close(&self.result);
 }
 
 TEST(caches_are_as_given)
 {
-    struct run self = {0};
+    CLOSED(close_run) struct run self = {0};
     pass(&self, H100,
          "model=llama-3.2-1b version=0.9.2 kv_bytes_per_token=64KiB kv_cache_memory=1GiB "
          "max_model_len=4096 max_num_seqs=4",
          "e.load, e.profile, e.allocate");
     assert_true(figure(&self, "kv blocks") == 1024);
     assert_int_equal(owner(&self, 2, "e/kv cache"), AR_GIB);
-    twin_result_close(&self.result);
     /* weights as one number: the same for each layer */
-    self = (struct run){0};
     pass(&self, H100, "model=llama-3.2-1b version=0.9.2 weights=3GiB", "e.load");
     assert_true(figure(&self, "model weights") == 3 * GIB);
     assert_int_equal(owner(&self, 0, "e/weights"), 3 * AR_GIB);
-    twin_result_close(&self.result);
 }
 
 TEST(keys_and_values_of_a_byte_are_half)
 {
     double blocks[2];
     for (unsigned i = 0; i < 2; i++) {
-        struct run self = {0};
+        CLOSED(close_run) struct run self = {0};
         pass(&self, H100,
              i ? "model=llama-3.2-1b version=0.9.2 kv_cache_memory=1GiB max_model_len=4096 "
                  "kv_cache_dtype=fp8"
@@ -131,7 +125,6 @@ TEST(keys_and_values_of_a_byte_are_half)
              "e.load, e.profile, e.allocate");
         blocks[i] = figure(&self, "kv blocks");
         assert_int_equal(owner(&self, 2, "e/kv cache"), AR_GIB);
-        twin_result_close(&self.result);
     }
     /* 16 layers of 8 heads with 64 values, keys and values, 16 tokens */
     assert_true(blocks[0] == (double)(AR_GIB / (16 * 8 * 64 * 2 * 2 * 16)));
@@ -155,7 +148,7 @@ TEST(drafts_have_weights_and_a_cache)
     struct run plain = {0};
     pass(&plain, H100, common, "e.load, e.profile, e.allocate");
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        struct run self = {0};
+        CLOSED(close_run) struct run self = {0};
         char options[200];
         snprintf(options, sizeof options, "%s%s", common, table[i].options);
         pass(&self, H100, options, "e.load, e.profile, e.allocate");
@@ -165,7 +158,6 @@ TEST(drafts_have_weights_and_a_cache)
             figure(&self, "kv blocks") != blocks)
             fail_msg("%s: %.0f bytes for %.0f, %.0f blocks for %.0f", table[i].options, more,
                      (double)table[i].weights, figure(&self, "kv blocks"), blocks);
-        twin_result_close(&self.result);
     }
     twin_result_close(&plain.result);
 }
@@ -174,7 +166,7 @@ TEST(drafts_have_weights_and_a_cache)
 TEST(stages_have_their_layers)
 {
     static const struct twin_process_setup on_both = {.name = "p", .policy = "torch", .cards = 3};
-    struct run self = {.scenario = {.cards = 2, .processes = &on_both}};
+    CLOSED(close_run) struct run self = {.scenario = {.cards = 2, .processes = &on_both}};
     pass(&self, H100,
          "model=custom:layers=3,hidden=1024,heads=8,kv_heads=8,head=128,ffn=2048,vocabulary=32768,"
          "positions=4096 version=0.9.2 pipeline_parallel=2",
@@ -183,14 +175,13 @@ TEST(stages_have_their_layers)
     const uint64_t few = 2 * AR_MIB; /* norms, positions */
     assert_in_range(owner_on(&self, 0, 0, "e/weights"), 2 * layer + head, 2 * layer + head + few);
     assert_in_range(owner_on(&self, 0, 1, "e/weights"), layer + head, layer + head + few);
-    twin_result_close(&self.result);
 }
 
 /* ---- graphs ---- */
 
 TEST(graphs_keep_the_largest_output)
 {
-    struct run self = {0};
+    CLOSED(close_run) struct run self = {0};
     pass(&self, H100,
          "model=llama-3.2-1b version=0.9.2 cudagraph_sizes=1+2+100 kv_cache_memory=1GiB "
          "max_model_len=4096 max_num_seqs=4",
@@ -202,22 +193,19 @@ TEST(graphs_keep_the_largest_output)
     double outside = (double)(owner(&self, 0, "e/streams") + owner(&self, 0, "e/graphs (driver)"));
     double pool = figure(&self, "graphs") - outside;
     assert_true(pool > (double)(32 * AR_MIB) && pool <= (double)(80 * AR_MIB));
-    twin_result_close(&self.result);
     /* A capture after a profile of 0.11 has the streams already. */
-    self = (struct run){0};
     pass(&self, H100, "model=llama-3.2-1b version=0.11 max_model_len=4096",
          "e.load, e.profile, e.allocate, e.capture");
     assert_int_equal(owner(&self, 0, "e/streams"), 0);
     assert_int_equal(owner(&self, 1, "e/streams"), 70 * AR_MIB);
     assert_int_equal(owner(&self, 3, "e/streams"), 70 * AR_MIB);
     assert_true(figure(&self, "graphs") < (double)(300 * AR_MIB));
-    twin_result_close(&self.result);
 }
 
 TEST(vllm_suggests_from_its_release_on)
 {
     EACH_ROW (row, 2) {
-        struct run self = {0};
+        CLOSED(close_run) struct run self = {0};
         char options[200];
         snprintf(options, sizeof options, "model=llama-3.2-1b max_model_len=4096 %s", row.field[0]);
         pass(&self, H100, options, "e.start");
@@ -225,7 +213,6 @@ TEST(vllm_suggests_from_its_release_on)
         double left = figure(&self, "available") - figure(&self, "graphs");
         if (cases_number(&row, 1) ? suggested != left - (double)(150 * AR_MIB) : !isnan(suggested))
             fail_msg("%s: %.0f", row.field[0], suggested);
-        twin_result_close(&self.result);
     }
 }
 
@@ -237,12 +224,11 @@ TEST(workspaces_are_those_of_the_card)
     } table[] = {{"h100", 32768},   {"h200", 32768}, {"b200", 32768},  {"gb10", 32768},
                  {"a100-80", 8320}, {"l40s", 8320},  {"rtx4090", 8320}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        struct run self = {0};
+        CLOSED(close_run) struct run self = {0};
         char device[64];
         snprintf(device, sizeof device, "sim:profile=%s", table[i].device);
         pass(&self, device, "model=llama-3.2-1b version=0.9.2 max_num_seqs=4", "e.load, e.profile");
         assert_int_equal(owner(&self, 1, "e/workspace"), table[i].kib * AR_KIB);
-        twin_result_close(&self.result);
     }
 }
 
@@ -251,7 +237,7 @@ TEST(workspaces_are_those_of_the_card)
 TEST(weights_are_copied_if_the_program_does)
 {
     EACH_ROW (row, 3) {
-        struct run self = {0};
+        CLOSED(close_run) struct run self = {0};
         char options[200];
         snprintf(options, sizeof options, "%s model=llama-3.2-1b enable_sleep_mode=yes",
                  row.field[0]);
@@ -259,14 +245,13 @@ TEST(weights_are_copied_if_the_program_does)
         double pinned = (double)twin_rank_at(&self.result, 1, 0)->pinned_live_bytes;
         if (cases_number(&row, 2) ? pinned < figure(&self, "model weights") : pinned != 0)
             fail_msg("%s, %s: %.0f bytes are pinned", row.field[0], row.field[1], pinned);
-        twin_result_close(&self.result);
     }
 }
 
 TEST(engines_serve_when_all_is_awake)
 {
     static const char options[] = "model=llama-3.2-1b version=0.9.2 enable_sleep_mode=yes";
-    struct run self = {0};
+    CLOSED(close_run) struct run self = {0};
     pass(&self, H100, options,
          "e.start, e.sleep 1, e.wake kv_cache, e.wake weights, e.generate 4, e.sleep 1, "
          "e.wake weights, e.wake kv_cache, e.generate 4");
@@ -275,13 +260,10 @@ TEST(engines_serve_when_all_is_awake)
     assert_true(freed > kept && freed < kept + 8 * GIB); /* and cached memory */
     double used = (double)twin_card_at(&self.result, 5, 0)->used_bytes;
     assert_true(fabs(figure(&self, "still in use") - used) < (double)(2 * AR_MIB));
-    twin_result_close(&self.result);
     static const char *const asleep[] = {"e.start, e.sleep 1, e.wake weights, e.generate 4",
                                          "e.start, e.sleep 1, e.wake kv_cache, e.generate 4"};
     for (size_t i = 0; i < 2; i++) {
-        self = (struct run){0};
         assert_int_not_equal(run(&self, H100, options, asleep[i]), AR_OK);
         assert_non_null(strstr(self.error.text, "asleep"));
-        twin_result_close(&self.result);
     }
 }
