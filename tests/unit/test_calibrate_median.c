@@ -2,6 +2,7 @@
  * rests by their place, the header, and what is refused. */
 #include "bench/calibrate/calibrate.h"
 #include "tests/support/test.h"
+#include "tests/support/writing.h"
 
 #define MOST 5
 #define FORM "page_bytes: 64", "granule_bytes: 16"
@@ -253,11 +254,9 @@ TEST(what_is_written_reads_as_the_same)
         GIVEN("b", "rest_cost: map 10 0", "cost: map 128 2", "source: of b"),
     };
     struct median out = made(from, 2);
-    FREED char *text = NULL;
-    size_t length = 0;
-    FILE *stream = open_memstream(&text, &length);
-    assert_ok(median_write(&out, from, 2, stream, &test_error));
-    fclose(stream);
+    struct capture capture;
+    assert_ok(median_write(&out, from, 2, capture_begin(&capture), &test_error));
+    FREED char *text = capture_end(&capture);
     assert_non_null(strstr(text,
                            "#   a: says no source\n#   b: of b\n"
                            "# Not brought to one host: not all of them state theirs "

@@ -9,6 +9,7 @@
 #include "sim/search/search.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/test.h"
+#include "tests/support/writing.h"
 #include "tests/support/tiny_trace.h"
 
 #define PINNED                                                                                     \
@@ -105,16 +106,13 @@ TEST(the_state_as_json)
         CLOSED(explain_result_close) struct explain_result result;
         struct recorded_card card = {0};
         struct json_writer json;
-        FREED char *text;
-        size_t length;
+        struct capture capture;
         explain(policies[i], devices[i], events[i], &result);
-        FILE *stream = open_memstream(&text, &length);
-        assert_non_null(stream);
-        explain_json_begin(&json, stream);
+        explain_json_begin(&json, capture_begin(&capture));
         explain_json_run(&json,
                          &(struct explain_page){"w", policies[i], REPLAY_ORDERED, &result, &card});
         explain_json_end(&json);
-        assert_int_equal(fclose(stream), 0);
+        FREED char *text = capture_end(&capture);
         json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
         assert_non_null(root);
         json_t *run = json_array_get(json_object_get(root, "runs"), 0);

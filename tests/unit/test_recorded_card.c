@@ -6,6 +6,7 @@
 #include "sim/experiment/recorded_card.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
+#include "tests/support/writing.h"
 #include "workloads/workload.h"
 
 #define HEAD "# allocrig-trace 1\n"
@@ -111,21 +112,18 @@ TEST(each_card_has_its_sentence)
 {
     EACH_ROW (row, 3) {
         struct recorded_card card = {.event = 7, .full = strcmp(row.field[0], "driver, full") == 0};
-        FREED char *text = NULL;
-        size_t length = 0;
+        struct capture capture;
         while (strncmp(row.field[0], card_source_name(card.source),
                        strlen(card_source_name(card.source))) != 0)
             card.source++;
         snprintf(card.name, sizeof card.name, "%s", row.field[1]);
-        FILE *stream = open_memstream(&text, &length);
-        assert_non_null(stream);
-        card_sentence_print(stream, &card, "h100");
-        fclose(stream);
+        card_sentence_print(capture_begin(&capture), &card, "h100");
+        FREED char *text = capture_end(&capture);
         for (char *at = text; (at = strchr(at, '\n')) != NULL; at++)
             *at = ' '; /* where it was broken to fit */
         for (char *at; (at = strstr(text, "  ")) != NULL;)
             memmove(at, at + 1, strlen(at));
-        if (length)
+        if (text[0])
             text[strlen(text) - 1] = '\0';
         assert_string_equal(text, row.field[2]);
     }

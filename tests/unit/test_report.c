@@ -9,26 +9,7 @@
 #include "bench/suite/progress.h"
 #include "bench/suite/suite.h"
 #include "tests/support/test.h"
-
-/* A stream into memory, and what was written to it. */
-struct capture {
-    char *text;
-    size_t length;
-    FILE *stream;
-};
-
-static void capture_begin(struct capture *capture)
-{
-    capture->stream = open_memstream(&capture->text, &capture->length);
-    assert_non_null(capture->stream);
-}
-
-static void capture_is(struct capture *capture, const char *wanted)
-{
-    fclose(capture->stream);
-    assert_string_equal(capture->text, wanted);
-    free(capture->text);
-}
+#include "tests/support/writing.h"
 
 TEST(json_has_order_and_exact_numbers)
 {
@@ -294,11 +275,9 @@ TEST(columns_stand_closer)
         table_cell(table, "x");
         for (int i = 0; i < 3; i++)
             table_cell(table, "%.*s", (int)length, "12345678901234567890123456");
-        FREED char *text = NULL;
-        size_t bytes = 0;
-        FILE *stream = open_memstream(&text, &bytes);
-        assert_ok(table_print(table, stream, TABLE_TEXT, &test_error));
-        fclose(stream);
+        struct capture capture;
+        assert_ok(table_print(table, capture_begin(&capture), TABLE_TEXT, &test_error));
+        FREED char *text = capture_end(&capture);
         table_close(table);
         /* The title of the first column has 4 bytes. */
         assert_int_equal(strcspn(text, "\n"), 4 + 3 * length + (length == 23 ? 6 : 3));

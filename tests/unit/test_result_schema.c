@@ -7,6 +7,7 @@
 #include "bench/report/result_writers.h"
 #include "bench/suite/suite_run.h"
 #include "tests/support/test.h"
+#include "tests/support/writing.h"
 
 #define SCHEMA "results/schema.json"
 
@@ -379,15 +380,12 @@ TEST(a_card_has_zeros_and_unknown_figures)
     const struct environment environment = {
         .build = build_info(),
         .card = {.present = true, .numa_node = -1, .before = {.temperature_c = 0, .power_mw = -1}}};
-    FREED char *text;
-    size_t length;
-    FILE *stream = open_memstream(&text, &length);
-    assert_non_null(stream);
-    struct json_writer writer = {.stream = stream};
+    struct capture capture;
+    struct json_writer writer = {.stream = capture_begin(&capture)};
     json_begin_object(&writer, NULL);
     context_json_write(&writer, &environment);
     json_end_object(&writer);
-    assert_int_equal(fclose(stream), 0);
+    FREED char *text = capture_end(&capture);
     json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     const json_t *card = json_object_get(json_object_get(root, "context"), "card");
     const json_t *before = json_object_get(card, "before");

@@ -1,6 +1,7 @@
 /* The results of a suite: grouping and medians, pairs of replicates, places in the tables. */
 #include "bench/report/result_writers.h"
 #include "tests/support/test.h"
+#include "tests/support/writing.h"
 
 static struct run_record run_of(const char *policy, uint64_t seed, uint64_t reserved_bytes)
 {
@@ -226,12 +227,11 @@ static void places_are(result_table *print, const struct run_record *runs, size_
                        const char *const *wanted, size_t wanted_count)
 {
     CLOSED(results_close) struct results results = grouped(runs, count);
-    char *text = NULL, *rest = NULL, place[8], policy[8];
-    size_t length = 0, row = 0;
-    FILE *stream = open_memstream(&text, &length);
-    assert_non_null(stream);
-    assert_ok(print(&results, stream, TABLE_TEXT, &test_error));
-    fclose(stream);
+    struct capture capture;
+    char *rest = NULL, place[8], policy[8];
+    size_t row = 0;
+    assert_ok(print(&results, capture_begin(&capture), TABLE_TEXT, &test_error));
+    FREED char *text = capture_end(&capture);
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char shown[20];
         if (sscanf(line, "%7s %7s", place, policy) != 2 || !strchr("-123", place[0]))
@@ -242,7 +242,6 @@ static void places_are(result_table *print, const struct run_record *runs, size_
         row++;
     }
     assert_int_equal(row, wanted_count);
-    free(text);
 }
 
 /* By the median of the slowdown. Six repetitions: their interval is from the least to the most. A

@@ -9,6 +9,7 @@
 #include "sim/replay/timing.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/test.h"
+#include "tests/support/writing.h"
 #include "tests/support/tiny_trace.h"
 
 #define EVENTS_MOST 4096
@@ -141,10 +142,11 @@ static enum ar_status write_snapshot(void *argument, const struct ar_policy *pol
                                      struct ar_error *error)
 {
     struct snapshot_run *self = argument;
-    FILE *stream = open_memstream(&self->bytes, &self->count);
-    assert_non_null(stream);
-    enum ar_status status = run_snapshot_write(&self->snapshot, policy, stream, error);
-    assert_int_equal(fclose(stream), 0);
+    struct capture capture;
+    enum ar_status status =
+        run_snapshot_write(&self->snapshot, policy, capture_begin(&capture), error);
+    self->bytes = capture_end(&capture);
+    self->count = capture.length;
     return status;
 }
 
@@ -218,16 +220,13 @@ static void timeline_open(struct timeline *self, const char *policy, uint64_t mo
 {
     CLOSED(experiment_rig_close) struct experiment_rig rig;
     const struct observer observer = {.memory = chrome_trace_observe, .argument = &self->trace};
-    FREED char *text;
-    size_t length;
+    struct capture capture;
     chrome_trace_open(&self->trace, "a \"name\"\\", most);
     experiment_rig_open(&rig, policy, "sim", "gradient_tape:steps=30");
     rig.experiment.observer = &observer;
     experiment_rig_run(&rig);
-    FILE *stream = open_memstream(&text, &length);
-    assert_non_null(stream);
-    assert_int_equal(chrome_trace_write(&self->trace, 1, stream, &rig.error), AR_OK);
-    assert_int_equal(fclose(stream), 0);
+    assert_ok(chrome_trace_write(&self->trace, 1, capture_begin(&capture), &test_error));
+    FREED char *text = capture_end(&capture);
     self->json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(self->json);
 }
@@ -300,27 +299,19 @@ TEST(latencies_have_the_form_of_hdrhistogram)
     struct cases block = {0};
     const char *wanted = cases_text(&block, "run_files", "latencies_have_the_form_of_hdrhistogram");
     FREED struct ar_hist *hist = calloc(1, sizeof *hist);
-    char *text;
-    size_t length;
+    struct capture capture;
     assert_non_null(hist);
     ar_hist_add(hist, 10, 6);
     ar_hist_add(hist, 20, 3);
     ar_hist_add(hist, 100, 1);
-    FILE *stream = open_memstream(&text, &length);
-    assert_non_null(stream);
-    hdr_percentiles_write(stream, hist);
-    assert_int_equal(fclose(stream), 0);
-    assert_string_equal(text, wanted);
-    free(text);
+    hdr_percentiles_write(capture_begin(&capture), hist);
+    capture_is(&capture, wanted);
 
     ar_hist_clear(hist);
-    stream = open_memstream(&text, &length);
-    assert_non_null(stream);
-    hdr_percentiles_write(stream, hist);
-    assert_int_equal(fclose(stream), 0);
+    hdr_percentiles_write(capture_begin(&capture), hist);
+    FREED char *text = capture_end(&capture);
     assert_non_null(strstr(text, "Total count    =            0]"));
     assert_null(strstr(text, "nan"));
-    free(text);
 }
 
 static enum ar_status take_latencies(void *argument, const struct latency *latency,

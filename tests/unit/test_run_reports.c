@@ -1,6 +1,7 @@
 /* Reports of runs for other programs, compared as whole texts: LaTeX, JUnit XML, OpenMetrics. */
 #include "bench/report/result_writers.h"
 #include "tests/support/test.h"
+#include "tests/support/writing.h"
 
 /* Writes so many records by one of the writers. */
 static void write_records(void (*write)(FILE *stream, const struct results *results), FILE *stream,
@@ -9,27 +10,6 @@ static void write_records(void (*write)(FILE *stream, const struct results *resu
     CLOSED(results_close) struct results results;
     assert_ok(results_open(&results, records, count, &test_error));
     write(stream, &results);
-}
-
-/* A stream into memory. */
-struct capture {
-    char *text;
-    size_t length;
-    FILE *stream;
-};
-
-static FILE *capture_begin(struct capture *self)
-{
-    self->stream = open_memstream(&self->text, &self->length);
-    assert_non_null(self->stream);
-    return self->stream;
-}
-
-static void capture_is(struct capture *self, const char *wanted)
-{
-    assert_int_equal(fclose(self->stream), 0);
-    assert_string_equal(self->text, wanted);
-    free(self->text);
 }
 
 TEST(latex_sets_any_text_as_it_is)

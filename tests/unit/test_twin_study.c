@@ -8,6 +8,7 @@
 #include "tests/support/scarce.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
+#include "tests/support/writing.h"
 
 #define SMALL "tests/golden/data/twin/small.ini"
 
@@ -191,22 +192,20 @@ TEST(pinning_blocks_that_differ_have_a_row_each)
                        "f,0\nm,t.train\nf,1\na,4,2097152\nm,t.train\n");
     struct scenario scenario;
     struct twin_study study;
-    char text[400], *page;
-    size_t length;
+    struct capture capture;
+    char text[400];
     snprintf(text, sizeof text,
              "[machine]\ncard = sim:capacity=8GiB\n[process p]\n[program t]\nworkload = %s\n"
              "[buffer b]\nbytes = 8GiB\n[schedule]\ncycles = 2\ncycle = t.play train\n"
              "end = b.load\n",
              trace.path);
     study_text(text, &scenario, &study);
-    FILE *stream = open_memstream(&page, &length);
-    assert_ok(twin_page_print(stream, &study.page, &test_error));
-    fclose(stream);
+    assert_ok(twin_page_print(capture_begin(&capture), &study.page, &test_error));
+    FREED char *page = capture_end(&capture);
     if (!strstr(page, "\n 4.0       1  2.000  t/train  cycle 2, t.play train  -"
                       "\n 4.0       1  2.000  t/train  cycle 1, t.play train  -"
                       "\n 4.0       1  4.000  t/train  cycle 1, t.play train  -\n"))
         fail_msg("%s", page);
-    free(page);
     twin_study_close(&study, false);
     scenario_close(&scenario);
     unlink(trace.path);
