@@ -81,13 +81,12 @@ static const struct advise_row *row_of(const struct rig *rig, const char *spec)
 
 static void predict(const char *path, const char *policy, struct trial *out)
 {
-    struct rig rig = {0};
+    CLOSED(done) struct rig rig = {0};
     assert_ok(ar_spec_parse("sim", &rig.device, &test_error));
     assert_ok(trace_open_recording(path, &rig.source, &test_error));
     const struct advise_config config = {
         .source = rig.source, .device = &rig.device, .frees = REPLAY_ORDERED, .seed = 1};
     assert_ok(advise_predict(&config, policy, 0, out, &test_error));
-    done(&rig);
 }
 
 /* Predicts the recorded peak of one setting from a recording under another. */
@@ -113,7 +112,7 @@ TEST(releases_by_the_program_are_kept)
 
 TEST(a_recording_is_understood_first)
 {
-    struct rig rig;
+    CLOSED(done) struct rig rig;
     advise_file(&rig, DATA "tape_small.expandable.csv.gz", 1298 * AR_MIB);
     assert_int_equal(rig.result.fidelity, ADVISE_AGREES);
     assert_int_equal(rig.result.recorded_peak_reserved_bytes, 1367343104);
@@ -126,7 +125,6 @@ TEST(a_recording_is_understood_first)
         if (rig.result.rows[i].candidate.given)
             assert_true(!rig.result.rows[i].at.passed &&
                         rig.result.rows[i].safe_bytes > 1298 * AR_MIB);
-    done(&rig);
 }
 
 TEST(settings_within_the_error_are_one_rank)
@@ -136,11 +134,10 @@ TEST(settings_within_the_error_are_one_rank)
         "tests/golden/data/snapshots/tape_small.pickle.gz",
     };
     for (size_t i = 0; i < COUNT(paths); i++) {
-        struct rig rig;
+        CLOSED(done) struct rig rig;
         advise_file(&rig, paths[i], 2 * AR_GIB);
         assert_true(rig.result.uncertainty >= ADVISE_UNCERTAINTY);
         assert_null(strstr(rig.result.rows[0].candidate.spec, "max_split_size_mb"));
-        done(&rig);
     }
 }
 
@@ -218,7 +215,7 @@ TEST(a_text_is_that_of_the_release)
 
 TEST(unrecorded_traces_have_no_settings)
 {
-    struct rig rig;
+    CLOSED(done) struct rig rig;
     advise_over(&rig, tiny_trace(PINNED), 100 * AR_MIB);
     assert_int_equal(rig.result.fidelity, ADVISE_NOT_RECORDED);
     assert_int_equal(rig.result.own_count, 0);
@@ -229,7 +226,6 @@ TEST(unrecorded_traces_have_no_settings)
     assert_int_equal(rig.result.peak.count, 3);
     assert_int_equal(rig.result.peak.at[0].bytes, 40 * AR_MIB);
     assert_string_equal(rig.result.peak.at[2].tag, "kept");
-    done(&rig);
 }
 
 /* The second step fails: it requests 60 MiB while 50 MiB are live, of 100 MiB. */
@@ -264,10 +260,9 @@ TEST(a_trace_that_ends_in_a_failure_proves_its_beginning)
 /* A recording is complete if the program continued after a failed request. */
 TEST(a_survived_failure_is_none)
 {
-    struct rig rig;
+    CLOSED(done) struct rig rig;
     advise_over(&rig, tiny_trace("a,0,1048576 p,1,1073741824 !,oom,1 r,1 a,2,1048576"), AR_GIB);
     assert_true(rig.result.complete);
-    done(&rig);
 }
 
 /* It is not complete if the program died, even if it made a few more requests while it ended. A
@@ -296,7 +291,7 @@ TEST(a_failure_near_the_end_was_the_end)
  * for them; other policies can reuse them at once on the requesting stream. */
 TEST(pending_frees_are_waited_for)
 {
-    struct rig rig = {0};
+    CLOSED(done) struct rig rig = {0};
     rig.source = tiny_trace("a,0,62914560 r,0 a,1,62914560 f,0 a,2,1048576 r,1 f,2 f,1");
     assert_ok(ar_spec_parse("sim", &rig.device, &test_error));
     const struct advise_config config = {.source = rig.source,
@@ -310,13 +305,12 @@ TEST(pending_frees_are_waited_for)
     assert_true(row_of(&rig, "vmm")->at.passed);
     assert_true(row_of(&rig, "cupy")->at.passed);
     assert_int_equal(row_of(&rig, "torch")->alone.peak_reserved_bytes, 122 * AR_MIB);
-    done(&rig);
 }
 
 /* TensorFlow leaves 1800 MiB of this card to the system, so a setting needs more than its peak. */
 TEST(what_is_left_to_the_system_is_needed_too)
 {
-    struct rig rig;
+    CLOSED(done) struct rig rig;
     struct trace_source *source = tiny_trace("a,0,2147483648 f,0");
     strcpy(source->info.recorder, "tensorflow 2.16");
     advise_over(&rig, source, 6 * AR_GIB);
@@ -324,7 +318,6 @@ TEST(what_is_left_to_the_system_is_needed_too)
     assert_int_equal(row_of(&rig, "growth")->alone.peak_reserved_bytes, 2 * AR_GIB);
     assert_int_equal(row_of(&rig, "growth")->safe_bytes, 2 * AR_GIB + 1800 * AR_MIB);
     assert_int_equal(row_of(&rig, "growth:fraction=0.95")->safe_bytes, 2156 * AR_MIB);
-    done(&rig);
 }
 
 TEST(settings_pair_across_options_only)
@@ -385,14 +378,13 @@ static struct trace_source *kernels_of(uint64_t kernel_ns, const char *bytes)
 TEST(what_takes_twice_the_time_comes_last)
 {
     EACH_ROW (row, 3) {
-        struct rig rig;
+        CLOSED(done) struct rig rig;
         advise_over(&rig, kernels_of(cases_number(&row, 0), "20971520"), AR_GIB);
         const struct advise_row *direct = row_of(&rig, "direct"), *torch = row_of(&rig, "torch");
         assert_int_equal(direct->safe_bytes, torch->safe_bytes);
         assert_int_equal(torch->rank, 1);
         assert_int_equal(direct->rank > 1, cases_number(&row, 1));
         assert_int_equal(direct->wasteful, cases_number(&row, 2));
-        done(&rig);
     }
 }
 

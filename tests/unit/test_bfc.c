@@ -185,6 +185,7 @@ TEST(test_two_ends)
 
 TEST(test_free_blocks_of_the_other_end_stay)
 {
+    CLOSED(close_bfc_rig)
     struct bfc_rig *rig =
         bfc_rig_open("greedy:limit=1024,two_ended=true,garbage_collection=false", UINT64_MAX);
     bfc_rig_alloc_at(rig, 0, 256, 0, false);
@@ -195,7 +196,6 @@ TEST(test_free_blocks_of_the_other_end_stay)
     assert_int_equal(ar_policy_free_bytes(&stats.totals), 256);
     assert_int_equal(bfc_rig_alloc_at(rig, 3, 256, 0, true), BFC_RIG_FAILED);
     assert_int_equal(bfc_rig_alloc_at(rig, 3, 256, 0, false), 0);
-    bfc_rig_close(rig);
 }
 
 /* Four free blocks of 1 KiB of the lower end, at 0, 2, 4 and 6 KiB. */

@@ -21,12 +21,12 @@ TEST(the_median_is_weighted_by_bytes)
 
 TEST(live_bytes_end_at_the_free_requested)
 {
+    CLOSED(close_trace)
     struct trace_source *source =
         tiny_trace("a,0,10 a,1,20 r,0 a,2,5 f,0 p,3,4 u,3,1 f,1 a,4,100,0,space=pinned f,2");
     uint64_t bytes;
     assert_int_equal(survey_peak_live(source, UINT64_MAX, &bytes, NULL), AR_OK);
     assert_int_equal(bytes, 30);
-    trace_close(source);
 }
 
 TEST(lifetimes_end_as_the_mode_says)

@@ -84,6 +84,7 @@ TEST(versions_name_the_recorder)
 TEST(layers_are_one_group)
 {
     struct holders peak;
+    CLOSED(close_trace)
     struct trace_source *source =
         tiny_trace("a,0,100,0,tag=h.0.mlp:mm,at=m.py:7 a,1,200,0,tag=h.11.mlp:mm,at=m.py:7 "
                    "a,2,50,0,tag=h.2.mlp:mm,at=m.py:8 a,3,40,0,tag=3:mm,at=m.py:7 "
@@ -100,7 +101,6 @@ TEST(layers_are_one_group)
     assert_string_equal(peak.at[2].at, "m.py:8");
     assert_string_equal(peak.at[3].tag, "fc1:mm");
     assert_string_equal(peak.at[4].tag, "h.1.mlp:mm"); /* without a line the tag is as it is */
-    trace_close(source);
 }
 
 TEST(long_names_are_cut)

@@ -38,6 +38,7 @@ static const char *kinds_of(const struct lean *lean)
 
 TEST(frees_are_joined_and_times_left_out)
 {
+    CLOSED(close_trace)
     struct trace_source *trace =
         tiny_trace("t,5 a,0,100 k,0,7 r,0 t,9 a,1,300 f,0 r,1 m,step c f,1");
     struct lean lean;
@@ -59,7 +60,6 @@ TEST(frees_are_joined_and_times_left_out)
     assert_string_equal(kinds_of(&lean), "arafrmcf");
     assert_true(lean.info.has_split_frees);
     lean_close(&lean);
-    trace_close(trace);
 }
 
 static uint64_t certain_of(struct trace_source *trace, const char *policy)

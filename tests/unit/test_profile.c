@@ -32,6 +32,7 @@ static uint64_t passed(struct ar_device *device, uint64_t *before_ns)
 
 TEST(a_busy_card_has_its_own_curve)
 {
+    CLOSED(close_device)
     struct ar_device *device =
         open_card(HEAD "cost: create 64 100\ncost: create 1024 100\nbusy_percent: create 900\n"
                        "busy_cost: create 64 300\nbusy_cost: create 1024 1200\n"
@@ -46,7 +47,6 @@ TEST(a_busy_card_has_its_own_curve)
     assert_int_equal(passed(device, &before_ns), 600); /* half-way in log-log */
     assert_int_equal(ar_backing_destroy(device->backing, handle), AR_OK);
     assert_int_equal(passed(device, &before_ns), 30);
-    ar_device_close(device);
 }
 
 /* Maps `count` pages in a row; access and unmap at once. */
@@ -155,6 +155,7 @@ TEST(a_rest_adds_to_the_next_call)
 /* As on an H100, whose first allocations take 228, 92, 66, 57, .. us. */
 TEST(the_calls_after_it_pay_a_part_again)
 {
+    CLOSED(close_device)
     struct ar_device *device =
         open_card(HEAD "cost: alloc 64 52000\ncost: alloc_held 64 52000\ncost: alloc_shared 16 10\n"
                        "cost: free 64 7\n"
@@ -187,7 +188,6 @@ TEST(the_calls_after_it_pay_a_part_again)
     block = sim_test_alloc(device, PAGE);
     sim_test_free(device, block); /* no line of it: the next call pays nothing again */
     assert_int_equal(ns[AR_DEVICE_CALL_free], before_ns + 107 + 7);
-    ar_device_close(device);
 }
 
 /* The rule by itself, at the ends of its range. */
@@ -393,6 +393,7 @@ TEST(what_could_not_be_read_is_not_written)
 TEST(time_ends_and_does_not_wrap)
 {
     static const uint64_t end_ns = UINT64_C(1) << 62, most_ns = SIM_PROFILE_NUMBERS - 1;
+    CLOSED(close_device)
     struct ar_device *device =
         open_card(HEAD "cost: create 64 1152921504606846975\nbusy_percent: create 1000000\n"
                        "cost: destroy 1 1\ncost: destroy 2 1152921504606846975\n");
@@ -417,7 +418,6 @@ TEST(time_ends_and_does_not_wrap)
     assert_int_equal(device->ops->now(device), end_ns);
     assert_int_equal(device->ops->idle_at(device), end_ns);
     assert_true(device->counters.driver_ns <= end_ns && device->counters.stall_ns <= end_ns);
-    ar_device_close(device);
 }
 
 /* Every built-in profile is whole; the ones with the costs of another card have exactly these, and

@@ -64,7 +64,7 @@ TEST(a_request_comes_behind_the_segment_made_for_it)
         OBSERVER_ALLOC,          OBSERVER_MARK,          OBSERVER_FREE_REQUESTED,
         OBSERVER_FREE_COMPLETED, OBSERVER_CALL,          OBSERVER_FAILED,
     };
-    struct told *told =
+    FREED struct told *told =
         run("torch", "sim:capacity=64MiB", "a,0,1000 a,1,2000 m,step f,0 a,2,134217728");
     size_t next = 0;
     for (size_t i = 0; i < COUNT(wanted); i++, next++) {
@@ -79,14 +79,13 @@ TEST(a_request_comes_behind_the_segment_made_for_it)
     assert_int_equal(told->at[2].event, 0);
     assert_int_equal(told->at[3].event, 1);
     assert_int_equal(told->at[5].bytes, 1000);
-    free(told);
 }
 
 /* A block used on another stream is complete when that one has come past its free: the policy does
  * not report it, and the observer is told before the block is served again. */
 TEST(a_pending_block_completes_before_it_is_given_again)
 {
-    struct told *told =
+    FREED struct told *told =
         run("torch", "sim", "a,0,4000000 u,0,1 k,1,50000 f,0 a,1,4000000 s a,2,4000000 f,1 f,2");
     uint64_t first = 0;
     size_t requested = 0, completed = 0, again = 0;
@@ -106,7 +105,6 @@ TEST(a_pending_block_completes_before_it_is_given_again)
     assert_true(requested + 1 < completed);
     assert_true(completed < again);
     assert_int_equal(count_of(told, OBSERVER_FREE_COMPLETED), 3);
-    free(told);
 }
 
 /* Figures are the same with and without an observer. */

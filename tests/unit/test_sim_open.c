@@ -197,7 +197,7 @@ TEST(a_bad_list_names_the_line)
 
 TEST(random_addresses)
 {
-    struct ar_device *first = sim_test_open("sim:addresses=random,seed=5");
+    CLOSED(close_device) struct ar_device *first = sim_test_open("sim:addresses=random,seed=5");
     CLOSED(close_device) struct ar_device *same = sim_test_open("sim:addresses=random,seed=5");
     CLOSED(close_device) struct ar_device *other = sim_test_open("sim:addresses=random,seed=6");
     uint64_t addresses[200], rising = 0, differs = 0;
@@ -217,5 +217,4 @@ TEST(random_addresses)
     }
     assert_in_range(rising, 60, 140);
     assert_true(differs > 190);
-    ar_device_close(first);
 }

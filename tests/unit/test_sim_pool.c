@@ -83,6 +83,7 @@ TEST(streams_share_by_each_way)
 TEST(internal_dependencies_wait)
 {
     for (int internal = 0; internal < 2; internal++) {
+        CLOSED(close_device)
         struct ar_device *device =
             open_pool("sim:capacity=32MiB", (struct ar_backing_pool){.internal = internal});
         uint64_t first = take(device, PAGE, B);
@@ -101,7 +102,6 @@ TEST(internal_dependencies_wait)
             assert_int_equal(device->ops->handed_out(device, address, PAGE, A, false, 3), 0);
             assert_int_equal(device->counters.races, 0);
         }
-        ar_device_close(device);
     }
 }
 

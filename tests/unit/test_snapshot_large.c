@@ -98,8 +98,7 @@ TEST(test_frames_become_tags)
 TEST(test_head_is_missing)
 {
     CLOSED(close_trace) struct trace_source *all = open_large(20000, 0, 0);
-    CLOSED(close_trace)
-    struct trace_source *part = open_large(20000, 0, 20000);
+    CLOSED(close_trace) struct trace_source *part = open_large(20000, 0, 20000);
     assert_false(all->report->begins_in_the_middle);
     assert_true(part->report->begins_in_the_middle);
     assert_true(part->report->unmatched_frees > 0);

@@ -97,10 +97,10 @@ TEST(each_of_two_devices_is_met)
         const struct snapshot_layout_options options = {.form = SNAPSHOT_PICKLE_4};
         snapshot_layout_write(rig.path[0], &snapshot_layouts[i], &run.image, &options);
         for (uint32_t device = 0; device < 2; device++) {
+            CLOSED(close_trace)
             struct trace_source *source =
                 snapshot_open(rig.path[0], &device, snapshot_layouts[i].name);
             snapshot_check_agrees(source, snapshot_layouts[i].name);
-            trace_close(source);
         }
     }
 }
@@ -245,10 +245,10 @@ TEST(frees_without_completions_are_met)
                                                                 part * run.image.entry_count / 4,
                                                             .no_completions = true};
             snapshot_layout_write(rig.path[0], &snapshot_layouts[i], &run.image, &options);
+            CLOSED(close_trace)
             struct trace_source *source =
                 snapshot_open(rig.path[0], NULL, snapshot_layouts[i].name);
             snapshot_check_agrees(source, snapshot_layouts[i].name);
-            trace_close(source);
         }
 }
 

@@ -29,6 +29,7 @@ static struct paged_step step(struct paged *self)
 /* Two requests of 20 tokens share steps of 16: the prompts in chunks, the answers before them. */
 TEST(chunks_share_a_step)
 {
+    CLOSED(paged_close)
     struct paged self =
         SCHEDULER(.style = PAGED_V1, .blocks = 11, .block_tokens = 4, .max_requests = 8,
                   .step_tokens = 16, .length = 32, .chunks = true);
@@ -54,12 +55,12 @@ TEST(chunks_share_a_step)
     struct paged_step none;
     assert_false(paged_step(&self, &none));
     assert_int_equal(self.preemptions, 0);
-    paged_close(&self);
 }
 
 /* 4 usable blocks: two requests of 8 tokens fill them, and the next token preempts the second. */
 TEST(the_last_request_is_preempted)
 {
+    CLOSED(paged_close)
     struct paged self =
         SCHEDULER(.style = PAGED_V1, .blocks = 5, .block_tokens = 4, .max_requests = 8,
                   .step_tokens = 16, .length = 16, .chunks = true);
@@ -81,7 +82,6 @@ TEST(the_last_request_is_preempted)
     at = step(&self); /* its prompt and its first token again, and the third request */
     assert_int_equal(at.tokens, 9 + 1);
     assert_int_equal(at.finished, 1);
-    paged_close(&self);
 }
 
 TEST(without_chunks_prompts_come_first)
@@ -115,6 +115,7 @@ TEST(prompts_join_answers)
         {PAGED_V0, false, 6}, {PAGED_SGLANG, true, 6}, {PAGED_SGLANG, false, 6},
     };
     for (size_t i = 0; i < COUNT(table); i++) {
+        CLOSED(paged_close)
         struct paged self =
             SCHEDULER(.style = table[i].style, .blocks = 50, .block_tokens = 4, .max_requests = 8,
                       .step_tokens = 20, .length = 20, .chunks = table[i].chunks);
@@ -124,7 +125,6 @@ TEST(prompts_join_answers)
         add(&self, 6, 5);
         assert_int_equal(step(&self).tokens, table[i].tokens);
         assert_int_equal(step(&self).tokens, 2);
-        paged_close(&self);
     }
 }
 
@@ -149,6 +149,7 @@ TEST(admission_keeps_blocks_free)
         {PAGED_SGLANG, 200, 100, 5, 0, true},
     };
     for (size_t i = 0; i < COUNT(table); i++) {
+        CLOSED(paged_close)
         struct paged self =
             SCHEDULER(.style = table[i].style, .blocks = table[i].blocks, .block_tokens = 1,
                       .max_requests = 8, .step_tokens = 500, .length = 150, .chunks = true,
@@ -157,13 +158,13 @@ TEST(admission_keeps_blocks_free)
         add(&self, table[i].prompt, table[i].answer);
         if ((step(&self).sequences == 2) != table[i].admitted)
             fail_msg("row %zu", i);
-        paged_close(&self);
     }
 }
 
 /* SGLang preempts the shortest answer, and the longest prompt among equal ones. */
 TEST(the_shortest_answer_is_preempted)
 {
+    CLOSED(paged_close)
     struct paged self =
         SCHEDULER(.style = PAGED_SGLANG, .blocks = 22, .block_tokens = 1, .max_requests = 3,
                   .step_tokens = 100, .length = 22, .chunks = true);
@@ -191,12 +192,12 @@ TEST(the_shortest_answer_is_preempted)
     while (paged_step(&self, &at))
         assert_true(at.blocks <= 22);
     assert_int_equal(self.finished, 3);
-    paged_close(&self);
 }
 
 /* Prompts of 10 tokens with 9 in common: two whole blocks of them are there once. */
 TEST(a_prefix_is_shared)
 {
+    CLOSED(paged_close)
     struct paged self =
         SCHEDULER(.style = PAGED_V1, .blocks = 9, .block_tokens = 4, .max_requests = 8,
                   .step_tokens = 64, .length = 32, .chunks = true, .shared_tokens = 9);
@@ -214,12 +215,12 @@ TEST(a_prefix_is_shared)
     assert_int_equal(step(&self).tokens, 2);
     add(&self, 31, 1); /* 8 blocks, of which the prefix has 2 */
     assert_int_equal(step(&self).tokens, 31 - 8);
-    paged_close(&self);
 }
 
 /* Three drafts, each accepted half of the time: 1.875 tokens in a step. */
 TEST(drafts_are_accepted)
 {
+    CLOSED(paged_close)
     struct paged self =
         SCHEDULER(.style = PAGED_V1, .blocks = 100, .block_tokens = 4, .max_requests = 8,
                   .step_tokens = 64, .length = 100, .chunks = true, .draft_tokens = 3,
@@ -235,7 +236,6 @@ TEST(drafts_are_accepted)
     for (; paged_step(&self, &at); steps++)
         assert_false(at.prompts);
     assert_int_equal(steps, 8); /* 15 tokens */
-    paged_close(&self);
 }
 
 TEST(bad_setups_are_refused)
