@@ -105,10 +105,9 @@ static uint64_t line_of(const char *path, const char *action, unsigned nth)
 
 static void check_changed(const char *from, const char *action, unsigned nth, uint64_t moved)
 {
-    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     CLOSED(fidelity_result_close) struct fidelity_result result;
     uint64_t number = line_of(from, action, nth);
-    trace_rig_open(&rig);
     write_changed(rig.path[0], from, number, moved);
     run(rig.path[0], from, &result);
     if (!result.difference.found || (moved && result.difference.line != number))
@@ -137,9 +136,8 @@ static void test_moved_address(void **state)
 /* A copy of a recording without what its .json says of pools. */
 static void check_pools_inferred(const char *from)
 {
-    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     CLOSED(fidelity_result_close) struct fidelity_result result;
-    trace_rig_open(&rig);
     write_changed(rig.path[0], from, 0, 0);
     run(rig.path[0], from, &result);
     assert_true(result.agrees);
@@ -167,9 +165,8 @@ static void test_left_out(void **state)
 
 static void check_pool(const char *text, bool agrees, size_t releases)
 {
-    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     CLOSED(fidelity_result_close) struct fidelity_result result;
-    trace_rig_open(&rig);
     trace_rig_write(rig.path[0], text, strlen(text));
     run(rig.path[0], rig.path[1], &result);
     assert_int_equal(result.agrees, agrees);
@@ -201,9 +198,8 @@ static void test_least_limit(void **state)
         "!,segment_alloc,1476395008,20971520,1\na,3,20971520,1\n!,alloc,1476395008\nf,3\n"
         "!,segment_free,1073741824,31457280,0\n"
         "!,segment_alloc,1610612736,41943040,0\na,4,41943040\n!,alloc,1610612736\n";
-    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     CLOSED(fidelity_result_close) struct fidelity_result result;
-    trace_rig_open(&rig);
     trace_rig_write(rig.path[0], text, sizeof text - 1);
     run(rig.path[0], rig.path[1], &result);
     assert_true(result.agrees);

@@ -100,10 +100,9 @@ static void length_costs_no_memory(enum trace_format format, bool compress, uint
 #ifdef __SANITIZE_ADDRESS__
     events /= 16; /* memory is not measured here, so a shorter trace is enough */
 #endif
-    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     struct ring ring = {.base = {.ops = &ring_ops}, .events = events};
     const struct trace_write_options options = {.format = format, .compress = compress};
-    trace_rig_open(&rig);
     uint64_t before_mib = resident_mib();
     assert_ok(trace_write(&ring.base, rig.path[0], &options, &test_error));
     check_resident(resident_mib(), before_mib);

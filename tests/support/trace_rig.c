@@ -16,17 +16,19 @@ static void must(int holds, const char *what)
     }
 }
 
-void trace_rig_open(struct trace_rig *rig)
+struct trace_rig trace_rig_open(void)
 {
+    struct trace_rig rig;
     const char *base = getenv("TMPDIR");
-    (void)snprintf(rig->folder, sizeof rig->folder, "%.30s/allocrig-test-XXXXXX",
+    (void)snprintf(rig.folder, sizeof rig.folder, "%.30s/allocrig-test-XXXXXX",
                    base && *base ? base : "/tmp");
-    must(mkdtemp(rig->folder) != NULL, rig->folder);
+    must(mkdtemp(rig.folder) != NULL, rig.folder);
     for (int i = 0; i < 4; i++) {
-        size_t length = strlen(rig->folder);
-        memcpy(rig->path[i], rig->folder, length);
-        memcpy(rig->path[i] + length, (const char[]){'/', (char)('0' + i), 0}, 3);
+        size_t length = strlen(rig.folder);
+        memcpy(rig.path[i], rig.folder, length);
+        memcpy(rig.path[i] + length, (const char[]){'/', (char)('0' + i), 0}, 3);
     }
+    return rig;
 }
 
 static size_t each_file(const struct trace_rig *rig, int remove_it)
@@ -56,7 +58,7 @@ void trace_rig_close(struct trace_rig *rig)
 int trace_rig_setup(void **state)
 {
     static struct trace_rig rig;
-    trace_rig_open(&rig);
+    rig = trace_rig_open();
     *state = &rig;
     return 0;
 }

@@ -13,7 +13,7 @@ struct trace_rig {
 };
 
 /* A new empty folder; a failure stops the test. */
-void trace_rig_open(struct trace_rig *rig);
+struct trace_rig trace_rig_open(void);
 void trace_rig_close(struct trace_rig *rig); /* removes it and its files */
 
 /* A case whose *state is a rig. */

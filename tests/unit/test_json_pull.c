@@ -13,7 +13,7 @@ struct reading {
 static void begin(struct reading *reading, const char *text, size_t length)
 {
     reading->error.text[0] = 0;
-    trace_rig_open(&reading->rig);
+    reading->rig = trace_rig_open();
     trace_rig_write(reading->rig.path[0], text, length);
     assert_int_equal(trace_input_open(reading->rig.path[0], &reading->input, &reading->error), 0);
     assert_int_equal(json_pull_open(reading->input, &reading->pull, &reading->error), 0);

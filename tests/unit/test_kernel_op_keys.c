@@ -72,8 +72,7 @@ static const char two_steps[] = HEAD "a,0,100\na,1,100\nk,0,5,x=1,op=set,out=~1\
 
 TEST(a_filter_gives_blocks_their_new_names)
 {
-    CLOSED(trace_rig_close) struct trace_rig rig;
-    trace_rig_open(&rig);
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     trace_rig_filtered(&rig, two_steps, &(struct trace_filter_options){0}, two_steps);
     /* Only the second step: block 0 stays 0, 2 and 3 become 1 and 2. */
     trace_rig_filtered(&rig, two_steps,
@@ -89,9 +88,8 @@ TEST(a_filter_gives_blocks_their_new_names)
 
 TEST(a_merge_gives_blocks_their_new_names)
 {
-    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     struct trace_source *sources[2] = {NULL, NULL}, *merged = NULL;
-    trace_rig_open(&rig);
     for (int i = 0; i < 2; i++)
         assert_ok(trace_rig_text(&rig, HEAD "a,0,8\na,1,8\nk,0,5,op=copy,out=0,in=~1\n",
                                  &sources[i], &test_error));

@@ -33,9 +33,8 @@ static char *events_of(struct trace_rig *rig, const char *json, struct trace_sou
 
 static enum ar_status read_text(const char *json, struct ar_error *error)
 {
-    struct trace_rig rig;
+    struct trace_rig rig = trace_rig_open();
     struct trace_source *source;
-    trace_rig_open(&rig);
     enum ar_status status = trace_rig_text(&rig, json, &source, error);
     trace_rig_close(&rig);
     return status;
@@ -62,9 +61,8 @@ TEST(test_refused)
 /* The profiler's count: 100 bytes more than the trace knows of, then 90. */
 TEST(test_totals)
 {
-    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     struct trace_source *source;
-    trace_rig_open(&rig);
     char *text = events_of(&rig,
                            "[" TOTAL("512", "612", "1") TOTAL("-512", "100", "2")
                                TOTAL("512", "612", "3") TOTAL("-500", "90", "4") LAST "]",
@@ -92,10 +90,9 @@ FORMAT_CASES("kineto", test_before_the_first)
 /* Generated files: the reader finds what the generator wrote. */
 static void check_made(const struct kineto_making *making)
 {
-    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     CLOSED(close_trace) struct trace_source *source;
     struct kineto_made made;
-    trace_rig_open(&rig);
     FILE *file = fopen(rig.path[0], "w");
     assert_non_null(file);
     kineto_make(file, making, &made);

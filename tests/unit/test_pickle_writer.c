@@ -221,10 +221,9 @@ static void only_known_opcodes(const char *bytes, size_t count)
 TEST(a_small_snapshot_is_just_this)
 {
     struct cases block = {0};
-    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     struct trace_source *source;
     size_t count;
-    trace_rig_open(&rig);
     assert_ok(trace_rig_text(&rig, cases_text(&block, "pickle_writer", "recording"), &source,
                              &test_error));
     assert_ok(format_write(&format_writer_snapshot, source, rig.path[1], false, &test_error));
@@ -302,9 +301,8 @@ TEST(segments_at_the_end_follow_from_the_entries)
 /* An input that cannot be a snapshot is refused, and leaves no file. */
 TEST(a_trace_without_addresses_is_no_recording)
 {
-    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     CLOSED(close_trace) struct trace_source *source;
-    trace_rig_open(&rig);
     assert_ok(trace_rig_text(&rig, "# allocrig-trace 1\na,0,100\nf,0\n", &source, &test_error));
     assert_says(format_write(&format_writer_snapshot, source, rig.path[1], false, &test_error),
                 AR_INVALID, "holds no addresses");

@@ -14,20 +14,6 @@ struct sheet {
     struct spool_record records[RECORDS_MOST];
 };
 
-static int open_rig(void **state)
-{
-    static struct trace_rig rig;
-    trace_rig_open(&rig);
-    *state = &rig;
-    return 0;
-}
-
-static int close_rig(void **state)
-{
-    trace_rig_close(*state);
-    return 0;
-}
-
 /* Writes the sheet as NAME.spool; `bytes` 0: complete, with a page of zeros after its records. */
 static void write_sheet(struct trace_rig *rig, const char *name, const struct sheet *sheet,
                         size_t bytes)
@@ -87,7 +73,7 @@ static void makes(struct trace_rig *rig, const char *wanted, struct recording_co
 
 /* One thread frees while the other gets the address: the free began first, although it ended, and
  * was written, last. */
-TEST_WITH(threads_are_ordered, open_rig, close_rig)
+TRACE_TEST(threads_are_ordered)
 {
     struct recording_counts counts;
     const struct sheet one = {
@@ -111,7 +97,7 @@ TEST_WITH(threads_are_ordered, open_rig, close_rig)
 }
 
 /* Another process with the same number and addresses has its own blocks and streams. */
-TEST_WITH(processes_are_separate, open_rig, close_rig)
+TRACE_TEST(processes_are_separate)
 {
     struct recording_counts counts;
     const struct sheet first = {
@@ -129,7 +115,7 @@ TEST_WITH(processes_are_separate, open_rig, close_rig)
 
 /* Physical memory has a number from its creation to its release; a handle of which no creation was
  * recorded has none. */
-TEST_WITH(physical_memory_is_created_and_released, open_rig, close_rig)
+TRACE_TEST(physical_memory_is_created_and_released)
 {
     struct recording_counts counts;
     const struct sheet sheet = {
@@ -146,7 +132,7 @@ TEST_WITH(physical_memory_is_created_and_released, open_rig, close_rig)
           &counts);
 }
 
-TEST_WITH(oddities_are_counted, open_rig, close_rig)
+TRACE_TEST(oddities_are_counted)
 {
     struct recording_counts counts;
     const struct sheet sheet = {
@@ -174,7 +160,7 @@ TEST_WITH(oddities_are_counted, open_rig, close_rig)
     assert_int_equal(counts.failed_allocs, 3);
 }
 
-TEST_WITH(the_last_failure_ended_the_program, open_rig, close_rig)
+TRACE_TEST(the_last_failure_ended_the_program)
 {
     struct recording_counts counts;
     const struct sheet sheet = {
@@ -187,7 +173,7 @@ TEST_WITH(the_last_failure_ended_the_program, open_rig, close_rig)
 
 /* Kernels of a graph are at its launch in the order of their starts; a kernel without a recorded
  * launch is left out. */
-TEST_WITH(kernels_find_their_launch, open_rig, close_rig)
+TRACE_TEST(kernels_find_their_launch)
 {
     struct recording_counts counts;
     const struct sheet program = {
@@ -218,7 +204,7 @@ TEST_WITH(kernels_find_their_launch, open_rig, close_rig)
 
 /* The number of an event is used again after the event is destroyed; a wait for a new one has no
  * effect. */
-TEST_WITH(events_have_lives, open_rig, close_rig)
+TRACE_TEST(events_have_lives)
 {
     struct recording_counts counts;
     const struct sheet sheet = {.process = 1,
@@ -233,7 +219,7 @@ TEST_WITH(events_have_lives, open_rig, close_rig)
     assert_int_equal(counts.dropped_waits, 1);
 }
 
-TEST_WITH(cut_and_foreign_files_are_skipped, open_rig, close_rig)
+TRACE_TEST(cut_and_foreign_files_are_skipped)
 {
     struct recording_counts counts;
     struct trace_rig *rig = *state;
@@ -251,7 +237,7 @@ TEST_WITH(cut_and_foreign_files_are_skipped, open_rig, close_rig)
 }
 
 /* Any records give a trace or an error. */
-TEST_WITH(random_records_are_safe, open_rig, close_rig)
+TRACE_TEST(random_records_are_safe)
 {
     struct ar_rng rng;
     unsigned made = 0;

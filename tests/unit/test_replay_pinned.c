@@ -31,7 +31,7 @@ struct run {
 static void open_run(struct run *run, const char *text, const char *pinned, const char *device)
 {
     struct trace_source *source;
-    trace_rig_open(&run->files);
+    run->files = trace_rig_open();
     assert_ok(trace_rig_text(&run->files, text, &source, &test_error));
     experiment_rig_over(&run->rig, "torch", device, source);
     if (pinned) {
@@ -150,7 +150,7 @@ TEST(recorded_completions)
 /* Costs and waits are those of the profile, and they are host time of the program. */
 TEST(costs_of_the_profile)
 {
-    CLOSED(trace_rig_close) struct trace_rig files;
+    CLOSED(trace_rig_close) struct trace_rig files = trace_rig_open();
     char device[200];
     static const char profile[] =
         "# allocrig-profile 1\nname: t\ngranule_bytes: 1\n"
@@ -159,7 +159,6 @@ TEST(costs_of_the_profile)
         "cost: pinned_alloc 4096 1000\ncost: pinned_alloc 1048576 256000\n"
         "cost: pinned_free 4096 700\n";
     CLOSED(close_run) struct run run;
-    trace_rig_open(&files);
     trace_rig_write(files.path[1], profile, sizeof profile - 1);
     snprintf(device, sizeof device, "sim:profile=%s", files.path[1]);
     open_run(&run,

@@ -14,8 +14,7 @@ static const char *const forms[] = {"pickle of C++", "pickle", "JSON"};
  * sanitizer a third: each layout in each form, with another part missing. */
 static void check_layouts(const struct snapshot_image *image, unsigned keys)
 {
-    CLOSED(trace_rig_close) struct trace_rig rig;
-    trace_rig_open(&rig);
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     for (size_t i = 0; i < snapshot_layout_count; i++)
         for (unsigned form = SNAPSHOT_PICKLE_2; form <= SNAPSHOT_JSON; form++)
             for (unsigned part = 0; part < 3; part++) {
@@ -89,8 +88,7 @@ static void double_image(struct snapshot_image *image)
 TEST(each_of_two_devices_is_met)
 {
     CLOSED(run_snapshot_close) struct run_snapshot run;
-    CLOSED(trace_rig_close) struct trace_rig rig;
-    trace_rig_open(&rig);
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     snapshot_run(&run, "torch", "workloads/data/side_streams.default.csv.gz");
     double_image(&run.image);
     for (size_t i = 0; i < snapshot_layout_count; i++) {
@@ -135,9 +133,8 @@ TEST(marks_come_back)
         "m,other,device=1,stage=x\nf,0\nm,step,name=ProfilerStep#3\n"
         "m,step_begins,name=step,stage=start\nt,5000\na,1,512\n!,alloc,2097152\n"
         "!,annotate,2097152,packed\nm,last\n";
-    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     struct trace_source *source;
-    trace_rig_open(&rig);
     assert_ok(trace_rig_text(&rig, text, &source, &test_error));
     assert_ok(format_write(&format_writer_snapshot, source, rig.path[1], false, &test_error));
     FREED char *wanted = print_events(&rig, source);
@@ -155,8 +152,7 @@ TEST(marks_come_back)
 TEST(annotations_stand_by_their_times)
 {
     CLOSED(run_snapshot_close) struct run_snapshot run;
-    CLOSED(trace_rig_close) struct trace_rig rig;
-    trace_rig_open(&rig);
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     snapshot_run(&run, "torch", "gradient_tape:steps=4");
     assert_int_equal(run.image.annotation_count, 4);
     for (size_t i = 0; i < snapshot_layout_count; i++) {
@@ -178,8 +174,7 @@ TEST(annotations_become_marks)
     struct cases block = {0};
     const char *text = cases_text(&block, "snapshot_layouts", "annotations_become_marks"),
                *wanted = block.field[1];
-    CLOSED(trace_rig_close) struct trace_rig rig;
-    trace_rig_open(&rig);
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     trace_rig_write(rig.path[0], text, strlen(text));
     CLOSED(close_trace)
     struct trace_source *source = snapshot_open(rig.path[0], NULL, "annotations");
@@ -198,8 +193,7 @@ TEST(pinned_memory_is_merged)
     struct cases block = {0};
     const char *text = cases_text(&block, "snapshot_layouts", "pinned_memory_is_merged"),
                *both = block.field[1];
-    CLOSED(trace_rig_close) struct trace_rig rig;
-    trace_rig_open(&rig);
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     trace_rig_write(rig.path[0], text, strlen(text));
     struct trace_source *source = snapshot_open(rig.path[0], NULL, "pinned");
     char *got = print_events(&rig, source);
@@ -221,8 +215,7 @@ TEST(pinned_memory_is_merged)
 /* Pools of histories that name none, and what follows from the rules of a pool. */
 TEST(pools_are_inferred)
 {
-    CLOSED(trace_rig_close) struct trace_rig rig;
-    trace_rig_open(&rig);
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     for (struct cases block = {0}; cases_block(&block, "snapshot_layouts", __func__);) {
         trace_rig_write(rig.path[0], block.field[0], strlen(block.field[0]));
         CLOSED(close_trace) struct trace_source *source = snapshot_open(rig.path[0], NULL, "pools");
@@ -235,8 +228,7 @@ TEST(pools_are_inferred)
 TEST(frees_without_completions_are_met)
 {
     CLOSED(run_snapshot_close) struct run_snapshot run;
-    CLOSED(trace_rig_close) struct trace_rig rig;
-    trace_rig_open(&rig);
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     snapshot_run(&run, "torch", "gradient_tape:steps=4");
     for (size_t i = 0; i < snapshot_layout_count; i++)
         for (size_t part = 0; part < 3; part++) {
@@ -261,8 +253,7 @@ TEST(settings_are_taken_one_by_one)
         "\" max_split_size_mb : 64 , of_tomorrow:[1,2],"
         "roundup_power2_divisions:[256:1,>:4],pinned_max_cached_size_mb:64 \", "
         "\"garbage_collection_threshold\": 0.5}}";
-    CLOSED(trace_rig_close) struct trace_rig rig;
-    trace_rig_open(&rig);
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     trace_rig_write(rig.path[0], text, sizeof text - 1);
     CLOSED(close_trace) struct trace_source *source = snapshot_open(rig.path[0], NULL, "settings");
     assert_string_equal(source->info.conf,
@@ -301,8 +292,7 @@ TEST(odd_histories)
         {HISTORY("", ENTRY("alloc", 4096, 512, 5) "," ENTRY("alloc", 8192, 512, 1125899906842630)),
          NULL, "an entry is more than 35 years after the first"},
     };
-    CLOSED(trace_rig_close) struct trace_rig rig;
-    trace_rig_open(&rig);
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct trace_source *source = NULL;
         struct ar_error error = {""};

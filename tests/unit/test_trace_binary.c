@@ -189,7 +189,7 @@ TRACE_TEST(files_are_complete_or_absent)
     low.rlim_cur = 200000; /* like a full disk, in the middle */
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     trace_rig_close(rig);
-    trace_rig_open(rig);
+    *rig = trace_rig_open();
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
     enum ar_status status = trace_write(source, rig->path[1], &options, &test_error);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);

@@ -9,11 +9,10 @@ static void becomes(const struct format_writer *writer, const char *section)
 {
     struct cases trace = {0}, block = {0};
     const char *wanted = cases_text(&block, "trace_writers", section);
-    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     CLOSED(close_trace) struct trace_source *source;
     struct ar_error error;
     size_t count;
-    trace_rig_open(&rig);
     assert_int_equal(
         trace_rig_text(&rig, cases_text(&trace, "trace_writers", "trace"), &source, &error), AR_OK);
     assert_int_equal(format_write(writer, source, rig.path[1], false, &error), AR_OK);
@@ -44,9 +43,8 @@ TEST(an_oracle_trace_has_requests_and_completions)
 /* All names and endings are different. */
 TEST(a_trace_without_requests_is_refused)
 {
-    CLOSED(trace_rig_close) struct trace_rig rig;
+    CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
     CLOSED(close_trace) struct trace_source *source;
-    trace_rig_open(&rig);
     assert_ok(
         trace_rig_text(&rig, "# allocrig-trace 1\nm,step\n!,oom,100\n", &source, &test_error));
     for (size_t i = 0; format_writer_at(i); i++) {
