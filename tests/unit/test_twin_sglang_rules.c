@@ -190,3 +190,11 @@ TEST(versions)
     assert_int_equal(sglang_version_read("0.5.4post", &version, &test_error), AR_INVALID);
     assert_int_equal(sglang_version_read("5", &version, &test_error), AR_INVALID);
 }
+
+/* A log of Granite 4 on a card of 16 GB: states 0.03 and 2.74 GB, keys and values 1.52 each. */
+TEST(states_have_their_part)
+{
+    within("Granite 4", sglang_states(5.81 * GIB, AR_MIB) / GIB, 2.77, 0.02);
+    assert_true(sglang_states(GIB, 0) == 0 && sglang_states(-GIB, AR_MIB) == 0);
+    assert_true(fmod(sglang_states(GIB, 3 * AR_MIB), 3 * (double)AR_MIB) == 0);
+}

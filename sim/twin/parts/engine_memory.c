@@ -519,10 +519,19 @@ static enum ar_status size_vllm(struct engine *self, struct ar_error *error)
     return AR_OK;
 }
 
+/* Bytes of the states of requests beside the cache of SGLang. */
+static double states(const struct engine *self)
+{
+    uint64_t layers = llm_linear_layers(&self->model, &self->rank);
+    bool own = !engine_is_vllm(self) && !engine_shares(self) && layers;
+    return own ? sglang_states(self->available, layers * llm_state_bytes(&self->model, &self->rank))
+               : 0;
+}
+
 static enum ar_status size_sglang(struct engine *self, struct ar_error *error)
 {
-    self->tokens = sglang_tokens(self->available, token_bytes(self), self->page_tokens,
-                                 engine_values(self)->max_total_tokens);
+    self->tokens = sglang_tokens(self->available - states(self), token_bytes(self),
+                                 self->page_tokens, engine_values(self)->max_total_tokens);
     if (!self->tokens)
         return twin_refuse(&self->base, error,
                            engine_shares(self)
@@ -550,13 +559,15 @@ static void make_cache(struct engine *self)
             request(self, &self->kv, self->blocks * self->cache.page_bytes, owner, "kv_cache");
         return;
     }
-    uint64_t layers = llm_stage_layers(&self->model, &self->rank);
+    uint64_t layers =
+        llm_stage_layers(&self->model, &self->rank) - llm_linear_layers(&self->model, &self->rank);
     uint64_t parts = self->model.kv_rank ? 1 : 2; /* keys and values, or both in one */
     uint64_t bytes =
         sglang_buffer_bytes(self->tokens, self->page_tokens, token_bytes(self) / layers / parts);
     if (!engine_shares(self))
         request(self, &self->kv, sglang_request_table_bytes(self->max_requests, self->length),
                 owner, "req_to_token");
+    request(self, &self->kv, (uint64_t)states(self), owner, "mamba states");
     for (uint64_t i = 0; i < parts * layers && !twin_over(&self->base); i++)
         request(self, &self->kv, bytes, owner, i < layers ? "k_buffer" : "v_buffer");
 }

@@ -110,6 +110,13 @@ double sglang_available(double free_before, double free_after, double fraction)
     return free_after - free_before * (1 - fraction);
 }
 
+double sglang_states(double available, uint64_t request_bytes)
+{
+    if (!request_bytes || available <= 0)
+        return 0;
+    return floor(available * 0.9 / 1.9 / (double)request_bytes) * (double)request_bytes;
+}
+
 uint64_t sglang_tokens(double available, uint64_t token_bytes, uint64_t page_tokens, uint64_t limit)
 {
     if (available <= 0)

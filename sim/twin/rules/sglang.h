@@ -28,6 +28,10 @@ void sglang_defaults(struct sglang_version version, struct sglang_settings *sett
 /* Bytes of the cache: what is free after loading, less (1 - fraction) of what was free before
  * (model_runner.py, profile_max_num_token; later model_runner_kv_cache_mixin.py). */
 double sglang_available(double free_before, double free_after, double fraction);
+/* Of these, bytes for the states of requests of layers with linear attention: 0.9 times what the
+ * others have (mamba_full_memory_ratio; model_runner_kv_cache_mixin.py, handle_max_mamba_cache). A
+ * log of Granite 4 has 2.77 GB beside 3.04. `request_bytes`: of all layers; 0: there are none. */
+double sglang_states(double available, uint64_t request_bytes);
 /* max_total_num_tokens: whole pages of `page_tokens`; at most `limit` (max_total_tokens), 0:
  * none. */
 uint64_t sglang_tokens(double available, uint64_t token_bytes, uint64_t page_tokens,
