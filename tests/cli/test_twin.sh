@@ -141,6 +141,7 @@ bad other_rules '7: .*mem_fraction_static is SGLang.s; write gpu_memory_utilizat
 bad other_rules_of_sglang '8: .*is vLLM.s; write mem_fraction_static' "$engine" "$model" 'rules = sglang' 'gpu_memory_utilization = 0.5' "${any[@]}"
 bad rules_that_share '8: .*mem_fraction_static is SGLang.s; write free_fraction' "$engine" "$model" 'rules = lmdeploy' 'mem_fraction_static = 0.5' "${any[@]}"
 bad other_rules_that_share '7: .*free_fraction is TensorRT-LLM.s; write gpu_memory_utilization, or write rules = trtllm' "$engine" "$model" 'free_fraction = 0.5' "${any[@]}"
+bad no_sleep_of_those '8: .*enable_sleep_mode is vLLM.s; leave it out' "$engine" "$model" 'rules = trtllm' 'enable_sleep_mode = yes' "${any[@]}"
 bad no_unknown_input '10: "bytes" is no input; write SECTION.KEY = VALUE' "$part" 'bytes = 1' '[schedule]' "$step" '[unknown]' 'bytes = 1'
 bad no_unknown_value '10: "b.bytes" has no values, or too many' "$part" 'bytes = 1' '[schedule]' "$step" '[unknown]' 'b.bytes = 1 |'
 bad no_unknown_section '10: .*has no process or part "x"' "$part" 'bytes = 1' '[schedule]' "$step" '[unknown]' 'x.bytes = 1' '[reported]' 'b.load: owner b = 1GiB'

@@ -224,6 +224,7 @@ static enum ar_status check_rules(const struct engine *self, struct ar_error *er
         {v->cuda_graph_max_bs, 1, "cuda_graph_max_bs", "cudagraph_sizes"},
         {v->weights_cpu_backup, 1, "weights_cpu_backup", NULL},
         {v->graphs_sleep, 1, "graphs_sleep", NULL},
+        {v->enable_sleep_mode && engine_shares(self), 0, "enable_sleep_mode", NULL},
         {v->free_fraction > 0, 2, fractions[2], "fractions"},
     };
     const int own = engine_shares(self) ? 2 : v->rules;
@@ -594,7 +595,7 @@ static bool engine_what_if(const void *of, size_t index, struct twin_what_if *ou
           .value = "1 2 4 8"}},
         {!values->enforce_eager,
          {.text = "no CUDA graphs", .option = "enforce_eager", .value = "yes"}},
-        {!values->enable_sleep_mode,
+        {!values->enable_sleep_mode && values->rules < ENGINE_TRTLLM,
          {.text = "weights and cache can sleep", .option = "enable_sleep_mode", .value = "yes"}},
         {values->kv_cache_dtype == 0,
          {.text = "keys and values in fp8", .option = "kv_cache_dtype", .value = "fp8"}},
