@@ -16,6 +16,14 @@ struct ar_rng {
 };
 
 AR_API void ar_rng_seed(struct ar_rng *rng, uint64_t seed);
+/* The same as a value. */
+static inline struct ar_rng ar_rng_of(uint64_t seed)
+{
+    struct ar_rng rng;
+    ar_rng_seed(&rng, seed);
+    return rng;
+}
+
 AR_API uint64_t ar_rng_next(struct ar_rng *rng);
 
 /* Uniform in [0, bound), without bias; bound above 0. */

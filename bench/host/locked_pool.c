@@ -305,8 +305,7 @@ static uint64_t threads_think(uint64_t rounds, uint64_t value)
 static enum ar_status make_turns(struct worker *worker, unsigned number)
 {
     const struct threads_config *config = worker->config;
-    struct ar_rng rng;
-    ar_rng_seed(&rng, config->seed + number);
+    struct ar_rng rng = ar_rng_of(config->seed + number);
     worker->addresses = calloc(config->live, sizeof *worker->addresses);
     worker->turns = calloc((size_t)config->turns + config->live, sizeof *worker->turns);
     bool *taken = calloc(config->live, sizeof *taken);

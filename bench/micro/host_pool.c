@@ -57,8 +57,7 @@ static enum ar_status pair(struct locked_pool *pool, uint64_t bytes)
 static enum ar_status furnish(struct locked_pool *pool)
 {
     uint64_t addresses[BLOCKS];
-    struct ar_rng rng;
-    ar_rng_seed(&rng, 1);
+    struct ar_rng rng = ar_rng_of(1);
     for (size_t i = 0; i < BLOCKS; i++) {
         struct ar_policy_request request = {.bytes = ar_rng_log_uniform(&rng, 512, AR_MIB)};
         AR_TRY(locked_pool_alloc(pool, &request, &addresses[i]));

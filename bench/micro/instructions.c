@@ -194,8 +194,7 @@ __attribute__((noinline)) static enum ar_status measured_pairs(struct ar_policy 
 static enum ar_status make_free_blocks(struct ar_policy *policy, struct ar_policy_block *blocks,
                                        uint64_t free_blocks)
 {
-    struct ar_rng rng;
-    ar_rng_seed(&rng, 1);
+    struct ar_rng rng = ar_rng_of(1);
     for (uint64_t i = 0; i < 2 * free_blocks; i++) {
         struct ar_policy_request request = {.bytes = 256 * ar_rng_between(&rng, 1, 16)};
         AR_TRY(ar_policy_alloc(policy, &request, &blocks[i]));

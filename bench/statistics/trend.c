@@ -170,7 +170,7 @@ enum ar_status trend_of_series(const double *x, const double *y, size_t count,
 {
     double *again = malloc((count + 1) * sizeof *again),
            *slopes = malloc(RESAMPLES * sizeof *slopes);
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(1);
     *out = (struct trend_interval){0};
     if (!again || !slopes || count < 3) {
         free(again);
@@ -178,7 +178,6 @@ enum ar_status trend_of_series(const double *x, const double *y, size_t count,
         return count < 3 ? AR_OK : ar_error_set(error, AR_HOST_MEMORY, "no host memory");
     }
     size_t length = block_length(count - 1);
-    ar_rng_seed(&rng, 1);
     for (size_t i = 0; i < RESAMPLES; i++) {
         again[0] = y[0];
         for (size_t at = 1; at < count;) {

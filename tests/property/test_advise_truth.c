@@ -201,10 +201,9 @@ static void check_recording(const struct recording *recording, struct ar_rng *rn
 static void check_programs(const char *const *names, unsigned count, unsigned rounds, uint64_t seed)
 {
     struct tally tally = {0};
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(seed);
     struct recording recording;
     const char *folder = getenv("TEST_TMP");
-    ar_rng_seed(&rng, seed);
     snprintf(recording.path, sizeof recording.path, "%s/advise_truth.pickle",
              folder ? folder : "/tmp");
     /* Under a sanitizer every second program. */

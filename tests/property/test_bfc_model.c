@@ -217,7 +217,7 @@ static void check_against_model(const struct setup *setup, uint64_t seed)
 {
     CLOSED(close_bfc_rig) struct bfc_rig *rig = bfc_rig_open(setup->spec, setup->cap);
     FREED struct model *m = calloc(1, sizeof *m);
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(seed);
     assert_non_null(m);
     *m = (struct model){.limit = setup->limit,
                         .next = setup->first,
@@ -225,7 +225,6 @@ static void check_against_model(const struct setup *setup, uint64_t seed)
                         .collect = setup->collect,
                         .coalesce = setup->coalesce,
                         .cap = setup->cap};
-    ar_rng_seed(&rng, seed);
     unsigned failures = 0;
     for (unsigned step = 0; step < setup->steps; step++) {
         rig->careful = step % 16 == 0;

@@ -86,9 +86,8 @@ static uint64_t every_offset(const struct packing *packing)
 
 TEST(finds_what_every_offset_finds)
 {
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(1);
     unsigned above = 0;
-    ar_rng_seed(&rng, 1);
     for (uint64_t round = 0; round < 300; round++) {
         struct packing_block blocks[MOST];
         size_t count = planning_rig_fill(&rng, blocks, MOST, 12, 9, 10);
@@ -99,9 +98,8 @@ TEST(finds_what_every_offset_finds)
 
 TEST(keeps_alignments)
 {
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(3);
     unsigned above = 0;
-    ar_rng_seed(&rng, 3);
     const uint64_t rounds = test_amount(250, 120);
     for (uint64_t round = 0; round < rounds; round++) {
         struct packing_block blocks[BLOCKS];
@@ -116,8 +114,7 @@ TEST(keeps_alignments)
 /* Multiples of a unit have the same plans, scaled. */
 TEST(units_do_not_matter)
 {
-    struct ar_rng rng;
-    ar_rng_seed(&rng, 6);
+    struct ar_rng rng = ar_rng_of(6);
     const uint64_t rounds = test_amount(50, 50);
     for (uint64_t round = 0; round < rounds; round++) {
         struct packing_block blocks[BLOCKS];
@@ -132,9 +129,8 @@ TEST(units_do_not_matter)
 /* Larger problems, for which only the number of steps says whether it ends. */
 TEST(says_how_far_it_got)
 {
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(4);
     unsigned cut = 0, done = 0;
-    ar_rng_seed(&rng, 4);
     for (int round = 0; round < 60; round++) {
         struct packing_block blocks[80];
         uint64_t offsets[2][80];
@@ -168,10 +164,9 @@ TEST(says_how_far_it_got)
 
 TEST(no_host_memory_keeps_a_plan)
 {
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(5);
     struct packing_block blocks[40];
     bool done = false;
-    ar_rng_seed(&rng, 5);
     planning_rig_draw(&rng, blocks, 40, 40, 30);
     for (uint64_t fail_at = 1; !done; fail_at++) {
         uint64_t offsets[40];

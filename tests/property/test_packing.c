@@ -34,8 +34,7 @@ static void place_slowly(const struct packing_block *blocks, const uint32_t *ord
 
 TEST(places_at_the_lowest_gap)
 {
-    struct ar_rng rng;
-    ar_rng_seed(&rng, 1);
+    struct ar_rng rng = ar_rng_of(1);
     for (int round = 0; round < ROUNDS; round++) {
         struct packing_block blocks[BLOCKS];
         uint32_t order[BLOCKS];
@@ -98,8 +97,7 @@ TEST(places_many_at_the_lowest_gap)
     static struct packing_block blocks[CROWD];
     static uint32_t order[CROWD];
     static uint64_t offsets[CROWD];
-    struct ar_rng rng;
-    ar_rng_seed(&rng, 5);
+    struct ar_rng rng = ar_rng_of(5);
     for (int round = 0; round < 6; round++) {
         struct ar_host host = {0};
         struct packing packing;
@@ -133,9 +131,8 @@ TEST(blocks_that_all_live_take_few_steps)
     struct ar_host host = {0};
     struct packing packing;
     uint64_t steps = 0, top_bytes = 0;
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(6);
     assert_true(blocks && offsets);
-    ar_rng_seed(&rng, 6);
     for (uint32_t i = 0; i < count; i++)
         blocks[i] = (struct packing_block){
             .bytes = ar_rng_between(&rng, 1, 1 << 20), .born = i, .dies = count};
@@ -150,8 +147,7 @@ TEST(blocks_that_all_live_take_few_steps)
 
 TEST(the_best_order_is_the_lowest)
 {
-    struct ar_rng rng;
-    ar_rng_seed(&rng, 2);
+    struct ar_rng rng = ar_rng_of(2);
     unsigned different = 0;
     for (int round = 0; round < ROUNDS; round++) {
         struct packing_block blocks[BLOCKS];
@@ -179,10 +175,9 @@ TEST(the_best_order_is_the_lowest)
 
 TEST(no_host_memory_leaves_nothing_behind)
 {
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(3);
     struct packing_block blocks[BLOCKS];
     uint64_t offsets[BLOCKS];
-    ar_rng_seed(&rng, 3);
     planning_rig_draw(&rng, blocks, BLOCKS, 1000, 60);
     bool done = false;
     for (uint64_t fail_at = 1; !done; fail_at++) {
@@ -225,8 +220,7 @@ TEST(refuses_what_is_no_block)
 TEST(sorting_keeps_equals_in_order)
 {
     static struct keyed keys[2][3000];
-    struct ar_rng rng;
-    ar_rng_seed(&rng, 4);
+    struct ar_rng rng = ar_rng_of(4);
     for (size_t count = 0; count < 3000; count = 2 * count + 1) {
         for (unsigned shift = 0; shift < 64; shift += 21) {
             for (size_t i = 0; i < count; i++)

@@ -23,10 +23,9 @@ static void write_program(const char *path, uint64_t seed, bool uses, bool gives
     size_t count = 0;
     uint64_t id = 0;
     unsigned given_up = 0; /* pools up to it */
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(seed);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    ar_rng_seed(&rng, seed);
     fprintf(file, "# allocrig-trace 1\nt,0\n");
     for (unsigned i = 0; i < EVENTS; i++) {
         if (ar_rng_below(&rng, 60) == 0)

@@ -102,9 +102,8 @@ TEST(every_place_is_that_of_a_search)
 {
     enum { LIVE = 64 };
     CLOSED(address_space_close) struct address_space space;
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(1);
     size_t pages[LIVE] = {0}, counts[LIVE], refused = 0;
-    ar_rng_seed(&rng, 1);
     assert_true(address_space_open(&space, PAGES * 2 * AR_MIB, UNIT));
     for (unsigned step = 0; step < 20000; step++) {
         size_t i = ar_rng_below(&rng, LIVE);

@@ -251,8 +251,7 @@ TEST(test_two_ends_at_random)
     };
     for (unsigned s = 0; s < 2; s++) {
         struct bfc_rig *rig = bfc_rig_open(specs[s], UINT64_MAX);
-        struct ar_rng rng;
-        ar_rng_seed(&rng, 7 + s);
+        struct ar_rng rng = ar_rng_of(7 + s);
         for (unsigned i = 0; i < 20000; i++) {
             unsigned block = (unsigned)ar_rng_below(&rng, 96);
             if (rig->live[block]) {

@@ -109,8 +109,7 @@ TEST(a_planted_step_is_found_at_its_place)
 /* Wherever it stands, also beside an end. */
 TEST(a_clean_step_is_found_exactly)
 {
-    struct ar_rng rng;
-    ar_rng_seed(&rng, 7);
+    struct ar_rng rng = ar_rng_of(7);
     for (size_t at = CHANGE_LEAST; at <= 40 - CHANGE_LEAST; at++) {
         double values[40];
         struct change_point points[40];
@@ -128,11 +127,10 @@ TEST(a_clean_step_is_found_exactly)
 /* Up, further up, and back, 80 values each: more than the window holds. */
 TEST(several_steps_are_told_apart)
 {
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(3);
     double values[MOST];
     struct change_point points[MOST];
     static const double levels[] = {1000, 1200, 1500, 1000};
-    ar_rng_seed(&rng, 3);
     for (size_t i = 0; i < 4; i++)
         noise(&rng, values + 80 * i, 80, levels[i], 0.01);
     assert_int_equal(find(values, 320, CHANGE_TIMED, &RULES, points), 3);

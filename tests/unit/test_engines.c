@@ -57,8 +57,7 @@ static enum ar_status use_stacks(struct policy_rig *rig, unsigned steps, unsigne
 {
     static struct ar_policy_block blocks[STREAMS][DEPTH];
     unsigned counts[STREAMS] = {0};
-    struct ar_rng rng;
-    ar_rng_seed(&rng, 5);
+    struct ar_rng rng = ar_rng_of(5);
     *refused = 0;
     for (unsigned i = 0; i < steps; i++) {
         uint32_t stream = (uint32_t)ar_rng_below(&rng, STREAMS);

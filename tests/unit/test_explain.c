@@ -312,8 +312,7 @@ TEST(births_are_found_by_address)
 {
     CLOSED(ar_map_close) struct ar_map births = {.more_words = 1};
     uint64_t expected[ADDRESSES] = {0};
-    struct ar_rng rng;
-    ar_rng_seed(&rng, 7);
+    struct ar_rng rng = ar_rng_of(7);
     for (uint64_t i = 1; i < 20000; i++) {
         uint64_t at = ar_rng_below(&rng, ADDRESSES);
         if (ar_rng_below(&rng, 2)) {

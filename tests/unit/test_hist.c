@@ -30,8 +30,7 @@ TEST(quantiles_lie_within_the_stated_error)
     static const double fractions[] = {0, 0.001, 0.1, 0.5, 0.9, 0.99, 0.999, 1};
     FREED struct ar_hist *hist = calloc(1, sizeof *hist);
     FREED uint64_t *values = malloc(VALUES * sizeof *values);
-    struct ar_rng rng;
-    ar_rng_seed(&rng, 7);
+    struct ar_rng rng = ar_rng_of(7);
     for (int i = 0; i < VALUES; i++) {
         values[i] = ar_rng_log_uniform(&rng, 1, UINT64_C(1) << 50);
         ar_hist_add(hist, values[i], 1);
@@ -63,8 +62,7 @@ TEST(merging_is_adding)
 {
     struct ar_hist *all = calloc(1, sizeof *all), *left = calloc(1, sizeof *left),
                    *right = calloc(1, sizeof *right);
-    struct ar_rng rng;
-    ar_rng_seed(&rng, 3);
+    struct ar_rng rng = ar_rng_of(3);
     for (int i = 0; i < 1000; i++) {
         uint64_t value = ar_rng_below(&rng, 1000000), times = ar_rng_below(&rng, 3);
         ar_hist_add(all, value, times);

@@ -128,9 +128,8 @@ TEST(every_trial_from_the_certain_capacity_on_passes)
         "torch:max_split_size_mb=20", "torch:max_split_size_mb=21", "torch:max_split_size_mb=33",
         "torch:max_split_size_mb=64", "torch:max_split_size_mb=128"};
     char text[16384];
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(7);
     CLOSED(ar_spec_close) struct ar_spec device;
-    ar_rng_seed(&rng, 7);
     assert_ok(ar_spec_parse("sim", &device, &test_error));
     const struct trial_setup setup = {.device = &device, .card_bytes = 80 * AR_GIB};
     for (int round = 0; round < 40; round++) {
@@ -178,9 +177,8 @@ static uint64_t step_by_step(const struct trial_setup *setup, struct trace_sourc
 TEST(a_search_from_far_above_finds_the_same)
 {
     static const char *const policies[] = {"torch:max_split_size_mb=20", "torch", "tlsf", "cupy"};
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(7);
     CLOSED(ar_spec_close) struct ar_spec device;
-    ar_rng_seed(&rng, 7);
     assert_ok(ar_spec_parse("sim", &device, &test_error));
     for (int round = 0; round < 12; round++) {
         char text[16384];

@@ -9,9 +9,8 @@ TEST(the_map_does_what_an_array_does)
     enum { IDS = 512 };
     uint64_t wanted[IDS] = {0}, value;
     CLOSED(ar_map_close) struct ar_map map = {.cells = NULL};
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(7);
     size_t count = 0;
-    ar_rng_seed(&rng, 7);
     for (uint64_t i = 0; i < 40000; i++) {
         uint64_t id = ar_rng_next(&rng) % IDS, spread = id * UINT64_C(0x100000001);
         if (ar_rng_next(&rng) % 2) {

@@ -179,11 +179,10 @@ static struct trace_source *copy_without(struct trace_source *source, size_t lef
 /* A random trace of requests and frees; some sizes are a large part of the card. */
 static char *random_trace(uint64_t seed)
 {
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(seed);
     char *text = malloc(1 << 16);
     size_t used = (size_t)sprintf(text, HEAD), live[64], live_count = 0, next = 0;
     assert_non_null(text);
-    ar_rng_seed(&rng, seed);
     for (int i = 0; i < 200; i++) {
         if (live_count == 64 || (live_count > 2 && ar_rng_below(&rng, 5) < 2)) {
             size_t at = (size_t)ar_rng_below(&rng, live_count);

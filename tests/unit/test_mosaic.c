@@ -128,10 +128,9 @@ TEST(a_glued_block_may_live_to_the_end)
 static void scramble(const char *policy, uint64_t seed, uint64_t *glued)
 {
     CLOSED(device_rig_close) struct device_rig rig;
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(seed);
     struct ar_policy_block blocks[SLOTS];
     bool live[SLOTS] = {false};
-    ar_rng_seed(&rng, seed);
     device_rig_open(&rig, policy, "sim:capacity=192MiB");
     for (int turn = 0; turn < 3000; turn++) {
         uint32_t slot = (uint32_t)ar_rng_below(&rng, SLOTS);

@@ -16,9 +16,8 @@ TEST(it_answers_as_an_array)
 {
     struct ar_host host = {0};
     struct ar_most_tree tree = {0};
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(3);
     uint64_t plain[MOST] = {0};
-    ar_rng_seed(&rng, 3);
     assert_int_equal(ar_most_tree_top(&tree), 0);
     assert_true(ar_most_tree_next(&tree, 0, 1) == AR_MOST_TREE_NONE);
     for (uint32_t i = 0; i < TURNS; i++) {

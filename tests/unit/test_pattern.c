@@ -46,8 +46,7 @@ TEST(no_two_words_are_equal)
 TEST(bytes_agree_by_chance_only)
 {
     enum { TRIALS = 1 << 18 };
-    struct ar_rng rng;
-    ar_rng_seed(&rng, 1);
+    struct ar_rng rng = ar_rng_of(1);
     unsigned stale = 0, displaced = 0;
     for (int i = 0; i < TRIALS; i++) {
         uint64_t block = ar_rng_below(&rng, 1000), offset = ar_rng_below(&rng, (uint64_t)1 << 36);

@@ -67,8 +67,7 @@ static void *work(void *argument)
     struct worker *self = argument;
     struct crowd *crowd = self->crowd;
     struct stand_in_stream *stream = &crowd->streams[self->number];
-    struct ar_rng rng;
-    ar_rng_seed(&rng, self->number + 1);
+    struct ar_rng rng = ar_rng_of(self->number + 1);
     for (int turn = 0; turn < TURNS; turn++) {
         uint64_t bytes =
             1 + (ar_rng_below(&rng, 4) ? ar_rng_below(&rng, 100000) : ar_rng_below(&rng, 30 << 20));

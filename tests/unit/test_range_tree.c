@@ -80,8 +80,7 @@ TEST(against_an_array)
     for (int o = 0; o < 2; o++) {
         enum ar_range_order order = o ? AR_RANGE_BY_SIZE : AR_RANGE_BY_ADDRESS;
         struct model m = {.root = 0};
-        struct ar_rng rng;
-        ar_rng_seed(&rng, 9);
+        struct ar_rng rng = ar_rng_of(9);
         ar_range_pool_open(&m.pool, &m.host);
         for (int step = 0; step < 20000; step++) {
             size_t slot = ar_rng_below(&rng, SLOTS);
@@ -145,9 +144,8 @@ TEST(check_finds_damage)
 TEST(cut_and_join)
 {
     struct model m = {.root = 0};
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(8);
     uint64_t count;
-    ar_rng_seed(&rng, 8);
     ar_range_pool_open(&m.pool, &m.host);
     assert_true(ar_range_pool_reserve(&m.pool, SLOTS));
     for (uint64_t s = 0; s < SLOTS; s++) {

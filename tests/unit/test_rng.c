@@ -14,8 +14,7 @@ TEST(known_values)
         {42, {0x15780b2e0c2ec716, 0x6104d9866d113a7e, 0xae17533239e499a1}},
     };
     for (int c = 0; c < 2; c++) {
-        struct ar_rng rng;
-        ar_rng_seed(&rng, cases[c].seed);
+        struct ar_rng rng = ar_rng_of(cases[c].seed);
         for (int i = 0; i < 3; i++)
             assert_true(ar_rng_next(&rng) == cases[c].values[i]);
     }
@@ -23,9 +22,8 @@ TEST(known_values)
 
 TEST(below_and_between)
 {
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(1);
     uint64_t seen[10] = {0};
-    ar_rng_seed(&rng, 1);
     for (int i = 0; i < 100000; i++)
         seen[ar_rng_below(&rng, 10)]++;
     for (int i = 0; i < 10; i++)
@@ -40,9 +38,8 @@ TEST(below_and_between)
 
 TEST(unit)
 {
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(2);
     double sum = 0;
-    ar_rng_seed(&rng, 2);
     for (int i = 0; i < 100000; i++) {
         double x = ar_rng_unit(&rng);
         assert_true(x >= 0 && x < 1);
@@ -54,9 +51,8 @@ TEST(unit)
 /* Each of the 26 doublings from 1 to 2^26 gets one in 26. */
 TEST(log_uniform)
 {
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(3);
     uint64_t seen[27] = {0};
-    ar_rng_seed(&rng, 3);
     for (int i = 0; i < 260000; i++) {
         uint64_t x = ar_rng_log_uniform(&rng, 1, UINT64_C(1) << 26);
         assert_in_range(x, 1, UINT64_C(1) << 26);
@@ -70,11 +66,10 @@ TEST(log_uniform)
 
 TEST(normal_and_log_normal)
 {
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(4);
     double sum = 0;
     double squares = 0;
     int below_median = 0;
-    ar_rng_seed(&rng, 4);
     for (int i = 0; i < 100000; i++) {
         double x = ar_rng_normal(&rng);
         sum += x;

@@ -12,9 +12,8 @@ TEST(ranges_against_a_list)
     static struct range nodes[SPACE];
     struct ranges ranges = {NULL, 0};
     struct range *owner[SPACE] = {NULL}; /* of each number */
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(1);
     size_t count = 0;
-    ar_rng_seed(&rng, 1);
     for (int step = 0; step < 20000; step++) {
         uint64_t start = ar_rng_below(&rng, SPACE), end = start + 1 + ar_rng_below(&rng, 8);
         if (end > SPACE)
@@ -86,8 +85,7 @@ TEST(uses_against_a_table)
 {
     static struct table table;
     CLOSED(sim_hazards_close) struct sim_hazards hazards = {{NULL, 0}};
-    struct ar_rng rng;
-    ar_rng_seed(&rng, 2);
+    struct ar_rng rng = ar_rng_of(2);
     memset(&table, 0, sizeof table);
     for (uint64_t step = 1; step < 20000; step++) {
         uint64_t start = ar_rng_below(&rng, SPACE - 64), end = start + 1 + ar_rng_below(&rng, 64);

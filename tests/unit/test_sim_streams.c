@@ -434,8 +434,7 @@ TEST(waits_for_many_streams_are_those_for_each)
     for (int d = 0; d < 3; d++) {
         struct ar_device *one = sim_test_open(devices[d]), *other = sim_test_open(devices[d]);
         struct ar_device *both[] = {one, other};
-        struct ar_rng rng;
-        ar_rng_seed(&rng, 7);
+        struct ar_rng rng = ar_rng_of(7);
         for (uint32_t turn = 0; turn < TURNS; turn++) {
             uint64_t what = ar_rng_below(&rng, 64), value = ar_rng_below(&rng, 4000);
             uint32_t a = (uint32_t)ar_rng_below(&rng, STREAMS);

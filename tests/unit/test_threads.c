@@ -14,10 +14,9 @@ TEST(the_map_holds_what_a_table_holds)
 {
     struct ar_host host = {0};
     struct address_map map;
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(7);
     uint64_t held[KEYS] = {0}; /* cookie + 1 of the entry at key * 512 */
     size_t count = 0;
-    ar_rng_seed(&rng, 7);
     address_map_open(&map, &host);
     for (uint64_t turn = 0; turn < 40000; turn++) {
         uint64_t key = ar_rng_below(&rng, KEYS), address = key * 512;

@@ -142,10 +142,9 @@ static void check(const char *spec, uint64_t seed, bool forgets)
     CLOSED(close_device) struct ar_device *device = sim_test_open("sim");
     struct held held = hold(device->props.total_bytes);
     struct policy_rig first, second;
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(seed);
     struct ranges *before = calloc(1, sizeof *before), *after = calloc(1, sizeof *after);
     assert_true(before && after);
-    ar_rng_seed(&rng, seed);
     assert_int_equal(policy_rig_open(&first, spec, device->backing, 0), AR_OK);
     assert_int_equal(policy_rig_open(&second, spec, &held.base, 0), AR_OK);
     play(&first, &rng);

@@ -264,8 +264,7 @@ TEST(bad_setups_are_refused)
  * answers are neither lost nor made twice. */
 static void any_requests(uint64_t seed)
 {
-    struct ar_rng rng;
-    ar_rng_seed(&rng, seed);
+    struct ar_rng rng = ar_rng_of(seed);
     struct paged_setup setup = {
         .style = (enum paged_style)ar_rng_below(&rng, 3),
         .block_tokens = UINT64_C(1) << ar_rng_below(&rng, 5),

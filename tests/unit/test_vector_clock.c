@@ -76,10 +76,9 @@ static void turn(struct model *model, struct ar_rng *rng)
 
 TEST(clocks_are_what_arrays_are)
 {
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(11);
     FREED struct model *model = calloc(1, sizeof *model);
     assert_non_null(model);
-    ar_rng_seed(&rng, 11);
     for (uint32_t i = 0; i < TURNS; i++)
         turn(model, &rng);
     for (size_t i = 0; i < CLOCKS; i++)

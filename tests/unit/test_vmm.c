@@ -103,10 +103,9 @@ TEST(places_given_up_are_used_again)
     enum { WINDOW = 5, REQUESTS = 3000 };
     CLOSED(device_rig_close) struct device_rig rig;
     struct ar_policy_block window[WINDOW];
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(7);
     uint64_t given_bytes = 0;
     device_rig_open(&rig, "vmm", "sim:capacity=76MiB");
-    ar_rng_seed(&rng, 7);
     for (int i = 0; i < REQUESTS; i++) {
         if (i >= WINDOW)
             device_rig_give(&rig, &window[i % WINDOW], A);
@@ -374,11 +373,10 @@ TEST(moving_memory_leaves_live_bytes)
     enum { SLOTS = 24, REQUESTS = 1500 };
     CLOSED(device_rig_close) struct device_rig rig;
     struct written slots[SLOTS] = {{.number = 0}};
-    struct ar_rng rng;
+    struct ar_rng rng = ar_rng_of(11);
     struct ar_device_wrong wrong;
     uint64_t number = 0, refused = 0;
     device_rig_open_on(&rig, "vmm", late_device_open("sim:capacity=128MiB", 3));
-    ar_rng_seed(&rng, 11);
     for (int i = 0; i < REQUESTS; i++) {
         struct written *slot = &slots[ar_rng_below(&rng, SLOTS)];
         if (slot->number) {
