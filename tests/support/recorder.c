@@ -289,7 +289,6 @@ void recorder_run(const struct recorder_program *program, struct recorder_result
 {
     FREED struct recorder *self = calloc(1, sizeof *self);
     struct ar_host host = {0};
-    struct ar_spec spec;
     char text[96];
     assert_non_null(self);
     snprintf(text, sizeof text, "sim:capacity=%" PRIu64, program->capacity_bytes);
@@ -308,7 +307,7 @@ void recorder_run(const struct recorder_program *program, struct recorder_result
     assert_non_null(self->trace);
     const struct ar_policy_context context = {
         .backing = self->device->backing, .host = &host, .seed = 1};
-    assert_ok(ar_spec_parse(program->policy, &spec, &test_error));
+    CLOSED(ar_spec_close) struct ar_spec spec = spec_of(program->policy);
     assert_ok(registry_create(&spec, &context, &self->policy, &test_error));
     append(self, (struct trace_event){.kind = TRACE_TIME}, NULL);
     play(self);
@@ -320,7 +319,6 @@ void recorder_run(const struct recorder_program *program, struct recorder_result
     trace_memory_discard(self->trace);
     assert_ok(trace_memory_open(trace, &result->trace, &test_error));
     ar_device_close(self->device);
-    ar_spec_close(&spec);
     free(self->pending);
 }
 

@@ -73,6 +73,14 @@ extern struct ar_error test_error;
             fail_msg("%s: %s", #call, test_error.text);                                            \
     } while (0)
 
+/* The spec of a text, which must be one. */
+static inline struct ar_spec spec_of(const char *text)
+{
+    struct ar_spec spec;
+    assert_ok(ar_spec_parse(text, &spec, &test_error));
+    return spec;
+}
+
 /* The call returns this status, and its sentence holds `part`. */
 #define assert_says(call, status, part)                                                            \
     do {                                                                                           \

@@ -451,9 +451,8 @@ TEST(requests_are_compared_by_size)
     CLOSED(close_trace)
     struct trace_source *from = tiny_trace("a,0,4194304 a,1,4096 a,2,5000 a,3,4194304 a,4,4096");
     CLOSED(close_trace) struct trace_source *to;
-    CLOSED(ar_spec_close) struct ar_spec device;
     struct whatif whatif;
-    assert_ok(ar_spec_parse("sim", &device, &test_error));
+    CLOSED(ar_spec_close) struct ar_spec device = spec_of("sim");
     assert_ok(trace_open_recording(DATA "graphs.default.csv.gz", &to, &test_error));
     strcpy(from->info.recorder, "torch 2.11.0");
     const struct advise_config config = {

@@ -188,8 +188,7 @@ TEST(the_loop_launches_what_the_engine_launched)
     FREED struct logging *logging = malloc(sizeof *logging);
     struct ar_device *device = logging_open(logging, 8 * AR_GIB);
     struct harness_result result;
-    struct ar_spec spec;
-    assert_ok(ar_spec_parse("growth", &spec, &test_error));
+    CLOSED(ar_spec_close) struct ar_spec spec = spec_of("growth");
     struct harness_config config = {
         .policy = &spec, .workload = tape, .device = device, .blocks = 6};
     assert_ok(harness_measure(&config, &result, &test_error));
@@ -200,7 +199,6 @@ TEST(the_loop_launches_what_the_engine_launched)
     assert_true(fabs(result.added) < 1e-9);
     assert_int_equal(logging->device->memory.held_bytes, 0);
     harness_close(&result);
-    ar_spec_close(&spec);
     fake_device_close(logging->device);
 }
 

@@ -129,8 +129,7 @@ TEST(every_trial_from_the_certain_capacity_on_passes)
         "torch:max_split_size_mb=64", "torch:max_split_size_mb=128"};
     char text[16384];
     struct ar_rng rng = ar_rng_of(7);
-    CLOSED(ar_spec_close) struct ar_spec device;
-    assert_ok(ar_spec_parse("sim", &device, &test_error));
+    CLOSED(ar_spec_close) struct ar_spec device = spec_of("sim");
     const struct trial_setup setup = {.device = &device, .card_bytes = 80 * AR_GIB};
     for (int round = 0; round < 40; round++) {
         random_events(&rng, text, sizeof text);
@@ -178,8 +177,7 @@ TEST(a_search_from_far_above_finds_the_same)
 {
     static const char *const policies[] = {"torch:max_split_size_mb=20", "torch", "tlsf", "cupy"};
     struct ar_rng rng = ar_rng_of(7);
-    CLOSED(ar_spec_close) struct ar_spec device;
-    assert_ok(ar_spec_parse("sim", &device, &test_error));
+    CLOSED(ar_spec_close) struct ar_spec device = spec_of("sim");
     for (int round = 0; round < 12; round++) {
         char text[16384];
         random_events(&rng, text, sizeof text);
@@ -211,9 +209,8 @@ TEST(ordered_streams_have_no_such_form)
 TEST(answers_are_those_of_the_whole_trace)
 {
     CLOSED(close_trace) struct trace_source *trace = open_copy(TAPE);
-    CLOSED(ar_spec_close) struct ar_spec device;
     struct lean timed, timeless;
-    assert_ok(ar_spec_parse("sim", &device, &test_error));
+    CLOSED(ar_spec_close) struct ar_spec device = spec_of("sim");
     make(trace, REPLAY_ORDERED, REPLAY_HOST_NONE, false, &timed);
     make(trace, REPLAY_ORDERED, REPLAY_HOST_NONE, true, &timeless);
     assert_true(timeless.count < timed.count && timed.count < trace->info.events);
@@ -264,8 +261,7 @@ TEST(idle_options_have_no_effect)
 /* PyTorch compares a limit with the bytes asked for, and then maps a page of 20 MiB. */
 TEST(a_page_may_exceed_the_limit)
 {
-    CLOSED(ar_spec_close) struct ar_spec device;
-    assert_ok(ar_spec_parse("sim", &device, &test_error));
+    CLOSED(ar_spec_close) struct ar_spec device = spec_of("sim");
     EACH_ROW (row, 3) {
         CLOSED(close_trace) struct trace_source *trace = tiny_trace(row.field[0]);
         const struct trial_setup setup = {.device = &device,

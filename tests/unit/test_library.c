@@ -49,15 +49,14 @@ static uint64_t metric(const struct ar_results *results, size_t row, const char 
 
 TEST(every_metric_is_that_of_the_engine)
 {
-    struct ar_spec policy, device;
     struct ar_device_props props;
     struct replay_result expected;
     CLOSED(close_trace) struct trace_source *source = NULL;
     struct ar_metric described;
     struct ar_library *library = opened();
     struct ar_results *results = run(library, "growth", WORKLOAD, DEVICE);
-    assert_ok(ar_spec_parse("growth", &policy, &test_error));
-    assert_ok(ar_spec_parse(DEVICE, &device, &test_error));
+    CLOSED(ar_spec_close) struct ar_spec policy = spec_of("growth");
+    CLOSED(ar_spec_close) struct ar_spec device = spec_of(DEVICE);
     assert_ok(workload_open(WORKLOAD, &source, &test_error));
     const struct experiment same = {.policy = &policy,
                                     .device = &device,
@@ -78,8 +77,6 @@ TEST(every_metric_is_that_of_the_engine)
     }
     assert_int_equal(count, METRIC_COUNT);
     replay_result_close(&expected);
-    ar_spec_close(&policy);
-    ar_spec_close(&device);
     ar_results_close(results);
     ar_library_close(library);
 }

@@ -65,8 +65,7 @@ TEST(specs_are_policies)
         char outcome[1024];
         run(cards, 2, row.field[0], &process, outcome, sizeof outcome);
         for (size_t k = 0; k < process.pool_count; k++) {
-            CLOSED(ar_spec_close) struct ar_spec spec;
-            assert_ok(ar_spec_parse(process.pools[k].policy, &spec, &test_error));
+            CLOSED(ar_spec_close) struct ar_spec spec = spec_of(process.pools[k].policy);
         }
     }
 }

@@ -38,14 +38,13 @@ static enum ar_status note_sample(void *argument, const struct replay_sample *sa
 
 static void replay_plainly(const char *policy, const char *workload, struct steps *steps)
 {
-    struct ar_spec policy_spec, device_spec;
     CLOSED(close_trace) struct trace_source *source;
     struct replay_result result;
     struct ar_device_props props;
     *steps = (struct steps){.count = 0};
     const struct observer observer = {.argument = steps, .sample = note_sample};
-    assert_int_equal(ar_spec_parse(policy, &policy_spec, NULL), AR_OK);
-    assert_int_equal(ar_spec_parse("sim:capacity=40GiB", &device_spec, NULL), AR_OK);
+    CLOSED(ar_spec_close) struct ar_spec policy_spec = spec_of(policy);
+    CLOSED(ar_spec_close) struct ar_spec device_spec = spec_of("sim:capacity=40GiB");
     assert_int_equal(workload_open_single(workload, &source, NULL), AR_OK);
     const struct experiment experiment = {
         .policy = &policy_spec, .device = &device_spec, .source = source, .observer = &observer};
@@ -53,8 +52,6 @@ static void replay_plainly(const char *policy, const char *workload, struct step
     assert_true(result.passed);
     steps->count = result.steps;
     replay_result_close(&result);
-    ar_spec_close(&policy_spec);
-    ar_spec_close(&device_spec);
 }
 
 /* A part that plays all steps of a workload makes the same requests as the workload itself. */
