@@ -3,6 +3,7 @@
  * PyTorch: the peak of live bytes within 5 %, shares of sizes within 0.1 in total variation. In
  * addition, the number of requests is the one that JAX itself counted, and requests and frees are
  * in the recorded order. */
+#include "allocators/base/array.h"
 #include "tests/support/gen_rig.h"
 #include "tests/support/test.h"
 #include "workloads/formats/formats.h"
@@ -62,12 +63,7 @@ struct reading {
 
 static void note(struct story *story, uint64_t action)
 {
-    if (story->count == story->room) {
-        story->room = story->room ? 2 * story->room : 4096;
-        story->actions = realloc(story->actions, story->room * sizeof *story->actions);
-        assert_non_null(story->actions);
-    }
-    story->actions[story->count++] = action;
+    assert_true(AR_ARRAY_ADD(story->actions, story->count, story->room, action));
 }
 
 static bool is_of_device(struct reading *reading, const struct trace_event *event)
@@ -112,25 +108,24 @@ static void read_story(struct trace_source *source, uint64_t begin, struct story
 {
     struct reading reading = {
         .source = source, .story = story, .begin = begin, .inside = begin == ALL, .room = 1 << 16};
-    const struct trace_event *events;
-    size_t count = 1;
+    struct trace_cursor cursor = {.source = source};
+    enum ar_status status = AR_OK;
     memset(story, 0, sizeof *story);
     reading.number = calloc(reading.room, sizeof *reading.number);
     reading.pages = calloc(reading.room, sizeof *reading.pages);
     assert_true(reading.number && reading.pages);
-    while (count) {
-        assert_ok(trace_next(source, &events, &count, &test_error));
-        for (size_t i = 0; i < count; i++) {
-            if (events[i].kind == TRACE_ALLOC)
-                ask(&reading, &events[i]);
-            if (events[i].kind == TRACE_ALLOC && events[i].id == begin)
-                reading.inside = true;
-            if (events[i].kind == TRACE_FREE_REQUESTED || events[i].flags & TRACE_WHOLE)
-                free_requested(&reading, events[i].id);
-            if (events[i].kind == TRACE_MARK)
-                story->last_step = story->count;
-        }
+    for (const struct trace_event *event;
+         (event = trace_read(&cursor, &status, &test_error)) != NULL;) {
+        if (event->kind == TRACE_ALLOC)
+            ask(&reading, event);
+        if (event->kind == TRACE_ALLOC && event->id == begin)
+            reading.inside = true;
+        if (event->kind == TRACE_FREE_REQUESTED || event->flags & TRACE_WHOLE)
+            free_requested(&reading, event->id);
+        if (event->kind == TRACE_MARK)
+            story->last_step = story->count;
     }
+    assert_ok(status);
     free(reading.number);
     free(reading.pages);
     trace_close(source);

@@ -3,6 +3,7 @@
  * recorded ones, and the shares of the requested bytes by log2 of the size within 0.1 of the
  * recorded ones in total variation. The scores are printed. The two that imitate training must also
  * make the recorded requests and frees in the recorded order. */
+#include "allocators/base/array.h"
 #include "tests/support/gen_rig.h"
 #include "tests/support/test.h"
 #include "workloads/formats/formats.h"
@@ -66,12 +67,7 @@ struct story {
 
 static void note(struct story *story, uint64_t action)
 {
-    if (story->deed_count == story->deed_room) {
-        story->deed_room = story->deed_room ? story->deed_room * 2 : 4096;
-        story->actions = realloc(story->actions, story->deed_room * sizeof *story->actions);
-        assert_non_null(story->actions);
-    }
-    story->actions[story->deed_count++] = action;
+    assert_true(AR_ARRAY_ADD(story->actions, story->deed_count, story->deed_room, action));
 }
 
 struct reading {
@@ -84,11 +80,7 @@ struct reading {
 
 static void ask(struct reading *reading, const struct trace_event *event, bool counts)
 {
-    if (event->id >= reading->room) {
-        reading->room = ((size_t)event->id + 1) * 2;
-        reading->bytes = realloc(reading->bytes, reading->room * sizeof *reading->bytes);
-        assert_non_null(reading->bytes);
-    }
+    assert_true(AR_ARRAY_REACH(reading->bytes, reading->room, event->id));
     reading->bytes[event->id] = event->value;
     reading->live_bytes += event->value;
     if (!counts || event->value == 0)
@@ -135,15 +127,12 @@ static void read_story(struct trace_source *source, uint64_t first, uint64_t las
 {
     struct reading reading = {.first = first, .last = last, .step = 1, .story = story};
     memset(story, 0, sizeof *story);
-    for (;;) {
-        const struct trace_event *events;
-        size_t count;
-        assert_ok(trace_next(source, &events, &count, &test_error));
-        if (count == 0)
-            break;
-        for (size_t i = 0; i < count; i++)
-            read_event(&reading, &events[i]);
-    }
+    struct trace_cursor cursor = {.source = source};
+    enum ar_status status = AR_OK;
+    for (const struct trace_event *event;
+         (event = trace_read(&cursor, &status, &test_error)) != NULL;)
+        read_event(&reading, event);
+    assert_ok(status);
     assert_true(reading.asked_bytes > 0);
     for (int bin = 0; bin < BINS; bin++)
         story->share[bin] /= (double)reading.asked_bytes;

@@ -67,22 +67,6 @@ static const char *fake_problem(struct ar_backing *base)
     return fake(base)->problem;
 }
 
-void fake_backing_open(struct fake_backing *self, uint64_t cap_bytes)
-{
-    static const struct ar_backing_ops ops = {
-        .segment_alloc = fake_alloc,
-        .segment_free = fake_free,
-        .fence = fake_fence,
-        .done = fake_done,
-        .wait = fake_wait,
-        .memory = fake_memory,
-        .problem = fake_problem,
-    };
-    memset(self, 0, offsetof(struct fake_backing, segments));
-    self->base = (struct ar_backing){.ops = &ops, .granule_bytes = 1, .adjacent = true};
-    self->cap_bytes = cap_bytes;
-}
-
 static enum ar_status fake_reserve(struct ar_backing *base, uint64_t bytes, uint64_t *address)
 {
     struct fake_backing *self = fake(base);
@@ -138,7 +122,8 @@ static enum ar_status fake_unmap(struct ar_backing *base, uint64_t address, uint
     return AR_OK;
 }
 
-void fake_backing_virtual(struct fake_backing *self, uint64_t page_bytes, uint64_t total_bytes)
+/* Virtual memory is there if there are pages. */
+void fake_backing_open(struct fake_backing *self, uint64_t cap_bytes)
 {
     static const struct ar_backing_ops ops = {
         .segment_alloc = fake_alloc,
@@ -156,7 +141,13 @@ void fake_backing_virtual(struct fake_backing *self, uint64_t page_bytes, uint64
         .memory = fake_memory,
         .problem = fake_problem,
     };
-    self->base.ops = &ops;
+    memset(self, 0, offsetof(struct fake_backing, segments));
+    self->base = (struct ar_backing){.ops = &ops, .granule_bytes = 1, .adjacent = true};
+    self->cap_bytes = cap_bytes;
+}
+
+void fake_backing_virtual(struct fake_backing *self, uint64_t page_bytes, uint64_t total_bytes)
+{
     self->base.page_bytes = page_bytes;
     self->total_bytes = total_bytes;
 }

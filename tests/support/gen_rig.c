@@ -1,5 +1,6 @@
 #include "tests/support/gen_rig.h"
 
+#include "allocators/base/array.h"
 #include "tests/support/test.h"
 #include "workloads/gen/gen.h"
 #include "workloads/trace/header.h"
@@ -49,14 +50,7 @@ void gen_rig_refused(const char *file, const char *section)
 
 static struct held *slot_at(struct pull *pull, uint32_t slot)
 {
-    if (slot >= pull->room) {
-        size_t room = ((size_t)slot + 1) * 2;
-        struct held *larger = realloc(pull->slots, room * sizeof *larger);
-        assert_non_null(larger);
-        memset(larger + pull->room, 0, (room - pull->room) * sizeof *larger);
-        pull->slots = larger;
-        pull->room = room;
-    }
+    assert_true(AR_ARRAY_REACH(pull->slots, pull->room, slot));
     if (slot >= pull->sums->most_slots)
         pull->sums->most_slots = (uint64_t)slot + 1;
     return &pull->slots[slot];

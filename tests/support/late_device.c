@@ -1,5 +1,6 @@
 #include "tests/support/late_device.h"
 
+#include "allocators/base/array.h"
 #include "allocators/base/map.h"
 #include "allocators/base/rng.h"
 #include "tests/support/late_memory.h"
@@ -16,7 +17,11 @@ struct late_op {
 
 struct late_stream {
     struct late_op *ops;
-    uint64_t done, queued, room;
+    size_t done, queued, room;
+};
+
+struct late_ticket {
+    struct ar_backing_ticket here, inner;
 };
 
 /* Work of a stream that may use a range. */
@@ -33,8 +38,8 @@ struct late_device {
     const struct ar_backing_ops *inner_backing;
     struct late_memory memory;
     struct late_stream *streams;
-    uint32_t stream_count;
-    struct ar_backing_ticket *tickets, *inner_tickets; /* a ticket of the backing is an index */
+    size_t stream_count;
+    struct late_ticket *tickets; /* a ticket of the backing is an index */
     size_t ticket_count, ticket_room;
     struct ar_map events; /* to the index of a ticket */
     struct late_use *uses;
@@ -57,23 +62,9 @@ static struct late_device *behind(struct ar_backing *backing)
                                   offsetof(struct late_device, backing_ops));
 }
 
-static void *grown(void *array, size_t *room, size_t element_bytes)
-{
-    *room = *room ? *room * 2 : 64;
-    array = realloc(array, *room * element_bytes);
-    assert_non_null(array);
-    return array;
-}
-
 static struct late_stream *stream_of(struct late_device *self, uint32_t stream)
 {
-    if (stream >= self->stream_count) {
-        self->streams = realloc(self->streams, (stream + 1) * sizeof *self->streams);
-        assert_non_null(self->streams);
-        memset(self->streams + self->stream_count, 0,
-               (stream + 1 - self->stream_count) * sizeof *self->streams);
-        self->stream_count = stream + 1;
-    }
+    assert_true(AR_ARRAY_REACH(self->streams, self->stream_count, stream));
     return &self->streams[stream];
 }
 
@@ -139,12 +130,7 @@ static struct ar_backing_ticket here(struct late_device *self, uint32_t stream)
 static void queue(struct late_device *self, uint32_t stream, struct late_op op)
 {
     struct late_stream *to = stream_of(self, stream);
-    if (to->queued == to->room) {
-        size_t room = (size_t)to->room;
-        to->ops = grown(to->ops, &room, sizeof *to->ops);
-        to->room = room;
-    }
-    to->ops[to->queued++] = op;
+    assert_true(AR_ARRAY_ADD(to->ops, to->queued, to->room, op));
     run_early(self);
 }
 
@@ -207,28 +193,24 @@ static enum ar_status unmap(struct ar_backing *backing, uint64_t address, uint64
 static struct ar_backing_ticket fence(struct ar_backing *backing, uint32_t stream)
 {
     struct late_device *self = behind(backing);
-    if (self->ticket_count == self->ticket_room) {
-        size_t room = self->ticket_room;
-        self->tickets = grown(self->tickets, &self->ticket_room, sizeof *self->tickets);
-        self->inner_tickets = grown(self->inner_tickets, &room, sizeof *self->inner_tickets);
-    }
-    self->tickets[self->ticket_count] = here(self, stream);
-    self->inner_tickets[self->ticket_count] = self->inner_backing->fence(backing, stream);
-    return (struct ar_backing_ticket){stream, self->ticket_count++};
+    const struct late_ticket ticket = {here(self, stream),
+                                       self->inner_backing->fence(backing, stream)};
+    assert_true(AR_ARRAY_ADD(self->tickets, self->ticket_count, self->ticket_room, ticket));
+    return (struct ar_backing_ticket){stream, self->ticket_count - 1};
 }
 
 static void wait(struct ar_backing *backing, struct ar_backing_ticket ticket)
 {
     struct late_device *self = behind(backing);
-    run(self, self->tickets[ticket.value]);
+    run(self, self->tickets[ticket.value].here);
     run_early(self);
-    self->inner_backing->wait(backing, self->inner_tickets[ticket.value]);
+    self->inner_backing->wait(backing, self->tickets[ticket.value].inner);
 }
 
 static bool done(struct ar_backing *backing, struct ar_backing_ticket ticket)
 {
     struct late_device *self = behind(backing);
-    if (!is_done(self, self->tickets[ticket.value]) && ar_rng_next(&self->rng) % 4)
+    if (!is_done(self, self->tickets[ticket.value].here) && ar_rng_next(&self->rng) % 4)
         return false;
     wait(backing, ticket);
     return true;
@@ -237,8 +219,9 @@ static bool done(struct ar_backing *backing, struct ar_backing_ticket ticket)
 static void order(struct ar_backing *backing, uint32_t stream, struct ar_backing_ticket ticket)
 {
     struct late_device *self = behind(backing);
-    queue(self, stream, (struct late_op){.kind = LATE_WAIT, .wait = self->tickets[ticket.value]});
-    self->inner_backing->order(backing, stream, self->inner_tickets[ticket.value]);
+    queue(self, stream,
+          (struct late_op){.kind = LATE_WAIT, .wait = self->tickets[ticket.value].here});
+    self->inner_backing->order(backing, stream, self->tickets[ticket.value].inner);
 }
 
 static enum ar_status pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32_t stream,
@@ -270,7 +253,6 @@ static void late_close(struct ar_device *base)
         free(self->streams[i].ops);
     free(self->streams);
     free(self->tickets);
-    free(self->inner_tickets);
     free(self->uses);
 }
 
@@ -293,7 +275,8 @@ static void stream_wait(struct ar_device *base, uint32_t stream, uint64_t event)
     struct late_device *self = late(base);
     uint64_t ticket;
     if (ar_map_get(&self->events, event, &ticket))
-        queue(self, stream, (struct late_op){.kind = LATE_WAIT, .wait = self->tickets[ticket]});
+        queue(self, stream,
+              (struct late_op){.kind = LATE_WAIT, .wait = self->tickets[ticket].here});
     self->inner->stream_wait(base, stream, event);
 }
 
@@ -319,9 +302,8 @@ static void use_one(void *argument, uint64_t physical, uint64_t bytes, uint64_t 
 {
     struct using *using = argument;
     struct late_device *self = using->self;
-    if (self->use_count == self->use_room)
-        self->uses = grown(self->uses, &self->use_room, sizeof *self->uses);
-    self->uses[self->use_count++] = (struct late_use){physical, bytes, here(self, using->stream)};
+    const struct late_use use = {physical, bytes, here(self, using->stream)};
+    assert_true(AR_ARRAY_ADD(self->uses, self->use_count, self->use_room, use));
 }
 
 static void used(struct ar_device *base, uint64_t address, uint64_t bytes, uint32_t stream,

@@ -27,22 +27,9 @@ static size_t find(const struct late_extents *extents, uint64_t address)
 
 static void insert(struct late_extents *extents, size_t at, struct late_extent extent)
 {
-    if (extents->count == extents->room) {
-        extents->room = extents->room ? extents->room * 2 : 64;
-        extents->items = realloc(extents->items, extents->room * sizeof *extents->items);
-        assert_non_null(extents->items);
-    }
-    memmove(&extents->items[at + 1], &extents->items[at],
-            (extents->count - at) * sizeof *extents->items);
-    extents->items[at] = extent;
-    extents->count++;
-}
-
-static void erase(struct late_extents *extents, size_t at)
-{
-    extents->count--;
-    memmove(&extents->items[at], &extents->items[at + 1],
-            (extents->count - at) * sizeof *extents->items);
+    assert_true(ar_array_make_room(&extents->items, extents->count, &extents->room,
+                                   sizeof *extents->items));
+    AR_ARRAY_INSERT(extents->items, extents->count, at, extent);
 }
 
 /* Cuts [start, end) out. */
@@ -51,7 +38,7 @@ static void clear(struct late_extents *extents, uint64_t start, uint64_t end)
     size_t at = find(extents, start);
     while (at < extents->count && extents->items[at].start < end) {
         struct late_extent old = extents->items[at];
-        erase(extents, at);
+        AR_ARRAY_REMOVE(extents->items, extents->count, at);
         if (old.start < start)
             insert(extents, at++, (struct late_extent){old.start, start, old.block, old.offset});
         if (old.end > end)
