@@ -205,12 +205,19 @@ static enum ar_status device_segment_alloc(struct ar_backing *backing, uint64_t 
                                       .ordinal = self->base.counters.segments_made++});
 }
 
+/* A call that no policy makes on a device that did what the recording says. */
+static enum ar_status misused(struct recorded_device *self)
+{
+    self->misused = true;
+    return AR_INVALID;
+}
+
 static enum ar_status device_segment_free(struct ar_backing *backing, uint64_t address)
 {
     struct recorded_device *self = of(backing);
     struct recorded_place *place = recorded_place_at(self, address);
     if (!place || place->range || place->address != address)
-        return AR_INVALID;
+        return misused(self);
     recorded_give_back(self, address, place->bytes);
     place_remove(self, place);
     return AR_OK;
@@ -248,7 +255,7 @@ static enum ar_status device_release(struct ar_backing *backing, uint64_t addres
     struct recorded_device *self = of(backing);
     struct recorded_place *place = recorded_place_at(self, address);
     if (!place || !place->range || place->address != address || place->mapped_bytes)
-        return AR_INVALID;
+        return misused(self);
     place_remove(self, place);
     return AR_OK;
 }
@@ -281,8 +288,9 @@ static enum ar_status device_destroy(struct ar_backing *backing, ar_backing_hand
 static enum ar_status device_map(struct ar_backing *backing, uint64_t address,
                                  ar_backing_handle handle)
 {
+    struct recorded_device *self = of(backing);
     (void)handle;
-    return range_below(of(backing), address) ? AR_OK : AR_INVALID;
+    return range_below(self, address) ? AR_OK : misused(self);
 }
 
 /* A run of pages is complete. */
@@ -291,7 +299,7 @@ static enum ar_status device_access(struct ar_backing *backing, uint64_t address
     struct recorded_device *self = of(backing);
     struct recorded_place *place = range_below(self, address);
     if (!place)
-        return AR_INVALID;
+        return misused(self);
     const struct recorded_action *action =
         recorded_diverged(self) || self->step == STEP_START ? NULL : recorded_next_action(self);
     if (action && (action->address != address || action->bytes != bytes)) {
@@ -317,7 +325,7 @@ static enum ar_status device_unmap(struct ar_backing *backing, uint64_t address,
     struct recorded_device *self = of(backing);
     struct recorded_place *place = range_below(self, address);
     if (!place)
-        return AR_INVALID;
+        return misused(self);
     if (self->created_bytes) /* of an incomplete run */
         return AR_OK;
     recorded_give_back(self, address, bytes);

@@ -295,7 +295,8 @@ struct recorded_device {
     struct recorded_pending *pending;
     size_t pending_count;
     uint32_t first_stream;
-    bool holds; /* completions are seen only by a wait */
+    bool holds;   /* completions are seen only by a wait */
+    bool misused; /* the policy asked for what cannot be */
     bool out_of_host_memory;
 };
 

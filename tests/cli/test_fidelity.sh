@@ -133,6 +133,14 @@ run fidelity "$tmp/other.json"
 check one_device_differs [ "$status" = 1 ]
 check devices_that_differ_are_counted grep -q 'differ on 1 of 2 GPUs' "$err"
 
+# The settings do not go with the state at the start: after the difference the policy releases what it does not have.
+printf '%s\n' '# allocrig-trace 1' '# recorder: torch' '# conf: expandable_segments:True' '!,segment,4815396536320,41943040,1' \
+    '!,segment_map,12918456320,20971520,0' a,0,10485760 f,0 '!,segment_map,181831467008,2097152,0' a,1,191416 \
+    '!,segment_map,350710923264,2097152,3' a,2,191416,3 a,3,7231879 '!,alloc,12918456320' \
+    '!,segment_unmap,12918456320,20971520,0' >"$tmp/other_settings.trace"
+run fidelity "$tmp/other_settings.trace"
+check a_call_that_cannot_be_is_a_difference eval '[ "$status" = 1 ] && grep -q "First difference" "$out"'
+
 printf 'a,0,100\nf,0\n' >"$tmp/plain.csv"
 run fidelity "$tmp/plain.csv"
 check without_recorder_is_bad_input [ "$status" = 2 ]

@@ -86,6 +86,25 @@ printf '\200\002\212\012l\374\234F\371 j\250P\031.\200\002M\351\003.' >"$tmp/sav
 bounded 524288 convert "$tmp/saved.pt" "$tmp/x.txt"
 refused old_torch_save 'a file of torch\.save in its old form'
 
+# A page of PyTorch's memory viewer has the snapshot in base64.
+viewer() { # TEXT
+    printf '\n<!DOCTYPE html>\n<html><script type="module">\nconst local_files = [{"name": "snapshot.pickle", "base64": "%s' "$1"
+}
+viewer "$(gzip -dc $made/layouts/segments.pickle.gz | base64 -w 0)" >"$tmp/cut.html"
+printf '"}]\n</script></html>\n' | cat "$tmp/cut.html" - >"$tmp/viewer.html"
+quietly "$ALLOCRIG" convert "$tmp/viewer.html" "$tmp/1.trace"
+quietly "$ALLOCRIG" convert $made/layouts/segments.pickle.gz "$tmp/2.trace"
+check page_of_the_viewer [ "$(grep -v '^# name' "$tmp/1.trace" | md5sum)" = "$(grep -v '^# name' "$tmp/2.trace" | md5sum)" ]
+head -c 1000 "$tmp/cut.html" >"$tmp/half.html"
+run inspect "$tmp/half.html"
+refused page_cut_off 'the compressed file is cut off'
+viewer 'gA!x"' >"$tmp/broken.html"
+run inspect "$tmp/broken.html"
+refused page_broken 'its base64 compression is broken'
+printf '<html>no "base64" here</html>' >"$tmp/other.html"
+run inspect "$tmp/other.html"
+refused other_page 'this is an HTML page'
+
 # -- several devices
 two=$made/layouts/two_devices.pickle.gz
 for device in 0 1; do

@@ -1,6 +1,7 @@
 /* Reading: plain, gzip (zlib) or zstd (libzstd). A window of the file is read ahead. If the file is
  * compressed, the window feeds the decompressor. Several gzip members or zstd frames, one after the
- * other, are one stream. */
+ * other, are one stream. A page of PyTorch's memory viewer (torch/cuda/_memory_viz.py) has the file
+ * that it shows within it, in base64. */
 #include "workloads/io/file.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@ enum { WINDOW = 1 << 17 };
 #define GUARD_BYTES (UINT64_C(64) << 20)
 #define GUARD_RATIO 128u
 
-enum packing { PLAIN, GZIP, ZSTD };
+enum packing { PLAIN, GZIP, ZSTD, PAGE };
 
 struct trace_input {
     char *path;
@@ -30,6 +31,9 @@ struct trace_input {
     ZSTD_DStream *zstd;
     bool inside;               /* a member or frame has begun and not ended */
     bool guarded;              /* see trace_input_guard */
+    bool ended;                /* the text of a page has ended */
+    size_t text;               /* of a page: where its text begins */
+    unsigned bits, bit_count;  /* of the text, not given out yet */
     uint64_t packed, unpacked; /* bytes since the start of the file */
     size_t used, filled;       /* of the window */
     unsigned char window[WINDOW];
@@ -54,6 +58,21 @@ static enum ar_status no_memory(const struct trace_input *input, const char *for
     return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read %s", input->path, form);
 }
 
+/* The place behind the first `"base64": "` of a page; 0: there is none. */
+static size_t find_text(const unsigned char *bytes, size_t count)
+{
+    static const char mark[] = "\"base64\":";
+    size_t at = 0, length = sizeof mark - 1;
+    while (at < count && strchr(" \t\r\n", bytes[at]))
+        at++;
+    for (at = at < count && bytes[at] == '<' ? at : count; at + length + 2 < count; at++)
+        if (memcmp(bytes + at, mark, length) == 0) {
+            at += length + (bytes[at + length] == ' ');
+            return bytes[at] == '"' ? at + 1 : 0;
+        }
+    return 0;
+}
+
 static enum ar_status start_unpacking(struct trace_input *input, struct ar_error *error)
 {
     bool gzip = input->filled >= 2 && !memcmp(input->window, "\x1f\x8b", 2);
@@ -62,6 +81,9 @@ static enum ar_status start_unpacking(struct trace_input *input, struct ar_error
         input->packing = GZIP;
     if (zstd && (input->zstd = ZSTD_createDStream()))
         input->packing = ZSTD;
+    input->used = input->text = find_text(input->window, input->filled);
+    if (input->text)
+        input->packing = PAGE;
     if ((gzip || zstd) && input->packing == PLAIN)
         return no_memory(input, gzip ? "gzip" : "zstd", error);
     return AR_OK;
@@ -140,6 +162,32 @@ static enum ar_status step_zstd(struct trace_input *input, void *bytes, size_t r
     return AR_OK;
 }
 
+static enum ar_status step_page(struct trace_input *input, void *bytes, size_t room, size_t *used,
+                                size_t *got, struct ar_error *error)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *from = input->window + input->used;
+    unsigned char *to = bytes;
+    input->inside = true;
+    for (*used = 0; *used < input->filled - input->used && *got < room && !input->ended; ++*used) {
+        unsigned char letter = from[*used];
+        const char *digit = letter ? strchr(digits, letter) : NULL;
+        input->ended = letter == '"';
+        if (!digit && !input->ended && letter != '=' && letter != '\\')
+            return broken(input, "base64", "a character that it does not have", error);
+        if (!digit)
+            continue;
+        input->bits = (input->bits << 6 | (unsigned)(digit - digits)) & 0x3fff;
+        input->bit_count += 6;
+        if (input->bit_count < 8)
+            continue;
+        input->bit_count -= 8;
+        to[(*got)++] = (unsigned char)(input->bits >> input->bit_count);
+    }
+    input->inside = !input->ended;
+    return AR_OK;
+}
+
 static enum ar_status read_plain(struct trace_input *input, void *bytes, size_t room, size_t *got,
                                  struct ar_error *error)
 {
@@ -166,10 +214,11 @@ enum ar_status trace_input_read(struct trace_input *input, void *bytes, size_t r
             AR_TRY(fill(input, error));
             drained = !input->filled;
         }
-        if (drained && !input->inside)
+        if (input->ended || (drained && !input->inside))
             return AR_OK;
-        AR_TRY(input->packing == GZIP ? step_gzip(input, bytes, room, &used, got, error)
-                                      : step_zstd(input, bytes, room, &used, got, error));
+        AR_TRY(input->packing == GZIP   ? step_gzip(input, bytes, room, &used, got, error)
+               : input->packing == PAGE ? step_page(input, bytes, room, &used, got, error)
+                                        : step_zstd(input, bytes, room, &used, got, error));
         input->used += used;
         input->packed += used;
         input->unpacked += *got;
@@ -188,7 +237,7 @@ enum ar_status trace_input_read(struct trace_input *input, void *bytes, size_t r
 
 enum ar_status trace_input_rewind(struct trace_input *input, struct ar_error *error)
 {
-    if (lseek(input->file, 0, SEEK_SET) != 0)
+    if (lseek(input->file, (off_t)input->text, SEEK_SET) != (off_t)input->text)
         return ar_error_set(error, AR_IO,
                             "%s: cannot be read a second time: %s; write it to a file first",
                             input->path, strerror(errno));
@@ -197,7 +246,8 @@ enum ar_status trace_input_rewind(struct trace_input *input, struct ar_error *er
     if (input->packing == ZSTD)
         (void)ZSTD_DCtx_reset(input->zstd, ZSTD_reset_session_only);
     input->packed = input->unpacked = 0;
-    input->inside = false;
+    input->inside = input->ended = false;
+    input->bits = input->bit_count = 0;
     input->used = input->filled = 0;
     return AR_OK;
 }

@@ -1,6 +1,6 @@
-/* Files: the bytes of one, plain or compressed (gzip, zstd), in bounded memory, which can be read
- * again from the start; and a new one, which appears under its name when it is whole, or not at
- * all. */
+/* Files: the bytes of one, plain or compressed (gzip, zstd, or in a page of PyTorch's memory
+ * viewer), in bounded memory, which can be read again from the start; and a new one, which appears
+ * under its name when it is whole, or not at all. */
 #ifndef WORKLOADS_IO_FILE_H
 #define WORKLOADS_IO_FILE_H
 

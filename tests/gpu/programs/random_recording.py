@@ -4,12 +4,14 @@
 A program for each seed from FIRST (1) on, with settings that go with the seed, in a process of its own; its memory
 snapshot, with the whole history, becomes FOLDER/SEED.pickle. `allocrig fidelity` must agree with each of them. Seeds
 above 100 have more settings and operations, and FOLDER/SEED.log says when the program did what its snapshot does not
-hold: limits, releases of the cache, pools, captures.
+hold: limits, releases of the cache, pools, captures. Seeds above 1000 add what training and serving do: steps, threads,
+caches that grow, snapshots in the middle, stacks.
 Needs a card of 16 GiB; 100 programs take about a minute."""
 import os
 import random
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -224,9 +226,86 @@ class WiderProgram(Program):
         )
 
 
+class UserProgram(WiderProgram):
+    """Steps of a training program with batches of several sizes, a cache that grows by copies, requests of other threads,
+    memory without a tensor, snapshots in the middle, a history that begins anew."""
+
+    def __init__(self, torch, seed, log):
+        super().__init__(torch, seed, log)
+        self.layers = [self.size() // 2 + 1 for _ in range(self.draw.randint(3, 8))]
+        self.cache, self.raw = None, []
+
+    def tensor(self, size):
+        return self.torch.empty(int(size), dtype=self.torch.uint8, device="cuda")
+
+    def guarded(self, act):
+        try:
+            act()
+        except self.torch.cuda.OutOfMemoryError:
+            self.cache = None
+            self.free(len(self.blocks) // 2)
+
+    def step(self):
+        def run():
+            share, saved = self.draw.choice((1, 1, 0.5, 0.75, 1.3)), []
+            for layer in self.layers:
+                scratch = self.tensor(layer * share / 3 + 1)
+                saved.append(self.tensor(layer * share + 1))
+                del scratch
+            while saved:
+                gradient = self.tensor(saved[-1].numel())
+                saved.pop()
+                del gradient
+
+        self.guarded(run)
+
+    def grow(self):
+        def run():
+            size = self.cache.numel() + self.draw.choice((MIB // 2, MIB, 3 * MIB)) if self.cache is not None else MIB
+            longer = self.tensor(size)
+            if self.cache is not None:
+                longer[: self.cache.numel()].copy_(self.cache)
+            self.cache = longer if size < 96 * MIB else None
+
+        self.guarded(run)
+
+    def thread(self):
+        def run():
+            with self.torch.cuda.stream(self.draw.choice(self.streams)):
+                for _ in range(self.draw.randint(1, 6)):
+                    self.guarded(lambda: self.blocks.append(self.tensor(self.draw.choice(self.repeated))))
+
+        other = threading.Thread(target=run)
+        other.start()
+        other.join()
+
+    def take_raw(self):
+        if self.raw and self.draw.random() < 0.5:
+            self.torch.cuda.caching_allocator_delete(self.raw.pop())
+        else:
+            self.guarded(lambda: self.raw.append(self.torch.cuda.caching_allocator_alloc(self.size())))
+
+    def look(self):
+        if self.seed % 5 == 2 and self.draw.random() < 0.2:
+            self.log("history anew")
+            self.torch.cuda.memory._record_memory_history(enabled=None)
+            self.torch.cuda.memory._record_memory_history(max_entries=1000000, context="all", stacks="python")
+        else:
+            self.torch.cuda.memory._snapshot()
+
+    def operations(self):
+        return super().operations() + (
+            (0.03, self.step),
+            (0.03, self.grow),
+            (0.01, self.thread),
+            (0.01, self.take_raw),
+            (0.002, self.look),
+        )
+
+
 def record_wider(torch, folder, seed):
     with open(f"{folder}/{seed}.log", "w") as log:
-        program = WiderProgram(torch, seed, log)
+        program = (UserProgram if seed > 1000 else WiderProgram)(torch, seed, log)
         program.log("conf", os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""))
         if seed % 3 == 0:
             program.log("limit", 1600 * MIB)
@@ -262,7 +341,7 @@ def main():
     os.makedirs(folder, exist_ok=True)
 
     def child(seed):
-        settings = MORE_SETTINGS if seed > 100 else SETTINGS
+        settings = SETTINGS + MORE_SETTINGS if seed > 1000 else MORE_SETTINGS if seed > 100 else SETTINGS
         environment = dict(os.environ, RANDOM_RECORDING="1", PYTORCH_CUDA_ALLOC_CONF=settings[seed % len(settings)])
         return seed, subprocess.run([sys.executable, __file__, folder, str(seed)], env=environment, check=False).returncode
 
