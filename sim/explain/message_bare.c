@@ -298,7 +298,8 @@ static const struct bare {
     {"insufficientsystemresources|notenoughresourcestoloadthemodel", MESSAGE_LIBRARY, "",
      message_how_guess, CARD},
     {"insufficientvram", MESSAGE_DRIVER, "", how_ollama, CARD},
-    {"outofmemoryerror|outofmemory|out_of_memory|outofdevicememory|outofmem|gpuoom|vramoom",
+    {"outofmemoryerror|outofmemory|out_of_memory|outofdevicememory|outofmem|gpuoom|vramoom|"
+     "!allocationondevice",
      MESSAGE_DRIVER, "", how_driver, CARD},
     /* In Chinese, Russian, and then others: of a card if one is named near. */
     {"\xe6\x98\xbe\xe5\xad\x98\xe4\xb8\x8d\xe8\xb6\xb3|"
@@ -438,7 +439,7 @@ static bool is_said(const struct message_text *text, const struct bare *bare, si
         const char *before, *after;
     } others[] = {{"gc(", ")"},        {"young(", ")"},      {"full(", ")"}, /* Java */
                   {"", "instatictls"}, {"", "ateafreeport"}, {"", "ateport"},
-                  {"", "ateaport"},    {"--", "-"}};
+                  {"", "ateaport"},    {"--", "-"},          {"", "]extendingbfcarena"}};
     const char *rest = text->chars + at + length;
     if (strncmp(rest + strspn(rest, "\":="), "false", 5) == 0)
         return false;

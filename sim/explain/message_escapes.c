@@ -95,6 +95,15 @@ static size_t write_character(unsigned code, char *out)
     return more + 1;
 }
 
+/* The length of a line end that a mail has in the middle of a word (quoted-printable); 0: none. */
+static size_t soft_end_length(const char *text, size_t at, size_t bytes)
+{
+    size_t end = at + 1;
+    end += end < bytes && text[end] == '\r';
+    bool soft = end + 1 < bytes && text[end] == '\n' && at > 0 && text[at - 1] > ' ';
+    return soft && text[end + 1] > ' ' ? end + 1 - at : 0;
+}
+
 size_t message_text_decode(const char *text, size_t bytes, char *out)
 {
     size_t left = 0, count = 0;
@@ -105,6 +114,7 @@ size_t message_text_decode(const char *text, size_t bytes, char *out)
         unsigned code = 0;
         size_t length = out[at] == '\\'  ? backslash_length(out, at, left, &code)
                         : out[at] == '&' ? entity_length(out, at, left, &code)
+                        : out[at] == '=' ? soft_end_length(out, at, left)
                                          : 0;
         if (length && code)
             count += write_character(code, out + count);

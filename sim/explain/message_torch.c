@@ -45,9 +45,13 @@ static void read_pool(const struct window *window)
     if (!figure_between(window, "oftheallocatedmemory", "isallocatedbypytorch", allocated) &&
         !figure_between(window, NULL, "alreadyallocated", allocated))
         (void)figure_between(window, NULL, "isallocatedbypytorch", allocated);
-    if (!figure_between(window, NULL, "isreserve",
-                        unallocated) && /* also at the end of a cut text */
-        figure_between(window, NULL, "cached)", unallocated))
+    /* A cut text ends without the bracket. */
+    const struct message_text *text = window->text;
+    size_t at = message_text_find(text, "cached", window->from, window->to);
+    bool cut = at != MESSAGE_NOWHERE && text->gaps[at + 6] == MESSAGE_GAP_LINE;
+    const char *cached = cut ? "cached" : "cached)";
+    if (!figure_between(window, NULL, "isreserve", unallocated) &&
+        figure_between(window, NULL, cached, unallocated))
         window->self->torch = MESSAGE_TORCH_TO_1_3;
     if (figure_between(window, NULL, "reservedintotalbypytorch", &figures[MESSAGE_FIGURE_RESERVED]))
         window->self->torch = MESSAGE_TORCH_TO_2_0;

@@ -241,6 +241,17 @@ static void of_mail(const char *text, char *out)
     in_lines_of(72, "> > ", "", text, out);
 }
 
+/* Quoted-printable. */
+static void of_soft_mail(const char *text, char *out)
+{
+    for (size_t width = 1; *text; width = *text++ == '\n' ? 1 : width + 1) {
+        *out++ = *text;
+        if (width % 75 == 0 && *text > ' ' && text[1] > ' ')
+            out = stpcpy(out, "=\n");
+    }
+    *out = '\0';
+}
+
 static void of_box(const char *text, char *out)
 {
     in_lines_of(61, "\xe2\x94\x82 ", " \xe2\x94\x82", text, out);
@@ -320,10 +331,10 @@ static const struct pasting {
     void (*write)(const char *text, char *out);
     bool less; /* the text has less in it */
 } pastings[] = {
-    {"terminal", of_terminal, false}, {"mail", of_mail, false},   {"box", of_box, false},
-    {"Docker", of_docker, false},     {"pod", of_pod, false},     {"launcher", of_launcher, false},
-    {"bars", among_bars, false},      {"ASCII", of_ascii, false}, {"twice", twice, false},
-    {"cut", cut_short, true},
+    {"terminal", of_terminal, false}, {"mail", of_mail, false},     {"soft", of_soft_mail, false},
+    {"box", of_box, false},           {"Docker", of_docker, false}, {"pod", of_pod, false},
+    {"launcher", of_launcher, false}, {"bars", among_bars, false},  {"ASCII", of_ascii, false},
+    {"twice", twice, false},          {"cut", cut_short, true},
 };
 
 static bool is_read(const char *text, struct message *message)
