@@ -422,7 +422,7 @@ static enum message_cause judge(struct message *self)
     unsure(self, MESSAGE_REASON_CUT, cut && !self->block_limit);
     if (cut == MESSAGE_CUT_AT_LINE && !self->block_limit)
         return MESSAGE_UNKNOWN;
-    if (asked->bytes >= ANY_CARD_BYTES)
+    if (asked->bytes >= ANY_CARD_BYTES && !asked->cut)
         return MESSAGE_IMPOSSIBLE;
     if (start->known && start->bytes < START_LEAST) {
         unsure(self, MESSAGE_REASON_MISSING, true);

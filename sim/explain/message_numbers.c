@@ -110,6 +110,12 @@ static size_t read_decimal(const struct message_text *self, size_t at, bool acro
     return at;
 }
 
+/* Whether a terminal broke the number in [at, end). */
+static bool wraps(const struct message_text *self, size_t at, size_t end)
+{
+    return memchr(self->gaps + at + 1, MESSAGE_GAP_WRAP, end - at - 1) != NULL;
+}
+
 size_t message_text_size(const struct message_text *self, size_t at, struct message_figure *figure)
 {
     double value, last;
@@ -117,7 +123,8 @@ size_t message_text_size(const struct message_text *self, size_t at, struct mess
         return MESSAGE_NOWHERE;
     size_t end = read_decimal(self, at, false, &value, &last);
     const struct unit *unit = unit_at(self, end);
-    if (!unit) { /* a line end may be inside of the number */
+    bool across = !unit; /* a line end may be inside of the number */
+    if (across) {
         end = read_decimal(self, at, true, &value, &last);
         unit = unit_at(self, end);
     }
@@ -133,23 +140,44 @@ size_t message_text_size(const struct message_text *self, size_t at, struct mess
     double scale = (double)(UINT64_C(1) << unit->shift);
     *figure = (struct message_figure){.known = value * scale < (double)FIGURE_MOST};
     if (figure->known) {
+        figure->cut = across || wraps(self, at, end) ? MESSAGE_CUT_AT_END : MESSAGE_UNCUT;
         figure->bytes = (uint64_t)(value * scale + 0.5);
         figure->coarse_bytes = unit->shift ? (uint64_t)(last * scale / 2 + 0.5) : 0;
     }
     return end + strlen(unit->name);
 }
 
+bool message_text_is_stamp(const char *text, size_t bytes)
+{
+    static const char *const forms[] = {"0-0-0", "0/0/0", "0:0", "0.0.0"}; /* 0: digits */
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        size_t at = 0, begin;
+        const char *form = forms[i];
+        for (; *form; form++) {
+            for (begin = at; at < bytes && *form == '0' && is_digit(text[at]);)
+                at++;
+            at += *form != '0' && at < bytes && text[at] == *form;
+            if (at == begin)
+                break;
+        }
+        if (!*form)
+            return true;
+    }
+    return false;
+}
+
 /* Whether digits may be missing: the text ends right behind the number, or the next line begins
- * with digits that are no date, time or version. */
-static enum message_cut cut_at(const struct message_text *self, size_t end)
+ * with digits that are no date, time or version. A terminal broke the number before `end`: so it
+ * may be. */
+static enum message_cut cut_at(const struct message_text *self, size_t begin, size_t end)
 {
     const char *c = self->chars + end;
     size_t digits = strspn(c, "0123456789"), after = digits;
     after += c[after] == '.' ? 1 + strspn(c + after + 1, "0123456789") : 0;
     bool breaks = digits && self->gaps[end] == MESSAGE_GAP_LINE &&
-                  !(c[after] && strchr("-:/.", c[after])) &&
+                  !message_text_is_stamp(c, self->count - end) &&
                   !(is_letter(c[after]) && !message_text_apart(self, end + after));
-    if (self->cut && end + after == self->count && (breaks || !digits))
+    if (wraps(self, begin, end) || (self->cut && end + after == self->count && (breaks || !digits)))
         return MESSAGE_CUT_AT_END;
     return breaks ? MESSAGE_CUT_AT_LINE : MESSAGE_UNCUT;
 }
@@ -182,7 +210,7 @@ size_t message_text_number(const struct message_text *self, size_t at, int shift
     *figure = (struct message_figure){
         .known = true, .bytes = (uint64_t)(fmin(value * scale, (double)FIGURE_MOST) + 0.5)};
     figure->coarse_bytes = shift > 0 ? (uint64_t)(last * scale / 2 + 0.5) : 0;
-    figure->cut = cut_at(self, end);
+    figure->cut = cut_at(self, at, end);
     return end;
 }
 

@@ -429,7 +429,8 @@ static void put_character(struct squeezer *self)
         into->count--;
         return;
     }
-    if (self->gap == MESSAGE_GAP_LINE && self->full)
+    if (self->gap == MESSAGE_GAP_LINE && self->full &&
+        !message_text_is_stamp(self->text + self->at - 1, self->bytes - self->at + 1))
         self->gap = MESSAGE_GAP_WRAP;
     into->gaps[into->count] = (unsigned char)self->gap;
     into->chars[into->count++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;

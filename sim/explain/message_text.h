@@ -56,6 +56,9 @@ static inline bool message_text_apart(const struct message_text *self, size_t at
     return self->gaps[at] > MESSAGE_GAP_WRAP;
 }
 
+/* Whether a text begins with a date, a time, or a version of two points. */
+bool message_text_is_stamp(const char *text, size_t bytes);
+
 /* Reads a whole number of bytes at `at`. White space in the original text ends it. */
 size_t message_text_count(const struct message_text *self, size_t at, uint64_t *count);
 

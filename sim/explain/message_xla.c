@@ -213,17 +213,14 @@ static void read_card(const struct message_text *text, struct message *self)
 {
     static const char words[] = "freememory/totalmemory:";
     struct message_figure *figures = self->figures;
-    uint64_t free_bytes, total_bytes;
-    size_t at = message_text_find(text, words, 0, text->count);
-    if (at == MESSAGE_NOWHERE)
-        return;
-    at = message_text_count(text, at + strlen(words), &free_bytes);
+    struct message_figure available, total;
+    size_t at = message_text_after(text, words, 0, text->count, &available);
     if (at == MESSAGE_NOWHERE || text->chars[at] != '/' ||
-        message_text_count(text, at + 1, &total_bytes) == MESSAGE_NOWHERE)
+        message_text_number(text, at + 1, 0, &total) == MESSAGE_NOWHERE)
         return;
     figures[MESSAGE_FIGURE_ALLOWED] = figures[MESSAGE_FIGURE_TOTAL];
-    figures[MESSAGE_FIGURE_TOTAL] = exact(total_bytes);
-    figures[MESSAGE_FIGURE_FREE] = exact(free_bytes);
+    figures[MESSAGE_FIGURE_TOTAL] = total;
+    figures[MESSAGE_FIGURE_FREE] = available;
     self->card_told = self->async_pool = true;
 }
 
