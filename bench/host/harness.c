@@ -200,12 +200,11 @@ void harness_close(struct harness_result *result)
 
 static void add(struct launches *self, enum launch_kind kind, uint32_t stream, uint64_t value)
 {
-    struct launch *items = ar_array_grow(self->items, self->count, &self->room, sizeof *items);
-    self->lost |= !items;
-    if (!items)
+    struct launch launch = {kind, stream, value};
+    if (!AR_ARRAY_ADD(self->items, self->count, self->room, launch)) {
+        self->lost = true;
         return;
-    self->items = items;
-    self->items[self->count++] = (struct launch){kind, stream, value};
+    }
     self->marks += kind == LAUNCH_MARK;
     self->kernels += kind == LAUNCH_KERNEL;
 }
@@ -259,14 +258,10 @@ static enum ar_status record_kernel_op(struct ar_device *device, const struct ar
     enum ar_status status = recorder->device_ops->kernel_op(device, op);
     if (status != AR_OK)
         return status;
-    struct ar_kernel_op *kernel_ops = ar_array_grow(self->kernel_ops, self->kernel_op_count,
-                                                    &self->kernel_op_room, sizeof *kernel_ops);
-    self->lost |= !kernel_ops;
-    if (!kernel_ops)
-        return status;
-    self->kernel_ops = kernel_ops;
-    self->kernel_ops[self->kernel_op_count] = *op;
-    add(self, LAUNCH_WORK, op->stream, self->kernel_op_count++);
+    if (AR_ARRAY_ADD(self->kernel_ops, self->kernel_op_count, self->kernel_op_room, *op))
+        add(self, LAUNCH_WORK, op->stream, self->kernel_op_count - 1);
+    else
+        self->lost = true;
     return status;
 }
 

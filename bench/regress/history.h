@@ -44,7 +44,7 @@ struct history_line {
 
 struct history {
     struct history_line *lines; /* oldest first */
-    size_t count;
+    size_t count, room;
     size_t torn_bytes; /* of a last line without its end, which is ignored */
     size_t unknown;    /* columns of metrics that this program does not have */
     char **texts;      /* every text once */

@@ -452,15 +452,10 @@ static enum ar_status add_line(struct history *self, const char *text, size_t by
                             "a conflict marker of an unfinished merge; keep the lines of both "
                             "branches and remove the markers");
     AR_TRY(parse_line(self, text, bytes, &line, error));
-    struct history_line *lines = realloc(self->lines, (self->count + 1) * sizeof *lines);
-    if (!lines) {
-        drop_line(&line);
-        return ar_no_memory(error, "the history");
-    }
-    self->lines = lines;
-    line.number = number;
-    self->lines[self->count++] = line;
-    return AR_OK;
+    if (AR_ARRAY_ADD(self->lines, self->count, self->room, line))
+        return AR_OK;
+    drop_line(&line);
+    return ar_no_memory(error, "the history");
 }
 
 /* True if a last line without its end is the rest of an interrupted write: it begins as every line

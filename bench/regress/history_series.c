@@ -63,26 +63,17 @@ static size_t track(struct making *self, const struct history_run *run, size_t n
 static struct history_series *add_series(struct history_judged *out,
                                          const struct history_series *like)
 {
-    struct history_series *series =
-        ar_array_grow(out->series, out->count, &out->room, sizeof *series);
-    if (!series)
-        return NULL;
-    out->series = series;
-    out->series[out->count] = *like;
-    return &out->series[out->count++];
+    return AR_ARRAY_ADD(out->series, out->count, out->room, *like) ? &out->series[out->count - 1]
+                                                                   : NULL;
 }
 
 static enum ar_status add_point(struct making *self, struct history_series *series, size_t line,
                                 double value, size_t epoch)
 {
     AR_TRY_MEMORY(series, self->error, "the history");
-    struct history_point *points =
-        ar_array_grow(series->points, series->count, &series->room, sizeof *points);
-    AR_TRY_MEMORY(points, self->error, "the history");
-    series->points = points;
-    series->points[series->count] =
-        (struct history_point){line, value, series->count == 0 || series->epoch != epoch, value};
-    series->count++;
+    struct history_point point = {line, value, series->count == 0 || series->epoch != epoch, value};
+    AR_TRY_MEMORY(AR_ARRAY_ADD(series->points, series->count, series->room, point), self->error,
+                  "the history");
     series->epoch = epoch;
     return AR_OK;
 }
@@ -282,11 +273,8 @@ static enum ar_status add_change(struct judge *self, size_t series_index, size_t
         change.verdict = VERDICT_AMBIGUOUS;
     if (point->before > 0 && !isinf(point->before) && strcmp(series->figure, "outcome") != 0)
         change.change = fabs(point->after / point->before - 1);
-    struct history_change *changes =
-        ar_array_grow(out->changes, out->change_count, &out->change_room, sizeof *changes);
-    AR_TRY_MEMORY(changes, self->error, "the history");
-    out->changes = changes;
-    out->changes[out->change_count++] = change;
+    AR_TRY_MEMORY(AR_ARRAY_ADD(out->changes, out->change_count, out->change_room, change),
+                  self->error, "the history");
     return AR_OK;
 }
 

@@ -169,17 +169,6 @@ static enum ar_status take_result(struct result_set *self, const json_t *root,
     return status;
 }
 
-static enum ar_status add_count(struct result_set *self, const struct instruction_count *count,
-                                struct ar_error *error)
-{
-    struct instruction_count *counts =
-        ar_array_grow(self->counts, self->count_count, &self->count_room, sizeof *counts);
-    AR_TRY_MEMORY(counts, error, "the results");
-    self->counts = counts;
-    self->counts[self->count_count++] = *count;
-    return AR_OK;
-}
-
 static enum ar_status take_counts(struct result_set *self, const json_t *root,
                                   struct ar_error *error)
 {
@@ -201,7 +190,8 @@ static enum ar_status take_counts(struct result_set *self, const json_t *root,
         AR_TRY(text_of(row, "trace", &count.trace, error));
         AR_TRY(text_of(row, "kind", &count.kind, error));
         AR_TRY(text_of(row, "measure", &count.measure, error));
-        AR_TRY(add_count(self, &count, error));
+        AR_TRY_MEMORY(AR_ARRAY_ADD(self->counts, self->count_count, self->count_room, count), error,
+                      "the results");
     }
     return AR_OK;
 }
@@ -210,17 +200,12 @@ static enum ar_status take_counts(struct result_set *self, const json_t *root,
 static enum ar_status add_file(struct result_set *self, json_t *root, const char *path,
                                struct ar_error *error)
 {
-    struct result_file *files =
-        ar_array_grow(self->files, self->file_count, &self->file_room, sizeof *files);
-    if (!files) {
-        json_decref(root);
-        return ar_no_memory(error, "the results");
-    }
-    self->files = files;
-    struct result_file *file = &self->files[self->file_count++];
-    file->root = root;
-    file->path = strdup(path);
-    return file->path ? AR_OK : ar_no_memory(error, "the results");
+    struct result_file file = {.root = root, .path = strdup(path)};
+    if (file.path && AR_ARRAY_ADD(self->files, self->file_count, self->file_room, file))
+        return AR_OK;
+    json_decref(root);
+    free(file.path);
+    return ar_no_memory(error, "the results");
 }
 
 static enum ar_status read_file(struct result_set *self, const char *path, struct ar_error *error)

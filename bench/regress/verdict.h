@@ -54,7 +54,7 @@ struct waiver {
 
 struct waivers {
     struct waiver *items;
-    size_t count;
+    size_t count, room;
 };
 
 /* Reads the file. Errors name the file and the waiver. On success the caller closes it. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/options.h"
 #include "bench/suite/ini.h"
 
@@ -26,12 +27,11 @@ static struct waiver *waiver_of(struct waivers *self, const char *section)
     for (size_t i = 0; i < self->count; i++)
         if (strcmp(self->items[i].name, name) == 0)
             return &self->items[i];
-    struct waiver *items = realloc(self->items, (self->count + 1) * sizeof *items);
-    if (!items)
-        return NULL;
-    self->items = items;
-    items[self->count] = (struct waiver){.name = strdup(name), .at_most = -1};
-    return items[self->count].name ? &items[self->count++] : NULL;
+    struct waiver waiver = {.name = strdup(name), .at_most = -1};
+    if (waiver.name && AR_ARRAY_ADD(self->items, self->count, self->room, waiver))
+        return &self->items[self->count - 1];
+    free(waiver.name);
+    return NULL;
 }
 
 static enum ar_status set_text(char **place, const char *key, const char *value,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "bench/report/data_writer.h"
 #include "bench/statistics/statistics.h"
@@ -176,12 +177,10 @@ static enum ar_status pair(struct model_cell *cell, const struct driver_call *ca
     kind->sim_ns += (double)sim->ns;
     kind->card_waited_ns += (double)card->waited_ns;
     kind->sim_waited_ns += (double)sim->waited_ns;
-    if (!large)
-        return AR_OK;
-    struct model_large *more = realloc(cell->large, (cell->large_count + 1) * sizeof *cell->large);
-    AR_TRY_MEMORY(more, error, "driver calls");
-    cell->large = more;
-    cell->large[cell->large_count++] = (struct model_large){*card, *sim};
+    if (large)
+        AR_TRY_MEMORY(AR_ARRAY_ADD(cell->large, cell->large_count, cell->large_room,
+                                   ((struct model_large){*card, *sim})),
+                      error, "driver calls");
     return AR_OK;
 }
 

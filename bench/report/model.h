@@ -54,7 +54,7 @@ struct model_cell {
     struct model_kind kinds[AR_DEVICE_CALL_COUNT];
     struct model_kind all; /* the sum of the kinds; card_* of repeated runs by rule 4a */
     struct model_large *large;
-    size_t large_count;
+    size_t large_count, large_room;
     struct model_kind
         *again;         /* further runs on the card compared with the first, which is `card` here */
     size_t again_count; /* those that made the same calls */

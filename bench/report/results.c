@@ -81,16 +81,13 @@ enum metric slowdown_metric_of(const struct run_record *runs, size_t count)
 
 static struct run_record *copy_of(struct results *self, const struct run_record *record)
 {
-    struct run_record **made =
-        ar_array_grow(self->made, self->made_count, &self->made_room, sizeof *made);
-    struct run_record *copy = made ? malloc(sizeof *copy) : NULL;
-    if (made)
-        self->made = made;
-    if (!copy)
-        return NULL;
-    *copy = *record;
-    self->made[self->made_count++] = copy;
-    return copy;
+    struct run_record *copy = malloc(sizeof *copy);
+    if (copy)
+        *copy = *record;
+    if (copy && AR_ARRAY_ADD(self->made, self->made_count, self->made_room, copy))
+        return copy;
+    free(copy);
+    return NULL;
 }
 
 /* One record for several; NULL: no host memory. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "workloads/formats/torch/snapshot_image.h"
 
 void run_snapshot_open(struct run_snapshot *self, const char *name)
@@ -59,14 +60,8 @@ static enum ar_status follow(struct run_snapshot *self, enum snapshot_action act
                              uint64_t address, struct ar_error *error)
 {
     uint64_t entry = self->image.entry_count, request;
-    if (entry >= self->free_requested_room) {
-        size_t room = self->free_requested_room ? 2 * self->free_requested_room : 1024;
-        bool *free_requested = realloc(self->free_requested, room * sizeof *free_requested);
-        AR_TRY_MEMORY(free_requested, error, "a snapshot");
-        self->free_requested = free_requested;
-        self->free_requested_room = room;
-    }
-    self->free_requested[entry] = false;
+    AR_TRY_MEMORY(AR_ARRAY_REACH(self->free_requested, self->free_requested_room, entry), error,
+                  "a snapshot");
     if (action == SNAPSHOT_ALLOC)
         return ar_map_put(&self->live, address, entry) ? ar_no_memory(error, "a snapshot") : AR_OK;
     if (action == SNAPSHOT_FREE_REQUESTED && ar_map_get(&self->live, address, &request))

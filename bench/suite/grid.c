@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/registry.h"
 #include "bench/report/output_file.h"
 #include "bench/report/result_writers.h"
@@ -174,44 +175,43 @@ static enum ar_status read_values(struct text_list *values, char *text, struct a
     return status;
 }
 
+static void axis_close(struct suite_axis *axis)
+{
+    free(axis->target);
+    free(axis->key);
+    text_list_close(&axis->values);
+}
+
 enum ar_status axes_add(struct suite *suite, const char *key, const char *values, unsigned number,
                         struct ar_error *error)
 {
     const char *colon = strrchr(key, ':');
     struct suite_axis axis = {.line = number};
-    struct suite_axis *axes = realloc(suite->axes, (suite->axis_count + 1) * sizeof *axes);
     char *copy = strdup(values);
-    if (axes)
-        suite->axes = axes;
     axis.target = colon ? strndup(key, (size_t)(colon - key)) : NULL;
     axis.key = strdup(colon ? colon + 1 : key);
     enum ar_status status = AR_OK;
-    if (!axes || !copy || !axis.key || (colon && !axis.target))
+    if (!copy || !axis.key || (colon && !axis.target))
         status = ar_no_memory(error, "the grid of a suite");
     else if (!axis.key[0] || (colon && !axis.target[0]))
         status = ar_invalid(error, "\"%.60s\" is no key of [grid]; write key or name:key", key);
     else
         status = read_values(&axis.values, copy, error);
     free(copy);
-    if (axes) /* the suite closes it */
-        suite->axes[suite->axis_count++] = axis;
-    else {
-        free(axis.target);
-        free(axis.key);
-    }
+    if (!status && !AR_ARRAY_ADD(suite->axes, suite->axis_count, suite->axis_room, axis))
+        status = ar_no_memory(error, "the grid of a suite");
+    if (status)
+        axis_close(&axis);
     return status;
 }
 
 void axes_close(struct suite *suite)
 {
-    for (size_t i = 0; i < suite->axis_count; i++) {
-        free(suite->axes[i].target);
-        free(suite->axes[i].key);
-        text_list_close(&suite->axes[i].values);
-    }
+    for (size_t i = 0; i < suite->axis_count; i++)
+        axis_close(&suite->axes[i]);
     free(suite->axes);
     suite->axes = NULL;
-    suite->axis_count = 0;
+    suite->axis_count = suite->axis_room = 0;
 }
 
 /* ---- [grid]: the specs that a key reaches ---------------------------------------------------- */

@@ -56,7 +56,7 @@ struct suite {
     double ratios[SUITE_RATIOS_MOST];
     size_t ratio_count;
     struct suite_axis *axes; /* for `sweep` */
-    size_t axis_count;
+    size_t axis_count, axis_room;
 };
 
 /* All defaults; the lists are empty. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "bench/suite/ini.h"
 
@@ -128,13 +129,11 @@ static enum ar_status tenant_of(struct reading *self, struct tenant_setup **setu
         }
     if (suite->count == TENANTS_MOST)
         return bad(self, "at most 256 processes");
-    struct tenant_setup *longer =
-        realloc(suite->setups, (suite->count + 1) * sizeof *suite->setups);
-    AR_TRY_MEMORY(longer, self->error, "a suite");
-    suite->setups = longer;
     self->begun[suite->count] = self->line->section_number;
-    *setup = &longer[suite->count++];
-    **setup = (struct tenant_setup){.name = strdup(name)};
+    AR_TRY_MEMORY(AR_ARRAY_ADD(suite->setups, suite->count, suite->room, (struct tenant_setup){0}),
+                  self->error, "a suite");
+    *setup = &suite->setups[suite->count - 1];
+    (*setup)->name = strdup(name);
     return (*setup)->name ? AR_OK : ar_no_memory(self->error, "a suite");
 }
 

@@ -21,7 +21,7 @@ struct tenants_suite {
     struct tenants_card cards[PROCESS_CARDS];
     size_t card_count;
     struct tenant_setup *setups;
-    size_t count;
+    size_t count, room;
     bool free;
     uint64_t replicates, seed, turn_events, host_bytes;
 };

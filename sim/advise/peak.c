@@ -271,16 +271,10 @@ static size_t keep_highest(struct batch_line *lines, size_t count)
 
 static enum ar_status add_line(struct pairing *self, struct batch_line line, struct ar_error *error)
 {
-    if (self->count == self->room && self->count > 2 * self->kept)
+    if (self->count == self->room && self->count >= LINES_LEAST && self->count > 2 * self->kept)
         self->count = self->kept = keep_highest(self->lines, self->count);
-    if (self->count == self->room) {
-        size_t room = self->room ? 2 * self->room : LINES_LEAST;
-        struct batch_line *lines = realloc(self->lines, room * sizeof *lines);
-        AR_TRY_MEMORY(lines, error, "%zu events", room);
-        self->lines = lines;
-        self->room = room;
-    }
-    self->lines[self->count++] = line;
+    AR_TRY_MEMORY(AR_ARRAY_ADD(self->lines, self->count, self->room, line), error, "%zu events",
+                  self->count);
     return AR_OK;
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "sim/replay/run.h"
 #include "workloads/trace/event.h"
 
@@ -51,14 +52,5 @@ enum ar_status replay_plans_read(const struct replay *run, const struct trace_ev
 
 uint8_t *replay_choice(struct replay *run, uint32_t choice)
 {
-    if (choice >= run->choice_count) {
-        size_t count = choice < 64 ? 64 : 2 * (size_t)choice;
-        uint8_t *grown = realloc(run->choices, count);
-        if (!grown)
-            return NULL;
-        memset(grown + run->choice_count, 0, count - run->choice_count);
-        run->choices = grown;
-        run->choice_count = count;
-    }
-    return &run->choices[choice];
+    return AR_ARRAY_REACH(run->choices, run->choice_count, choice) ? &run->choices[choice] : NULL;
 }

@@ -171,7 +171,7 @@ TEST(a_waiver_covers_up_to_its_size)
 {
     struct waiver items[] = {{.metric = (char[]){"m*"}, .at_most = 0.1},
                              {.at_most = -1, .commit = (char[]){"ab*"}}};
-    struct waivers waivers = {items, 1};
+    struct waivers waivers = {.items = items, .count = 1};
     struct waiver_case change = {"metric", "p", "w", "w", NULL, 0.1};
     assert_ptr_equal(waivers_find(&waivers, &change), &items[0]);
     assert_true(items[0].used);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 
 /* ---- a pool of texts ---- */
@@ -327,15 +328,12 @@ static enum ar_status append(struct trace_tables *tables, const struct trace_att
 {
     size_t index = tables->keys.count; /* of the new entry */
     if (index / BLOCK >= tables->block_count) {
-        struct trace_attributes **blocks =
-            realloc(tables->blocks, (tables->block_count + 1) * sizeof *blocks);
-        if (!blocks)
+        struct trace_attributes *block = calloc(BLOCK, sizeof *block);
+        if (!block ||
+            !AR_ARRAY_ADD(tables->blocks, tables->block_count, tables->block_room, block)) {
+            free(block);
             return no_memory(error);
-        tables->blocks = blocks;
-        blocks[tables->block_count] = calloc(BLOCK, sizeof **blocks);
-        if (!blocks[tables->block_count])
-            return no_memory(error);
-        tables->block_count++;
+        }
     }
     struct trace_attributes *entry = &tables->blocks[index / BLOCK][index % BLOCK];
     *entry = *parsed;

@@ -36,7 +36,7 @@ struct trace_tables {
     struct texts keys;    /* each set of keys in canonical form; item 0 belongs to index 1 */
     struct texts strings; /* the memory of tags and unknown keys */
     struct trace_attributes **blocks;
-    size_t block_count;
+    size_t block_count, block_room;
     struct texts texts;
 };
 
