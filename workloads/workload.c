@@ -277,9 +277,7 @@ enum ar_status workload_each(const char *text, const struct workload_choice *cho
     }
     free(path);
     struct workload_part part = {.text = text};
-    enum ar_status status = open_text(text, choice->recording, &part.source, error);
-    if (status)
-        return status;
+    AR_TRY(open_text(text, choice->recording, &part.source, error));
     const struct trace_info info = part.source->info;
     if (!has_several(&info))
         return take(argument, &part, error);
@@ -289,8 +287,8 @@ enum ar_status workload_each(const char *text, const struct workload_choice *cho
             error,
             "%s: it has requests of GPUs with numbers from 64 up; select one GPU: --device N",
             text);
-    for (uint32_t gpu = 0; gpu < 64 && !status; gpu++)
+    for (uint32_t gpu = 0; gpu < 64; gpu++)
         if (info.gpus >> gpu & 1)
-            status = take_gpu(text, gpu, choice->recording, true, take, argument, error);
-    return status;
+            AR_TRY(take_gpu(text, gpu, choice->recording, true, take, argument, error));
+    return AR_OK;
 }

@@ -255,14 +255,12 @@ static enum ar_status record_kernel_op(struct ar_device *device, const struct ar
 {
     struct launch_recorder *recorder = recorder_of(device);
     struct launches *self = recorder->launches;
-    enum ar_status status = recorder->device_ops->kernel_op(device, op);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(recorder->device_ops->kernel_op(device, op));
     if (AR_ARRAY_ADD(self->kernel_ops, self->kernel_op_count, self->kernel_op_room, *op))
         add(self, LAUNCH_WORK, op->stream, self->kernel_op_count - 1);
     else
         self->lost = true;
-    return status;
+    return AR_OK;
 }
 
 void launches_record(struct launch_recorder *recorder, struct launches *launches,

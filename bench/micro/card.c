@@ -267,9 +267,7 @@ static enum ar_status round_of_pool(struct timed_card *card, const struct call_c
                                             : CARD_STREAM;
     if (cell->use == POOL_TWO) {
         timed_card_start(card); /* queues the kernel before the free */
-        enum ar_status status = pool_pair(backing, cell->bytes, CARD_BUSY_STREAM, &first);
-        if (status != AR_OK)
-            return status;
+        AR_TRY(pool_pair(backing, cell->bytes, CARD_BUSY_STREAM, &first));
     }
     timed_card_start(card);
     enum ar_status status = pool_pair(backing, cell->bytes, stream, &second);

@@ -209,9 +209,7 @@ static void close_policy(struct plan_policy *policy)
 static enum ar_status look_up_policies(struct plan *self, struct ar_error *error)
 {
     const struct text_list *list = &self->suite->policies;
-    enum ar_status status = refuse_twice(list, "policy", error);
-    if (status)
-        return status;
+    AR_TRY(refuse_twice(list, "policy", error));
     self->policies = calloc(list->count, sizeof *self->policies);
     AR_TRY_MEMORY(self->policies, error, "the plan of the runs");
     for (size_t i = 0; i < list->count; i++) {
@@ -220,10 +218,8 @@ static enum ar_status look_up_policies(struct plan *self, struct ar_error *error
         AR_TRY(ar_spec_parse(policy->text, &policy->spec, error));
         policy->spec.catalog = self->suite->catalog;
         self->policy_count++; /* from here on plan_close closes the spec */
-        status = registry_lookup(&policy->spec, &policy->ops, error);
-        AR_THEN(status, choose_pinned(self, policy, error));
-        if (status)
-            return status;
+        AR_TRY(registry_lookup(&policy->spec, &policy->ops, error));
+        AR_TRY(choose_pinned(self, policy, error));
     }
     return AR_OK;
 }

@@ -280,21 +280,19 @@ enum ar_status result_folder_check(const char *path, const struct output_set *ou
                                    const char *journal, struct ar_error *error)
 {
     char *data = NULL;
-    enum ar_status status = output_folder_check(path, error);
-    if (status)
-        return status;
+    AR_TRY(output_folder_check(path, error));
     if (asprintf(&data, "%s/data", path) < 0)
         return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to look at it", path);
     const char *taken = journal && replaces(path, data, journal) ? journal : NULL;
     for (size_t i = 0; i < outputs->count && !taken; i++)
         if (replaces(path, data, outputs->files[i].path))
             taken = outputs->files[i].path;
-    if (taken)
-        status = ar_invalid(
-            error, "\"%s\" is one of the files of the results in %s; give it another place", taken,
-            path);
     free(data);
-    return status;
+    if (taken)
+        return ar_invalid(error,
+                          "\"%s\" is one of the files of the results in %s; give it another place",
+                          taken, path);
+    return AR_OK;
 }
 
 static FILE *open_in(struct result_folder *self, const char *name, struct ar_error *error)

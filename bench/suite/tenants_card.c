@@ -152,9 +152,7 @@ static enum ar_status step(struct member *self, bool *done, struct ar_error *err
     for (size_t i = 0; i < self->count; i++) {
         struct runner *runner = turn_to(self, i);
         if (!runner_done(runner)) {
-            enum ar_status status = runner_go(runner, 0, 1, UINT64_MAX, error);
-            if (status != AR_OK)
-                return status;
+            AR_TRY(runner_go(runner, 0, 1, UINT64_MAX, error));
         }
         all_done = all_done && runner_done(runner);
         failed = failed || replay_has_failed(runner->replay);

@@ -180,9 +180,7 @@ static enum ar_status tenant_line(struct reading *self)
 {
     struct tenant_setup *setup = NULL;
     uint64_t number = 0;
-    enum ar_status status = tenant_of(self, &setup);
-    if (status != AR_OK)
-        return status;
+    AR_TRY(tenant_of(self, &setup));
     if (!strcmp(self->key, "workload"))
         return add_text(self, &setup->workloads, &setup->workload_count);
     if (!strcmp(self->key, "beside"))
@@ -198,9 +196,9 @@ static enum ar_status tenant_line(struct reading *self)
         return *place ? AR_OK : ar_no_memory(self->error, "a suite");
     }
     if (!strcmp(self->key, "card")) {
-        status = take_count(self, &number);
+        AR_TRY(take_count(self, &number));
         setup->card = (uint32_t)number;
-        return status || number < PROCESS_CARDS ? status : bad(self, "a card's number, from 0");
+        return number < PROCESS_CARDS ? AR_OK : bad(self, "a card's number, from 0");
     }
     if (!strcmp(self->key, "context"))
         return take_size(self, &setup->context_bytes);
@@ -211,10 +209,10 @@ static enum ar_status tenant_line(struct reading *self)
     if (!strcmp(self->key, "leaves"))
         return take_round(self, &setup->leaves);
     if (!strcmp(self->key, "retry_ms")) {
-        status = take_count(self, &setup->retry_ms);
+        AR_TRY(take_count(self, &setup->retry_ms));
         setup->retry_given = true;
-        return status || setup->retry_ms <= RETRY_MS_MOST
-                   ? status
+        return setup->retry_ms <= RETRY_MS_MOST
+                   ? AR_OK
                    : bad(self, "milliseconds, from 0 (no wait) to 3600000; TensorFlow's are 10000");
     }
     if (!strcmp(self->key, "stays"))

@@ -365,9 +365,7 @@ enum ar_status trial_safe_on(const struct trial_setup *setup, struct trace_sourc
     uint64_t above_bytes = 0; /* the lowest point above `failed_bytes` */
     bool passed = true, below = false;
     *safe_bytes = 0;
-    enum ar_status status = walk_begin(&walk, setup, trace, policy, NULL, error);
-    if (status)
-        return status;
+    AR_TRY(walk_begin(&walk, setup, trace, policy, NULL, error));
     while (count && passed && !below) {
         below = grid_bytes[count - 1] <= failed_bytes; /* one such point is tried too */
         AR_TRY(passes(&walk, grid_bytes[count - 1], &passed, error));
@@ -377,9 +375,9 @@ enum ar_status trial_safe_on(const struct trial_setup *setup, struct trace_sourc
             above_bytes = *safe_bytes;
     }
     if (*safe_bytes && !passed)
-        status = bisect(&walk, grid_bytes[count - 1], safe_bytes, error);
-    if (status || !*safe_bytes || *safe_bytes > failed_bytes)
-        return status;
+        AR_TRY(bisect(&walk, grid_bytes[count - 1], safe_bytes, error));
+    if (!*safe_bytes || *safe_bytes > failed_bytes)
+        return AR_OK;
     *safe_bytes = above_bytes; /* a gap that the grid does not show */
     return above_bytes ? bisect(&walk, failed_bytes, safe_bytes, error) : AR_OK;
 }

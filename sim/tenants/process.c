@@ -226,12 +226,10 @@ enum ar_status process_configure(const struct process_card *cards, size_t card_c
         return ar_invalid(error,
                           "the first line of a process is framework = tensorflow, jax or torch");
     warn_of_unknown_variables(&self);
-    enum ar_status status = see_cards(&self);
-    if (status)
-        return status;
+    AR_TRY(see_cards(&self));
     for (size_t i = 0; i < sizeof frameworks / sizeof *frameworks; i++)
         if (!strcmp(lines[at].value, frameworks[i].name)) {
-            status = frameworks[i].run(&self);
+            enum ar_status status = frameworks[i].run(&self);
             process->pool_count = status ? 0 : process->pool_count;
             return status;
         }
