@@ -16,14 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/explain/message_text.h"
-
-static bool size_before(const struct message_text *text, const char *words, size_t from, size_t to,
-                        struct message_figure *figure)
-{
-    size_t at = message_text_find(text, words, from, to);
-    return at != MESSAGE_NOWHERE && message_text_size_before(text, at, figure);
-}
+#include "sim/explain/message_forms.h"
 
 /* The figures after "That was not possible". */
 static void read_free(const struct message_text *text, size_t from, size_t to, struct message *self)
@@ -35,7 +28,8 @@ static void read_free(const struct message_text *text, size_t from, size_t to, s
         MESSAGE_NOWHERE)
         return;
     self->one_pool = true;
-    if (!size_before(text, "reservable", from, to, range))
+    if (!message_field_read(text, &(struct message_field){0, NULL, "reservable"}, from, to, 0,
+                            range))
         (void)message_text_after(text, largest, from, to, range);
 }
 
@@ -76,9 +70,10 @@ static bool read_allocatable(const struct message_text *text, struct message *se
     if (message_text_after(text, words, from, ranges, &figures[MESSAGE_FIGURE_ASKED]) ==
         MESSAGE_NOWHERE)
         return false;
-    self->one_pool =
-        size_before(text, "available", ranges, to, &figures[MESSAGE_FIGURE_UNALLOCATED]);
-    (void)size_before(text, "allocatable", ranges, to, &figures[MESSAGE_FIGURE_LARGEST]);
+    self->one_pool = message_field_read(text, &(struct message_field){0, NULL, "available"}, ranges,
+                                        to, 0, &figures[MESSAGE_FIGURE_UNALLOCATED]);
+    (void)message_field_read(text, &(struct message_field){0, NULL, "allocatable"}, ranges, to, 0,
+                             &figures[MESSAGE_FIGURE_LARGEST]);
     self->count = 1;
     return true;
 }

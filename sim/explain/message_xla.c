@@ -36,22 +36,6 @@ static struct message_figure exact(uint64_t bytes)
     return (struct message_figure){.known = true, .bytes = bytes};
 }
 
-/* Reads the number of bytes, or the size, after the last occurrence of the words in [from, to). */
-static bool count_after(const struct message_text *text, const char *words, size_t from, size_t to,
-                        struct message_figure *figure)
-{
-    bool found = false;
-    for (size_t at = from; (at = message_text_find(text, words, at, to)) != MESSAGE_NOWHERE;) {
-        struct message_figure size;
-        at += strlen(words);
-        if (message_text_number(text, at, 0, &size) == MESSAGE_NOWHERE)
-            continue;
-        *figure = size;
-        found = true;
-    }
-    return found;
-}
-
 /* Reads "8589934592bytes", "851.61gib" or "8.00gib(8589934592b)"; of two figures the exact one. */
 static bool read_asked(const struct message_text *text, size_t at, struct message_figure *asked)
 {
@@ -224,16 +208,6 @@ static void read_card(const struct message_text *text, struct message *self)
     self->card_told = self->async_pool = true;
 }
 
-/* Reads the same figures with two decimals, if the statistics are truncated. */
-static void read_sum(const struct message_text *text, size_t from, size_t to,
-                     struct message_figure *figure)
-{
-    static const char words[] = "sumtotalofin-usechunks:";
-    size_t at = message_text_find(text, words, from, to);
-    if (at != MESSAGE_NOWHERE)
-        (void)message_text_size(text, at + strlen(words), figure);
-}
-
 /* Reads the dump after the error. */
 static void read_dump(const struct message_text *text, size_t from, size_t to, struct message *self)
 {
@@ -241,20 +215,20 @@ static void read_dump(const struct message_text *text, size_t from, size_t to, s
     struct message_figure *limit = &figures[MESSAGE_FIGURE_TOTAL];
     struct message_figure *reserved = &figures[MESSAGE_FIGURE_RESERVED];
     struct message_figure *largest = &figures[MESSAGE_FIGURE_LARGEST];
-    if (!count_after(text, "memory_limit_:", from, to, limit))
-        (void)count_after(text, "limit:", from, to, limit);
-    (void)count_after(text, "total_region_allocated_bytes_:", from, to, reserved);
-    (void)count_after(text, "availablebytes:", from, to, &figures[MESSAGE_FIGURE_FREE]);
+    if (message_text_after(text, "memory_limit_:", from, to, limit) == MESSAGE_NOWHERE)
+        (void)message_text_after(text, "limit:", from, to, limit);
+    (void)message_text_after(text, "total_region_allocated_bytes_:", from, to, reserved);
+    (void)message_text_after(text, "availablebytes:", from, to, &figures[MESSAGE_FIGURE_FREE]);
     read_in_use(text, from, to, &figures[MESSAGE_FIGURE_ALLOCATED]);
     if (!figures[MESSAGE_FIGURE_ALLOCATED].known)
-        read_sum(text, from, to, &figures[MESSAGE_FIGURE_ALLOCATED]);
+        (void)message_text_after(text, "sumtotalofin-usechunks:", from, to,
+                                 &figures[MESSAGE_FIGURE_ALLOCATED]);
     read_card(text, self);
-    if (count_after(text, "largestfreeblock:", from, to, largest) && !largest->bytes)
+    if (message_text_after(text, "largestfreeblock:", from, to, largest) != MESSAGE_NOWHERE &&
+        !largest->bytes)
         largest->known = false; /* 0 is printed if it was not computed */
-    size_t at = message_text_find(text, "preallocatedtempallocation:", 0, text->count);
-    if (at != MESSAGE_NOWHERE)
-        (void)message_text_size(text, at + strlen("preallocatedtempallocation:"),
-                                &figures[MESSAGE_FIGURE_TEMPORARIES]);
+    (void)message_text_after(text, "preallocatedtempallocation:", 0, text->count,
+                             &figures[MESSAGE_FIGURE_TEMPORARIES]);
 }
 
 /* If the dump does not contain the reserved bytes, all of the limit is assumed, as by default. */
