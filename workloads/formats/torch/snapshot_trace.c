@@ -499,19 +499,18 @@ static bool lies_in_area(const struct snapshot_world *world, uint64_t address, s
     return *area < world->areas.count && world->areas.items[*area].address <= address;
 }
 
-/* The bytes of a block. A pool that hands out whole blocks ends them at the end of the segment or
- * of a page. */
-static uint64_t bytes_of(const struct conversion *c, const struct snapshot_place *place,
-                         const struct snapshot_area *area)
+/* The bytes of a block. In a pool that hands out whole blocks it has all up to the next one. */
+static uint64_t bytes_of(const struct conversion *c, size_t index, const struct snapshot_area *area)
 {
+    const struct snapshot_place *place = &c->world->places[index], *next = place + 1;
+    uint64_t end = area->address + area->bytes;
     if (place->granted_bytes || !c->tree->whole[place->pool])
         return place->granted_bytes ? place->granted_bytes : place->requested_bytes;
-    uint64_t from = place->address - area->address, page = 2 * AR_MIB;
-    if (!area->small)
-        page = c->world->large_page_bytes ? c->world->large_page_bytes : 20 * AR_MIB;
-    uint64_t end =
-        area->expandable ? (from + place->requested_bytes + page - 1) / page * page : area->bytes;
-    return (end < area->bytes ? end : area->bytes) - from;
+    if (index + 1 < c->world->place_count && next->address < end)
+        end = next->address;
+    if (place->free_behind && place->free_behind < end)
+        end = place->free_behind;
+    return end - place->address;
 }
 
 /* The addresses of the blocks; blocks outside of every segment get a note with their request. */
@@ -522,8 +521,8 @@ static enum ar_status append_places(struct conversion *c, struct ar_error *error
         const struct snapshot_place *place = &c->world->places[i];
         if (!lies_in_area(c->world, place->address, &area))
             continue;
-        const uint64_t numbers[] = {
-            place->address, bytes_of(c, place, &c->world->areas.items[area]), c->next_id + i};
+        const uint64_t numbers[] = {place->address, bytes_of(c, i, &c->world->areas.items[area]),
+                                    c->next_id + i};
         AR_TRY(format_note_numbers(c->reading, "block", numbers, 3, error));
     }
     return AR_OK;

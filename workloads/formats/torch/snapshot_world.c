@@ -454,8 +454,9 @@ static void learn_granted(struct snapshot_world *world, const struct snapshot_tr
 {
     for (size_t i = 0; i < world->event_count && world->place_count; i++) {
         const struct snapshot_record *record = snapshot_world_event(world, tree, i);
-        if (!record ||
-            (record->action != SNAPSHOT_ALLOC && record->action != SNAPSHOT_FREE_COMPLETED))
+        bool unmaps = record && record->action == SNAPSHOT_SEGMENT_UNMAP;
+        if (!record || (record->action != SNAPSHOT_ALLOC &&
+                        record->action != SNAPSHOT_FREE_COMPLETED && !unmaps))
             continue;
         struct snapshot_place *place = place_below(world, record->address);
         if (!place || place->gone)
@@ -465,6 +466,9 @@ static void learn_granted(struct snapshot_world *world, const struct snapshot_tr
             continue;
         }
         const struct snapshot_area *area = snapshot_areas_at(&world->areas, place->address);
+        if (record->action == SNAPSHOT_ALLOC || unmaps)
+            if (!place->free_behind || record->address < place->free_behind)
+                place->free_behind = record->address;
         uint64_t end = place->address + ar_size_round_up(place->requested_bytes, MIN_BLOCK_BYTES);
         if (record->action == SNAPSHOT_ALLOC && !place->granted_bytes && area && !area->small &&
             !area->expandable && record->address > end && record->address - end <= AR_MIB &&

@@ -11,6 +11,7 @@ struct snapshot_place {
     uint64_t address;
     uint64_t granted_bytes; /* 0: unknown */
     uint64_t requested_bytes;
+    uint64_t free_behind; /* the lowest address of its area behind it that it does not have; 0 */
     unsigned stream;
     unsigned pool;
     uint32_t tag;
