@@ -422,6 +422,12 @@ static void take_end(struct telling *self)
         range->pool = area->pool;
         range->told = true;
     }
+    for (size_t i = 0; i < world->final_place_count; i++) {
+        const struct snapshot_place *place = &world->final_places[i];
+        struct range *range = range_at(self, place->stream, place->address, 0);
+        if (range)
+            range->divided |= page_at(range, place->address) != place->address;
+    }
 }
 
 static bool are_unlike(const struct telling *self, size_t one, size_t other)
