@@ -679,6 +679,8 @@ static const struct trace_event *captured(struct recorded_source *self,
     self->captured_keys.mempool |= AR_MEMPOOL_CAPTURED;
     if (!request->request.pool)
         self->captured_keys.pool = UNNAMED_POOL;
+    if (!request->request.pool && request->has_group && pool_of(self, self->device->group->first))
+        self->captured_keys.pool = pool_of(self, self->device->group->first);
     self->captured.attributes = CAPTURED_KEYS;
     return &self->captured;
 }

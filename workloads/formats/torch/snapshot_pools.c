@@ -547,6 +547,19 @@ static bool releases_part(const struct snapshot_passed *self, const struct snaps
     return *known;
 }
 
+/* The largest blocks of its pool were released for a request that failed all the same: in the common
+ * pool all others would have been released too. */
+static void take_failure(struct snapshot_passed *self, size_t event)
+{
+    bool rest = false;
+    self->steps += self->segment_count;
+    for (size_t i = 0; i < self->segment_count; i++)
+        rest |= whole_block(self, &self->segments[i]) != 0;
+    for (size_t k = self->back_from; k < event && rest; k++)
+        if (self->of_event[k] != SNAPSHOT_NO_SEGMENT)
+            self->segments[self->of_event[k]].is_not_common = true;
+}
+
 /* Segments were released, and these were not: they are neither of the common pool nor of one that
  * ever released any, which a private pool does when the program releases it. `next`: the next
  * entry, `event`; NULL: the end. */
@@ -563,6 +576,8 @@ static enum ar_status look_at_rest(struct snapshot_passed *self, const struct sn
     if (in_request && !deleted && releases_part(self, next, &known)) {
         if (known && self->back_bytes < self->collects_from)
             self->collects_from = self->back_bytes;
+        if (!known && next->action == SNAPSHOT_OOM)
+            take_failure(self, event);
         return known ? take_collected(self, event, error) : AR_OK;
     }
     if (deleted || self->pending || keeps_common(self))
