@@ -7,6 +7,7 @@
 #include "workloads/formats/torch/snapshot_world.h"
 
 #define SNAPSHOT_NO_SEGMENT UINT32_MAX
+#define SNAPSHOT_STEPS_BITS 25 /* 2^25 blocks passed over in all: a hostile file ends there */
 
 struct snapshot_passed_segment {
     uint64_t address, bytes;
@@ -65,6 +66,20 @@ static inline enum ar_status snapshot_passed_no_memory(struct ar_error *error)
 {
     return ar_no_memory(error, "the pools of a snapshot");
 }
+
+/* Two segments are of different pools. HOST_MEMORY. */
+enum ar_status snapshot_passed_oppose(struct snapshot_passed *self, uint32_t one, uint32_t other,
+                                      struct ar_error *error);
+/* The block that fills a segment, if it is free; else 0. */
+uint32_t snapshot_passed_whole(struct snapshot_passed *self,
+                               const struct snapshot_passed_segment *segment);
+/* A run of segments was released before an event: `next`, or NULL for the end. HOST_MEMORY. */
+enum ar_status snapshot_passed_released(struct snapshot_passed *self,
+                                        const struct snapshot_record *next, size_t event,
+                                        struct ar_error *error);
+/* Old blocks were collected before an event, or there were none. HOST_MEMORY. */
+enum ar_status snapshot_passed_collected(struct snapshot_passed *self, size_t event,
+                                         struct ar_error *error);
 
 /* Gives each segment a pool. Sets `stuck` if there are too many pools, or a contradiction. */
 enum ar_status snapshot_passed_colour(struct snapshot_passed *self, struct ar_error *error);
