@@ -509,14 +509,21 @@ static void look_behind(struct recorded_source *self)
     if (!self->completed || !request)
         return;
     self->completed = false;
-    if (request->fits_from != RECORDED_NONE ||
-        !ar_policy_would_fit(self->policy, &request->request))
+    /* One more may join blocks to one that is too large to be split, and does not fit. */
+    if (!ar_policy_would_fit(self->policy, &request->request))
+        request->fits_from = RECORDED_NONE;
+    else if (request->fits_from == RECORDED_NONE)
+        request->fits_from = self->completion - 1 - request->first_completion;
+}
+
+/* Before a request without a group, which would decide: whether it waited. */
+static void look_at_wait(struct recorded_source *self)
+{
+    struct recorded_request *request = next_request(self);
+    if (!request || request->fits_from == RECORDED_NONE || request->has_group)
         return;
-    request->fits_from = self->completion - 1 - request->first_completion;
-    if (request->has_group)
-        return; /* the group decides */
-    request->refused = !request->failed;
-    (void)recorded_request_waits(self->recording, request);
+    if (recorded_request_waits(self->recording, request))
+        request->refused = !request->failed;
 }
 
 static bool pull(struct recorded_source *self, enum ar_status *status, struct ar_error *error)
@@ -711,6 +718,8 @@ static enum ar_status recorded_next(struct trace_source *base, const struct trac
             end_release(self);
         if (event->kind == TRACE_FREE_COMPLETED && !(event->flags & TRACE_WHOLE))
             look_ahead(self);
+        else if (trace_requests(event))
+            look_at_wait(self);
         self->span_at++;
         bool left_out = is_left_out(self, event);
         if (!left_out)
