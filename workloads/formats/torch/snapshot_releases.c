@@ -147,8 +147,8 @@ static bool releases_part(const struct snapshot_passed *self, const struct snaps
     return *known;
 }
 
-/* The largest blocks of its pool were released for a request that failed all the same: in the common
- * pool all others would have been released too. */
+/* The largest blocks of its pool were released for a request that failed all the same: in the
+ * common pool all others would have been released too. */
 static void take_failure(struct snapshot_passed *self, size_t event)
 {
     bool rest = false;
