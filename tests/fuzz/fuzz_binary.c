@@ -2,8 +2,6 @@
  * bytes changed; the check sees the records before the hash is compared. */
 #include "tests/fuzz/trace_bytes.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     return trace_bytes_run(data, bytes);

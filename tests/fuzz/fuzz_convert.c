@@ -3,8 +3,6 @@
 #include "tests/fuzz/trace_bytes.h"
 #include "workloads/trace/filter.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
 enum { WRITERS = 3, DEVICE = 4, LENIENT = 8, AT_ONCE = 16, STEPS = 32, TWICE = 64, SELECTED = 128 };
 
 static enum ar_status open_filtered(const char *path, unsigned how, struct trace_source **out,

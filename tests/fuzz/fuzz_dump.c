@@ -1,8 +1,6 @@
 /* Out-of-memory dumps in logs of TensorFlow and JAX. */
 #include "tests/fuzz/trace_bytes.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     return trace_bytes_run(data, bytes);

@@ -15,9 +15,8 @@
 #include "bench/suite/tenants_suite.h"
 #include "sim/bounds/bounds.h"
 #include "sim/sim_device/state.h"
+#include "tests/fuzz/target.h"
 #include "workloads/formats/torch/sidecar.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 static enum ar_status read_plan(const char *path, struct ar_error *error)
 {

@@ -1,15 +1,11 @@
 /* Histories of results: whatever the bytes, they are read, judged and shown, or refused with a
  * sentence that names the file. */
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "bench/regress/history.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+#include "tests/fuzz/target.h"
 
 static void show(const struct history *history)
 {
@@ -37,10 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     char path[64];
     struct ar_error error = {{0}};
     struct history history;
-    int file = memfd_create("history", MFD_CLOEXEC);
-    if (file < 0 || write(file, data, bytes) != (ssize_t)bytes)
-        abort();
-    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    int file = target_file(data, bytes, path);
     enum ar_status status = history_read(&history, path, &error);
     if (status && status != AR_HOST_MEMORY && !strstr(error.text, path))
         abort();

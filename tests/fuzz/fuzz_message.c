@@ -5,8 +5,7 @@
 #include <stdlib.h>
 
 #include "bench/report/pages.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+#include "tests/fuzz/target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {

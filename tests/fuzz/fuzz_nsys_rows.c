@@ -4,8 +4,6 @@
 
 #include <sqlite3.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
 static void run(sqlite3 *database, const char *statement)
 {
     char *why = NULL;

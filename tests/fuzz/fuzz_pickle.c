@@ -4,8 +4,6 @@
 
 #include "workloads/formats/formats.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
 static void write_again(const uint8_t *data, size_t bytes)
 {
     struct trace_source *source;

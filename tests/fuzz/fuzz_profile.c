@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "sim/sim_device/profile.h"
+#include "tests/fuzz/target.h"
 
 #define LINES_MOST 512u
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 /* Takes the text apart. */
 static enum ar_status read_text(char *text, struct sim_profile *out, struct ar_error *error)

@@ -1,15 +1,11 @@
 /* Scenario files: whatever the text, it is read or refused with a sentence that names the file; a
  * copy of what was read has the same hash. */
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "bench/suite/scenario.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+#include "tests/fuzz/target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
@@ -17,10 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     char path[64];
     struct ar_error error = {{0}};
     struct scenario read, copy;
-    int file = memfd_create("scenario", MFD_CLOEXEC);
-    if (file < 0 || write(file, data, bytes) != (ssize_t)bytes)
-        abort();
-    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    int file = target_file(data, bytes, path);
     enum ar_status status = scenario_read(path, kinds, 3, &read, &error);
     if (status != AR_OK && status != AR_HOST_MEMORY && !strstr(error.text, path))
         abort();

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+#include "tests/fuzz/target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {

@@ -7,8 +7,7 @@
 
 #include "allocators/registry.h"
 #include "sim/device.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+#include "tests/fuzz/target.h"
 
 static void make(const struct ar_spec *spec)
 {

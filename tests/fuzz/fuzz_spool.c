@@ -5,8 +5,6 @@
 #include "tests/fuzz/trace_bytes.h"
 #include "workloads/record/recording.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
 static void write_file(const char *path, const uint8_t *data, size_t bytes)
 {
     FILE *file = fopen(path, "wb");

@@ -1,24 +1,17 @@
 /* Suite files: whatever the text, it is read or refused with a sentence that names the file. */
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "bench/suite/suite.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+#include "tests/fuzz/target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     char path[64];
     struct ar_error error = {{0}};
     struct suite suite;
-    int file = memfd_create("suite", MFD_CLOEXEC);
-    if (file < 0 || write(file, data, bytes) != (ssize_t)bytes)
-        abort();
-    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    int file = target_file(data, bytes, path);
     suite_init(&suite);
     enum ar_status status = suite_read(&suite, path, &error);
     if (status == AR_OK && (suite.policies.count == 0 || suite.workloads.count == 0))

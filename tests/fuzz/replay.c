@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+#include "tests/fuzz/target.h"
 
 /* Returns the number of inputs replayed: 1, or 0 where the file cannot be read. */
 static int replay_file(const char *path)

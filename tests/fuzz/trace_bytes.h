@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/fuzz/target.h"
 #include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
 

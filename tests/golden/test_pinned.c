@@ -19,17 +19,6 @@ struct recording {
     bool reserve; /* addresses are compared too */
 };
 
-static uint64_t figure(const struct recording *self, const char *wanted)
-{
-    char name[64];
-    uint64_t value;
-    for (size_t i = 0; ar_policy_report(self->rig.policy, i, name, sizeof name, &value); i++)
-        if (strcmp(name, wanted) == 0)
-            return value;
-    fail_msg("no figure %s", wanted);
-    return 0;
-}
-
 /* `= ORDINAL MADE RELEASED BYTES OFFSET`, after a request or (`-`) a release of the cache. */
 static void compare(struct recording *self, uint64_t id)
 {
@@ -40,11 +29,11 @@ static void compare(struct recording *self, uint64_t id)
     if (sscanf(self->from.line, "= %23s %" SCNu64 " %" SCNu64 " %" SCNu64 " %23s", ordinal, &made,
                &released, &bytes, offset) != 5)
         fail_msg("%s: no row follows", event);
-    if (figure(self, "num_host_alloc") != made || figure(self, "num_host_free") != released ||
-        figure(self, "allocated_bytes.current") != bytes)
+    if (policy_rig_figure(&self->rig, "num_host_alloc") != made || policy_rig_figure(&self->rig, "num_host_free") != released ||
+        policy_rig_figure(&self->rig, "allocated_bytes.current") != bytes)
         fail_msg("%s: %" PRIu64 " made, %" PRIu64 " released, %" PRIu64 " bytes; recorded: %s",
-                 event, figure(self, "num_host_alloc"), figure(self, "num_host_free"),
-                 figure(self, "allocated_bytes.current"), self->from.line);
+                 event, policy_rig_figure(&self->rig, "num_host_alloc"), policy_rig_figure(&self->rig, "num_host_free"),
+                 policy_rig_figure(&self->rig, "allocated_bytes.current"), self->from.line);
     if (ordinal[0] == '-')
         return;
     uint64_t address = self->blocks[id].address;

@@ -63,6 +63,17 @@ void policy_rig_give(struct policy_rig *rig, struct ar_policy_block block)
     assert_ok(ar_policy_validate(rig->policy, &test_error));
 }
 
+uint64_t policy_rig_figure(const struct policy_rig *rig, const char *wanted)
+{
+    char name[64];
+    uint64_t value;
+    for (size_t i = 0; ar_policy_report(rig->policy, i, name, sizeof name, &value); i++)
+        if (strcmp(name, wanted) == 0)
+            return value;
+    fail_msg("no figure %s", wanted);
+    return 0;
+}
+
 /* ---- with memory of their own ---- */
 
 struct fake_backing fake_rig_backing;

@@ -35,6 +35,9 @@ enum ar_status policy_rig_free(struct policy_rig *rig, const struct ar_policy_bl
 struct ar_policy_block policy_rig_take(struct policy_rig *rig, uint64_t bytes);
 void policy_rig_give(struct policy_rig *rig, struct ar_policy_block block);
 
+/* The figure of that name that the policy reports; it must have one. */
+uint64_t policy_rig_figure(const struct policy_rig *rig, const char *wanted);
+
 /* Makes the policy on a fake backing of `cap_bytes`, of which there is one. It must be created; at
  * the end the policy is valid, and neither host nor device memory is left. */
 extern struct fake_backing fake_rig_backing;

@@ -43,17 +43,6 @@ static void free_requested(struct bench *b, const struct ar_policy_block *block)
     assert_int_equal(ar_policy_validate(b->rig.policy, &b->rig.error), AR_OK);
 }
 
-static uint64_t figure(const struct bench *b, const char *wanted)
-{
-    char name[64];
-    uint64_t value;
-    for (size_t i = 0; ar_policy_report(b->rig.policy, i, name, sizeof name, &value); i++)
-        if (strcmp(name, wanted) == 0)
-            return value;
-    fail_msg("no figure %s", wanted);
-    return 0;
-}
-
 TEST(planned_requests_fill_the_arena)
 {
     CLOSED(close_bench) struct bench b;
@@ -63,9 +52,9 @@ TEST(planned_requests_fill_the_arena)
     struct ar_policy_block third = ask(&b, 500);
     assert_int_equal(b.rig.policy->totals.reserved_bytes, 1000);
     assert_int_equal(b.backing->made, 1);
-    assert_int_equal(figure(&b, "plan_bytes"), 1000);
-    assert_int_equal(figure(&b, "planned_requests"), 3);
-    assert_int_equal(figure(&b, "fallback_requests"), 0);
+    assert_int_equal(policy_rig_figure(&b.rig, "plan_bytes"), 1000);
+    assert_int_equal(policy_rig_figure(&b.rig, "planned_requests"), 3);
+    assert_int_equal(policy_rig_figure(&b.rig, "fallback_requests"), 0);
     free_requested(&b, &second);
     free_requested(&b, &third);
 }
@@ -78,10 +67,10 @@ TEST(another_size_falls_back)
     free_requested(&b, &first);
     struct ar_policy_block third = ask(&b, 500);
     struct ar_policy_block beyond = ask(&b, 10); /* the plan has no fourth */
-    assert_int_equal(figure(&b, "planned_requests"), 2);
-    assert_int_equal(figure(&b, "planned_bytes"), 700);
-    assert_int_equal(figure(&b, "fallback_requests"), 2);
-    assert_int_equal(figure(&b, "fallback_bytes"), 511);
+    assert_int_equal(policy_rig_figure(&b.rig, "planned_requests"), 2);
+    assert_int_equal(policy_rig_figure(&b.rig, "planned_bytes"), 700);
+    assert_int_equal(policy_rig_figure(&b.rig, "fallback_requests"), 2);
+    assert_int_equal(policy_rig_figure(&b.rig, "fallback_bytes"), 511);
     assert_int_equal(b.rig.policy->totals.reserved_bytes, 1000 + 501 + 10);
     free_requested(&b, &odd); /* cached, and cut for the next one */
     struct ar_policy_block again = ask(&b, 400);
@@ -102,8 +91,8 @@ TEST(a_taken_place_falls_back)
     struct ar_policy_block first = ask(&b, 200), second = ask(&b, 500), third = ask(&b, 500);
     assert_true(third.address + 500 <= first.address || first.address + 200 <= third.address);
     assert_true(third.address + 500 <= second.address || second.address + 500 <= third.address);
-    assert_int_equal(figure(&b, "fallbacks_of_taken_places"), 1);
-    assert_int_equal(figure(&b, "fallback_requests"), 1);
+    assert_int_equal(policy_rig_figure(&b.rig, "fallbacks_of_taken_places"), 1);
+    assert_int_equal(policy_rig_figure(&b.rig, "fallback_requests"), 1);
     free_requested(&b, &first);
     free_requested(&b, &second);
     free_requested(&b, &third);
@@ -114,7 +103,7 @@ TEST(no_arena_is_no_end)
     CLOSED(close_bench) struct bench b;
     open_bench(&b, "plan:granule=1", 900); /* the arena needs 1000 */
     struct ar_policy_block first = ask(&b, 200), second = ask(&b, 500), third;
-    assert_int_equal(figure(&b, "fallback_requests"), 2);
+    assert_int_equal(policy_rig_figure(&b.rig, "fallback_requests"), 2);
     assert_int_equal(policy_rig_alloc(&b.rig, 500, &third), AR_NO_MEMORY);
     assert_int_equal(ar_policy_validate(b.rig.policy, &b.rig.error), AR_OK);
     free_requested(&b, &first);
@@ -127,11 +116,11 @@ TEST(stalloc_rounds_to_512)
     open_bench(&b, "stalloc", CAP_BYTES);
     struct ar_policy_block first = ask(&b, 129); /* rounds to the same as 200 */
     assert_int_equal(first.granted_bytes, 512);
-    assert_int_equal(figure(&b, "plan_bytes"), 1024);
-    assert_int_equal(figure(&b, "planned_requests"), 1);
+    assert_int_equal(policy_rig_figure(&b.rig, "plan_bytes"), 1024);
+    assert_int_equal(policy_rig_figure(&b.rig, "planned_requests"), 1);
     struct ar_policy_block second = ask(&b, 513);
     assert_int_equal(second.granted_bytes, 1024);
-    assert_int_equal(figure(&b, "fallback_requests"), 1);
+    assert_int_equal(policy_rig_figure(&b.rig, "fallback_requests"), 1);
     free_requested(&b, &first);
     free_requested(&b, &second);
 }

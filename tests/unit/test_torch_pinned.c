@@ -68,17 +68,6 @@ static void sync(struct rig *rig, uint32_t stream)
     rig->device->ops->sync(rig->device, stream);
 }
 
-static uint64_t figure(const struct rig *rig, const char *wanted)
-{
-    char name[64];
-    uint64_t value;
-    for (size_t i = 0; ar_policy_report(rig->policy.policy, i, name, sizeof name, &value); i++)
-        if (strcmp(name, wanted) == 0)
-            return value;
-    fail_msg("no figure %s", wanted);
-    return 0;
-}
-
 static uint64_t made(const struct rig *rig)
 {
     return rig->device->counters.calls[AR_DEVICE_CALL_pinned_alloc];
@@ -141,14 +130,14 @@ TEST(events)
     use(&rig, &a, 1);
     release(&rig, a);
     assert_int_equal(rig.policy.policy->totals.pending_bytes, 4096);
-    assert_int_equal(figure(&rig, "active_requests.current"), 1);
+    assert_int_equal(policy_rig_figure(&rig.policy, "active_requests.current"), 1);
     struct ar_policy_block b = alloc(&rig, 4096);
     assert_int_not_equal(b.address, a.address);
     sync(&rig, 1); /* stream 2 still works */
     assert_int_not_equal(alloc(&rig, 4096).address, a.address);
     sync(&rig, 2);
     assert_int_equal(alloc(&rig, 4096).address, a.address);
-    assert_int_equal(figure(&rig, "active_requests.freed"), 1);
+    assert_int_equal(policy_rig_figure(&rig.policy, "active_requests.freed"), 1);
 }
 
 /* One queue for all streams: an event that is not done holds up those behind it. */
@@ -200,11 +189,11 @@ TEST(a_trim_releases_what_is_free)
     assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
     check(&rig);
     assert_int_equal(reserved(&rig), 8192 + 128); /* b is pending, c live */
-    assert_int_equal(figure(&rig, "num_host_free"), 1);
+    assert_int_equal(policy_rig_figure(&rig.policy, "num_host_free"), 1);
     sync(&rig, 1);
     assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
     assert_int_equal(reserved(&rig), 128);
-    assert_int_equal(figure(&rig, "allocations.current"), 1);
+    assert_int_equal(policy_rig_figure(&rig.policy, "allocations.current"), 1);
     release(&rig, c);
 }
 
@@ -251,7 +240,7 @@ TEST(reserve_segment)
     assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
     check(&rig);
     assert_int_equal(reserved(&rig), AR_MIB); /* the segment stays, a and c are lost */
-    assert_int_equal(figure(&rig, "num_host_free"), 3);
+    assert_int_equal(policy_rig_figure(&rig.policy, "num_host_free"), 3);
     assert_int_equal(alloc(&rig, 1).address - rig.first_address, 12288 + 524288);
 }
 
@@ -321,11 +310,11 @@ TEST(peaks_of_sizes)
     release(&rig, a);
     struct ar_policy_block b = alloc(&rig, 3000);
     /* They were never live together, but the peaks of their sizes are added. */
-    assert_int_equal(figure(&rig, "active_bytes.peak"), 1024 + 4096);
-    assert_int_equal(figure(&rig, "active_bytes.current"), 4096);
-    assert_int_equal(figure(&rig, "allocated_bytes.peak"), 1024 + 4096);
+    assert_int_equal(policy_rig_figure(&rig.policy, "active_bytes.peak"), 1024 + 4096);
+    assert_int_equal(policy_rig_figure(&rig.policy, "active_bytes.current"), 4096);
+    assert_int_equal(policy_rig_figure(&rig.policy, "allocated_bytes.peak"), 1024 + 4096);
     ar_policy_reset_peaks(rig.policy.policy);
-    assert_int_equal(figure(&rig, "active_bytes.peak"), 4096);
+    assert_int_equal(policy_rig_figure(&rig.policy, "active_bytes.peak"), 4096);
     release(&rig, b);
 }
 
@@ -335,11 +324,11 @@ TEST(peaks_begin_anew_at_what_is_live)
     open_rig(&rig, "torch", "sim");
     struct ar_policy_block kept = alloc(&rig, 3000), freed = alloc(&rig, 5000);
     release(&rig, freed);
-    assert_int_equal(figure(&rig, "active_bytes.all.peak"), 3072 + 5120);
+    assert_int_equal(policy_rig_figure(&rig.policy, "active_bytes.all.peak"), 3072 + 5120);
     ar_policy_reset_peaks(rig.policy.policy);
-    assert_int_equal(figure(&rig, "active_bytes.all.peak"), 3072);
-    assert_int_equal(figure(&rig, "allocated_bytes.small_pool.peak"), 3072);
-    assert_int_equal(figure(&rig, "requested_bytes.all.peak"), 3000);
+    assert_int_equal(policy_rig_figure(&rig.policy, "active_bytes.all.peak"), 3072);
+    assert_int_equal(policy_rig_figure(&rig.policy, "allocated_bytes.small_pool.peak"), 3072);
+    assert_int_equal(policy_rig_figure(&rig.policy, "requested_bytes.all.peak"), 3000);
     release(&rig, kept);
 }
 
