@@ -6,7 +6,7 @@
 #include "allocators/base/array.h"
 #include "tests/support/gen_rig.h"
 #include "tests/support/test.h"
-#include "workloads/formats/formats.h"
+#include "tests/support/trace_rig.h"
 #include "workloads/trace/trace.h"
 
 #define FOLDER    "workloads/data/driver/"
@@ -163,8 +163,7 @@ static void hold_order(const struct story *made, const struct story *recorded, u
 static void hold(const struct program *program)
 {
     struct story made, recorded;
-    struct trace_source *source;
-    assert_ok(trace_open(program->recording, &source, &test_error));
+    struct trace_source *source = trace_rig_source(program->recording);
     read_story(source, program->begin, &recorded);
     read_story(gen_rig_open(program->spec), ALL, &made);
     double peak = (double)made.peak_pages / (double)recorded.peak_pages - 1;
@@ -200,8 +199,7 @@ TEST(embedding)
 TEST(scores_can_fail)
 {
     struct story made, recorded;
-    struct trace_source *source;
-    assert_ok(trace_open(products_program.recording, &source, &test_error));
+    struct trace_source *source = trace_rig_source(products_program.recording);
     read_story(source, products_program.begin, &recorded);
     read_story(gen_rig_open("matmul_cache:shapes='100;1000;4000;100;333',repeat=5,probes=0,"
                             "kept=0,module=0"),

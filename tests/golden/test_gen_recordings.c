@@ -6,7 +6,7 @@
 #include "allocators/base/array.h"
 #include "tests/support/gen_rig.h"
 #include "tests/support/test.h"
-#include "workloads/formats/formats.h"
+#include "tests/support/trace_rig.h"
 #include "workloads/trace/trace.h"
 
 #define STEPS 512
@@ -140,13 +140,6 @@ static void read_story(struct trace_source *source, uint64_t first, uint64_t las
     trace_close(source);
 }
 
-static struct trace_source *recording(const char *path)
-{
-    struct trace_source *source = NULL;
-    assert_ok(trace_open(path, &source, &test_error));
-    return source;
-}
-
 static double distance(double a, double b)
 {
     return a < b ? b - a : a - b;
@@ -201,7 +194,7 @@ static struct story made_story, recorded_story;
 
 static void read_both(const char *path, uint64_t first, uint64_t last, const char *spec)
 {
-    read_story(recording(path), first, last, &recorded_story);
+    read_story(trace_rig_source(path), first, last, &recorded_story);
     read_story(gen_rig_open(spec), 1, last - first + 1, &made_story);
 }
 

@@ -1,7 +1,7 @@
 /* What PyTorch's profiler wrote on a card, as a trace: the counts of its events, and its own count
  * of bytes after each. */
 #include "tests/support/test.h"
-#include "workloads/formats/formats.h"
+#include "tests/support/trace_rig.h"
 #include "workloads/formats/import_report.h"
 #include "workloads/trace/trace.h"
 
@@ -17,8 +17,7 @@ static bool guessed(const struct trace_source *source, const char *words)
 
 TEST(test_counts)
 {
-    CLOSED(close_trace) struct trace_source *source;
-    assert_ok(trace_open(path, &source, &test_error));
+    CLOSED(close_trace) struct trace_source *source = trace_rig_source(path);
     const struct trace_info *info = &source->info;
     assert_int_equal(info->allocs, 77 + 1); /* what was there before is one */
     assert_int_equal(info->frees, 70);
@@ -38,12 +37,11 @@ TEST(test_counts)
 /* Live bytes at the end, by the profiler's last "Total Allocated". */
 TEST(test_live_bytes)
 {
-    CLOSED(close_trace) struct trace_source *source;
     const struct trace_event *events;
     static uint64_t bytes_of[78];
     uint64_t live = 0, places = 0, time_ns = 0;
     size_t count;
-    assert_ok(trace_open(path, &source, &test_error));
+    CLOSED(close_trace) struct trace_source *source = trace_rig_source(path);
     while (trace_next(source, &events, &count, &test_error) == AR_OK && count)
         for (size_t i = 0; i < count; i++) {
             if (events[i].kind == TRACE_ALLOC) {

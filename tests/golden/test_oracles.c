@@ -8,7 +8,7 @@
 #include "sim/replay.h"
 #include "tests/support/folder_tests.h"
 #include "tests/support/test.h"
-#include "workloads/formats/formats.h"
+#include "tests/support/trace_rig.h"
 #include "workloads/trace/trace.h"
 
 #define FOLDER   "tests/golden/data/oracles"
@@ -98,7 +98,6 @@ static void check_in(const char *folder, const char *name)
     struct oracle oracle;
     struct ar_spec policy;
     struct ar_spec device;
-    struct trace_source *source;
     struct replay_result result;
     struct ar_device_props props;
     char text[256];
@@ -106,7 +105,7 @@ static void check_in(const char *folder, const char *name)
     snprintf(text, sizeof text, "sim:profile=h100,addresses=%s", oracle.addresses);
     assert_ok(ar_spec_parse(oracle.spec, &policy, &test_error));
     assert_ok(ar_spec_parse(text, &device, &test_error));
-    assert_ok(trace_open(oracle.trace, &source, &test_error));
+    struct trace_source *source = trace_rig_source(oracle.trace);
     const struct observer observer = {.row = compare, .argument = &oracle};
     struct experiment experiment = {.policy = &policy,
                                     .device = &device,

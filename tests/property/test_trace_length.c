@@ -6,7 +6,6 @@
 
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
-#include "workloads/formats/formats.h"
 
 enum { LIVE = 64, SPAN = 1024 };
 
@@ -75,8 +74,7 @@ static void check_resident(uint64_t now_mib, uint64_t before_mib)
 
 static void pull_in_bounded_memory(const char *path, uint64_t events, uint64_t before_mib)
 {
-    CLOSED(close_trace) struct trace_source *source;
-    assert_ok(trace_open(path, &source, &test_error));
+    CLOSED(close_trace) struct trace_source *source = trace_rig_source(path);
     assert_int_equal(source->info.events, events);
     assert_int_equal(source->info.slots, LIVE + 1);
     check_resident(resident_mib(), before_mib);

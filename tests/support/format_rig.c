@@ -8,9 +8,8 @@ static void convert(void *rig, const char *events, struct import_report *report,
                     struct trace_info *info)
 {
     static const char head[] = "# allocrig-trace 1\n# name: 0\n";
-    struct trace_source *source;
     const char *path = ((struct trace_rig *)rig)->path[0];
-    assert_ok(trace_open(path, &source, &test_error));
+    struct trace_source *source = trace_rig_source(path);
     FREED char *printed = trace_rig_print(rig, source);
     assert_non_null(source->report);
     if (report)

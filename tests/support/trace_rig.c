@@ -98,6 +98,13 @@ char *trace_rig_read(const char *path, size_t *count)
     return bytes;
 }
 
+struct trace_source *trace_rig_source(const char *path)
+{
+    struct trace_source *source = NULL;
+    assert_ok(trace_open(path, &source, &test_error));
+    return source;
+}
+
 enum ar_status trace_rig_text(struct trace_rig *rig, const char *text, struct trace_source **out,
                               struct ar_error *error)
 {

@@ -26,6 +26,9 @@ size_t trace_rig_files(const struct trace_rig *rig); /* the number of its files 
 void trace_rig_write(const char *path, const void *bytes, size_t count);
 char *trace_rig_read(const char *path, size_t *count); /* the caller frees it; ends with a NUL */
 
+/* The trace in a file, which must be one. */
+struct trace_source *trace_rig_source(const char *path);
+
 /* Opens `text` as a file in path[0]. */
 enum ar_status trace_rig_text(struct trace_rig *rig, const char *text, struct trace_source **out,
                               struct ar_error *error);

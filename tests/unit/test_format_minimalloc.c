@@ -27,8 +27,8 @@ FORMAT_CASES("format_minimalloc", hints_are_left_out_and_said)
 /* The peak of the shipped problem equals the sum of its rows, moment by moment. */
 TRACE_TEST(a_published_problem_has_its_peak)
 {
-    CLOSED(close_trace) struct trace_source *source;
-    assert_ok(trace_open("tests/golden/data/minimalloc/A.1048576.csv", &source, &test_error));
+    CLOSED(close_trace)
+    struct trace_source *source = trace_rig_source("tests/golden/data/minimalloc/A.1048576.csv");
     assert_string_equal(source->info.format, "minimalloc");
     assert_string_equal(source->info.name, "A.1048576");
     assert_int_equal(source->info.allocs, 154);

@@ -18,7 +18,6 @@ TRACE_TEST(assignment_with_live_ranges)
 {
     struct trace_rig *rig = *state;
     char path[2][160];
-    struct trace_source *source;
     static const char assignment[] = HEAD "allocation 0: size 64, preallocated-temp:\n"
                                           " value: <5 dot.4 @0> (size=32,offset=0): f32[8]{0}\n"
                                           " value: <6 t{1} @0> (size=32,offset=32): f32[8]{0}\n"
@@ -31,7 +30,7 @@ TRACE_TEST(assignment_with_live_ranges)
     snprintf(path[1], sizeof path[1], "%s/m-live-range.txt", rig->folder);
     trace_rig_write(path[0], assignment, sizeof assignment - 1);
     trace_rig_write(path[1], ranges, sizeof ranges - 1);
-    assert_ok(trace_open(path[0], &source, &test_error));
+    struct trace_source *source = trace_rig_source(path[0]);
     char *printed = trace_rig_print(rig, source);
     assert_non_null(strstr(printed, "!,value,0,0,32,dot.4,1,2\n!,value,0,32,32,t{1},2,9\n"
                                     "!,value,0,32,4,no\n"));
@@ -293,8 +292,7 @@ TRACE_TEST(recorded_files)
     } cases[] = {{"tests/golden/data/jax/step.prof", 6, 65668, 3},
                  {"tests/golden/data/jax/step-buffer-assignment.txt", 16, 81940, 1}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        CLOSED(close_trace) struct trace_source *source;
-        assert_ok(trace_open(cases[i].path, &source, &test_error));
+        CLOSED(close_trace) struct trace_source *source = trace_rig_source(cases[i].path);
         assert_int_equal(source->info.events, cases[i].events);
         assert_int_equal(source->info.peak_live_bytes, cases[i].peak_bytes);
         assert_int_equal(source->info.gpus, cases[i].gpus);

@@ -4,7 +4,6 @@
 #include "tests/support/format_rig.h"
 #include "tests/support/kineto_maker.h"
 #include "tests/support/test.h"
-#include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/import_report.h"
 
@@ -91,13 +90,12 @@ FORMAT_CASES("kineto", test_before_the_first)
 static void check_made(const struct kineto_making *making)
 {
     CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
-    CLOSED(close_trace) struct trace_source *source;
     struct kineto_made made;
     FILE *file = fopen(rig.path[0], "w");
     assert_non_null(file);
     kineto_make(file, making, &made);
     assert_int_equal(fclose(file), 0);
-    assert_ok(trace_open(rig.path[0], &source, &test_error));
+    CLOSED(close_trace) struct trace_source *source = trace_rig_source(rig.path[0]);
     assert_int_equal(source->info.allocs, made.allocs);
     assert_int_equal(source->info.frees, made.frees);
     assert_int_equal(source->info.kernels, made.kernels);

@@ -12,7 +12,7 @@
 #include "tests/support/cuda_stand_in/stand_in.h"
 #include "tests/support/plugin_rig.h"
 #include "tests/support/test.h"
-#include "workloads/formats/formats.h"
+#include "tests/support/trace_rig.h"
 #include "workloads/trace/source.h"
 #include "workloads/trace/trace.h"
 
@@ -431,12 +431,11 @@ static void lines_of(const char *path, char *lines)
 static void check_recording(const char *path)
 {
     char lines[1 << 14];
-    CLOSED(close_trace) struct trace_source *source;
     lines_of(path, lines);
     assert_string_equal(lines,
                         "a,0,1000 a,1,3145728,1 u,1,0 u,1,0 r,1 p,2,1125899906842624 r,2 m,step "
                         "r,0,1 c a,3,77,1 ");
-    assert_ok(trace_open(path, &source, &test_error));
+    CLOSED(close_trace) struct trace_source *source = trace_rig_source(path);
     assert_int_equal(source->info.allocs, 3);
     assert_int_equal(source->info.probes, 1);
     assert_int_equal(source->info.streams, 2);

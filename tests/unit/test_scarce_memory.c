@@ -7,6 +7,7 @@
 #include "tests/support/experiment_rig.h"
 #include "tests/support/scarce.h"
 #include "tests/support/test.h"
+#include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
 #include "workloads/learned/model.h"
 #include "workloads/workload.h"
@@ -83,7 +84,7 @@ TEST(fidelity_and_learning)
         fail_each(compare, source);
         trace_close(source);
     }
-    assert_ok(trace_open(SNAPSHOT, &source, &test_error));
+    source = trace_rig_source(SNAPSHOT);
     fail_each(learn, source);
     trace_close(source);
 }

@@ -20,13 +20,6 @@ static const char *const recordings[] = {
     "workloads/data/tape_small.default.csv.gz",
 };
 
-static struct trace_source *opened(const char *path)
-{
-    struct trace_source *source = NULL;
-    assert_ok(trace_open(path, &source, &test_error));
-    return source;
-}
-
 static void written(struct trace_source *source, const char *path, enum trace_format format,
                     bool compress)
 {
@@ -48,7 +41,7 @@ TRACE_TEST(recordings_survive_both_forms)
 {
     struct trace_rig *rig = *state;
     for (size_t i = 0; i < COUNT(recordings); i++) {
-        struct trace_source *source = opened(recordings[i]);
+        struct trace_source *source = trace_rig_source(recordings[i]);
         struct trace_info first = source->info;
         written(source, rig->path[0], TRACE_FORMAT_TEXT, false);
         trace_close(source);
@@ -62,7 +55,7 @@ TRACE_TEST(recordings_survive_both_forms)
             {rig->path[2], rig->path[3], TRACE_FORMAT_TEXT, false},
         };
         for (size_t way = 0; way < COUNT(ways); way++) {
-            source = opened(ways[way].from);
+            source = trace_rig_source(ways[way].from);
             assert_memory_equal(source->info.sha256, first.sha256, 32);
             written(source, ways[way].to, ways[way].format, ways[way].compress);
             memcpy(source->info.format, first.format, sizeof first.format);
@@ -86,8 +79,8 @@ TRACE_TEST(events_are_the_same_in_each_form)
     written(text, rig->path[1], TRACE_FORMAT_BINARY, false);
     written(text, rig->path[2], TRACE_FORMAT_BINARY, true);
     assert_ok(trace_rewind(text, &test_error));
-    plain = opened(rig->path[1]);
-    packed = opened(rig->path[2]);
+    plain = trace_rig_source(rig->path[1]);
+    packed = trace_rig_source(rig->path[2]);
     for (int round = 0; round < 2; round++) {
         const struct trace_event *a, *b, *c;
         size_t counts[3];
@@ -182,7 +175,7 @@ TRACE_TEST(files_are_complete_or_absent)
 {
     struct trace_rig *rig = *state;
     const struct trace_write_options options = {.format = TRACE_FORMAT_TEXT};
-    CLOSED(close_trace) struct trace_source *source = opened(recordings[0]);
+    CLOSED(close_trace) struct trace_source *source = trace_rig_source(recordings[0]);
     struct rlimit old, low;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     low = old;

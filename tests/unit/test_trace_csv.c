@@ -59,13 +59,12 @@ static struct tally tally_of(struct trace_source *source)
 static void check_recording(const char *name)
 {
     char path[128];
-    CLOSED(close_trace) struct trace_source *source;
     (void)snprintf(path, sizeof path, "workloads/data/%s.json", name);
     json_t *json = json_load_file(path, 0, NULL);
     assert_non_null(json);
     const json_t *stats = json_object_get(json, "stats");
     (void)snprintf(path, sizeof path, "workloads/data/%s.csv.gz", name);
-    assert_ok(trace_open(path, &source, &test_error));
+    CLOSED(close_trace) struct trace_source *source = trace_rig_source(path);
     const struct trace_info *info = &source->info;
     struct tally tally = tally_of(source);
     assert_int_equal(info->allocs, number(stats, "allocation.all.allocated"));
@@ -98,19 +97,17 @@ TRACE_TEST(recordings_agree_with_their_statistics)
 
 TRACE_TEST(names_come_from_files)
 {
-    struct trace_source *source;
-    assert_ok(trace_open("workloads/data/graphs.default.csv.gz", &source, &test_error));
+    struct trace_source *source = trace_rig_source("workloads/data/graphs.default.csv.gz");
     assert_string_equal(source->info.name, "graphs");
     trace_close(source);
-    assert_ok(trace_open("workloads/data/tape_small.expandable.csv.gz", &source, &test_error));
+    source = trace_rig_source("workloads/data/tape_small.expandable.csv.gz");
     assert_string_equal(source->info.name, "tape_small.expandable");
     trace_close(source);
 }
 
 static uint32_t streams_of(const char *path)
 {
-    struct trace_source *source;
-    assert_ok(trace_open(path, &source, &test_error));
+    struct trace_source *source = trace_rig_source(path);
     uint32_t streams = source->info.streams;
     trace_close(source);
     return streams;
@@ -142,8 +139,7 @@ static uint64_t requests_in_pool(struct trace_source *source, uint32_t pool)
  * are in it, the others are not. */
 static void check_private_pools(const char *path, uint64_t requests)
 {
-    CLOSED(close_trace) struct trace_source *source;
-    assert_ok(trace_open(path, &source, &test_error));
+    CLOSED(close_trace) struct trace_source *source = trace_rig_source(path);
     uint64_t in_pool = requests_in_pool(source, 1);
     assert_ok(trace_rewind(source, &test_error));
     assert_int_equal(in_pool + requests_in_pool(source, 0), source->info.allocs);
@@ -212,7 +208,7 @@ TRACE_TEST(sidecars_are_checked)
     (void)snprintf(json, sizeof json, "%s/x.json", rig->folder);
     trace_rig_write(csv, HEAD "alloc,1,1,0,1\n", strlen(HEAD) + 14);
     trace_rig_write(json, "{\"torch\": \"9\", \"failed\": \"why\", \"limit\": 5}", 43);
-    assert_ok(trace_open(csv, &source, &test_error));
+    source = trace_rig_source(csv);
     assert_string_equal(source->info.recorder, "torch 9");
     assert_string_equal(source->info.name, "x");
     assert_int_equal(source->info.limit_bytes, 5);
@@ -220,7 +216,7 @@ TRACE_TEST(sidecars_are_checked)
     trace_close(source);
     /* Of a key that is there twice the last counts. */
     trace_rig_write(json, "{\"limit\": 5, \"limit\": 7}", 24);
-    assert_ok(trace_open(csv, &source, &test_error));
+    source = trace_rig_source(csv);
     assert_int_equal(source->info.limit_bytes, 7);
     trace_close(source);
     static const char *const bad[] = {"", "[]", "{\"limit\": -1}", "{\"conf\": 3}",
