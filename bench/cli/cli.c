@@ -48,10 +48,12 @@ static size_t names_that_begin(const char *word, const char *const *names, size_
 enum ar_status cli_unknown(const char *what, const char *word, const char *const *names,
                            size_t count, struct ar_error *error)
 {
-    const char *near = ar_nearest_name(word, names, count), *longer[16];
+    const char *longer[16];
     char all[512];
     size_t begin = names_that_begin(word, names, count, longer, sizeof longer / sizeof *longer);
-    if (begin && !(near && strncmp(near, word, strlen(word)) == 0)) {
+    const char *near =
+        begin ? ar_nearest_name(word, longer, begin) : ar_nearest_name(word, names, count);
+    if (begin && !near) {
         join_names(longer, begin, all, sizeof all);
         return ar_invalid(error, "there is no %s \"%.60s\"; did you mean: %s?", what, word, all);
     }
