@@ -29,10 +29,12 @@ static void compare(struct recording *self, uint64_t id)
     if (sscanf(self->from.line, "= %23s %" SCNu64 " %" SCNu64 " %" SCNu64 " %23s", ordinal, &made,
                &released, &bytes, offset) != 5)
         fail_msg("%s: no row follows", event);
-    if (policy_rig_figure(&self->rig, "num_host_alloc") != made || policy_rig_figure(&self->rig, "num_host_free") != released ||
+    if (policy_rig_figure(&self->rig, "num_host_alloc") != made ||
+        policy_rig_figure(&self->rig, "num_host_free") != released ||
         policy_rig_figure(&self->rig, "allocated_bytes.current") != bytes)
         fail_msg("%s: %" PRIu64 " made, %" PRIu64 " released, %" PRIu64 " bytes; recorded: %s",
-                 event, policy_rig_figure(&self->rig, "num_host_alloc"), policy_rig_figure(&self->rig, "num_host_free"),
+                 event, policy_rig_figure(&self->rig, "num_host_alloc"),
+                 policy_rig_figure(&self->rig, "num_host_free"),
                  policy_rig_figure(&self->rig, "allocated_bytes.current"), self->from.line);
     if (ordinal[0] == '-')
         return;
