@@ -54,7 +54,7 @@ static void score_run(const struct vmm *self, struct run *run, uint64_t bytes)
         self->tight,
         range->kind,
     };
-    run->score = rule_value(&self->tuning->place, values);
+    run->score = ar_rule_value(&self->tuning->place, values);
 }
 
 /* Examines the run that starts in piece `first`. It becomes `best` if it needs fewer pages, or as
@@ -296,7 +296,7 @@ static uint32_t handle_by_rule(const struct vmm *self, const struct stretch *str
         stretch->end > stretch->end_whole,
         is_behind(self),
     };
-    int64_t pages = rule_value(&self->tuning->handle, values);
+    int64_t pages = ar_rule_value(&self->tuning->handle, values);
     uint64_t most = at_most(stretch->gap_end - stretch->page, UINT16_MAX);
     most = at_most(most, stretch->room / self->page_bytes);
     return pages < 2 || most < 2 ? 1 : (uint32_t)at_most((uint64_t)pages, most);

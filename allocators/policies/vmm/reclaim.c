@@ -245,7 +245,7 @@ static void prefer(const struct vmm *self, uint32_t piece, uint64_t wanted_bytes
         range->kind,
         range->stream == self->last_stream,
     };
-    int64_t result = rule_value(&self->tuning->unmap, values);
+    int64_t result = ar_rule_value(&self->tuning->unmap, values);
     if (!best->bytes || result < best->result)
         *best = (struct preferred){result, bytes, idle};
 }

@@ -260,7 +260,7 @@ static uint32_t best_by_rule(struct vmm *self, struct vmm_range *range, uint64_t
             self->tight,
             range->kind,
         };
-        int64_t score = rule_value(&self->tuning->fit, values);
+        int64_t score = ar_rule_value(&self->tuning->fit, values);
         if (!best || score < least) {
             best = piece;
             least = score;

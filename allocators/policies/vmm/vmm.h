@@ -82,6 +82,7 @@
 #define ALLOCATORS_POLICIES_VMM_VMM_H
 
 #include "allocators/base/range_tree.h"
+#include "allocators/base/rule.h"
 #include "allocators/base/size.h"
 #include "allocators/base/span.h"
 #include "allocators/deferred.h"
@@ -161,42 +162,11 @@ struct vmm_idle_index {
     uint64_t looked;         /* number of times that a range was examined */
 };
 
-/* Rules: expressions over named integers that decide for `mosaic`, parsed once into postfix.
- *
- *     value   = compare [ "?" value ":" value ]
- *     compare = sum [ ( "<" | ">" | "<=" | ">=" ) sum ]           1 or 0
- *     sum     = product { ( "+" | "-" ) product }
- *     product = unary { ( "*" | "/" ) unary }
- *     unary   = [ "-" ] ( number | name | "(" value ")" | call )
- *     call    = ( "min" | "max" ) "(" value "," value ")"
- *
- * Values are 64-bit integers, so every machine computes the same. A result outside their range
- * becomes the nearest one inside it; a quotient by 0 is 0. A number may have a unit: 2MiB. */
-#define RULE_MOST_STEPS 64u /* numbers, names and operators of a rule */
-
-struct rule_step {
-    int64_t number; /* or the index of a name */
-    char operation; /* '#' number, '$' name, else the operator */
-};
-
-struct rule {
-    struct rule_step steps[RULE_MOST_STEPS];
-    uint32_t count; /* 0: no rule */
-};
-
-/* Parses `text`. `names` ends with NULL. `owner` is the subject of an error, which names the place
- * in the text. INVALID: no rule. */
-enum ar_status rule_parse(const char *text, const char *const *names, const char *owner,
-                          struct rule *out, struct ar_error *error);
-
-/* `values` are those of the names, in their order. */
-int64_t rule_value(const struct rule *rule, const int64_t *values);
-
 /* What `mosaic` varies. Rules with 0 steps: as `vmm`. */
 struct vmm_tuning {
     uint64_t candidates;
     bool glue; /* a request that would fail takes what is left at the ends of blocks */
-    struct rule fit, place, handle, unmap;
+    struct ar_rule fit, place, handle, unmap;
 };
 
 /* A second mapping of a handle. */
