@@ -39,17 +39,15 @@ void vmm_stats(const struct ar_policy *base, struct ar_policy_stats *out)
     out->count.remapped_bytes = self->remapped_bytes;
 }
 
-/* Whole pages can be moved after a wait for their stream, and glued with ends of blocks. They are
- * unmapped, so this needs EFFORT_TRIM. */
+/* Whole pages can be moved after a wait for their stream. They are unmapped, so this needs
+ * EFFORT_TRIM. */
 uint64_t vmm_servable(const struct ar_policy *base, enum ar_policy_effort effort)
 {
     const struct vmm *self = (const struct vmm *)base;
     uint64_t own;
     uint64_t bytes = usable(self, &own);
-    if (effort < AR_POLICY_EFFORT_TRIM)
-        return bytes;
-    uint64_t pages = self->base.totals.releasable_bytes + vmm_glue_ends(self);
-    return pages > bytes ? pages : bytes;
+    uint64_t pages = self->base.totals.releasable_bytes;
+    return effort >= AR_POLICY_EFFORT_TRIM && pages > bytes ? pages : bytes;
 }
 
 void vmm_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
@@ -64,10 +62,10 @@ void vmm_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argume
                 .bytes = span->bytes,
                 .segment_address = range->address,
                 .stream = range->stream,
-                .state = span->mark == VMM_GAP || span->mark >= VMM_LENT ? AR_POLICY_RANGE_UNMAPPED
-                         : !span->used                                   ? AR_POLICY_RANGE_FREE
-                         : span->mark == VMM_PENDING                     ? AR_POLICY_RANGE_PENDING
-                                                                         : AR_POLICY_RANGE_USED,
+                .state = span->mark == VMM_GAP       ? AR_POLICY_RANGE_UNMAPPED
+                         : !span->used               ? AR_POLICY_RANGE_FREE
+                         : span->mark == VMM_PENDING ? AR_POLICY_RANGE_PENDING
+                                                     : AR_POLICY_RANGE_USED,
             };
             if (piece.state == AR_POLICY_RANGE_USED)
                 piece.requested_bytes = span->requested_bytes;
@@ -143,5 +141,3 @@ enum ar_status vmm_validate(const struct ar_policy *base, struct ar_error *error
         return ar_error_set(error, AR_CORRUPT, "policy vmm: the idle index is out of date");
     return ar_policy_check_totals(base, releasable_bytes, error);
 }
-
-/* ---- create and destroy ---------------------------------------------------------------------- */

@@ -9,8 +9,6 @@
 #define WHOLE_PAGES  8u  /* minimum of a handle that one block fills, */
 #define GIANT_SHARE  64  /* or 1/GIANT_SHARE of the block */
 
-#define BUDGET_PAGES 9u /* mean of the large handles on a full device: rule 2 of mosaic.c */
-
 #define TIGHT_SHARE                                                                                \
     128 /* no handle has more than 1/TIGHT_SHARE of the device when memory may be short */
 
@@ -19,7 +17,6 @@
 struct run {
     uint32_t first, last;
     uint64_t start, missing_pages;
-    int64_t score; /* of the rule */
 };
 
 /* Pages of a gap that a block of [start, end) needs. */
@@ -29,32 +26,6 @@ static uint64_t missing_in(const struct vmm *self, const struct ar_span *gap, ui
     uint64_t from = start > gap->address ? start : gap->address;
     uint64_t until = ar_span_end(gap) < end ? ar_span_end(gap) : end;
     return (until - from + self->page_bytes - 1) / self->page_bytes;
-}
-
-/* The result of the rule `place` for a run. */
-static void score_run(const struct vmm *self, struct run *run, uint64_t bytes)
-{
-    const struct ar_span *at = self->spans.at;
-    const struct vmm_range *range = self->ranges[at[run->first].owner];
-    uint64_t end = run->start + bytes;
-    uint64_t mapped_end = at[run->last].mark == VMM_GAP ? ar_size_round_up(end, self->page_bytes)
-                                                        : ar_span_end(&at[run->last]);
-    uint64_t before = at[run->first].mark == VMM_GAP ? 0 : run->start - at[run->first].address;
-    int64_t pieces = 1;
-    for (uint32_t p = run->first; p != run->last; p = at[p].next)
-        pieces++;
-    const int64_t values[] = {
-        (int64_t)bytes,
-        (int64_t)(run->missing_pages * self->page_bytes),
-        (int64_t)before,
-        (int64_t)(mapped_end - end),
-        (int64_t)(run->start - range->address),
-        pieces,
-        at[run->last].next ? 0 : 1,
-        self->tight,
-        range->kind,
-    };
-    run->score = ar_rule_value(&self->tuning->place, values);
 }
 
 /* Examines the run that starts in piece `first`. It becomes `best` if it needs fewer pages, or as
@@ -71,13 +42,6 @@ static void consider(const struct vmm *self, uint32_t first, uint64_t start, uin
         if (ar_span_end(&at[p]) < end)
             continue;
         run.last = p;
-        if (self->tuning && self->tuning->place.count) {
-            score_run(self, &run, bytes);
-            if (!best->first || run.score < best->score ||
-                (run.score == best->score && start < best->start))
-                *best = run;
-            return;
-        }
         if (!best->first || run.missing_pages < best->missing_pages ||
             (run.missing_pages == best->missing_pages && start < best->start))
             *best = run;
@@ -122,8 +86,8 @@ static void choose(const struct vmm *self, struct vmm_range *range, uint64_t byt
     uint64_t from = bytes > 2 * self->page_bytes ? bytes - 2 * self->page_bytes : 1;
     uint64_t after = 0;
     struct ar_span_place place;
-    int most = self->tuning ? (int)self->tuning->candidates : CANDIDATES;
-    for (int i = 0; i < most && ar_span_index_find(&range->gaps, at, from, after, &place); i++) {
+    for (int i = 0; i < CANDIDATES && ar_span_index_find(&range->gaps, at, from, after, &place);
+         i++) {
         uint32_t gap = *place.link;
         from = at[gap].bytes;
         after = at[gap].address + 1;
@@ -131,7 +95,7 @@ static void choose(const struct vmm *self, struct vmm_range *range, uint64_t byt
     }
     uint64_t below = UINT64_MAX;
     uint64_t address = UINT64_MAX;
-    for (int i = 0; i < most; i++) {
+    for (int i = 0; i < CANDIDATES; i++) {
         uint32_t free_block = ar_span_index_before(&range->free_blocks, at, below, address);
         if (!free_block || at[free_block].bytes < self->page_bytes)
             return;
@@ -141,7 +105,7 @@ static void choose(const struct vmm *self, struct vmm_range *range, uint64_t byt
     }
 }
 
-bool vmm_room_for_pages(struct vmm *self, struct vmm_range *range, uint64_t end)
+static bool room_for_pages(struct vmm *self, struct vmm_range *range, uint64_t end)
 {
     uint64_t count = (end - range->address + self->page_bytes - 1) / self->page_bytes;
     count += SHARED_PAGES; /* the last handle may reach beyond the block */
@@ -161,19 +125,13 @@ static void watch_outside(struct vmm *self, uint64_t outside_bytes)
     self->outside_bytes = outside_bytes;
 }
 
-/* The bytes that the device and the limit still allow. With tuning the device is only asked if
- * less than `wanted_bytes` are known to be free, because it takes long to answer. */
-static uint64_t obtainable(struct vmm *self, uint64_t wanted_bytes)
+/* The bytes that the device and the limit still allow. */
+static uint64_t obtainable(struct vmm *self)
 {
     uint64_t free_bytes;
     uint64_t total_bytes;
     uint64_t room = self->limit_bytes - self->base.totals.reserved_bytes;
-    uint64_t known_bytes = self->free_bytes + self->kept_bytes;
-    if (self->tuning && self->free_known && known_bytes >= wanted_bytes)
-        return known_bytes < room ? known_bytes : room;
     ar_backing_memory(self->backing, &free_bytes, &total_bytes);
-    self->free_bytes = free_bytes;
-    self->free_known = true;
     free_bytes += self->kept_bytes;
     watch_outside(self, total_bytes - free_bytes - self->base.totals.reserved_bytes);
     return free_bytes < room ? free_bytes : room;
@@ -198,12 +156,7 @@ static enum ar_status take_handle(struct vmm *self, uint32_t most, uint32_t *cou
     }
     self->pages_made++;
     for (;;) {
-        uint64_t bytes = *count * self->page_bytes;
-        enum ar_status status = ar_backing_create(self->backing, bytes, handle);
-        if (status == AR_OK)
-            self->free_bytes -= bytes < self->free_bytes ? bytes : self->free_bytes;
-        else if (status == AR_REFUSED)
-            self->free_known = false;
+        enum ar_status status = ar_backing_create(self->backing, *count * self->page_bytes, handle);
         if (status != AR_REFUSED || !self->kept_count)
             return status;
         vmm_destroy_kept(self, self->kept_count - 1); /* it notes a fault */
@@ -227,10 +180,6 @@ static enum ar_status map_handle(struct vmm *self, struct vmm_range *range, uint
         range->pages[page + i] = (struct vmm_page){
             .handle = handle + 1, .index = (uint16_t)i, .count = (uint16_t)*count};
     self->base.totals.reserved_bytes += *count * self->page_bytes;
-    if (range->kind != VMM_SMALL) {
-        self->large_handles++;
-        self->large_pages += *count;
-    }
     return AR_OK;
 }
 
@@ -241,8 +190,6 @@ struct stretch {
     uint64_t first_whole, end_whole;
     uint64_t room;  /* bytes that the device still allows */
     uint64_t share; /* a shared handle has 1/share of them */
-    enum vmm_kind kind;
-    bool tail; /* the gap is the last piece of the range */
 };
 
 static uint64_t at_most(uint64_t value, uint64_t most)
@@ -271,43 +218,10 @@ static uint64_t whole_pages(const struct vmm *self, const struct stretch *stretc
     return whole > reach ? whole : reach;
 }
 
-/* Whether there are more handles for large blocks than rule 2 of mosaic.c allows. */
-static bool is_behind(const struct vmm *self)
-{
-    uint64_t budget = BUDGET_PAGES * (self->device_bytes / self->page_bytes) * self->large_handles;
-    return self->large_pages * self->large_pages <= budget && !self->tight;
-}
-
-/* The result of the rule `handle`, at least 1. */
-static uint32_t handle_by_rule(const struct vmm *self, const struct stretch *stretch, bool whole)
-{
-    const int64_t values[] = {
-        whole ? (int64_t)(stretch->end_whole - stretch->page) : 0,
-        stretch->end_whole > stretch->first_whole
-            ? (int64_t)(stretch->end_whole - stretch->first_whole)
-            : 0,
-        (int64_t)stretch->end - (int64_t)stretch->page,
-        (int64_t)(stretch->room / self->page_bytes),
-        (int64_t)(self->base.totals.reserved_bytes / self->page_bytes),
-        (int64_t)(self->device_bytes / self->page_bytes),
-        self->tight,
-        stretch->kind,
-        stretch->tail,
-        stretch->end > stretch->end_whole,
-        is_behind(self),
-    };
-    int64_t pages = ar_rule_value(&self->tuning->handle, values);
-    uint64_t most = at_most(stretch->gap_end - stretch->page, UINT16_MAX);
-    most = at_most(most, stretch->room / self->page_bytes);
-    return pages < 2 || most < 2 ? 1 : (uint32_t)at_most((uint64_t)pages, most);
-}
-
 /* Pages of the next handle: rule 5 of vmm.h. */
 static uint32_t handle_pages(const struct vmm *self, const struct stretch *stretch)
 {
     bool whole = stretch->page >= stretch->first_whole && stretch->page < stretch->end_whole;
-    if (self->tuning && self->tuning->handle.count)
-        return handle_by_rule(self, stretch, whole);
     uint64_t most =
         whole ? whole_pages(self, stretch) : part_of_room(self, stretch, stretch->share);
     most = at_most(most, stretch->gap_end - stretch->page);
@@ -396,10 +310,8 @@ static enum ar_status map_gap(struct vmm *self, uint32_t gap, uint32_t *last, ui
         .gap_end = first + (uint32_t)(whole < most_pages ? whole : most_pages),
         .first_whole = (block_start - range->address + page - 1) / page,
         .end_whole = (block_end - range->address) / page,
-        .room = obtainable(self, 0),
+        .room = obtainable(self),
         .share = range->kind == VMM_SMALL ? SMALL_SHARE : LARGE_SHARE,
-        .kind = range->kind,
-        .tail = !span->next,
     };
     if (stretch.gap_end > range->page_room)
         stretch.gap_end = range->page_room;
@@ -412,14 +324,6 @@ static enum ar_status map_gap(struct vmm *self, uint32_t gap, uint32_t *last, ui
     }
     self->spans.at[gap].mark = VMM_MAPPED;
     return AR_OK;
-}
-
-/* Maps all of a used gap. */
-enum ar_status vmm_map_gap(struct vmm *self, uint32_t gap)
-{
-    const struct ar_span *span = &self->spans.at[gap];
-    uint32_t last = gap;
-    return map_gap(self, gap, &last, span->address, ar_span_end(span), UINT32_MAX);
 }
 
 /* Joins the mapped pieces of a run from `first` to a block of `bytes` and frees the rest. */
@@ -446,8 +350,7 @@ static void shape_block(struct vmm *self, uint32_t first, uint32_t last, uint64_
 static enum ar_status find_run(struct vmm *self, uint32_t stream, enum vmm_kind kind,
                                uint64_t bytes, struct run *run)
 {
-    uint64_t range_bytes =
-        kind == VMM_SMALL && !self->tuning ? self->device_bytes / 8 : 2 * self->device_bytes;
+    uint64_t range_bytes = kind == VMM_SMALL ? self->device_bytes / 8 : 2 * self->device_bytes;
     run->first = 0;
     for (uint32_t number = self->streams[stream].first[kind]; number;) {
         struct vmm_range *range = self->ranges[number - 1];
@@ -471,7 +374,7 @@ static enum ar_status fill_run(struct vmm *self, const struct run *run, uint64_t
     uint32_t last = run->last;
     uint64_t end = run->start + bytes;
     struct vmm_range *range = self->ranges[self->spans.at[run->first].owner];
-    enum ar_status status = vmm_room_for_pages(self, range, end) ? AR_OK : AR_HOST_MEMORY;
+    enum ar_status status = room_for_pages(self, range, end) ? AR_OK : AR_HOST_MEMORY;
     for (uint32_t p = run->first; status == AR_OK && p; p = self->spans.at[p].next) {
         bool done = p == last || ar_span_end(&self->spans.at[p]) >= end;
         if (self->spans.at[p].mark == VMM_GAP)
@@ -493,13 +396,12 @@ static void fill_part(struct vmm *self, const struct run *run, uint64_t bytes)
     uint32_t last = run->last;
     uint64_t end = run->start + bytes;
     enum ar_status status =
-        vmm_room_for_pages(self, self->ranges[self->spans.at[run->first].owner], end)
-            ? AR_OK
-            : AR_HOST_MEMORY;
+        room_for_pages(self, self->ranges[self->spans.at[run->first].owner], end) ? AR_OK
+                                                                                  : AR_HOST_MEMORY;
     for (uint32_t p = run->first; status == AR_OK && p; p = self->spans.at[p].next) {
-        uint64_t pages = obtainable(self, UINT64_MAX) / self->page_bytes;
+        uint64_t pages = obtainable(self) / self->page_bytes;
         bool done = p == last || ar_span_end(&self->spans.at[p]) >= end || !pages ||
-                    self->spans.spare_count < VMM_SPARES / 2 + self->promised;
+                    self->spans.spare_count < VMM_SPARES / 2;
         if (self->spans.at[p].mark == VMM_GAP && pages)
             status = map_gap(self, p, &last, run->start, end, pages);
         if (done)
@@ -512,22 +414,11 @@ static void fill_part(struct vmm *self, const struct run *run, uint64_t bytes)
 static bool reclaim(struct vmm *self, uint64_t bytes)
 {
     uint64_t before = self->base.totals.reserved_bytes;
-    uint64_t room = obtainable(self, bytes);
-    while (room < bytes && vmm_release_idle(self, bytes - room))
-        room = obtainable(self, 0);
+    uint64_t room;
+    while ((room = obtainable(self)) < bytes && vmm_release_idle(self, bytes - room))
+        continue;
     self->remapped_bytes += before - self->base.totals.reserved_bytes;
     return room >= bytes;
-}
-
-/* Unmaps memory, after waits if needed, until the device allows `bytes`. */
-bool vmm_can_obtain(struct vmm *self, uint64_t bytes)
-{
-    if (obtainable(self, bytes) + self->base.totals.releasable_bytes < bytes)
-        return false;
-    while (!reclaim(self, bytes) && !self->fault)
-        if (!vmm_wait_some(self))
-            return false;
-    return !self->fault;
 }
 
 /* Rule 8: while memory is short, releases idle handles so that other users can take memory
@@ -535,9 +426,7 @@ bool vmm_can_obtain(struct vmm *self, uint64_t bytes)
 void vmm_keep_headroom(struct vmm *self)
 {
     self->look = false;
-    if (self->tuning && !self->outside_growth)
-        return;
-    (void)obtainable(self, UINT64_MAX); /* measures the memory of other users */
+    (void)obtainable(self); /* measures the memory of other users */
     while (!reclaim(self, self->outside_growth) && !self->fault && vmm_wait_some(self))
         continue;
     vmm_destroy_kept(self, 0);
@@ -549,8 +438,7 @@ static uint64_t lacking(struct vmm *self, const struct ar_policy_request *reques
                         const struct run *run, uint64_t room)
 {
     uint64_t missing = run->missing_pages * self->page_bytes;
-    uint64_t enough = self->tuning ? missing : self->base.totals.reserved_bytes + 2 * missing;
-    if (!self->tight && room < enough)
+    if (!self->tight && room < self->base.totals.reserved_bytes + 2 * missing)
         vmm_watch_streams(self);
     if (request->may_fail)
         missing += self->outside_growth;
@@ -564,7 +452,7 @@ static uint64_t lacking(struct vmm *self, const struct ar_policy_request *reques
 static enum ar_status serve(struct vmm *self, const struct run *run, uint64_t bytes,
                             uint64_t missing, bool *wait)
 {
-    bool enough = obtainable(self, 0) + self->base.totals.releasable_bytes >= missing;
+    bool enough = obtainable(self) + self->base.totals.releasable_bytes >= missing;
     if (enough && reclaim(self, missing))
         return fill_run(self, run, bytes);
     if (enough)
@@ -583,18 +471,16 @@ static uint32_t make_room(struct vmm *self, const struct ar_policy_request *requ
     struct run run;
     enum ar_status status;
     bool wait = false;
-    bool again = self->tuning; /* if the device has less than what was known to be free */
     do {
         uint32_t piece = wait ? vmm_find_free_block(self, request->stream, kind, bytes) : 0;
         if (piece)
             return piece;
-        status = vmm_spares(self, VMM_SPARES) ? find_run(self, request->stream, kind, bytes, &run)
-                                              : AR_HOST_MEMORY;
+        status = ar_spans_reserve(&self->spans, self->host, VMM_SPARES)
+                     ? find_run(self, request->stream, kind, bytes, &run)
+                     : AR_HOST_MEMORY;
         if (status != AR_OK)
             break;
-        uint64_t wanted = run.missing_pages * self->page_bytes + self->outside_growth;
-        /* Rule 8 must know what others took before a request that may fail takes the rest. */
-        uint64_t room = obtainable(self, request->may_fail ? UINT64_MAX : wanted);
+        uint64_t room = obtainable(self);
         uint64_t missing = lacking(self, request, &run, room);
         self->retries += room < missing && !wait;
         wait = room < missing && self->deferred.pending_events;
@@ -606,13 +492,7 @@ static uint32_t make_room(struct vmm *self, const struct ar_policy_request *requ
         status = serve(self, &run, bytes, missing, &wait);
         if (status == AR_OK)
             return run.first;
-        if (!wait && again && !self->free_known && !self->fault) {
-            again = false;
-            wait = true;
-        }
     } while (wait);
-    if (status == AR_REFUSED && self->tuning && self->tuning->glue && !self->fault)
-        return vmm_glue(self, request, kind, bytes);
     if (status != AR_OK && status != AR_REFUSED)
         self->fault = status;
     return 0;

@@ -158,9 +158,7 @@ void vmm_destroy_kept(struct vmm *self, uint32_t count)
         const struct vmm_kept *kept = &self->kept[--self->kept_count];
         self->kept_bytes -= kept->count * self->page_bytes;
         self->pages_dropped++;
-        enum ar_status status = ar_backing_destroy(self->backing, kept->handle);
-        self->free_bytes += kept->count * self->page_bytes;
-        vmm_note(self, status);
+        vmm_note(self, ar_backing_destroy(self->backing, kept->handle));
     }
 }
 
@@ -172,15 +170,11 @@ void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, 
     for (uint32_t page = vmm_page_at(self, range, from); page < last; page++) {
         struct vmm_page *first = &range->pages[page];
         if (status == AR_OK && !first->index) {
-            if (self->alias_count)
-                vmm_unmap_aliases_of(self, first->handle);
             if (self->kept_count == VMM_KEPT)
                 vmm_destroy_kept(self, VMM_KEPT - 1);
             self->kept[self->kept_count++] =
                 (struct vmm_kept){.handle = first->handle - 1, .count = first->count};
             self->kept_bytes += first->count * self->page_bytes;
-            self->large_handles -= range->kind != VMM_SMALL;
-            self->large_pages -= range->kind != VMM_SMALL ? first->count : 0;
         }
         *first = (struct vmm_page){0};
     }
@@ -219,61 +213,6 @@ static void poll_fences(struct vmm *self)
     }
 }
 
-/* What the rule `unmap` prefers so far. */
-struct preferred {
-    int64_t result;
-    uint64_t bytes; /* 0: nothing */
-    struct vmm_idle idle;
-};
-
-/* `piece` becomes preferred if it has idle bytes and the result of the rule for it is less. */
-static void prefer(const struct vmm *self, uint32_t piece, uint64_t wanted_bytes,
-                   struct preferred *best)
-{
-    const struct ar_span *span = &self->spans.at[piece];
-    const struct vmm_range *range = self->ranges[span->owner];
-    struct vmm_idle idle;
-    uint64_t bytes = find_idle(self, piece, wanted_bytes, &idle);
-    if (!bytes)
-        return;
-    const int64_t values[] = {
-        (int64_t)wanted_bytes,
-        (int64_t)span->bytes,
-        (int64_t)bytes,
-        (int64_t)(span->address - range->address),
-        piece == range->tail,
-        range->kind,
-        range->stream == self->last_stream,
-    };
-    int64_t result = ar_rule_value(&self->tuning->unmap, values);
-    if (!best->bytes || result < best->result)
-        *best = (struct preferred){result, bytes, idle};
-}
-
-/* The idle bytes under the free block with the least result of the rule `unmap`, the first among
- * equals. */
-static uint64_t best_idle(const struct vmm *self, uint64_t wanted_bytes, struct vmm_idle *idle)
-{
-    struct preferred best = {.bytes = 0};
-    for (uint32_t i = 0; i < self->range_count; i++) {
-        const struct vmm_range *range = self->ranges[i];
-        const struct ar_span *at = self->spans.at;
-        uint64_t below = UINT64_MAX;
-        uint64_t address = UINT64_MAX;
-        uint32_t piece;
-        if (range->tail)
-            prefer(self, range->tail, wanted_bytes, &best);
-        while ((piece = ar_span_index_before(&range->free_blocks, at, below, address)) &&
-               at[piece].bytes >= self->page_bytes) {
-            prefer(self, piece, wanted_bytes, &best);
-            below = at[piece].bytes;
-            address = at[piece].address;
-        }
-    }
-    *idle = best.idle;
-    return best.bytes;
-}
-
 /* The range with the most idle bytes, the first among equals. */
 static uint64_t most_idle(const struct vmm *self, uint64_t wanted_bytes, struct vmm_idle *best)
 {
@@ -294,17 +233,15 @@ static uint64_t most_idle(const struct vmm *self, uint64_t wanted_bytes, struct 
 bool vmm_release_idle(struct vmm *self, uint64_t wanted_bytes)
 {
     struct vmm_idle best;
-    if (!self->base.totals.releasable_bytes || !vmm_spares(self, VMM_SPARES))
+    if (!self->base.totals.releasable_bytes ||
+        !ar_spans_reserve(&self->spans, self->host, VMM_SPARES))
         return false;
     if (!self->tight)
         vmm_watch_streams(self);
     poll_fences(self);
-    bool ruled = self->tuning && self->tuning->unmap.count;
-    uint32_t number = self->idle_index && !ruled ? vmm_index_most_idle(self, wanted_bytes) : 0;
+    uint32_t number = self->idle_index ? vmm_index_most_idle(self, wanted_bytes) : 0;
     uint64_t found = 0;
-    if (ruled)
-        found = best_idle(self, wanted_bytes, &best);
-    else if (!self->idle_index) /* not made, or closed without host memory */
+    if (!self->idle_index) /* not made, or closed without host memory */
         found = most_idle(self, wanted_bytes, &best);
     else if (number)
         found = vmm_find_idle(self, self->ranges[number - 1], wanted_bytes, &best);
@@ -334,13 +271,6 @@ void vmm_forget_fences(struct vmm *self)
 {
     for (uint32_t i = 0; i < self->stream_room; i++)
         self->streams[i].fences = self->streams[i].done = 0;
-    for (uint32_t i = 0; self->tuning && i < self->range_count; i++) {
-        struct vmm_range *range = self->ranges[i];
-        for (uint32_t page = 0; page < range->page_room; page++)
-            range->pages[page].fence = 0;
-        if (self->idle_index)
-            vmm_stale(self->idle_index, range, i);
-    }
 }
 
 /* Waits for the oldest fence that is not known to be done; if there is none, for the work of all

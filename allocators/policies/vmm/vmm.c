@@ -185,30 +185,6 @@ enum ar_status vmm_open_range(struct vmm *self, uint32_t stream, enum vmm_kind k
     return AR_OK;
 }
 
-/* The bytes of whole handles in a free block, after its first `from` bytes. */
-static int64_t movable_in(const struct vmm *self, const struct ar_span *free_block, uint64_t from)
-{
-    struct ar_span rest = *free_block;
-    rest.address += from;
-    rest.bytes -= from;
-    return rest.bytes < self->page_bytes ? 0 : (int64_t)vmm_releasable(self, &rest, NULL);
-}
-
-/* Whether a block at the end of a free block takes no whole handle, but one at its start does. */
-static bool end_is_better(const struct vmm *self, const struct ar_span *free_block, uint64_t bytes)
-{
-    if (free_block->bytes < bytes + self->page_bytes)
-        return false;
-    const struct vmm_range *range = self->ranges[free_block->owner];
-    uint64_t end = ar_span_end(free_block) - range->address;
-    uint64_t last = (end - 1) / self->page_bytes;
-    const struct vmm_page *page = &range->pages[last];
-    uint64_t first = last - page->index;
-    return (first + page->count) * self->page_bytes > end &&
-           end - first * self->page_bytes >= bytes &&
-           movable_in(self, free_block, 0) > movable_in(self, free_block, bytes);
-}
-
 /* Uses the first `bytes` of a free block that was removed from its index. */
 static uint32_t cut_free_block(struct vmm *self, uint32_t piece, uint64_t bytes)
 {
@@ -218,72 +194,6 @@ static uint32_t cut_free_block(struct vmm *self, uint32_t piece, uint64_t bytes)
     return piece;
 }
 
-/* The same at the end that keeps more handles whole. */
-static uint32_t cut_better_end(struct vmm *self, uint32_t piece, uint64_t bytes)
-{
-    if (!end_is_better(self, &self->spans.at[piece], bytes))
-        return cut_free_block(self, piece, bytes);
-    took_free_block(self, piece);
-    uint32_t rest = vmm_cut(self, piece, self->spans.at[piece].bytes - bytes);
-    vmm_insert(self, piece);
-    return rest;
-}
-
-/* Among the smallest free blocks of a range that are large enough, that with the least result of
- * the rule `fit`, the first among equals. 0: none. */
-static uint32_t best_by_rule(struct vmm *self, struct vmm_range *range, uint64_t bytes)
-{
-    struct ar_span_place place;
-    uint32_t best = 0;
-    int64_t least = 0;
-    uint64_t from = bytes;
-    uint64_t after = 0;
-    uint32_t tail = range->tail;
-    for (uint64_t i = 0; i <= self->tuning->candidates; i++) {
-        uint32_t piece = tail;
-        if (i && !ar_span_index_find(&range->free_blocks, self->spans.at, from, after, &place))
-            break;
-        if (i) {
-            piece = *place.link;
-            from = self->spans.at[piece].bytes;
-            after = self->spans.at[piece].address + 1;
-        } else if (!piece || self->spans.at[piece].bytes < bytes)
-            continue;
-        const struct ar_span *span = &self->spans.at[piece];
-        const int64_t values[] = {
-            (int64_t)bytes,
-            (int64_t)span->bytes,
-            movable_in(self, span, 0),
-            movable_in(self, span, 0) - movable_in(self, span, bytes),
-            (int64_t)(span->address - range->address),
-            piece == tail,
-            self->tight,
-            range->kind,
-        };
-        int64_t score = ar_rule_value(&self->tuning->fit, values);
-        if (!best || score < least) {
-            best = piece;
-            least = score;
-        }
-    }
-    return best;
-}
-
-/* As vmm_find_free_block(), by the rule `fit`. */
-static uint32_t find_by_rule(struct vmm *self, uint32_t first, uint64_t bytes)
-{
-    for (uint32_t number = first; number; number = self->ranges[number - 1]->more) {
-        uint32_t piece = best_by_rule(self, self->ranges[number - 1], bytes);
-        if (!piece)
-            continue;
-        vmm_remove(self, piece);
-        if (self->spans.at[piece].bytes > bytes)
-            vmm_insert(self, vmm_cut(self, piece, bytes));
-        return piece;
-    }
-    return 0;
-}
-
 /* The best free block of a stream and kind, as a used piece of exactly that size; 0: none. A record
  * must be spare. */
 uint32_t vmm_find_free_block(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes)
@@ -291,17 +201,12 @@ uint32_t vmm_find_free_block(struct vmm *self, uint32_t stream, enum vmm_kind ki
     struct ar_span_place place;
     uint32_t first = self->streams[stream].first[kind];
     struct vmm_range *range;
-    bool ruled = self->tuning && self->tuning->fit.count;
-    uint32_t by_rule = ruled ? find_by_rule(self, first, bytes) : 0;
-    if (by_rule)
-        return by_rule;
-    for (uint32_t number = first; number && !ruled; number = range->more) {
+    for (uint32_t number = first; number; number = range->more) {
         range = self->ranges[number - 1];
         if (ar_span_index_find(&range->free_blocks, self->spans.at, bytes, 0, &place)) {
             uint32_t piece = *place.link;
             ar_span_index_unlink(&range->free_blocks, self->spans.at, &place);
-            return self->tuning ? cut_better_end(self, piece, bytes)
-                                : cut_free_block(self, piece, bytes);
+            return cut_free_block(self, piece, bytes);
         }
     }
     for (uint32_t number = first; number; number = range->more) {
@@ -315,19 +220,14 @@ uint32_t vmm_find_free_block(struct vmm *self, uint32_t stream, enum vmm_kind ki
     return 0;
 }
 
-static enum vmm_kind kind_of(const struct vmm *self, uint64_t bytes)
-{
-    return bytes <= self->page_bytes / 2 ? VMM_SMALL : VMM_LARGE;
-}
-
-enum ar_status vmm_alloc(struct ar_policy *base, const struct ar_policy_request *request,
-                         struct ar_policy_block *out)
+static enum ar_status vmm_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                struct ar_policy_block *out)
 {
     struct vmm *self = (struct vmm *)base;
     uint64_t bytes = ar_size_round_up(request->bytes, VMM_ROUND_BYTES);
-    enum vmm_kind kind = kind_of(self, bytes);
+    enum vmm_kind kind = bytes <= self->page_bytes / 2 ? VMM_SMALL : VMM_LARGE;
     deferred_poll(&self->deferred);
-    if ((self->spans.spare_count < 4 + self->promised && !vmm_spares(self, VMM_SPARES)) ||
+    if ((self->spans.spare_count < 4 && !ar_spans_reserve(&self->spans, self->host, VMM_SPARES)) ||
         !room_for_stream(self, request->stream))
         return AR_HOST_MEMORY;
     if (self->look)
@@ -350,7 +250,7 @@ enum ar_status vmm_alloc(struct ar_policy *base, const struct ar_policy_request 
     return AR_OK;
 }
 
-void vmm_retire(struct ar_policy *base, const struct ar_policy_block *block)
+static void vmm_retire(struct ar_policy *base, const struct ar_policy_block *block)
 {
     struct vmm *self = (struct vmm *)base;
     struct ar_span *span = &self->spans.at[block->cookie];
@@ -367,17 +267,13 @@ static void complete(void *argument, uint32_t piece)
     struct ar_span *span = &self->spans.at[piece];
     self->base.totals.pending_bytes -= span->bytes;
     span->mark = VMM_MAPPED;
-    if (self->promised)
-        piece = vmm_unglue(self, piece);
-    if (!piece)
-        return;
     if (self->tight)
-        vmm_pages_freed(self, &self->spans.at[piece]);
+        vmm_pages_freed(self, span);
     vmm_merge(self, piece);
 }
 
-enum ar_status vmm_free(struct ar_policy *base, const struct ar_policy_block *block,
-                        uint32_t stream)
+static enum ar_status vmm_free(struct ar_policy *base, const struct ar_policy_block *block,
+                               uint32_t stream)
 {
     struct vmm *self = (struct vmm *)base;
     uint32_t piece = (uint32_t)block->cookie;
@@ -392,7 +288,8 @@ enum ar_status vmm_free(struct ar_policy *base, const struct ar_policy_block *bl
     return AR_OK;
 }
 
-enum ar_status vmm_use(struct ar_policy *base, const struct ar_policy_block *block, uint32_t stream)
+static enum ar_status vmm_use(struct ar_policy *base, const struct ar_policy_block *block,
+                              uint32_t stream)
 {
     struct vmm *self = (struct vmm *)base;
     uint32_t piece = (uint32_t)block->cookie;
@@ -402,7 +299,7 @@ enum ar_status vmm_use(struct ar_policy *base, const struct ar_policy_block *blo
 
 /* Releases memory under free blocks, the largest first, until at most so many bytes are free or
  * none can be released. */
-enum ar_status vmm_trim(struct ar_policy *base, uint64_t keep_bytes)
+static enum ar_status vmm_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
     struct vmm *self = (struct vmm *)base;
     deferred_wait_all(&self->deferred);
@@ -412,21 +309,16 @@ enum ar_status vmm_trim(struct ar_policy *base, uint64_t keep_bytes)
         if (free_bytes <= keep_bytes || !vmm_release_idle(self, free_bytes - keep_bytes))
             break;
     }
-    if (self->tuning && !self->promised) /* memory is plentiful again */
-        self->tight = false;
     if (!self->tight)
         vmm_forget_fences(self);
     vmm_destroy_kept(self, 0);
     return self->fault;
 }
 
-void vmm_destroy(struct ar_policy *base)
+static void vmm_destroy(struct ar_policy *base)
 {
     struct vmm *self = (struct vmm *)base;
     vmm_index_close(self);
-    if (self->alias_count)
-        vmm_unmap_aliases(self);
-    ar_host_free(self->host, self->aliases, self->alias_room * sizeof *self->aliases);
     for (uint32_t i = 0; i < self->range_count; i++) {
         struct vmm_range *range = self->ranges[i];
         ar_backing_wait(self->backing, ar_backing_fence(self->backing, range->stream));
@@ -447,59 +339,47 @@ void vmm_destroy(struct ar_policy *base)
     ar_host_free(self->host, self->streams, self->stream_room * sizeof *self->streams);
     deferred_close(&self->deferred);
     ar_spans_close(&self->spans, self->host);
-    if (self->tuning)
-        ar_host_free(self->host, self->tuning, sizeof *self->tuning);
     ar_host_free(self->host, self, sizeof *self);
-}
-
-/* Makes a policy of the family. `tuning` is copied; NULL: vmm. */
-enum ar_status vmm_open(const struct ar_policy_context *context, const struct ar_policy_ops *ops,
-                        const struct ar_policy_common *values, const struct vmm_tuning *tuning,
-                        struct ar_policy **out, struct ar_error *error)
-{
-    uint64_t page = context->backing->page_bytes;
-    if (!page)
-        return ar_error_set(error, AR_UNSUPPORTED,
-                            "policy %s: this device has no virtual memory; use another profile",
-                            ops->name);
-    struct vmm *self = ar_policy_new(context, ops, sizeof *self, error);
-    if (!self)
-        return AR_HOST_MEMORY;
-    self->backing = context->backing;
-    self->host = context->host;
-    self->tuning = tuning ? ar_host_alloc(self->host, sizeof *tuning) : NULL;
-    if (tuning && !self->tuning) {
-        ar_host_free(self->host, self, sizeof *self);
-        return ar_no_memory(error, "policy %s", ops->name);
-    }
-    if (tuning)
-        *self->tuning = *tuning;
-    uint64_t free_bytes;
-    uint64_t total_bytes;
-    ar_backing_memory(context->backing, &free_bytes, &total_bytes);
-    if (total_bytes > UINT64_C(1) << 42)
-        total_bytes = UINT64_C(1) << 42;
-    self->page_bytes = page;
-    self->limit_bytes = ar_policy_limit(values);
-    self->device_bytes = total_bytes;
-    deferred_open(&self->deferred, context->backing, context->host, complete, self);
-    *out = &self->base;
-    return AR_OK;
 }
 
 static enum ar_status vmm_create(const struct ar_policy_context *context, const void *given,
                                  struct ar_policy **out, struct ar_error *error)
 {
     extern const struct ar_policy_ops vmm_policy;
-    return vmm_open(context, &vmm_policy, given, NULL, out, error);
+    uint64_t page = context->backing->page_bytes;
+    if (!page)
+        return ar_error_set(error, AR_UNSUPPORTED,
+                            "policy vmm: this device has no virtual memory; use another profile");
+    struct vmm *self = ar_policy_new(context, &vmm_policy, sizeof *self, error);
+    if (!self)
+        return AR_HOST_MEMORY;
+    self->backing = context->backing;
+    self->host = context->host;
+    uint64_t free_bytes;
+    uint64_t total_bytes;
+    ar_backing_memory(context->backing, &free_bytes, &total_bytes);
+    if (total_bytes > UINT64_C(1) << 42)
+        total_bytes = UINT64_C(1) << 42;
+    self->page_bytes = page;
+    self->limit_bytes = ar_policy_limit(given);
+    self->device_bytes = total_bytes;
+    deferred_open(&self->deferred, context->backing, context->host, complete, self);
+    *out = &self->base;
+    return AR_OK;
 }
 
 const struct ar_policy_ops vmm_policy = {
-    VMM_OPS,
     .name = "vmm",
     .summary =
         "pages mapped where they are needed and moved when memory is short (of this project)",
+    .reference = "this project",
+    .capabilities = AR_POLICY_STREAM_ORDERED | AR_POLICY_NEEDS_MAPPING | AR_POLICY_WATCHES_FREE,
     .options = vmm_options,
     .values_bytes = sizeof(struct ar_policy_common),
     .create = vmm_create,
+    AR_POLICY_HOOKS(vmm),
+    .servable = vmm_servable,
+    .use = vmm_use,
+    .retire = vmm_retire,
+    .trim = vmm_trim,
 };

@@ -82,7 +82,6 @@
 #define ALLOCATORS_POLICIES_VMM_VMM_H
 
 #include "allocators/base/range_tree.h"
-#include "allocators/base/rule.h"
 #include "allocators/base/size.h"
 #include "allocators/base/span.h"
 #include "allocators/deferred.h"
@@ -104,8 +103,6 @@ enum vmm_mark {
     VMM_GAP,     /* free, without memory */
     VMM_MAPPED,  /* a free or a used block */
     VMM_PENDING, /* free requested, not completed */
-    VMM_LENT,    /* used by a block at another address, in an alias of the handle */
-    VMM_FOREIGN, /* in an alias: used at another address, or by no block */
 };
 
 struct vmm_page {
@@ -162,24 +159,8 @@ struct vmm_idle_index {
     uint64_t looked;         /* number of times that a range was examined */
 };
 
-/* What `mosaic` varies. Rules with 0 steps: as `vmm`. */
-struct vmm_tuning {
-    uint64_t candidates;
-    bool glue; /* a request that would fail takes what is left at the ends of blocks */
-    struct ar_rule fit, place, handle, unmap;
-};
-
-/* A second mapping of a handle. */
-struct vmm_alias {
-    ar_backing_handle handle; /* + 1 */
-    uint64_t address, bytes;
-    uint32_t piece;       /* FOREIGN, next to the block; all of the mapping if there is none */
-    uint32_t block, lent; /* the block that uses it and the piece that it uses; 0: none */
-};
-
 struct vmm {
     struct ar_policy base;
-    struct vmm_tuning *tuning; /* NULL: vmm */
     struct ar_backing *backing;
     struct ar_host *host;
     uint64_t page_bytes, limit_bytes, device_bytes;
@@ -195,17 +176,10 @@ struct vmm {
     struct deferred deferred;
     struct vmm_kept kept[VMM_KEPT]; /* empty between requests */
     uint32_t kept_count;
-    uint64_t kept_bytes; /* not in reserved_bytes */
-    struct vmm_alias *aliases;
-    uint32_t alias_count, alias_room;
-    uint32_t promised;   /* spare records, for frees of glued blocks */
-    uint64_t glued;      /* blocks so far */
-    uint64_t free_bytes; /* of the device when it was asked, less what was created since */
-    bool free_known;
+    uint64_t kept_bytes;                    /* not in reserved_bytes */
     struct vmm_idle_index *idle_index;      /* NULL: few ranges and streams, or no host memory */
     uint64_t fence_order;                   /* of the last fence */
     uint64_t outside_bytes, outside_growth; /* of other users; its last growth */
-    uint64_t large_handles, large_pages;    /* mapped in the ranges for large blocks */
     bool tight;                             /* less is left than is reserved: fences are recorded */
     bool outside_seen, look;                /* look: rule 8 is due */
     enum ar_status fault;                   /* of the backing, other than REFUSED */
@@ -244,26 +218,7 @@ static inline void vmm_stale(struct vmm_idle_index *index, struct vmm_range *ran
     index->stale = number + 1;
 }
 
-/* Makes sure that so many records are spare, beyond those that are promised. */
-static inline bool vmm_spares(struct vmm *self, uint32_t wanted)
-{
-    return self->spans.spare_count >= wanted + self->promised ||
-           ar_spans_reserve(&self->spans, self->host, wanted + self->promised);
-}
-
 /* vmm.c */
-enum ar_status vmm_open(const struct ar_policy_context *context, const struct ar_policy_ops *ops,
-                        const struct ar_policy_common *values, const struct vmm_tuning *tuning,
-                        struct ar_policy **out, struct ar_error *error);
-void vmm_destroy(struct ar_policy *base);
-enum ar_status vmm_alloc(struct ar_policy *base, const struct ar_policy_request *request,
-                         struct ar_policy_block *out);
-enum ar_status vmm_free(struct ar_policy *base, const struct ar_policy_block *block,
-                        uint32_t stream);
-enum ar_status vmm_use(struct ar_policy *base, const struct ar_policy_block *block,
-                       uint32_t stream);
-void vmm_retire(struct ar_policy *base, const struct ar_policy_block *block);
-enum ar_status vmm_trim(struct ar_policy *base, uint64_t keep_bytes);
 void vmm_insert(struct vmm *self, uint32_t piece);
 void vmm_remove(struct vmm *self, uint32_t piece);
 uint32_t vmm_merge(struct vmm *self, uint32_t piece);
@@ -278,28 +233,10 @@ void vmm_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argume
 enum ar_status vmm_validate(const struct ar_policy *base, struct ar_error *error);
 uint64_t vmm_servable(const struct ar_policy *base, enum ar_policy_effort effort);
 
-/* What the ops of vmm and mosaic have. */
-#define VMM_OPS                                                                                    \
-    AR_POLICY_HOOKS(vmm), .reference = "this project", .servable = vmm_servable, .use = vmm_use,   \
-                          .retire = vmm_retire, .trim = vmm_trim,                                  \
-                          .capabilities = AR_POLICY_STREAM_ORDERED | AR_POLICY_NEEDS_MAPPING |     \
-                                          AR_POLICY_WATCHES_FREE
-
 /* pages.c */
 uint32_t vmm_make_room(struct vmm *self, const struct ar_policy_request *request,
                        enum vmm_kind kind, uint64_t bytes);
 void vmm_keep_headroom(struct vmm *self);
-bool vmm_room_for_pages(struct vmm *self, struct vmm_range *range, uint64_t end);
-enum ar_status vmm_map_gap(struct vmm *self, uint32_t gap);
-bool vmm_can_obtain(struct vmm *self, uint64_t bytes);
-
-/* glue.c */
-uint64_t vmm_glue_ends(const struct vmm *self); /* that a block of the last stream can use */
-uint32_t vmm_glue(struct vmm *self, const struct ar_policy_request *request, enum vmm_kind kind,
-                  uint64_t bytes);
-uint32_t vmm_unglue(struct vmm *self, uint32_t block);
-void vmm_unmap_aliases_of(struct vmm *self, ar_backing_handle handle);
-void vmm_unmap_aliases(struct vmm *self);
 
 /* reclaim.c */
 void vmm_pages_freed(struct vmm *self, const struct ar_span *span);
