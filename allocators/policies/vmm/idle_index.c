@@ -20,6 +20,7 @@
 
 #define UNKNOWN   UINT32_MAX /* pages of a step of unknown size */
 #define WORD_BITS 64u
+#define LAST      UINT32_MAX /* the end of the list of stale ranges */
 
 static uint32_t words_of(uint32_t bits)
 {
@@ -138,7 +139,7 @@ uint32_t vmm_index_most_idle(struct vmm *self, uint64_t wanted_bytes)
     struct vmm_idle_index *index = self->idle_index;
     uint64_t pages = (wanted_bytes + self->page_bytes - 1) / self->page_bytes;
     bool enough = true;
-    while (enough && index->stale != VMM_LAST) {
+    while (enough && index->stale != LAST) {
         uint32_t number = index->stale - 1;
         struct vmm_range *range = self->ranges[number];
         index->stale = range->stale;
@@ -231,7 +232,7 @@ void vmm_index_cover(struct vmm *self)
         if (!self->idle_index)
             return;
         ar_range_pool_open(&self->idle_index->pool, self->host);
-        self->idle_index->stale = VMM_LAST;
+        self->idle_index->stale = LAST;
     }
     if (!cover_streams(self, self->idle_index) || !cover_ranges(self, self->idle_index)) {
         vmm_index_close(self);

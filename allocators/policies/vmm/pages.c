@@ -8,9 +8,7 @@
 #define REACH_SHARE  256 /* for one that begins in a block and may reach beyond its end */
 #define WHOLE_PAGES  8u  /* minimum of a handle that one block fills, */
 #define GIANT_SHARE  64  /* or 1/GIANT_SHARE of the block */
-
-#define TIGHT_SHARE                                                                                \
-    128 /* no handle has more than 1/TIGHT_SHARE of the device when memory may be short */
+#define TIGHT_SHARE  128 /* when memory may be short, no handle has more of the device */
 
 /* Free pieces that follow each other, [first, last]. A block can start at `start` in the first of
  * them. */
@@ -240,8 +238,7 @@ static enum ar_status map_pages(struct vmm *self, struct vmm_range *range, struc
     uint32_t start = stretch.page;
     while (status == AR_OK && stretch.page < stretch.end) {
         uint32_t count = handle_pages(self, &stretch);
-        status =
-            map_handle(self, range, stretch.page, (uint32_t)(stretch.end - stretch.page), &count);
+        status = map_handle(self, range, stretch.page, stretch.end - stretch.page, &count);
         if (status == AR_OK) {
             uint64_t bytes = count * self->page_bytes;
             stretch.page += count;
@@ -282,14 +279,9 @@ static void hold_run(struct vmm *self, struct run *run, uint64_t bytes)
 /* Frees the pieces of a run again, mapped or not. */
 static void release_run(struct vmm *self, uint32_t first, uint32_t last)
 {
-    uint32_t p = first;
-    for (;;) {
-        uint32_t next = self->spans.at[p].next;
-        bool end = p == last;
+    for (uint32_t p = first, next; p; p = next) {
+        next = p == last ? 0 : self->spans.at[p].next;
         vmm_merge(self, p);
-        if (end)
-            return;
-        p = next;
     }
 }
 
@@ -301,13 +293,13 @@ static enum ar_status map_gap(struct vmm *self, uint32_t gap, uint32_t *last, ui
     const struct ar_span *span = &self->spans.at[gap];
     struct vmm_range *range = self->ranges[span->owner];
     uint64_t page = self->page_bytes;
-    uint32_t first = (uint32_t)((span->address - range->address) / page);
+    uint32_t first = vmm_page_at(self, range, span->address);
     uint64_t missing = missing_in(self, span, block_start, block_end);
-    uint64_t whole = span->bytes / page < UINT32_MAX / 2 ? span->bytes / page : UINT32_MAX / 2;
+    uint64_t whole = at_most(span->bytes / page, UINT32_MAX / 2);
     struct stretch stretch = {
         .page = first,
-        .end = first + (uint32_t)(missing < most_pages ? missing : most_pages),
-        .gap_end = first + (uint32_t)(whole < most_pages ? whole : most_pages),
+        .end = first + (uint32_t)at_most(missing, most_pages),
+        .gap_end = first + (uint32_t)at_most(whole, most_pages),
         .first_whole = (block_start - range->address + page - 1) / page,
         .end_whole = (block_end - range->address) / page,
         .room = obtainable(self),
@@ -368,46 +360,36 @@ static enum ar_status find_run(struct vmm *self, uint32_t stream, enum vmm_kind 
     return AR_OK;
 }
 
-/* Maps the missing pages of a held run and makes a block of it. */
-static enum ar_status fill_run(struct vmm *self, const struct run *run, uint64_t bytes)
+/* Maps the missing pages of a held run, or, if `part`, as many as the device allows. `last` is
+ * updated if the last piece of the run is cut. */
+static enum ar_status map_run(struct vmm *self, const struct run *run, uint64_t bytes, bool part,
+                              uint32_t *last)
 {
-    uint32_t last = run->last;
     uint64_t end = run->start + bytes;
     struct vmm_range *range = self->ranges[self->spans.at[run->first].owner];
     enum ar_status status = room_for_pages(self, range, end) ? AR_OK : AR_HOST_MEMORY;
     for (uint32_t p = run->first; status == AR_OK && p; p = self->spans.at[p].next) {
-        bool done = p == last || ar_span_end(&self->spans.at[p]) >= end;
-        if (self->spans.at[p].mark == VMM_GAP)
-            status = map_gap(self, p, &last, run->start, end, UINT32_MAX);
+        uint64_t pages = part ? obtainable(self) / self->page_bytes : UINT32_MAX;
+        bool done = p == *last || ar_span_end(&self->spans.at[p]) >= end || !pages ||
+                    (part && self->spans.spare_count < VMM_SPARES / 2);
+        if (self->spans.at[p].mark == VMM_GAP && pages)
+            status = map_gap(self, p, last, run->start, end, pages);
         if (done)
             break;
     }
+    return status;
+}
+
+/* Maps the missing pages of a held run and makes a block of it. */
+static enum ar_status fill_run(struct vmm *self, const struct run *run, uint64_t bytes)
+{
+    uint32_t last = run->last;
+    enum ar_status status = map_run(self, run, bytes, false, &last);
     if (status == AR_OK && !self->fault)
         shape_block(self, run->first, last, bytes);
     else
         release_run(self, run->first, last);
     return self->fault ? self->fault : status;
-}
-
-/* Maps as many missing pages of a held run as the device allows, so that the driver works during a
- * wait, and frees the run. */
-static void fill_part(struct vmm *self, const struct run *run, uint64_t bytes)
-{
-    uint32_t last = run->last;
-    uint64_t end = run->start + bytes;
-    enum ar_status status =
-        room_for_pages(self, self->ranges[self->spans.at[run->first].owner], end) ? AR_OK
-                                                                                  : AR_HOST_MEMORY;
-    for (uint32_t p = run->first; status == AR_OK && p; p = self->spans.at[p].next) {
-        uint64_t pages = obtainable(self) / self->page_bytes;
-        bool done = p == last || ar_span_end(&self->spans.at[p]) >= end || !pages ||
-                    self->spans.spare_count < VMM_SPARES / 2;
-        if (self->spans.at[p].mark == VMM_GAP && pages)
-            status = map_gap(self, p, &last, run->start, end, pages);
-        if (done)
-            break;
-    }
-    release_run(self, run->first, last);
 }
 
 /* Unmaps idle handles under free blocks until the device allows `bytes`. */
@@ -447,18 +429,19 @@ static uint64_t lacking(struct vmm *self, const struct ar_policy_request *reques
     return missing;
 }
 
-/* Takes memory for a run from under free blocks and fills it. `wait`: it failed, but may succeed
- * after a wait. */
+/* Takes memory for a held run from under free blocks and fills it. `wait`: it failed, but may
+ * succeed after a wait. Before the wait it maps what the device allows, so that the driver works
+ * during the wait. */
 static enum ar_status serve(struct vmm *self, const struct run *run, uint64_t bytes,
                             uint64_t missing, bool *wait)
 {
     bool enough = obtainable(self) + self->base.totals.releasable_bytes >= missing;
     if (enough && reclaim(self, missing))
         return fill_run(self, run, bytes);
+    uint32_t last = run->last;
     if (enough)
-        fill_part(self, run, bytes);
-    else
-        release_run(self, run->first, run->last);
+        (void)map_run(self, run, bytes, true, &last);
+    release_run(self, run->first, last);
     *wait = enough && !self->fault && vmm_wait_some(self);
     return AR_REFUSED;
 }
@@ -493,7 +476,7 @@ static uint32_t make_room(struct vmm *self, const struct ar_policy_request *requ
         if (status == AR_OK)
             return run.first;
     } while (wait);
-    if (status != AR_OK && status != AR_REFUSED)
+    if (status != AR_REFUSED)
         self->fault = status;
     return 0;
 }

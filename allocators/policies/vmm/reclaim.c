@@ -1,6 +1,13 @@
 /* Which memory under free blocks can be unmapped, and the unmapping: rules 6 and 7 of vmm.h. */
 #include "allocators/policies/vmm/vmm.h"
 
+/* Notes a call of the backing that failed and must not. */
+static void note(struct vmm *self, enum ar_status status)
+{
+    if (status != AR_OK)
+        self->fault = status;
+}
+
 /* Records a fence on a stream. It separates the frees before it from those after it. */
 static void record_fence(struct vmm *self, uint32_t stream)
 {
@@ -158,7 +165,7 @@ void vmm_destroy_kept(struct vmm *self, uint32_t count)
         const struct vmm_kept *kept = &self->kept[--self->kept_count];
         self->kept_bytes -= kept->count * self->page_bytes;
         self->pages_dropped++;
-        vmm_note(self, ar_backing_destroy(self->backing, kept->handle));
+        note(self, ar_backing_destroy(self->backing, kept->handle));
     }
 }
 
@@ -178,7 +185,7 @@ void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, 
         }
         *first = (struct vmm_page){0};
     }
-    vmm_note(self, status);
+    note(self, status);
     self->base.totals.reserved_bytes -= end - from;
 }
 
@@ -241,10 +248,10 @@ bool vmm_release_idle(struct vmm *self, uint64_t wanted_bytes)
     poll_fences(self);
     uint32_t number = self->idle_index ? vmm_index_most_idle(self, wanted_bytes) : 0;
     uint64_t found = 0;
-    if (!self->idle_index) /* not made, or closed without host memory */
-        found = most_idle(self, wanted_bytes, &best);
-    else if (number)
+    if (number)
         found = vmm_find_idle(self, self->ranges[number - 1], wanted_bytes, &best);
+    else if (!self->idle_index) /* not made, or closed without host memory */
+        found = most_idle(self, wanted_bytes, &best);
     if (!found)
         return false;
     release(self, &best);

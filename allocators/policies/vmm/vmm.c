@@ -1,6 +1,8 @@
 /* Requests and frees: see vmm.h for the rules. */
 #include "allocators/policies/vmm/vmm.h"
 
+#define ROUND_BYTES UINT64_C(512)
+
 static const struct ar_option vmm_options[] = {AR_POLICY_COMMON_OPTIONS, {0}};
 
 static bool is_end_gap(const struct vmm *self, const struct vmm_range *range)
@@ -224,7 +226,7 @@ static enum ar_status vmm_alloc(struct ar_policy *base, const struct ar_policy_r
                                 struct ar_policy_block *out)
 {
     struct vmm *self = (struct vmm *)base;
-    uint64_t bytes = ar_size_round_up(request->bytes, VMM_ROUND_BYTES);
+    uint64_t bytes = ar_size_round_up(request->bytes, ROUND_BYTES);
     enum vmm_kind kind = bytes <= self->page_bytes / 2 ? VMM_SMALL : VMM_LARGE;
     deferred_poll(&self->deferred);
     if ((self->spans.spare_count < 4 && !ar_spans_reserve(&self->spans, self->host, VMM_SPARES)) ||
@@ -234,15 +236,14 @@ static enum ar_status vmm_alloc(struct ar_policy *base, const struct ar_policy_r
         vmm_keep_headroom(self);
     self->last_stream = request->stream;
     uint32_t piece = vmm_find_free_block(self, request->stream, kind, bytes);
-    if (!piece) {
+    if (!piece)
         piece = vmm_make_room(self, request, kind, bytes);
-        if (!piece) {
-            enum ar_status fault = self->fault;
-            self->failures++;
-            if (fault == AR_HOST_MEMORY)
-                self->fault = AR_OK; /* a later request may be served */
-            return fault ? fault : AR_NO_MEMORY;
-        }
+    if (!piece) {
+        enum ar_status fault = self->fault;
+        self->failures++;
+        if (fault == AR_HOST_MEMORY)
+            self->fault = AR_OK; /* a later request may be served */
+        return fault ? fault : AR_NO_MEMORY;
     }
     struct ar_span *span = &self->spans.at[piece];
     span->requested_bytes = request->bytes;

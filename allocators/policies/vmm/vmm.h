@@ -87,12 +87,11 @@
 #include "allocators/deferred.h"
 #include "allocators/policy.h"
 
-#define VMM_ROUND_BYTES UINT64_C(512)
-#define VMM_KINDS       2u
-#define VMM_FENCES      32u /* remembered of a stream */
-#define VMM_KEPT        64u /* handles that are unmapped and not mapped elsewhere yet */
-#define VMM_SPARES      8u  /* span records that one request may use */
-#define VMM_FEW         64u /* up to this number ranges or streams are visited one by one */
+#define VMM_KINDS  2u
+#define VMM_FENCES 32u /* remembered of a stream */
+#define VMM_KEPT   64u /* handles that are unmapped and not mapped elsewhere yet */
+#define VMM_SPARES 8u  /* span records that one request may use */
+#define VMM_FEW    64u /* up to this number ranges or streams are visited one by one */
 
 enum vmm_kind {
     VMM_SMALL, /* at most half a page */
@@ -143,8 +142,6 @@ struct vmm_kept {
     ar_backing_handle handle;
     uint32_t count; /* of its pages */
 };
-
-#define VMM_LAST UINT32_MAX
 
 /* Kept with more than VMM_FEW ranges or streams: see idle_index.c. */
 struct vmm_idle_index {
@@ -200,13 +197,6 @@ static inline void vmm_join(struct vmm *self, uint32_t left, uint32_t right)
     at[left].bytes += at[right].bytes;
     if (!ar_spans_join(&self->spans, left, right))
         self->ranges[at[left].owner]->last = left;
-}
-
-/* Notes a call of the backing that failed and must not. */
-static inline void vmm_note(struct vmm *self, enum ar_status status)
-{
-    if (status != AR_OK)
-        self->fault = status;
 }
 
 /* The memory that a range can give has changed. */
