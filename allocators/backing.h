@@ -67,6 +67,13 @@ struct ar_backing_ops {
      * the caller waits. */
     void (*order)(struct ar_backing *self, uint32_t stream, struct ar_backing_ticket ticket);
 
+    /* Optional as a group: copies of mapped memory to other mapped memory, to host memory and from
+     * it, after all work of the device. The caller waits for their end. */
+    enum ar_status (*copy)(struct ar_backing *self, uint64_t to, uint64_t from, uint64_t bytes);
+    enum ar_status (*copy_out)(struct ar_backing *self, void *to, uint64_t from, uint64_t bytes);
+    enum ar_status (*copy_in)(struct ar_backing *self, uint64_t to, const void *from,
+                              uint64_t bytes);
+
     /* The free bytes for this process, and the total (cuMemGetInfo). */
     void (*memory)(struct ar_backing *self, uint64_t *free_bytes, uint64_t *total_bytes);
 
@@ -114,6 +121,9 @@ static inline void ar_backing_ops_offer(struct ar_backing_ops *ops,
     OFFER(access);
     OFFER(unmap);
     OFFER(order);
+    OFFER(copy);
+    OFFER(copy_out);
+    OFFER(copy_in);
     OFFER(pool_open);
     OFFER(pool_alloc);
     OFFER(pool_free);
@@ -172,6 +182,24 @@ static inline enum ar_status ar_backing_unmap(struct ar_backing *self, uint64_t 
                                               uint64_t bytes)
 {
     return self->ops->unmap ? self->ops->unmap(self, address, bytes) : AR_UNSUPPORTED;
+}
+
+static inline enum ar_status ar_backing_copy(struct ar_backing *self, uint64_t to, uint64_t from,
+                                             uint64_t bytes)
+{
+    return self->ops->copy ? self->ops->copy(self, to, from, bytes) : AR_UNSUPPORTED;
+}
+
+static inline enum ar_status ar_backing_copy_out(struct ar_backing *self, void *to, uint64_t from,
+                                                 uint64_t bytes)
+{
+    return self->ops->copy_out ? self->ops->copy_out(self, to, from, bytes) : AR_UNSUPPORTED;
+}
+
+static inline enum ar_status ar_backing_copy_in(struct ar_backing *self, uint64_t to,
+                                                const void *from, uint64_t bytes)
+{
+    return self->ops->copy_in ? self->ops->copy_in(self, to, from, bytes) : AR_UNSUPPORTED;
 }
 
 static inline struct ar_backing_ticket ar_backing_fence(struct ar_backing *self, uint32_t stream)

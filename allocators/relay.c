@@ -109,6 +109,25 @@ static void order(struct ar_backing *base, uint32_t stream, struct ar_backing_ti
     (void)end(base, RELAY_ORDER, 0, 0, AR_OK);
 }
 
+static enum ar_status copy(struct ar_backing *base, uint64_t to, uint64_t from, uint64_t bytes)
+{
+    AR_TRY(begin(base, RELAY_COPY));
+    return end(base, RELAY_COPY, to, bytes, ar_backing_copy(inside(base), to, from, bytes));
+}
+
+static enum ar_status copy_out(struct ar_backing *base, void *to, uint64_t from, uint64_t bytes)
+{
+    AR_TRY(begin(base, RELAY_COPY));
+    return end(base, RELAY_COPY, from, bytes, ar_backing_copy_out(inside(base), to, from, bytes));
+}
+
+static enum ar_status copy_in(struct ar_backing *base, uint64_t to, const void *from,
+                              uint64_t bytes)
+{
+    AR_TRY(begin(base, RELAY_COPY));
+    return end(base, RELAY_COPY, to, bytes, ar_backing_copy_in(inside(base), to, from, bytes));
+}
+
 static void memory(struct ar_backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     (void)begin(base, RELAY_MEMORY);
@@ -176,6 +195,9 @@ void relay_open(struct relay *self, struct ar_backing *inner)
         .done = done,
         .wait = wait_for,
         .order = order,
+        .copy = copy,
+        .copy_out = copy_out,
+        .copy_in = copy_in,
         .memory = memory,
         .pool_open = pool_open,
         .pool_alloc = pool_alloc,

@@ -19,6 +19,7 @@ enum relay_hook {
     RELAY_DONE,
     RELAY_WAIT,
     RELAY_ORDER,
+    RELAY_COPY,
     RELAY_MEMORY,
     RELAY_POOL_OPEN,
     RELAY_POOL_ALLOC,

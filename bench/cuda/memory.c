@@ -515,6 +515,56 @@ enum ar_status cuda_unmap(struct ar_backing *backing, uint64_t address, uint64_t
     return AR_OK;
 }
 
+/* Waits for all work, also on streams that the device does not know, such as those of the program
+ * around it. */
+static enum ar_status copy_begins(struct cuda_device *self, uint64_t address, uint64_t bytes,
+                                  uint64_t *begun_ns)
+{
+    AR_TRY(cuda_ready(self));
+    AR_TRY(memory_check_usable(&self->memory, "a copy", address, bytes));
+    *begun_ns = cuda_clock_ns(self);
+    return cuda_worked(self, self->api.ctx_synchronize(), "cuCtxSynchronize") ? AR_OK : AR_INVALID;
+}
+
+static enum ar_status copy_ends(struct cuda_device *self, CUresult result, const char *call,
+                                uint64_t begun_ns)
+{
+    if (!cuda_worked(self, result, call) ||
+        !cuda_worked(self, self->api.ctx_synchronize(), "cuCtxSynchronize"))
+        return AR_INVALID;
+    cuda_count(self, AR_DEVICE_CALL_event, 0, begun_ns, cuda_clock_ns(self) - begun_ns, false);
+    return AR_OK;
+}
+
+enum ar_status cuda_copy(struct ar_backing *backing, uint64_t to, uint64_t from, uint64_t bytes)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    uint64_t begun_ns;
+    AR_TRY(memory_check_usable(&self->memory, "a copy", to, bytes));
+    AR_TRY(copy_begins(self, from, bytes, &begun_ns));
+    return copy_ends(self, self->api.memcpy_dtod_async(to, from, bytes, NULL), "cuMemcpyDtoDAsync",
+                     begun_ns);
+}
+
+enum ar_status cuda_copy_out(struct ar_backing *backing, void *to, uint64_t from, uint64_t bytes)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    uint64_t begun_ns;
+    AR_TRY(copy_begins(self, from, bytes, &begun_ns));
+    return copy_ends(self, self->api.memcpy_dtoh_async(to, from, bytes, NULL), "cuMemcpyDtoHAsync",
+                     begun_ns);
+}
+
+enum ar_status cuda_copy_in(struct ar_backing *backing, uint64_t to, const void *from,
+                            uint64_t bytes)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    uint64_t begun_ns;
+    AR_TRY(copy_begins(self, to, bytes, &begun_ns));
+    return copy_ends(self, self->api.memcpy_htod_async(to, from, bytes, NULL), "cuMemcpyHtoDAsync",
+                     begun_ns);
+}
+
 void cuda_virtual_memory_close(struct cuda_device *self)
 {
     while (self->memory.mappings.root) {

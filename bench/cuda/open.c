@@ -203,6 +203,9 @@ static void describe(struct cuda_device *self)
         ops->map = NULL;
         ops->access = NULL;
         ops->unmap = NULL;
+        ops->copy = NULL;
+        ops->copy_out = NULL;
+        ops->copy_in = NULL;
     }
     if (!props->has_pool) {
         ops->pool_open = NULL;

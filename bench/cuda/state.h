@@ -284,6 +284,10 @@ enum ar_status cuda_destroy(struct ar_backing *backing, ar_backing_handle handle
 enum ar_status cuda_map(struct ar_backing *backing, uint64_t address, ar_backing_handle handle);
 enum ar_status cuda_access(struct ar_backing *backing, uint64_t address, uint64_t bytes);
 enum ar_status cuda_unmap(struct ar_backing *backing, uint64_t address, uint64_t bytes);
+enum ar_status cuda_copy(struct ar_backing *backing, uint64_t to, uint64_t from, uint64_t bytes);
+enum ar_status cuda_copy_out(struct ar_backing *backing, void *to, uint64_t from, uint64_t bytes);
+enum ar_status cuda_copy_in(struct ar_backing *backing, uint64_t to, const void *from,
+                            uint64_t bytes);
 CUmemAllocationProp cuda_memory_kind(const struct cuda_device *self);
 void cuda_virtual_memory_close(struct cuda_device *self);
 

@@ -570,6 +570,19 @@ enum ar_status memory_check_map(const struct device_memory *self, uint64_t addre
     return AR_OK;
 }
 
+enum ar_status memory_check_usable(const struct device_memory *self, const char *what,
+                                   uint64_t address, uint64_t bytes)
+{
+    for (uint64_t done = 0; done < bytes;) {
+        struct memory_piece piece = memory_piece_at(self, address + done, bytes - done);
+        if (!piece.usable)
+            return misuse(self, "%s at %" PRIu64 ": nothing is mapped and usable at %" PRIu64, what,
+                          address, address + done);
+        done += piece.length;
+    }
+    return AR_OK;
+}
+
 enum ar_status memory_check_run(const struct device_memory *self, const char *what,
                                 uint64_t address, uint64_t bytes)
 {

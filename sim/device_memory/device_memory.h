@@ -215,6 +215,9 @@ enum ar_status memory_check_destroy(const struct device_memory *self, ar_backing
 enum ar_status memory_check_map(const struct device_memory *self, uint64_t address,
                                 ar_backing_handle handle, struct memory_physical **physical,
                                 struct memory_segment **range);
+/* A copy: all of the addresses must be mapped and usable. */
+enum ar_status memory_check_usable(const struct device_memory *self, const char *what,
+                                   uint64_t address, uint64_t bytes);
 /* Access and unmap: whole mappings must fill the addresses without gaps. */
 enum ar_status memory_check_run(const struct device_memory *self, const char *what,
                                 uint64_t address, uint64_t bytes);

@@ -276,6 +276,7 @@ static const char *const call_names[RELAY_POOL_MEMORY + 1] = {
     [RELAY_ACCESS] = "access",
     [RELAY_UNMAP] = "unmap",
     [RELAY_WAIT] = "wait",
+    [RELAY_COPY] = "copy",
     [RELAY_POOL_ALLOC] = "pool_alloc",
     [RELAY_POOL_FREE] = "pool_free",
     [RELAY_POOL_TRIM] = "pool_trim",

@@ -372,6 +372,46 @@ static bool known_fence_ns(const struct sim_device *self, uint64_t *ns)
            !profile->rest_costs[kind].count && *ns < UINT64_C(1) << 40;
 }
 
+/* Bytes for a nanosecond: on a card if the profile has no kernel ops, and over PCIe 5 with pageable
+ * host memory. */
+#define COPY_BYTES_PER_NS 1000
+#define HOST_BYTES_PER_NS 10
+
+/* The time of a copy is a wait, counted as a call about an event. */
+static enum ar_status copied(struct sim_device *self, uint64_t ns)
+{
+    self->waited_ns += sim_clock_sync(&self->clock, SIM_ALL_STREAMS);
+    self->waited_ns += sim_pass(self, self->launch_ns + ns);
+    count(self, AR_DEVICE_CALL_event, 0, 0, false);
+    sim_pool_settle(self);
+    return AR_OK;
+}
+
+static enum ar_status sim_copy(struct ar_backing *backing, uint64_t to, uint64_t from,
+                               uint64_t bytes)
+{
+    struct sim_device *self = sim_of_backing(backing);
+    AR_TRY(memory_check_usable(&self->memory, "a copy", from, bytes));
+    AR_TRY(memory_check_usable(&self->memory, "a copy", to, bytes));
+    uint64_t ns = sim_profile_kernel_op(self->profile, SIM_KERNEL_OP_copy, 2 * bytes);
+    return copied(self, ns ? ns : bytes / COPY_BYTES_PER_NS);
+}
+
+static enum ar_status sim_copy_out(struct ar_backing *backing, void *to, uint64_t from,
+                                   uint64_t bytes)
+{
+    struct sim_device *self = sim_of_backing(backing);
+    (void)to;
+    AR_TRY(memory_check_usable(&self->memory, "a copy", from, bytes));
+    return copied(self, bytes / HOST_BYTES_PER_NS);
+}
+
+static enum ar_status sim_copy_in(struct ar_backing *backing, uint64_t to, const void *from,
+                                  uint64_t bytes)
+{
+    return sim_copy_out(backing, (void *)from, to, bytes);
+}
+
 /* The host knows all about `count` streams: each fence and its wait is counted. */
 static void sim_wait_known(struct sim_device *self, uint64_t count, uint64_t fence_ns)
 {
@@ -467,6 +507,9 @@ static const struct ar_backing_ops sim_virtual_ops = {
     .map = sim_map,
     .access = sim_access,
     .unmap = sim_unmap,
+    .copy = sim_copy,
+    .copy_out = sim_copy_out,
+    .copy_in = sim_copy_in,
     .wait_streams = sim_wait_streams,
     .pool_open = sim_pool_open,
     .pool_alloc = sim_pool_alloc,

@@ -445,6 +445,36 @@ TEST(a_fault_on_the_card_ends_the_device)
     assert_int_equal(library()->used_bytes, 0);
 }
 
+/* Copies are of memory that is mapped, and a failed call of the driver is told. */
+TEST(copies_of_mapped_memory)
+{
+    CLOSED(close_card) struct ar_device *device = open_card("cuda");
+    struct ar_backing *backing = device->backing;
+    uint64_t range, page = backing->page_bytes;
+    ar_backing_handle handle;
+    char host[4096], call[64];
+    assert_int_equal(ar_backing_reserve(backing, 2 * page, &range), AR_OK);
+    assert_int_equal(ar_backing_create(backing, page, &handle), AR_OK);
+    assert_int_equal(ar_backing_map(backing, range, handle), AR_OK);
+    assert_int_equal(ar_backing_access(backing, range, page), AR_OK);
+    assert_int_equal(ar_backing_copy(backing, range, range + page / 2, page / 2), AR_OK);
+    assert_int_equal(ar_backing_copy_out(backing, host, range, sizeof host), AR_OK);
+    assert_int_equal(ar_backing_copy_in(backing, range, host, sizeof host), AR_OK);
+    assert_int_equal(library()->calls[STAND_IN_memcpy_dtod_async], 1);
+    assert_int_equal(ar_backing_copy(backing, range, range + page / 2, page), AR_INVALID);
+    assert_non_null(strstr(ar_backing_problem(backing), "nothing is mapped and usable at"));
+    assert_int_equal(ar_backing_copy(backing, range + page, range, page), AR_INVALID);
+    assert_int_equal(ar_backing_copy_out(backing, host, range + page, 1), AR_INVALID);
+    assert_int_equal(ar_backing_copy_in(backing, range + page, host, 1), AR_INVALID);
+    assert_false(device->failed);
+    snprintf(call, sizeof call, "cuMemcpyDtoDAsync:%llu:999",
+             (unsigned long long)library()->calls[STAND_IN_memcpy_dtod_async] + 1);
+    setenv("STAND_IN_FAIL", call, 1);
+    assert_int_equal(ar_backing_copy(backing, range, range + page / 2, page / 2), AR_INVALID);
+    unsetenv("STAND_IN_FAIL");
+    assert_true(device->failed);
+}
+
 /* A policy cleans up without knowing that the device failed: what it does wrong then is no news. */
 TEST(the_first_failure_is_the_one_told)
 {

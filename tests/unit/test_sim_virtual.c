@@ -163,3 +163,34 @@ TEST(unmap_under_pending_work)
     assert_true(ar_backing_done(backing, ticket));
     assert_int_equal(ar_backing_unmap(backing, range, 4 * AR_MIB), AR_OK);
 }
+
+/* A copy waits for all work and takes the time of the profile: on the card, or at 10 bytes for a
+ * nanosecond from or to the host. It is counted as a wait. */
+TEST(copies)
+{
+    struct ar_device *device = sim_test_open("sim");
+    struct ar_backing *backing = device->backing;
+    uint64_t range = reserve(device, 32 * AR_MIB);
+    char host[1];
+    map(device, range, create(device, 16 * AR_MIB));
+    sim_test_misuse(device, ar_backing_copy(backing, range, range + PAGE, PAGE),
+                    "nothing is mapped and usable at");
+    assert_int_equal(ar_backing_access(backing, range, 16 * AR_MIB), AR_OK);
+    sim_test_misuse(device, ar_backing_copy(backing, range + 15 * AR_MIB, range, PAGE),
+                    "a copy at");
+    sim_test_misuse(device, ar_backing_copy_out(backing, host, range + 16 * AR_MIB, 1), "a copy");
+    sim_test_misuse(device, ar_backing_copy_in(backing, range + 16 * AR_MIB, host, 1), "a copy");
+    device->ops->kernel(device, 1, 5000000);
+    uint64_t begun_ns = device->ops->now(device);
+    assert_int_equal(ar_backing_copy(backing, range, range + 8 * AR_MIB, 8 * AR_MIB), AR_OK);
+    uint64_t ended_ns = device->ops->now(device);
+    assert_in_range(ended_ns - begun_ns, 5000000, 5050000);
+    assert_int_equal(device->counters.stall_ns, ended_ns - begun_ns);
+    begun_ns = ended_ns;
+    assert_int_equal(ar_backing_copy_out(backing, host, range, 8 * AR_MIB), AR_OK);
+    ended_ns = device->ops->now(device);
+    assert_in_range(ended_ns - begun_ns, 8 * AR_MIB / 10, 8 * AR_MIB / 10 + 20000);
+    assert_int_equal(ar_backing_copy_in(backing, range, host, 8 * AR_MIB), AR_OK);
+    assert_int_equal(device->ops->now(device) - ended_ns, ended_ns - begun_ns);
+    ar_device_close(device);
+}
