@@ -21,8 +21,8 @@ policy = mosaic
 baseline = torch:expandable_segments=true
 rungs = 1, 0
 [options]
-handle = min(needed, {n})
-glue = yes | -
+divide = used - {n} * free
+place = start | -
 [grammar]
 n = 2 | 4 | 8
 [start]
@@ -54,8 +54,8 @@ search run "${options[@]}" -o "$tmp/no" --shard 3/2
 check a_shard_beyond_the_last_is_refused grep -q 'with I from 1 to N' "$err"
 sed 's/{n}/{m}/' "$tmp/space.ini" >"$tmp/bad.ini"
 search run "$tmp/bad.ini" --data "$tmp/data" -o "$tmp/no"
-check an_unknown_name_is_refused grep -q 'handle uses {m}, which \[grammar\] does not have' "$err"
-sed 's/min(needed, {n})/needed +/; s/^n = .*//' "$tmp/space.ini" >"$tmp/wrong.ini"
+check an_unknown_name_is_refused grep -q 'divide uses {m}, which \[grammar\] does not have' "$err"
+sed 's/used - {n} \* free/used +/; s/^n = .*//' "$tmp/space.ini" >"$tmp/wrong.ini"
 search run "$tmp/wrong.ini" --data "$tmp/data" --candidates 1 --generations 1 --jobs 1 -o "$tmp/wrong"
 check a_bad_rule_fails_the_contract grep -q 'failed checks: contract 1' "$tmp/wrong/report.md"
 

@@ -21,14 +21,14 @@ static uint32_t unmapped_place(const struct torch *self, const struct torch_aren
     return low;
 }
 
-/* Makes room for one more, so that unmapped_insert cannot fail. */
-static bool reserve_unmapped(struct torch *self, uint32_t arena_index)
+/* Makes room for so many more, so that unmapped_insert cannot fail. */
+bool torch_reserve_unmapped(struct torch *self, uint32_t arena_index, uint32_t count)
 {
     struct torch_arena *arena = self->arenas[arena_index];
-    return arena->unmapped_count < arena->unmapped_room ||
+    uint32_t room = arena->unmapped_room ? arena->unmapped_room : 4;
+    return arena->unmapped_room - arena->unmapped_count >= count ||
            ar_host_extend(self->host, &arena->unmapped, &arena->unmapped_room,
-                          arena->unmapped_room ? arena->unmapped_room * 2 : 8,
-                          sizeof *arena->unmapped);
+                          (room > count ? room : count) + room, sizeof *arena->unmapped);
 }
 
 static void unmapped_insert(struct torch *self, uint32_t block)
@@ -41,7 +41,7 @@ static void unmapped_insert(struct torch *self, uint32_t block)
 /* Adds unmapped address space that exists at the start. */
 bool torch_unmapped_add(struct torch *self, uint32_t block)
 {
-    if (!reserve_unmapped(self, self->spans.at[block].owner))
+    if (!torch_reserve_unmapped(self, self->spans.at[block].owner, 1))
         return false;
     unmapped_insert(self, block);
     return true;
@@ -112,7 +112,10 @@ static uint32_t reserve_range(struct torch *self, uint32_t arena_index)
 static uint32_t find_expandable(struct torch *self, uint32_t arena_index, uint64_t bytes)
 {
     const struct torch_arena *arena = self->arenas[arena_index];
-    for (uint32_t i = 0; i < arena->unmapped_count; i++) {
+    uint32_t place = self->tight ? torch_tight_place(self, arena, bytes) : 0;
+    if (place)
+        return place;
+    for (uint32_t i = 0; !self->tight && i < arena->unmapped_count; i++) {
         uint32_t block = arena->unmapped[i];
         uint32_t before = self->spans.at[block].previous;
         if (available(self, before))
@@ -131,73 +134,96 @@ static bool grow_pages(struct torch *self, struct torch_segment *segment, uint32
                           twice > count ? twice : count, sizeof *segment->pages);
 }
 
-/* Destroys the handles [first, last), which are not mapped. */
-static void destroy_pages(struct torch *self, struct torch_segment *segment, uint64_t first,
-                          uint64_t last)
+/* A status other than OK stops the run. */
+static void must(struct torch *self, enum ar_status status)
 {
-    for (uint64_t i = first; i < last; i++) {
-        enum ar_status status = ar_backing_destroy(self->backing, segment->pages[i] - 1);
-        if (status != AR_OK)
-            self->fault = status;
-        segment->pages[i] = 0;
+    if (status != AR_OK)
+        self->fault = status;
+}
+
+/* Destroys the handles of the grains [first, last), which are not mapped. */
+void torch_destroy_pages(struct torch *self, ar_backing_handle *pages, uint32_t first,
+                         uint32_t last)
+{
+    for (uint32_t i = first, end; i < last; i = end) {
+        end = torch_handle_end(self, pages, i, last);
+        must(self, ar_backing_destroy(self->backing, pages[i] - 1));
+        memset(&pages[i], 0, (end - i) * sizeof pages[i]);
     }
 }
 
-/* Unmaps the pages [first, last) and destroys their handles. */
-static void unmap_pages(struct torch *self, struct torch_segment *segment, uint64_t page,
-                        uint64_t first, uint64_t last)
+/* Unmaps the grains [first, last), which are whole handles, and destroys these. */
+static void unmap_pages(struct torch *self, struct torch_segment *segment, uint64_t grain,
+                        uint32_t first, uint32_t last)
 {
-    for (uint64_t i = first; i < last; i++) {
-        enum ar_status status = ar_backing_unmap(self->backing, segment->address + i * page, page);
-        if (status != AR_OK)
-            self->fault = status;
-        destroy_pages(self, segment, i, i + 1);
+    for (uint32_t i = first, end; i < last; i = end) {
+        end = torch_handle_end(self, segment->pages, i, last);
+        must(self,
+             ar_backing_unmap(self->backing, segment->address + i * grain, (end - i) * grain));
+        torch_destroy_pages(self, segment->pages, i, end);
     }
 }
 
-/* One handle for each page of [first, last): all, or none if one is refused. */
-static enum ar_status create_pages(struct torch *self, struct torch_segment *segment, uint64_t page,
-                                   uint64_t first, uint64_t last)
+/* Handles for the grains [first, last), each of a page, or more if memory is tight: all, or none if
+ * one is refused. */
+enum ar_status torch_create_pages(struct torch *self, const struct torch_segment *segment,
+                                  ar_backing_handle *pages, uint32_t first, uint32_t last)
 {
-    if (!grow_pages(self, segment, (uint32_t)last))
-        return AR_HOST_MEMORY;
-    for (uint64_t i = first; i < last; i++) {
+    const struct torch_arena *arena = self->arenas[segment->arena];
+    uint64_t grain = torch_grain_bytes(self, arena);
+    uint32_t most =
+        self->tight ? TORCH_TIGHT_GRAINS : (uint32_t)(torch_page_bytes(self, arena) / grain);
+    for (uint32_t i = first, end; i < last; i = end) {
         ar_backing_handle handle;
-        enum ar_status status = ar_backing_create(self->backing, page, &handle);
+        end = last - i < most ? last : i + most;
+        enum ar_status status = ar_backing_create(self->backing, (end - i) * grain, &handle);
         if (status != AR_OK) {
-            destroy_pages(self, segment, first, i);
+            torch_destroy_pages(self, pages, first, i);
             return status;
         }
-        segment->pages[i] = handle + 1;
+        for (uint32_t k = i; k < end; k++)
+            pages[k] = handle + 1;
     }
     return AR_OK;
 }
 
-/* Creates all handles first, so that a refusal leaves nothing mapped. Then maps the pages [first,
- * last) one by one and sets the access of the run. */
-static enum ar_status map_pages(struct torch *self, struct torch_segment *segment, uint64_t page,
-                                uint64_t first, uint64_t last)
+/* Creates all handles first, so that a refusal leaves nothing mapped. Then maps the grains [first,
+ * last) handle by handle and sets the access of the run. */
+static enum ar_status map_pages(struct torch *self, struct torch_segment *segment, uint64_t grain,
+                                uint32_t first, uint32_t last)
 {
-    enum ar_status status = create_pages(self, segment, page, first, last);
+    if (!grow_pages(self, segment, last))
+        return AR_HOST_MEMORY;
+    enum ar_status status = torch_create_pages(self, segment, segment->pages, first, last);
     if (status != AR_OK)
         return status;
-    for (uint64_t i = first; i < last; i++) {
-        status = ar_backing_map(self->backing, segment->address + i * page, segment->pages[i] - 1);
+    for (uint32_t i = first; i < last; i = torch_handle_end(self, segment->pages, i, last)) {
+        status = ar_backing_map(self->backing, segment->address + i * grain, segment->pages[i] - 1);
         if (status != AR_OK) {
-            unmap_pages(self, segment, page, first, i);
-            destroy_pages(self, segment, i, last);
+            unmap_pages(self, segment, grain, first, i);
+            torch_destroy_pages(self, segment->pages, i, last);
             return status;
         }
     }
     status =
-        ar_backing_access(self->backing, segment->address + first * page, (last - first) * page);
+        ar_backing_access(self->backing, segment->address + first * grain, (last - first) * grain);
     if (status != AR_OK)
-        unmap_pages(self, segment, page, first, last);
+        unmap_pages(self, segment, grain, first, last);
     return status;
 }
 
-/* Maps pages for at least `bytes` from the start of an unmapped block, which begins at a page. The
- * block becomes free with these pages and merges with free neighbours. Two records and room for an
+/* Bytes to map for `bytes` at the start of an unmapped block: whole pages, as far as it goes. If
+ * memory is tight, no more than needed. */
+static uint64_t bytes_to_map(const struct torch *self, const struct torch_arena *arena,
+                             uint64_t bytes, uint64_t block_bytes)
+{
+    uint64_t unit = self->tight ? torch_grain_bytes(self, arena) : torch_page_bytes(self, arena);
+    uint64_t rounded_bytes = (bytes + unit - 1) / unit * unit;
+    return rounded_bytes < block_bytes ? rounded_bytes : block_bytes;
+}
+
+/* Maps at least `bytes` from the start of an unmapped block, which begins at a grain. The block
+ * becomes free with these pages and merges with free neighbours. Two records and room for an
  * unmapped block must be spare. */
 static bool map_block(struct torch *self, uint32_t block, uint64_t bytes)
 {
@@ -205,11 +231,14 @@ static bool map_block(struct torch *self, uint32_t block, uint64_t bytes)
     struct torch_segment *segment = &self->segments[self->blocks[block].segment];
     uint32_t arena = at[block].owner;
     enum torch_kind kind = torch_kind_of(self, arena);
-    uint64_t page = torch_page_bytes(self, self->arenas[arena]);
-    uint64_t first = (at[block].address - segment->address) / page;
-    uint64_t last = first + (bytes + page - 1) / page;
-    uint64_t mapped_bytes = (last - first) * page;
-    enum ar_status status = map_pages(self, segment, page, first, last);
+    uint64_t grain = torch_grain_bytes(self, self->arenas[arena]);
+    uint64_t mapped_bytes = bytes_to_map(self, self->arenas[arena], bytes, at[block].bytes);
+    uint32_t first = (uint32_t)((at[block].address - segment->address) / grain);
+    if (self->tight && self->limited &&
+        self->base.totals.reserved_bytes + mapped_bytes > self->allowed_bytes)
+        return false;
+    enum ar_status status =
+        map_pages(self, segment, grain, first, first + (uint32_t)(mapped_bytes / grain));
     if (status != AR_OK) {
         if (status != AR_REFUSED)
             self->fault = status;
@@ -234,7 +263,7 @@ static bool map_block(struct torch *self, uint32_t block, uint64_t bytes)
 enum ar_status torch_adopt_pages(struct torch *self, uint32_t index)
 {
     struct torch_segment *segment = &self->segments[index];
-    uint64_t page = torch_page_bytes(self, self->arenas[segment->arena]);
+    uint64_t page = torch_grain_bytes(self, self->arenas[segment->arena]);
     for (uint32_t block = segment->first; block; block = self->spans.at[block].next) {
         const struct ar_span *span = &self->spans.at[block];
         uint64_t start = span->address - segment->address, end = start + span->bytes;
@@ -260,7 +289,7 @@ static uint64_t least(uint64_t a, uint64_t b)
  * memory or address space; pages that were mapped stay mapped. */
 uint32_t torch_expand(struct torch *self, uint32_t arena, uint64_t rounded_bytes)
 {
-    if (!torch_reserve_blocks(self, 4) || !reserve_unmapped(self, arena))
+    if (!torch_reserve_blocks(self, 4) || !torch_reserve_unmapped(self, arena, 1))
         return torch_no_host(self);
     uint32_t block = find_expandable(self, arena, rounded_bytes);
     if (!block)
@@ -292,24 +321,12 @@ static void release_range(struct torch *self, uint32_t block)
     torch_block_drop(self, block);
 }
 
-/* Unmaps the whole pages in a free block. The rests before and after them stay free. */
-void torch_unmap_free(struct torch *self, uint32_t block)
+/* The part of a free block from `start`, whose pages were unmapped, becomes address space. What is
+ * before and after it is free. The block is in no set; two records must be spare, and room for an
+ * unmapped block. Returns the block of the part. */
+uint32_t torch_make_unmapped(struct torch *self, uint32_t block, uint64_t start, uint64_t bytes)
 {
-    uint64_t bytes = torch_releasable(self, block);
-    if (!bytes || !torch_reserve_blocks(self, 2) ||
-        !reserve_unmapped(self, self->spans.at[block].owner))
-        return;
     struct ar_span *at = self->spans.at;
-    struct torch_segment *segment = &self->segments[self->blocks[block].segment];
-    enum torch_kind kind = torch_kind_of(self, at[block].owner);
-    uint64_t page = torch_page_bytes(self, self->arenas[at[block].owner]);
-    uint64_t first = (at[block].address - segment->address + page - 1) / page;
-    uint64_t start = segment->address + first * page;
-    torch_free_remove(self, block);
-    /* Pending work of the stream may use the pages. The events of other streams are done. */
-    uint32_t stream = self->arenas[at[block].owner]->stream;
-    ar_backing_wait(self->backing, ar_backing_fence(self->backing, stream));
-    unmap_pages(self, segment, page, first, first + bytes / page);
     if (start > at[block].address) {
         uint32_t rest = torch_cut(self, block, start - at[block].address, true);
         torch_free_insert(self, block);
@@ -322,8 +339,26 @@ void torch_unmap_free(struct torch *self, uint32_t block)
     torch_merge(self, block, at[block].next);
     unmapped_insert(self, block);
     self->base.totals.reserved_bytes -= bytes;
-    torch_subtract(self, TORCH_RESERVED_BYTES, kind, bytes);
+    torch_subtract(self, TORCH_RESERVED_BYTES, torch_kind_of(self, at[block].owner), bytes);
     self->num_device_free++;
-    if (!at[block].previous && !at[block].next)
+    return block;
+}
+
+/* Unmaps the whole pages in a free block. The rests before and after them stay free. */
+void torch_unmap_free(struct torch *self, uint32_t block)
+{
+    uint32_t first;
+    uint64_t bytes = torch_releasable_from(self, block, &first);
+    uint32_t arena = self->spans.at[block].owner;
+    if (!bytes || !torch_reserve_blocks(self, 2) || !torch_reserve_unmapped(self, arena, 1))
+        return;
+    struct torch_segment *segment = &self->segments[self->blocks[block].segment];
+    uint64_t grain = torch_grain_bytes(self, self->arenas[arena]);
+    torch_free_remove(self, block);
+    /* Pending work of the stream may use the pages. The events of other streams are done. */
+    ar_backing_wait(self->backing, ar_backing_fence(self->backing, self->arenas[arena]->stream));
+    unmap_pages(self, segment, grain, first, first + (uint32_t)(bytes / grain));
+    block = torch_make_unmapped(self, block, segment->address + first * grain, bytes);
+    if (!self->spans.at[block].previous && !self->spans.at[block].next)
         release_range(self, block);
 }

@@ -189,9 +189,12 @@ uint64_t torch_servable(const struct ar_policy *base, enum ar_policy_effort effo
     uint64_t bytes = largest_usable(self);
     if (effort >= AR_POLICY_EFFORT_WAIT && self->base.totals.pending_bytes)
         bytes = largest_after_waiting(self);
-    if (effort >= AR_POLICY_EFFORT_TRIM && self->base.totals.releasable_bytes > bytes)
-        bytes = self->base.totals.releasable_bytes;
-    return bytes;
+    if (effort < AR_POLICY_EFFORT_TRIM)
+        return bytes;
+    uint64_t released_bytes = self->base.totals.releasable_bytes;
+    if (self->divides && self->last_arena[0] != UINT32_MAX)
+        released_bytes = torch_tight_servable(self, self->arenas[self->last_arena[0]]);
+    return released_bytes > bytes ? released_bytes : bytes;
 }
 
 void torch_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)

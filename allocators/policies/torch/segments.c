@@ -168,19 +168,42 @@ void torch_block_drop(struct torch *self, uint32_t block)
     ar_spans_drop(&self->spans, block);
 }
 
+/* The bytes of whole pages in a free block of an expandable segment, and their first grain. */
+uint64_t torch_releasable_from(const struct torch *self, uint32_t block, uint32_t *first)
+{
+    const struct ar_span *span = &self->spans.at[block];
+    const struct torch_segment *segment = &self->segments[self->blocks[block].segment];
+    uint64_t grain = torch_grain_bytes(self, self->arenas[span->owner]);
+    uint64_t start = span->address - segment->address, end = start + span->bytes;
+    uint32_t begin = (uint32_t)((start + grain - 1) / grain), last = (uint32_t)(end / grain);
+    if (self->divides && last > begin) {
+        /* The handles at the ends may reach beyond the block. */
+        const ar_backing_handle *pages = segment->pages;
+        if (begin && pages[begin - 1] == pages[begin])
+            begin = torch_handle_end(self, pages, begin, last);
+        if (last < segment->page_count && pages[last] == pages[last - 1])
+            for (ar_backing_handle handle = pages[last]; last && pages[last - 1] == handle;)
+                last--;
+    }
+    *first = begin;
+    return last > begin ? (last - begin) * grain : 0;
+}
+
 /* Bytes of a free block that can be released: an undivided segment, or the whole pages in a block
  * of an expandable segment. */
 uint64_t torch_releasable(const struct torch *self, uint32_t block)
 {
     const struct ar_span *span = &self->spans.at[block];
+    uint32_t first;
     if (!torch_is_expandable(self, block))
         return span->previous || span->next ? 0 : span->bytes;
-    const struct torch_segment *segment = &self->segments[self->blocks[block].segment];
-    uint64_t page = torch_page_bytes(self, self->arenas[span->owner]);
-    uint64_t start = span->address - segment->address;
-    uint64_t first = (start + page - 1) / page;
-    uint64_t last = (start + span->bytes) / page;
-    return last > first ? (last - first) * page : 0;
+    return torch_releasable_from(self, block, &first);
+}
+
+/* Private pools keep their memory until the program has ended them. */
+bool torch_is_released(const struct torch_pool *pool)
+{
+    return pool->id == 0 || pool->ended;
 }
 
 void torch_free_insert(struct torch *self, uint32_t block)
@@ -193,6 +216,8 @@ void torch_free_insert(struct torch *self, uint32_t block)
         extra->collected_at = self->pools[arena->pool].calls[arena->small];
     ar_span_index_insert(&arena->index, self->spans.at, block);
     arena->free_bytes += span->bytes;
+    if (self->divides)
+        mosaic_count(self, block, true);
     self->base.totals.releasable_bytes += torch_releasable(self, block);
     ar_policy_free_added(&self->base, span->bytes);
 }
@@ -203,6 +228,8 @@ void torch_free_remove(struct torch *self, uint32_t block)
     struct torch_arena *arena = self->arenas[span->owner];
     ar_span_index_remove(&arena->index, self->spans.at, block);
     arena->free_bytes -= span->bytes;
+    if (self->divides)
+        mosaic_count(self, block, false);
     self->base.totals.releasable_bytes -= torch_releasable(self, block);
     ar_policy_free_removed(&self->base, span->bytes);
 }
@@ -367,7 +394,7 @@ uint32_t torch_alloc_block(struct torch *self, uint32_t arena, uint64_t rounded_
 {
     uint64_t bytes = torch_device_request(&self->settings, rounded_bytes);
     self->num_alloc_retries += retry;
-    if (torch_is_beyond_limit(self, rounded_bytes))
+    if (!self->tight && torch_is_beyond_limit(self, rounded_bytes))
         return 0;
     if (torch_grows(self, arena))
         return torch_expand(self, arena, rounded_bytes);
@@ -480,12 +507,6 @@ static void release_arena(struct torch *self, struct torch_arena *arena)
     }
 }
 
-/* Private pools keep their memory until the program has ended them. */
-static bool is_released(const struct torch_pool *pool)
-{
-    return pool->id == 0 || pool->ended;
-}
-
 void torch_release_cached(struct torch *self)
 {
     self->num_sync_all_streams++;
@@ -494,7 +515,7 @@ void torch_release_cached(struct torch *self)
     for (int small = 0; small <= 1; small++)
         for (uint32_t i = 0; self->base.totals.releasable_bytes && i < self->arena_count; i++)
             if (self->arenas[i]->small == (small != 0) &&
-                is_released(&self->pools[self->arenas[i]->pool]))
+                torch_is_released(&self->pools[self->arenas[i]->pool]))
                 release_arena(self, self->arenas[i]);
 }
 
@@ -519,7 +540,7 @@ void torch_release_pool(struct torch *self, uint32_t id)
         struct pool_of_block of = {self, i};
         if (self->pools[i].id != id)
             continue;
-        self->pools[i].ended = true;
+        torch_end_pool(&self->base, id);
         self->num_sync_all_streams++;
         deferred_wait_for(&self->deferred, is_of_pool, &of);
         for (int small = 1; small >= 0; small--)

@@ -75,10 +75,14 @@ static uint32_t obtain(struct torch *self, uint32_t arena, uint64_t rounded_byte
         block = torch_alloc_block(self, arena, rounded_bytes, false);
     stopped |= skips(self, is_private, self->pools[self->arenas[arena]->pool].mempool);
     if (!block && !self->fault && !stopped) {
+        bool divides = self->divides && !is_private;
         self->flushes++;
-        torch_release_cached(self);
-        if (!self->fault)
+        if (!divides || !self->tight)
+            torch_release_cached(self);
+        if (!self->fault && (!divides || !self->tight))
             block = torch_alloc_block(self, arena, rounded_bytes, true);
+        if (!block && !self->fault && divides)
+            block = torch_divide(self, arena, rounded_bytes);
     }
     if (!block && !self->fault && !is_private && overflow_last)
         block = from_mempools(self, self->arenas[arena], rounded_bytes);
@@ -394,6 +398,7 @@ static enum ar_status torch_trim(struct ar_policy *base, uint64_t keep_bytes)
     struct torch *self = (struct torch *)base;
     (void)keep_bytes;
     torch_release_cached(self);
+    self->tight = false;
     return self->fault;
 }
 
@@ -421,9 +426,11 @@ static bool torch_would_release(struct ar_policy *base, const struct ar_policy_r
            (self->limited && self->base.totals.reserved_bytes + bytes > self->allowed_bytes);
 }
 
-static void torch_end_pool(struct ar_policy *base, uint32_t pool)
+void torch_end_pool(struct ar_policy *base, uint32_t pool)
 {
     struct torch *self = (struct torch *)base;
+    if (self->divides)
+        mosaic_end_pool(self, pool);
     for (uint32_t i = 0; i < self->pool_count; i++)
         self->pools[i].ended |= self->pools[i].id == pool;
 }
@@ -510,23 +517,26 @@ static void torch_destroy(struct ar_policy *base)
             (void)ar_backing_segment_free(self->backing, segment->address);
             continue;
         }
-        uint64_t page = torch_page_bytes(self, self->arenas[segment->arena]);
+        uint64_t grain = torch_grain_bytes(self, self->arenas[segment->arena]);
         uint32_t stream = self->arenas[segment->arena]->stream;
         ar_backing_wait(self->backing, ar_backing_fence(self->backing, stream));
-        for (uint32_t p = 0; p < segment->page_count; p++) {
+        for (uint32_t p = 0, end; p < segment->page_count; p = end) {
+            end = torch_handle_end(self, segment->pages, p, segment->page_count);
             if (!segment->pages[p])
                 continue;
-            (void)ar_backing_unmap(self->backing, segment->address + p * page, page);
+            (void)ar_backing_unmap(self->backing, segment->address + p * grain, (end - p) * grain);
             (void)ar_backing_destroy(self->backing, segment->pages[p] - 1);
         }
         (void)ar_backing_release(self->backing, segment->address);
         ar_host_free(self->host, segment->pages, segment->page_count * sizeof *segment->pages);
     }
+    if (self->divides && mosaic_of(self)->scratch_address)
+        (void)ar_backing_release(self->backing, mosaic_of(self)->scratch_address);
     ar_host_free(self->host, self->order, self->order_room * sizeof *self->order);
     ar_host_free(self->host, self->segments, self->segment_room * sizeof *self->segments);
     deferred_close(&self->deferred);
     torch_blocks_close(self);
-    ar_host_free(self->host, self, sizeof *self);
+    ar_host_free(self->host, self, self->divides ? sizeof(struct mosaic) : sizeof *self);
 }
 
 /* PyTorch has only a fraction of the memory of the card, in double precision. A limit in bytes is
@@ -540,22 +550,23 @@ static uint64_t allowed(uint64_t limit_bytes, double fraction, uint64_t total_by
                : UINT64_MAX;
 }
 
-static enum ar_status torch_create(const struct ar_policy_context *context, const void *given,
-                                   struct ar_policy **out, struct ar_error *error)
+enum ar_status torch_open(const struct ar_policy_context *context, const struct ar_policy_ops *ops,
+                          const struct torch_values *values, bool divides, struct ar_policy **out,
+                          struct ar_error *error)
 {
-    extern const struct ar_policy_ops torch_policy;
-    const struct torch_values *values = given;
     struct torch_settings settings;
     AR_TRY(torch_settings_read(values, &settings, error));
     if (settings.expandable && !context->backing->page_bytes)
         return ar_error_set(error, AR_UNSUPPORTED,
-                            "policy torch: expandable_segments needs virtual memory, which this "
-                            "device does not have; use another profile or leave the option out");
+                            "policy %s: expandable_segments needs virtual memory, which this "
+                            "device does not have; use another profile or leave the option out",
+                            ops->name);
     if (settings.expandable && settings.large_segment_bytes % context->backing->page_bytes)
         return ar_invalid(error,
                           "policy torch: large_segment_size_mb is not a multiple of the device's "
                           "page; with expandable_segments write an even number of MiB");
-    struct torch *self = ar_policy_new(context, &torch_policy, sizeof *self, error);
+    struct torch *self =
+        ar_policy_new(context, ops, divides ? sizeof(struct mosaic) : sizeof *self, error);
     if (!self)
         return AR_HOST_MEMORY;
     uint64_t free_bytes;
@@ -564,6 +575,7 @@ static enum ar_status torch_create(const struct ar_policy_context *context, cons
     self->backing = context->backing;
     self->host = context->host;
     self->settings = settings;
+    self->divides = divides;
     deferred_open(&self->deferred, context->backing, context->host, torch_complete, self);
     self->spare_segment = UINT32_MAX;
     self->last_arena[0] = UINT32_MAX;
@@ -576,28 +588,45 @@ static enum ar_status torch_create(const struct ar_policy_context *context, cons
     return AR_OK;
 }
 
+static enum ar_status torch_create(const struct ar_policy_context *context, const void *given,
+                                   struct ar_policy **out, struct ar_error *error)
+{
+    extern const struct ar_policy_ops torch_policy;
+    return torch_open(context, &torch_policy, given, false, out, error);
+}
+
 static const char *const torch_recorders[] = {"torch", NULL};
 
+/* What torch and mosaic have. */
+#define TORCH_HOOKS                                                                                \
+    AR_POLICY_HOOKS(torch), .capabilities = AR_POLICY_STREAM_ORDERED | AR_POLICY_WATCHES_FREE,     \
+                            .servable = torch_servable, .use = torch_use, .retire = torch_retire,  \
+                            .trim = torch_trim, .would_release = torch_would_release,              \
+                            .report = torch_report, .end_pool = torch_end_pool,                    \
+                            .would_fit = torch_would_fit, .reset_peaks = torch_reset_peaks,        \
+                            .delete_pool = torch_delete_pool
+
 const struct ar_policy_ops torch_policy = {
+    TORCH_HOOKS,
     .name = "torch",
     .summary = "PyTorch's caching allocator: two pools per stream, segments cut into blocks",
     .reference = "PyTorch 2.11, c10/cuda/CUDACachingAllocator.cpp",
     .recorders = torch_recorders,
-    .capabilities = AR_POLICY_STREAM_ORDERED | AR_POLICY_WATCHES_FREE,
     .options = torch_options,
     .values_bytes = sizeof(struct torch_values),
     .create = torch_create,
-    AR_POLICY_HOOKS(torch),
-    .servable = torch_servable,
-    .use = torch_use,
-    .retire = torch_retire,
     .adopt = torch_adopt,
-    .trim = torch_trim,
     .setting = torch_setting,
-    .would_release = torch_would_release,
-    .report = torch_report,
-    .end_pool = torch_end_pool,
-    .would_fit = torch_would_fit,
-    .reset_peaks = torch_reset_peaks,
-    .delete_pool = torch_delete_pool,
+};
+
+const struct ar_policy_ops mosaic_policy = {
+    TORCH_HOOKS,
+    .name = "mosaic",
+    .summary = "PyTorch's expandable segments, and pages that are divided when memory runs out (of "
+               "this project)",
+    .reference = "this project; until memory runs out, PyTorch 2.11",
+    .options = mosaic_options,
+    .values_bytes = sizeof(struct mosaic_values),
+    .create = mosaic_create,
+    .problem = mosaic_problem,
 };

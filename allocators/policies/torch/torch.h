@@ -5,6 +5,7 @@
  *   conf_keys.c   the keys of that string, and the releases that accept them
  *   segments.c    blocks, split and merge, free sets; driver allocations: made, released, collected
  *   expandable.c  growing virtual ranges, mapped by pages
+ *   mosaic.c      the policy mosaic: pages that are divided
  *   adopt.c       the start from memory that exists already
  *   inspect.c     statistics, walk, validate, servable
  *   torch.c       the order of decisions in malloc and free
@@ -16,6 +17,7 @@
 #ifndef ALLOCATORS_POLICIES_TORCH_TORCH_H
 #define ALLOCATORS_POLICIES_TORCH_TORCH_H
 
+#include "allocators/base/rule.h"
 #include "allocators/base/size.h"
 #include "allocators/base/span.h"
 #include "allocators/deferred.h"
@@ -25,6 +27,7 @@
 #define TORCH_MIN_BLOCK_BYTES     UINT64_C(512)
 #define TORCH_SMALL_BYTES         AR_MIB /* requests up to it go to the small pool */
 #define TORCH_SMALL_SEGMENT_BYTES (2 * AR_MIB)
+#define TORCH_TIGHT_GRAINS        32u /* most of a page if memory is tight: see mosaic.c */
 #define TORCH_MIN_LARGE_BYTES     (10 * AR_MIB) /* from here a request gets its own segment */
 #define TORCH_ROUND_LARGE_BYTES   (2 * AR_MIB)
 
@@ -202,8 +205,9 @@ struct torch_segment {
     uint32_t arena;
     uint32_t first; /* its first block */
     bool expandable;
-    ar_backing_handle *pages; /* expandable: one handle per page, 0: not mapped */
-    uint32_t page_count;      /* of `pages`, grown as needed */
+    /* Expandable: the handle + 1 that is mapped at each grain; 0: none. */
+    ar_backing_handle *pages;
+    uint32_t page_count; /* of `pages`, grown as needed */
 };
 
 /* The two pools of one id: 0 is the common one, others are private. */
@@ -232,7 +236,9 @@ struct torch {
     struct torch_settings settings;
     uint64_t allowed_bytes; /* UINT64_MAX: no limit was set */
     bool limited;
-    bool ages; /* a limit and a threshold are set: blocks are collected by age */
+    bool ages;    /* a limit and a threshold are set: blocks are collected by age */
+    bool divides; /* mosaic: see mosaic.c */
+    bool tight;   /* a request found no memory since the last trim: pages have no spare bytes */
     /* Of the backing, other than REFUSED: stops the run. Within a request also HOST_MEMORY. */
     enum ar_status fault;
 
@@ -264,6 +270,20 @@ struct torch {
     uint64_t num_sync_all_streams, splits, merges, flushes;
     struct torch_counter oversize_allocations, oversize_segments;
 };
+
+/* A torch that divides pages. */
+struct mosaic {
+    struct torch torch;
+    uint64_t free_grain_bytes; /* of whole grains in free blocks whose memory can be released */
+    uint64_t scratch_address;  /* a range of a page for copies; 0: not reserved */
+    bool lost;                 /* the content of a page, in a division */
+    struct ar_rule divide, place;
+};
+
+static inline struct mosaic *mosaic_of(const struct torch *self)
+{
+    return (struct mosaic *)self;
+}
 
 /* settings.c */
 uint64_t torch_round_divided(const struct torch_settings *settings, uint64_t bytes);
@@ -298,6 +318,7 @@ void torch_merge(struct torch *self, uint32_t block, uint32_t other);
 uint32_t torch_fitting(const struct torch *self, uint32_t arena, uint64_t rounded_bytes);
 uint32_t torch_find(struct torch *self, uint32_t arena, uint64_t rounded_bytes);
 uint64_t torch_releasable(const struct torch *self, uint32_t block);
+uint64_t torch_releasable_from(const struct torch *self, uint32_t block, uint32_t *first);
 
 /* segments.c: driver allocations */
 uint32_t torch_segment_new(struct torch *self, uint64_t address, uint64_t bytes, uint32_t arena,
@@ -314,6 +335,7 @@ bool torch_is_beyond_limit(const struct torch *self, uint64_t rounded_bytes);
 bool torch_release_available(struct torch *self, uint32_t arena, uint64_t rounded_bytes,
                              bool *stopped);
 void torch_release_cached(struct torch *self);
+bool torch_is_released(const struct torch_pool *pool);
 void torch_release_pool(struct torch *self, uint32_t pool);
 void torch_arena_rule(const struct torch *self, struct torch_arena *arena);
 void torch_collect(struct torch *self);
@@ -322,17 +344,44 @@ bool torch_would_collect(const struct torch *self);
 /* expandable.c */
 uint32_t torch_expand(struct torch *self, uint32_t arena, uint64_t rounded_bytes);
 void torch_unmap_free(struct torch *self, uint32_t block);
+bool torch_reserve_unmapped(struct torch *self, uint32_t arena, uint32_t count);
+uint32_t torch_make_unmapped(struct torch *self, uint32_t block, uint64_t start, uint64_t bytes);
+enum ar_status torch_create_pages(struct torch *self, const struct torch_segment *segment,
+                                  ar_backing_handle *pages, uint32_t first, uint32_t last);
+void torch_destroy_pages(struct torch *self, ar_backing_handle *pages, uint32_t first,
+                         uint32_t last);
 void torch_unmapped_remove(struct torch *self, uint32_t block);
 bool torch_unmapped_add(struct torch *self, uint32_t block);
 uint64_t torch_range_bytes(const struct torch *self, uint32_t arena);
 enum ar_status torch_adopt_pages(struct torch *self, uint32_t segment);
+
+/* mosaic.c */
+struct mosaic_values {
+    struct ar_policy_common common;
+    const char *divide, *place;
+};
+extern const struct ar_option mosaic_options[];
+enum ar_status mosaic_create(const struct ar_policy_context *context, const void *given,
+                             struct ar_policy **out, struct ar_error *error);
+const char *mosaic_problem(const struct ar_policy *base);
+void mosaic_count(struct torch *self, uint32_t block, bool enters);
+void mosaic_end_pool(struct torch *self, uint32_t pool);
+uint32_t torch_divide(struct torch *self, uint32_t arena, uint64_t rounded_bytes);
+uint32_t torch_tight_place(const struct torch *self, const struct torch_arena *arena,
+                           uint64_t bytes);
+uint64_t torch_tight_servable(const struct torch *self, const struct torch_arena *arena);
 
 /* adopt.c */
 enum ar_status torch_adopt(struct ar_policy *base, const struct ar_policy_range *ranges,
                            size_t count, struct ar_policy_block *blocks);
 
 /* torch.c */
+/* `divides`: as a struct mosaic. */
+enum ar_status torch_open(const struct ar_policy_context *context, const struct ar_policy_ops *ops,
+                          const struct torch_values *values, bool divides, struct ar_policy **out,
+                          struct ar_error *error);
 void torch_complete(void *torch, uint32_t block); /* a deferred_complete */
+void torch_end_pool(struct ar_policy *base, uint32_t pool);
 
 /* inspect.c */
 struct torch_counter torch_statistic(const struct torch *self, enum torch_stat stat,
@@ -416,6 +465,32 @@ static inline bool torch_grows(const struct torch *self, uint32_t arena)
 static inline uint64_t torch_page_bytes(const struct torch *self, const struct torch_arena *arena)
 {
     return arena->small ? TORCH_SMALL_SEGMENT_BYTES : self->settings.large_segment_bytes;
+}
+
+/* The unit of the table of pages: a page, or what pages may be divided into. */
+static inline uint64_t torch_grain_bytes(const struct torch *self, const struct torch_arena *arena)
+{
+    return self->divides ? TORCH_SMALL_SEGMENT_BYTES : torch_page_bytes(self, arena);
+}
+
+/* The grains [*from, *to) of a range that lie in a block, if pages may be divided. */
+static inline void torch_grains_in(const struct torch *self, uint32_t block, uint32_t *from,
+                                   uint32_t *to)
+{
+    const struct ar_span *span = &self->spans.at[block];
+    uint64_t start = span->address - self->segments[self->blocks[block].segment].address;
+    *from = (uint32_t)((start + TORCH_SMALL_SEGMENT_BYTES - 1) / TORCH_SMALL_SEGMENT_BYTES);
+    *to = (uint32_t)((start + span->bytes) / TORCH_SMALL_SEGMENT_BYTES);
+}
+
+/* The end of the handle that is mapped at the grain `i`; `end`: of the grains to look at. */
+static inline uint32_t torch_handle_end(const struct torch *self, const ar_backing_handle *pages,
+                                        uint32_t i, uint32_t end)
+{
+    uint32_t next = i + 1;
+    while (self->divides && next < end && pages[next] == pages[i])
+        next++;
+    return next;
 }
 
 /* Whether a request takes a block of `bytes`, which is large enough. It takes no block too large to
