@@ -127,6 +127,8 @@ static const char *other_failure(const struct message_text *text)
         {"instatictlsblock", "a library that was loaded too late for its thread-local storage"},
         {"gc(allocationfailure)", "a usual run of Java's garbage collector"},
         {"watchdogcaughtcollective", "a collective operation that took too long"},
+        {"nocuda-capabledevice", "a CUDA device that was not found"},
+        {"isinsufficientforcuda", "a driver that is older than the CUDA runtime"},
         {"sigterm", "a process that was told to end"},
         {"cublas_status_not_initialized",
          "cuBLAS, which could not start: if the card was full, that "

@@ -179,7 +179,8 @@ static const struct bare {
         END
     } memory;
 } bares[] = {
-    {"openencodesessionexfailed:outofmemory|createbitstreambufferfailed:outofmemory",
+    {"openencodesessionexfailed:outofmemory|createbitstreambufferfailed:outofmemory|"
+     "nvencopenencodesessionex:10(",
      MESSAGE_LIBRARY, "CUDA", how_nvenc, CARD},
     {"outofworkspacememory", MESSAGE_LIBRARY, "CUDA", how_workspace, ELSEWHERE},
     {"nvml_success==rinternalassertfailed", MESSAGE_PYTORCH, "CUDA", how_nvml, CARD},
@@ -283,7 +284,8 @@ static const struct bare {
      "enoughhostmemory|outofcpumemory|outofram|usingallavailableram|memoryquotaexceeded|host_"
      "allocation_failed|error_host_out_of_memory|runtime:outofmemory|systemoutofmemory!|"
      "memoryresourcesareavailabletoprocess|cannotallocatevectorofsize|allocate[host]memory|"
-     "physicalmemoryusageistoohigh|cannotallocatememory(oserror12)|defaultcpuallocator:",
+     "physicalmemoryusageistoohigh|cannotallocatememory(oserror12)|defaultcpuallocator:|"
+     "mkl_malloc:failedtoallocate",
      MESSAGE_HOST_PROGRAM, "", NULL, HOST},
     {"creatingsharedmemorysegment", MESSAGE_HOST_PROGRAM, "", how_shm, HOST_LIKELY},
     {"winerror1455|thepagingfileistoosmall", MESSAGE_HOST_PROGRAM, "", how_paging, HOST},
@@ -298,6 +300,7 @@ static const struct bare {
     {"insufficientsystemresources|notenoughresourcestoloadthemodel", MESSAGE_LIBRARY, "",
      message_how_guess, CARD},
     {"insufficientvram", MESSAGE_DRIVER, "", how_ollama, CARD},
+    {"oomwhenallocating", MESSAGE_TENSORFLOW, "", NULL, CARD},
     {"outofmemoryerror|outofmemory|out_of_memory|outofdevicememory|outofmem|gpuoom|vramoom|"
      "!allocationondevice",
      MESSAGE_DRIVER, "", how_driver, CARD},
@@ -385,7 +388,8 @@ static bool is_feared(const struct message_text *text, size_t at)
 {
     static const char *const words[] = {"notrun",   "neverrun",   "mayrun",  "canrun", "mightrun",
                                         "couldrun", "wouldrun",   "willrun", "avoid",  "avoiding",
-                                        "prevent",  "preventing", "if",      "unless", "incase"};
+                                        "prevent",  "preventing", "if",      "unless", "incase",
+                                        "incaseof", "whena"};
     static const char *const between[] = {"outof", "cuda", "gpu", "device",
                                           "video", "the",  "an",  "any"};
     for (size_t i = 0; i < sizeof between / sizeof *between; i++)
@@ -420,9 +424,10 @@ static bool is_failure(const struct message_text *text, size_t at)
                                         "n'thaveenough", "noenough",         "notsufficient",
                                         "isfull",        "overflow",         "exceed",
                                         "islargerthan",  "notprovideenough", NULL};
-    static const char *const others[] = {"access",      "memcpy",   "memset",   "invalidargument",
-                                         ".reducing",   "resource", "rpcerror", "nodesare",
-                                         "numberofdev", "/alloc",   "com/gpu",  NULL};
+    static const char *const others[] = {
+        "access",   "memcpy",        "memset",     "invalidargument", ".reducing",
+        "resource", "rpcerror",      "nodesare",   "numberofdev",     "/alloc",
+        "com/gpu",  "driverversion", "kubernetes", "capabledevice",   NULL};
     size_t from = at > 40 ? at - 40 : 0, to = at + 60;
     char before = at > 0 && !text->gaps[at] ? text->chars[at - 1] : ' ';
     bool inside = isalpha((unsigned char)before) || before == '_'; /* of a name in a program */
@@ -439,7 +444,8 @@ static bool is_said(const struct message_text *text, const struct bare *bare, si
         const char *before, *after;
     } others[] = {{"gc(", ")"},        {"young(", ")"},      {"full(", ")"}, /* Java */
                   {"", "instatictls"}, {"", "ateafreeport"}, {"", "ateport"},
-                  {"", "ateaport"},    {"--", "-"},          {"", "]extendingbfcarena"}};
+                  {"", "ateaport"},    {"--", "-"},          {"", "]extendingbfcarena"},
+                  {"", "snapshot"},    {"", "observer"}};
     const char *rest = text->chars + at + length;
     if (strncmp(rest + strspn(rest, "\":="), "false", 5) == 0)
         return false;
@@ -447,6 +453,10 @@ static bool is_said(const struct message_text *text, const struct bare *bare, si
         if (message_text_ends(text, others[i].before, at) &&
             strncmp(rest, others[i].after, strlen(others[i].after)) == 0)
             return false;
+    if (bare->framework == MESSAGE_TRITON_SERVER && message_text_has(text, "isinsufficientforcuda"))
+        return false;
+    if (message_text_other_reason(text, at + length))
+        return false;
     bool code = memchr(text->chars + at, '_', length) != NULL; /* the name of an error */
     if ((!code && is_feared(text, at)) ||
         (message_text_ends(text, "oom", at + length) && *rest == 's'))

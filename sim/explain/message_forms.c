@@ -39,7 +39,8 @@ static bool read_at(const struct message_text *text, const struct message_form *
     size_t from = at > form->back ? at - form->back : 0;
     size_t to = at + strlen(form->anchor) + form->ahead;
     to = next < to ? next : to;
-    if (form->near && message_text_find(text, form->near, from, to) == MESSAGE_NOWHERE)
+    if ((form->near && message_text_find(text, form->near, from, to) == MESSAGE_NOWHERE) ||
+        message_text_other_reason(text, at + strlen(form->anchor)))
         return false;
     int shift = form->flags & FORM_MIB ? 20 : 0;
     if (!message_field_read(text, &form->fields[0], from, to, shift,

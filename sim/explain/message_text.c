@@ -504,3 +504,21 @@ bool message_text_ends(const struct message_text *self, const char *words, size_
     size_t length = strlen(words);
     return at >= length && memcmp(self->chars + at - length, words, length) == 0;
 }
+
+bool message_text_other_reason(const struct message_text *self, size_t at)
+{
+    static const char *const reasons[] = {":nocuda-capabledevice",
+                                          ":norocm-capabledevice",
+                                          ":cudadriverversion",
+                                          ":cuda_error_no_device",
+                                          ":cuda_error_not_init",
+                                          ":initializationerror",
+                                          ":driverisnotinit",
+                                          ":drivernotinit",
+                                          ":invaliddevice",
+                                          ":operationnotpermit",
+                                          ":anillegalmemory",
+                                          ":unspecifiedlaunch",
+                                          NULL};
+    return message_text_any(self, reasons, at, at + 60);
+}

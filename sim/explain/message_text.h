@@ -71,6 +71,10 @@ bool message_text_any(const struct message_text *self, const char *const *words,
 /* Whether the words end at `at`. */
 bool message_text_ends(const struct message_text *self, const char *words, size_t at);
 
+/* Whether an error that is no lack of memory is given as the reason right after words that end at
+ * `at`, such as ": no CUDA-capable device is detected". */
+bool message_text_other_reason(const struct message_text *self, size_t at);
+
 /* Reads the size, or the number of bytes, after the words in [from, to); of several the first that
  * has one. Returns its end. */
 size_t message_text_after(const struct message_text *self, const char *words, size_t from,

@@ -173,7 +173,7 @@ static bool find_request(const struct message_text *text, struct message *self)
         for (at = 0;
              (at = message_text_find(text, words[i], at, text->count)) != MESSAGE_NOWHERE;) {
             at += strlen(words[i]);
-            if (read_asked(text, at, asked))
+            if (!message_text_other_reason(text, at) && read_asked(text, at, asked))
                 return true;
         }
     return false;

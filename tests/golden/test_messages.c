@@ -185,7 +185,7 @@ static void each_message(void (*examine)(const struct row *row, const char *text
         rows++;
     }
     fclose(file);
-    assert_true(rows >= 1120);
+    assert_true(rows >= 1200);
 }
 
 static void check_plain(const struct row *row, const char *text)
