@@ -214,9 +214,9 @@ static void test_random(void **state)
         "collected",           "collected_and_captured",   "deleted_pools",
         "deleted_pools_pages", "deleted_pools_pending",    "divided_at_the_end",
         "failure_of_its_pool", "fraction_of_unknown_card", "largest_of_a_stream",
-        "order_of_release",    "range_used_again",         "refused_in_range",
-        "rest_grows_pages",    "start_whole_pages",        "whole_blocks",
-        "whole_blocks_pages",
+        "lent_to_a_request",   "order_of_release",         "range_used_again",
+        "refused_in_range",    "rest_grows_pages",         "start_whole_pages",
+        "whole_blocks",        "whole_blocks_pages",
     };
     for (size_t i = 0; i < COUNT(names); i++) {
         char path[512];

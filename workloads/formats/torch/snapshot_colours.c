@@ -39,18 +39,42 @@ enum ar_status snapshot_new_pool(struct snapshot_tree *tree, unsigned number, un
     return snapshot_pool(tree, pickle_make(PICKLE_PAIR, (FIRST_NEW + number) << 28), pool, error);
 }
 
+/* The pool to try first: that of the segment that is likely of the same one, or one that both can
+ * have. */
+static unsigned likely_pool(const struct snapshot_passed *self,
+                            const struct snapshot_passed_segment *segment, const bool *taken,
+                            size_t named)
+{
+    unsigned first = segment->is_not_common;
+    bool others[SNAPSHOT_POOLS_MOST];
+    if (segment->like == SNAPSHOT_NO_SEGMENT)
+        return first;
+    const struct snapshot_passed_segment *like = &self->segments[segment->like];
+    if (like->told || like->coloured)
+        return like->pool;
+    find_taken(self, segment->like, others);
+    first |= like->is_not_common;
+    while (first + 1 < named && (taken[first] || others[first]))
+        first++;
+    return first;
+}
+
 static enum ar_status colour(struct snapshot_passed *self, uint32_t at, size_t named,
                              struct ar_error *error)
 {
     struct snapshot_passed_segment *segment = &self->segments[at];
     bool taken[SNAPSHOT_POOLS_MOST];
     find_taken(self, at, taken);
-    for (unsigned pool = segment->is_not_common; pool < named; pool++)
-        if (!taken[pool] && !(segment->divided && self->tree->whole[pool])) {
+    unsigned first = likely_pool(self, segment, taken, named);
+    for (unsigned i = 0; i < named + 1; i++) {
+        unsigned pool = i ? i - 1 : first;
+        if (!taken[pool] && !(segment->divided && self->tree->whole[pool]) &&
+            pool >= segment->is_not_common) {
             segment->pool = pool;
             segment->coloured = true;
             return AR_OK;
         }
+    }
     for (unsigned i = 0; i < NEW_POOLS; i++) {
         unsigned pool;
         AR_TRY(snapshot_new_pool(self->tree, i, &pool, error));

@@ -16,6 +16,7 @@ struct snapshot_passed_segment {
     bool told, coloured, live;
     bool is_not_common;
     bool divided;     /* a block begins within it */
+    uint32_t like;    /* one that is likely of the same pool, or SNAPSHOT_NO_SEGMENT */
     uint32_t pending; /* blocks */
     size_t freed_at;  /* the event since which it is wholly free, if it is */
     unsigned piece;   /* of the run of released segments that it is in: read_order */
@@ -50,6 +51,7 @@ struct snapshot_passed {
     uint32_t fresh;         /* the segment that was made for the next request */
     bool in_part;           /* a request may collect old blocks */
     bool loose;             /* or release the largest although it was below the limit */
+    uint32_t lent;          /* released for the next request; or SNAPSHOT_NO_SEGMENT */
     bool giving_back;       /* in a run of released segments */
     size_t back_from;       /* its first event */
     uint64_t held_bytes;    /* of all segments */

@@ -21,6 +21,8 @@
  * 6. A release goes through the pools, the common one first, and in each through the kinds (large
  *    segments first in the common pool, small ones first in others), and in these by stream, size
  *    and address. If the order of a run of released segments breaks, another pool begins.
+ * 7. If the largest blocks of a stream were released for a request beyond the limit, the new
+ *    segment is likely of their pool: both get one pool if they can.
  *
  * Source: get_free_block and release_cached_blocks of PyTorch's allocator, as the policy `torch`
  * has them; the inference is this project's. */
@@ -158,6 +160,7 @@ static enum ar_status add_segment(struct snapshot_passed *self,
         return snapshot_passed_no_memory(error);
     struct snapshot_passed_segment *segment = &self->segments[self->segment_count - 1];
     segment->live = true;
+    segment->like = SNAPSHOT_NO_SEGMENT;
     return group_for(self, stream, small, &segment->group, error);
 }
 
@@ -363,6 +366,11 @@ static enum ar_status take_segment(struct snapshot_passed *self,
     if (!status)
         set_free(self, block);
     self->fresh = self->of_event[event] = made;
+    if (self->lent != SNAPSHOT_NO_SEGMENT && !status) {
+        self->segments[made].like = self->lent;
+        self->segments[self->lent].like = made;
+    }
+    self->lent = SNAPSHOT_NO_SEGMENT;
     self->held_bytes += record->bytes;
     return status;
 }
@@ -446,7 +454,7 @@ static enum ar_status follow_history(struct snapshot_passed *self, struct ar_err
 {
     const struct snapshot_world *world = self->world;
     size_t bytes = (world->event_count + 1) * sizeof *self->of_event;
-    self->fresh = SNAPSHOT_NO_SEGMENT;
+    self->fresh = self->lent = SNAPSHOT_NO_SEGMENT;
     self->collects_from = UINT64_MAX;
     ar_range_pool_open(&self->blocks, &self->host);
     self->of_event = malloc(bytes);

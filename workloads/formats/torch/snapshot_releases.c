@@ -179,6 +179,8 @@ enum ar_status snapshot_passed_released(struct snapshot_passed *self,
             self->collects_from = self->back_bytes;
         if (!known && next->action == SNAPSHOT_OOM)
             take_failure(self, event);
+        else if (!known)
+            self->lent = self->of_event[event - 1];
         return known ? snapshot_passed_collected(self, event, error) : AR_OK;
     }
     if (deleted || self->pending || keeps_common(self))
