@@ -1,61 +1,28 @@
 #include "tests/support/bfc_rig.h"
 
-#include "allocators/options.h"
-#include "allocators/spec.h"
+#include "allocators/registry.h"
 #include "tests/support/test.h"
-
-extern const struct ar_policy_ops greedy_policy, growth_policy, bfc_policy;
-
-static const struct ar_policy_ops *ops_of(const char *name)
-{
-    const struct ar_policy_ops *const all[] = {&greedy_policy, &growth_policy, &bfc_policy};
-    for (size_t i = 0; i < COUNT(all); i++) {
-        if (strcmp(all[i]->name, name) == 0)
-            return all[i];
-    }
-    fail_msg("no policy of the family is named %s", name);
-    return NULL;
-}
 
 enum ar_status bfc_rig_make(const char *spec_text, const struct ar_policy_context *context,
                             struct ar_policy **out, struct ar_error *error)
 {
     struct ar_spec spec;
-    enum ar_status status = ar_spec_parse(spec_text, &spec, error);
-    if (status != AR_OK)
-        return status;
-    const struct ar_policy_ops *ops = ops_of(spec.links[0].name);
-    void *values = calloc(1, ops->values_bytes);
-    assert_non_null(values);
-    status = ar_options_read(ops->options, &spec.links[0], ops->name, values, error);
-    if (status == AR_OK)
-        status = ops->create(context, values, out, error);
-    free(values);
+    AR_TRY(ar_spec_parse(spec_text, &spec, error));
+    enum ar_status status = registry_create(&spec, context, out, error);
     ar_spec_close(&spec);
     return status;
 }
 
-static struct bfc_rig *open_rig(const char *spec, struct ar_backing *backing, uint64_t cap_bytes)
+struct bfc_rig *bfc_rig_open(const char *spec, uint64_t cap_bytes)
 {
     struct bfc_rig *rig = calloc(1, sizeof *rig);
     assert_non_null(rig);
     fake_backing_open(&rig->backing, cap_bytes);
-    struct ar_policy_context context = {.backing = backing ? backing : &rig->backing.base,
-                                        .host = &rig->host};
+    struct ar_policy_context context = {.backing = &rig->backing.base, .host = &rig->host};
     if (bfc_rig_make(spec, &context, &rig->policy, &test_error) != AR_OK)
         fail_msg("%s: %s", spec, test_error.text);
     rig->careful = true;
     return rig;
-}
-
-struct bfc_rig *bfc_rig_open(const char *spec, uint64_t cap_bytes)
-{
-    return open_rig(spec, NULL, cap_bytes);
-}
-
-struct bfc_rig *bfc_rig_open_on(const char *spec, struct ar_backing *backing)
-{
-    return open_rig(spec, backing, UINT64_MAX);
 }
 
 void bfc_rig_close(struct bfc_rig *rig)

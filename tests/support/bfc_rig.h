@@ -24,8 +24,6 @@ struct bfc_rig {
 /* Makes the policy that `spec` names ("growth:limit=1GiB") on a backing with this cap. The
  * rig is on the heap; bfc_rig_close also checks that no memory is left. */
 struct bfc_rig *bfc_rig_open(const char *spec, uint64_t cap_bytes);
-/* The same on another backing, which stays the caller's. */
-struct bfc_rig *bfc_rig_open_on(const char *spec, struct ar_backing *backing);
 void bfc_rig_close(struct bfc_rig *rig);
 static inline void close_bfc_rig(struct bfc_rig **rig)
 {
