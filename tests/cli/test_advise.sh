@@ -29,15 +29,19 @@ check what_does_not_fit_is_not_to_set says '^Least memory, not enough here:'
 check and_only_that not says '^To set'
 check nothing_fits_and_no_mark not says '->: the advice'
 
-run advise "$tape" -d sim:capacity=1298MiB
-check the_device_named_goes_before_the_recorded_card grep -q '^tape_small.expandable, at 1.268 GiB, ' "$out"
+if long the_device_named_goes_before_the_recorded_card; then
+    run advise "$tape" -d sim:capacity=1298MiB
+    check the_device_named_goes_before_the_recorded_card grep -q '^tape_small.expandable, at 1.268 GiB, ' "$out"
+fi
 
 run advise "$tape" --json -
 check json_has_its_schema grep -q '"schema": "allocrig.advise/1"' "$out"
 check json_predicts_the_default_peak grep -q '"peak_reserved_bytes": 1707081728' "$out"
-"$ALLOCRIG" advise "$tape" --jobs 1 >"$tmp/1"
-"$ALLOCRIG" advise "$tape" --jobs 3 >"$tmp/3"
-check the_same_with_any_jobs cmp "$tmp/1" "$tmp/3"
+if long the_same_with_any_jobs; then
+    "$ALLOCRIG" advise "$tape" --jobs 1 >"$tmp/1"
+    "$ALLOCRIG" advise "$tape" --jobs 3 >"$tmp/3"
+    check the_same_with_any_jobs cmp "$tmp/1" "$tmp/3"
+fi
 
 cat >"$tmp/dying.trace" <<'TRACE'
 # allocrig-trace 1
@@ -102,8 +106,10 @@ check releases_are_counted grep -q '^The program released its cache 4 times' "$o
 run advise "$tmp/tries.pickle" --capacity 1800MiB --jobs 2
 check what_cannot_be_told says '^Whether it fits in 1\.758 GiB cannot be told: that depends on 21 requests of up to 1\.907 GiB'
 check is_no_yes_and_no_no grep -qE '^ *1 +2482\.0 +2660\.0 +\? .* torch \(recorded\)$' "$out"
-run advise "$tmp/tries.pickle" --capacity 4GiB --jobs 2
-check with_room_it_is_told grep -q '^Fits in 4.000 GiB as it is' "$out"
+if long with_room_it_is_told; then
+    run advise "$tmp/tries.pickle" --capacity 4GiB --jobs 2
+    check with_room_it_is_told grep -q '^Fits in 4.000 GiB as it is' "$out"
+fi
 run advise "$tmp/tries.pickle" --capacity 4GiB --jobs 2 --json -
 check the_drivers_pool_is_left_open quietly test "$(grep -A24 '"policy": "async"' "$out" | grep -c '"certain": false')" -ge 1
 "$ALLOCRIG" run -d sim:capacity=2100MiB -p torch -w matmul_cache --metrics none --snapshot "$tmp/tries.pickle" >/dev/null 2>&1
@@ -136,9 +142,11 @@ if long left_open_where_completions_decide not_where_it_is_the_same what_the_mar
     check not_where_it_is_the_same not says 'Replayed without the recorded addresses'
     check what_the_mark_means says '^\?: with blocks of other streams free at once, or with memory for one of 64\.00 MiB more or less, the answer is the opposite'
 fi
-gunzip -c workloads/data/graphs.default.csv.gz | grep -v '^kernel,' >"$tmp/still.csv"
-run advise "$tmp/still.csv" --jobs 2
-check why_no_slowdown says 'no kernels, so the slowdown is not known'
+if long why_no_slowdown; then
+    gunzip -c workloads/data/graphs.default.csv.gz | grep -v '^kernel,' >"$tmp/still.csv"
+    run advise "$tmp/still.csv" --jobs 2
+    check why_no_slowdown says 'no kernels, so the slowdown is not known'
+fi
 
 # Keys that the recorded release does not know are named, not offered; a fraction is a call there.
 printf '# allocrig-trace 1\n# recorder: torch 2.4.0\na,0,41943040\nf,0\na,1,62914560\n' >"$tmp/old.trace"

@@ -115,8 +115,10 @@ check above_is_said grep -qE '^exact +94 +1\.3429 +optimum: every lower plan was
 run bound random:events=4000,seed=3 --exact --steps 500 --json "$tmp/bound.json"
 check cut_says_how_far [ "$(answer end)" = '"cut"' ]
 check cut_is_said says '^exact .* not decided: the optimum is [0-9]+ or more$'
-"$ALLOCRIG" bound random:events=4000,seed=3 --exact --steps 500 --json "$tmp/again.json" >/dev/null
-check steps_are_the_same_again cmp "$tmp/bound.json" "$tmp/again.json"
+if long steps_are_the_same_again; then
+    "$ALLOCRIG" bound random:events=4000,seed=3 --exact --steps 500 --json "$tmp/again.json" >/dev/null
+    check steps_are_the_same_again cmp "$tmp/bound.json" "$tmp/again.json"
+fi
 refuses seconds_alone 2 'need --exact' bound order_flip --seconds 5
 refuses seconds_zero 2 'seconds is "0"; it must be a whole number from 1' bound order_flip --exact --seconds 0
 
@@ -172,10 +174,12 @@ known I.1048576.csv 374 1048576 1.410 1.822 -
 known J.1048576.csv 409 989184 1.318 1.842 -
 known K.1048576.csv 454 1048576 1.290 2.273 -
 known somas-resnet50.csv 1042 1515472556 1.006 1.009 1.003
-known somas-pangu_2.6B.csv.gz 18692 5530099775 1.0076 1.122 1.194
 known iopddl-G_1.csv 816 3030937746 1.003 1.017 1.011
-known iopddl-S_1.csv.gz 28526 1498635932 - - -
-if long iopddl-Y_1_blocks iopddl-Y_1_peak; then known iopddl-Y_1.csv.gz 62185 497261190115 - - -; fi
+if long known_plans_of_large_workloads; then
+    known somas-pangu_2.6B.csv.gz 18692 5530099775 1.0076 1.122 1.194
+    known iopddl-S_1.csv.gz 28526 1498635932 - - -
+    known iopddl-Y_1.csv.gz 62185 497261190115 - - -
+fi
 # odd input: what is meant is taken, what is not is refused with its line
 odd() { # NAME TEXT: a file of MiniMalloc's
     printf "%b" "$2" >"$TEST_TMP/$1.csv"

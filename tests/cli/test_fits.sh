@@ -86,8 +86,10 @@ check no_other_card_was_traced not grep -q '^Traced for' "$out"
 check nothing_else_helps grep -q '^No other setting of the allocator needs less\.$' "$out"
 run fits "$TEST_TMP/out.trace" --card l4
 check a_trace_for_another_card says '^Traced for NVIDIA H100 80GB HBM3, and the answer is about l4: .* Trace again with --card l4\.'
-run fits -- python3 "$program" 10000
-check no_card_serves_it grep -qE ' no +none +the default' "$out"
+if long no_card_serves_it; then
+    run fits -- python3 "$program" 10000
+    check no_card_serves_it grep -qE ' no +none +the default' "$out"
+fi
 
 # ---- the largest value
 
@@ -116,13 +118,15 @@ run fits --card l4 --vary BATCH=1..8 -- python3 "$program"
 check all_fit says 'Largest BATCH that fits: 8 \(the most asked for\)'
 check in_two_runs runs 2
 check a_value_with_an_effect not grep -q 'take the same memory' "$out"
-run fits --card l4 --vary OTHER=1..8 -- python3 "$program"
-check a_value_without_effect says '1 and 8 take the same memory: does the program read OTHER from its environment\? For an argument, write \{OTHER\} in the command\.'
-check which_is_narrow narrow
-run fits --card l4 --vary BATCH=900..1000 -- python3 "$program"
-check none_fits says 'Largest BATCH that fits: none, with the program'
-check in_one_run runs 1
-check none_is_no [ "$status" = 1 ]
+if long a_value_without_effect which_is_narrow none_fits in_one_run none_is_no; then
+    run fits --card l4 --vary OTHER=1..8 -- python3 "$program"
+    check a_value_without_effect says '1 and 8 take the same memory: does the program read OTHER from its environment\? For an argument, write \{OTHER\} in the command\.'
+    check which_is_narrow narrow
+    run fits --card l4 --vary BATCH=900..1000 -- python3 "$program"
+    check none_fits says 'Largest BATCH that fits: none, with the program'
+    check in_one_run runs 1
+    check none_is_no [ "$status" = 1 ]
+fi
 MODE=fails run fits --vary BATCH=1..8 -- python3 "$program"
 check a_failing_value_is_named said 'BATCH=1: python3 ended with status 3; the search ends$'
 
@@ -136,8 +140,10 @@ MODE=killed run fits --seeds 3 -- python3 "$program"
 check a_signal_ends_the_seeds [ "$status" = 137 ]
 check after_one_run runs 1
 check with_a_reason said 'signal 9 \(Killed\); no further seed is tried$'
-MODE=exact run fits -- python3 "$program"
-check all_is_known grep -q '^No other operator takes memory that is not known\.$' "$out"
+if long all_is_known; then
+    MODE=exact run fits -- python3 "$program"
+    check all_is_known grep -q '^No other operator takes memory that is not known\.$' "$out"
+fi
 
 # ---- refusals and failures
 

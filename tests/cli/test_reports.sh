@@ -45,9 +45,11 @@ check metrics_families_are_whole [ "$(families | wc -l)" = "$(families | sort -u
 check metrics_lines_are_samples [ "$(grep -v '^#' "$tmp/r.txt" | grep -cvE '^allocrig_[a-z0-9_]+\{([a-z]+="([^"\\]|\\["\\n])*",?)+\} [0-9.e+-]+$')" = 0 ]
 check metrics_tell_who_failed grep -qE '^allocrig_passed\{policy="async",.*\} [01]$' "$tmp/r.txt"
 
-check suites_write_them_too quietly "$ALLOCRIG" run workloads/suites/quick.ini -d sim --output "$tmp/quick" --junit "$tmp/s.xml" --jobs 2
-well_formed suite_xml_is_well_formed "$tmp/s.xml"
-check suite_has_its_name grep -q '<testsuites name="quick"' "$tmp/s.xml"
+if long suites_write_them_too suite_xml_is_well_formed suite_has_its_name; then
+    check suites_write_them_too quietly "$ALLOCRIG" run workloads/suites/quick.ini -d sim --output "$tmp/quick" --junit "$tmp/s.xml" --jobs 2
+    well_formed suite_xml_is_well_formed "$tmp/s.xml"
+    check suite_has_its_name grep -q '<testsuites name="quick"' "$tmp/s.xml"
+fi
 refuses twice 2 'junit is given twice' run -p torch -w order_flip --junit "$tmp/x" --junit "$tmp/y"
 refuses one_place_for_two 2 'named for two outputs' run -p torch -w order_flip --junit "$tmp/x" --latex "$tmp/x"
 refuses nowhere 2 "$tmp/no/x" run -d sim -p torch -w order_flip --openmetrics "$tmp/no/x"

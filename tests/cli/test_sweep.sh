@@ -93,8 +93,10 @@ run sweep "$tmp/section.ini" --csv "$tmp/section.csv"
 check a_section_passes [ "$status" = 0 ]
 check a_section_makes_every_combination [ "$(wc -l <"$tmp/section.csv")" = $((7 * 7 * 2 + 1)) ]
 check a_section_makes_the_same_cases cmp "$tmp/one.csv" <(sed 's/order_flip:seed=1/order_flip/g' "$tmp/section.csv")
-run sweep "$tmp/section.ini" --csv "$tmp/again.csv" --jobs 1
-check a_section_gives_the_same_bytes cmp "$tmp/section.csv" "$tmp/again.csv"
+if long a_section_gives_the_same_bytes; then
+    run sweep "$tmp/section.ini" --csv "$tmp/again.csv" --jobs 1
+    check a_section_gives_the_same_bytes cmp "$tmp/section.csv" "$tmp/again.csv"
+fi
 
 # says NAME REGEX SED: what a changed section is told
 says() {
