@@ -149,6 +149,8 @@ $(B)/%.o: %.c $(B)/flags
 $(B)/tests/unit/%.o $(B)/tests/golden/%.o: SPEED := -O0 -g1
 $(B)/tests/unit/test_change_points.o: SPEED := -O2 -g1
 $(B)/tests/fuzz/%.o $(B)/tests/support/%.o: SPEED := -Og -g1
+# What reads options and prints pages compiles in half of the time, and a person or a file waits for it in any case.
+$(addprefix .build/release/bench/,cli/%.o library/%.o regress/%.o report/%.o suite/%.o): SPEED := -Og -g1
 # So it is, with sanitizers, for what reads options, prints tables and plans what others compute.
 .build/san/bench/%.o $(addprefix .build/san/sim/,twin/%.o explain/%.o advise/%.o drift/%.o search/%.o experiment/%.o): SPEED := -O0
 # -Og compiles in three quarters of the time of -O1 and runs 7 % longer: -O1 is for where tests spend most of theirs.
