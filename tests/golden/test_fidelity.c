@@ -6,6 +6,7 @@
 
 #include "allocators/spec.h"
 #include "sim/fidelity/fidelity.h"
+#include "tests/support/amount.h"
 #include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
@@ -122,7 +123,7 @@ static void test_moved_address(void **state)
     static const char plain[] = FOLDER "/resnet50_train.default.csv.gz";
     static const char pages[] = FOLDER "/resnet50_train.expandable.csv.gz";
     static const char streams[] = FOLDER "/side_streams.default.csv.gz";
-    for (unsigned nth = 0; nth < 700; nth += 131) {
+    for (unsigned nth = 0; nth < 700; nth += 393 / (unsigned)test_amount(3, 3)) {
         check_changed(plain, "alloc", 10 * nth, 512);
         check_changed(streams, "alloc", nth, 512);
         check_changed(streams, "free_requested", nth, 512);

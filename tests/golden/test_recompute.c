@@ -6,12 +6,14 @@
 #include <math.h>
 
 #include "sim/experiment/session.h"
+#include "tests/support/amount.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/test.h"
 
-#define WALK_ALWAYS 256 /* blocks live up to which every event is followed by a walk */
-#define WALK_EVERY  97
+#define WALK_ALWAYS                                                                                \
+    256 /* blocks live up to which every event, or every third, is followed by a walk */
+#define WALK_EVERY 97
 
 struct series {
     struct session session;
@@ -90,7 +92,8 @@ static enum ar_status keep(void *argument, const struct replay_sample *sample,
     }
     series->at[series->count++] = *sample;
     bool hidden = policy->ops->capabilities & (AR_POLICY_OVERLAPS | AR_POLICY_OPAQUE);
-    if (!hidden && (policy->totals.live_blocks <= WALK_ALWAYS || sample->event % WALK_EVERY == 0))
+    uint64_t every = policy->totals.live_blocks <= WALK_ALWAYS ? 3 / test_amount(3, 3) : WALK_EVERY;
+    if (!hidden && sample->event % every == 0)
         check_by_walk(series, sample);
     return AR_OK;
 }

@@ -2,10 +2,11 @@
  * back, compared with `torch`: all rows and all statistics must be met, whatever was behind
  * what was released, and where only the program can have been, each of its releases is found. */
 #include "sim/fidelity/fidelity.h"
+#include "tests/support/amount.h"
 #include "tests/support/recorder.h"
 #include "tests/support/test.h"
 
-#define SEEDS 6
+#define SEEDS test_amount(6, 6)
 
 /* What must be met for a recording. */
 enum expected {

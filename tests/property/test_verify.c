@@ -117,11 +117,11 @@ TEST(no_policy_on_workloads_of_several_streams)
 {
     static const char *const workloads[] = {
         "fsdp_runahead:steps=2",
-        "stash_restore:steps=3",
         "workloads/data/side_streams.default.csv.gz",
+        "stash_restore:steps=3",
         "workloads/data/streams_prefetch.default.csv.gz",
     };
-    for (size_t i = 0; i < COUNT(workloads); i++) {
+    for (size_t i = 0; i < test_amount(COUNT(workloads), COUNT(workloads)); i++) {
         CLOSED(close_trace) struct trace_source *source = open(workloads[i]);
         enum replay_frees modes[2];
         unsigned count = replay_frees_choices(&source->info, REPLAY_ORDERED, modes);

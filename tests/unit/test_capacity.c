@@ -1,5 +1,6 @@
 /* The search for capacities, compared with brute force: every multiple of 2 MiB. */
 #include "sim/search/search.h"
+#include "tests/support/amount.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
@@ -87,7 +88,7 @@ TEST(the_search_finds_what_brute_force_finds)
                                            "cupy"};
     size_t gaps = 0;
     for (size_t i = 0; i < COUNT(policies); i++)
-        for (int seed = 1; seed <= 8; seed++) {
+        for (int seed = 1; seed <= (int)test_amount(8, 8); seed++) {
             char workload[128];
             snprintf(workload, sizeof workload,
                      "random:events=600,target=30MiB,min=64KiB,max=16MiB,seed=%d", seed);

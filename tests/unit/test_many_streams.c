@@ -3,11 +3,12 @@
  * No time is measured: if the work grew with the square of the streams, the second test would not
  * end within minutes. */
 #include "allocators/base/rng.h"
+#include "tests/support/amount.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
 
-enum { STREAMS = 200, SLOTS = 300, TURNS = 12000 };
+enum { STREAMS = 200, SLOTS = 300 };
 
 struct crowd {
     struct ar_device *device;
@@ -90,7 +91,8 @@ static void a_policy_decides_as_if_all_lists_were_looked_at(void **state)
     ar_rng_seed(&one, 5);
     ar_rng_seed(&other, 5);
     uint32_t refused = 0;
-    for (uint32_t i = 0; i < TURNS; i++) {
+    const uint32_t turns = (uint32_t)test_amount(12000, 12000);
+    for (uint32_t i = 0; i < turns; i++) {
         enum ar_status status = turn(&with, &one);
         assert_true(status == AR_OK || status == AR_NO_MEMORY);
         assert_int_equal(status, turn(&without, &other));
@@ -101,7 +103,7 @@ static void a_policy_decides_as_if_all_lists_were_looked_at(void **state)
             the_same(&with, &without);
         }
     }
-    assert_true(refused > 0 && refused < TURNS / 4);
+    assert_true(refused > 0 && refused < turns / 4);
     assert_true(with.device->counters.stall_ns > 0);
     close_crowd(&with);
     close_crowd(&without);
@@ -111,26 +113,26 @@ static void a_policy_decides_as_if_all_lists_were_looked_at(void **state)
  * and examines the pending blocks of the others. */
 static void a_program_of_65535_streams_ends(void **state)
 {
-    enum { ALL = 65535 };
+    const uint32_t all = (uint32_t)test_amount(65535, 65535);
     const char *const *policy = *state;
     struct policy_rig rig;
-    FREED struct ar_policy_block *blocks = calloc(ALL, sizeof *blocks);
+    FREED struct ar_policy_block *blocks = calloc(all, sizeof *blocks);
     CLOSED(close_device) struct ar_device *device = sim_test_open("sim:capacity=70GiB");
     assert_non_null(blocks);
     assert_int_equal(policy_rig_open(&rig, *policy, device->backing, 0), AR_OK);
     for (uint32_t round = 0; round < 2; round++) {
-        for (uint32_t i = 0; i < ALL; i++) {
+        for (uint32_t i = 0; i < all; i++) {
             struct ar_policy_request request = {.bytes = 512 * (1 + i * 7919 % 61 + round),
-                                                .stream = i * 31 % ALL};
+                                                .stream = i * 31 % all};
             assert_int_equal(ar_policy_alloc(rig.policy, &request, &blocks[i]), AR_OK);
             (void)device->ops->handed_out(device, blocks[i].address, blocks[i].granted_bytes,
                                           request.stream, false, i);
             (void)ar_policy_servable(rig.policy, AR_POLICY_EFFORT_TRIM);
             device->ops->kernel(device, request.stream, 1000);
         }
-        for (uint32_t i = 0; i < ALL; i++) {
-            device->ops->used(device, blocks[i].address, blocks[i].granted_bytes, i * 31 % ALL, i);
-            assert_int_equal(ar_policy_free(rig.policy, &blocks[i], i * 31 % ALL), AR_OK);
+        for (uint32_t i = 0; i < all; i++) {
+            device->ops->used(device, blocks[i].address, blocks[i].granted_bytes, i * 31 % all, i);
+            assert_int_equal(ar_policy_free(rig.policy, &blocks[i], i * 31 % all), AR_OK);
         }
     }
     assert_string_equal(device->ops->problem(device), "");

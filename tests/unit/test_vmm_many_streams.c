@@ -3,6 +3,7 @@
  * measured: examined ranges are counted. */
 #include "allocators/base/rng.h"
 #include "allocators/policies/vmm/vmm.h"
+#include "tests/support/amount.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
@@ -114,21 +115,21 @@ static void the_same(const struct crowded *a, const struct crowded *b)
 /* The same turns with and without the index: the same addresses, driver calls, waits and time. */
 TEST(a_crowd_decides_as_if_all_were_looked_at)
 {
-    enum { TURNS = 6000 };
+    const uint64_t turns = test_amount(6000, 6000);
     static const uint32_t streams[] = {66, 90, 300}; /* with few streams each has its own fences */
     for (unsigned run = 0; run < COUNT(streams); run++) {
         struct crowded with, without;
         open_crowded(&with, streams[run], run + 1, 0);
         open_crowded(&without, streams[run], run + 1, 0);
-        for (int i = 0; i < TURNS; i++) {
+        for (uint64_t i = 0; i < turns; i++) {
             vmm_index_close((struct vmm *)without.rig.policy);
             assert_int_equal(turn(&with), turn(&without));
             if (i % 50 == 0)
                 check(&with);
             the_same(&with, &without);
         }
-        assert_true(((struct vmm *)with.rig.policy)->idle_index && with.served > TURNS / 4);
-        assert_true(with.device->counters.calls[AR_DEVICE_CALL_unmap] > TURNS / 40);
+        assert_true(((struct vmm *)with.rig.policy)->idle_index && with.served > turns / 4);
+        assert_true(with.device->counters.calls[AR_DEVICE_CALL_unmap] > turns / 40);
         close_crowded(&with);
         close_crowded(&without);
     }
