@@ -2,7 +2,7 @@
 
     python3 cudnn.py FOLDER [--seed N] [--calls N] [--PART SECONDS ...]
 
-The parts are plans, families, shares, sizes, default, search, limited and modules; 0 seconds leave a part out. Every
+The parts are plans, families, shares, grid, sizes, default, search, limited and modules; 0 seconds leave a part out. Every
 part writes a file of tab-separated lines as it goes, so that an interrupted run is of use:
 
   device.json         the properties of the card as cuDNN writes them
@@ -11,6 +11,7 @@ part writes a file of tab-separated lines as it goes, so that an interrupted run
   plans.tsv           workspaces of the plans of drawn convolutions, asked of cuDNN with a handle; nothing runs
   families.tsv        the same for a few sizes of each kind of convolution
   shares.tsv          the first plans of convolutions, mostly of weight gradients, with engine, bytes and knobs
+  grid.tsv            the first plan of weight gradients and second derivatives, with its knobs
   sizes.tsv           workspace, reserve and weight space of recurrent networks, batch norm, CTC; nothing runs
   default.tsv         requests of aten.convolution and aten.convolution_backward, torch.backends.cudnn.benchmark off
   search.tsv          the same with benchmark on
@@ -348,6 +349,46 @@ def weight_cases(draw, limit):
             yield case
 
 
+def grid_cases(draw, limit):
+    """(operation, case): weight gradients of 3x3 and other filters, of 1x1 filters, and second derivatives, in which
+    images are filters (native/Convolution.cpp, _convolution_double_backward)."""
+    narrow = (3, 16, 24, 32, 48, 64, 64, 96, 128, 128, 192, 256, 256, 384, 512)
+    wide = narrow + (4, 8, 80, 160, 320, 640, 768, 1024, 1280, 2048)
+    while True:
+        kind = draw.choice(("weight",) * 9 + ("point",) * 7 + ("images",) * 3)
+        n = draw.choice((1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 48, 64, 96, 128))
+        h = draw.choice((4, 5, 6, 7, 8, 10, 12, 13, 14, 16, 20, 24, 28, 30, 32, 40, 48, 56, 64, 80, 96, 112, 128))
+        w = h if draw.random() < .6 else draw.choice((4, 8, 10, 12, 14, 16, 20, 24, 32, 40, 48, 64, 80, 100, 128))
+        dtype, operation = draw.choice(("f32", "f32", "bf16", "f16")), library.BACKWARD_WEIGHT
+        layout = draw.choice(("ccc", "ccc", "lll") if kind == "weight" else ("ccc", "lll", "lll"))
+        k, stride = draw.choice(((3, 1),) * 6 + ((3, 2), (4, 2), (5, 1), (5, 1), (7, 1))) if kind != "point" else (1, 1)
+        c, o = (draw.choice(wide if kind == "point" else narrow) for _ in "co")
+        x, filters, pad = [n, c, h, w], [o, c, k, k], [(k - 1) // 2 if k % 2 else (k - stride) // 2] * 2
+        if kind == "images":
+            h, w, n = min(h, 64), min(w, 64), draw.choice((1, 1, 2, 4, 8, 16, 32))
+            dtype, layout, stride, pad = draw.choice(("f32", "f32", "f32", "bf16")), "ccc", 1, [draw.choice((0, 1, 1))] * 2
+            operation = draw.choice((library.FORWARD, library.FORWARD, library.BACKWARD_INPUT))
+            x, filters = [c, n, h, w], [o, n, h + 2 * pad[0] - k + 1, w + 2 * pad[0] - k + 1]
+        case = Case(x=x, w=filters, stride=[stride] * 2, padding=pad, dilation=[1, 1], groups=1, transposed=0,
+                    output_padding=[0, 0], bias=0, dtype=dtype, layout=layout)
+        if min(case.w) > 0 and case.valid() and case.bytes() <= limit:
+            yield operation, case
+
+
+def plan_grid(writer, planner, seed, seconds):
+    """The first plan of each case of a grid, with its knobs."""
+    source = grid_cases(random.Random(seed), 2 << 30)
+    for _ in until(seconds):
+        operation, case = next(source)
+        y, last = case.output(), case.layout[0] == "l"
+        for plan in planner.plans(operation, case.x, case.w, y, case.stride, case.padding, case.dilation,
+                                  NAMES[case.dtype], last):
+            knobs = ",".join(f"{k}={v}" for k, v in sorted(planner.knobs(plan[2]).items()))
+            writer.write(operation, text(case.x), text(case.w), text(y), text(case.stride), text(case.padding),
+                         text(case.dilation), case.dtype, int(last), 1, f"{plan[0]}:{plan[1]}:{knobs}")
+            break
+
+
 def plan_shares(writer, planner, seed, seconds):
     """The first plans with their knobs: what a card divides, and into how many parts."""
     draw = random.Random(seed)
@@ -633,7 +674,7 @@ def main():
     options.add_argument("--seed", type=int, default=18)
     options.add_argument("--limit", type=int, default=768 << 20, help="bytes of the tensors of a case that runs")
     options.add_argument("--calls", type=int, default=2, help="calls of each case of default and search")
-    for part, seconds in (("plans", 30), ("families", 60), ("shares", 0), ("sizes", 12), ("default", 60), ("search", 60), ("limited", 12),
+    for part, seconds in (("plans", 30), ("families", 60), ("shares", 0), ("grid", 0), ("sizes", 12), ("default", 60), ("search", 60), ("limited", 12),
                           ("modules", 25)):
         options.add_argument("--" + part, type=float, default=seconds)
     o = options.parse_args()
@@ -674,6 +715,7 @@ def main():
              "crc", "seconds")
     part("plans", plans, lambda w: plan_lists(w, planner, o.seed, o.plans))
     part("families", plans, lambda w: plan_families(w, planner, o.families))
+    part("grid", plans[:9] + ("tf32", "first"), lambda w: plan_grid(w, planner, o.seed, o.grid))
     part("shares", plans[:9] + ("tf32", "first"), lambda w: plan_shares(w, planner, o.seed, o.shares))
 
     def sizes(writer):
