@@ -25,6 +25,7 @@ import math
 from collections import namedtuple
 from pathlib import Path
 
+from . import cudnn_fitted as fitted
 from . import cudnn_library as library
 
 FORWARD, BACKWARD_INPUT, BACKWARD_WEIGHT = library.FORWARD, library.BACKWARD_INPUT, library.BACKWARD_WEIGHT
@@ -111,6 +112,7 @@ class Source:
         self.blocks = {size + 1: (size + 1) * count for size, count in enumerate(clusters)}
         self.multiprocessors = self.blocks.get(1, 132)
         self.planner = None
+        self.fitted_shares, self.trees = fitted.Shares(), fitted.Trees()
         self.answers = {}
         self.table = None
         loaded = library.load() if use_library else None
@@ -132,9 +134,10 @@ class Source:
 
     def from_library(self, s, search):
         found = []
-        for _, size, configuration in self.planner.plans(
-                s.operation, list(s.x), list(s.w), list(s.y), list(s.stride), list(s.padding), list(s.dilation),
-                s.dtype, s.channels_last, s.deterministic, s.allow_tf32):
+        for engine, size, configuration in self.plans(s):
+            if not found and self.divides and s.allow_tf32 and self.trees.engine(s, engine, size):
+                left = fitted.winograd(s) if self.trees.engine(s, engine, size) == fitted.WINOGRAD else fourier(s)
+                found.append((left, left, left))
             found.append(self.on_card(s, size, configuration))
             if not search and (not found[-1][0] or len(found) > NEXT):
                 break
@@ -158,47 +161,63 @@ class Source:
         sizes = sizes[:TIMED]
         return Answer(first, low, high, largest, (first, min(sizes), max(sizes)), True)
 
+    def plans(self, s):
+        """(engine, bytes, configuration) of each plan that cuDNN lists without a driver."""
+        return self.planner.plans(s.operation, list(s.x), list(s.w), list(s.y), list(s.stride), list(s.padding),
+                                  list(s.dilation), s.dtype, s.channels_last, s.deterministic, s.allow_tf32)
+
+    def division(self, s, knobs, blocks=None):
+        """How a card divides the last wave of tiles of a plan at most, or None if the plan does not divide them.
+        blocks: how many run at once; without it, as many as on this card."""
+        tile = TILES.get(knobs.get(KNOB_TILE)) if self.divides else None
+        if KNOB_CLUSTER_M not in knobs or knobs.get(KNOB_WORKSPACE) != 0 or tile is None or s.groups != 1:
+            return None
+        m, n, k = product((s.y[0],) + tuple(s.y[2:])), s.y[1], product(s.w[1:])
+        if s.operation == BACKWARD_INPUT:
+            m, n, k = product((s.x[0],) + tuple(s.x[2:])), s.x[1], s.w[0] * product(s.w[2:])
+        elif s.operation == BACKWARD_WEIGHT:
+            m, n, k = s.w[0], product(s.w[1:]), product((s.y[0],) + tuple(s.y[2:]))
+        cluster = knobs[KNOB_CLUSTER_M] * knobs[KNOB_CLUSTER_N]
+        across = -(-n // tile[1])
+        if s.operation == BACKWARD_WEIGHT:  # tiles of the weight do not span elements of the filter
+            across = product(s.w[2:]) * -(-s.w[1] // tile[1])
+        tiles = up(-(-m // tile[0]), knobs[KNOB_CLUSTER_M]) * up(across, knobs[KNOB_CLUSTER_N])
+        at_once = blocks // cluster * cluster if blocks else self.blocks.get(
+            cluster, self.multiprocessors // cluster * cluster)
+        if not at_once:
+            return None
+        rest, split = shares(tiles, at_once)
+        return fitted.Division(rest, split, 4 * tile[0] * tile[1], k / (32 if s.dtype == "float32" else 64),
+                               tiles < at_once)
+
     def on_card(self, s, size, configuration):
         """(bytes, lowest, highest) on the card, from the bytes that cuDNN answers without a driver."""
         try:
             knobs = self.planner.knobs(configuration)
         except library.CudnnError:
             return size, size, size
-        tile = TILES.get(knobs.get(KNOB_TILE)) if self.divides else None
-        if KNOB_CLUSTER_M not in knobs or knobs.get(KNOB_WORKSPACE) != 0 or tile is None or s.groups != 1:
-            return size, size, size
-        m, n, k = product((s.y[0],) + tuple(s.y[2:])), s.y[1], product(s.w[1:])
-        if s.operation == BACKWARD_INPUT:
-            m, n, k = product((s.x[0],) + tuple(s.x[2:])), s.x[1], s.w[0] * product(s.w[2:])
-        elif s.operation == BACKWARD_WEIGHT:
-            m, n, k = s.w[0], product(s.w[1:]), product((s.y[0],) + tuple(s.y[2:]))
-        cluster_m, cluster_n = knobs[KNOB_CLUSTER_M], knobs[KNOB_CLUSTER_N]
-        cluster = cluster_m * cluster_n
-        across = -(-n // tile[1])
-        if s.operation == BACKWARD_WEIGHT:  # tiles of the weight do not span elements of the filter
-            across = product(s.w[2:]) * -(-s.w[1] // tile[1])
-        tiles = up(-(-m // tile[0]), cluster_m) * up(across, cluster_n)
-        buffer = 4 * tile[0] * tile[1]
-        assumed = WITHOUT_DRIVER // cluster * cluster
-        if not assumed:
+        card, here = self.division(s, knobs), self.division(s, knobs, WITHOUT_DRIVER)
+        if card is None or here is None:
             return size, size, size
         single = s.dtype == "float32"
-        steps, least = k // (32 if single else 64), LEAST_STEPS[s.operation, single]
-        rest, split = shares(tiles, assumed)
-        if s.operation == BACKWARD_WEIGHT and steps < least * split:
-            rest = 0
-        copies = size - rest * split * buffer
-        if copies < 0:
-            return size, size, size
-        blocks = self.blocks.get(cluster, self.multiprocessors // cluster * cluster)
-        rest, split = shares(tiles, blocks)
-        if split > 1 and steps >= least * split:
-            right = copies + rest * split * buffer
-        elif s.operation == BACKWARD_WEIGHT or split <= 1 and (s.operation == FORWARD or single):
-            right = copies
+        enough = card.steps // 1 >= LEAST_STEPS[s.operation, single] * card.split
+        if s.operation == BACKWARD_WEIGHT:
+            copies = fitted.copies(s, size, card.buffer)
+            if copies is None:
+                return size, size, size
+            parts = self.fitted_shares.parts(s, knobs, card)
+            right = copies + card.rest * (parts if parts is not None else card.split if enough else 0) * card.buffer
         else:
+            copies = size - here.rest * here.split * here.buffer
+            if copies < 0:
+                return size, size, size
             right = size
-        return right, copies, max(right, copies + min(rest * split, blocks) * buffer)
+            if card.split > 1 and enough:
+                right = copies + card.rest * card.split * card.buffer
+            elif card.split <= 1 and (s.operation == FORWARD or single):
+                right = copies
+        most = min(card.rest * card.split, self.multiprocessors)
+        return right, copies, max(right, copies + most * card.buffer)
 
     # the table's answer
 
@@ -316,7 +335,7 @@ def fourier(s):
         return 0
     n, c, k, kernel = s.x[0], s.x[1], s.w[0], s.w[2]
     x, w, y = operands(s)
-    if s.w[3] != kernel or s.stride[0] != s.stride[1]:
+    if s.stride[0] != s.stride[1] or s.w[3] != kernel and s.operation != FORWARD:
         return 0
     if s.operation == BACKWARD_INPUT:
         if kernel < 3 or kernel > 32 or s.stride[0] > 2:
@@ -335,5 +354,5 @@ def fourier(s):
     image = 2 * side * (side // 2 + 1) * 8
     copies = x + y + (w if kernel > 1 else 0) if s.channels_last else 0
     if s.operation == FORWARD:
-        return image * (c * k + n * c) + w + copies
+        return image * max(c * k + n * c, n * k) + w + copies
     return image * max(c * k, n * (c + k)) + y + copies

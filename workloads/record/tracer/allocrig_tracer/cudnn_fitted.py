@@ -1,0 +1,125 @@
+"""What was fitted to plans that a card lists: how its kernels divide sums, and when engines lead that cuDNN leaves out
+without a driver. measure/cudnn_fit.py writes the two tables; kernels/CUDNN.md has the residuals."""
+import math
+from collections import namedtuple
+from pathlib import Path
+
+from . import cudnn_library as library
+
+HERE = Path(__file__).resolve().parent / "kernels"
+FORWARD, BACKWARD_WEIGHT = library.FORWARD, library.BACKWARD_WEIGHT
+
+# How a weight gradient is divided: tiles of the last wave, the most parts of a tile, bytes of a part, steps of the sum
+Division = namedtuple("Division", "rest split buffer steps single")
+POWERS = (2, 4, 8)
+FEW = 8  # above so many parts their number is the sum's length over LEAST elements
+LEAST = 1056
+STEP = {"float32": 32, "float16": 64, "bfloat16": 64}
+
+
+def copies(s, size, buffer):
+    """Bytes of operands in another layout, and of parameters, of a plan that takes size bytes with parts of buffer. None if
+    it takes anything else."""
+    item = 4 if s.dtype == "float32" else 2
+    whole = 0 if s.channels_last else sum(-(-math.prod(v) * item // 16) * 16 for v in (s.x, s.w, s.y))
+    rest = (size - whole) % buffer
+    return whole + rest if size >= whole and rest < 1024 else None
+
+
+def lines_of(name):
+    path = HERE / name
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+def kernel(s, knobs, division):
+    return s.dtype, knobs[2], knobs[27], knobs[28], division.single
+
+
+class Shares:
+    """kernels/cudnn_shares.tsv."""
+
+    def __init__(self):
+        self.kernels = {}
+        for line in lines_of("cudnn_shares.tsv"):
+            if not line.startswith("#"):
+                dtype, *numbers, _, limits, whole = line.split("\t")
+                self.kernels[dtype, *(int(v) for v in numbers)] = tuple(
+                    {int(p): float(v) for p, v in (pair.split(":") for pair in text.split())} for text in (limits, whole))
+
+    def parts(self, s, knobs, division):
+        """Parts of each tile of the last wave, or None if no such kernel was measured."""
+        split, steps = division.split, division.steps
+        if split < 2:
+            return 0
+        if kernel(s, knobs, division) not in self.kernels:
+            return None
+        limits, whole = self.kernels[kernel(s, knobs, division)]
+        parts = max((p for p, limit in limits.items() if p < split and steps >= limit), default=0)
+        near = min(whole, key=lambda n: abs(math.log(n / split)), default=None)
+        if near and steps >= whole[near] * split / near and (split <= FEW or not division.single):
+            parts = split
+        linear = int(steps * STEP[s.dtype] // LEAST)
+        if division.single and linear > FEW:
+            parts = max(parts, min(split, linear))
+        return parts
+
+
+# Engines that cuDNN leaves out: of Winograd products (17) and of Fourier transforms (18; forward: 3)
+
+WINOGRAD = 17
+LEFT_OUT = {"weight": (17, 18), "weight16": (17,), "images": (3,)}
+FEATURES = "n c k h w kernel engine kilobytes rows weights".split()
+
+
+def tree_of(s):
+    """The tree that says which engine leads, or None if none of them can."""
+    if (len(s.x) != 4 or s.channels_last or s.groups != 1 or s.dtype == "float64" or s.w[2:] == (1, 1) or
+            max(s.stride) > 1 or max(s.dilation) > 1):
+        return None
+    if s.operation == BACKWARD_WEIGHT:
+        same = s.w[2] == s.w[3] and s.w[2] in (3, 5, 7) and s.padding == (s.w[2] // 2,) * 2
+        return ("weight" if s.dtype == "float32" else "weight16") if same and min(s.x[2:]) > 3 else None
+    large = s.operation == FORWARD and 2 * min(s.w[2:]) > max(s.x[2:]) // 2 and min(s.w[2:]) > 3 and max(s.y[2:]) < 8
+    return "images" if large and s.dtype == "float32" and max(s.padding) < 2 else None
+
+
+def features(s, engine, size):
+    n, c, h, w = s.x if s.operation == BACKWARD_WEIGHT else (s.x[1], s.x[0], *s.x[2:])
+    kernel, rows = (s.w[2], n * h * w) if s.operation == BACKWARD_WEIGHT else (s.y[2], s.w[2])
+    return n, c, s.w[0], h, w, kernel, engine, size >> 10, rows, c * s.w[0]
+
+
+class Trees:
+    """kernels/cudnn_trees.tsv."""
+
+    def __init__(self):
+        self.trees, lines = {}, []
+        for line in lines_of("cudnn_trees.tsv"):
+            if line.startswith("#tree"):
+                lines = self.trees[line.split("\t")[1]] = []
+            elif not line.startswith("#"):
+                lines.append(line)
+        self.trees = {name: self.node(iter(lines)) for name, lines in self.trees.items()}
+
+    def node(self, lines):
+        line = next(lines)
+        if line[0] == "=":
+            return int(line[1:])
+        feature, limit = line.split("\t")
+        return FEATURES.index(feature), float(limit), self.node(lines), self.node(lines)
+
+    def engine(self, s, first_engine, first_size):
+        """The engine that leads instead of the first that cuDNN lists without a driver, or 0."""
+        node, values = self.trees.get(tree_of(s), 0), features(s, first_engine, first_size) if tree_of(s) else ()
+        while isinstance(node, tuple):
+            node = node[2] if values[node[0]] <= node[1] else node[3]
+        return node
+
+
+def winograd(s):
+    """Bytes of the products of Winograd of a weight gradient: float32 of each tile, channel and filter. Tiles of 4 x 4
+    positions and transforms of 6 x 6 for filters of 3 x 3; of 5 x 5 13 x 13 for 8 x 8 positions and 16 samples."""
+    n, c, k, (h, w) = s.x[0], s.x[1], s.w[0], s.y[2:]
+    if s.w[2] == 3:
+        return 4 * 6 * 6 * (n * -(-h // 4) * -(-w // 4) * (c + k) + c * k)
+    return 4 * 13 * 13 * (16 * -(-n // 16) * -(-h // 8) * -(-w // 8) * (c + k) + c * k)

@@ -1,0 +1,140 @@
+"""Fits the tables of kernels/ that follow from plans on a card: cudnn_shares.tsv and cudnn_trees.tsv.
+
+    python3 cudnn_fit.py FIT.tsv.gz.. [--check FILE.tsv.gz] [--shares]
+
+The files are grid.tsv and shares.tsv of cudnn.py. It needs scikit-learn, and cuDNN for the answers without a driver.
+With --check it fits nothing and says how often the tables and all rules are right for the first plans of that file.
+--shares leaves the trees as they are.
+"""
+import argparse
+import collections
+import gzip
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, ".."))
+from allocrig_tracer import cudnn_fitted as fitted  # noqa: E402
+from allocrig_tracer import cudnn_plans as plans  # noqa: E402
+
+ENOUGH = 4  # samples of a number of parts
+NAMES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64"}
+
+
+def numbers(text):
+    return tuple(int(v) for v in text.split("x"))
+
+
+def rows(path):
+    """(shape, engine, bytes, knobs) of the first plan of each line."""
+    for line in gzip.open(path, "rt"):
+        c = line.rstrip("\n").split("\t")
+        if c[0] == "operation" or len(c) < 11 or not c[10]:
+            continue
+        x, w, y, stride, padding, dilation = (numbers(v) for v in c[1:7])
+        engine, size, knobs = c[10].split(" ")[0].split(":")
+        yield (plans.Shape(int(c[0]), x, w, y, stride, padding, dilation, x[1] // w[1], NAMES[c[7]], c[8] == "1", False,
+                           c[9] == "1"), int(engine), int(size),
+               dict(tuple(int(v) for v in k.split("=")) for k in knobs.split(",") if k))
+
+
+def best_limit(samples, parts):
+    """The least steps from which a tile has so many parts, with the fewest samples on the wrong side."""
+    ordered = sorted(samples)
+    wrong = best = sum(p >= parts for _, p in ordered)
+    wrong = best = len(ordered) - wrong  # a limit below all: those with fewer parts are wrong
+    at = 0
+    for i, (_, p) in enumerate(ordered):
+        wrong += 1 if p >= parts else -1
+        if wrong < best and (i + 1 == len(ordered) or ordered[i + 1][0] > ordered[i][0]):
+            best, at = wrong, i + 1
+    if at == len(ordered):
+        return None
+    return ordered[0][0] if at == 0 else (ordered[at - 1][0] + ordered[at][0]) / 2
+
+
+def fit_shares(source, paths, out):
+    kernels = collections.defaultdict(list)
+    for path in paths:
+        for s, _, size, knobs in rows(path):
+            division = source.division(s, knobs) if s.operation == plans.BACKWARD_WEIGHT else None
+            copies = fitted.copies(s, size, division.buffer) if division else None
+            if copies is None or division.split < 2:
+                continue
+            parts = (size - copies) / division.buffer / division.rest
+            if abs(parts - round(parts)) < 0.05 and 0 <= round(parts) <= division.split:
+                kernels[fitted.kernel(s, knobs, division)].append((division.steps, round(parts), division.split))
+    for key in sorted(kernels):
+        samples = kernels[key]
+        limits = {p: best_limit([(a, b) for a, b, split in samples if split > p], p) for p in fitted.POWERS
+                  if any(split > p and parts for _, parts, split in samples)}
+        whole = {n: best_limit([(a, b) for a, b, split in samples if split == n], n)
+                 for n, count in sorted(collections.Counter(split for _, _, split in samples).items())
+                 if count >= ENOUGH and (n <= fitted.FEW or not key[4])}
+        out.write("\t".join([key[0], *(str(int(v)) for v in key[1:]), str(len(samples)), *(
+            " ".join(f"{p}:{v:g}" for p, v in limit.items() if v is not None) for limit in (limits, whole))]) + "\n")
+
+
+def preorder(tree, classes, node=0):
+    if tree.children_left[node] < 0:
+        yield f"={classes[tree.value[node][0].argmax()]}"
+        return
+    yield f"{fitted.FEATURES[tree.feature[node]]}\t{tree.threshold[node]:g}"
+    yield from preorder(tree, classes, tree.children_left[node])
+    yield from preorder(tree, classes, tree.children_right[node])
+
+
+def fit_trees(source, paths, out):
+    from sklearn.tree import DecisionTreeClassifier
+    samples = collections.defaultdict(list)
+    for path in paths:
+        for s, engine, _, _ in rows(path):
+            name = fitted.tree_of(s)
+            if name:
+                first = next(source.plans(s), None)
+                if first:
+                    samples[name].append((fitted.features(s, *first[:2]), engine if engine in fitted.LEFT_OUT[name] else 0))
+    for name in sorted(samples):
+        model = DecisionTreeClassifier(max_depth=12, min_samples_leaf=3, random_state=1)
+        model.fit([x for x, _ in samples[name]], [y for _, y in samples[name]])
+        out.write(f"#tree\t{name}\t{len(samples[name])} lists, {sum(y > 0 for _, y in samples[name])} with such an engine\n")
+        out.writelines(line + "\n" for line in preorder(model.tree_, model.classes_))
+
+
+def check(source, path, most):
+    table = collections.defaultdict(lambda: [0, 0, 0])
+    for i, (s, _, size, _) in enumerate(rows(path)):
+        if i == most:
+            break
+        kind = ("images as filters" if s.operation != plans.BACKWARD_WEIGHT else "1x1" if plans.pointwise(s) else
+                "depthwise" if plans.depthwise(s) else "groups" if s.groups > 1 else "larger filters")
+        row = table[kind, "float32" if s.dtype == "float32" else "16 bits", "NHWC" if s.channels_last else "NCHW"]
+        got = source.ask(s).first
+        row[0], row[1], row[2] = row[0] + 1, row[1] + (abs(got - size) <= 2048), row[2] + (abs(got - size) > 1 << 20)
+    for key, (count, right, far) in sorted(table.items()):
+        print(f"{', '.join(key):40} {count:6} within 2 KiB {right / count:6.1%}  beyond 1 MiB {far / count:6.1%}")
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("files", nargs="*")
+    options.add_argument("--check", default="")
+    options.add_argument("--most", type=int, default=1 << 30)
+    options.add_argument("--shares", action="store_true")
+    o = options.parse_args()
+    source = plans.Source("NVIDIA H200", "9.0")
+    if o.check:
+        return check(source, o.check, o.most)
+    with open(fitted.HERE / "cudnn_shares.tsv", "w") as f:
+        f.write("# type, tile (knob 2), blocks of a cluster (m, n), one wave, samples; parts of a tile and from how many steps on it has\n"
+                "# them, if it can have more; the same for the most that it can have: measure/cudnn_fit.py\n")
+        fit_shares(source, o.files, f)
+    if not o.shares:
+        with open(fitted.HERE / "cudnn_trees.tsv", "w") as f:
+            f.write("# A node: a feature and its limit, then the nodes of those below it, then of the others. =ENGINE: a leaf, 0 if the\n"
+                    "# first of cuDNN's list without a driver leads. measure/cudnn_fit.py\n")
+            fit_trees(source, o.files, f)
+
+
+if __name__ == "__main__":
+    main()
