@@ -367,8 +367,7 @@ def rnn_backward(args, kwargs, outs, ctx):
     if cx is not None and grad_cy is None:
         zeros.append(steps.take(cx.numel() * size))
     copies = [n.copy_of(steps, x)]
-    if grad_output is not None:
-        copies.append(n.copy_of(steps, grad_output))
+    copies.append(n.copy_of(steps, output if grad_output is None else grad_output, grad_output is None))
     states = [hx] + ([cx] if cx is not None else [])
     for i in range(1 + len(states)):
         steps.out(i)
@@ -410,8 +409,10 @@ class Recurrent:
             self.steps, self.batch = (x.shape[1], x.shape[0]) if batch_first else (x.shape[0], x.shape[1])
             self.rows = self.steps * self.batch
 
-    def copy_of(self, steps, tensor):
-        """contiguous() of a tensor that is put into the order of time."""
+    def copy_of(self, steps, tensor, plain=False):
+        """contiguous() of a tensor that is put into the order of time. plain: of zeros in the tensor's shape."""
+        if plain:
+            tensor = tensor.new_empty(tensor.shape)
         t = tensor.transpose(0, 1) if self.swapped else tensor
         return None if t.is_contiguous() else steps.take(t.numel() * t.element_size())
 

@@ -99,7 +99,48 @@ def affine_grid(args, kwargs, outs, ctx):
     return steps.give(grid)
 
 
+def images_at_once(tensor):
+    """get_greatest_divisor_below_bound of torchvision/csrc/ops/cuda/deform_conv2d_kernel.cu (0.26)."""
+    batch = int(tensor.shape[0])
+    return next((n for n in range(min(batch, 32), 0, -1) if batch % n == 0), 1)
+
+
+def deformable(args, kwargs, outs, ctx):
+    """Two sums in plain order and the columns of up to 32 images, then the sum with the bias."""
+    tensor, weight, out = args[0], args[1], outs[0]
+    steps, at_once = Steps(), images_at_once(tensor)
+    for value in (tensor, args[2], weight, args[3], args[4]):
+        if not contiguous(value):
+            steps.take(bytes_of(value))
+    steps.take(bytes_of(out))
+    steps.take(bytes_of(out))
+    steps.take(int(tensor.shape[1]) * product(weight.shape[2:]) * at_once * product(out.shape[2:]) * item_bytes(out))
+    keep_cublas(steps, ctx)
+    return steps.out(0)
+
+
+def deformable_backward(args, kwargs, outs, ctx):
+    """Columns and the gradient of the output in another order, for the inputs and again for the weight."""
+    grad, tensor, weight = args[0], args[1], args[2]
+    steps, at_once = Steps(), images_at_once(tensor)
+    for value in args[:6]:
+        if not contiguous(value):
+            steps.take(bytes_of(value))
+    columns = int(tensor.shape[1]) * product(weight.shape[2:]) * at_once * product(grad.shape[2:]) * item_bytes(grad)
+    steps.out(0).out(2).out(3)
+    first, block = steps.take(columns), steps.take(bytes_of(grad) * at_once // int(tensor.shape[0]))
+    keep_cublas(steps, ctx)
+    steps.give(block, first).out(1)
+    second = [steps.take(bytes_of(grad)), steps.take(columns)]
+    steps.give(*reversed(second))
+    steps.take(bytes_of(outs[4]))
+    steps.take(bytes_of(outs[4]))
+    return steps.out(4)
+
+
 RULES = {
+    "torchvision.deform_conv2d.default": deformable,
+    "torchvision._deform_conv2d_backward.default": deformable_backward,
     "aten.upsample_nearest2d.default": resize((0,), 4),
     "aten.upsample_nearest2d_backward.default": resize((0,), 4),
     "aten._upsample_nearest_exact2d.default": resize((0,), 4),

@@ -64,6 +64,7 @@ def install(current):
         return move(self, torch.device("cpu"), None, False, False, memory_format)
 
     torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu = moved, to_card, to_host
+    torch.Tensor.type_as = lambda self, other: moved(self, other.device, other.dtype)
     _scatter(current)
 
 
