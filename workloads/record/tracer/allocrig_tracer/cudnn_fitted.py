@@ -64,26 +64,33 @@ class Shares:
         return parts
 
 
-# Engines that cuDNN leaves out: of Winograd products (17) and of Fourier transforms (18; forward: 3)
+# Engines that cuDNN leaves out: of cublasLt, of Winograd products and of Fourier transforms (18; forward: 3)
 
-WINOGRAD = 17
-LEFT_OUT = {"weight": (17, 18), "weight16": (17,), "images": (3,)}
+WINOGRAD, CUBLASLT = 17, 62
+LEFT_OUT = {"weight": (17, 18), "weight16": (17,), "images": (3,), "point": (62,), "point16": (62,)}
 FEATURES = "n c k h w kernel engine kilobytes rows weights".split()
 
 
 def tree_of(s):
     """The tree that says which engine leads, or None if none of them can."""
-    if (len(s.x) != 4 or s.channels_last or s.groups != 1 or s.dtype == "float64" or s.w[2:] == (1, 1) or
-            max(s.stride) > 1 or max(s.dilation) > 1):
+    if s.channels_last or s.groups != 1 or s.dtype == "float64" or max(s.stride) > 1 or max(s.dilation) > 1:
+        return None
+    bits = "" if s.dtype == "float32" else "16"
+    if max(s.w[2:]) == 1:
+        return "point" + bits if s.operation == BACKWARD_WEIGHT and s.x[0] > 1 and not max(s.padding) else None
+    if len(s.x) != 4:
         return None
     if s.operation == BACKWARD_WEIGHT:
         same = s.w[2] == s.w[3] and s.w[2] in (3, 5, 7) and s.padding == (s.w[2] // 2,) * 2
-        return ("weight" if s.dtype == "float32" else "weight16") if same and min(s.x[2:]) > 3 else None
+        return "weight" + bits if same and min(s.x[2:]) > 3 else None
     large = s.operation == FORWARD and 2 * min(s.w[2:]) > max(s.x[2:]) // 2 and min(s.w[2:]) > 3 and max(s.y[2:]) < 8
     return "images" if large and s.dtype == "float32" and max(s.padding) < 2 else None
 
 
 def features(s, engine, size):
+    if max(s.w[2:]) == 1:
+        area = math.prod(s.x[2:])
+        return s.x[0], s.x[1], s.w[0], area, 1, 1, engine, size >> 10, s.x[0] * area, s.x[1] * s.w[0]
     n, c, h, w = s.x if s.operation == BACKWARD_WEIGHT else (s.x[1], s.x[0], *s.x[2:])
     kernel, rows = (s.w[2], n * h * w) if s.operation == BACKWARD_WEIGHT else (s.y[2], s.w[2])
     return n, c, s.w[0], h, w, kernel, engine, size >> 10, rows, c * s.w[0]
@@ -109,8 +116,10 @@ class Trees:
         return FEATURES.index(feature), float(limit), self.node(lines), self.node(lines)
 
     def engine(self, s, first_engine, first_size):
-        """The engine that leads instead of the first that cuDNN lists without a driver, or 0."""
-        node, values = self.trees.get(tree_of(s), 0), features(s, first_engine, first_size) if tree_of(s) else ()
+        """The engine that leads instead of the first that cuDNN lists without a driver, 0 if none does, or None if no
+        tree says so."""
+        node = self.trees.get(tree_of(s))
+        values = features(s, first_engine, first_size) if node is not None else ()
         while isinstance(node, tuple):
             node = node[2] if values[node[0]] <= node[1] else node[3]
         return node

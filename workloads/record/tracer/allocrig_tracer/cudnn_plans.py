@@ -133,11 +133,14 @@ class Source:
     # cuDNN's answer
 
     def from_library(self, s, search):
-        found = []
+        found, ruled = [], None
         for engine, size, configuration in self.plans(s):
-            if not found and self.divides and s.allow_tf32 and self.trees.engine(s, engine, size):
-                left = fitted.winograd(s) if self.trees.engine(s, engine, size) == fitted.WINOGRAD else fourier(s)
-                found.append((left, left, left))
+            if not found and self.divides and s.allow_tf32:
+                ruled = self.trees.engine(s, engine, size)
+                if ruled:
+                    left = (s.x[0] * 4 * s.w[0] * s.x[1] if ruled == fitted.CUBLASLT else
+                            fitted.winograd(s) if ruled == fitted.WINOGRAD else fourier(s))
+                    found.append((left, left, left))
             found.append(self.on_card(s, size, configuration))
             if not search and (not found[-1][0] or len(found) > NEXT):
                 break
@@ -145,7 +148,7 @@ class Source:
             return self.from_table(s)
         first, low, high = found[0]
         sizes = [p[0] for p in found[:TIMED]]
-        special = leading(s, first)
+        special = leading(s, first) if ruled is None else None
         if special is not None:
             first, low, high = special
             sizes.insert(0, first)
