@@ -75,6 +75,45 @@ with gzip.open('results/published/h200/cudnn/sizes-18.tsv.gz', 'rt') as lines:
                 count += 1
                 right += abs(got - int(seen)) <= 512
 assert count > 700 and right >= 0.97 * count, (right, count)"
+check measured_parts_of_weight_gradients_and_bytes_of_leading_engines sizes "
+import gzip
+from allocrig_tracer import cudnn_fitted as fitted
+types = {'f32': 'float32', 'f16': 'float16', 'bf16': 'bfloat16'}
+right = count = led = 0
+with gzip.open('results/published/h200/cudnn/grid-41.tsv.gz', 'rt') as lines:
+    next(lines)
+    for number, line in enumerate(lines):
+        c = line.split()
+        engine, size, knobs = c[10].split(':') if len(c) == 11 else (0, 0, '')
+        if number % 8 or c[0] != '11' or engine not in ('17', '18', '65', '68'):
+            continue
+        x, w, y, stride, padding = (tuple(int(v) for v in t.split('x')) for t in c[1:6])
+        s = shape(11, x, w, y, stride[0], padding[0], dtype=types[c[7]], last=c[8] == '1')
+        if engine in ('17', '18'):
+            assert int(size) == (fitted.winograd(s) if engine == '17' else plans.fourier(s)), line
+            led += 1
+            continue
+        knobs = dict(tuple(int(v) for v in k.split('=')) for k in knobs.split(','))
+        division = source.division(s, knobs)
+        copies = division and fitted.copies(s, int(size), division.buffer)
+        if copies is not None:
+            got = copies + division.rest * source.fitted_shares.parts(s, knobs, division) * division.buffer
+            count += 1
+            right += abs(got - int(size)) <= 2048
+assert led > 200 and count > 1000 and right >= 0.94 * count, (led, right, count)"
+check an_engine_that_cudnn_leaves_out sizes "
+class Planner:
+    def plans(self, *arguments):
+        yield from ((50, 7442448, None), (34, 0, None))
+    def knobs(self, configuration):
+        raise plans.library.CudnnError('no knobs')
+source.planner = Planner()
+def first(side, dtype='float32', **more):
+    return source.ask(shape(plans.BACKWARD_WEIGHT, (16, 128, side, side), (64, 128, 3, 3), (16, 64, side, side),
+                            dtype=dtype, **more))
+answer = first(14)
+assert answer.first == 144 * (256 * 192 + 8192) and answer.then == (7442448, 0), answer
+assert first(14, last=True).first == first(80).first == 7442448"
 check products_of_samples_lead_in_weight_gradients_of_1x1 sizes "
 def gradient(n, c, k, side, dtype):
     s = shape(plans.BACKWARD_WEIGHT, (n, c, side, side), (k, c, 1, 1), (n, k, side, side), padding=0, dtype=dtype)

@@ -127,8 +127,8 @@ class Trees:
 
 def winograd(s):
     """Bytes of the products of Winograd of a weight gradient: float32 of each tile, channel and filter. Tiles of 4 x 4
-    positions and transforms of 6 x 6 for filters of 3 x 3; of 5 x 5 13 x 13 for 8 x 8 positions and 16 samples."""
+    positions and transforms of 6 x 6 for filters of 3 x 3; of 5 x 5 13 x 13 for 9 x 9 positions and 16 samples."""
     n, c, k, (h, w) = s.x[0], s.x[1], s.w[0], s.y[2:]
     if s.w[2] == 3:
         return 4 * 6 * 6 * (n * -(-h // 4) * -(-w // 4) * (c + k) + c * k)
-    return 4 * 13 * 13 * (16 * -(-n // 16) * -(-h // 8) * -(-w // 8) * (c + k) + c * k)
+    return 4 * 13 * 13 * (16 * -(-n // 16) * -(-h // 9) * -(-w // 9) * (c + k) + c * k)

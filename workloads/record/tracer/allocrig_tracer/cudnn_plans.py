@@ -14,12 +14,13 @@ Rules for what cuDNN leaves out without a driver, measured on an H200 with cuDNN
   bytes. Its weight gradient in NCHW is one product per sample into float32, summed up afterwards.
 - Depthwise convolutions have engines of their own without workspace; the weight gradient of 16-bit types in NHWC
   takes 32 bytes per sample, element of the filter and channel, with channels in multiples of 32.
-- Plans with clusters of thread blocks divide the last, partial wave of tiles along the reduction: each share of a
-  tile is a buffer of float32. Tiles t, running blocks p, rest r = t mod p: r * (p // r) buffers if p // r > 1. It
-  holds if each share has enough steps (LEAST_STEPS; of 64 elements, float32: 32); else cuDNN's answer is kept. Forward,
-  and the gradient of the input in float32, have no shares if p // r is 1 or r is 0; the gradient of the weight has none
-  if its steps are too few either. Its tiles hold channels of one element of the filter: a filter of 3x3 and 64 channels
-  has 9 tiles of 128 across, not 5.
+- Engines of Winograd products and of Fourier transforms lead where a tree says so (cudnn_fitted.py).
+- Plans with clusters of thread blocks divide the last, partial wave of tiles along the reduction: each part of a
+  tile is a buffer of float32. Tiles t, running blocks p, rest r = t mod p: at most r * (p // r) buffers if p // r > 1.
+  Weight gradients: how many is in a table (cudnn_fitted.py); their tiles hold the channels of one element of the
+  filter: a filter of 3x3 and 64 channels has 9 tiles of 128 across, not 5. Forward, and the gradient of the input:
+  all if each part has enough steps (LEAST_STEPS; of 64 elements, float32: 32), else cuDNN's answer is kept; none
+  forward, and for the gradient of the input in float32, if p // r is 1 or r is 0.
 """
 import math
 from collections import namedtuple

@@ -349,21 +349,23 @@ def weight_cases(draw, limit):
             yield case
 
 
-def grid_cases(draw, limit):
-    """(operation, case): weight gradients of 3x3 and other filters, of 1x1 filters, and second derivatives, in which
-    images are filters (native/Convolution.cpp, _convolution_double_backward)."""
+def grid_cases(draw, limit, kinds):
+    """(operation, case): weight gradients of 3x3 and other filters, of 1x1 filters, second derivatives, in which
+    images are filters (native/Convolution.cpp, _convolution_double_backward), and forward and input of the first."""
     narrow = (3, 16, 24, 32, 48, 64, 64, 96, 128, 128, 192, 256, 256, 384, 512)
     wide = narrow + (4, 8, 80, 160, 320, 640, 768, 1024, 1280, 2048)
     while True:
-        kind = draw.choice(("weight",) * 9 + ("point",) * 7 + ("images",) * 3)
+        kind = draw.choice(kinds)
         n = draw.choice((1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 48, 64, 96, 128))
         h = draw.choice((4, 5, 6, 7, 8, 10, 12, 13, 14, 16, 20, 24, 28, 30, 32, 40, 48, 56, 64, 80, 96, 112, 128))
         w = h if draw.random() < .6 else draw.choice((4, 8, 10, 12, 14, 16, 20, 24, 32, 40, 48, 64, 80, 100, 128))
         dtype, operation = draw.choice(("f32", "f32", "bf16", "f16")), library.BACKWARD_WEIGHT
-        layout = draw.choice(("ccc", "ccc", "lll") if kind == "weight" else ("ccc", "lll", "lll"))
+        layout = draw.choice(("ccc", "ccc", "lll") if kind in ("weight", "other") else ("ccc", "lll", "lll"))
         k, stride = draw.choice(((3, 1),) * 6 + ((3, 2), (4, 2), (5, 1), (5, 1), (7, 1))) if kind != "point" else (1, 1)
         c, o = (draw.choice(wide if kind == "point" else narrow) for _ in "co")
         x, filters, pad = [n, c, h, w], [o, c, k, k], [(k - 1) // 2 if k % 2 else (k - stride) // 2] * 2
+        if kind == "other":
+            operation = draw.choice((library.FORWARD, library.BACKWARD_INPUT))
         if kind == "images":
             h, w, n = min(h, 64), min(w, 64), draw.choice((1, 1, 2, 4, 8, 16, 32))
             dtype, layout, stride, pad = draw.choice(("f32", "f32", "f32", "bf16")), "ccc", 1, [draw.choice((0, 1, 1))] * 2
@@ -375,9 +377,9 @@ def grid_cases(draw, limit):
             yield operation, case
 
 
-def plan_grid(writer, planner, seed, seconds):
+def plan_grid(writer, planner, seed, seconds, kinds):
     """The first plan of each case of a grid, with its knobs."""
-    source = grid_cases(random.Random(seed), 2 << 30)
+    source = grid_cases(random.Random(seed), 2 << 30, kinds)
     for _ in until(seconds):
         operation, case = next(source)
         y, last = case.output(), case.layout[0] == "l"
@@ -674,6 +676,7 @@ def main():
     options.add_argument("--seed", type=int, default=18)
     options.add_argument("--limit", type=int, default=768 << 20, help="bytes of the tensors of a case that runs")
     options.add_argument("--calls", type=int, default=2, help="calls of each case of default and search")
+    options.add_argument("--kinds", default=",".join(["weight"] * 9 + ["point"] * 7 + ["images"] * 3), help="of grid")
     for part, seconds in (("plans", 30), ("families", 60), ("shares", 0), ("grid", 0), ("sizes", 12), ("default", 60), ("search", 60), ("limited", 12),
                           ("modules", 25)):
         options.add_argument("--" + part, type=float, default=seconds)
@@ -715,7 +718,7 @@ def main():
              "crc", "seconds")
     part("plans", plans, lambda w: plan_lists(w, planner, o.seed, o.plans))
     part("families", plans, lambda w: plan_families(w, planner, o.families))
-    part("grid", plans[:9] + ("tf32", "first"), lambda w: plan_grid(w, planner, o.seed, o.grid))
+    part("grid", plans[:9] + ("tf32", "first"), lambda w: plan_grid(w, planner, o.seed, o.grid, o.kinds.split(",")))
     part("shares", plans[:9] + ("tf32", "first"), lambda w: plan_shares(w, planner, o.seed, o.shares))
 
     def sizes(writer):
