@@ -48,7 +48,7 @@ for step in range(5):
     batch = 3 if step < 4 else 2
     kind, box, way = model(*cloud(batch), batch)
     positive = torch.zeros_like(kind)
-    positive.view(batch, -1)[:, ::1999] = 1
+    positive[:, :, ::19, ::21] = 1
     p = kind.sigmoid()
     focal = F.binary_cross_entropy_with_logits(kind, positive, reduction="none") * ((1 - p) * positive + p * (1 - positive)).pow(2)
     hot = positive.view(batch, 6, 1, *kind.shape[2:])
