@@ -9,7 +9,7 @@ from . import cudnn_library as library
 HERE = Path(__file__).resolve().parent / "kernels"
 FORWARD, BACKWARD_WEIGHT = library.FORWARD, library.BACKWARD_WEIGHT
 
-# How a weight gradient is divided: tiles of the last wave, the most parts of a tile, bytes of a part, steps of the sum
+# How a product is divided: tiles of the last wave, the most parts of a tile, bytes of a part, steps of the sum
 Division = namedtuple("Division", "rest split buffer steps single")
 POWERS = (2, 4, 8)
 FEW = 8  # above so many parts their number is the sum's length over LEAST elements
@@ -32,7 +32,7 @@ def lines_of(name):
 
 
 def kernel(s, knobs, division):
-    return s.dtype, knobs[2], knobs[27], knobs[28], division.single
+    return s.dtype, s.operation, knobs[2], knobs[27], knobs[28], division.single
 
 
 class Shares:

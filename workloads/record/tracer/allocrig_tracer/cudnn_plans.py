@@ -17,10 +17,8 @@ Rules for what cuDNN leaves out without a driver, measured on an H200 with cuDNN
 - Engines of Winograd products and of Fourier transforms lead where a tree says so (cudnn_fitted.py).
 - Plans with clusters of thread blocks divide the last, partial wave of tiles along the reduction: each part of a
   tile is a buffer of float32. Tiles t, running blocks p, rest r = t mod p: at most r * (p // r) buffers if p // r > 1.
-  Weight gradients: how many is in a table (cudnn_fitted.py); their tiles hold the channels of one element of the
-  filter: a filter of 3x3 and 64 channels has 9 tiles of 128 across, not 5. Forward, and the gradient of the input:
-  all if each part has enough steps (LEAST_STEPS; of 64 elements, float32: 32), else cuDNN's answer is kept; none
-  forward, and for the gradient of the input in float32, if p // r is 1 or r is 0.
+  How many is in a table (cudnn_fitted.py). Tiles of a weight gradient hold the channels of one element of the filter: a
+  filter of 3x3 and 64 channels has 9 tiles of 128 across, not 5.
 """
 import math
 from collections import namedtuple
@@ -46,11 +44,7 @@ LISTED = 44  # the most plans that cuDNN lists: 40 and the fallbacks
 KNOB_TILE, KNOB_WORKSPACE, KNOB_CLUSTER_M, KNOB_CLUSTER_N = 2, 25, 27, 28
 TILES = {0: (128, 128), 1: (128, 64), 3: (256, 128), 4: (256, 64), 5: (64, 64), 6: (128, 256), 7: (64, 128),
          9: (64, 256), 20: (256, 96)}
-WITHOUT_DRIVER = 18
-LEAST_STEPS = {  # steps of a share, by operation and whether it is float32: kernels/CUDNN.md
-    (FORWARD, True): 6, (BACKWARD_INPUT, True): 6, (BACKWARD_WEIGHT, True): 10,
-    (FORWARD, False): 10, (BACKWARD_INPUT, False): 16, (BACKWARD_WEIGHT, False): 16,
-}  # fmt: skip
+LEAST_STEPS = 10  # of a part, for kernels that were not measured
 
 
 def product(values):
@@ -170,9 +164,8 @@ class Source:
         return self.planner.plans(s.operation, list(s.x), list(s.w), list(s.y), list(s.stride), list(s.padding),
                                   list(s.dilation), s.dtype, s.channels_last, s.deterministic, s.allow_tf32)
 
-    def division(self, s, knobs, blocks=None):
-        """How a card divides the last wave of tiles of a plan at most, or None if the plan does not divide them.
-        blocks: how many run at once; without it, as many as on this card."""
+    def division(self, s, knobs):
+        """How this card divides the last wave of tiles of a plan at most, or None if the plan does not divide them."""
         tile = TILES.get(knobs.get(KNOB_TILE)) if self.divides else None
         if KNOB_CLUSTER_M not in knobs or knobs.get(KNOB_WORKSPACE) != 0 or tile is None or s.groups != 1:
             return None
@@ -186,8 +179,7 @@ class Source:
         if s.operation == BACKWARD_WEIGHT:  # tiles of the weight do not span elements of the filter
             across = product(s.w[2:]) * -(-s.w[1] // tile[1])
         tiles = up(-(-m // tile[0]), knobs[KNOB_CLUSTER_M]) * up(across, knobs[KNOB_CLUSTER_N])
-        at_once = blocks // cluster * cluster if blocks else self.blocks.get(
-            cluster, self.multiprocessors // cluster * cluster)
+        at_once = self.blocks.get(cluster, self.multiprocessors // cluster * cluster)
         if not at_once:
             return None
         rest, split = shares(tiles, at_once)
@@ -200,28 +192,16 @@ class Source:
             knobs = self.planner.knobs(configuration)
         except library.CudnnError:
             return size, size, size
-        card, here = self.division(s, knobs), self.division(s, knobs, WITHOUT_DRIVER)
-        if card is None or here is None:
+        division = self.division(s, knobs)
+        copies = fitted.copies(s, size, division.buffer) if division else None
+        if copies is None:
             return size, size, size
-        single = s.dtype == "float32"
-        enough = card.steps // 1 >= LEAST_STEPS[s.operation, single] * card.split
-        if s.operation == BACKWARD_WEIGHT:
-            copies = fitted.copies(s, size, card.buffer)
-            if copies is None:
-                return size, size, size
-            parts = self.fitted_shares.parts(s, knobs, card)
-            right = copies + card.rest * (parts if parts is not None else card.split if enough else 0) * card.buffer
-        else:
-            copies = size - here.rest * here.split * here.buffer
-            if copies < 0:
-                return size, size, size
-            right = size
-            if card.split > 1 and enough:
-                right = copies + card.rest * card.split * card.buffer
-            elif card.split <= 1 and (s.operation == FORWARD or single):
-                right = copies
-        most = min(card.rest * card.split, self.multiprocessors)
-        return right, copies, max(right, copies + most * card.buffer)
+        parts = self.fitted_shares.parts(s, knobs, division)
+        if parts is None:  # a kernel that was not measured
+            parts = division.split if division.steps >= LEAST_STEPS * division.split else 0
+        right = copies + division.rest * parts * division.buffer
+        most = min(division.rest * division.split, self.multiprocessors)
+        return right, copies, max(right, copies + most * division.buffer)
 
     # the table's answer
 

@@ -57,7 +57,7 @@ def fit_shares(source, paths, out):
     kernels = collections.defaultdict(list)
     for path in paths:
         for s, _, size, knobs in rows(path):
-            division = source.division(s, knobs) if s.operation == plans.BACKWARD_WEIGHT else None
+            division = source.division(s, knobs)
             copies = fitted.copies(s, size, division.buffer) if division else None
             if copies is None or division.split < 2:
                 continue
@@ -70,7 +70,7 @@ def fit_shares(source, paths, out):
                   if any(split > p and parts for _, parts, split in samples)}
         whole = {n: best_limit([(a, b) for a, b, split in samples if split == n], n)
                  for n, count in sorted(collections.Counter(split for _, _, split in samples).items())
-                 if count >= ENOUGH and (n <= fitted.FEW or not key[4])}
+                 if count >= ENOUGH and (n <= fitted.FEW or not key[5])}
         out.write("\t".join([key[0], *(str(int(v)) for v in key[1:]), str(len(samples)), *(
             " ".join(f"{p}:{v:g}" for p, v in limit.items() if v is not None) for limit in (limits, whole))]) + "\n")
 
@@ -106,7 +106,8 @@ def check(source, path, most):
     for i, (s, _, size, _) in enumerate(rows(path)):
         if i == most:
             break
-        kind = ("images as filters" if s.operation != plans.BACKWARD_WEIGHT else "1x1" if plans.pointwise(s) else
+        kind = ("images as filters" if s.operation != plans.BACKWARD_WEIGHT and min(s.w[2:]) > 7 else
+                "forward" if s.operation == plans.FORWARD else "input" if s.operation != plans.BACKWARD_WEIGHT else "1x1" if plans.pointwise(s) else
                 "depthwise" if plans.depthwise(s) else "groups" if s.groups > 1 else "larger filters")
         row = table[kind, "float32" if s.dtype == "float32" else "16 bits", "NHWC" if s.channels_last else "NCHW"]
         got = source.ask(s).first
@@ -126,8 +127,8 @@ def main():
     if o.check:
         return check(source, o.check, o.most)
     with open(fitted.HERE / "cudnn_shares.tsv", "w") as f:
-        f.write("# type, tile (knob 2), blocks of a cluster (m, n), one wave, samples; parts of a tile and from how many steps on it has\n"
-                "# them, if it can have more; the same for the most that it can have: measure/cudnn_fit.py\n")
+        f.write("# type, operation, tile (knob 2), blocks of a cluster (m, n), one wave, samples; parts of a tile and from how many\n"
+                "# steps on it has them, if it can have more; the same for the most that it can have: measure/cudnn_fit.py\n")
         fit_shares(source, o.files, f)
     if not o.shares:
         with open(fitted.HERE / "cudnn_trees.tsv", "w") as f:
