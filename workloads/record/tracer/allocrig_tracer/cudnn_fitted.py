@@ -18,8 +18,8 @@ STEP = {"float32": 32, "float16": 64, "bfloat16": 64}
 
 
 def copies(s, size, buffer):
-    """Bytes of operands in another layout, and of parameters, of a plan that takes size bytes with parts of buffer. None if
-    it takes anything else."""
+    """Bytes of operands in another layout, and of parameters, of a plan that takes size bytes with parts of buffer.
+    None if it takes anything else."""
     item = 4 if s.dtype == "float32" else 2
     whole = 0 if s.channels_last else sum(-(-math.prod(v) * item // 16) * 16 for v in (s.x, s.w, s.y))
     rest = (size - whole) % buffer
@@ -44,7 +44,8 @@ class Shares:
             if not line.startswith("#"):
                 dtype, *numbers, _, limits, whole = line.split("\t")
                 self.kernels[dtype, *(int(v) for v in numbers)] = tuple(
-                    {int(p): float(v) for p, v in (pair.split(":") for pair in text.split())} for text in (limits, whole))
+                    {int(p): float(v) for p, v in (pair.split(":") for pair in text.split())}
+                    for text in (limits, whole))
 
     def parts(self, s, knobs, division):
         """Parts of each tile of the last wave, or None if no such kernel was measured."""

@@ -61,9 +61,9 @@ def fit_shares(source, paths, out):
             copies = fitted.copies(s, size, division.buffer) if division else None
             if copies is None or division.split < 2:
                 continue
-            parts = (size - copies) / division.buffer / division.rest
-            if abs(parts - round(parts)) < 0.05 and 0 <= round(parts) <= division.split:
-                kernels[fitted.kernel(s, knobs, division)].append((division.steps, round(parts), division.split))
+            parts, split = (size - copies) / division.buffer / division.rest, division.split
+            if abs(parts - round(parts)) < 0.05 and 0 <= round(parts) <= split:
+                kernels[fitted.kernel(s, knobs, division)].append((division.steps, round(parts), split))
     for key in sorted(kernels):
         samples = kernels[key]
         limits = {p: best_limit([(a, b) for a, b, split in samples if split > p], p) for p in fitted.POWERS
@@ -92,12 +92,14 @@ def fit_trees(source, paths, out):
             name = fitted.tree_of(s)
             if name:
                 first = next(source.plans(s), None)
+                leads = engine if engine in fitted.LEFT_OUT[name] else 0
                 if first:
-                    samples[name].append((fitted.features(s, *first[:2]), engine if engine in fitted.LEFT_OUT[name] else 0))
+                    samples[name].append((fitted.features(s, *first[:2]), leads))
     for name in sorted(samples):
         model = DecisionTreeClassifier(max_depth=12, min_samples_leaf=3, random_state=1)
         model.fit([x for x, _ in samples[name]], [y for _, y in samples[name]])
-        out.write(f"#tree\t{name}\t{len(samples[name])} lists, {sum(y > 0 for _, y in samples[name])} with such an engine\n")
+        led = sum(y > 0 for _, y in samples[name])
+        out.write(f"#tree\t{name}\t{len(samples[name])} lists, {led} with such an engine\n")
         out.writelines(line + "\n" for line in preorder(model.tree_, model.classes_))
 
 
@@ -107,8 +109,9 @@ def check(source, path, most):
         if i == most:
             break
         kind = ("images as filters" if s.operation != plans.BACKWARD_WEIGHT and min(s.w[2:]) > 7 else
-                "forward" if s.operation == plans.FORWARD else "input" if s.operation != plans.BACKWARD_WEIGHT else "1x1" if plans.pointwise(s) else
-                "depthwise" if plans.depthwise(s) else "groups" if s.groups > 1 else "larger filters")
+                "forward" if s.operation == plans.FORWARD else "input" if s.operation == plans.BACKWARD_INPUT else
+                "1x1" if plans.pointwise(s) else "depthwise" if plans.depthwise(s) else
+                "groups" if s.groups > 1 else "larger filters")
         row = table[kind, "float32" if s.dtype == "float32" else "16 bits", "NHWC" if s.channels_last else "NCHW"]
         got = source.ask(s).first
         row[0], row[1], row[2] = row[0] + 1, row[1] + (abs(got - size) <= 2048), row[2] + (abs(got - size) > 1 << 20)
@@ -127,13 +130,14 @@ def main():
     if o.check:
         return check(source, o.check, o.most)
     with open(fitted.HERE / "cudnn_shares.tsv", "w") as f:
-        f.write("# type, operation, tile (knob 2), blocks of a cluster (m, n), one wave, samples; parts of a tile and from how many\n"
-                "# steps on it has them, if it can have more; the same for the most that it can have: measure/cudnn_fit.py\n")
+        f.write("# type, operation, tile (knob 2), blocks of a cluster (m, n), one wave, samples; parts of a tile and from\n"
+                "# how many steps on it has them, if it can have more; the same for the most that it can have:\n"
+                "# measure/cudnn_fit.py\n")
         fit_shares(source, o.files, f)
     if not o.shares:
         with open(fitted.HERE / "cudnn_trees.tsv", "w") as f:
-            f.write("# A node: a feature and its limit, then the nodes of those below it, then of the others. =ENGINE: a leaf, 0 if the\n"
-                    "# first of cuDNN's list without a driver leads. measure/cudnn_fit.py\n")
+            f.write("# A node: a feature and its limit, then the nodes of those below it, then of the others. =ENGINE: a\n"
+                    "# leaf, 0 if the first of cuDNN's list without a driver leads. measure/cudnn_fit.py\n")
             fit_trees(source, o.files, f)
 
 
