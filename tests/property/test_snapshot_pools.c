@@ -76,7 +76,7 @@ static void check_program(struct trace_rig *rig, const char *policy, uint64_t se
 TEST(pools_are_found_again)
 {
     CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
-    for (uint64_t seed = 1; seed <= test_amount(60, 30); seed++) {
+    for (uint64_t seed = 1; seed <= test_amount(60, 18); seed++) {
         write_program(rig.path[0], seed, false, seed % 2);
         check_program(&rig, "torch", seed, 0);
     }
@@ -94,7 +94,7 @@ TEST(settings_are_followed)
         "torch:conf='expandable_segments:True,roundup_power2_divisions:8'",
     };
     CLOSED(trace_rig_close) struct trace_rig rig = trace_rig_open();
-    for (uint64_t seed = 1; seed <= test_amount(15, 9); seed++)
+    for (uint64_t seed = 1; seed <= test_amount(15, 6); seed++)
         for (size_t i = 0; i < COUNT(policies); i++) {
             write_program(rig.path[0], seed, true, true);
             check_program(&rig, policies[i], seed, LAYOUT_SETTINGS);
