@@ -18,7 +18,7 @@ if printf '#include <benchmark/benchmark.h>\n' | "${CXX:-g++}" -E -x c++ - >/dev
     check micro_leaves_out_what_was_not_run grep -qE '^null +- +-' "$TEST_TMP/micro.txt"
     check micro_writes_json grep -q '"cpu_time"' "$TEST_TMP/micro.json"
 
-    RESULTS=$TEST_TMP MICRO_FLAGS='--benchmark_filter=^(pool|threads)/.*/growth --benchmark_repetitions=2' \
+    RESULTS=$TEST_TMP MICRO_FLAGS='--benchmark_filter=^(pool|threads)/.*/growth --benchmark_repetitions=1' \
         bench/micro/run.sh $build micro >"$TEST_TMP/host.txt" 2>&1
     check micro_pools_warm_and_cold grep -qE '^growth +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$' "$TEST_TMP/host.txt"
     # Three figures of each of shared and own, busy and spaced; one thread everywhere.
