@@ -485,16 +485,19 @@ static void divide_pages(struct torch *self, uint32_t arena, uint64_t bytes)
         self->fault = status;
 }
 
-/* Releases free pages of an arena, from the largest free block on. */
-static void release_from(struct torch *self, struct torch_arena *from, uint32_t arena,
+/* Releases free pages of an arena, from the largest free block on, until the device has enough.
+ * False: it has not. */
+static bool release_from(struct torch *self, struct torch_arena *from, uint32_t arena,
                          uint64_t bytes)
 {
     uint64_t below_bytes = UINT64_MAX, below_address = UINT64_MAX;
-    while (!self->fault && !has_enough(self, arena, bytes)) {
+    for (;;) {
         uint32_t block =
             ar_span_index_before(&from->index, self->spans.at, below_bytes, below_address);
         if (!block || self->spans.at[block].bytes < GRAIN)
-            return;
+            return false;
+        if (self->fault || has_enough(self, arena, bytes))
+            return true;
         below_bytes = self->spans.at[block].bytes;
         below_address = self->spans.at[block].address;
         torch_unmap_free(self, block);
@@ -509,8 +512,9 @@ static void release_some(struct torch *self, uint32_t arena, uint64_t bytes)
     for (int small = 0; small <= 1; small++)
         for (uint32_t i = 0; i < self->arena_count && self->base.totals.releasable_bytes; i++)
             if (self->arenas[i]->small == (small != 0) &&
-                torch_is_released(&self->pools[self->arenas[i]->pool]))
-                release_from(self, self->arenas[i], arena, bytes);
+                torch_is_released(&self->pools[self->arenas[i]->pool]) &&
+                release_from(self, self->arenas[i], arena, bytes))
+                return;
 }
 
 /* A block for a request that found no memory; it is in no set. 0: out of memory. */
