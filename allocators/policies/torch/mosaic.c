@@ -526,11 +526,26 @@ uint32_t torch_divide(struct torch *self, uint32_t arena, uint64_t rounded_bytes
     return self->fault ? 0 : torch_expand(self, arena, rounded_bytes);
 }
 
-/* The largest request that is served after all free grains were released. */
+/* Whether the free and unmapped blocks around an unmapped one surely have at most so many bytes:
+ * only it and its neighbours are looked at. */
+static bool is_short(const struct torch *self, uint32_t unmapped, uint64_t bytes)
+{
+    const struct ar_span *at = self->spans.at, *span = &at[unmapped];
+    if (span->bytes > bytes)
+        return false;
+    uint64_t sum = span->bytes + (at[span->previous].used ? 0 : at[span->previous].bytes);
+    uint32_t after = at[span->next].used ? 0 : at[span->next].next; /* record 0 counts as used */
+    return at[after].used && sum + (at[span->next].used ? 0 : at[span->next].bytes) <= bytes;
+}
+
+/* The largest request that is served after all free grains were released. The address space at the
+ * end of the range decides nearly always. */
 uint64_t torch_tight_servable(const struct torch *self, const struct torch_arena *arena)
 {
     uint64_t most_bytes = 0;
-    for (uint32_t i = 0; i < arena->unmapped_count; i++) {
+    for (uint32_t i = arena->unmapped_count; i-- > 0;) {
+        if (is_short(self, arena->unmapped[i], most_bytes))
+            continue;
         struct run run = run_at(self, arena->unmapped[i], UINT64_MAX);
         uint64_t bytes = mosaic_of(self)->free_grain_bytes + run.rest_bytes;
         bytes = bytes < run.bytes ? bytes : run.bytes;
