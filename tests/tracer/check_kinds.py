@@ -260,6 +260,22 @@ def check_recurrent_layers_under_autocast():
     assert order.index(6488064) < order.index(3328), order  # the state of dropout comes before the weights
 
 
+def check_second_derivatives():
+    """That of a convolution adds its own terms out of place; the zeros for a gradient that is not there are copied."""
+
+    def program():
+        layer = nn.Conv2d(4, 4, 3, padding=1).cuda()
+        x = torch.randn(2, 4, 8, 8, device="cuda", requires_grad=True)
+        grads = torch.autograd.grad(layer(x).pow(3).sum(), [x, layer.weight], create_graph=True)
+        torch.autograd.grad(sum(g.pow(2).sum() for g in grads), [x, layer.weight])
+        assert torch.ones(3).type_as(x).device == x.device
+
+    equal(traced(program).sizes("backward:add"), [2048, 576])
+    x = torch.randn(4, 6, 8)
+    hidden = traced(lambda: nn.GRU(8, 16, batch_first=True).cuda()(x.cuda())[1].sum().backward())
+    equal(hidden.sizes("_cudnn_rnn_backward workspace").count(4 * 6 * 16 * 4), 2)
+
+
 def check_layout_of_derivatives():
     """They lie as their gradients do, also where FakeTensor would prefer a decomposition; log_softmax's does not."""
 

@@ -234,6 +234,15 @@ def out_of_place():
     return node is not None and node.name().startswith(OUT_OF_PLACE)
 
 
+def own_terms():
+    """The number of the node that runs, if its formula adds terms that it has made, out of place, else 0: derivatives
+    of derivatives, as _convolution_double_backward, and norms in a graph of gradients (FunctionsManual.cpp)."""
+    node = torch._C._current_autograd_node()
+    name = node.name() if node is not None else ""
+    adds = "BackwardBackward" in name or name.startswith(("NativeGroup", "NativeLayer"))
+    return 1 + node._sequence_nr() if adds else 0
+
+
 class CardFakeMode(FakeTensorMode):
     """PyTorch's FakeTensorMode, for tensors that C++ takes for `meta`: where C++ asks for meta, it means the card."""
 
@@ -273,6 +282,7 @@ class CardMode(TorchDispatchMode):
     def __init__(self, session):
         super().__init__()
         self.session = session
+        self.terms = set()  # see own_terms
         self.ledger = session.ledger
         self.fake = CardFakeMode(session)
         self.context = Context(session)
@@ -443,13 +453,18 @@ class CardMode(TorchDispatchMode):
         inside = wrapped is func  # of a DTensor: autograd never works in place on a subclass
         if len(new) == 1 and func in IN_PLACE and self.session.in_backward() and not inside and not out_of_place():
             adds = func is aten.add.Tensor
-            if not (adds and torch.is_grad_enabled()) and self.overwrites(args[0], new[0][1], adds):
+            term = (own_terms(), args[0].untyped_storage()._cdata)
+            anew = adds and (torch.is_grad_enabled() or term in self.terms)
+            if not anew and self.overwrites(args[0], new[0][1], adds):
                 func, new = IN_PLACE[func], []
                 if func is aten._index_put_impl_.default:
                     args = (*args, True)  # unsafe
         elif len(new) == 1 and func in FORMULA and self.session.in_backward() and in_formula(args[0], self.unique):
             if self.inherits(args[0], new[0][1]):
                 func, new = FORMULA[func], []
+        number = own_terms() if new and self.session.in_backward() else 0
+        made = {(number, storage._cdata) for _, storage, _ in new} if number else set()
+        self.terms = {t for t in self.terms if t[0] == number} | made
         steps = kernels.plan(func, args, kwargs, outs, self.context)
         if not new and not steps:
             if not kernels.known(func) and outs and not values.is_view(func):

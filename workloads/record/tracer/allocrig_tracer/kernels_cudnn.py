@@ -123,6 +123,12 @@ class Steps:
 
 # Convolutions
 
+def second_derivative():
+    """Whether the derivative of a convolution's derivative runs."""
+    node = torch._C._current_autograd_node()
+    return node is not None and node.name().startswith("ConvolutionBackwardBackward")
+
+
 searched = set()  # (thread, shape) that a search has served
 
 
@@ -222,6 +228,9 @@ def forward(x, w, stride, padding, dilation, transposed, output_padding, groups,
         steps.give(copy)
         steps.give(whole)
         return steps.list
+    early = None
+    if second_derivative() and not c.w.contiguous(False):  # _convolution_double_backward copies it itself
+        early, c.w = steps.take(c.w.bytes), c.w.packed(False)
     x, copy = steps.copy(c.x, c.last)
     steps.out(0)
     _, of_weight = steps.copy(c.w, c.last)
@@ -231,9 +240,8 @@ def forward(x, w, stride, padding, dilation, transposed, output_padding, groups,
         c.workspace(steps, plans.BACKWARD_INPUT, out, c.w.shape, x.shape, c.last, ctx)
     else:
         c.workspace(steps, plans.FORWARD, x.shape, c.w.shape, out, c.last, ctx)
-    steps.give(of_weight)
-    steps.give(copy)
-    steps.give(whole)
+    for number in (of_weight, copy, early, whole):
+        steps.give(number)
     return steps.list
 
 
