@@ -65,7 +65,8 @@ TEST(specs_are_policies)
         char outcome[1024];
         run(cards, 2, row.field[0], &process, outcome, sizeof outcome);
         for (size_t k = 0; k < process.pool_count; k++) {
-            CLOSED(ar_spec_close) struct ar_spec spec = spec_of(process.pools[k].policy);
+            struct ar_spec spec = spec_of(process.pools[k].policy);
+            ar_spec_close(&spec);
         }
     }
 }
