@@ -131,7 +131,7 @@ TEST(says_how_far_it_got)
 {
     struct ar_rng rng = ar_rng_of(4);
     unsigned cut = 0, done = 0;
-    for (int round = 0; round < 60; round++) {
+    for (uint64_t round = 0; round < test_amount(60, 60); round++) {
         struct packing_block blocks[80];
         uint64_t offsets[2][80];
         struct ar_host host = {0};
