@@ -55,9 +55,9 @@ static struct ar_policy_block take(struct mosaic_rig *rig, uint64_t mib)
 }
 
 /* Pages of 20 MiB, each with a block in use of `kept` MiB at its start and free memory after it.
- * With 20 the page is full. */
+ * With 20 the page is full. `before_mib` are reserved before. */
 static void half_use(struct mosaic_rig *rig, const uint64_t *kept, unsigned pages,
-                     struct ar_policy_block *blocks)
+                     struct ar_policy_block *blocks, uint64_t before_mib)
 {
     struct ar_policy_block freed[8];
     for (unsigned i = 0; i < pages; i++) {
@@ -68,7 +68,7 @@ static void half_use(struct mosaic_rig *rig, const uint64_t *kept, unsigned page
     for (unsigned i = 0; i < pages; i++)
         if (kept[i] < 20)
             assert_int_equal(policy_rig_free(&rig->policy, &freed[i]), AR_OK);
-    check(rig, pages * 20 * AR_MIB);
+    check(rig, (before_mib + pages * 20) * AR_MIB);
 }
 
 /* Every address, total and driver call is that of expandable segments. */
@@ -108,7 +108,7 @@ TEST(pages_are_divided)
     struct mosaic_rig rig;
     struct ar_policy_block kept[3], more;
     open_rig(&rig, "sim:capacity=64MiB", "mosaic");
-    half_use(&rig, (const uint64_t[]){2, 2, 2}, 3, kept);
+    half_use(&rig, (const uint64_t[]){2, 2, 2}, 3, kept, 0);
     more = take(&rig, 48);
     check(&rig, (3 * 2 + 48) * AR_MIB);
     assert_int_equal(rig.copies, 3); /* on the device */
@@ -137,7 +137,7 @@ TEST(the_rule_divide_chooses)
         struct mosaic_rig rig;
         struct ar_policy_block kept[3];
         open_rig(&rig, "sim:capacity=64MiB", cases[i].policy);
-        half_use(&rig, (const uint64_t[]){4, 2, 20}, 3, kept);
+        half_use(&rig, (const uint64_t[]){4, 2, 20}, 3, kept, 0);
         (void)take(&rig, 20);
         check(&rig, cases[i].reserved_mib * AR_MIB);
         close_rig(&rig);
@@ -150,7 +150,7 @@ TEST(a_full_device_copies_by_host)
     struct mosaic_rig rig;
     struct ar_policy_block kept[3];
     open_rig(&rig, "sim:capacity=60MiB", "mosaic");
-    half_use(&rig, (const uint64_t[]){2, 2, 2}, 3, kept);
+    half_use(&rig, (const uint64_t[]){2, 2, 2}, 3, kept, 0);
     (void)take(&rig, 36); /* of which 18 MiB are free at the end of the last page */
     check(&rig, (2 + 2 * 20 + 18) * AR_MIB);
     assert_int_equal(rig.copies, 2);
@@ -162,7 +162,7 @@ TEST(lost_content_stops_the_run)
     struct mosaic_rig rig;
     struct ar_policy_block kept[3], more;
     open_rig(&rig, "sim:capacity=60MiB", "mosaic");
-    half_use(&rig, (const uint64_t[]){2, 2, 2}, 3, kept);
+    half_use(&rig, (const uint64_t[]){2, 2, 2}, 3, kept, 0);
     rig.takes_memory = true;
     assert_int_equal(policy_rig_alloc(&rig.policy, 36 * AR_MIB, &more), AR_INVALID);
     assert_non_null(strstr(ar_policy_problem(rig.policy.policy), "the page's content is lost"));
@@ -177,13 +177,13 @@ TEST(not_helped)
     struct ar_policy_block kept[3], more;
     const struct ar_policy_request captured = {.bytes = 36 * AR_MIB, .pool = 1};
     open_rig(&rig, "sim:capacity=64MiB", "mosaic");
-    half_use(&rig, (const uint64_t[]){20, 20, 20}, 3, kept);
+    half_use(&rig, (const uint64_t[]){20, 20, 20}, 3, kept, 0);
     assert_int_equal(policy_rig_alloc(&rig.policy, 8 * AR_MIB, &more), AR_NO_MEMORY);
     check(&rig, 60 * AR_MIB);
     close_rig(&rig);
 
     open_rig(&rig, "sim:capacity=64MiB", "mosaic");
-    half_use(&rig, (const uint64_t[]){2, 2, 2}, 3, kept);
+    half_use(&rig, (const uint64_t[]){2, 2, 2}, 3, kept, 0);
     assert_int_equal(ar_policy_alloc(rig.policy.policy, &captured, &more), AR_NO_MEMORY);
     check(&rig, 60 * AR_MIB);
     close_rig(&rig);
@@ -192,7 +192,7 @@ TEST(not_helped)
     relay_open(&rig.relay, rig.device->backing);
     rig.relay.ops.copy = NULL;
     assert_int_equal(policy_rig_open(&rig.policy, "mosaic", &rig.relay.base, 0), AR_OK);
-    half_use(&rig, (const uint64_t[]){2, 2, 2}, 3, kept);
+    half_use(&rig, (const uint64_t[]){2, 2, 2}, 3, kept, 0);
     assert_int_equal(policy_rig_alloc(&rig.policy, 36 * AR_MIB, &more), AR_NO_MEMORY);
     check(&rig, 60 * AR_MIB);
     close_rig(&rig);
@@ -216,6 +216,46 @@ TEST(pages_of_private_pools_stay)
     (void)take(&rig, 30);
     check(&rig, (2 + 30) * AR_MIB);
     close_rig(&rig);
+}
+
+/* MemPool(allocator=..) has driver allocations of its own: they count for the limit, and are
+ * released whole after the pool has ended. */
+TEST(pools_without_ranges)
+{
+    struct mosaic_rig rig;
+    struct ar_policy_block kept[3], freed, more;
+    const struct ar_policy_request plain = {
+        .bytes = 20 * AR_MIB, .pool = 1, .mempool = AR_MEMPOOL_PLAIN | AR_MEMPOOL_ALLOCATOR};
+    open_rig(&rig, "sim:capacity=1GiB", "mosaic:limit=84MiB");
+    assert_int_equal(ar_policy_alloc(rig.policy.policy, &plain, &freed), AR_OK);
+    half_use(&rig, (const uint64_t[]){2, 2, 2}, 3, kept, 20);
+    assert_int_equal(policy_rig_free(&rig.policy, &freed), AR_OK);
+    (void)take(&rig, 40);
+    check(&rig, 84 * AR_MIB);
+    assert_int_equal(ar_policy_alloc(rig.policy.policy, &plain, &freed), AR_OK);
+    assert_int_equal(ar_policy_alloc(rig.policy.policy, &plain, &more), AR_NO_MEMORY);
+    assert_int_equal(policy_rig_free(&rig.policy, &freed), AR_OK);
+    ar_policy_end_pool(rig.policy.policy, 1);
+    (void)take(&rig, 30);
+    check(&rig, (3 * 2 + 40 + 30) * AR_MIB);
+    close_rig(&rig);
+}
+
+/* Pages of PyTorch's small pool have 2 MiB. */
+TEST(a_device_with_larger_pages_is_refused)
+{
+    static const char *const specs[] = {"torch:expandable_segments=true", "mosaic"};
+    struct ar_device *device = sim_test_open("sim:capacity=64MiB");
+    struct relay relay = {0};
+    struct policy_rig rig;
+    relay_open(&relay, device->backing);
+    relay.base.page_bytes = 4 * AR_MIB;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(policy_rig_open(&rig, specs[i], &relay.base, 0), AR_UNSUPPORTED);
+        assert_non_null(strstr(rig.error.text, "virtual memory in pages of at most 2 MiB"));
+        (void)policy_rig_close(&rig);
+    }
+    ar_device_close(device);
 }
 
 TEST(a_bad_rule_is_an_error_of_the_policy)

@@ -172,8 +172,9 @@ static bool add_free(struct torch *self, struct candidates *found, struct candid
     return true;
 }
 
-/* No whole page is free, so a free block has the end of one page, the start of another one, or the
- * middle of one, and its neighbour there is in use. */
+/* A free block has the end of one page, the start of another one, or the middle of one, and its
+ * neighbour there is in use. A page that is free as a whole could not be released, because the host
+ * had no memory: it stays. */
 static bool find_in_block(struct torch *self, struct candidates *found, uint32_t block)
 {
     const struct ar_span *span = &self->spans.at[block];
@@ -186,6 +187,8 @@ static bool find_in_block(struct torch *self, struct candidates *found, uint32_t
             first--;
         uint32_t page_end = torch_handle_end(self, segment->pages, from, segment->page_count);
         end = page_end < to ? page_end : to;
+        if (first == from && end == page_end)
+            continue;
         uint32_t anchor = first < from ? span->previous : span->next;
         struct candidate page = {
             .segment = index,
@@ -485,8 +488,8 @@ static void divide_pages(struct torch *self, uint32_t arena, uint64_t bytes)
         self->fault = status;
 }
 
-/* Releases free pages of an arena, from the largest free block on, until the device has enough.
- * False: it has not. */
+/* Releases free pages and segments of an arena, from the largest free block on, until the device
+ * has enough. False: it has not. */
 static bool release_from(struct torch *self, struct torch_arena *from, uint32_t arena,
                          uint64_t bytes)
 {
@@ -500,7 +503,7 @@ static bool release_from(struct torch *self, struct torch_arena *from, uint32_t 
             return true;
         below_bytes = self->spans.at[block].bytes;
         below_address = self->spans.at[block].address;
-        torch_unmap_free(self, block);
+        torch_release_block(self, block);
     }
 }
 

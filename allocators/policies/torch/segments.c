@@ -394,9 +394,10 @@ uint32_t torch_alloc_block(struct torch *self, uint32_t arena, uint64_t rounded_
 {
     uint64_t bytes = torch_device_request(&self->settings, rounded_bytes);
     self->num_alloc_retries += retry;
-    if (!self->tight && torch_is_beyond_limit(self, rounded_bytes))
-        return 0;
-    if (torch_grows(self, arena))
+    bool grows = torch_grows(self, arena);
+    if (!(grows && self->tight) && torch_is_beyond_limit(self, rounded_bytes))
+        return 0; /* see map_block for what is tight */
+    if (grows)
         return torch_expand(self, arena, rounded_bytes);
     uint64_t address;
     if (!torch_reserve_blocks(self, 2))
@@ -492,19 +493,23 @@ bool torch_release_available(struct torch *self, uint32_t arena_index, uint64_t 
     return released >= key;
 }
 
-/* Releases all undivided blocks of an arena, or the whole pages of expandable ones. */
+/* Releases a free block that is a whole segment, or its whole pages in an expandable one. */
+void torch_release_block(struct torch *self, uint32_t block)
+{
+    if (torch_is_expandable(self, block))
+        torch_unmap_free(self, block);
+    else if (undivided(self, block))
+        release_segment(self, block);
+}
+
 static void release_arena(struct torch *self, struct torch_arena *arena)
 {
     uint64_t bytes = 0;
     uint64_t address = 0;
     /* An unmap leaves parts of pages in the set. They are visited again at most once, and have no
      * whole page then. */
-    for (uint32_t block; (block = next_free(self, arena, &bytes, &address)) != 0;) {
-        if (torch_is_expandable(self, block))
-            torch_unmap_free(self, block);
-        else if (undivided(self, block))
-            release_segment(self, block);
-    }
+    for (uint32_t block; (block = next_free(self, arena, &bytes, &address)) != 0;)
+        torch_release_block(self, block);
 }
 
 void torch_release_cached(struct torch *self)

@@ -556,12 +556,14 @@ enum ar_status torch_open(const struct ar_policy_context *context, const struct 
 {
     struct torch_settings settings;
     AR_TRY(torch_settings_read(values, &settings, error));
-    if (settings.expandable && !context->backing->page_bytes)
+    uint64_t page_bytes = context->backing->page_bytes;
+    if (settings.expandable && (!page_bytes || TORCH_SMALL_SEGMENT_BYTES % page_bytes))
         return ar_error_set(error, AR_UNSUPPORTED,
-                            "policy %s: expandable_segments needs virtual memory, which this "
-                            "device does not have; use another profile or leave the option out",
-                            ops->name);
-    if (settings.expandable && settings.large_segment_bytes % context->backing->page_bytes)
+                            "policy %s: %sneeds virtual memory in pages of at most 2 MiB, which "
+                            "this device does not have; use another profile%s",
+                            ops->name, divides ? "it " : "expandable_segments ",
+                            divides ? "" : " or leave the option out");
+    if (settings.expandable && settings.large_segment_bytes % page_bytes)
         return ar_invalid(error,
                           "policy torch: large_segment_size_mb is not a multiple of the device's "
                           "page; with expandable_segments write an even number of MiB");
@@ -598,16 +600,16 @@ static enum ar_status torch_create(const struct ar_policy_context *context, cons
 static const char *const torch_recorders[] = {"torch", NULL};
 
 /* What torch and mosaic have. */
-#define TORCH_HOOKS                                                                                \
-    AR_POLICY_HOOKS(torch), .capabilities = AR_POLICY_STREAM_ORDERED | AR_POLICY_WATCHES_FREE,     \
-                            .servable = torch_servable, .use = torch_use, .retire = torch_retire,  \
-                            .trim = torch_trim, .would_release = torch_would_release,              \
-                            .report = torch_report, .end_pool = torch_end_pool,                    \
-                            .would_fit = torch_would_fit, .reset_peaks = torch_reset_peaks,        \
-                            .delete_pool = torch_delete_pool
+#define TORCH_HOOKS(needs)                                                                         \
+    AR_POLICY_HOOKS(torch),                                                                        \
+        .capabilities = AR_POLICY_STREAM_ORDERED | AR_POLICY_WATCHES_FREE | (needs),               \
+        .servable = torch_servable, .use = torch_use, .retire = torch_retire, .trim = torch_trim,  \
+        .would_release = torch_would_release, .report = torch_report, .end_pool = torch_end_pool,  \
+        .would_fit = torch_would_fit, .reset_peaks = torch_reset_peaks,                            \
+        .delete_pool = torch_delete_pool
 
 const struct ar_policy_ops torch_policy = {
-    TORCH_HOOKS,
+    TORCH_HOOKS(0),
     .name = "torch",
     .summary = "PyTorch's caching allocator: two pools per stream, segments cut into blocks",
     .reference = "PyTorch 2.11, c10/cuda/CUDACachingAllocator.cpp",
@@ -620,7 +622,7 @@ const struct ar_policy_ops torch_policy = {
 };
 
 const struct ar_policy_ops mosaic_policy = {
-    TORCH_HOOKS,
+    TORCH_HOOKS(AR_POLICY_NEEDS_MAPPING),
     .name = "mosaic",
     .summary = "PyTorch's expandable segments, and pages that are divided when memory runs out (of "
                "this project)",

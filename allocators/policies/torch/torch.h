@@ -334,6 +334,7 @@ static inline uint32_t torch_no_host(struct torch *self)
 bool torch_is_beyond_limit(const struct torch *self, uint64_t rounded_bytes);
 bool torch_release_available(struct torch *self, uint32_t arena, uint64_t rounded_bytes,
                              bool *stopped);
+void torch_release_block(struct torch *self, uint32_t block);
 void torch_release_cached(struct torch *self);
 bool torch_is_released(const struct torch_pool *pool);
 void torch_release_pool(struct torch *self, uint32_t pool);
