@@ -209,7 +209,9 @@ static struct policy_facts facts_of(const char *policy)
     const char *option = ar_spec_value(&spec, "expandable_segments");
     const char *conf = ar_spec_value(&spec, "conf"), *release = ar_spec_value(&spec, "version");
     facts.release = release ? compatible_release(release) : 0;
-    if (option)
+    if (strcmp(spec.links[spec.link_count - 1].name, "mosaic") == 0)
+        facts.expandable = true;
+    else if (option)
         facts.expandable = !*option || strchr("tTyY1", *option) || strcmp(option, "on") == 0;
     else if (conf)
         facts.expandable = strstr(conf, "expandable_segments:True") != NULL;
@@ -265,7 +267,8 @@ static enum ar_status check_region(const struct twin_process *process,
                             "region %s: policy %s has no private pools, so the region's memory "
                             "would serve other requests too; choose torch",
                             region->tag, ops->name);
-    if (ops->capabilities & (AR_POLICY_NEEDS_MAPPING | AR_POLICY_OPAQUE))
+    if (ops->capabilities & AR_POLICY_OPAQUE ||
+        (ops->capabilities & AR_POLICY_NEEDS_MAPPING && !ops->delete_pool))
         return ar_error_set(error, AR_UNSUPPORTED,
                             "region %s: policy %s obtains no segments that could be put into a "
                             "region; choose torch",

@@ -63,6 +63,13 @@ TEST(a_region_refuses_expandable_segments)
     assert_string_equal(result.failure.action, "t.load");
 }
 
+TEST(a_region_refuses_mosaic)
+{
+    CLOSED(twin_result_close) struct twin_result result = twin_rig_case(__FILE__, __func__);
+    assert_int_equal(result.outcome, TWIN_REFUSED);
+    assert_non_null(strstr(result.failure.why, "expandable_segments is not supported yet"));
+}
+
 /* Weights of 32.5 MiB in segments of 34 MiB, and a tag that outlives the trainer. */
 TEST(weights_pin_the_rest_of_their_segments)
 {
