@@ -113,7 +113,11 @@ def first(side, dtype='float32', **more):
                             dtype=dtype, **more))
 answer = first(14)
 assert answer.first == 144 * (256 * 192 + 8192) and answer.then == (7442448, 0), answer
-assert first(14, last=True).first == first(80).first == 7442448"
+assert first(14, last=True).first == first(80).first == 7442448
+gate = shape(plans.BACKWARD_WEIGHT, (128, 1632, 1, 1), (68, 1632, 1, 1), (128, 68, 1, 1), padding=0)
+assert source.ask(gate).first == 7442448 and source.ask(gate._replace(dtype='float32')).first == 7442448
+layer = shape(plans.BACKWARD_WEIGHT, (16, 128, 14, 14), (64, 128, 3, 3), (16, 64, 14, 14), dtype='float32')
+assert source.ask(layer._replace(deterministic=True)).first == 7442448"
 check products_of_samples_lead_in_weight_gradients_of_1x1 sizes "
 def gradient(n, c, k, side, dtype):
     s = shape(plans.BACKWARD_WEIGHT, (n, c, side, side), (k, c, 1, 1), (n, k, side, side), padding=0, dtype=dtype)

@@ -74,16 +74,19 @@ FEATURES = "n c k h w kernel engine kilobytes rows weights".split()
 
 def tree_of(s):
     """The tree that says which engine leads, or None if none of them can."""
-    if s.channels_last or s.groups != 1 or s.dtype == "float64" or max(s.stride) > 1 or max(s.dilation) > 1:
+    if (s.channels_last or s.deterministic or s.groups != 1 or s.dtype == "float64" or max(s.stride) > 1 or
+            max(s.dilation) > 1):
         return None
     bits = "" if s.dtype == "float32" else "16"
     if max(s.w[2:]) == 1:
-        return "point" + bits if s.operation == BACKWARD_WEIGHT and s.x[0] > 1 and not max(s.padding) else None
+        of_grid = s.x[0] > 1 and math.prod(s.x[2:]) >= 16 and not max(s.padding)  # no smaller image was measured
+        return "point" + bits if s.operation == BACKWARD_WEIGHT and of_grid else None
     if len(s.x) != 4:
         return None
     if s.operation == BACKWARD_WEIGHT:
         same = s.w[2] == s.w[3] and s.w[2] in (3, 5, 7) and s.padding == (s.w[2] // 2,) * 2
-        return "weight" + bits if same and min(s.x[2:]) > 3 else None
+        of_grid = min(s.x[2:]) > 3 and max(s.x[2:]) <= 128 and max(s.x[1], s.w[0]) <= 512
+        return "weight" + bits if same and of_grid else None
     large = s.operation == FORWARD and 2 * min(s.w[2:]) > max(s.x[2:]) // 2 and min(s.w[2:]) > 3 and max(s.y[2:]) < 8
     return "images" if large and s.dtype == "float32" and max(s.padding) < 2 else None
 
