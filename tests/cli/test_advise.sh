@@ -116,6 +116,14 @@ check the_drivers_pool_is_left_open quietly test "$(grep -A24 '"policy": "async"
 run advise "$tmp/tries.pickle" --jobs 2
 check what_was_survived_is_said says '^1 request was not served, and the program continued'
 
+# Releases that may be the allocator's decide: the answer is left open, and why is said.
+if long releases_of_nobody_are_told; then
+    "$ALLOCRIG" run -d sim:capacity=3082813440 -p torch:expandable_segments=true,max_split_size_mb=128 -w fsdp_runahead:hold=stash \
+        --metrics none --snapshot "$tmp/nobody.pickle" >/dev/null 2>&1
+    run advise "$tmp/nobody.pickle" --capacity 2699034624 --jobs 2
+    check releases_of_nobody_are_told says '^\?: without the releases of the cache that are assumed to be the program.s own the answer is the opposite'
+fi
+
 # Five CUDA graphs: other allocators of PyTorch have no pools for them.
 run advise workloads/data/graphs.default.csv.gz --capacity 430MiB --jobs 2
 check no_graphs_without_pools quietly test -z "$(grep 'CUDA_MEMORY_CACHING\|MallocAsync' "$out")"
