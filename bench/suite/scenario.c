@@ -538,6 +538,12 @@ static enum ar_status take_unknown(struct scenario *self, const struct ini_line 
         return bad(line, name, "is no input; write SECTION.KEY = VALUE | VALUE", error);
     one.section = scenario_text(self, name, (size_t)(dot - name));
     one.key = scenario_text(self, dot + 1, strlen(dot + 1));
+    if (!one.section || !one.key)
+        return no_memory(self, error);
+    for (size_t i = 0; i < self->unknown_count; i++)
+        if (!strcmp(self->unknown[i].section, one.section) &&
+            !strcmp(self->unknown[i].key, one.key))
+            return bad(line, name, "is there already; write all of its values in one line", error);
     while (next_piece(&values, "|", &piece, &length)) {
         if (!length || one.count == SCENARIO_VALUES || runs * (one.count + 1) > SCENARIO_RUNS)
             return bad(line, name,
@@ -547,8 +553,7 @@ static enum ar_status take_unknown(struct scenario *self, const struct ini_line 
         if (!(one.values[one.count++] = scenario_text(self, piece, length)))
             return no_memory(self, error);
     }
-    return one.section && one.key &&
-                   AR_ARRAY_ADD(self->unknown, self->unknown_count, self->unknown_room, one)
+    return AR_ARRAY_ADD(self->unknown, self->unknown_count, self->unknown_room, one)
                ? AR_OK
                : no_memory(self, error);
 }
