@@ -198,6 +198,20 @@ TEST(not_helped)
     close_rig(&rig);
 }
 
+/* A request for more than there is divides nothing, and later requests are those of torch. */
+TEST(a_hopeless_request_copies_nothing)
+{
+    struct mosaic_rig rig;
+    struct ar_policy_block kept[3], more;
+    open_rig(&rig, "sim:capacity=84MiB", "mosaic");
+    half_use(&rig, (const uint64_t[]){2, 2, 2}, 3, kept, 0);
+    assert_int_equal(policy_rig_alloc(&rig.policy, 84 * AR_MIB, &more), AR_NO_MEMORY);
+    assert_int_equal(rig.copies, 0);
+    (void)take(&rig, 19);
+    check(&rig, 4 * 20 * AR_MIB); /* whole pages */
+    close_rig(&rig);
+}
+
 /* The free memory of a private pool is not the device's while the pool lives. */
 TEST(pages_of_private_pools_stay)
 {

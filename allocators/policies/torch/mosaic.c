@@ -520,10 +520,20 @@ static void release_some(struct torch *self, uint32_t arena, uint64_t bytes)
                 return;
 }
 
+/* Whether a request lacks memory even if all pages are divided. What its place has beside whole
+ * grains lies at its two ends. */
+static bool is_hopeless(const struct torch *self, uint64_t bytes)
+{
+    uint64_t most_bytes = mosaic_of(self)->free_grain_bytes + 2 * GRAIN;
+    return bytes > most_bytes && bytes - most_bytes > free_bytes(self);
+}
+
 /* A block for a request that found no memory; it is in no set. 0: out of memory. */
 uint32_t torch_divide(struct torch *self, uint32_t arena, uint64_t rounded_bytes)
 {
     release_some(self, arena, rounded_bytes);
+    if (is_hopeless(self, rounded_bytes))
+        return 0;
     self->tight = true;
     divide_pages(self, arena, rounded_bytes);
     return self->fault ? 0 : torch_expand(self, arena, rounded_bytes);
