@@ -4,8 +4,8 @@
     card.py -d DEVICE -a SPEC -b SPEC [--pairs N] [--seconds N] [-o CSV] WORKLOAD:CAPACITY..
 
 Each pair is a run of `a` and one of `b`, at the capacity in MiB; the order changes from pair to pair. A row of the CSV
-is one run, without the metrics that take time at each event. The interval is that of the median of the ratio b / a of a pair, by the signs (at least 95 %). Exit status:
-0 done, 2 bad usage or input.
+is one run, without the metrics that take time at each event. The interval is that of the median of the ratio b / a of a
+pair, by the signs (at least 95 %). Exit status: 0 done, 2 bad usage or input.
 """
 
 import argparse
