@@ -347,8 +347,9 @@ uint32_t torch_make_unmapped(struct torch *self, uint32_t block, uint64_t start,
 /* Unmaps the whole pages in a free block. The rests before and after them stay free. */
 void torch_unmap_free(struct torch *self, uint32_t block)
 {
-    uint32_t first;
-    uint64_t bytes = torch_releasable_from(self, block, &first);
+    uint64_t from;
+    uint64_t bytes = torch_releasable_from(self, block, &from);
+    uint32_t first = (uint32_t)from;
     uint32_t arena = self->spans.at[block].owner;
     if (!bytes || !torch_reserve_blocks(self, 2) || !torch_reserve_unmapped(self, arena, 1))
         return;

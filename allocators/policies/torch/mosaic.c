@@ -76,6 +76,21 @@ const char *mosaic_problem(const struct ar_policy *base)
                  "divided, and the page's content is lost; run again with more memory";
 }
 
+/* Of `bytes` of grains from *first on in a free block, those of handles that do not reach beyond the
+ * block. */
+uint64_t mosaic_whole_pages(const struct torch *self, const struct torch_segment *segment,
+                            uint64_t bytes, uint64_t *first)
+{
+    const ar_backing_handle *pages = segment->pages;
+    uint64_t last = *first + bytes / GRAIN;
+    if (*first && pages[*first - 1] == pages[*first])
+        *first = torch_handle_end(self, pages, (uint32_t)*first, (uint32_t)last);
+    if (last < segment->page_count && pages[last] == pages[last - 1])
+        for (ar_backing_handle handle = pages[last]; last && pages[last - 1] == handle;)
+            last--;
+    return last > *first ? (last - *first) * GRAIN : 0;
+}
+
 /* The bytes of whole grains in a free block. */
 static uint64_t grain_bytes(const struct torch *self, uint32_t block)
 {

@@ -168,25 +168,23 @@ void torch_block_drop(struct torch *self, uint32_t block)
     ar_spans_drop(&self->spans, block);
 }
 
+/* The bytes of whole units in [start, end), and the first of them. */
+static inline uint64_t whole_units(uint64_t start, uint64_t end, uint64_t unit, uint64_t *first)
+{
+    uint64_t last = end / unit;
+    *first = (start + unit - 1) / unit;
+    return last > *first ? (last - *first) * unit : 0;
+}
+
 /* The bytes of whole pages in a free block of an expandable segment, and their first grain. */
-uint64_t torch_releasable_from(const struct torch *self, uint32_t block, uint32_t *first)
+uint64_t torch_releasable_from(const struct torch *self, uint32_t block, uint64_t *first)
 {
     const struct ar_span *span = &self->spans.at[block];
     const struct torch_segment *segment = &self->segments[self->blocks[block].segment];
+    uint64_t start = span->address - segment->address;
     uint64_t grain = torch_grain_bytes(self, self->arenas[span->owner]);
-    uint64_t start = span->address - segment->address, end = start + span->bytes;
-    uint32_t begin = (uint32_t)((start + grain - 1) / grain), last = (uint32_t)(end / grain);
-    if (self->divides && last > begin) {
-        /* The handles at the ends may reach beyond the block. */
-        const ar_backing_handle *pages = segment->pages;
-        if (begin && pages[begin - 1] == pages[begin])
-            begin = torch_handle_end(self, pages, begin, last);
-        if (last < segment->page_count && pages[last] == pages[last - 1])
-            for (ar_backing_handle handle = pages[last]; last && pages[last - 1] == handle;)
-                last--;
-    }
-    *first = begin;
-    return last > begin ? (last - begin) * grain : 0;
+    uint64_t bytes = whole_units(start, start + span->bytes, grain, first);
+    return self->divides && bytes ? mosaic_whole_pages(self, segment, bytes, first) : bytes;
 }
 
 /* Bytes of a free block that can be released: an undivided segment, or the whole pages in a block
@@ -194,10 +192,14 @@ uint64_t torch_releasable_from(const struct torch *self, uint32_t block, uint32_
 uint64_t torch_releasable(const struct torch *self, uint32_t block)
 {
     const struct ar_span *span = &self->spans.at[block];
-    uint32_t first;
+    uint64_t first;
     if (!torch_is_expandable(self, block))
         return span->previous || span->next ? 0 : span->bytes;
-    return torch_releasable_from(self, block, &first);
+    if (__builtin_expect(self->divides, 0))
+        return torch_releasable_from(self, block, &first);
+    uint64_t start = span->address - self->segments[self->blocks[block].segment].address;
+    return whole_units(start, start + span->bytes,
+                       torch_page_bytes(self, self->arenas[span->owner]), &first);
 }
 
 /* Private pools keep their memory until the program has ended them. */
@@ -216,7 +218,7 @@ void torch_free_insert(struct torch *self, uint32_t block)
         extra->collected_at = self->pools[arena->pool].calls[arena->small];
     ar_span_index_insert(&arena->index, self->spans.at, block);
     arena->free_bytes += span->bytes;
-    if (self->divides)
+    if (__builtin_expect(self->divides, 0))
         mosaic_count(self, block, true);
     self->base.totals.releasable_bytes += torch_releasable(self, block);
     ar_policy_free_added(&self->base, span->bytes);
@@ -228,7 +230,7 @@ void torch_free_remove(struct torch *self, uint32_t block)
     struct torch_arena *arena = self->arenas[span->owner];
     ar_span_index_remove(&arena->index, self->spans.at, block);
     arena->free_bytes -= span->bytes;
-    if (self->divides)
+    if (__builtin_expect(self->divides, 0))
         mosaic_count(self, block, false);
     self->base.totals.releasable_bytes -= torch_releasable(self, block);
     ar_policy_free_removed(&self->base, span->bytes);

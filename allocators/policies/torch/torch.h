@@ -318,7 +318,7 @@ void torch_merge(struct torch *self, uint32_t block, uint32_t other);
 uint32_t torch_fitting(const struct torch *self, uint32_t arena, uint64_t rounded_bytes);
 uint32_t torch_find(struct torch *self, uint32_t arena, uint64_t rounded_bytes);
 uint64_t torch_releasable(const struct torch *self, uint32_t block);
-uint64_t torch_releasable_from(const struct torch *self, uint32_t block, uint32_t *first);
+uint64_t torch_releasable_from(const struct torch *self, uint32_t block, uint64_t *first);
 
 /* segments.c: driver allocations */
 uint32_t torch_segment_new(struct torch *self, uint64_t address, uint64_t bytes, uint32_t arena,
@@ -365,6 +365,8 @@ extern const struct ar_option mosaic_options[];
 enum ar_status mosaic_create(const struct ar_policy_context *context, const void *given,
                              struct ar_policy **out, struct ar_error *error);
 const char *mosaic_problem(const struct ar_policy *base);
+uint64_t mosaic_whole_pages(const struct torch *self, const struct torch_segment *segment,
+                            uint64_t bytes, uint64_t *first);
 void mosaic_count(struct torch *self, uint32_t block, bool enters);
 void mosaic_end_pool(struct torch *self, uint32_t pool);
 uint32_t torch_divide(struct torch *self, uint32_t arena, uint64_t rounded_bytes);
