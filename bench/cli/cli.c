@@ -45,14 +45,32 @@ static size_t names_that_begin(const char *word, const char *const *names, size_
     return found;
 }
 
+/* The shortest name; NULL if there are two, or none. */
+static const char *shortest(const char *const *names, size_t count)
+{
+    const char *found = NULL;
+    bool two = false;
+    for (size_t i = 0; i < count; i++) {
+        if (!found || strlen(names[i]) < strlen(found)) {
+            found = names[i];
+            two = false;
+        } else if (strlen(names[i]) == strlen(found)) {
+            two = two || strcmp(names[i], found) != 0;
+        }
+    }
+    return two ? NULL : found;
+}
+
 enum ar_status cli_unknown(const char *what, const char *word, const char *const *names,
                            size_t count, struct ar_error *error)
 {
     const char *longer[16];
     char all[512];
     size_t begin = names_that_begin(word, names, count, longer, sizeof longer / sizeof *longer);
-    const char *near =
-        begin ? ar_nearest_name(word, longer, begin) : ar_nearest_name(word, names, count);
+    const char *begins = shortest(longer, begin);
+    const char *near = !begin   ? ar_nearest_name(word, names, count)
+                       : begins ? ar_nearest_name(word, &begins, 1)
+                                : NULL;
     if (begin && !near) {
         join_names(longer, begin, all, sizeof all);
         return ar_invalid(error, "there is no %s \"%.60s\"; did you mean: %s?", what, word, all);
