@@ -76,8 +76,8 @@ const char *mosaic_problem(const struct ar_policy *base)
                  "divided, and the page's content is lost; run again with more memory";
 }
 
-/* Of `bytes` of grains from *first on in a free block, those of handles that do not reach beyond the
- * block. */
+/* Of `bytes` of grains from *first on in a free block, those of handles that do not reach beyond
+ * the block. */
 uint64_t mosaic_whole_pages(const struct torch *self, const struct torch_segment *segment,
                             uint64_t bytes, uint64_t *first)
 {
