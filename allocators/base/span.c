@@ -96,8 +96,10 @@ bool ar_span_index_find(struct ar_span_index *self, struct ar_span *spans, uint6
     unsigned size_class = ar_span_index_class(bytes | 1u); /* a key may have 0 bytes */
     place->link = seek_in_class(self, spans, size_class, bytes, rank);
     place->size_class = size_class;
-    if (place->link)
+    if (place->link) {
+        place->children = spans[*place->link].children;
         return true;
+    }
     return size_class < 63u && ar_span_index_best(self, spans, UINT64_C(2) << size_class, place);
 }
 
@@ -132,6 +134,7 @@ uint32_t ar_span_index_before(const struct ar_span_index *self, const struct ar_
     return found;
 }
 
+/* The link to `span`, which is in `size_class`. */
 WALK uint32_t *locate(struct ar_span_index *self, struct ar_span *spans, unsigned size_class,
                       uint32_t span, bool by_record)
 {
@@ -147,23 +150,12 @@ WALK uint32_t *locate(struct ar_span_index *self, struct ar_span *spans, unsigne
     return link;
 }
 
-APART uint32_t *locate_by_record(struct ar_span_index *self, struct ar_span *spans,
-                                 unsigned size_class, uint32_t span)
+/* Merges the children of the span at `link` in its place. */
+WALK void unlink(struct ar_span *spans, uint32_t *link, uint64_t children)
 {
-    return locate(self, spans, size_class, span, true);
-}
-
-uint32_t *ar_span_index_locate(struct ar_span_index *self, struct ar_span *spans,
-                               unsigned size_class, uint32_t span)
-{
-    return is_by_record(self) ? locate_by_record(self, spans, size_class, span)
-                              : locate(self, spans, size_class, span, false);
-}
-
-void ar_span_index_unlink_inner(struct ar_span *spans, uint32_t *link)
-{
-    uint32_t left = spans[*link].left;
-    uint32_t right = spans[*link].right;
+    const struct ar_span parent = {.children = children};
+    uint32_t left = parent.left;
+    uint32_t right = parent.right;
     while (left && right) {
         if (spans[left].priority >= spans[right].priority) {
             *link = left;
@@ -178,17 +170,37 @@ void ar_span_index_unlink_inner(struct ar_span *spans, uint32_t *link)
     *link = left | right;
 }
 
+/* Inserts `span` into a class that has the one span *root. */
+WALK void insert_second(struct ar_span *spans, uint32_t *root, uint32_t span, bool node_is_after)
+{
+    uint32_t number = *root;
+    struct ar_span *node = &spans[number], *added = &spans[span];
+    added->children = 0;
+    if (node->priority >= added->priority) {
+        *(node_is_after ? &node->left : &node->right) = span;
+    } else {
+        *root = span;
+        *(node_is_after ? &added->right : &added->left) = number;
+    }
+}
+
+/* Inserts `span` into a class that has spans. */
 WALK void insert(struct ar_span_index *self, struct ar_span *spans, unsigned size_class,
                  uint32_t span, bool by_record)
 {
     struct ar_span *added = &spans[span];
     uint64_t flip = self->address_flip;
-    uint64_t rank = by_record ? span : added->address ^ flip;
+    uint64_t bytes = added->bytes, rank = by_record ? span : added->address ^ flip;
+    uint16_t priority = added->priority;
     uint32_t *link = &self->roots[size_class];
-    while (spans[*link].priority >= added->priority) { /* that of record 0 is the lowest */
+    if (!spans[*link].children) {
+        insert_second(spans, link, span,
+                      reaches(&spans[*link], *link, flip, by_record, bytes, rank));
+        return;
+    }
+    while (spans[*link].priority >= priority) { /* that of record 0 is the lowest */
         struct ar_span *node = &spans[*link];
-        link =
-            reaches(node, *link, flip, by_record, added->bytes, rank) ? &node->left : &node->right;
+        link = reaches(node, *link, flip, by_record, bytes, rank) ? &node->left : &node->right;
     }
     uint32_t rest = *link; /* this subtree is divided between the two sides of the new span */
     *link = span;
@@ -196,7 +208,7 @@ WALK void insert(struct ar_span_index *self, struct ar_span *spans, unsigned siz
     uint32_t *after = &added->right;
     while (rest) {
         struct ar_span *node = &spans[rest];
-        if (reaches(node, rest, flip, by_record, added->bytes, rank)) {
+        if (reaches(node, rest, flip, by_record, bytes, rank)) {
             *after = rest;
             after = &node->left;
             rest = *after;
@@ -210,10 +222,83 @@ WALK void insert(struct ar_span_index *self, struct ar_span *spans, unsigned siz
     *after = 0;
 }
 
+/* The same, or into an empty class. */
+WALK void insert_any(struct ar_span_index *self, struct ar_span *spans, uint32_t span,
+                     bool by_record)
+{
+    unsigned size_class = ar_span_index_class(spans[span].bytes);
+    if (self->roots[size_class])
+        insert(self, spans, size_class, span, by_record);
+    else
+        ar_span_index_insert(self, spans, span);
+}
+
+/* Removes the span at `link`. */
+WALK void unlink_any(struct ar_span_index *self, struct ar_span *spans, uint32_t *link,
+                     unsigned size_class, uint64_t children)
+{
+    unlink(spans, link, children);
+    if (!self->roots[size_class])
+        ar_span_index_clear(self, size_class);
+}
+
+WALK void remove_any(struct ar_span_index *self, struct ar_span *spans, uint32_t span,
+                     bool by_record)
+{
+    unsigned size_class = ar_span_index_class(spans[span].bytes);
+    unlink_any(self, spans, locate(self, spans, size_class, span, by_record), size_class,
+               spans[span].children);
+}
+
+WALK void replace(struct ar_span_index *self, struct ar_span *spans, uint32_t *link,
+                  unsigned size_class, uint64_t children, uint32_t span, bool by_record)
+{
+    unlink_any(self, spans, link, size_class, children);
+    insert_any(self, spans, span, by_record);
+}
+
+WALK void move(struct ar_span_index *self, struct ar_span *spans, uint32_t from, uint32_t to,
+               uint64_t bytes, bool by_record)
+{
+    remove_any(self, spans, from, by_record);
+    spans[to].bytes = bytes;
+    insert_any(self, spans, to, by_record);
+}
+
+APART void remove_by_record(struct ar_span_index *self, struct ar_span *spans, uint32_t span)
+{
+    remove_any(self, spans, span, true);
+}
+
 APART void insert_by_record(struct ar_span_index *self, struct ar_span *spans, unsigned size_class,
                             uint32_t span)
 {
     insert(self, spans, size_class, span, true);
+}
+
+APART void replace_by_record(struct ar_span_index *self, struct ar_span *spans, uint32_t *link,
+                             unsigned size_class, uint64_t children, uint32_t span)
+{
+    replace(self, spans, link, size_class, children, span, true);
+}
+
+APART void move_by_record(struct ar_span_index *self, struct ar_span *spans, uint32_t from,
+                          uint32_t to, uint64_t bytes)
+{
+    move(self, spans, from, to, bytes, true);
+}
+
+void ar_span_index_unlink_inner(struct ar_span *spans, uint32_t *link, uint64_t children)
+{
+    unlink(spans, link, children);
+}
+
+void ar_span_index_remove_inner(struct ar_span_index *self, struct ar_span *spans, uint32_t span)
+{
+    if (is_by_record(self))
+        remove_by_record(self, spans, span);
+    else
+        remove_any(self, spans, span, false);
 }
 
 void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *spans,
@@ -223,6 +308,24 @@ void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *span
         insert_by_record(self, spans, size_class, span);
     else
         insert(self, spans, size_class, span, false);
+}
+
+void ar_span_index_replace_inner(struct ar_span_index *self, struct ar_span *spans, uint32_t *link,
+                                 unsigned size_class, uint64_t children, uint32_t span)
+{
+    if (is_by_record(self))
+        replace_by_record(self, spans, link, size_class, children, span);
+    else
+        replace(self, spans, link, size_class, children, span, false);
+}
+
+void ar_span_index_move_inner(struct ar_span_index *self, struct ar_span *spans, uint32_t from,
+                              uint32_t to, uint64_t bytes)
+{
+    if (is_by_record(self))
+        move_by_record(self, spans, from, to, bytes);
+    else
+        move(self, spans, from, to, bytes, false);
 }
 
 bool ar_span_index_has(const struct ar_span_index *self, const struct ar_span *spans, uint32_t span)

@@ -129,15 +129,17 @@ static inline uint32_t ar_spans_join(struct ar_spans *self, uint32_t left, uint3
 #define AR_SPAN_INDEX_BY_RECORD UINT64_C(1) /* as address_flip: lowest number of a record first */
 
 struct ar_span_index {
-    uint64_t classes;      /* bit c: class c holds a span */
+    uint32_t roots[AR_SPAN_INDEX_CLASSES]; /* first: the address of one takes no addition */
+    uint64_t classes;                      /* bit c: class c holds a span */
     uint64_t address_flip; /* 0: lowest address first; ~0: highest first; or BY_RECORD */
-    uint32_t roots[AR_SPAN_INDEX_CLASSES];
 };
 
-/* The place of a span in the index, valid until the index or the array changes. */
+/* The place of a span in the index, valid until the index or the array changes. The span may
+ * already be in use when it is removed from its place. */
 struct ar_span_place {
     uint32_t *link; /* holds the index of the span */
     unsigned size_class;
+    uint64_t children; /* of the span */
 };
 
 static inline unsigned ar_span_index_class(uint64_t bytes)
@@ -160,12 +162,17 @@ AR_API bool ar_span_index_has(const struct ar_span_index *self, const struct ar_
 AR_API const char *ar_span_index_fault(const struct ar_span_index *self,
                                        const struct ar_span *spans, uint64_t most, uint64_t *count);
 
-/* For classes that hold several spans: parts of the functions below. */
-AR_API void ar_span_index_unlink_inner(struct ar_span *spans, uint32_t *link);
+/* For classes that hold several spans: the functions below without the suffix `_inner`. */
+AR_API void ar_span_index_unlink_inner(struct ar_span *spans, uint32_t *link, uint64_t children);
+AR_API void ar_span_index_remove_inner(struct ar_span_index *self, struct ar_span *spans,
+                                       uint32_t span);
 AR_API void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *spans,
                                        unsigned size_class, uint32_t span);
-AR_API uint32_t *ar_span_index_locate(struct ar_span_index *self, struct ar_span *spans,
-                                      unsigned size_class, uint32_t span);
+AR_API void ar_span_index_replace_inner(struct ar_span_index *self, struct ar_span *spans,
+                                        uint32_t *link, unsigned size_class, uint64_t children,
+                                        uint32_t span);
+AR_API void ar_span_index_move_inner(struct ar_span_index *self, struct ar_span *spans,
+                                     uint32_t from, uint32_t to, uint64_t bytes);
 
 /* The first span, in the order of the index, of at least `bytes`. */
 static inline bool ar_span_index_best(struct ar_span_index *self, struct ar_span *spans,
@@ -193,6 +200,7 @@ static inline bool ar_span_index_best(struct ar_span_index *self, struct ar_span
     }
     place->link = found;
     place->size_class = size_class;
+    place->children = spans[*found].children;
     return true;
 }
 
@@ -205,8 +213,8 @@ static inline void ar_span_index_clear(struct ar_span_index *self, unsigned size
 static inline void ar_span_index_unlink(struct ar_span_index *self, struct ar_span *spans,
                                         const struct ar_span_place *place)
 {
-    if (__builtin_expect(spans[*place->link].children != 0, 0)) {
-        ar_span_index_unlink_inner(spans, place->link);
+    if (__builtin_expect(place->children != 0, 0)) {
+        ar_span_index_unlink_inner(spans, place->link, place->children);
         return;
     }
     *place->link = 0;
@@ -218,12 +226,13 @@ static inline void ar_span_index_unlink(struct ar_span_index *self, struct ar_sp
 static inline void ar_span_index_remove(struct ar_span_index *self, struct ar_span *spans,
                                         uint32_t span)
 {
-    struct ar_span_place place;
-    place.size_class = ar_span_index_class(spans[span].bytes);
-    place.link = &self->roots[place.size_class];
-    if (__builtin_expect(*place.link != span, 0))
-        place.link = ar_span_index_locate(self, spans, place.size_class, span);
-    ar_span_index_unlink(self, spans, &place);
+    unsigned size_class = ar_span_index_class(spans[span].bytes);
+    if (__builtin_expect(self->roots[size_class] != span || spans[span].children != 0, 0)) {
+        ar_span_index_remove_inner(self, spans, span);
+        return;
+    }
+    self->roots[size_class] = 0;
+    ar_span_index_clear(self, size_class);
 }
 
 static inline void ar_span_index_insert(struct ar_span_index *self, struct ar_span *spans,
@@ -239,20 +248,30 @@ static inline void ar_span_index_insert(struct ar_span_index *self, struct ar_sp
     self->classes |= UINT64_C(1) << size_class;
 }
 
+/* Class `from`, which has one span, becomes empty, and the empty class `to` is to have one. */
+static inline void ar_span_index_reclass(struct ar_span_index *self, unsigned from, unsigned to)
+{
+    self->roots[from] = 0;
+    self->classes = (self->classes & ~(UINT64_C(1) << from)) | UINT64_C(1) << to;
+}
+
 /* Inserts `span` and removes the span at `place`. */
 static inline __attribute__((always_inline)) void
 ar_span_index_replace(struct ar_span_index *self, struct ar_span *spans,
                       const struct ar_span_place *place, uint32_t span)
 {
-    uint32_t *root = &self->roots[place->size_class];
-    if (ar_span_index_class(spans[span].bytes) == place->size_class && place->link == root &&
-        spans[*root].children == 0) {
-        *root = span;
-        spans[span].children = 0;
+    unsigned old_class = place->size_class;
+    unsigned new_class = ar_span_index_class(spans[span].bytes);
+    uint32_t *root = &self->roots[old_class];
+    if (place->link != root || place->children ||
+        (new_class != old_class && self->roots[new_class])) {
+        ar_span_index_replace_inner(self, spans, place->link, old_class, place->children, span);
         return;
     }
-    ar_span_index_unlink(self, spans, place);
-    ar_span_index_insert(self, spans, span);
+    if (new_class != old_class)
+        ar_span_index_reclass(self, old_class, new_class);
+    self->roots[new_class] = span;
+    spans[span].children = 0;
 }
 
 /* Removes `from` and inserts `to` with a new size. They may be the same span. */
@@ -261,17 +280,18 @@ static inline __attribute__((always_inline)) void ar_span_index_move(struct ar_s
                                                                      uint32_t from, uint32_t to,
                                                                      uint64_t bytes)
 {
-    unsigned size_class = ar_span_index_class(spans[from].bytes);
-    uint32_t *root = &self->roots[size_class];
-    if (ar_span_index_class(bytes) == size_class && *root == from && spans[from].children == 0) {
-        spans[to].bytes = bytes;
-        spans[to].children = 0;
-        *root = to;
+    unsigned old_class = ar_span_index_class(spans[from].bytes);
+    unsigned new_class = ar_span_index_class(bytes);
+    if (self->roots[old_class] != from || spans[from].children ||
+        (new_class != old_class && self->roots[new_class])) {
+        ar_span_index_move_inner(self, spans, from, to, bytes);
         return;
     }
-    ar_span_index_remove(self, spans, from);
+    if (new_class != old_class)
+        ar_span_index_reclass(self, old_class, new_class);
+    self->roots[new_class] = to;
     spans[to].bytes = bytes;
-    ar_span_index_insert(self, spans, to);
+    spans[to].children = 0;
 }
 
 /* Bytes of the largest span; 0: the index is empty. */
