@@ -88,6 +88,19 @@ enum ar_status heap_release(struct heap *self, uint32_t piece)
     return status;
 }
 
+uint32_t heap_give_between(struct heap *self, struct heap_list *list, uint32_t piece)
+{
+    struct ar_span *at = self->spans.at;
+    uint32_t previous = at[piece].previous, next = at[piece].next;
+    uint64_t bytes = at[previous].bytes + at[piece].bytes + at[next].bytes;
+    ar_policy_free_removed(self->policy, at[next].bytes);
+    ar_span_index_remove(&list->index, at, next);
+    heap_link_past(self, piece, next);
+    heap_link_past(self, previous, piece);
+    heap_moved(self, list, previous, previous, bytes);
+    return previous;
+}
+
 uint32_t heap_next(struct heap *self, uint32_t list, uint64_t bytes, uint64_t address)
 {
     struct ar_span_place place;

@@ -174,30 +174,46 @@ static inline uint32_t heap_take(struct heap *self, uint32_t list, uint64_t byte
     return piece;
 }
 
-/* The same, cut down to `bytes`. The rest stays in the list, if possible in the same place. A
- * record must be spare. */
-static inline __attribute__((always_inline)) uint32_t
-heap_take_exactly(struct heap *self, uint32_t list, uint64_t bytes)
+/* Two steps that take such a piece and cut it down to `bytes`. The first finds it: *place->link.
+ * Between the two, the caller may write its field requested_bytes. False: none. */
+static inline __attribute__((always_inline)) bool
+heap_best(struct heap *self, uint32_t list, uint64_t bytes, struct ar_span_place *place)
+{
+    return ar_span_index_best(&self->lists[list]->index, self->spans.at, bytes, place);
+}
+
+/* The second step. The rest stays in the list, if possible in the same place. A record must be
+ * spare. */
+static inline __attribute__((always_inline)) void heap_take_best(struct heap *self, uint32_t list,
+                                                                 uint64_t bytes, uint32_t piece,
+                                                                 const struct ar_span_place *place)
 {
     struct heap_list *from = self->lists[list];
     struct ar_span *at = self->spans.at;
-    struct ar_span_place place;
-    if (!ar_span_index_best(&from->index, at, bytes, &place))
-        return 0;
-    uint32_t piece = *place.link;
     uint64_t rest_bytes = at[piece].bytes - bytes;
     if (heap_is_segment(&at[piece]))
         self->policy->totals.releasable_bytes -= at[piece].bytes;
     ar_policy_free_replaced(self->policy, at[piece].bytes, rest_bytes);
     from->free_bytes -= bytes;
+    at[piece].used = 1;
     if (rest_bytes) {
         uint32_t rest = heap_cut(self, piece, bytes);
         at[rest].owner = list;
-        ar_span_index_replace(&from->index, at, &place, rest);
+        ar_span_index_replace(&from->index, at, place, rest);
     } else {
-        ar_span_index_unlink(&from->index, at, &place);
+        ar_span_index_unlink(&from->index, at, place);
     }
-    at[piece].used = 1;
+}
+
+/* Both steps. 0: none. */
+static inline __attribute__((always_inline)) uint32_t
+heap_take_exactly(struct heap *self, uint32_t list, uint64_t bytes)
+{
+    struct ar_span_place place;
+    if (!heap_best(self, list, bytes, &place))
+        return 0;
+    uint32_t piece = *place.link;
+    heap_take_best(self, list, bytes, piece, &place);
     return piece;
 }
 
@@ -220,45 +236,52 @@ static inline bool heap_joins(const struct ar_span *neighbour, uint32_t list)
     return !neighbour->used && neighbour->owner == list; /* record 0 counts as used */
 }
 
+/* After a merge: `into`, with `bytes`, takes the place of `from` in the list, if possible. They may
+ * be the same piece, which then has its old size. */
+static inline __attribute__((always_inline)) void
+heap_moved(struct heap *self, struct heap_list *list, uint32_t from, uint32_t into, uint64_t bytes)
+{
+    struct ar_span *at = self->spans.at;
+    if (heap_is_segment(&at[into]))
+        self->policy->totals.releasable_bytes += bytes;
+    ar_policy_free_replaced(self->policy, at[from].bytes, bytes);
+    ar_span_index_move(&list->index, at, from, into, bytes);
+}
+
+/* The last step of heap_give for a piece between two free pieces of `list`. */
+uint32_t heap_give_between(struct heap *self, struct heap_list *list, uint32_t piece);
+
 /* Frees a used piece into `list` and merges it with free neighbours of the same list. One of them
- * keeps its place in the list if possible. Returns the merged piece. */
+ * keeps its place in the list if possible. Returns the merged piece. The list changes last: no
+ * value is kept across a call. */
 static inline __attribute__((always_inline)) uint32_t heap_give(struct heap *self, uint32_t piece,
                                                                 uint32_t list)
 {
     struct heap_list *to = self->lists[list];
     struct ar_span *at = self->spans.at;
-    uint32_t next = at[piece].next;
-    uint32_t previous = at[piece].previous;
-    uint64_t bytes = at[piece].bytes;
+    struct ar_span *given = &at[piece];
+    uint32_t next = given->next;
+    uint32_t previous = given->previous;
+    uint64_t bytes = given->bytes;
     bool joins_next = heap_joins(&at[next], list);
-    uint32_t into = piece;
-    uint32_t from = next;
-    at[piece].used = 0;
-    at[piece].owner = list;
+    given->used = 0;
+    given->owner = list;
     to->free_bytes += bytes;
     if (heap_joins(&at[previous], list)) {
-        into = previous;
-        from = previous;
-        if (joins_next) {
-            ar_span_index_remove(&to->index, at, next);
-            ar_policy_free_removed(self->policy, at[next].bytes);
-            bytes += at[next].bytes;
-        }
-    } else if (!joins_next) {
-        ar_span_index_insert(&to->index, at, piece);
-        heap_account_added(self, &at[piece]);
+        if (joins_next)
+            return heap_give_between(self, to, piece);
+        heap_link_past(self, previous, piece);
+        heap_moved(self, to, previous, previous, at[previous].bytes + bytes);
+        return previous;
+    }
+    if (joins_next) {
+        heap_link_past(self, piece, next);
+        heap_moved(self, to, next, piece, at[next].bytes + bytes);
         return piece;
     }
-    bytes += at[from].bytes;
-    ar_policy_free_replaced(self->policy, at[from].bytes, bytes);
-    ar_span_index_move(&to->index, at, from, into, bytes);
-    if (joins_next)
-        heap_link_past(self, piece, next);
-    if (into != piece)
-        heap_link_past(self, into, piece);
-    if (heap_is_segment(&at[into]))
-        self->policy->totals.releasable_bytes += bytes;
-    return into;
+    heap_account_added(self, given);
+    ar_span_index_insert(&to->index, at, piece);
+    return piece;
 }
 
 #endif

@@ -248,25 +248,60 @@ static __attribute__((noinline)) enum ar_status find_elsewhere(struct rmm *self,
     return AR_OK;
 }
 
+/* Hands out `piece`, whose owner is the stream of the request. */
+static inline void grant(struct rmm *self, const struct ar_policy_request *request,
+                         struct ar_policy_block *out, uint64_t bytes, uint32_t piece)
+{
+    struct ar_span *span = &self->heap.spans.at[piece];
+    span->requested_bytes = request->bytes;
+    ar_policy_grant(&self->base, out, span->address, bytes, piece);
+}
+
+/* As rmm_alloc, if no block of the stream's list is large enough. */
+static __attribute__((noinline)) enum ar_status
+alloc_elsewhere(struct rmm *self, const struct ar_policy_request *request,
+                struct ar_policy_block *out, uint64_t bytes)
+{
+    uint32_t piece;
+    enum ar_status status = find_elsewhere(self, request->stream, bytes, &piece);
+    list_changed(self, request->stream);
+    if (status != AR_OK)
+        return status;
+    self->heap.spans.at[piece].owner = request->stream;
+    grant(self, request, out, bytes, piece);
+    return AR_OK;
+}
+
+/* As rmm_alloc, if records or the stream's list are missing, or with many lists. */
+static __attribute__((noinline)) enum ar_status
+alloc_unready(struct rmm *self, const struct ar_policy_request *request,
+              struct ar_policy_block *out, uint64_t bytes)
+{
+    AR_TRY(ready(self, 2, request->stream));
+    uint32_t piece = heap_take_exactly(&self->heap, request->stream, bytes);
+    if (!piece)
+        return alloc_elsewhere(self, request, out, bytes);
+    list_changed(self, request->stream);
+    grant(self, request, out, bytes, piece);
+    return AR_OK;
+}
+
+/* The list changes last here and in rmm_free: no value is kept across a call, so that few registers
+ * are saved. */
 static enum ar_status rmm_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                 struct ar_policy_block *out)
 {
     struct rmm *self = (struct rmm *)base;
+    struct ar_span_place place;
+    uint32_t stream = request->stream;
     uint64_t bytes = ar_size_round_up(request->bytes, ALIGNMENT_BYTES);
-    AR_TRY(ready(self, 2, request->stream));
-    uint32_t piece = heap_take_exactly(&self->heap, request->stream, bytes);
-    if (!piece) {
-        enum ar_status status = find_elsewhere(self, request->stream, bytes, &piece);
-        list_changed(self, request->stream);
-        if (status != AR_OK)
-            return status;
-    } else {
-        list_changed(self, request->stream);
-    }
-    struct ar_span *span = &self->heap.spans.at[piece];
-    span->requested_bytes = request->bytes;
-    span->owner = request->stream;
-    ar_policy_grant(base, out, span->address, bytes, piece);
+    if (!heap_is_ready(&self->heap, 2, stream) || self->largest.room)
+        return alloc_unready(self, request, out, bytes);
+    if (!heap_best(&self->heap, stream, bytes, &place))
+        return alloc_elsewhere(self, request, out, bytes);
+    uint32_t piece = *place.link;
+    grant(self, request, out, bytes, piece);
+    heap_take_best(&self->heap, stream, bytes, piece, &place);
     return AR_OK;
 }
 
@@ -280,20 +315,34 @@ static enum ar_status note_free(struct rmm *self, uint32_t stream)
     return AR_OK;
 }
 
+static inline __attribute__((always_inline)) void give(struct rmm *self, uint32_t piece,
+                                                       uint32_t stream)
+{
+    const struct ar_span *span = &self->heap.spans.at[piece];
+    ar_policy_ungrant(&self->base, span->requested_bytes, span->bytes);
+    heap_give(&self->heap, piece, stream);
+}
+
+/* As rmm_free, with several streams. */
+static __attribute__((noinline)) enum ar_status free_of_several(struct rmm *self, uint32_t piece,
+                                                                uint32_t stream)
+{
+    AR_TRY(ready(self, 0, stream));
+    AR_TRY(note_free(self, stream));
+    give(self, piece, stream);
+    list_changed(self, stream);
+    return AR_OK;
+}
+
+/* A stream does not wait for itself: events are recorded only if there are several streams. */
 static enum ar_status rmm_free(struct ar_policy *base, const struct ar_policy_block *block,
                                uint32_t stream)
 {
     struct rmm *self = (struct rmm *)base;
     uint32_t piece = (uint32_t)block->cookie;
-    const struct ar_span *span = &self->heap.spans.at[piece];
-    /* A stream does not wait for itself: record events only if there are several streams. */
-    if (stream || self->heap.list_room > 1) {
-        AR_TRY(ready(self, 0, stream));
-        AR_TRY(note_free(self, stream));
-    }
-    ar_policy_ungrant(base, span->requested_bytes, span->bytes);
-    heap_give(&self->heap, piece, stream);
-    list_changed(self, stream);
+    if (stream || self->heap.list_room > 1)
+        return free_of_several(self, piece, stream);
+    give(self, piece, 0);
     return AR_OK;
 }
 
