@@ -276,6 +276,9 @@ static void describe(const struct merge *self, const char *name, const char *ver
     memcpy(out->card, self->from[0].profile.card, sizeof out->card);
     memcpy(out->also, self->from[0].profile.also, sizeof out->also);
     memcpy(out->compute, self->from[0].profile.compute, sizeof out->compute);
+    memcpy(out->link, self->from[0].profile.link, sizeof out->link);
+    out->processors = self->from[0].profile.processors;
+    out->threads = self->from[0].profile.threads;
     row_different(self, offsetof(struct sim_profile, driver), out->driver);
     row_different(self, offsetof(struct sim_profile, hypervisor), out->hypervisor);
     snprintf(out->source, sizeof out->source,
