@@ -3,8 +3,6 @@ name: h100
 card: NVIDIA H100 80GB HBM3
 also: NVIDIA H100 PCIe; NVIDIA H100
 compute: 9.0
-processors: 132
-threads: 2048
 link: nvlink
 driver: 580.159.04
 hypervisor: KVMKVMKVM
@@ -16,6 +14,8 @@ page_bytes: 2097152
 granule_bytes: 512
 cleaning_bytes_per_us: 388832
 first_address: 1099511627776
+processors: 132
+threads: 2048
 cleaning_wait_bytes: alloc 50675580928
 waits: free pinned_free
 cost: alloc 256 53528

@@ -7,8 +7,6 @@ name: h200
 card: NVIDIA H200
 also: H200 NVL; H200 SXM; H200 141GB HBM3e
 compute: 9.0
-processors: 132
-threads: 2048
 link: nvlink
 driver: 580.159.04
 hypervisor: KVMKVMKVM
@@ -20,6 +18,8 @@ page_bytes: 2097152
 granule_bytes: 512
 cleaning_bytes_per_us: 413762
 first_address: 1099511627776
+processors: 132
+threads: 2048
 host_clock_ps: 32000
 kernel_least_ns: 1509
 cleaning_wait_bytes: alloc 89730842624
