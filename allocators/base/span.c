@@ -73,8 +73,8 @@ WALK bool reaches(const struct ar_span *node, uint32_t number, uint64_t flip, bo
 }
 
 /* The first span of `size_class` at or after the key, or NULL. */
-static uint32_t *seek_in_class(struct ar_span_index *self, struct ar_span *spans,
-                               unsigned size_class, uint64_t bytes, uint64_t rank)
+static uint32_t *seek_in_class(struct ar_span_index *self, struct ar_span *spans, size_t size_class,
+                               uint64_t bytes, uint64_t rank)
 {
     uint32_t *found = NULL;
     bool by_record = is_by_record(self);
@@ -93,7 +93,7 @@ static uint32_t *seek_in_class(struct ar_span_index *self, struct ar_span *spans
 bool ar_span_index_find(struct ar_span_index *self, struct ar_span *spans, uint64_t bytes,
                         uint64_t rank, struct ar_span_place *place)
 {
-    unsigned size_class = ar_span_index_class(bytes | 1u); /* a key may have 0 bytes */
+    size_t size_class = ar_span_index_class(bytes | 1u); /* a key may have 0 bytes */
     place->link = seek_in_class(self, spans, size_class, bytes, rank);
     place->size_class = size_class;
     if (place->link) {
@@ -105,7 +105,7 @@ bool ar_span_index_find(struct ar_span_index *self, struct ar_span *spans, uint6
 
 /* The last span of `size_class` before the key, or 0. */
 static uint32_t last_before(const struct ar_span_index *self, const struct ar_span *spans,
-                            unsigned size_class, uint64_t bytes, uint64_t address)
+                            size_t size_class, uint64_t bytes, uint64_t address)
 {
     uint32_t found = 0;
     for (uint32_t node = self->roots[size_class]; node;) {
@@ -122,12 +122,12 @@ static uint32_t last_before(const struct ar_span_index *self, const struct ar_sp
 uint32_t ar_span_index_before(const struct ar_span_index *self, const struct ar_span *spans,
                               uint64_t bytes, uint64_t address)
 {
-    unsigned size_class = ar_span_index_class(bytes | 1u);
+    size_t size_class = ar_span_index_class(bytes | 1u);
     uint32_t found = last_before(self, spans, size_class, bytes, address);
     uint64_t below = self->classes & ((UINT64_C(1) << size_class) - 1u);
     if (found || !below)
         return found;
-    size_class = 63u ^ (unsigned)__builtin_clzll(below);
+    size_class = 63u - (size_t)__builtin_clzll(below);
     found = self->roots[size_class];
     while (spans[found].right)
         found = spans[found].right;
@@ -135,7 +135,7 @@ uint32_t ar_span_index_before(const struct ar_span_index *self, const struct ar_
 }
 
 /* The link to `span`, which is in `size_class`. */
-WALK uint32_t *locate(struct ar_span_index *self, struct ar_span *spans, unsigned size_class,
+WALK uint32_t *locate(struct ar_span_index *self, struct ar_span *spans, size_t size_class,
                       uint32_t span, bool by_record)
 {
     const struct ar_span *wanted = &spans[span];
@@ -185,7 +185,7 @@ WALK void insert_second(struct ar_span *spans, uint32_t *root, uint32_t span, bo
 }
 
 /* Inserts `span` into a class that has spans. */
-WALK void insert(struct ar_span_index *self, struct ar_span *spans, unsigned size_class,
+WALK void insert(struct ar_span_index *self, struct ar_span *spans, size_t size_class,
                  uint32_t span, bool by_record)
 {
     struct ar_span *added = &spans[span];
@@ -226,7 +226,7 @@ WALK void insert(struct ar_span_index *self, struct ar_span *spans, unsigned siz
 WALK void insert_any(struct ar_span_index *self, struct ar_span *spans, uint32_t span,
                      bool by_record)
 {
-    unsigned size_class = ar_span_index_class(spans[span].bytes);
+    size_t size_class = ar_span_index_class(spans[span].bytes);
     if (self->roots[size_class])
         insert(self, spans, size_class, span, by_record);
     else
@@ -235,7 +235,7 @@ WALK void insert_any(struct ar_span_index *self, struct ar_span *spans, uint32_t
 
 /* Removes the span at `link`. */
 WALK void unlink_any(struct ar_span_index *self, struct ar_span *spans, uint32_t *link,
-                     unsigned size_class, uint64_t children)
+                     size_t size_class, uint64_t children)
 {
     unlink(spans, link, children);
     if (!self->roots[size_class])
@@ -245,13 +245,13 @@ WALK void unlink_any(struct ar_span_index *self, struct ar_span *spans, uint32_t
 WALK void remove_any(struct ar_span_index *self, struct ar_span *spans, uint32_t span,
                      bool by_record)
 {
-    unsigned size_class = ar_span_index_class(spans[span].bytes);
+    size_t size_class = ar_span_index_class(spans[span].bytes);
     unlink_any(self, spans, locate(self, spans, size_class, span, by_record), size_class,
                spans[span].children);
 }
 
 WALK void replace(struct ar_span_index *self, struct ar_span *spans, uint32_t *link,
-                  unsigned size_class, uint64_t children, uint32_t span, bool by_record)
+                  size_t size_class, uint64_t children, uint32_t span, bool by_record)
 {
     unlink_any(self, spans, link, size_class, children);
     insert_any(self, spans, span, by_record);
@@ -270,14 +270,14 @@ APART void remove_by_record(struct ar_span_index *self, struct ar_span *spans, u
     remove_any(self, spans, span, true);
 }
 
-APART void insert_by_record(struct ar_span_index *self, struct ar_span *spans, unsigned size_class,
+APART void insert_by_record(struct ar_span_index *self, struct ar_span *spans, size_t size_class,
                             uint32_t span)
 {
     insert(self, spans, size_class, span, true);
 }
 
 APART void replace_by_record(struct ar_span_index *self, struct ar_span *spans, uint32_t *link,
-                             unsigned size_class, uint64_t children, uint32_t span)
+                             size_t size_class, uint64_t children, uint32_t span)
 {
     replace(self, spans, link, size_class, children, span, true);
 }
@@ -302,7 +302,7 @@ void ar_span_index_remove_inner(struct ar_span_index *self, struct ar_span *span
 }
 
 void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *spans,
-                                unsigned size_class, uint32_t span)
+                                size_t size_class, uint32_t span)
 {
     if (is_by_record(self))
         insert_by_record(self, spans, size_class, span);
@@ -311,7 +311,7 @@ void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *span
 }
 
 void ar_span_index_replace_inner(struct ar_span_index *self, struct ar_span *spans, uint32_t *link,
-                                 unsigned size_class, uint64_t children, uint32_t span)
+                                 size_t size_class, uint64_t children, uint32_t span)
 {
     if (is_by_record(self))
         replace_by_record(self, spans, link, size_class, children, span);
@@ -346,7 +346,7 @@ struct tree_check {
     const struct ar_span_index *index;
     const struct ar_span *spans;
     uint64_t count, most;
-    unsigned size_class;
+    size_t size_class;
     uint32_t last;
 };
 
@@ -380,7 +380,7 @@ const char *ar_span_index_fault(const struct ar_span_index *self, const struct a
 {
     struct tree_check check = {.index = self, .spans = spans, .most = most};
     const char *fault = NULL;
-    for (unsigned size_class = 0; size_class < AR_SPAN_INDEX_CLASSES && !fault; size_class++) {
+    for (size_t size_class = 0; size_class < AR_SPAN_INDEX_CLASSES && !fault; size_class++) {
         if ((self->classes >> size_class & 1u) != (self->roots[size_class] != 0))
             return "has another bitmap than trees";
         check.size_class = size_class;

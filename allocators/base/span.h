@@ -138,13 +138,13 @@ struct ar_span_index {
  * already be in use when it is removed from its place. */
 struct ar_span_place {
     uint32_t *link; /* holds the index of the span */
-    unsigned size_class;
+    size_t size_class;
     uint64_t children; /* of the span */
 };
 
-static inline unsigned ar_span_index_class(uint64_t bytes)
+static inline size_t ar_span_index_class(uint64_t bytes)
 {
-    return 63u ^ (unsigned)__builtin_clzll(bytes);
+    return 63u - (size_t)__builtin_clzll(bytes);
 }
 
 /* The first span at or after the key, by size and then by rank. */
@@ -167,9 +167,9 @@ AR_API void ar_span_index_unlink_inner(struct ar_span *spans, uint32_t *link, ui
 AR_API void ar_span_index_remove_inner(struct ar_span_index *self, struct ar_span *spans,
                                        uint32_t span);
 AR_API void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *spans,
-                                       unsigned size_class, uint32_t span);
+                                       size_t size_class, uint32_t span);
 AR_API void ar_span_index_replace_inner(struct ar_span_index *self, struct ar_span *spans,
-                                        uint32_t *link, unsigned size_class, uint64_t children,
+                                        uint32_t *link, size_t size_class, uint64_t children,
                                         uint32_t span);
 AR_API void ar_span_index_move_inner(struct ar_span_index *self, struct ar_span *spans,
                                      uint32_t from, uint32_t to, uint64_t bytes);
@@ -178,7 +178,7 @@ AR_API void ar_span_index_move_inner(struct ar_span_index *self, struct ar_span 
 static inline bool ar_span_index_best(struct ar_span_index *self, struct ar_span *spans,
                                       uint64_t bytes, struct ar_span_place *place)
 {
-    unsigned size_class = ar_span_index_class(bytes);
+    size_t size_class = ar_span_index_class(bytes);
     uint32_t *found = NULL;
     for (uint32_t *link = &self->roots[size_class]; *link;) {
         struct ar_span *node = &spans[*link];
@@ -193,7 +193,7 @@ static inline bool ar_span_index_best(struct ar_span_index *self, struct ar_span
         uint64_t above = self->classes & (~UINT64_C(1) << size_class);
         if (!above)
             return false;
-        size_class = (unsigned)__builtin_ctzll(above);
+        size_class = (size_t)__builtin_ctzll(above);
         found = &self->roots[size_class];
         while (spans[*found].left)
             found = &spans[*found].left;
@@ -204,7 +204,7 @@ static inline bool ar_span_index_best(struct ar_span_index *self, struct ar_span
     return true;
 }
 
-static inline void ar_span_index_clear(struct ar_span_index *self, unsigned size_class)
+static inline void ar_span_index_clear(struct ar_span_index *self, size_t size_class)
 {
     self->classes &= ~(UINT64_C(1) << size_class);
 }
@@ -226,7 +226,7 @@ static inline void ar_span_index_unlink(struct ar_span_index *self, struct ar_sp
 static inline void ar_span_index_remove(struct ar_span_index *self, struct ar_span *spans,
                                         uint32_t span)
 {
-    unsigned size_class = ar_span_index_class(spans[span].bytes);
+    size_t size_class = ar_span_index_class(spans[span].bytes);
     if (__builtin_expect(self->roots[size_class] != span || spans[span].children != 0, 0)) {
         ar_span_index_remove_inner(self, spans, span);
         return;
@@ -238,7 +238,7 @@ static inline void ar_span_index_remove(struct ar_span_index *self, struct ar_sp
 static inline void ar_span_index_insert(struct ar_span_index *self, struct ar_span *spans,
                                         uint32_t span)
 {
-    unsigned size_class = ar_span_index_class(spans[span].bytes);
+    size_t size_class = ar_span_index_class(spans[span].bytes);
     if (__builtin_expect(self->roots[size_class] != 0, 0)) {
         ar_span_index_insert_inner(self, spans, size_class, span);
         return;
@@ -249,7 +249,7 @@ static inline void ar_span_index_insert(struct ar_span_index *self, struct ar_sp
 }
 
 /* Class `from`, which has one span, becomes empty, and the empty class `to` is to have one. */
-static inline void ar_span_index_reclass(struct ar_span_index *self, unsigned from, unsigned to)
+static inline void ar_span_index_reclass(struct ar_span_index *self, size_t from, size_t to)
 {
     self->roots[from] = 0;
     self->classes = (self->classes & ~(UINT64_C(1) << from)) | UINT64_C(1) << to;
@@ -260,8 +260,8 @@ static inline __attribute__((always_inline)) void
 ar_span_index_replace(struct ar_span_index *self, struct ar_span *spans,
                       const struct ar_span_place *place, uint32_t span)
 {
-    unsigned old_class = place->size_class;
-    unsigned new_class = ar_span_index_class(spans[span].bytes);
+    size_t old_class = place->size_class;
+    size_t new_class = ar_span_index_class(spans[span].bytes);
     uint32_t *root = &self->roots[old_class];
     if (place->link != root || place->children ||
         (new_class != old_class && self->roots[new_class])) {
@@ -280,8 +280,8 @@ static inline __attribute__((always_inline)) void ar_span_index_move(struct ar_s
                                                                      uint32_t from, uint32_t to,
                                                                      uint64_t bytes)
 {
-    unsigned old_class = ar_span_index_class(spans[from].bytes);
-    unsigned new_class = ar_span_index_class(bytes);
+    size_t old_class = ar_span_index_class(spans[from].bytes);
+    size_t new_class = ar_span_index_class(bytes);
     if (self->roots[old_class] != from || spans[from].children ||
         (new_class != old_class && self->roots[new_class])) {
         ar_span_index_move_inner(self, spans, from, to, bytes);
