@@ -20,9 +20,9 @@ enum ar_status replay_slots_grow(struct replay *run, const struct trace_event *e
 {
     if (event->slot >= SLOTS_MOST)
         return replay_bad_input(run, event, "its slot number is out of range", error);
-    uint64_t count = run->slot_count ? run->slot_count : 64;
-    while (count <= event->slot)
-        count *= 2;
+    uint64_t count = run->slot_count ? run->slot_count * 2 : 64;
+    if (count <= event->slot)
+        count = (uint64_t)event->slot + 1; /* at the start what the trace needs in all */
     struct replay_slot *slots =
         run->slots ? realloc(run->slots, count * sizeof *slots) : calloc(count, sizeof *slots);
     AR_TRY_MEMORY(slots, error, "%llu blocks live at once", (unsigned long long)count);
