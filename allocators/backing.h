@@ -67,13 +67,6 @@ struct ar_backing_ops {
      * the caller waits. */
     void (*order)(struct ar_backing *self, uint32_t stream, struct ar_backing_ticket ticket);
 
-    /* Optional as a group: copies of mapped memory to other mapped memory, to host memory and from
-     * it, after all work of the device. The caller waits for their end. */
-    enum ar_status (*copy)(struct ar_backing *self, uint64_t to, uint64_t from, uint64_t bytes);
-    enum ar_status (*copy_out)(struct ar_backing *self, void *to, uint64_t from, uint64_t bytes);
-    enum ar_status (*copy_in)(struct ar_backing *self, uint64_t to, const void *from,
-                              uint64_t bytes);
-
     /* The free bytes for this process, and the total (cuMemGetInfo). */
     void (*memory)(struct ar_backing *self, uint64_t *free_bytes, uint64_t *total_bytes);
 
@@ -98,6 +91,13 @@ struct ar_backing_ops {
     /* Optional: whether a limit that the policy does not know refuses it `bytes` more. A recording
      * has the effects of a limit without its value. */
     bool (*limits)(struct ar_backing *self, uint64_t bytes);
+
+    /* Optional as a group: copies of mapped memory to other mapped memory, to host memory and from
+     * it, after all work of the device. The caller waits for their end. */
+    enum ar_status (*copy)(struct ar_backing *self, uint64_t to, uint64_t from, uint64_t bytes);
+    enum ar_status (*copy_out)(struct ar_backing *self, void *to, uint64_t from, uint64_t bytes);
+    enum ar_status (*copy_in)(struct ar_backing *self, uint64_t to, const void *from,
+                              uint64_t bytes);
 };
 
 struct ar_backing {
