@@ -20,6 +20,7 @@ import math
 import os
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -61,8 +62,9 @@ def submission(folder):
             fail(2, f"{path}: the key {key} is missing")
     if found["division"] not in ("closed", "open"):
         fail(2, f"{path}: division is {found['division']}; it is closed or open")
-    if found["policy"].startswith("./"):
-        found["policy"] = os.path.join(os.path.abspath(folder), found["policy"][2:])
+    path = found["policy"].split(":")[0]
+    if path.startswith("./") or os.path.exists(os.path.join(folder, path)):
+        found["policy"] = os.path.join(os.path.abspath(folder), found["policy"].removeprefix("./"))
     return found
 
 
@@ -179,8 +181,8 @@ def instructions(policy):
 
 
 def median(values):
-    values = sorted(v for v in values if v is not None)
-    return values[len(values) // 2] if values else None
+    values = [v for v in values if v is not None]
+    return statistics.median(values) if values else None
 
 
 def summary(items):
@@ -213,10 +215,12 @@ def workloads(args, policy, name):
             fail(2, f"{path} is not there: `make dataset` builds the data set")
     items = {}
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for n, found in zip(names, pool.map(lambda path: figures(policy, path), paths)):
-            items[n] = found
-            print(f"{n:34}{found['safe_ratio'] or '-':>8}", file=sys.stderr, flush=True)
-    return items
+        pending = {pool.submit(figures, policy, path): n for n, path in zip(names, paths)}
+        for done in concurrent.futures.as_completed(pending):
+            n = pending[done]
+            items[n] = done.result()
+            print(f"{name} {len(items)}/{len(names)} {n:34}{items[n]['safe_ratio'] or '-':>8}", file=sys.stderr, flush=True)
+    return {n: items[n] for n in names}
 
 
 def make_row(args):
