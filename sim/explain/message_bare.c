@@ -46,6 +46,12 @@ static const char how_vllm[] =
     "of the card. Find out: its log says what the weights took (\"Model loading took\") and what "
     "the share was. Raise gpu_memory_utilization if the card is otherwise empty; else lower "
     "max_model_len or max_num_seqs, set enforce_eager, or use more GPUs.";
+static const char how_wakes[] =
+    "vLLM's sleep mode could not map its memory again: what it gave up while it slept, others have "
+    "taken, most often the trainer beside it. Find out: nvidia-smi just before the wake-up; free "
+    "or "
+    "offload there, and empty its cache, before wake_up(), or lower gpu_memory_utilization. "
+    "`allocrig twin` plays both (workloads/scenarios/WAKE_UP.md).";
 static const char how_spark[] =
     "A batch could not be made small enough for the GPU. Find out: the log's lines of "
     "DeviceMemoryEventHandler and RmmSpark before it. Fewer spark.rapids.sql.concurrentGpuTasks, a "
@@ -192,6 +198,10 @@ static const struct bare {
     {"outofmemoryoccurredwhenwarmingup", MESSAGE_VLLM, "CUDA", how_warm, CARD},
     {"leavenogpumemoryforthekvcache", MESSAGE_SGLANG, "", how_sglang, CARD},
     {"noavailablememoryforthecacheblocks", MESSAGE_VLLM, "", how_vllm, CARD},
+    {"outofmemoryat/workspace/csrc/cumem_allocator|outofmemoryatcsrc/cumem_allocator|"
+     "outofmemoryat/workspace/vllm/csrc/cumem_allocator|outofmemoryat/vllm-workspace/csrc/cumem_"
+     "allocator|outofmemoryat/root/vllm/csrc/cumem_allocator",
+     MESSAGE_VLLM, "CUDA", how_wakes, CARD},
     {"thanthemaximumnumberoftokensthatcanbestoredinkvcache", MESSAGE_VLLM, "", how_kv, CARD},
     {"alloc_req_slotsrunsoutofmemory|prefilloutofmemory|decodeoutofmemory", MESSAGE_SGLANG, "",
      how_slots, ELSEWHERE},

@@ -328,10 +328,11 @@ static enum ar_status append(struct trace_tables *tables, const struct trace_att
 {
     size_t index = tables->keys.count; /* of the new entry */
     if (index / BLOCK >= tables->block_count) {
-        struct trace_attributes *block = calloc(BLOCK, sizeof *block);
-        if (!block ||
-            !AR_ARRAY_ADD(tables->blocks, tables->block_count, tables->block_room, block)) {
-            free(block);
+        if (!AR_ARRAY_ADD(tables->blocks, tables->block_count, tables->block_room,
+                          calloc(BLOCK, sizeof **tables->blocks)))
+            return no_memory(error);
+        if (!tables->blocks[tables->block_count - 1]) {
+            tables->block_count--;
             return no_memory(error);
         }
     }
