@@ -144,6 +144,19 @@ TEST(the_rule_divide_chooses)
     }
 }
 
+/* Of two pages that lose as much the lower one is divided. */
+TEST(the_lower_page_is_first)
+{
+    struct mosaic_rig rig;
+    struct ar_policy_block kept[3];
+    open_rig(&rig, "sim:capacity=64MiB", "mosaic");
+    half_use(&rig, (const uint64_t[]){2, 2, 20}, 3, kept, 0);
+    (void)take(&rig, 20);
+    assert_int_equal(take(&rig, 18).address, kept[1].address + 2 * AR_MIB);
+    check(&rig, (2 + 20 + 20 + 20) * AR_MIB);
+    close_rig(&rig);
+}
+
 /* Without a free byte the copies go through host memory, one out and one in for each page. */
 TEST(a_full_device_copies_by_host)
 {

@@ -77,10 +77,11 @@ static uint32_t obtain(struct torch *self, uint32_t arena, uint64_t rounded_byte
     if (!block && !self->fault && !stopped) {
         bool divides = self->divides && !is_private;
         self->flushes++;
-        if (!divides || !self->tight)
+        if (!divides || !self->tight) {
             torch_release_cached(self);
-        if (!self->fault && (!divides || !self->tight))
-            block = torch_alloc_block(self, arena, rounded_bytes, true);
+            if (!self->fault)
+                block = torch_alloc_block(self, arena, rounded_bytes, true);
+        }
         if (!block && !self->fault && divides)
             block = torch_divide(self, arena, rounded_bytes);
     }
