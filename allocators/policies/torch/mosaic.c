@@ -91,11 +91,20 @@ uint64_t mosaic_whole_pages(const struct torch *self, const struct torch_segment
     return last > *first ? (last - *first) * GRAIN : 0;
 }
 
+/* The grains [*from, *to) of a range that lie in a block. */
+static void grains_in(const struct torch *self, uint32_t block, uint32_t *from, uint32_t *to)
+{
+    const struct ar_span *span = &self->spans.at[block];
+    uint64_t start = span->address - self->segments[self->blocks[block].segment].address;
+    *from = (uint32_t)((start + GRAIN - 1) / GRAIN);
+    *to = (uint32_t)((start + span->bytes) / GRAIN);
+}
+
 /* The bytes of whole grains in a free block. */
 static uint64_t grain_bytes(const struct torch *self, uint32_t block)
 {
     uint32_t from, to;
-    torch_grains_in(self, block, &from, &to);
+    grains_in(self, block, &from, &to);
     return torch_is_expandable(self, block) && to > from ? (to - from) * GRAIN : 0;
 }
 
@@ -194,7 +203,7 @@ static bool find_in_block(struct torch *self, struct candidates *found, uint32_t
 {
     const struct ar_span *span = &self->spans.at[block];
     uint32_t index = self->blocks[block].segment, from, to;
-    torch_grains_in(self, block, &from, &to);
+    grains_in(self, block, &from, &to);
     for (uint32_t end; from < to; from = end) {
         const struct torch_segment *segment = &self->segments[index];
         uint32_t first = from;
@@ -265,13 +274,11 @@ static struct run run_at(const struct torch *self, uint32_t unmapped, uint64_t w
     struct run run = {.first = before && !at[before].used ? before : unmapped};
     for (uint32_t b = run.first; b && !at[b].used && run.bytes < wanted_bytes; b = at[b].next) {
         uint64_t left_bytes = wanted_bytes - run.bytes;
-        uint32_t from, to;
-        torch_grains_in(self, b, &from, &to);
         if (!self->blocks[b].mapped)
             run.missing_bytes +=
                 ar_size_round_up(at[b].bytes < left_bytes ? at[b].bytes : left_bytes, GRAIN);
         else
-            run.rest_bytes += at[b].bytes - (to > from ? (to - from) * GRAIN : 0);
+            run.rest_bytes += at[b].bytes - grain_bytes(self, b);
         run.bytes += at[b].bytes;
     }
     return run;
@@ -444,7 +451,7 @@ static uint64_t free_part(const struct torch *self, const struct candidate *c, u
     uint32_t from, to;
     if (self->spans.at[block].used || !self->blocks[block].mapped)
         return 0;
-    torch_grains_in(self, block, &from, &to);
+    grains_in(self, block, &from, &to);
     from = from > c->first ? from : c->first;
     to = to < c->first + c->count ? to : c->first + c->count;
     *begin = self->segments[c->segment].address + from * GRAIN;

@@ -476,16 +476,6 @@ static inline uint64_t torch_grain_bytes(const struct torch *self, const struct 
     return self->divides ? TORCH_SMALL_SEGMENT_BYTES : torch_page_bytes(self, arena);
 }
 
-/* The grains [*from, *to) of a range that lie in a block, if pages may be divided. */
-static inline void torch_grains_in(const struct torch *self, uint32_t block, uint32_t *from,
-                                   uint32_t *to)
-{
-    const struct ar_span *span = &self->spans.at[block];
-    uint64_t start = span->address - self->segments[self->blocks[block].segment].address;
-    *from = (uint32_t)((start + TORCH_SMALL_SEGMENT_BYTES - 1) / TORCH_SMALL_SEGMENT_BYTES);
-    *to = (uint32_t)((start + span->bytes) / TORCH_SMALL_SEGMENT_BYTES);
-}
-
 /* The end of the handle that is mapped at the grain `i`; `end`: of the grains to look at. */
 static inline uint32_t torch_handle_end(const struct torch *self, const ar_backing_handle *pages,
                                         uint32_t i, uint32_t end)
