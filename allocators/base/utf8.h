@@ -19,6 +19,17 @@ AR_API size_t ar_utf8_bytes(const char *text);
  * room, which counts the NUL, and never inside a character. */
 AR_API void ar_utf8_escape(const char *text, char *out, size_t room);
 
+/* Writes the character of a code point below 2^21 and returns its bytes, 1 to 4. No NUL follows. */
+static inline size_t ar_utf8_put(unsigned code, char *out)
+{
+    static const unsigned char first[5] = {0, 0, 0xc0, 0xe0, 0xf0};
+    size_t count = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (size_t i = count; i-- > 1; code >>= 6)
+        out[i] = (char)(0x80 | (code & 0x3f));
+    out[0] = (char)(first[count] | code);
+    return count;
+}
+
 AR_END_DECLS
 
 #endif

@@ -1,24 +1,17 @@
 /* Escapes of source code, JSON and HTML, also those of a log within a log. */
 #include <string.h>
 
+#include "allocators/base/utf8.h"
 #include "sim/explain/message_text.h"
-
-/* The value of a digit of base 10 or 16; 16: it is none. */
-static unsigned digit_value(char c, unsigned base)
-{
-    if (c >= '0' && c <= '9')
-        return (unsigned)(c - '0');
-    c = (char)(c | 0x20);
-    return base == 16 && c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
-}
+#include "workloads/io/fields.h"
 
 /* The end of the digits at `at`, of which there are at most `most`. */
 static size_t read_code(const char *text, size_t at, size_t bytes, unsigned base, size_t most,
                         unsigned *code)
 {
     size_t begin = at;
-    for (*code = 0; at < bytes && at - begin < most && digit_value(text[at], base) < base; at++)
-        *code = *code * base + digit_value(text[at], base);
+    for (*code = 0; at < bytes && at - begin < most && field_hex_digit(text[at]) < base; at++)
+        *code = *code * base + field_hex_digit(text[at]);
     return at;
 }
 
@@ -84,17 +77,6 @@ static size_t entity_length(const char *text, size_t at, size_t bytes, unsigned 
     return begin > at + 1 ? begin - at : 0;
 }
 
-/* Writes a character in UTF-8, which is never longer than its escapes. */
-static size_t write_character(unsigned code, char *out)
-{
-    unsigned more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    static const unsigned firsts[] = {0, 0xc0, 0xe0, 0xf0};
-    out[0] = (char)(firsts[more] | code >> 6 * more);
-    for (unsigned i = 1; i <= more; i++)
-        out[i] = (char)(0x80 | (code >> 6 * (more - i) & 0x3f));
-    return more + 1;
-}
-
 /* The length of a line end that a mail has in the middle of a word (quoted-printable); 0: none. */
 static size_t soft_end_length(const char *text, size_t at, size_t bytes)
 {
@@ -117,7 +99,7 @@ size_t message_text_decode(const char *text, size_t bytes, char *out)
                         : out[at] == '=' ? soft_end_length(out, at, left)
                                          : 0;
         if (length && code)
-            count += write_character(code, out + count);
+            count += ar_utf8_put(code, out + count); /* never longer than its escapes */
         else if (!length)
             out[count++] = out[at];
         at += length ? length : 1;

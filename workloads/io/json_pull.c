@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/utf8.h"
 #include "workloads/io/fields.h"
 
 enum { JSON_WINDOW = 1 << 16 };
@@ -170,12 +171,8 @@ static void keep(struct json_pull *pull, const void *bytes, size_t count)
 
 static void keep_code_point(struct json_pull *pull, unsigned code)
 {
-    unsigned char bytes[4];
-    size_t count = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    static const unsigned char first[5] = {0, 0, 0xc0, 0xe0, 0xf0};
-    for (size_t i = count; i-- > 1; code >>= 6)
-        bytes[i] = (unsigned char)(0x80 | (code & 0x3f));
-    bytes[0] = (unsigned char)(first[count] | code);
+    char bytes[4];
+    size_t count = ar_utf8_put(code, bytes);
     if (JSON_TEXT_LIMIT - pull->text_length >= count)
         keep(pull, bytes, count);
     else
