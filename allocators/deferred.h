@@ -4,8 +4,7 @@
  * short, a policy can wait for them.
  *
  * Blocks are named by small numbers that the policy chooses, such as indices of spans. */
-#ifndef ALLOCATORS_DEFERRED_H
-#define ALLOCATORS_DEFERRED_H
+#pragma once
 
 #include "allocators/backing.h"
 #include "allocators/base/host.h"
@@ -87,5 +86,3 @@ static inline void deferred_poll(struct deferred *self)
     if (self->pending_events)
         deferred_poll_all(self);
 }
-
-#endif

@@ -8,8 +8,7 @@
  *    those of different lists may stay apart.
  * 3. The heap keeps the totals that follow from this: reserved and releasable bytes, and the watch
  *    of free blocks. Live and granted bytes belong to the policy. */
-#ifndef ALLOCATORS_HEAP_H
-#define ALLOCATORS_HEAP_H
+#pragma once
 
 #include "allocators/base/span.h"
 #include "allocators/policy.h"
@@ -283,5 +282,3 @@ static inline __attribute__((always_inline)) uint32_t heap_give(struct heap *sel
     ar_span_index_insert(&to->index, at, piece);
     return piece;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The memory of policies that place blocks in one range of fixed size, as engines do with one
  * allocation of the driver. The range is obtained at the first request. */
-#ifndef ALLOCATORS_REGION_H
-#define ALLOCATORS_REGION_H
+#pragma once
 
 #include "allocators/policy.h"
 
@@ -59,5 +58,3 @@ static inline void region_close(struct region *self, struct ar_backing *backing)
     if (self->bytes)
         (void)ar_backing_segment_free(backing, self->address);
 }
-
-#endif

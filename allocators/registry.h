@@ -1,6 +1,5 @@
 /* The policies and decorators, and how a spec becomes an instance. */
-#ifndef ALLOCATORS_REGISTRY_H
-#define ALLOCATORS_REGISTRY_H
+#pragma once
 
 #include "allocators/policy.h"
 
@@ -48,5 +47,3 @@ bool registry_names_object(const struct ar_spec *spec);
 /* For the end of a run: CORRUPT if the guard of a policy has found a fault that no call has
  * returned. */
 enum ar_status registry_verdict(const struct ar_policy *policy, struct ar_error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* A backing that forwards every call to another backing, for code that observes, refuses or
  * prepares the calls of a policy. */
-#ifndef ALLOCATORS_RELAY_H
-#define ALLOCATORS_RELAY_H
+#pragma once
 
 #include "allocators/backing.h"
 
@@ -49,5 +48,3 @@ struct relay {
 /* Fills in `base`, `ops` and `inner`, and leaves `before` and `after`. Hooks that `inner` lacks
  * stay NULL. `inner` must outlive `self`, which must not move. There is nothing to close. */
 void relay_open(struct relay *self, struct ar_backing *inner);
-
-#endif

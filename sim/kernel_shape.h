@@ -11,8 +11,7 @@
  * 4. Products of lengths beyond 64 bits are UINT64_MAX, more than any operand holds.
  *
  * If nothing is left to do, the whole result is 0. */
-#ifndef SIM_KERNEL_OP_SHAPE_H
-#define SIM_KERNEL_OP_SHAPE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -68,5 +67,3 @@ uint64_t kernel_shape_copy_bytes(const struct ar_kernel_op *op);
 
 /* Bytes written. */
 uint64_t kernel_shape_set_bytes(const struct ar_kernel_op *op);
-
-#endif

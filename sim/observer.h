@@ -9,8 +9,7 @@
  * 3. The exact figures of a run are the same with and without observers.
  * 4. `driver_call` and `memory` need a part between policy and device: the tap (below). The
  *    session makes it when an observer of its list has one of them. */
-#ifndef SIM_OBSERVER_H
-#define SIM_OBSERVER_H
+#pragma once
 
 #include "allocators/policy.h"
 #include "sim/device.h"
@@ -176,5 +175,3 @@ void tap_mark(struct tap *self, const char *label, const char *keys);
 
 /* The run is over: reports what is left. After this nothing is reported, whatever is closed. */
 enum ar_status tap_end(struct tap *self, struct ar_error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* A replay: the engine drives a policy with a workload on a device, once. And an experiment: all
  * passes of a run. sim/replay/README.md describes both. */
-#ifndef SIM_REPLAY_H
-#define SIM_REPLAY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -199,5 +198,3 @@ enum replay_cause cause_of_ladder(const struct cause_ladder *ladder, uint64_t by
  * be separated for it. As cause_ladder_fill, it may poll the policy's pending frees. */
 enum replay_cause cause_of_failure(struct ar_policy *policy, const struct ar_device *device,
                                    const struct ar_policy_request *request, uint64_t limit_bytes);
-
-#endif

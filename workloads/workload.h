@@ -1,6 +1,5 @@
 /* Opens the workload that a user names: a file, or a generator's spec. */
-#ifndef WORKLOADS_WORKLOAD_H
-#define WORKLOADS_WORKLOAD_H
+#pragma once
 
 #include "workloads/trace/source.h"
 
@@ -48,5 +47,3 @@ const char *workload_gpu_of(const char *text);
 bool workload_is_gpu(const char *text);
 /* INVALID if it is too large. */
 enum ar_status workload_gpu_parse(const char *text, uint32_t *gpu, struct ar_error *error);
-
-#endif

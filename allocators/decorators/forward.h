@@ -1,8 +1,7 @@
 /* The base of all decorators: a policy that forwards every hook to the policy inside. A decorator
  * creates it with room for its own fields and replaces some of the hooks in `ops`. Hooks that the
  * inner policy lacks stay NULL. */
-#ifndef ALLOCATORS_DECORATORS_FORWARD_H
-#define ALLOCATORS_DECORATORS_FORWARD_H
+#pragma once
 
 #include "allocators/policy.h"
 
@@ -38,5 +37,3 @@ enum ar_status forward_adopt(struct ar_policy *base, const struct ar_policy_rang
 void forward_progress(struct ar_policy *base);
 enum ar_status forward_trim(struct ar_policy *base, uint64_t keep_bytes);
 void forward_destroy(struct ar_policy *base);
-
-#endif

@@ -1,8 +1,7 @@
 /* Offline placement (dynamic storage allocation): all lifetimes are known, and each block gets an
  * offset in one arena. Blocks that live at the same time must not overlap, and the top of the arena
  * should be low. */
-#ifndef ALLOCATORS_PLANNING_PACKING_H
-#define ALLOCATORS_PLANNING_PACKING_H
+#pragma once
 
 #include "allocators/base/host.h"
 #include "allocators/base/status.h"
@@ -124,5 +123,3 @@ struct packing_best {
 /* `offsets` gets the best plan. */
 enum ar_status packing_best_order(const struct packing *self, uint64_t *offsets,
                                   struct packing_best *best);
-
-#endif

@@ -3,8 +3,7 @@
  * that the device was opened with (tests/unit/test_calibrate.c).
  *
  * bench/calibrate/README.md says what is measured and how. */
-#ifndef BENCH_CALIBRATE_CALIBRATE_H
-#define BENCH_CALIBRATE_CALIBRATE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -110,5 +109,3 @@ enum ar_status median_of(const struct calibration *calibrations, size_t count, c
  * HOST_MEMORY. */
 enum ar_status median_write(const struct median *self, const struct calibration *calibrations,
                             size_t count, FILE *stream, struct ar_error *error);
-
-#endif

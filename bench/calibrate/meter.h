@@ -10,8 +10,7 @@
  *    the time of the point or of all points is used up. With fewer the point is left out.
  * 4. The first failure is kept: later calls do nothing and return false. A lack of device memory is
  *    not a failure. */
-#ifndef BENCH_CALIBRATE_METER_H
-#define BENCH_CALIBRATE_METER_H
+#pragma once
 
 #include "sim/device.h"
 #include "sim/sim_device/profile.h"
@@ -179,5 +178,3 @@ void parts_products(struct meter *meter, struct sim_profile *out, uint64_t bytes
 
 /* kernel_costs.c: the times of kernel ops. Runs last, after the products. */
 void parts_kernel_ops(struct meter *meter, struct sim_profile *out, uint64_t bytes);
-
-#endif

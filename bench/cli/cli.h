@@ -1,8 +1,7 @@
 /* Shared by the commands: the list of commands, and a parser of command lines. A table of options
  * drives the parser, the help and where values go. (argp prints its own errors, on several lines.)
  */
-#ifndef BENCH_CLI_CLI_H
-#define BENCH_CLI_CLI_H
+#pragma once
 
 #include <string.h>
 
@@ -182,5 +181,3 @@ enum ar_status trace_output_choose(const char *path, const char *format,
 /* Writes all of `source`. */
 enum ar_status trace_output_save(struct trace_source *source, const char *path,
                                  const struct trace_output_choice *choice, struct ar_error *error);
-
-#endif

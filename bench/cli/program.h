@@ -1,6 +1,5 @@
 /* Runs a program of the user to its end, with variables of its environment set. */
-#ifndef BENCH_CLI_PROGRAM_H
-#define BENCH_CLI_PROGRAM_H
+#pragma once
 
 #include "bench/cli/cli.h"
 
@@ -97,5 +96,3 @@ void traced_folder_remove(const char *folder);
 /* The built-in profile of a card. INVALID: none, or not an NVIDIA card. */
 struct sim_profile;
 enum ar_status traced_card_find(const char *name, struct sim_profile *out, struct ar_error *error);
-
-#endif

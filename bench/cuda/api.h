@@ -3,8 +3,7 @@
  *
  * Field names are the driver's own without `cu`. An optional function may be NULL. This header and
  * its users are compiled only if cuda.h is found (HAVE_CUDA). */
-#ifndef BENCH_CUDA_API_H
-#define BENCH_CUDA_API_H
+#pragma once
 
 #include <cuda.h>
 #include <stdbool.h>
@@ -94,5 +93,3 @@ const char *cuda_result_name(const struct cuda_api *api, CUresult result);
 
 bool cuda_has_virtual_memory(const struct cuda_api *api);
 bool cuda_has_pool(const struct cuda_api *api);
-
-#endif

@@ -1,6 +1,5 @@
 /* A real card through the CUDA driver: `cuda:ordinal=0,capacity=24GiB` in a table of kinds. */
-#ifndef BENCH_CUDA_CUDA_DEVICE_H
-#define BENCH_CUDA_CUDA_DEVICE_H
+#pragma once
 
 #include "sim/device.h"
 
@@ -63,5 +62,3 @@ static inline uint64_t cuda_schedule_gap(struct cuda_schedule *self, uint64_t no
     self->due_ns += gap_ns;
     return self->due_ns;
 }
-
-#endif

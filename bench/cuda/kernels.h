@@ -4,8 +4,7 @@
  * several threads lock. All work is queued on the given stream; the host waits only in open, wrong
  * and close. REFUSED: a launch failed because there is no memory. INVALID: any other error of the
  * driver, with a sentence in kernels_problem. */
-#ifndef BENCH_CUDA_KERNELS_H
-#define BENCH_CUDA_KERNELS_H
+#pragma once
 
 #include "allocators/base/status.h"
 #include "bench/cuda/api.h"
@@ -147,5 +146,3 @@ const char *blas_name(const struct blas *self);
 /* The decrease of the card's free memory by opening cuBLAS and by its first product of each type.
  * Other processes on the card change it too. */
 uint64_t blas_held_bytes(const struct blas *self);
-
-#endif

@@ -1,7 +1,6 @@
 /* Shared by the kernels and their host side: names, records that kernels write, and arguments
  * passed by value. The same layout in C and in CUDA C++: fixed widths, no padding. */
-#ifndef BENCH_CUDA_KERNELS_SHARED_H
-#define BENCH_CUDA_KERNELS_SHARED_H
+#pragma once
 
 #include <stdint.h>
 
@@ -106,5 +105,3 @@ PATTERN_FUNCTION uint8_t pattern_byte(uint64_t block, uint64_t offset)
 {
     return (uint8_t)pattern_bytes(pattern_key(block), offset);
 }
-
-#endif

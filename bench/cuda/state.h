@@ -1,6 +1,5 @@
 /* The real card: its state, and the functions that its parts call of each other. */
-#ifndef BENCH_CUDA_STATE_H
-#define BENCH_CUDA_STATE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -310,5 +309,3 @@ int64_t cuda_others_look(uint64_t ordinal);
 /* Bytes that other processes hold, from the bytes held before there was a context and now, and from
  * the driver's figure now. */
 uint64_t cuda_others_bytes(int64_t before_bytes, int64_t now_bytes, uint64_t driver_bytes);
-
-#endif

@@ -7,8 +7,7 @@
  * 3. The time of a run is the median of its steps from the middle on; a block's time is the mean of
  *    its two runs. The result is the median over all blocks of engine / loop - 1, with the
  *    binomial (sign) interval of the median, which assumes nothing about the distribution. */
-#ifndef BENCH_HOST_HARNESS_H
-#define BENCH_HOST_HARNESS_H
+#pragma once
 
 #include "allocators/spec.h"
 #include "sim/device.h"
@@ -116,5 +115,3 @@ enum ar_status launches_run(const struct launches *launches, struct ar_device *d
 
 /* Frees everything, including the segments on the device. */
 void launches_close(struct launches *launches, struct ar_device *device);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * One thread at a time calls the policy and, through it, the device. No other code may call either
  * while the pool is open. */
-#ifndef BENCH_HOST_LOCKED_POOL_H
-#define BENCH_HOST_LOCKED_POOL_H
+#pragma once
 
 #include <pthread.h>
 
@@ -133,5 +132,3 @@ struct threads_result {
  * HOST_MEMORY, CORRUPT and other errors come from the pools. */
 enum ar_status threads_run(const struct threads_config *config, struct threads_result *result,
                            struct ar_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the files of the library share. */
-#ifndef BENCH_LIBRARY_PARTS_H
-#define BENCH_LIBRARY_PARTS_H
+#pragma once
 
 #include <string.h>
 
@@ -26,5 +25,3 @@ static inline enum ar_status library_row(size_t index, size_t count, struct ar_e
 {
     return index < count ? AR_OK : ar_invalid(error, "there is no row %zu of %zu", index, count);
 }
-
-#endif

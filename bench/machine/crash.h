@@ -1,6 +1,5 @@
 /* A sentence if a policy of a shared object crashes, or is ended by a signal while it runs. */
-#ifndef BENCH_MACHINE_CRASH_H
-#define BENCH_MACHINE_CRASH_H
+#pragma once
 
 /* Handles the signals of a crash, SIGINT, SIGTERM and SIGXCPU, unless something else does. If the
  * code of a shared object with a policy runs, or has called what runs, a sentence on standard error
@@ -10,5 +9,3 @@ void crash_reports_begin(void);
 
 /* In a child whose parent reports how it ends. */
 void crash_reports_end(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Where and how a result was made: the description of this machine in a result. */
-#ifndef BENCH_MACHINE_ENVIRONMENT_H
-#define BENCH_MACHINE_ENVIRONMENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -111,5 +110,3 @@ void environment_line(const char *path, char *text, size_t text_bytes);
 
 /* The number of workers: `wanted`, or with 0 one for each processor. */
 unsigned environment_jobs(uint64_t wanted);
-
-#endif

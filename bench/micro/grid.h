@@ -1,8 +1,7 @@
 /* The results of a section of the micro-benchmarks as a table with one benchmark in each cell. A
  * cell shows the least of the repetitions if noise can only add, else their median (for example
  * under contention). */
-#ifndef BENCH_MICRO_GRID_H
-#define BENCH_MICRO_GRID_H
+#pragma once
 
 #include "allocators/policy.h"
 #include "bench/micro/micro.h"
@@ -99,5 +98,3 @@ void thread_rows_register(struct sections *sections);
 /* card.c, on a device that takes time: policies, and driver calls alone. */
 void card_policies_register(struct sections *sections);
 void card_calls_register(struct sections *sections);
-
-#endif

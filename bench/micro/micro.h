@@ -1,7 +1,6 @@
 /* Google Benchmark behind a C header: micro.cc is the only C++ file of the project. A benchmark is
  * a C function that runs its work once for each micro_next and is registered with an argument. */
-#ifndef BENCH_MICRO_MICRO_H
-#define BENCH_MICRO_MICRO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,6 +55,4 @@ int micro_run(int argc, char **argv, micro_reporter *reporter, void *argument);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 /* One policy over the simulated device whose calls cost nothing (profile bump). A policy that needs
  * virtual memory or the driver's pool, which bump does not have, gets the profile of the H100: when
  * warm it makes few calls, or the pool itself is measured. */
-#ifndef BENCH_MICRO_RIG_H
-#define BENCH_MICRO_RIG_H
+#pragma once
 
 #include "allocators/base/status.h"
 #include "allocators/policy.h"
@@ -55,5 +54,3 @@ struct micro_ops {
  * out. The caller closes `out`. */
 enum ar_status micro_ops_read(const char *path, struct micro_ops *out, struct ar_error *error);
 void micro_ops_close(struct micro_ops *ops);
-
-#endif

@@ -17,8 +17,7 @@
  *    released.
  * 6. A request that the policy serves from its own memory makes no driver call, and no clock is
  *    read unless latencies are measured. */
-#ifndef BENCH_PLUGIN_CARD_H
-#define BENCH_PLUGIN_CARD_H
+#pragma once
 
 #include <pthread.h>
 
@@ -192,5 +191,3 @@ size_t card_statistics(struct card *card, char *text, size_t text_bytes);
 size_t card_ranges(struct card *card, struct allocrig_range *out, size_t room);
 /* Sets all peaks, also those that the policy reports, to the current values. */
 void card_reset_peaks(struct card *card);
-
-#endif

@@ -5,8 +5,7 @@
  * The environment: ALLOCRIG_POLICY a policy spec (torch), ALLOCRIG_STATS a file for the figures at
  * exit ("-": standard error), ALLOCRIG_VERBOSE=1 prints the main ones, ALLOCRIG_TRACE a file that
  * records the requests. "%p" in a file name is replaced by the process number. */
-#ifndef BENCH_PLUGIN_PLUGIN_H
-#define BENCH_PLUGIN_PLUGIN_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -75,5 +74,3 @@ struct allocrig_range {
 AR_API size_t allocrig_ranges(int device, struct allocrig_range *out, size_t room);
 /* A mark in the recording; "step" ends a step. */
 AR_API void allocrig_mark(const char *label);
-
-#endif

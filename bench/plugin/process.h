@@ -6,8 +6,7 @@
  *    Later frees do nothing and later requests fail: the memory ends with the process.
  * 3. A fork takes all locks, so the parent continues undisturbed. CUDA does not work in the child:
  *    its requests fail with a sentence, its frees do nothing and its exit writes nothing. */
-#ifndef BENCH_PLUGIN_PROCESS_H
-#define BENCH_PLUGIN_PROCESS_H
+#pragma once
 
 #include "bench/plugin/card.h"
 
@@ -27,5 +26,3 @@ bool process_is_up(void);
 void process_limit(int ordinal, double fraction);
 
 void process_mark(const char *label);
-
-#endif

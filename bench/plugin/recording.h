@@ -7,8 +7,7 @@
  * 3. Free requests are recorded. Policy and device decide when a block is free completed
  *    (`let-go: final`).
  * 4. The time since the first event comes before an event if at least a microsecond passed. */
-#ifndef BENCH_PLUGIN_RECORDING_H
-#define BENCH_PLUGIN_RECORDING_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -59,5 +58,3 @@ void recording_use(struct recording *self, uint64_t id, uint32_t stream);
 void recording_trim(struct recording *self, uint32_t pool);
 /* Records a label of the program. Characters that the format does not allow become spaces. */
 void recording_mark(struct recording *self, const char *label);
-
-#endif

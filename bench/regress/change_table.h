@@ -1,7 +1,6 @@
 /* The table of figures that changed, of a comparison and of a history. Rows that probably have one
  * cause are one line. */
-#ifndef BENCH_REGRESS_CHANGE_TABLE_H
-#define BENCH_REGRESS_CHANGE_TABLE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -87,5 +86,3 @@ enum ar_status change_table_print(const struct change_row *rows, size_t count, b
 
 /* "33.3 % worse"; from ten times on "20.7 times as much". */
 void change_size_text(double change, const char *word, char text[48]);
-
-#endif

@@ -10,8 +10,7 @@
  *    the order of their times; lines with equal times keep the order of the file.
  * 4. Any other line that is not such an object is an error with its number, and the file is not
  *    changed. */
-#ifndef BENCH_REGRESS_HISTORY_H
-#define BENCH_REGRESS_HISTORY_H
+#pragma once
 
 #include <stdio.h>
 
@@ -188,5 +187,3 @@ void history_annotations(const struct history_view *view, FILE *stream);
  * bytes of the first runs. */
 enum ar_status history_figure(const struct history_view *view, size_t panels, FILE *stream,
                               struct ar_error *error);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Runs with the same policy, workload, device, free mode, host time and seed are repetitions of one
  * row, in any of the files: measurements in turn write a file for each repetition. */
-#ifndef BENCH_REGRESS_RESULT_SET_H
-#define BENCH_REGRESS_RESULT_SET_H
+#pragma once
 
 #include <stddef.h>
 
@@ -88,5 +87,3 @@ const struct result_run *result_row_ends_apart(const struct result_row *row);
 
 /* True for a metric of the timed class and, on a card, for times, rates and slowdowns. */
 bool result_row_is_timed(const struct result_row *row, enum metric metric);
-
-#endif

@@ -21,8 +21,7 @@
  *    changed, or if a result set has two counts of the same operation that differ by more.
  * 6. A figure that is WORSE and has a waiver that has not expired is waived. Waivers are applied
  *    last, when the size of the change is known. */
-#ifndef BENCH_REGRESS_VERDICT_H
-#define BENCH_REGRESS_VERDICT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -147,5 +146,3 @@ void compare_annotations(const struct verdicts *verdicts, FILE *stream);
 /* Prints a workflow command, which GitHub shows at the commit. `level` is "error" or "warning".
  * Special characters in `figure` and `text` become percent codes. */
 void annotation_worse(FILE *stream, const char *level, const char *figure, const char *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* Writes JSON without building a tree: keys in the order of the calls, integers of 64 bits exactly,
  * reals as the shortest text that reads back as the same number. */
-#ifndef BENCH_REPORT_DATA_WRITER_H
-#define BENCH_REPORT_DATA_WRITER_H
+#pragma once
 
 #include <stdio.h>
 
@@ -87,5 +86,3 @@ size_t csv_split(char *line, char **fields, size_t room);
 
 /* SHA-256 or other bytes as lower-case hexadecimal digits. Returns `text`, 2 * count + 1 bytes. */
 const char *hex_print(const uint8_t *bytes, size_t count, char *text);
-
-#endif

@@ -17,8 +17,7 @@
  *    The repetitions are also compared with the first of them.
  * 5. Policies are ranked by slowdown on both; Spearman's rho is Pearson's correlation of the ranks;
  *    equal values share their mean rank. */
-#ifndef BENCH_REPORT_MODEL_H
-#define BENCH_REPORT_MODEL_H
+#pragma once
 
 #include "bench/report/run_output.h"
 
@@ -86,5 +85,3 @@ double model_rank_correlation(const double *a, const double *b, size_t count);
 /* The page in Markdown: sums and their bars, kinds, every run, large calls. `repeated`: also the
  * number of runs that each figure is a median of. */
 void model_page(FILE *stream, const struct model_cell *cells, size_t count, bool repeated);
-
-#endif

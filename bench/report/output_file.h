@@ -1,7 +1,6 @@
 /* A file that appears under its name when it is complete, or not at all. It is written in the same
  * folder under another name, which is removed after a failure. */
-#ifndef BENCH_REPORT_OUTPUT_FILE_H
-#define BENCH_REPORT_OUTPUT_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -45,5 +44,3 @@ enum ar_status output_folder_check(const char *path, struct ar_error *error);
 
 /* Creates a folder and its parents if they do not exist. IO. */
 enum ar_status output_folder(const char *path, struct ar_error *error);
-
-#endif

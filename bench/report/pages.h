@@ -1,8 +1,7 @@
 /* What `explain` prints: a failure taken apart, or an out-of-memory message, as a page for a reader
  * or as JSON of the schema allocrig.explain/1. In the JSON bytes are bytes, and what is not known
  * or has no limit is null. */
-#ifndef BENCH_REPORT_PAGES_H
-#define BENCH_REPORT_PAGES_H
+#pragma once
 
 #include <stdio.h>
 
@@ -239,5 +238,3 @@ void card_costs_print(FILE *stream, const char *costs_of);
 
 /* The word for JSON: asked, limit, driver, total, name, unknown. */
 const char *card_source_name(enum recorded_card_source source);
-
-#endif

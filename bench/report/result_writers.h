@@ -1,7 +1,6 @@
 /* What the results of a suite are written as. Every writer takes grouped results (results.h);
  * errors of the stream show in the stream. */
-#ifndef BENCH_REPORT_RESULT_WRITERS_H
-#define BENCH_REPORT_RESULT_WRITERS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -108,5 +107,3 @@ result_table pairs_table_print;
 enum metric results_column_metric(const char *heading, size_t nth);
 
 void results_notes_print(FILE *stream, const struct results *results, bool verified);
-
-#endif

@@ -8,8 +8,7 @@
  *           run        one repetition                                a row of results.csv
  *
  * A replicate and a policy also have a `median`: one record that stands for all of theirs. */
-#ifndef BENCH_REPORT_RESULTS_H
-#define BENCH_REPORT_RESULTS_H
+#pragma once
 
 #include "bench/machine/environment.h"
 #include "bench/statistics/statistics.h"
@@ -167,5 +166,3 @@ bool results_have_optional(const struct results *self);
 
 /* True if any group has pairs. */
 bool results_have_pairs(const struct results *self);
-
-#endif

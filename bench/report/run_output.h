@@ -1,7 +1,6 @@
 /* What one run writes: rows for its events and driver calls, and, when it has ended, the histogram
  * of its latencies and the statistics of its policy. */
-#ifndef BENCH_REPORT_RUN_OUTPUT_H
-#define BENCH_REPORT_RUN_OUTPUT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -159,5 +158,3 @@ enum ar_status run_snapshot_observe(void *self, const struct observer_event *eve
 /* Writes it, with the blocks of `policy` as they are. Errors of the stream show in the stream. */
 enum ar_status run_snapshot_write(struct run_snapshot *self, const struct ar_policy *policy,
                                   FILE *stream, struct ar_error *error);
-
-#endif

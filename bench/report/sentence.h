@@ -1,6 +1,5 @@
 /* Text broken into lines that fit a terminal; further lines are indented. */
-#ifndef BENCH_REPORT_SENTENCE_H
-#define BENCH_REPORT_SENTENCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -30,5 +29,3 @@ void text_add(char *text, size_t room, const char *format, ...)
 /* A message of the program, an error or what it did, for standard error. On a terminal it is broken
  * to fit; in a file or a pipe it is one line, because logs are searched and filtered by lines. */
 void sentence_say(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

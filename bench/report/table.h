@@ -2,8 +2,7 @@
  * headings. Printed for a terminal, as Markdown or for LaTeX (packages booktabs, textcomp). For a
  * terminal a last column of text is broken between words to fit 80 columns, and long cells get
  * lines of their own, as they do for LaTeX, where a table must fit the column of a paper. */
-#ifndef BENCH_REPORT_TABLE_H
-#define BENCH_REPORT_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -79,5 +78,3 @@ enum ar_status table_end(struct table *self, FILE *stream, enum table_form form,
 
 /* Writes a text so that LaTeX sets it as it is. */
 void latex_text(FILE *stream, const char *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* The answer of `twin` as a page for a person, as JSON (schema allocrig.twin/1), and the bytes by
  * owner as rows of CSV. */
-#ifndef BENCH_REPORT_TWIN_PAGE_H
-#define BENCH_REPORT_TWIN_PAGE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -162,5 +161,3 @@ void twin_answer_summary(const struct twin_scenario *scenario, const struct twin
  * (capacity)". */
 void twin_answer_failure(const struct twin_scenario *scenario, const struct twin_result *result,
                          char *text, size_t room);
-
-#endif

@@ -12,8 +12,7 @@
  *    (0 is outside of it) whose own intervals overlap. If ranges do not overlap it always does.
  *
  * Source: H. A. David, H. N. Nagaraja, Order Statistics, 3rd edition, 7.1. */
-#ifndef BENCH_STATISTICS_STATISTICS_H
-#define BENCH_STATISTICS_STATISTICS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -189,5 +188,3 @@ enum ar_status trend_of_series(const double *x, const double *y, size_t count,
 
 /* The interval of Clopper and Pearson for a probability, at TREND_LEVEL. */
 struct trend_interval trend_of_count(size_t hits, size_t count);
-
-#endif

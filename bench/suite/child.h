@@ -7,8 +7,7 @@
  *    A message that is cut off or altered is no answer.
  * 3. A child that exceeds its time limit is killed.
  * 4. A child does not outlive its parent, however that ends; Ctrl-C reaches both. */
-#ifndef BENCH_SUITE_CHILD_H
-#define BENCH_SUITE_CHILD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ uint64_t fnv_add(uint64_t hash, const void *bytes, size_t count);
 
 /* Writes all bytes. False: errno says why. */
 bool file_write_all(int file, const void *bytes, size_t count);
-
-#endif

@@ -2,8 +2,7 @@
  * with # or ; is a comment, and so is what follows " #" in a line. The caller interprets entries:
  * in some sections they are `key = value`, in others names. A file that cannot be a suite
  * (/dev/zero) is refused early. */
-#ifndef BENCH_SUITE_INI_H
-#define BENCH_SUITE_INI_H
+#pragma once
 
 #include <stddef.h>
 
@@ -39,5 +38,3 @@ enum ar_status ini_read_sections(const char *path, const char *const *sections,
 /* Divides `key = value` in place. FORMAT if the equals sign or the key is missing. */
 enum ar_status ini_split(const struct ini_line *line, const char **key, const char **value,
                          struct ar_error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* A suite ready to run: every name is looked up, every file and device opened once, and every
  * combination is a run. Errors of the input are reported here, before any work is done. */
-#ifndef BENCH_SUITE_PLAN_H
-#define BENCH_SUITE_PLAN_H
+#pragma once
 
 #include "allocators/registry.h"
 #include "bench/report/results.h"
@@ -81,5 +80,3 @@ bool plan_wants_process(const char *text);
 /* The device that `run` uses by default: a real card if there is one, else `sim`, and then `why`
  * says in a sentence why no card is used. */
 const char *plan_default_device(char *why, size_t why_bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* A line on the terminal with the progress and the time left. Only if standard error is a terminal;
  * never on standard output. */
-#ifndef BENCH_SUITE_PROGRESS_H
-#define BENCH_SUITE_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +59,3 @@ void journal_close(struct journal *self, bool remove);
 /* A key to begin with: a hash of this program. Add what the runs depend on. */
 uint64_t journal_key(void);
 uint64_t journal_add_file(uint64_t hash, const char *path);
-
-#endif

@@ -1,6 +1,5 @@
 /* Executes one run of a plan, in this process or in a process of its own. */
-#ifndef BENCH_SUITE_RUN_H
-#define BENCH_SUITE_RUN_H
+#pragma once
 
 #include "bench/suite/child.h"
 #include "bench/suite/plan.h"
@@ -49,5 +48,3 @@ enum ar_status matrix_run(const struct plan *plan, const struct plan_run *runs, 
 enum ar_status matrix_run_journal(const struct plan *plan, unsigned jobs, bool longest_first,
                                   const char *path, struct journal *journal, bool *opened,
                                   struct run_record *records, struct ar_error *error);
-
-#endif

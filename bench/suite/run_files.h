@@ -1,7 +1,6 @@
 /* The files that a suite writes in addition to its tables, and those of them that hold the events
  * of runs: the functions that fill them in during a run or at its end. */
-#ifndef BENCH_SUITE_RUN_FILES_H
-#define BENCH_SUITE_RUN_FILES_H
+#pragma once
 
 #include <stdio.h>
 
@@ -120,5 +119,3 @@ void result_folder_take_away(const struct result_folder *self);
 
 /* The files belong to `outputs`. */
 void result_folder_close(struct result_folder *self);
-
-#endif

@@ -13,8 +13,7 @@
  * A list of steps is `PART.ACTION ARGUMENTS, ...`; the actions of a step that is written as
  * `A.train & B.generate` run side by side. Instead of a part, a process may have actions
  * (`PROCESS.empty_cache`). A list that is given again is continued. */
-#ifndef BENCH_SUITE_SCENARIO_H
-#define BENCH_SUITE_SCENARIO_H
+#pragma once
 
 #include <stdint.h>
 
@@ -168,5 +167,3 @@ uint64_t scenario_hash(const struct scenario *self);
 
 /* Reads a size with or without a blank before its unit: "5.6 GiB". */
 enum ar_status scenario_bytes_parse(const char *text, uint64_t *bytes, struct ar_error *error);
-
-#endif

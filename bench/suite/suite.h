@@ -1,7 +1,6 @@
 /* What to run: policies, workloads, devices, and how. From a suite file (INI;
  * workloads/suites/default.ini explains every key) or from the command line. */
-#ifndef BENCH_SUITE_SUITE_H
-#define BENCH_SUITE_SUITE_H
+#pragma once
 
 #include "allocators/base/status.h"
 #include "allocators/spec.h"
@@ -114,5 +113,3 @@ enum ar_status spec_text_with(const char *text, const char *key, const char *val
 enum ar_status axes_add(struct suite *suite, const char *key, const char *values, unsigned number,
                         struct ar_error *error);
 void axes_close(struct suite *suite);
-
-#endif

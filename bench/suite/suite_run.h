@@ -1,7 +1,6 @@
 /* Runs a whole suite or a grid: plans, runs, prints the tables and puts the files in their
  * places. */
-#ifndef BENCH_SUITE_SUITE_RUN_H
-#define BENCH_SUITE_SUITE_RUN_H
+#pragma once
 
 #include <stdio.h>
 
@@ -64,5 +63,3 @@ bool slowdown_has(const struct slowdown_curve *curve, enum slowdown_figure figur
 enum ar_status slowdown_table_print(const struct slowdown_curve *curve, const struct suite *suite,
                                     enum slowdown_figure figure, FILE *stream, enum table_form form,
                                     struct ar_error *error);
-
-#endif

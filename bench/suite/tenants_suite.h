@@ -11,8 +11,7 @@
  *                  pinned = yes | SPEC (a pool for the pinned requests of its first workload; yes:
  *                  its framework's), and either policy = SPEC and card = N, or the settings of its
  *                  framework (sim/tenants/process.h) */
-#ifndef BENCH_SUITE_TENANTS_SUITE_H
-#define BENCH_SUITE_TENANTS_SUITE_H
+#pragma once
 
 #include "sim/tenants/tenants.h"
 
@@ -48,5 +47,3 @@ void tenants_suite_close(struct tenants_suite *suite);
  * "cuda:matmul=plain"); does not use the devices of the cards and the samples. `limit_s` 0: 120. */
 enum ar_status tenants_card_run(const struct tenants *tenants, const char *device, uint64_t limit_s,
                                 struct tenant_result *results, struct ar_error *error);
-
-#endif

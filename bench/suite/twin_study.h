@@ -1,7 +1,6 @@
 /* All that `twin` does with a scenario: the run, the comparison with reported figures, the largest
  * safe key-value cache, and the what-ifs. */
-#ifndef BENCH_SUITE_TWIN_STUDY_H
-#define BENCH_SUITE_TWIN_STUDY_H
+#pragma once
 
 #include "bench/report/twin_page.h"
 #include "bench/suite/progress.h"
@@ -126,5 +125,3 @@ void twin_study_close(struct twin_study *self, bool finished);
 
 /* Checks that the steps of reported figures are in the schedule. FORMAT names the line. */
 enum ar_status twin_compare_check(const struct scenario *text, struct ar_error *error);
-
-#endif

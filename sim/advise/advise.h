@@ -17,8 +17,7 @@
  *    recommended (the order in candidates.c), then less reserved memory.
  * 5. A trace that ends in a failure contains only the events before it. The live bytes of its
  *    completed steps are reported, and nothing about the rest. */
-#ifndef SIM_ADVISE_ADVISE_H
-#define SIM_ADVISE_ADVISE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -250,5 +249,3 @@ struct whatif {
 /* Predicts `to` from the recording in `config`, whose capacity is not used. */
 enum ar_status whatif_predict(const struct advise_config *config, struct trace_source *to,
                               struct whatif *out, struct ar_error *error);
-
-#endif

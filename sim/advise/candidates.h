@@ -1,7 +1,6 @@
 /* The candidates of `advise` as policy specs: each setting of an allocator that a user can change,
  * pairs of them, and the other policies. */
-#ifndef SIM_ADVISE_CANDIDATES_H
-#define SIM_ADVISE_CANDIDATES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ void candidate_effect(const char *spec, uint64_t largest_bytes, char *text, size
 /* Writes a policy spec without its limit. INVALID if `text_bytes` is too small. */
 enum ar_status candidates_without_limit(const char *spec, char *text, size_t text_bytes,
                                         struct ar_error *error);
-
-#endif

@@ -9,8 +9,7 @@
  *    of its own: between two bounds that the tracer states, or, if the tracer does not know the
  *    operator, between nothing and the mean size of its outputs. Such memory is freed at the end of
  *    the kernel, so only the kernel that takes most counts. */
-#ifndef SIM_ADVISE_FITS_H
-#define SIM_ADVISE_FITS_H
+#pragma once
 
 #include "sim/advise/advise.h"
 
@@ -66,5 +65,3 @@ bool fits_smallest_card(uint64_t safe_bytes, struct sim_profile *out);
 
 /* The setting under which the program ran: the recorded one, else the defaults. Returns `text`. */
 const char *fits_own_spec(const struct trace_info *info, char text[CANDIDATE_SPEC_ROOM]);
-
-#endif

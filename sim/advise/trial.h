@@ -1,6 +1,5 @@
 /* Replays of one trace under different policies and capacities. */
-#ifndef SIM_ADVISE_TRIAL_H
-#define SIM_ADVISE_TRIAL_H
+#pragma once
 
 #include "sim/experiment/session.h"
 #include "sim/replay.h"
@@ -162,5 +161,3 @@ bool lean_holds(const struct ar_device *device, const struct ar_policy *policy);
 
 /* In bytes; UINT64_MAX: not known. `policy` notices the capacity only by failed calls. */
 uint64_t certain_bytes(const struct lean *lean, const struct ar_spec *policy);
-
-#endif

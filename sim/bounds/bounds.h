@@ -1,7 +1,6 @@
 /* How little memory a trace could run in: lower bounds that hold for every policy, and offline
  * plans, which know the whole trace in advance. */
-#ifndef SIM_BOUNDS_BOUNDS_H
-#define SIM_BOUNDS_BOUNDS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -125,5 +124,3 @@ struct bound_verdict {
 enum ar_status bound_check(const struct bound_blocks *blocks, const struct plan_file *plan,
                            uint64_t capacity_bytes, struct bound_verdict *verdict,
                            struct ar_error *error);
-
-#endif

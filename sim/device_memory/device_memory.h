@@ -7,8 +7,7 @@
  * to the next block or is released to the device, so there are a few entries for each free block.
  * Uses belong to the memory, not to the addresses where it is mapped: physical memory has addresses
  * of its own, above all others and never used again. */
-#ifndef SIM_DEVICE_MEMORY_DEVICE_MEMORY_H
-#define SIM_DEVICE_MEMORY_DEVICE_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -255,5 +254,3 @@ uint64_t sim_ledger_cleaning_ns(struct sim_ledger *self, uint64_t unit_bytes,
 bool sim_ledger_outside(struct sim_ledger *self, uint64_t bytes);
 /* The same for the memory of other processes on the card. */
 bool sim_ledger_others(struct sim_ledger *self, uint64_t bytes);
-
-#endif

@@ -12,8 +12,7 @@
  *    `drift_can_skip`, whose decisions depend on nothing else, unless blocks are used on several
  *    streams: then they depend on times. Runs of one policy share what they know, so the number of
  *    replayed steps depends on which of them came first (`context` in JSON). */
-#ifndef SIM_DRIFT_DRIFT_H
-#define SIM_DRIFT_DRIFT_H
+#pragma once
 
 #include "sim/experiment/session.h"
 #include "workloads/learned/learned.h"
@@ -91,5 +90,3 @@ bool drift_can_skip(const struct ar_spec *policy);
 enum ar_status drift_find_pins(const struct ar_policy *policy, const struct replay *run,
                                const struct trace_source *source, struct drift_run *out,
                                struct ar_error *error);
-
-#endif

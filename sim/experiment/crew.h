@@ -1,6 +1,5 @@
 /* Workers that share numbered items of work. */
-#ifndef SIM_EXPERIMENT_CREW_H
-#define SIM_EXPERIMENT_CREW_H
+#pragma once
 
 #include "workloads/trace/source.h"
 
@@ -15,5 +14,3 @@ typedef void crew_done(void *argument);
  * depend on timing. */
 enum ar_status crew_each(struct trace_source *trace, unsigned jobs, size_t count, crew_work *work,
                          crew_done *done, void *argument, struct ar_error *error);
-
-#endif

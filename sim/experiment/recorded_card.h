@@ -10,8 +10,7 @@
  * 6. Else the card is not known, and the default profile stands in for it.
  *
  * The recorded name also decides whose driver costs are charged, if a profile has it. */
-#ifndef SIM_EXPERIMENT_RECORDED_CARD_H
-#define SIM_EXPERIMENT_RECORDED_CARD_H
+#pragma once
 
 #include "allocators/spec.h"
 #include "workloads/trace/source.h"
@@ -46,5 +45,3 @@ void recorded_card_spec(const struct trace_info *info, char spec[RECORDED_CARD_S
 
 /* Follows the reserved bytes of a recording by the text of a note; other notes change nothing. */
 void recorded_reserved_follow(const char *text, uint64_t *reserved_bytes);
-
-#endif

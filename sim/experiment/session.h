@@ -1,7 +1,6 @@
 /* A session: a device and a policy on it, from their specs. A replay needs a session and a
  * trace. */
-#ifndef SIM_EXPERIMENT_SESSION_H
-#define SIM_EXPERIMENT_SESSION_H
+#pragma once
 
 #include "allocators/registry.h"
 #include "sim/replay.h"
@@ -141,5 +140,3 @@ bool arena_wants(struct trace_source *source, const struct trace_event *event);
 /* Rewinds the source and reads it to its end. */
 enum ar_status arena_plan(struct arena *arena, struct trace_source *source, struct ar_error *error);
 void arena_close(struct arena *arena);
-
-#endif

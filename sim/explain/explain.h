@@ -8,8 +8,7 @@
  *    blocks next to the most free bytes are listed too.
  * 3. The cause comes from the ladder in sim/replay.h.
  * 4. The trace is replayed with other settings, other policies and more capacity. */
-#ifndef SIM_EXPLAIN_EXPLAIN_H
-#define SIM_EXPLAIN_EXPLAIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -106,5 +105,3 @@ enum ar_status explain_failure(const struct experiment *experiment, struct expla
 enum ar_status explain_run(const struct experiment *experiment, unsigned jobs,
                            struct explain_result *result, struct ar_error *error);
 void explain_result_close(struct explain_result *result);
-
-#endif

@@ -7,8 +7,7 @@
  *    rounding error.
  * 3. message_account.c computes the figures that follow from others, finds those that contradict
  *    each other, and derives the cause and how sure it is. */
-#ifndef SIM_EXPLAIN_MESSAGE_H
-#define SIM_EXPLAIN_MESSAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -228,5 +227,3 @@ const char *message_contradiction_text(enum message_contradiction contradiction)
 const char *message_framework_name(enum message_framework framework);
 const char *message_framework_summary(enum message_framework framework);
 const char *message_figure_text(enum message_figure_name name);
-
-#endif

@@ -1,6 +1,5 @@
 /* The wording of a message as a table entry. */
-#ifndef SIM_EXPLAIN_MESSAGE_FORMS_H
-#define SIM_EXPLAIN_MESSAGE_FORMS_H
+#pragma once
 
 #include "sim/explain/message_text.h"
 
@@ -49,5 +48,3 @@ bool message_field_read(const struct message_text *text, const struct message_fi
 /* Reads the first message of this form (FORM_LAST: the last one). */
 bool message_form_read(const struct message_text *text, const struct message_form *form,
                        struct message *self);
-
-#endif

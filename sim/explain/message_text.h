@@ -3,8 +3,7 @@
  * of HTML and Markdown, and quote marks at the beginnings of lines. An escaped "\n" counts as the
  * end of a line. The positions of
  * white space are kept, because numbers without a unit end there. */
-#ifndef SIM_EXPLAIN_MESSAGE_TEXT_H
-#define SIM_EXPLAIN_MESSAGE_TEXT_H
+#pragma once
 
 #include "sim/explain/message.h"
 
@@ -107,5 +106,3 @@ bool message_read_bare(const struct message_text *text, struct message *self);
 /* Computes the figures that follow from those that are printed, finds contradictions, and sets the
  * cause, the confidence and the reasons. */
 void message_judge(struct message *self);
-
-#endif

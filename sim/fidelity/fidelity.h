@@ -1,6 +1,5 @@
 /* Compares a recording with the policy that imitates the recorded allocator, event by event. */
-#ifndef SIM_FIDELITY_FIDELITY_H
-#define SIM_FIDELITY_FIDELITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -83,5 +82,3 @@ enum ar_status fidelity_default_spec(const struct trace_info *info, char *text, 
 enum ar_status fidelity_run(const struct fidelity *config, struct fidelity_result *result,
                             struct ar_error *error);
 void fidelity_result_close(struct fidelity_result *result);
-
-#endif

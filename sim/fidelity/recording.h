@@ -1,6 +1,5 @@
 /* The actions of the recorded allocator, in order, from the notes of a trace. */
-#ifndef SIM_FIDELITY_RECORDING_H
-#define SIM_FIDELITY_RECORDING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -366,5 +365,3 @@ enum ar_status deferring_wrap(struct ar_host *host, struct ar_policy *inner,
 enum ar_status starting_wrap(struct ar_host *host, struct ar_policy *inner,
                              struct recorded_device *device, struct ar_policy **out,
                              struct ar_error *error);
-
-#endif

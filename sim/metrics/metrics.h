@@ -1,6 +1,5 @@
 /* The metrics as data: their list and the values of one run. The engine computes them. */
-#ifndef SIM_METRICS_METRICS_H
-#define SIM_METRICS_METRICS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,5 +67,3 @@ static inline double metric_number(const struct metric_values *values, enum metr
            : value->kind == METRIC_REAL  ? value->real
                                          : absent;
 }
-
-#endif

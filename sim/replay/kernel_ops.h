@@ -2,8 +2,7 @@
  * of a k event become a call of `kernel_op`; on a device that only knows how long an operation
  * takes, a length. Blocks are found by id, and the caller gives each a number of its own. The
  * implementation is in contents.c; replays and baselines use it. */
-#ifndef SIM_REPLAY_KERNEL_OPS_H
-#define SIM_REPLAY_KERNEL_OPS_H
+#pragma once
 
 #include "allocators/base/map.h"
 #include "sim/device.h"
@@ -58,5 +57,3 @@ enum ar_status kernel_ops_kernel(struct kernel_ops *kernel_ops, const struct tra
                                  struct ar_error *error);
 
 void kernel_ops_close(struct kernel_ops *kernel_ops);
-
-#endif

@@ -1,6 +1,5 @@
 /* The state of one replay, shared by the files of this folder only. */
-#ifndef SIM_REPLAY_RUN_H
-#define SIM_REPLAY_RUN_H
+#pragma once
 
 #include "sim/replay.h"
 #include "sim/replay/kernel_ops.h"
@@ -425,5 +424,3 @@ enum ar_status verify_freed(struct replay *run, const struct replay_slot *slot, 
                             uint32_t stream);
 /* CORRUPT with a sentence if a byte is wrong. */
 enum ar_status verify_end(struct replay *run, struct ar_error *error);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Steps: the end of each and the driver calls made until then. The steady figures leave out the
  * first n / 2 of n steps, rounded down. */
-#ifndef SIM_REPLAY_TIMING_H
-#define SIM_REPLAY_TIMING_H
+#pragma once
 
 #include "allocators/base/hist.h"
 #include "sim/device.h"
@@ -136,5 +135,3 @@ void latency_add_alloc(struct latency *latency, const struct ar_device *device, 
 void latency_add_free(struct latency *latency, const struct ar_device *device, uint64_t pause_ns);
 
 void latency_report(const struct latency *latency, struct metric_values *metrics);
-
-#endif

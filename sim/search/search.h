@@ -6,8 +6,7 @@
  * max(2 MiB, 5 %) to the end: four times the live peak, and at least CAPACITY_GRID_LEAST_BYTES,
  * because the first segments of a policy are larger than a small program. Edges are refined to
  * 2 MiB. */
-#ifndef SIM_SEARCH_SEARCH_H
-#define SIM_SEARCH_SEARCH_H
+#pragma once
 
 #include "allocators/base/size.h"
 #include "allocators/spec.h"
@@ -106,5 +105,3 @@ struct minimize_result {
 enum ar_status minimize(const struct experiment *experiment, const struct condition *condition,
                         struct trace_source **out, struct minimize_result *result,
                         struct ar_error *error);
-
-#endif

@@ -10,8 +10,7 @@
  *    where that one is the higher.
  * 4. Nodes are marked as learned. Of a clock that shares learned nodes, only the rest is visited.
  *    There is one learner, and what it has learned stays true. */
-#ifndef SIM_SIM_DEVICE_CLOCK_H
-#define SIM_SIM_DEVICE_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -195,5 +194,3 @@ static inline uint64_t sim_clock_idle_at(const struct sim_clock *self)
 {
     return sim_clock_busy(self) ? self->latest_ns : self->now_ns;
 }
-
-#endif

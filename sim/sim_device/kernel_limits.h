@@ -18,8 +18,7 @@
  * If the profile lacks one of the two limits, the time is not known. Sizes are those that the
  * operation covers on the card (sim/kernel_shape.h), except that operands are taken as aligned: the
  * address of a block does not change the time, so a run and its baseline take the same time. */
-#ifndef SIM_SIM_DEVICE_KERNEL_LIMITS_H
-#define SIM_SIM_DEVICE_KERNEL_LIMITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ struct sim_recent {
 /* Nanoseconds of the operation, 1 if nothing is left of it. 0: not known. */
 uint64_t sim_kernel_op_ns(const struct sim_profile *profile, const struct ar_kernel_op *op,
                           struct sim_recent recent[SIM_KERNEL_OP_COUNT]);
-
-#endif

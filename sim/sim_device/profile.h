@@ -8,8 +8,7 @@
  * call, the less of the driver is in the host's caches. The profile states what that adds, which
  * does not depend on the size, and which part of it the next call of the kind pays again, because
  * one call does not load all of the driver. */
-#ifndef SIM_SIM_DEVICE_PROFILE_H
-#define SIM_SIM_DEVICE_PROFILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -229,5 +228,3 @@ struct sim_builtin_profile {
 
 /* In the order of names; ends with a NULL name. */
 extern const struct sim_builtin_profile sim_builtin_profiles[];
-
-#endif

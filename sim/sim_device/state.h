@@ -1,6 +1,5 @@
 /* The state of the simulated device, and the functions that its files share. */
-#ifndef SIM_SIM_DEVICE_STATE_H
-#define SIM_SIM_DEVICE_STATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -233,5 +232,3 @@ void sim_used(struct ar_device *device, uint64_t address, uint64_t bytes, uint32
               uint64_t event);
 uint64_t sim_handed_out(struct ar_device *device, uint64_t address, uint64_t bytes, uint32_t stream,
                         bool order, uint64_t event);
-
-#endif

@@ -32,8 +32,7 @@
  *   torch       PYTORCH_ALLOC_CONF or PYTORCH_CUDA_ALLOC_CONF, PYTORCH_NO_CUDA_MEMORY_CACHING
  * and some that have no effect here; other variables cause a warning.
  * Cards are numbered as the process sees them after CUDA_VISIBLE_DEVICES. */
-#ifndef SIM_TENANTS_PROCESS_H
-#define SIM_TENANTS_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -165,5 +164,3 @@ enum ar_status process_virtual_line(struct process_virtual *self, struct process
 enum ar_status process_virtual_check(const struct process_virtual *self,
                                      struct process_reading *reading,
                                      const struct process_line *line, size_t gpu_count);
-
-#endif

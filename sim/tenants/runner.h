@@ -1,7 +1,6 @@
 /* One pool of a running process: a device, a policy, a workload behind a gate, and a replay that
  * runs in turns. Private to this folder. */
-#ifndef SIM_TENANTS_RUNNER_H
-#define SIM_TENANTS_RUNNER_H
+#pragma once
 
 #include "sim/experiment/session.h"
 #include "sim/tenants/tenants.h"
@@ -82,5 +81,3 @@ enum ar_status tenant_place(const struct tenant_setup *setup, const struct proce
  * `source`; a failure closes it too. */
 enum ar_status pinned_view_open(struct trace_source *source, struct trace_source **out,
                                 struct ar_error *error);
-
-#endif

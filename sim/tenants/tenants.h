@@ -22,8 +22,7 @@
  *    The time of pinning is not modelled.
  * 7. The time of the cards is not shared: kernels of two processes run as if each had the card.
  *    Processes influence each other's speed only through memory. */
-#ifndef SIM_TENANTS_TENANTS_H
-#define SIM_TENANTS_TENANTS_H
+#pragma once
 
 #include "allocators/spec.h"
 #include "sim/replay.h"
@@ -125,5 +124,3 @@ struct tenants {
  * example because of an unknown workload or policy. */
 enum ar_status tenants_run(const struct tenants *tenants, struct tenant_result *results,
                            struct ar_error *error);
-
-#endif

@@ -23,8 +23,7 @@
  *    options and arguments return INVALID with a sentence.
  *
  * parts/buffer.c is the shortest example. */
-#ifndef SIM_TWIN_PART_H
-#define SIM_TWIN_PART_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -303,5 +302,3 @@ enum ar_status twin_refuse(struct twin_part *self, struct ar_error *error, const
     __attribute__((format(printf, 3, 4)));
 /* The seed of the scenario, the same on all cards, because ranks draw the same requests. */
 uint64_t twin_seed(const struct twin_part *self);
-
-#endif

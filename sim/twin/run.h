@@ -1,6 +1,5 @@
 /* The state of a run, shared by the files of this folder. */
-#ifndef SIM_TWIN_RUN_H
-#define SIM_TWIN_RUN_H
+#pragma once
 
 #include "allocators/policy.h"
 #include "allocators/relay.h"
@@ -454,5 +453,3 @@ const char *twin_text(struct twin_run *run, const char *text);
 /* The number of an owner. */
 uint32_t twin_owner_number(struct twin_run *run, const struct twin_owner_key *key,
                            const char *purpose);
-
-#endif

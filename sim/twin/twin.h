@@ -11,8 +11,7 @@
  *    on its rank.
  * 5. At the end of each phase the bytes of each card are divided among owners. The sum is what the
  *    device says is used. The run ends at the first request that fails. */
-#ifndef SIM_TWIN_TWIN_H
-#define SIM_TWIN_TWIN_H
+#pragma once
 
 #include "allocators/spec.h"
 #include "sim/replay.h"
@@ -253,5 +252,3 @@ size_t twin_phase_find(const struct twin_result *result, enum twin_stage stage, 
  * False: there are fewer than two such cycles. */
 bool twin_drift(const struct twin_result *result, size_t place, unsigned card, uint64_t warm,
                 double *bytes);
-
-#endif

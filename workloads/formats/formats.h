@@ -2,8 +2,7 @@
  *
  * A reader is a struct format_reader in formats.def, recognised by the content of the file. It
  * fills a struct format_reading; opening, naming and closing are done for it in formats.c. */
-#ifndef WORKLOADS_FORMATS_FORMATS_H
-#define WORKLOADS_FORMATS_FORMATS_H
+#pragma once
 
 #include "workloads/formats/import_report.h"
 #include "workloads/io/file.h"
@@ -97,5 +96,3 @@ enum ar_status format_note_numbers(struct format_reading *reading, const char *v
 enum ar_status format_failure(struct format_reading *reading, struct trace_event request,
                               const struct trace_attributes *keys, bool more_follow,
                               const char *note, struct ar_error *error);
-
-#endif

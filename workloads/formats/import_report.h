@@ -1,7 +1,6 @@
 /* What a reader of another program's file found that a trace cannot hold, and the counts that an
  * import report adds from the trace itself. */
-#ifndef WORKLOADS_FORMATS_IMPORT_REPORT_H
-#define WORKLOADS_FORMATS_IMPORT_REPORT_H
+#pragma once
 
 #include "workloads/trace/source.h"
 
@@ -52,5 +51,3 @@ struct import_counts {
  * source. */
 enum ar_status import_count(struct trace_source *source, struct import_counts *out,
                             struct ar_error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* A trace as the writers of other programs' files need it: each request with its outcome and, if it
  * is recorded, its address; each free request and completion with its block. */
-#ifndef WORKLOADS_FORMATS_REQUESTS_H
-#define WORKLOADS_FORMATS_REQUESTS_H
+#pragma once
 
 #include "workloads/trace/source.h"
 
@@ -46,5 +45,3 @@ enum ar_status requests_read(struct trace_source *source, request_take *take, vo
 
 /* The numbers of a note "verb,1,2,3"; missing ones are 0. False if the note has another verb. */
 bool request_note(const char *text, const char *verb, uint64_t *numbers, unsigned count);
-
-#endif

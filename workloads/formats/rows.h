@@ -1,8 +1,7 @@
 /* Rows of a log that names blocks by address, and the trace that follows from them: shared by the
  * readers of RMM, Umpire, STAlloc and Nsight Systems. A reader adds rows in their order, then
  * converts them. */
-#ifndef WORKLOADS_FORMATS_ROWS_H
-#define WORKLOADS_FORMATS_ROWS_H
+#pragma once
 
 #include "workloads/formats/formats.h"
 #include "workloads/trace/tables.h"
@@ -53,5 +52,3 @@ struct sqlite_file;
 extern const struct format_reader format_umpire;
 enum ar_status umpire_read_database(struct format_reading *reading, struct sqlite_file *file,
                                     struct ar_error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* What model generators are made of: the time of a kernel, the requests of an eager framework for
  * one operation on tensors, and parameters with their optimizer. eager.md derives the sizes. */
-#ifndef WORKLOADS_GEN_EAGER_H
-#define WORKLOADS_GEN_EAGER_H
+#pragma once
 
 #include "workloads/gen/emit.h"
 
@@ -129,5 +128,3 @@ void parameter_update(struct eager *eager, struct parameter *const *parameters, 
 
 /* Frees all blocks of the parameter. */
 void parameter_drop(struct eager *eager, struct parameter *self);
-
-#endif

@@ -1,8 +1,7 @@
 /* One embedding table with summed bags: made or grown on first use, looked up, differentiated
  * either into a gradient of the table's full size or into a sparse one, and updated. The requests
  * of each operation follow PyTorch's EmbeddingBag on CUDA; embedding.md derives the sizes. */
-#ifndef WORKLOADS_GEN_EMBEDDING_TABLE_H
-#define WORKLOADS_GEN_EMBEDDING_TABLE_H
+#pragma once
 
 #include "workloads/gen/eager.h"
 
@@ -48,5 +47,3 @@ void embedding_table_drop(struct eager *eager, struct embedding_table *self);
 uint64_t embedding_sort_scratch(uint64_t n);
 uint64_t embedding_select_scratch(uint64_t n);
 uint64_t embedding_scan_scratch(uint64_t n);
-
-#endif

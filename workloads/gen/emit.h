@@ -14,8 +14,7 @@
  * 6. A program with several streams sets gen_ops.free_requested: it requests frees, and policy and
  *    device determine when the block is complete. It puts the number of its streams into
  *    source.info.streams in open(). */
-#ifndef WORKLOADS_GEN_EMIT_H
-#define WORKLOADS_GEN_EMIT_H
+#pragma once
 
 #include "allocators/base/rng.h"
 #include "workloads/gen/gen.h"
@@ -140,5 +139,3 @@ void emit_list_free(struct emit *self, struct emit_list *list, size_t count);
 /* Events written so far, and bytes live now. */
 uint64_t emit_events(const struct emit *self);
 uint64_t emit_live_bytes(const struct emit *self);
-
-#endif

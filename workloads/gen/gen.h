@@ -1,7 +1,6 @@
 /* Generators: workloads made by rule. A generator is one struct gen_ops and one line in
  * generators.def; its events are pulled from a trace source, one span at a time. */
-#ifndef WORKLOADS_GEN_GEN_H
-#define WORKLOADS_GEN_GEN_H
+#pragma once
 
 #include "allocators/options.h"
 #include "workloads/trace/source.h"
@@ -60,5 +59,3 @@ const struct gen_ops *gen_find(const char *name);
 /* Makes the source that `spec` (one link) names. The caller closes it. */
 enum ar_status gen_open(const struct ar_spec *spec, struct trace_source **out,
                         struct ar_error *error);
-
-#endif

@@ -2,8 +2,7 @@
  * and frees the library's workspace, and a value is never changed in place. The order of the
  * requests was read from recordings at the driver (workloads/data/driver); jax.md lists what is
  * known and what is assumed. */
-#ifndef WORKLOADS_GEN_JAX_H
-#define WORKLOADS_GEN_JAX_H
+#pragma once
 
 #include "workloads/gen/eager.h"
 
@@ -56,5 +55,3 @@ void jax_embedding_add(struct jax_embedding *self, struct eager *eager, uint64_t
 void jax_embedding_step(struct jax_embedding *self, struct eager *eager, uint64_t batch,
                         uint64_t width, const uint64_t *bags);
 void jax_embedding_finish(struct jax_embedding *self, struct eager *eager);
-
-#endif

@@ -1,6 +1,5 @@
 /* Words, numbers and times in the text of other programs' files. */
-#ifndef WORKLOADS_IO_FIELDS_H
-#define WORKLOADS_IO_FIELDS_H
+#pragma once
 
 #include "workloads/io/file.h"
 
@@ -78,5 +77,3 @@ void trace_lines_start_log(struct trace_lines *lines, struct trace_input *input,
  * is NULL at the end of the file. INVALID if a line is too long or holds a NUL. */
 enum ar_status trace_lines_next(struct trace_lines *lines, char **line, size_t *length,
                                 struct ar_error *error);
-
-#endif

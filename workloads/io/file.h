@@ -1,8 +1,7 @@
 /* Files: the bytes of one, plain or compressed (gzip, zstd, or in a page of PyTorch's memory
  * viewer), in bounded memory, which can be read again from the start; and a new one, which appears
  * under its name when it is whole, or not at all. */
-#ifndef WORKLOADS_IO_FILE_H
-#define WORKLOADS_IO_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ void trace_output_discard(struct trace_output *output);
 /* Makes a file of a new name in TMPDIR, or in /tmp, puts its name into `path` and returns its
  * descriptor. -1: it cannot be made; errno says why. */
 int file_temporary(char *path, size_t room);
-
-#endif

@@ -1,6 +1,5 @@
 /* JSON of any length, token by token, in memory that does not grow with it. */
-#ifndef WORKLOADS_IO_JSON_PULL_H
-#define WORKLOADS_IO_JSON_PULL_H
+#pragma once
 
 #include "workloads/io/file.h"
 
@@ -83,5 +82,3 @@ static inline bool json_is(const struct json_token *token, const char *text)
     }
     return *a == *text && !token->cut;
 }
-
-#endif

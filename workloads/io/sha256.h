@@ -1,6 +1,5 @@
 /* SHA-256 (FIPS 180-4), for the hash that names a trace. */
-#ifndef WORKLOADS_IO_SHA256_H
-#define WORKLOADS_IO_SHA256_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ struct sha256 {
 void sha256_start(struct sha256 *hash);
 void sha256_add(struct sha256 *hash, const void *data, size_t bytes);
 void sha256_end(struct sha256 *hash, uint8_t digest[32]);
-
-#endif

@@ -1,6 +1,5 @@
 /* A SQLite database of unknown origin, read row by row. Nothing in it is run: see sqlite_file.c. */
-#ifndef WORKLOADS_IO_SQLITE_FILE_H
-#define WORKLOADS_IO_SQLITE_FILE_H
+#pragma once
 
 #include "workloads/io/file.h"
 
@@ -38,5 +37,3 @@ sqlite_file_rows(struct sqlite_file *file, const char *table, const char *const 
                  enum ar_status (*take)(void *self, const struct sqlite_value *values, uint64_t row,
                                         struct ar_error *error),
                  void *self, struct ar_error *error);
-
-#endif

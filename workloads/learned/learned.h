@@ -1,8 +1,7 @@
 /* `learned:trace=FILE,steps=N,seed=S`: a workload that goes on as a recording did. The recorded
  * steps come first, unchanged; then steps are drawn from them by the rules of learned.md. Memory is
  * that of the recording and of the blocks live at once. */
-#ifndef WORKLOADS_LEARNED_LEARNED_H
-#define WORKLOADS_LEARNED_LEARNED_H
+#pragma once
 
 #include "allocators/options.h"
 #include "workloads/learned/model.h"
@@ -91,5 +90,3 @@ void learned_plan_close(struct learned_plan *self);
 /* The step after `ahead` others; NULL: the sizes of one before it are new. */
 const struct learned_planned *learned_plan_peek(struct learned_plan *self, size_t ahead);
 struct learned_planned learned_plan_take(struct learned_plan *self);
-
-#endif

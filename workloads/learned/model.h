@@ -2,8 +2,7 @@
  * any other, and which may follow which. learned.md states the rules; this is their second stage
  * (the recording is the first, learned.h the generator). A model does not change once it is made,
  * so several sources can use it at once. */
-#ifndef WORKLOADS_LEARNED_MODEL_H
-#define WORKLOADS_LEARNED_MODEL_H
+#pragma once
 
 #include "allocators/base/rng.h"
 #include "workloads/trace/tables.h"
@@ -198,5 +197,3 @@ double learned_total(const struct learned_step *step); /* bytes of all requests 
 struct ar_rng;
 struct learned_tail learned_tail_draw(const struct learned_model *model,
                                       const struct learned_class *class_, struct ar_rng *rng);
-
-#endif

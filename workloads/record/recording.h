@@ -1,6 +1,5 @@
 /* Makes a trace from spools: addresses become blocks, handles become ordinals. */
-#ifndef WORKLOADS_RECORD_RECORDING_H
-#define WORKLOADS_RECORD_RECORDING_H
+#pragma once
 
 #include "workloads/record/spool.h"
 #include "workloads/trace/source.h"
@@ -76,5 +75,3 @@ struct recording_counts {
 enum ar_status recording_make(const struct spools *spools, const char *name, bool died,
                               struct trace_source **out, struct recording_counts *counts,
                               struct ar_error *error);
-
-#endif

@@ -8,8 +8,7 @@
  *    it ended. An address therefore never seems to be in use twice, because the driver handed it
  *    out between these times.
  * 4. Byte order and layout are this machine's: a spool is not a format for storage. */
-#ifndef WORKLOADS_RECORD_SPOOL_H
-#define WORKLOADS_RECORD_SPOOL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -96,5 +95,3 @@ struct spool_head {
 };
 
 _Static_assert(sizeof(struct spool_head) <= SPOOL_HEAD_BYTES, "the head has room for its fields");
-
-#endif

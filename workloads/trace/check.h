@@ -1,8 +1,7 @@
 /* The check of every event of a trace, for readers, traces in memory and writers: it refuses
  * invalid events, sets the fields that follow from earlier events (slot, stream, flags), counts,
  * and hashes. */
-#ifndef WORKLOADS_TRACE_CHECK_H
-#define WORKLOADS_TRACE_CHECK_H
+#pragma once
 
 #include "allocators/base/map.h"
 #include "workloads/io/sha256.h"
@@ -66,5 +65,3 @@ static inline bool trace_check_is_final(const struct trace_check *check)
 }
 
 void trace_check_close(struct trace_check *check);
-
-#endif

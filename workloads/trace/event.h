@@ -2,8 +2,7 @@
  * describes the files. A block has an id, dense and never reused, and a slot, which is reused once
  * the block is complete: code that follows blocks needs an array with one item per block live at
  * once, whatever the length of the trace. */
-#ifndef WORKLOADS_TRACE_EVENT_H
-#define WORKLOADS_TRACE_EVENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -113,5 +112,3 @@ static inline bool trace_kind_has_block(unsigned kind)
 {
     return kind >= TRACE_ALLOC && kind <= TRACE_USE;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Parts of a trace, and several traces as one, for `convert`. */
-#ifndef WORKLOADS_TRACE_FILTER_H
-#define WORKLOADS_TRACE_FILTER_H
+#pragma once
 
 #include "workloads/trace/source.h"
 
@@ -39,5 +38,3 @@ enum ar_status trace_filter(struct trace_source *source, const struct trace_filt
  * Takes ownership of the sources, also if it fails; the array still belongs to the caller. */
 enum ar_status trace_merge(struct trace_source *const *sources, size_t count,
                            struct trace_source **out, struct ar_error *error);
-
-#endif

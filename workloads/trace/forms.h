@@ -1,7 +1,6 @@
 /* The parts that the reader and the writer of a trace file share: the fixed header of the binary
  * form, which FORMAT.md has byte by byte, and the lines of the text form. */
-#ifndef WORKLOADS_TRACE_FORMS_H
-#define WORKLOADS_TRACE_FORMS_H
+#pragma once
 
 #include "workloads/trace/tables.h"
 
@@ -75,5 +74,3 @@ struct trace_line_parts {
  * snprintf. */
 size_t trace_line_print(const struct trace_event *event, const struct trace_line_parts *parts,
                         char *out, size_t room);
-
-#endif

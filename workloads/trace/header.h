@@ -1,7 +1,6 @@
 /* The description of a trace: its name, its header lines, and the statistics of a recorded
  * allocator. */
-#ifndef WORKLOADS_TRACE_HEADER_H
-#define WORKLOADS_TRACE_HEADER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ size_t trace_header_print(const struct trace_info *info, const struct trace_stat
 enum ar_status trace_header_parse(const char *line, struct trace_source *source,
                                   bool *free_requested_final, unsigned *given,
                                   struct ar_error *error);
-
-#endif

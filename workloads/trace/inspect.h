@@ -1,6 +1,5 @@
 /* The statistics of a trace, computed in one pass. */
-#ifndef WORKLOADS_TRACE_INSPECT_H
-#define WORKLOADS_TRACE_INSPECT_H
+#pragma once
 
 #include "workloads/trace/source.h"
 
@@ -53,5 +52,3 @@ uint64_t inspect_bin_from(unsigned bin);
 enum ar_status inspect_trace(struct trace_source *source, struct inspect *out,
                              struct ar_error *error);
 void inspect_close(struct inspect *inspect);
-
-#endif

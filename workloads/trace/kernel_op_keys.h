@@ -5,8 +5,7 @@
  * A block is named by its id, or `~N`, counted back from the latest request: ~1 is the latest. A
  * program that repeats its steps then repeats its keys as well, so that there are few sets of
  * keys. */
-#ifndef WORKLOADS_TRACE_KERNEL_OP_KEYS_H
-#define WORKLOADS_TRACE_KERNEL_OP_KEYS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ bool trace_kernel_op_id(struct trace_reference reference, uint64_t next_id, uint
  * then `kernel_op`, unless it is NULL. */
 void trace_kernel_op_replace(const char *rest, const struct trace_kernel_op *kernel_op, char *text,
                              size_t room);
-
-#endif

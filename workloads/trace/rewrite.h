@@ -1,8 +1,7 @@
 /* The base of filters and merges: a source whose events are made from those of other sources. It
  * has its own keys and texts, gives slots, and pulls everything once when it is opened, so that its
  * counts are known. Memory is that of the blocks live at once. */
-#ifndef WORKLOADS_TRACE_REWRITE_H
-#define WORKLOADS_TRACE_REWRITE_H
+#pragma once
 
 #include "workloads/trace/check.h"
 
@@ -59,5 +58,3 @@ enum ar_status trace_rewrite_kernel(struct trace_rewrite *self, struct trace_sou
 /* Runs the first pass and rewinds. `self` has its ops and the fields of info that are not counted.
  * A failure closes it. */
 enum ar_status trace_rewrite_open(struct trace_rewrite *self, struct ar_error *error);
-
-#endif

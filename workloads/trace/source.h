@@ -1,7 +1,6 @@
 /* A source of events: a file of any format, a generator, a filter over another source. Events are
  * pulled in spans, and can be pulled again after a rewind. */
-#ifndef WORKLOADS_TRACE_SOURCE_H
-#define WORKLOADS_TRACE_SOURCE_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -131,5 +130,3 @@ static inline void trace_close(struct trace_source *self)
         self->ops->close(self);
     }
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The texts of a trace, each stored once, and its two tables: the sets of keys, by index from 1,
  * and the texts of labels and notes, by index from 0, both in the order of first use. */
-#ifndef WORKLOADS_TRACE_TABLES_H
-#define WORKLOADS_TRACE_TABLES_H
+#pragma once
 
 #include "workloads/trace/source.h"
 
@@ -71,5 +70,3 @@ const char *trace_tables_text(const struct trace_tables *tables, uint64_t index)
 /* Adds the text of a label or note. INVALID if it contains a control byte. */
 enum ar_status trace_tables_add_text(struct trace_tables *tables, const char *text, size_t length,
                                      uint64_t *index, struct ar_error *error);
-
-#endif

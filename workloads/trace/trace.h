@@ -1,7 +1,6 @@
 /* Trace files in the project's own two forms, and traces in memory. workloads/formats/formats.h
  * opens files of any format; FORMAT.md describes the formats. */
-#ifndef WORKLOADS_TRACE_TRACE_H
-#define WORKLOADS_TRACE_TRACE_H
+#pragma once
 
 #include "workloads/trace/source.h"
 
@@ -52,5 +51,3 @@ bool trace_in_memory(const struct trace_source *source);
 /* Pulls all of `source` into memory; `source` still belongs to the caller. */
 enum ar_status trace_memory_copy(struct trace_source *source, struct trace_source **out,
                                  struct ar_error *error);
-
-#endif

@@ -34,8 +34,7 @@
  *   two_ended.c  alignment, and placement from both ends of a pool
  *   settings.c   the limit and other settings that the frameworks derive
  *   inspect.c    statistics, walk and validate */
-#ifndef ALLOCATORS_POLICIES_BFC_BFC_H
-#define ALLOCATORS_POLICIES_BFC_BFC_H
+#pragma once
 
 #include "allocators/base/size.h"
 #include "allocators/base/span.h"
@@ -307,5 +306,3 @@ static inline void bfc_hand_out(struct bfc *self, uint32_t chunk,
     given->requested_bytes = request->bytes;
     ar_policy_grant(&self->base, out, given->address, given->bytes, chunk);
 }
-
-#endif

@@ -21,8 +21,7 @@
  * 6. Views are kept when they are freed. Views that are not active are destroyed when the address
  *    space of all views exceeds auto_gc, or when no more can be reserved, in the order in which
  *    they were freed, as far as the work that used them is done. */
-#ifndef ALLOCATORS_POLICIES_GMLAKE_GMLAKE_H
-#define ALLOCATORS_POLICIES_GMLAKE_GMLAKE_H
+#pragma once
 
 #include "allocators/base/most_tree.h"
 #include "allocators/base/range_tree.h"
@@ -166,5 +165,3 @@ void gmlake_page_used(struct gmlake *self, struct gmlake_page *page);
 void gmlake_page_freed(struct gmlake *self, struct gmlake_page *page);
 void gmlake_forget_page(struct gmlake *self, struct gmlake_page *page);
 void gmlake_views_close(struct gmlake *self);
-
-#endif

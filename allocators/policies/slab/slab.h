@@ -24,8 +24,7 @@
  *
  * The design follows the slab allocator (Bonwick 1994) and the pages of mimalloc. The metadata is
  * in host memory, because the host cannot access device memory. */
-#ifndef ALLOCATORS_POLICIES_SLAB_SLAB_H
-#define ALLOCATORS_POLICIES_SLAB_SLAB_H
+#pragma once
 
 #include "allocators/base/size.h"
 #include "allocators/heap.h"
@@ -134,5 +133,3 @@ void slab_pages_drain(struct slab_pages *self); /* releases the pages in the poo
 
 /* slab.c */
 void slab_return_empty(struct slab_policy *self);
-
-#endif

@@ -1,7 +1,6 @@
 /* The keys of PYTORCH_CUDA_ALLOC_CONF, and the releases of PyTorch that accept each of them. A
  * release stops at its first CUDA call if it does not know a key or refuses its value. */
-#ifndef ALLOCATORS_POLICIES_TORCH_CONF_KEYS_H
-#define ALLOCATORS_POLICIES_TORCH_CONF_KEYS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,5 +61,3 @@ enum ar_status torch_divisions_read(const char *text, struct torch_release relea
 /* The first release that accepts all keys of a configuration string, and in `key` the key that
  * needs it; {0, 0}: every release with such a string, or a key that no release accepts. */
 struct torch_release torch_conf_first(const char *conf, const struct torch_conf_key **key);
-
-#endif

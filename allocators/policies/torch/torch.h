@@ -14,8 +14,7 @@
  * that used it are not seen complete yet. The free blocks of one stream in one pool (small or
  * large; the common pool or a private one) form one arena: an index in the order of size and then
  * address. */
-#ifndef ALLOCATORS_POLICIES_TORCH_TORCH_H
-#define ALLOCATORS_POLICIES_TORCH_TORCH_H
+#pragma once
 
 #include "allocators/base/rule.h"
 #include "allocators/base/size.h"
@@ -504,5 +503,3 @@ static inline bool torch_should_split(const struct torch *self, const struct tor
     return bytes - rounded_bytes >= arena->least_rest_bytes &&
            (rounded_bytes < self->settings.max_split_bytes || torch_is_ranged(self, arena->pool));
 }
-
-#endif

@@ -78,8 +78,7 @@
  * the maximum between them. A block in the place of a larger one may keep 8 pages (or that, or 1/64
  * of the larger) more at each end until it is freed. For blocks smaller than a page, scattered one
  * to a page, the bound is a page for each: memory with one live byte cannot be moved. */
-#ifndef ALLOCATORS_POLICIES_VMM_VMM_H
-#define ALLOCATORS_POLICIES_VMM_VMM_H
+#pragma once
 
 #include "allocators/base/range_tree.h"
 #include "allocators/base/size.h"
@@ -254,5 +253,3 @@ void vmm_index_waits(struct vmm_idle_index *index, uint32_t stream, bool waits);
 uint32_t vmm_next_waiting(const struct vmm *self, uint32_t stream);
 uint32_t vmm_index_most_idle(struct vmm *self, uint64_t wanted_bytes);
 bool vmm_index_is_right(const struct vmm *self);
-
-#endif

@@ -1,6 +1,5 @@
 /* The inference engine, private to engine*.c: by the sizing rules of a real one. */
-#ifndef SIM_TWIN_PARTS_ENGINE_H
-#define SIM_TWIN_PARTS_ENGINE_H
+#pragma once
 
 #include "allocators/base/rng.h"
 #include "sim/twin/part.h"
@@ -130,5 +129,3 @@ struct engine_pass {
 void engine_forward(struct engine *self, const struct engine_pass *pass);
 /* The peak of the bytes that it requests. */
 uint64_t engine_forward_bytes(struct engine *self, const struct engine_pass *pass);
-
-#endif

@@ -11,8 +11,7 @@
  *    program had at the begin of that step and those that it has now are compared: blocks of the
  *    same size take each other's place, others are freed or allocated.
  * 3. Blocks can be away (offloaded): they are freed, and allocated again by player_onload. */
-#ifndef SIM_TWIN_PARTS_PLAYER_H
-#define SIM_TWIN_PARTS_PLAYER_H
+#pragma once
 
 #include "sim/twin/part.h"
 #include "workloads/trace/source.h"
@@ -108,5 +107,3 @@ enum ar_status purposes_find(struct player *player, struct ar_error *error);
 
 /* The purpose that a tag names. */
 bool purposes_of_tag(const char *tag, uint8_t *purpose);
-
-#endif

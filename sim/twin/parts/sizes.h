@@ -1,7 +1,6 @@
 /* The sizes of a training that is known by its model, or given: its options and the plan of
  * them. */
-#ifndef SIM_TWIN_PARTS_SIZES_H
-#define SIM_TWIN_PARTS_SIZES_H
+#pragma once
 
 #include "allocators/options.h"
 #include "workloads/trace/source.h"
@@ -73,5 +72,3 @@ struct sizes {
 /* The plan for one of `ranks` ranks. `*shards`: the shards of the weights. INVALID: a sentence. */
 enum ar_status sizes_plan(const struct sizes *sizes, uint32_t ranks, struct plan *out,
                           uint64_t *shards, struct ar_error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* Which settings of allocators work together, by release: checked statements, each with its source.
  * The twin uses them to refuse a scenario or to say why a phase does not do what one expects. */
-#ifndef SIM_TWIN_RULES_COMPATIBLE_H
-#define SIM_TWIN_RULES_COMPATIBLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ const char *compatible_program_name(enum compatible_program program);
 
 /* "2.11", "2.11.0+cu130" or "0.9": major x 100 + minor; 0: the text is not a release. */
 uint32_t compatible_release(const char *text);
-
-#endif

@@ -12,8 +12,7 @@
  * means); with EAGER all kernels of PyTorch come with the context, 732 MiB more on that H200, and
  * cuBLAS takes 494. Kernels of the sampler and nine that torch.compile made take nothing
  * further. */
-#ifndef SIM_TWIN_RULES_CONTEXT_H
-#define SIM_TWIN_RULES_CONTEXT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -47,5 +46,3 @@ uint64_t context_torch_bytes(unsigned uses);
  * outside: 32 MiB from compute capability 9.0 on, else 8.125 MiB (aten/src/ATen/cuda/CUDABlas.cpp,
  * default of CUBLAS_WORKSPACE_CONFIG). `compute`: capability times ten. */
 uint64_t context_cublas_workspace_bytes(uint32_t compute);
-
-#endif

@@ -12,8 +12,7 @@
  *   SGLang from 0.5 on   1, 2, 4, 8, 12, 16 .. 256 by 8, 272 .. 496 by 16, 512 .. by 32
  *
  * All capture the largest size first, into one pool, so smaller ones use its blocks again. */
-#ifndef SIM_TWIN_RULES_GRAPHS_H
-#define SIM_TWIN_RULES_GRAPHS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,5 +83,3 @@ uint64_t graphs_driver_bytes(uint32_t cuda, uint64_t graphs, uint64_t kernels);
  * `each`: every size has its own pool. */
 uint64_t graphs_pool_bytes(const struct graphs_sizes *sizes, uint64_t bytes_per_token,
                            uint64_t kept_per_token, bool each);
-
-#endif

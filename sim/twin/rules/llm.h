@@ -7,8 +7,7 @@
  * layers/vocab_parallel_embedding.py (DEFAULT_VOCAB_PADDING_SIZE) for their shares of a rank;
  * distributed/utils.py, get_pp_indices, for the layers of a stage. SGLang's models have the same
  * tensors. */
-#ifndef SIM_TWIN_RULES_LLM_H
-#define SIM_TWIN_RULES_LLM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -146,5 +145,3 @@ struct training_layer {
 /* Bytes of activations that a layer keeps for the backward pass. */
 uint64_t training_activations(const struct training_layer *layer,
                               enum training_recompute recompute);
-
-#endif

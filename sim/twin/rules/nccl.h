@@ -21,8 +21,7 @@
  * What is not exact: NCCL searches the number of channels in the topology of the machine. Here it
  * is that of the usual server, or `channels`. Trees between nodes are chains here. Kernels of NCCL
  * that the driver loads are counted by parts/nccl.c. */
-#ifndef SIM_TWIN_RULES_NCCL_H
-#define SIM_TWIN_RULES_NCCL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -106,5 +105,3 @@ uint64_t nccl_mem_alloc_bytes(const struct nccl_setup *setup, uint64_t bytes);
 /* The registration of a user buffer takes no device memory by itself. It maps the buffer at the
  * peers; NCCL keeps its own buffers for operations that are not registered. From 2.22 on they are
  * never made if all operations are registered. */
-
-#endif

@@ -29,8 +29,7 @@
  * the expected number of them.
  *
  * Left out: priorities, windows (a request keeps all of its blocks). */
-#ifndef SIM_TWIN_RULES_PAGED_H
-#define SIM_TWIN_RULES_PAGED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -93,5 +92,3 @@ enum ar_status paged_add(struct paged *self, uint64_t prompt, uint64_t answer,
 /* One step; false: all requests are finished. */
 bool paged_step(struct paged *self, struct paged_step *out);
 void paged_close(struct paged *self); /* a zeroed struct is fine */
-
-#endif

@@ -1,7 +1,6 @@
 /* How SGLang sizes its key-value cache. It does no profile run: memory for activations and CUDA
  * graphs is what mem_fraction_static leaves. Pure functions; sources are cited at each rule. */
-#ifndef SIM_TWIN_RULES_SGLANG_H
-#define SIM_TWIN_RULES_SGLANG_H
+#pragma once
 
 #include "sim/twin/rules/llm.h"
 
@@ -61,5 +60,3 @@ struct sglang_spaces sglang_spaces_of(struct sglang_version version, const struc
  * one buffer serves all (sgl-project/sglang#8579: 5.16 GB became 2.89 with GLM 4.5 Air on four
  * cards: 3,975 rows of 151,552 tokens less). */
 bool sglang_shares_logits(struct sglang_version version);
-
-#endif

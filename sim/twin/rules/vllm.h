@@ -1,8 +1,7 @@
 /* How vLLM sizes its key-value cache: the profile run's account, the blocks, and what it refuses.
  * Pure functions; sources are cited at each rule. V0 and V1 are its two engines: V1 is the default
  * from 0.8 on, and V0 is gone from 0.11 on. */
-#ifndef SIM_TWIN_RULES_VLLM_H
-#define SIM_TWIN_RULES_VLLM_H
+#pragma once
 
 #include <stddef.h>
 
@@ -190,5 +189,3 @@ enum ar_status vllm_cache_check(struct vllm_version version, const struct vllm_c
 uint64_t vllm_batch_tokens(struct vllm_version version, uint64_t total_bytes, bool a100,
                            bool offline, uint64_t length);
 uint64_t vllm_max_seqs(struct vllm_version version, uint64_t total_bytes, bool a100);
-
-#endif

@@ -1,6 +1,5 @@
 /* The events of a Kineto trace that concern memory, in the order of the file. */
-#ifndef WORKLOADS_FORMATS_KINETO_KINETO_EVENTS_H
-#define WORKLOADS_FORMATS_KINETO_KINETO_EVENTS_H
+#pragma once
 
 #include "allocators/base/map.h"
 #include "workloads/io/json_pull.h"
@@ -52,5 +51,3 @@ struct kineto_rows {
 enum ar_status kineto_rows_read(struct trace_input *input, struct kineto_rows *out,
                                 struct trace_info *info, struct ar_error *error);
 void kineto_rows_close(struct kineto_rows *rows);
-
-#endif

@@ -4,8 +4,7 @@
  * that names a class, calls or builds something, or asks for objects from elsewhere is refused by
  * its name. Containers belong to a sink, which is told about the values put into them and keeps of
  * them what it needs, so that a file need not fit into memory as a tree. */
-#ifndef WORKLOADS_FORMATS_TORCH_PICKLE_H
-#define WORKLOADS_FORMATS_TORCH_PICKLE_H
+#pragma once
 
 #include "workloads/io/file.h"
 #include "workloads/trace/tables.h"
@@ -140,5 +139,3 @@ void pickle_end_dictionary(struct pickle_writer *self);
 /* Remembers the value put last and returns its number, for pickle_put_again. */
 uint32_t pickle_remember(struct pickle_writer *self);
 void pickle_put_again(struct pickle_writer *self, uint32_t place);
-
-#endif

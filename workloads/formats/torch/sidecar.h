@@ -1,6 +1,5 @@
 /* The .json of a recorded CSV: the settings and the card of the recording. */
-#ifndef WORKLOADS_FORMATS_TORCH_SIDECAR_H
-#define WORKLOADS_FORMATS_TORCH_SIDECAR_H
+#pragma once
 
 #include "workloads/trace/source.h"
 
@@ -31,5 +30,3 @@ void sidecar_close(struct sidecar *sidecar);
  * caller closes `out`, also after a failure. */
 enum ar_status sidecar_stats_read(const char *csv_path, struct trace_stats *out,
                                   struct ar_error *error);
-
-#endif

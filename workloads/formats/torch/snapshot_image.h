@@ -1,7 +1,6 @@
 /* A PyTorch memory snapshot in memory before it is written: the entries of an allocator and its
  * segments at the end. A simulated run or a recorded trace fills it in. */
-#ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_IMAGE_H
-#define WORKLOADS_FORMATS_TORCH_SNAPSHOT_IMAGE_H
+#pragma once
 
 #include "workloads/formats/torch/pickle.h"
 
@@ -141,5 +140,3 @@ void snapshot_areas_drop(struct snapshot_areas *self, size_t index);
 /* Removes a range of addresses from all areas; one of them may be split. HOST_MEMORY. */
 enum ar_status snapshot_areas_cut(struct snapshot_areas *self, uint64_t address, uint64_t bytes,
                                   struct ar_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* The segments of a history, for the files that infer the pools of a snapshot. */
-#ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_PASSED_H
-#define WORKLOADS_FORMATS_TORCH_SNAPSHOT_PASSED_H
+#pragma once
 
 #include "allocators/base/range_tree.h"
 #include "allocators/policies/torch/torch.h"
@@ -85,5 +84,3 @@ enum ar_status snapshot_passed_collected(struct snapshot_passed *self, size_t ev
 
 /* Gives each segment a pool. Sets `stuck` if there are too many pools, or a contradiction. */
 enum ar_status snapshot_passed_colour(struct snapshot_passed *self, struct ar_error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* The values of a snapshot, from its pickle or JSON: entries of the history packed into 32 bytes
  * each, stacks reduced to one name, everything else as a tree; and its settings and annotations. */
-#ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_TREE_H
-#define WORKLOADS_FORMATS_TORCH_SNAPSHOT_TREE_H
+#pragma once
 
 #include "allocators/policies/torch/conf_keys.h"
 #include "workloads/formats/import_report.h"
@@ -191,5 +190,3 @@ struct snapshot_words {
 
 /* The annotation for a mark with this label and these unknown keys ("x=1,y=2", or NULL). */
 void snapshot_words_of(const char *label, const char *keys, struct snapshot_words *out);
-
-#endif

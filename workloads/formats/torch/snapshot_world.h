@@ -1,7 +1,6 @@
 /* The memory of the allocator of one GPU: at the end, as the segments of the snapshot say, and at
  * the start of the history, computed from that by going back through the entries. */
-#ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_WORLD_H
-#define WORKLOADS_FORMATS_TORCH_SNAPSHOT_WORLD_H
+#pragma once
 
 #include "allocators/base/map.h"
 #include "workloads/formats/formats.h"
@@ -106,5 +105,3 @@ void snapshot_find_whole(const struct snapshot_world *world, struct snapshot_tre
 /* A new pool that the snapshot does not name, by its number from 0. */
 enum ar_status snapshot_new_pool(struct snapshot_tree *tree, unsigned number, unsigned *pool,
                                  struct ar_error *error);
-
-#endif

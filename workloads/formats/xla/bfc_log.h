@@ -1,7 +1,6 @@
 /* What the BFC allocator of TensorFlow and XLA prints when it runs out of memory. Fields that the
  * log does not have are 0. */
-#ifndef WORKLOADS_FORMATS_XLA_BFC_LOG_H
-#define WORKLOADS_FORMATS_XLA_BFC_LOG_H
+#pragma once
 
 #include "workloads/io/file.h"
 
@@ -87,5 +86,3 @@ uint64_t bfc_human_bytes(const char *text, uint64_t *slack);
 uint64_t bfc_elements(const char *shape);
 /* The bytes of an element of a type as TensorFlow ("float") or XLA ("f32") calls it; 0: unknown. */
 uint64_t bfc_type_bytes(const char *type, size_t length);
-
-#endif

@@ -1,7 +1,6 @@
 /* The common part of the injection library. The library runs inside of a foreign program: it never
  * ends the program. If it cannot record, it reports that and does nothing more. */
-#ifndef WORKLOADS_RECORD_INJECTION_STATE_H
-#define WORKLOADS_RECORD_INJECTION_STATE_H
+#pragma once
 
 #include <cupti.h>
 #include <pthread.h>
@@ -155,5 +154,3 @@ struct call {
 /* The calls of a domain by number; `*count` is the end of the numbers. */
 const struct call *driver_calls(size_t *count);
 const struct call *runtime_calls(size_t *count);
-
-#endif
