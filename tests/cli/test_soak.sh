@@ -28,7 +28,7 @@ for part in $parts; do
     check "${part}_finds_nothing" [ "$status" = 0 -a ! -s "$err" ]
     [ "$status" = 0 ] || cat "$err" "$out"
 done
-check kills_are_counted [ "$(row kills suite 3)" -ge 4 ]
+check kills_are_counted [ "$(row kills suite 5)" -ge 4 ]
 check the_page_has_them grep -q '^| suite | [4-9] | 4 | 0 lost |' "$tmp/soak.md"
 lines=$(cat "$tmp"/state/*.jsonl | wc -l)
 soak kills faults
@@ -36,6 +36,11 @@ check what_is_done_is_not_done_again [ "$status" = 0 -a "$(cat "$tmp"/state/*.js
 head -c -20 "$tmp/state/faults.jsonl" >"$tmp/cut" && mv "$tmp/cut" "$tmp/state/faults.jsonl"
 soak faults
 check a_cut_off_line_is_done_again [ "$status" = 0 -a "$(cat "$tmp"/state/*.jsonl | wc -l)" = "$lines" ]
+if [ -n "${parts##kills*}" ]; then
+    COMMANDS=null soak operations --state "$tmp/second"
+    both=$(awk -F, '$1 == "operations" && $2 == "null" { runs++; sum += $5 } END { if (runs == 2) print sum }' "$tmp/soak.csv")
+    check runs_are_added grep -q "^| null | ${both:0:1},${both:1} | " "$tmp/soak.md"
+fi
 soak nothing
 check an_unknown_part_is_refused [ "$status" = 2 ]
 

@@ -1,5 +1,6 @@
 """NVIDIA's compute-sanitizer (memcheck) on a card: the kernels, every policy on the rig's own device, and every policy
 inside PyTorch and CuPy through the plug-in. Without a card or the checker nothing is done."""
+import functools
 import os
 import re
 import shutil
@@ -62,7 +63,14 @@ def check(setting, log, name, command, environment):
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, name.replace(" ", "-") + ".log"), "w") as file:
         file.write(text)
-    log.add(name=name, cpu=cpu, **entry)
+    log.add(name=name, cpu=cpu, card=card(), **entry)
+
+
+@functools.cache
+def card():
+    _, name, _, _ = run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
+    _, version, _, _ = run([CHECK[0], "--version"])
+    return f", {name.splitlines()[0].replace(', ', ', driver ')}, {CHECK[0]} {re.findall('[0-9.]+[.][0-9]+', version)[-1]}"
 
 
 def run_part(setting, log):
@@ -70,7 +78,7 @@ def run_part(setting, log):
     if not shutil.which(CHECK[0]) or "Available" not in out:
         print("memcheck: skipped, since there is no compute-sanitizer or no card", file=sys.stderr)
         return
-    left = [at for at in pieces(setting, log) if not log.of(at[0])]
+    left = [at for at in pieces(setting, log) if setting.wants(at[0]) and not log.of(at[0])]
     inside = [at for at in left if at[0].startswith(("cupy", "torch"))]
     setting.each([at for at in left if at not in inside], lambda at: check(setting, log, *at))
     setting.jobs = 1  # several policies take most of the card at their first request

@@ -41,7 +41,7 @@ def piece(setting, log, name, seed, size):
 def run_part(setting, log):
     wanted = setting.amount("OPERATIONS", 10**8)
     pieces = []
-    for name in policies(setting):
+    for name in filter(setting.wants, policies(setting)):
         size = min(PLANNED.get(name, PIECE), wanted)
         seeds = {entry["seed"] for entry in log.of(name)}
         # The memories of a piece have the seeds SEED + 1 and SEED + 2.

@@ -1,5 +1,6 @@
 """results/soak.md from the rows of results/soak.csv, and found.md, which people write."""
 import os
+import re
 
 HEADS = {
     "operations": ("Random operations under the shadow oracle",
@@ -7,9 +8,9 @@ HEADS = {
                    "walk and its\nvalidate() are compared after each call with few live blocks, and after every thousandth.",
                    ("policy", "operations", "wanted", "processor s", "refused requests")),
     "fuzz": ("Readers under clang's fuzzer, with ASan and UBSan",
-             "Processor seconds of each reader, of the 10 hours wanted. The corpus in `tests/fuzz/corpus` has what added "
-             "coverage.\nUntil 2026-11-29 `nsys` and `nsys_rows` ended before their reader, so only later runs of these two "
-             "count.",
+             "Processor seconds of each reader in all recorded runs, of the 10 hours wanted; the code of readers changes "
+             "between runs.\nThe corpus in `tests/fuzz/corpus` has what added coverage. Until 2026-11-29 `nsys` and "
+             "`nsys_rows` ended before their\nreader, so only later runs of these two count.",
              ("reader", "processor s", "wanted", "processor s", "executions, coverage, corpus")),
     "kills": ("SIGKILL at random moments",
               "A killed journal is continued until its command ends: the results are the bytes of a command without kills. "
@@ -43,14 +44,32 @@ def table(rows, heads):
         yield "| " + " | ".join(number(row[key]) for _, key in columns) + " |"
 
 
-def text(rows, revision):
-    out = ["# Soak", "", "What ran for long, and what it found. Written by `make soak` ([how](../tests/soak/soak.py)) at commit",
-           f"{revision}; `soak.csv` has the rows.", ""]
+def together(rows):
+    """The rows of one name as one: numbers are added, but of edges and inputs the most counts."""
+    if len(rows) == 1:
+        return rows[0]
+    words = [re.findall(r"(\d+) (\w+)", row["figures"]) for row in rows]
+    figures = [f"{(max if name in ('edges', 'inputs') else sum)(int(of[at][0]) for of in words)} {name}"
+               for at, (_, name) in enumerate(words[0])]
+    return {**rows[-1], "done": str(sum(int(row["done"]) for row in rows)), "wanted": max((row["wanted"] for row in rows), key=int),
+            "cpu_s": str(sum(int(row["cpu_s"]) for row in rows)), "figures": ", ".join(figures)}
+
+
+def listed(rows, field):
+    return list(dict.fromkeys(one for row in rows for one in row[field].split("; ") if one))
+
+
+def text(rows):
+    out = ["# Soak", "", "What ran for long, and what it found. Written by `make soak` ([how](../tests/soak/soak.py)); `soak.csv` has the rows.", ""]
     for part, (title, what, heads) in HEADS.items():
         mine = [row for row in rows if row["part"] == part]
         if not mine:
             continue
-        out += [f"## {title}", "", what, "", *table(mine, heads), "", "On " + ";\n".join(dict.fromkeys(row["where"] for row in mine)) + "."]
+        names = {row["name"]: [] for row in mine}
+        for row in mine:
+            names[row["name"]].append(row)
+        out += [f"## {title}", "", what, "", *table([together(same) for same in names.values()], heads), "",
+                f"At {', '.join(listed(mine, 'commit'))}.", f"On {'; '.join(listed(mine, 'where'))}."]
         found = [f"- {row['name']}: {row['findings']}" for row in mine if row["findings"]]
         out += ["", *(["Found:", "", *found] if found else ["Nothing is open."]), ""]
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "found.md")) as file:

@@ -5,17 +5,20 @@ Usage: tests/soak/soak.py [PART..] [--jobs N] [--seconds S]
 Parts: operations, fuzz, kills, faults, policies, memcheck (on a card), page. Without a part all of them, the page last.
 
 The environment has the budgets: OPERATIONS (10^8) for each policy, FUZZ_SECONDS (36000) of processor time for each reader,
-KILLS (1000). COMMANDS, words with spaces between, limits faults and policies to commands that begin with one of them.
+KILLS (1000). COMMANDS, words with spaces between, limits faults and policies to commands that begin with one of them,
+operations to policies and memcheck to runs.
 Each finished piece of work is a line of .build/soak/PART.jsonl, so that a part that is interrupted goes on
-where it was; without this folder it begins anew. The rows of results/soak.csv are the sums of these lines, and the page is
-made from the rows. A part replaces its own rows and no others: parts may run on several machines.
+where it was; without this folder it begins anew. The rows of results/soak.csv are the sums of these lines, one for each
+name; `run` is when the folder was made. The page is made from the rows. A new row of operations, fuzz or kills stands
+beside those of earlier runs, and the page adds them up: remove by hand what was run on code that is another now. In the
+other parts it replaces the row of the same name. So parts may run on several machines, and a part in several runs;
+`--state FOLDER` takes the lines of another machine, whose code is SOAK_COMMIT if it has no history.
 
 Exit status 1: something was found. What was found is printed, and is in the page.
 """
 import argparse
 import csv
 import os
-import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -32,7 +35,8 @@ from work import Log, Setting  # noqa: E402
 
 PARTS = {"operations": operations, "fuzz": fuzzing, "kills": kills, "faults": faults, "policies": lying,
          "memcheck": memcheck}
-FIELDS = ("part", "name", "done", "wanted", "cpu_s", "figures", "findings", "where")
+ADDED = ("operations", "fuzz", "kills")
+FIELDS = ("part", "name", "run", "commit", "done", "wanted", "cpu_s", "figures", "findings", "where")
 
 
 def read_rows(path):
@@ -69,22 +73,29 @@ def main():
     for name in [part for part in given.parts or PARTS if part != "page"]:
         log = Log(given.state, name)
         PARTS[name].run_part(setting, log)
-        rows = PARTS[name].rows(setting, log)
-        mine = [{"part": name, "where": setting.where(log), **row} for row in rows]
-        write_rows(table, [row for row in read_rows(table) if row["part"] != name] + mine)
+        mine = [{"part": name, "run": log.run(), "commit": setting.commits(log.of(row["name"])),
+                 "where": setting.where(log.of(row["name"])), **row}
+                for row in PARTS[name].rows(setting, log) if log.of(row["name"])]
+        write_rows(table, joined(name, read_rows(table), mine))
         found += [f"{name}: {row['name']}: {row['findings']}" for row in mine if row["findings"]]
         done = ", ".join(f"{row['name']} {row['done']}" for row in mine)
         print(f"{name}: {done}", flush=True)
     with open(os.path.join(given.results, "soak.md"), "w") as page:
-        page.write(pages.text(read_rows(table), revision()))
+        page.write(pages.text(read_rows(table)))
     for line in found:
         print("found: " + line)
     return 1 if found else 0
 
 
-def revision():
-    got = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    return got.stdout.strip()
+def joined(part, rows, mine):
+    """The rows with those of this run, in the order of the parts and of the names that were there."""
+    run = {row["run"] for row in mine}
+    names = {row["name"] for row in mine}
+    own = [row for row in rows if row["part"] == part]
+    order = list(dict.fromkeys(row["name"] for row in [*own, *mine]))
+    own = [row for row in own if row["name"] not in names or (part in ADDED and row["run"] not in run)] + mine
+    own.sort(key=lambda row: order.index(row["name"]))
+    return [row for row in rows if row["part"] != part] + own
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What all parts share: the log of finished pieces, budgets, and processes whose processor time is measured."""
 import concurrent.futures
+import functools
 import json
 import os
 import platform
@@ -27,7 +28,7 @@ class Log:
                 os.truncate(self.path, text.rfind(b"\n") + 1)
 
     def add(self, **entry):
-        entry["machine"] = machine()
+        entry.update(machine=machine() + entry.pop("card", ""), commit=revision())
         with self.lock:
             self.entries.append(entry)
             with open(self.path, "a") as file:
@@ -39,6 +40,15 @@ class Log:
 
     def sum(self, name, field):
         return sum(entry.get(field, 0) for entry in self.of(name))
+
+    def run(self):
+        """The name of this log among the rows: when it began."""
+        path = os.path.join(self.folder, "began")
+        if not os.path.exists(path):
+            with open(path, "w") as file:
+                file.write(time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()))
+        with open(path) as file:
+            return file.read()
 
     def findings(self, name):
         return "; ".join(entry["finding"] for entry in self.of(name) if entry.get("finding"))
@@ -59,7 +69,7 @@ class Setting:
 
     @staticmethod
     def wants(name):
-        """Whether this command is to be tried."""
+        """Whether this command, policy or run is to be tried."""
         return name.startswith(tuple(os.environ.get("COMMANDS", "").split()) or "")
 
     @staticmethod
@@ -68,8 +78,12 @@ class Setting:
         return int(float(text)) if text else otherwise
 
     @staticmethod
-    def where(log):
-        return "; ".join(sorted({entry["machine"] for entry in log.entries})) or machine()
+    def where(entries):
+        return "; ".join(sorted({entry["machine"] for entry in entries}))
+
+    @staticmethod
+    def commits(entries):
+        return "; ".join(dict.fromkeys(entry.get("commit") or revision() for entry in entries))
 
     def each(self, pieces, work):
         """Does work(piece) for every piece, `jobs` at a time, and begins none after the end."""
@@ -86,6 +100,13 @@ def machine():
     except (OSError, StopIteration):
         pass
     return f"{len(os.sched_getaffinity(0))} x {model}"
+
+
+@functools.cache
+def revision():
+    """SOAK_COMMIT: that of a tree which was carried without its history."""
+    got = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True)
+    return os.environ.get("SOAK_COMMIT") or got.stdout.strip()
 
 
 def run(command, **options):
