@@ -1,0 +1,54 @@
+/* Scripts of operations on a policy or a device, and of what must hold: tests/steps/FILE, of which
+ * each section "== NAME" is a case. A line is an operation or a comparison:
+ *
+ *     open vmm on sim:capacity=64MiB
+ *     alloc a 60MiB
+ *     kernel A 50ms
+ *     free a
+ *     alloc b 60MiB stream=B -> a          # at the address of a
+ *     50ms <= now < 51ms
+ *     alloc c 60MiB -> NO_MEMORY
+ *
+ * Lines that begin with "#", and what follows " # ", are comments. A policy is validated after each
+ * operation; on a device without a sentence of misuse or a race, and with as many physical bytes as
+ * the policy has reserved. When the section ends, or another rig is opened, no host or device
+ * memory may be left.
+ *
+ * **Rig.** `open SPEC on MEMORY`: MEMORY is a simulated device (`sim:..`, which sim_test_open
+ * opens), `pinned sim:..` for its pinned memory, or `fake [cap=N] [pages=N] [total=N] [adjacent=0]
+ * [next=N]` for a fake backing. `device sim:..`: a device without a policy.
+ *
+ * **Policy.** `alloc NAME BYTES [stream=N] [align=N] [pool=N] [may_fail] [upper] [captured] [plain]
+ * [own] [last_resort] [no_split]`; `free NAME.. [stream=N]` (without a stream: that of the
+ * request); `use NAME STREAM`; `trim [KEEP]`; `end_pool N`; `delete_pool N`; `progress`;
+ * `reset_peaks`; `would_release BYTES`, `would_fit BYTES`; `setting TEXT`; `problem TEXT`.
+ *
+ * **Device.** `kernel STREAM NS`, `advance NS`, `sync [STREAM]`, `record EVENT STREAM`, `wait
+ * STREAM EVENT`, `used ADDRESS BYTES STREAM EVENT`, `handed_out ADDRESS BYTES STREAM EVENT
+ * [order]`, `race TEXT`, `outside BYTES`, `segment_of ADDRESS`.
+ *
+ * **Backing.** `segment NAME BYTES`, `segment_free ADDRESS`, `reserve NAME BYTES`, `refuse_reserve
+ * N` (the next N), `release ADDRESS`, `create NAME BYTES`, `destroy HANDLE`, `map ADDRESS HANDLE`,
+ * `access ADDRESS BYTES`, `unmap ADDRESS BYTES`, `copy TO FROM BYTES`, `copy_out FROM BYTES`,
+ * `copy_in TO BYTES`, `fence NAME STREAM`, `done NAME`, `await NAME`, `order STREAM NAME`,
+ * `pool_open [threshold=N] [most=N] [follow] [opportunistic] [internal]`, `pool_alloc NAME BYTES
+ * STREAM`, `pool_free ADDRESS STREAM`, `pool_trim KEEP`, `misuse TEXT`. `-> at ADDRESS`: of what
+ * was made.
+ *
+ * **Results.** An operation must return OK. `-> STATUS [TEXT]` expects another status, whose
+ * sentence holds TEXT. `-> VALUE` is the number that it answers; of an alloc the address, and
+ * `-> ADDRESS GRANTED` the granted bytes too.
+ *
+ * **Values.** Numbers with KiB, MiB, GiB, us, ms, s; names of blocks (their address; `a.granted`),
+ * of what was set (`set NAME VALUE`), of streams (A to D are 0 to 3; `all`), and the figures in
+ * steps.c; + - * / % and parentheses. A comparison may have several parts: `1 <= now < 2`.
+ *
+ * **Loops.** `for NAME FROM BELOW [STEP]` .. `end`; `each NAME..`, rows of words, `do` .. `end`.
+ * `$NAME` in a line stands for the value. */
+#ifndef TESTS_SUPPORT_STEPS_H
+#define TESTS_SUPPORT_STEPS_H
+
+/* Runs the section of a file, as a case: any difference fails the test. */
+void steps_run(const char *path, const char *section);
+
+#endif
