@@ -283,12 +283,18 @@ static void print_confidence(FILE *stream, const struct message *message)
 
 static void print_remarks(FILE *stream, const struct message *message, bool more)
 {
+    char text[32];
     if (message->segment_asked &&
         message->figures[MESSAGE_FIGURE_ASKED].bytes < SEGMENT_TOLD_MOST &&
         strcmp(message->device, "MPS") != 0)
         print_segment(stream, message);
     print_limit(stream, message);
     print_remainder(stream, message);
+    if (message->reasons & (1u << MESSAGE_REASON_POOL))
+        say(stream,
+            "PyTorch counts %s of free blocks in private pools as allocated. A CUDA graph needs "
+            "those of its pool whenever it runs; those of a MemPool serve only its own requests.",
+            size_of(message, MESSAGE_FIGURE_PRIVATE, text, sizeof text));
     if (message->whole_limit)
         say(stream, "The text does not say how much of its limit the allocator had reserved; all "
                     "of it is assumed, as by default. With memory growth it may have been less.");

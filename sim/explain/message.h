@@ -59,6 +59,8 @@ enum message_confidence { MESSAGE_SURE, MESSAGE_LIKELY, MESSAGE_OPEN };
     X(TIGHT, "the card is full: its driver does not hand out the last of what it says is free")    \
     X(CONTEXT, "the message does not say how much of the rest is this process's context")          \
     X(SLACK, "only a small share of the pool is unused, as in every pool")                         \
+    X(POOL,                                                                                        \
+      "no pool serves the requests of another, and the message does not say which was asked")      \
     X(UNIFIED, "the total of a card that shares the host's memory may be a part of it only")       \
     X(INDIRECT, "the same words have other causes too")                                            \
     X(CUT, "a number stands at the end of the text or of a line, and may be cut off")
@@ -134,7 +136,7 @@ enum message_framework { /* 0: PyTorch */
     X(ALLOWED, "allowed by a limit")                                                               \
     X(ALLOCATED, "allocated in the pool")                                                          \
     X(PEAK, "allocated at most, so far")                                                           \
-    X(PRIVATE, "of that, in private pools")                                                        \
+    X(PRIVATE, "of that, unused in private pools")                                                 \
     X(RESERVED, "reserved by the pool")                                                            \
     X(UNALLOCATED, "reserved and unused")                                                          \
     X(UNRELEASABLE, "of that, between live blocks")                                                \

@@ -445,6 +445,19 @@ static enum message_cause judge(struct message *self)
     return judge_pool(self);
 }
 
+/* Free blocks of private pools serve only these. PyTorch counts them as allocated, not as unused
+ * (CUDACachingAllocator.cpp since 2.4, where it fails a request). So the unused bytes are those of
+ * the common pool, which would not serve the request of a private one, and the other way round. */
+static bool depends_on_pool(const struct message *self)
+{
+    uint64_t private_bytes = bytes_of(self, MESSAGE_FIGURE_PRIVATE);
+    return private_bytes &&
+           (self->cause == MESSAGE_FRAGMENTATION || self->cause == MESSAGE_FRAGMENTATION_POSSIBLE ||
+            (self->cause == MESSAGE_CAPACITY &&
+             private_bytes + bytes_of(self, MESSAGE_FIGURE_FREE) >=
+                 bytes_of(self, MESSAGE_FIGURE_ASKED)));
+}
+
 void message_judge(struct message *self)
 {
     derive(self, MESSAGE_FIGURE_RESERVED, true, MESSAGE_FIGURE_ALLOCATED,
@@ -459,6 +472,7 @@ void message_judge(struct message *self)
     find_contradictions(self);
     derive_remainder(self);
     self->cause = judge(self);
+    unsure(self, MESSAGE_REASON_POOL, depends_on_pool(self));
     unsure(self, MESSAGE_REASON_CLOSE, self->close);
     unsure(self, MESSAGE_REASON_CONTRADICTION, self->contradictions);
     unsure(self, MESSAGE_REASON_ASSUMED, self->type_assumed);
