@@ -168,6 +168,16 @@ SECTION(a_cut_message_says_what_is_missing)
 SECTION(printed_counters_are_read_whole)
 SECTION(a_unit_in_a_label_is_as_coarse_as_its_number)
 
+TEST(escapes_become_their_characters)
+{
+    for (struct cases row = {0}; cases_next(&row, FILE_OF_CASES, __func__, 2);) {
+        char out[64];
+        size_t count = message_text_decode(row.field[0], strlen(row.field[0]), out);
+        out[count] = '\0';
+        assert_string_equal(out, row.field[1]);
+    }
+}
+
 /* Of a character that the end of the text cuts off, the first byte stays. */
 TEST(a_cut_character_stays)
 {
