@@ -34,9 +34,9 @@ static const struct kind {
     bool (*read)(const struct message_text *, struct message *);
     bool needs_size;
 } kinds[] = {
-    {message_read_torch, true},  {message_read_forms, true}, {message_read_pools, true},
-    {message_read_tpu, true},    {message_read_vllm, true},  {message_read_xla, true},
-    {message_read_julia, false}, {message_read_bare, false}, {message_read_printed, false},
+    {message_read_torch, true},    {message_read_forms, true},  {message_read_vllm, true},
+    {message_read_xla, true},      {message_read_julia, false}, {message_read_bare, false},
+    {message_read_printed, false},
 };
 
 /* Paths such as C:\Users, or words of that system. */

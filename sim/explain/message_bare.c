@@ -165,186 +165,169 @@ static const char how_warm[] =
     "\xd0\xb5\xd0\xb4\xd0\xbe\xd1\x81\xd1\x82\xd0\xb0\xd1\x82\xd0\xbe\xd1\x87\xd0\xbd\xd0\xbe\xd0" \
     "\xbf\xd0\xb0\xd0\xbc\xd1\x8f\xd1\x82\xd0\xb8"
 
-/* Words for the same, with bars between them; '#' stands for a number. LINE: they are a line of
- * their own. */
-static const struct bare {
-    const char *words;
-    enum message_framework framework;
-    const char *device, *how;
-    enum {
-        CARD,
-        HOST,
-        HOST_LIKELY,
-        ONE_WORD,
-        LINE,
-        CHIP,
-        ELSEWHERE,
-        BLOCK,
-        NEAR,
-        FAILS,
-        END
-    } memory;
-} bares[] = {
+/* The patterns have no figures. */
+static const struct message_form bares[] = {
     {"openencodesessionexfailed:outofmemory|createbitstreambufferfailed:outofmemory|"
      "nvencopenencodesessionex:10(",
-     MESSAGE_LIBRARY, "CUDA", how_nvenc, CARD},
-    {"outofworkspacememory", MESSAGE_LIBRARY, "CUDA", how_workspace, ELSEWHERE},
-    {"nvml_success==rinternalassertfailed", MESSAGE_PYTORCH, "CUDA", how_nvml, CARD},
-    {"[metal::malloc]resourcelimit(", MESSAGE_MLX, "Metal", how_count, ELSEWHERE},
-    {"perhapsoutofmemory", MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
-    {"llvmerror:outofmemory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"notenoughmemorytohandle", MESSAGE_TGI, "", how_tgi, CARD},
-    {"cpuretryoom|cpusplitandretryoom", MESSAGE_SPARK, "", how_spark_host, HOST},
-    {"outofmemoryoccurredwhenwarmingup", MESSAGE_VLLM, "CUDA", how_warm, CARD},
-    {"leavenogpumemoryforthekvcache", MESSAGE_SGLANG, "", how_sglang, CARD},
-    {"noavailablememoryforthecacheblocks", MESSAGE_VLLM, "", how_vllm, CARD},
+     MESSAGE_LIBRARY, "CUDA", how_nvenc, 0},
+    {"outofworkspacememory", MESSAGE_LIBRARY, "CUDA", how_workspace, FORM_ELSEWHERE},
+    {"nvml_success==rinternalassertfailed", MESSAGE_PYTORCH, "CUDA", how_nvml, 0},
+    {"[metal::malloc]resourcelimit(", MESSAGE_MLX, "Metal", how_count, FORM_ELSEWHERE},
+    {"perhapsoutofmemory", MESSAGE_HOST_PROGRAM, "", how_killed, FORM_HOST | FORM_LIKELY},
+    {"llvmerror:outofmemory", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    {"notenoughmemorytohandle", MESSAGE_TGI, "", how_tgi, 0},
+    {"cpuretryoom|cpusplitandretryoom", MESSAGE_SPARK, "", how_spark_host, FORM_HOST},
+    {"outofmemoryoccurredwhenwarmingup", MESSAGE_VLLM, "CUDA", how_warm, 0},
+    {"leavenogpumemoryforthekvcache", MESSAGE_SGLANG, "", how_sglang, 0},
+    {"noavailablememoryforthecacheblocks", MESSAGE_VLLM, "", how_vllm, 0},
     {"outofmemoryat/workspace/csrc/cumem_allocator|outofmemoryatcsrc/cumem_allocator|"
      "outofmemoryat/workspace/vllm/csrc/cumem_allocator|outofmemoryat/vllm-workspace/csrc/cumem_"
      "allocator|outofmemoryat/root/vllm/csrc/cumem_allocator",
-     MESSAGE_VLLM, "CUDA", how_wakes, CARD},
-    {"thanthemaximumnumberoftokensthatcanbestoredinkvcache", MESSAGE_VLLM, "", how_kv, CARD},
+     MESSAGE_VLLM, "CUDA", how_wakes, 0},
+    {"thanthemaximumnumberoftokensthatcanbestoredinkvcache", MESSAGE_VLLM, "", how_kv, 0},
     {"alloc_req_slotsrunsoutofmemory|prefilloutofmemory|decodeoutofmemory", MESSAGE_SGLANG, "",
-     how_slots, ELSEWHERE},
+     how_slots, FORM_ELSEWHERE},
     {"increase--mem-fraction-static|increasemem_fraction_static", MESSAGE_SGLANG, "", how_sglang,
-     CARD},
+     0},
     {"cublas_status_alloc_failed|cudnn_status_alloc_failed|cusolver_status_alloc_failed|"
      "nvjpeg_status_allocator_failure|cufft_alloc_failed|cusparse_status_alloc_failed|"
      "cusparse_status_insufficient_resources|status:2cumemcreatefailed|internal_error_device_"
      "allocation_failed",
-     MESSAGE_LIBRARY, "CUDA", how_beside, CARD},
-    {"rocblas_status_memory_error", MESSAGE_LIBRARY, "HIP", how_beside, CARD},
-    {"cudafailure2'outofmemory'|cudafailure'outofmemory'", MESSAGE_LIBRARY, "CUDA", how_beside,
-     CARD},
-    {"cnmem_status_out_of_memory", MESSAGE_LIBRARY, "CUDA", how_driver, CARD},
-    {"outofgpumemoryerror", MESSAGE_JULIA, "", NULL, CARD},
-    {"mpsbackendoutofmemory", MESSAGE_PYTORCH, "MPS", NULL, CARD},
-    {"cudaoutofmemory", MESSAGE_PYTORCH, "CUDA", NULL, CARD},
-    {"hipoutofmemory", MESSAGE_PYTORCH, "HIP", NULL, CARD},
-    {"xpuoutofmemory", MESSAGE_PYTORCH, "XPU", NULL, CARD},
-    {"npuoutofmemory", MESSAGE_PYTORCH, "NPU", NULL, CARD},
-    {"[metal]commandbufferexecutionfailed", MESSAGE_MLX, "Metal", NULL, CARD},
-    {"kiogpucommandbuffercallbackerroroutofmemory", MESSAGE_GGML, "Metal", how_metal, CARD},
-    {"unabletoallocatecuda", MESSAGE_GGML, "CUDA", how_buffer, CARD},
-    {"unabletoallocaterocm", MESSAGE_GGML, "HIP", how_buffer, CARD},
-    {"unabletoallocatevulkan", MESSAGE_GGML, "Vulkan", how_buffer, CARD},
-    {"unabletoallocatemetal", MESSAGE_GGML, "Metal", how_metal, CARD},
-    {"unabletoallocatesycl", MESSAGE_GGML, "XPU", how_buffer, CARD},
-    {"unabletoallocatebackendbuffer", MESSAGE_GGML, "", how_buffer, CARD},
+     MESSAGE_LIBRARY, "CUDA", how_beside, 0},
+    {"rocblas_status_memory_error", MESSAGE_LIBRARY, "HIP", how_beside, 0},
+    {"cudafailure2'outofmemory'|cudafailure'outofmemory'", MESSAGE_LIBRARY, "CUDA", how_beside, 0},
+    {"cnmem_status_out_of_memory", MESSAGE_LIBRARY, "CUDA", how_driver, 0},
+    {"outofgpumemoryerror", MESSAGE_JULIA, "", NULL, 0},
+    {"mpsbackendoutofmemory", MESSAGE_PYTORCH, "MPS", NULL, 0},
+    {"cudaoutofmemory", MESSAGE_PYTORCH, "CUDA", NULL, 0},
+    {"hipoutofmemory", MESSAGE_PYTORCH, "HIP", NULL, 0},
+    {"xpuoutofmemory", MESSAGE_PYTORCH, "XPU", NULL, 0},
+    {"npuoutofmemory", MESSAGE_PYTORCH, "NPU", NULL, 0},
+    {"[metal]commandbufferexecutionfailed", MESSAGE_MLX, "Metal", NULL, 0},
+    {"kiogpucommandbuffercallbackerroroutofmemory", MESSAGE_GGML, "Metal", how_metal, 0},
+    {"unabletoallocatecuda", MESSAGE_GGML, "CUDA", how_buffer, 0},
+    {"unabletoallocaterocm", MESSAGE_GGML, "HIP", how_buffer, 0},
+    {"unabletoallocatevulkan", MESSAGE_GGML, "Vulkan", how_buffer, 0},
+    {"unabletoallocatemetal", MESSAGE_GGML, "Metal", how_metal, 0},
+    {"unabletoallocatesycl", MESSAGE_GGML, "XPU", how_buffer, 0},
+    {"unabletoallocatebackendbuffer", MESSAGE_GGML, "", how_buffer, 0},
     {"erroroutofdevicememory|vkallocatememoryfailed|vkallocatememory:outofdevice", MESSAGE_DRIVER,
-     "Vulkan", how_driver, CARD},
+     "Vulkan", how_driver, 0},
     {"cudahostalloc|cumemhostalloc|cumemallochost|cudamallochost|hiphostmalloc",
-     MESSAGE_HOST_PROGRAM, "", how_pinned, HOST},
-    {"outofhostmemory|out_of_host_memory", MESSAGE_HOST_PROGRAM, "", how_handles, HOST_LIKELY},
-    {"errno12]cannotallocatememory", MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"failedtoallocatepinnedsystemmemory", MESSAGE_TRITON_SERVER, "", NULL, HOST},
+     MESSAGE_HOST_PROGRAM, "", how_pinned, FORM_HOST},
+    {"outofhostmemory|out_of_host_memory", MESSAGE_HOST_PROGRAM, "", how_handles,
+     FORM_HOST | FORM_LIKELY},
+    {"errno12]cannotallocatememory", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    {"failedtoallocatepinnedsystemmemory", MESSAGE_TRITON_SERVER, "", NULL, FORM_HOST},
     {"failedtoallocatepinnedmemory|failedtoregisterpinnedmemory", MESSAGE_HOST_PROGRAM, "",
-     how_pinned, HOST},
-    {"maximumvariablesizeallowedonthedevice", MESSAGE_LIBRARY, "CUDA", NULL, BLOCK},
-    {"largefortheimplementationwhenmapped", MESSAGE_LIBRARY, "WebGPU", how_mapped, HOST_LIKELY},
-    {"invalid_buffer_size|clcreatebuffer(-61)", MESSAGE_DRIVER, "OpenCL", NULL, BLOCK},
+     how_pinned, FORM_HOST},
+    {"maximumvariablesizeallowedonthedevice", MESSAGE_LIBRARY, "CUDA", NULL, FORM_BLOCK},
+    {"largefortheimplementationwhenmapped", MESSAGE_LIBRARY, "WebGPU", how_mapped,
+     FORM_HOST | FORM_LIKELY},
+    {"invalid_buffer_size|clcreatebuffer(-61)", MESSAGE_DRIVER, "OpenCL", NULL, FORM_BLOCK},
     {"mem_object_allocation_failure|memoryobjectallocationfailure|"
      "opencl_alloc_device_buffer",
-     MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
+     MESSAGE_DRIVER, "OpenCL", how_driver, 0},
     {"ur_result_error_out_of_device_memory|ze_result_error_out_of_device_memory", MESSAGE_DRIVER,
-     "XPU", how_driver, CARD},
-    {"error_out_of_device_memory", MESSAGE_DRIVER, "Vulkan", how_driver, CARD},
+     "XPU", how_driver, 0},
+    {"error_out_of_device_memory", MESSAGE_DRIVER, "Vulkan", how_driver, 0},
     {"pi_error_out_of_resources|ur_result_error_out_of_resources", MESSAGE_DRIVER, "XPU",
-     how_driver, CARD},
+     how_driver, 0},
     {"hiperroroutofmemory|hiperror:outofmemory|[hiperror](2)|hsa_status_error_out_of_resources",
-     MESSAGE_DRIVER, "HIP", how_driver, CARD},
+     MESSAGE_DRIVER, "HIP", how_driver, 0},
     {"cuda_error_out_of_memory|cudaoom|cudaerrormemoryallocation|cudaruntimeerror(2)|"
      "cudaerror:outofmemory|cudadrivererror:outofmemory|cudafailure2:outofmemory|"
      "cudaerror2:outofmemory",
-     MESSAGE_DRIVER, "CUDA", how_driver, CARD},
-    {"errorcode2:outofmemory", MESSAGE_TENSORRT, "CUDA", how_driver, CARD},
+     MESSAGE_DRIVER, "CUDA", how_driver, 0},
+    {"errorcode2:outofmemory", MESSAGE_TENSORRT, "CUDA", how_driver, 0},
     {"cudamallocfailed:outofmemory|cudamallocretryfailed:outofmemory|"
      "cudasuccess(2vs.0)outofmemory",
-     MESSAGE_DRIVER, "CUDA", how_driver, CARD},
+     MESSAGE_DRIVER, "CUDA", how_driver, 0},
     {"maximumpoolsizeexceeded|exceededmemorylimit|bad_alloc:out_of_memory|"
      "bad_alloc:cudaerrorat",
-     MESSAGE_RMM, "", how_rmm, CARD},
-    {"couldnotsplitinputsandretry|retryoom", MESSAGE_SPARK, "", how_spark, CARD},
-    {"notenoughmemoryleft", MESSAGE_DRIVER, "", how_driver, CARD},
-    {"attemptingtoreserve", MESSAGE_JAX, "TPU", NULL, CARD},
-    {"resource_exhausted:outofmemory", MESSAGE_JAX, "", NULL, CARD},
+     MESSAGE_RMM, "", how_rmm, 0},
+    {"couldnotsplitinputsandretry|retryoom", MESSAGE_SPARK, "", how_spark, 0},
+    {"notenoughmemoryleft", MESSAGE_DRIVER, "", how_driver, 0},
+    {"attemptingtoreserve", MESSAGE_JAX, "TPU", NULL, 0},
+    {"resource_exhausted:outofmemory", MESSAGE_JAX, "", NULL, 0},
     {"causedbyinsufficientsharedmemory|insufficientsharedmemory(shm)|"
      "unabletoopensharedmemoryobject|"
      "unabletowritetofile</torch_|nospaceleftondevice:'/dev/shm|unabletommap",
-     MESSAGE_HOST_PROGRAM, "", how_workers, HOST_LIKELY},
+     MESSAGE_HOST_PROGRAM, "", how_workers, FORM_HOST | FORM_LIKELY},
     {"insufficientsharedmemory|sharedmemoryallocationexceeded|toomuchshareddata", MESSAGE_LIBRARY,
-     "", how_shared, CHIP},
+     "", how_shared, FORM_CHIP},
     {"rayoutofmemoryerror|killedduetomemorypressure|killedduetothenoderunninglowonmemory|"
      "exceedsthememoryusagethreshold|ray-oom-prevention",
-     MESSAGE_HOST_PROGRAM, "", how_ray, HOST},
+     MESSAGE_HOST_PROGRAM, "", how_ray, FORM_HOST},
     {"outofmemoryerror:directbuffermemory|outofmemoryerror:metaspace|"
      "java.lang.outofmemoryerror|javaheapspace|gcoverheadlimitexceeded|heapoutofmemory",
-     MESSAGE_HOST_PROGRAM, "", how_heap, HOST},
+     MESSAGE_HOST_PROGRAM, "", how_heap, FORM_HOST},
     {"task#:outofmemory|exceededstepmemorylimit|exceededjobmemorylimit|pbs:jobkilled:mem|"
      "exceedingmemorylimits|["
      "memorypressure]|"
      "lowonresource:memory|killedoutofmemory|outofmemory:killedprocess|systemd-oomdkilled|"
      "iskilledbysignal:killed|oom-kill|byoomkiller|bytheoomkiller|outofmemorysrun:|oomkilled",
-     MESSAGE_HOST_PROGRAM, "", how_limit, HOST},
-    {"exceeded#%memorybudget", MESSAGE_HOST_PROGRAM, "", how_dask, HOST},
-    {"workermemorylimit:", MESSAGE_HOST_PROGRAM, "", how_dask, HOST_LIKELY},
+     MESSAGE_HOST_PROGRAM, "", how_limit, FORM_HOST},
+    {"exceeded#%memorybudget", MESSAGE_HOST_PROGRAM, "", how_dask, FORM_HOST},
+    {"workermemorylimit:", MESSAGE_HOST_PROGRAM, "", how_dask, FORM_HOST | FORM_LIKELY},
     {"unabletocreatenewnativethread|unabletocreatenativethread|fork:cannotallocatememory|"
      "mmapfailed:cannotallocatememory|mmap:cannotallocatememory",
-     MESSAGE_HOST_PROGRAM, "", how_handles, HOST_LIKELY},
+     MESSAGE_HOST_PROGRAM, "", how_handles, FORM_HOST | FORM_LIKELY},
     {"system.outofmemoryexception|virtualmemoryexhausted|finallinkfailed:memoryexhausted|"
      "enoughhostmemory|outofcpumemory|outofram|usingallavailableram|memoryquotaexceeded|host_"
      "allocation_failed|error_host_out_of_memory|runtime:outofmemory|systemoutofmemory!|"
      "memoryresourcesareavailabletoprocess|cannotallocatevectorofsize|allocate[host]memory|"
      "physicalmemoryusageistoohigh|cannotallocatememory(oserror12)|defaultcpuallocator:|"
      "mkl_malloc:failedtoallocate",
-     MESSAGE_HOST_PROGRAM, "", NULL, HOST},
-    {"creatingsharedmemorysegment", MESSAGE_HOST_PROGRAM, "", how_shm, HOST_LIKELY},
-    {"winerror1455|thepagingfileistoosmall", MESSAGE_HOST_PROGRAM, "", how_paging, HOST},
-    {"outofsharedmemory", MESSAGE_HOST_PROGRAM, "", how_workers, HOST},
-    {"cl_out_of_resources|(outofresources)", MESSAGE_DRIVER, "OpenCL", how_driver, CARD},
-    {"curesulterrorresult=2file", MESSAGE_DRIVER, "CUDA", how_driver, CARD},
-    {"8007000enotenoughmemory", MESSAGE_DIRECTML, "DirectML", NULL, CARD},
-    {"pt_devmemallocationfailed", MESSAGE_DRIVER, "HPU", how_driver, CARD},
+     MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    {"creatingsharedmemorysegment", MESSAGE_HOST_PROGRAM, "", how_shm, FORM_HOST | FORM_LIKELY},
+    {"winerror1455|thepagingfileistoosmall", MESSAGE_HOST_PROGRAM, "", how_paging, FORM_HOST},
+    {"outofsharedmemory", MESSAGE_HOST_PROGRAM, "", how_workers, FORM_HOST},
+    {"cl_out_of_resources|(outofresources)", MESSAGE_DRIVER, "OpenCL", how_driver, 0},
+    {"curesulterrorresult=2file", MESSAGE_DRIVER, "CUDA", how_driver, 0},
+    {"8007000enotenoughmemory", MESSAGE_DIRECTML, "DirectML", NULL, 0},
+    {"pt_devmemallocationfailed", MESSAGE_DRIVER, "HPU", how_driver, 0},
     {"insufficientvraminsplitformodel|insufficientvramformodel", MESSAGE_LIBRARY, "", how_exllama,
-     CARD},
-    {"gpumemoryisoverflow", MESSAGE_LIBRARY, "", how_jittor, CARD},
+     0},
+    {"gpumemoryisoverflow", MESSAGE_LIBRARY, "", how_jittor, 0},
     {"insufficientsystemresources|notenoughresourcestoloadthemodel", MESSAGE_LIBRARY, "",
-     message_how_guess, CARD},
-    {"insufficientvram", MESSAGE_DRIVER, "", how_ollama, CARD},
-    {"oomwhenallocating", MESSAGE_TENSORFLOW, "", NULL, CARD},
+     message_how_guess, 0},
+    {"insufficientvram", MESSAGE_DRIVER, "", how_ollama, 0},
+    {"oomwhenallocating", MESSAGE_TENSORFLOW, "", NULL, 0},
     {"outofmemoryerror|outofmemory|out_of_memory|outofdevicememory|outofmem|gpuoom|vramoom|"
      "!allocationondevice",
-     MESSAGE_DRIVER, "", how_driver, CARD},
+     MESSAGE_DRIVER, "", how_driver, 0},
     /* In Chinese, Russian, and then others: of a card if one is named near. */
     {"\xe6\x98\xbe\xe5\xad\x98\xe4\xb8\x8d\xe8\xb6\xb3|"
      "\xd0\xb5\xd0\xb4\xd0\xbe\xd1\x81\xd1\x82\xd0\xb0\xd1\x82\xd0\xbe\xd1\x87\xd0\xbd\xd0\xbe\xd0"
      "\xb2\xd0\xb8\xd0\xb4\xd0\xb5\xd0\xbe\xd0\xbf\xd0\xb0\xd0\xbc\xd1\x8f\xd1\x82\xd0\xb8",
-     MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {OTHER_LANGUAGES, MESSAGE_DRIVER, "", message_how_unknown, NEAR},
-    {OTHER_LANGUAGES, MESSAGE_HOST_PROGRAM, "", NULL, HOST_LIKELY},
+     MESSAGE_DRIVER, "", message_how_unknown, 0},
+    {OTHER_LANGUAGES, MESSAGE_DRIVER, "", message_how_unknown, FORM_NEAR},
+    {OTHER_LANGUAGES, MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY},
     {"outofvideomemory|ranoutofmemory|memoryexhausted|memorylimitexceeded", MESSAGE_DRIVER, "",
-     message_how_unknown, CARD},
-    {"hresult=8007000e|0x8007000e|[8007000e]", MESSAGE_DRIVER, "D3D12", message_how_unknown, CARD},
-    {"enoughavailablememory", MESSAGE_DRIVER, "", how_ollama, CARD},
+     message_how_unknown, 0},
+    {"hresult=8007000e|0x8007000e|[8007000e]", MESSAGE_DRIVER, "D3D12", message_how_unknown, 0},
+    {"enoughavailablememory", MESSAGE_DRIVER, "", how_ollama, 0},
     {"failedtoallocatebuffer|insufficientmemory|notenoughmemory|notenoughfreememory|outofgpu|"
      "outofvram|failedtoallocatememory|couldnotallocatememory|cannotallocatememory|"
      "allocationfailed|allocationfailure|memoryallocationerror",
-     MESSAGE_DRIVER, "", message_how_unknown, CARD},
-    {"std::bad_alloc", MESSAGE_DRIVER, "", how_cpp, CARD},
-    {"badallocation", MESSAGE_HOST_PROGRAM, "", NULL, HOST_LIKELY},
-    {"bfcarena::allocaterawinternal", MESSAGE_ONNX, "", message_how_unknown, CARD},
-    {"bytesfromdevice[|freeingmemorycacheandretrying", MESSAGE_LIBRARY, "", message_how_unknown,
-     CARD},
-    {"regionfailed:freeingsomememory", MESSAGE_LIBRARY, "CUDA", message_how_unknown, CARD},
-    {"memoryerror", MESSAGE_HOST_PROGRAM, "", NULL, ONE_WORD},
+     MESSAGE_DRIVER, "", message_how_unknown, 0},
+    {"std::bad_alloc", MESSAGE_DRIVER, "", how_cpp, 0},
+    {"badallocation", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY},
+    {"bfcarena::allocaterawinternal", MESSAGE_ONNX, "", message_how_unknown, 0},
+    {"bytesfromdevice[|freeingmemorycacheandretrying", MESSAGE_LIBRARY, "", message_how_unknown, 0},
+    {"regionfailed:freeingsomememory", MESSAGE_LIBRARY, "CUDA", message_how_unknown, 0},
+    {"memoryerror", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY | FORM_ONE_WORD},
     {"returncode=-9|negsignal.sigkill|exitcode:-9|exitcode-9|code137|code:137|code=137|code\":137|"
      "status137|"
      "status=137|signal9(sigkill)|bysignal9|signals.sigkill:9|signal:killed|"
      "killedsignalterminatedprogram|duetosignal9|line#:#killed|]+#killed|]#killed",
-     MESSAGE_HOST_PROGRAM, "", how_killed, HOST_LIKELY},
-    {"memory|vram|videomem|gpumem|devicemem|alloc", MESSAGE_DRIVER, "", message_how_unknown, FAILS},
-    {"outofm|out_of_m", MESSAGE_DRIVER, "", how_driver, END},
+     MESSAGE_HOST_PROGRAM, "", how_killed, FORM_HOST | FORM_LIKELY},
+    {"memory|vram|videomem|gpumem|devicemem|alloc", MESSAGE_DRIVER, "", message_how_unknown,
+     FORM_FAILS},
+    {"outofm|out_of_m", MESSAGE_DRIVER, "", how_driver, FORM_END},
     {"killed|killed:9|\xe5\xb7\xb2\xe6\x9d\x80\xe6\xad\xbb", MESSAGE_HOST_PROGRAM, "", how_killed,
-     LINE},
+     FORM_HOST | FORM_LIKELY | FORM_LINE},
 };
 
 static bool is_rmm(const struct message_text *text)
@@ -377,19 +360,6 @@ static const char *card_near(const struct message_text *text, size_t at, size_t 
         if (message_text_find(text, cards[i].words, from, at + reach) != MESSAGE_NOWHERE)
             return cards[i].device;
     return NULL;
-}
-
-/* The length of `words` at `at`; 0: others stand there. */
-static size_t words_length(const char *at, const char *words)
-{
-    const char *begin = at;
-    for (; *words && *words != '|'; words++) {
-        size_t digits = *words == '#' ? strspn(at, "0123456789") : 0;
-        if (!digits && *at != *words)
-            return 0;
-        at += digits ? digits : 1;
-    }
-    return (size_t)(at - begin);
 }
 
 /* Whether the words before `at` say that memory may run out: advice, or a text about a program.
@@ -447,7 +417,7 @@ static bool is_failure(const struct message_text *text, size_t at)
 
 /* Whether words of this length are a message, and not a flag which is off ("OOMKilled": false), a
  * failure of something else, or part of a sentence. */
-static bool is_said(const struct message_text *text, const struct bare *bare, size_t at,
+static bool is_said(const struct message_text *text, const struct message_form *form, size_t at,
                     size_t length)
 {
     static const struct {
@@ -463,7 +433,7 @@ static bool is_said(const struct message_text *text, const struct bare *bare, si
         if (message_text_ends(text, others[i].before, at) &&
             strncmp(rest, others[i].after, strlen(others[i].after)) == 0)
             return false;
-    if (bare->framework == MESSAGE_TRITON_SERVER && message_text_has(text, "isinsufficientforcuda"))
+    if (form->framework == MESSAGE_TRITON_SERVER && message_text_has(text, "isinsufficientforcuda"))
         return false;
     if (message_text_other_reason(text, at + length))
         return false;
@@ -474,33 +444,23 @@ static bool is_said(const struct message_text *text, const struct bare *bare, si
     if (at > 0 && isdigit((unsigned char)text->chars[at - 1]) &&
         strncmp(text->chars + at, "insufficient", 12) == 0)
         return false; /* "4 Insufficient memory" counts nodes */
-    switch (bare->memory) {
-    case END:
-        return is_cut_word(text, at);
-    case FAILS:
-        return is_failure(text, at);
-    case NEAR:
-        return card_near(text, at, NEAR_CHARACTERS) != NULL;
-    case ONE_WORD:
-        return !memchr(text->gaps + at + 1, MESSAGE_GAP_SPACE, length - 1);
-    case LINE:
-        return text->gaps[at] % 2 && text->gaps[at + length] % 2; /* LINE or WRAP */
-    default:
-        return true;
-    }
+    return (!(form->flags & FORM_END) || is_cut_word(text, at)) &&
+           (!(form->flags & FORM_FAILS) || is_failure(text, at)) &&
+           (!(form->flags & FORM_NEAR) || card_near(text, at, NEAR_CHARACTERS)) &&
+           (!(form->flags & FORM_ONE_WORD) ||
+            !memchr(text->gaps + at + 1, MESSAGE_GAP_SPACE, length - 1)) &&
+           (!(form->flags & FORM_LINE) ||
+            (text->gaps[at] % 2 && text->gaps[at + length] % 2)); /* LINE or WRAP */
 }
 
-static size_t find_said(const struct message_text *text, const struct bare *bare, const char *words,
-                        size_t at)
+static size_t find_said(const struct message_text *text, const struct message_form *form,
+                        const char *words, size_t at)
 {
-    char first[64];
-    snprintf(first, sizeof first, "%.*s", (int)strcspn(words, "#|"), words);
-    while ((at = message_text_find(text, first, at, text->count)) != MESSAGE_NOWHERE) {
-        size_t length = words_length(text->chars + at, words);
-        if (length && is_said(text, bare, at, length))
-            break;
+    size_t end;
+    while ((at = message_pattern_find(text, words, at, text->count, -1, NULL, &end)) !=
+               MESSAGE_NOWHERE &&
+           !is_said(text, form, at, end - at))
         at++;
-    }
     return at;
 }
 
@@ -518,26 +478,18 @@ static void read_around(const struct message_text *text, size_t at, struct messa
         snprintf(self->device, sizeof self->device, "%s", card);
 }
 
-static bool read_words(const struct message_text *text, const struct bare *bare, const char *words,
-                       struct message *self)
+static bool read_words(const struct message_text *text, const struct message_form *form,
+                       const char *words, struct message *self)
 {
-    size_t first = find_said(text, bare, words, 0);
+    size_t first = find_said(text, form, words, 0);
     if (first == MESSAGE_NOWHERE)
         return false;
-    self->framework = bare->framework;
-    self->how = bare->how;
+    message_form_apply(form, self);
     self->bare = true;
     self->taken = 1;
-    for (size_t at = first; at != MESSAGE_NOWHERE && (at == first || bare->memory != FAILS);
-         at = find_said(text, bare, words, at + 1))
+    for (size_t at = first; at != MESSAGE_NOWHERE && (at == first || !(form->flags & FORM_FAILS));
+         at = find_said(text, form, words, at + 1))
         self->count++;
-    snprintf(self->device, sizeof self->device, "%s", bare->device);
-    self->indirect =
-        bare->memory == HOST_LIKELY || bare->memory == ONE_WORD || bare->memory == LINE;
-    self->host = bare->memory == HOST || self->indirect;
-    self->on_chip = bare->memory == CHIP;
-    self->elsewhere = bare->memory == ELSEWHERE;
-    self->block_limit = bare->memory == BLOCK;
     if (self->how == how_driver && !message_text_has(text, "torch"))
         self->how = how_driver_of_others;
     if (self->framework == MESSAGE_DRIVER)
@@ -551,12 +503,8 @@ static bool read_words(const struct message_text *text, const struct bare *bare,
 bool message_read_bare(const struct message_text *text, struct message *self)
 {
     for (size_t i = 0; i < sizeof bares / sizeof *bares; i++)
-        for (const char *words = bares[i].words; words;) {
+        for (const char *words = bares[i].pattern; words; words = message_pattern_next(words))
             if (read_words(text, &bares[i], words, self))
                 return true;
-            words = strchr(words, '|');
-            if (words)
-                words++;
-        }
     return false;
 }

@@ -93,12 +93,10 @@ extern const char message_how_unknown[];
 /* The readers of the wordings. They return whether the text has such a message, and fill the
  * printed figures. If the size of the request is missing, its figure stays unknown. */
 bool message_read_torch(const struct message_text *text, struct message *self);
-bool message_read_pools(const struct message_text *text, struct message *self); /* CuPy, RMM */
 bool message_read_forms(const struct message_text *text, struct message *self); /* a table */
 bool message_read_julia(const struct message_text *text, struct message *self);
 bool message_read_vllm(const struct message_text *text, struct message *self);
 void message_read_vllm_log(const struct message_text *text, struct message *self);
-bool message_read_tpu(const struct message_text *text, struct message *self);
 bool message_read_xla(const struct message_text *text, struct message *self);
 bool message_read_printed(const struct message_text *text, struct message *self);
 bool message_read_bare(const struct message_text *text, struct message *self);

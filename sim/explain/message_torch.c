@@ -29,47 +29,31 @@ struct window {
     struct message *self;
 };
 
-/* Reads the figure between the words; one of them may be NULL. */
-static bool figure_between(const struct window *window, const char *before, const char *after,
-                           struct message_figure *figure)
+/* Reads the figures of the patterns. */
+static bool read_words(const struct window *window, const char *patterns)
 {
-    const struct message_field field = {MESSAGE_FIGURE_TOTAL, before, after};
-    return message_field_read(window->text, &field, window->from, window->to, -1, figure);
+    return message_pattern_read(window->text, patterns, window->from, window->to, -1,
+                                window->self->figures);
 }
 
 static void read_pool(const struct window *window)
 {
-    struct message_figure *figures = window->self->figures;
-    struct message_figure *allocated = &figures[MESSAGE_FIGURE_ALLOCATED];
-    struct message_figure *unallocated = &figures[MESSAGE_FIGURE_UNALLOCATED];
-    if (!figure_between(window, "oftheallocatedmemory", "isallocatedbypytorch", allocated) &&
-        !figure_between(window, NULL, "alreadyallocated", allocated))
-        (void)figure_between(window, NULL, "isallocatedbypytorch", allocated);
+    (void)read_words(window, "oftheallocatedmemoryPisallocatedbypytorch|Palreadyallocated|"
+                             "Pisallocatedbypytorch&Vallocatedinprivatepools");
     /* A cut text ends without the bracket. */
     const struct message_text *text = window->text;
     size_t at = message_text_find(text, "cached", window->from, window->to);
     bool cut = at != MESSAGE_NOWHERE && text->gaps[at + 6] == MESSAGE_GAP_LINE;
-    const char *cached = cut ? "cached" : "cached)";
-    if (!figure_between(window, NULL, "isreserve", unallocated) &&
-        figure_between(window, NULL, cached, unallocated))
+    if (!read_words(window, "Uisreserve") && read_words(window, cut ? "Ucached" : "Ucached)"))
         window->self->torch = MESSAGE_TORCH_TO_1_3;
-    if (figure_between(window, NULL, "reservedintotalbypytorch", &figures[MESSAGE_FIGURE_RESERVED]))
+    if (read_words(window, "Rreservedintotalbypytorch"))
         window->self->torch = MESSAGE_TORCH_TO_2_0;
-    (void)figure_between(window, NULL, "allocatedinprivatepools", &figures[MESSAGE_FIGURE_PRIVATE]);
 }
 
 static void read_card(const struct window *window)
 {
-    struct message_figure *figures = window->self->figures;
-    struct message_figure *total = &figures[MESSAGE_FIGURE_TOTAL];
-    struct message_figure *available = &figures[MESSAGE_FIGURE_FREE];
-    if (!figure_between(window, "totalcapacityof", NULL, total) &&
-        !figure_between(window, "totalcapactyof", NULL, total))
-        (void)figure_between(window, NULL, "totalcapacity", total);
-    if (!figure_between(window, NULL, "isfree", available) &&
-        !figure_between(window, NULL, "free;", available))
-        (void)figure_between(window, NULL, "free)", available);
-    (void)figure_between(window, NULL, "allowed;", &figures[MESSAGE_FIGURE_ALLOWED]);
+    (void)read_words(window, "totalcapacityofT|totalcapactyofT|Ttotalcapacity&"
+                             "Fisfree|Ffree;|Ffree)&Wallowed;");
 }
 
 /* The reserved bytes of the pool, or at least the allocated ones. False: neither is in the message.
@@ -160,7 +144,7 @@ static void read_use(const struct window *window)
     unsigned self_at = count;
     uint64_t pool;
     (void)pool_bytes(self, &pool);
-    if (figure_between(window, "thisprocesshas", "memoryinuse", process)) {
+    if (read_words(window, "thisprocesshasImemory")) {
         /* If the driver does not know the figure, 2^64 - 1 or 0 is printed. */
         if (!process->known || process->bytes + 2 * process->coarse_bytes < pool) {
             *process = (struct message_figure){0};
@@ -217,9 +201,7 @@ static void read_mps(struct window *window, size_t at)
     struct message_figure *total = &figures[MESSAGE_FIGURE_TOTAL];
     struct message_figure *pool = &figures[MESSAGE_FIGURE_RESERVED];
     struct message_figure *outside = &figures[MESSAGE_FIGURE_OUTSIDE_POOL];
-    (void)figure_between(window, "maxallowed:", NULL, total);
-    (void)figure_between(window, "mpsallocated:", NULL, pool);
-    (void)figure_between(window, "otherallocations:", NULL, outside);
+    (void)read_words(window, "maxallowed:T&mpsallocated:R&otherallocations:O");
     if (!total->known || !pool->known)
         return;
     uint64_t taken = pool->bytes + (outside->known ? outside->bytes : 0);
@@ -237,16 +219,12 @@ static bool read_async(const struct message_text *text, struct message *self)
     size_t at = message_text_find(text, "wouldexceedallowedmemory", 0, text->count);
     if (at == MESSAGE_NOWHERE)
         return false;
-    struct message_figure *figures = self->figures;
     const struct window window = {text, at, at + WINDOW_MOST, self};
     self->count = self->taken = 1;
     self->card_told = self->async_pool = true;
     strcpy(self->device, "CUDA");
-    (void)figure_between(&window, "requested:", NULL, &figures[MESSAGE_FIGURE_ASKED]);
-    (void)figure_between(&window, "currentlyallocated:", NULL, &figures[MESSAGE_FIGURE_ALLOCATED]);
-    (void)figure_between(&window, "devicelimit:", NULL, &figures[MESSAGE_FIGURE_TOTAL]);
-    (void)figure_between(&window, "free(accordingtocuda):", NULL, &figures[MESSAGE_FIGURE_FREE]);
-    (void)figure_between(&window, "memoryfraction):", NULL, &figures[MESSAGE_FIGURE_ALLOWED]);
+    (void)read_words(&window, "requested:A&currentlyallocated:P&devicelimit:T&"
+                              "free(accordingtocuda):F&memoryfraction):W");
     return true;
 }
 

@@ -9,21 +9,15 @@
  *   Triton         2.0 to 3.5, compiler/errors: shared memory of a multiprocessor
  *   Theano 0.8 to 1.0, XGBoost 1.0 to 3.0, CatBoost, Faiss 1.5 to 1.12, NCCL 2, Kokkos, tinygrad,
  *   MLX, NumPy, Ollama, MindSpore, Ascend CANN, ND4J 1.0, AMReX 20 to 25, RELION 2 to 5, MLC-LLM,
- *   bmlib of Sophon; RMM to 0.11 (a call failed with result
- *   RMM_ERROR_OUT_OF_MEMORY) */
+ *   bmlib of Sophon
+ *   TPU            its runtime, where one pool has all memory of a chip, and its compiler;
+ *                  "reservable" and "allocatable" are the largest free range
+ *   CuPy           1 to 13; what is allocated "so far" is all reserved memory
+ *   RMM            to 0.11 (RMM_ERROR_OUT_OF_MEMORY), later "Maximum pool size exceeded" and its
+ *                  log; sizes from 25.04 on */
 #include <stddef.h>
 
 #include "sim/explain/message_forms.h"
-
-#define FIELD(figure, before, after)                                                               \
-    {                                                                                              \
-        MESSAGE_FIGURE_##figure, before, after                                                     \
-    }
-#define ASKED(before, after) FIELD(ASKED, before, after)
-#define FORM(framework, device, anchor, near, back, ahead, flags, how, ...)                        \
-    {                                                                                              \
-        MESSAGE_##framework, device, anchor, near, back, ahead, {__VA_ARGS__}, flags, how          \
-    }
 
 static const char how_onnx[] =
     "The message does not say what of the arena is unused. Find out: raise gpu_mem_limit (CUDA "
@@ -120,224 +114,190 @@ static const char how_heap[] =
     "It is the size of one heap of Vulkan: often the part of the card that the host can map (256 "
     "MiB without resizable BAR). Ask for memory without HOST_VISIBLE, or use smaller buffers; "
     "vulkaninfo lists the heaps.";
+const char message_how_earlier[] =
+    "It is no lack of memory: the driver reports here that an earlier kernel has failed (an "
+    "illegal memory access). Find out: compute-sanitizer, or CUDA_LAUNCH_BLOCKING=1.";
 const char message_how_guess[] =
     "The program guessed what the model needs, of the GPU and the host together, before it loaded "
     "it. A smaller model, quantization or context, fewer layers on the GPU; if the guess is wrong, "
     "its settings turn the check off (LM Studio: model loading guardrails).";
+static const char how_metal[] =
+    "The message has no figure of the free memory. Find out: the log has "
+    "recommendedMaxWorkingSetSize at its beginning, the most that Metal gives to one program "
+    "(about three quarters of the memory; sysctl iogpu.wired_limit_mb raises it). Use a "
+    "smaller -c or -ub, or a smaller quantization.";
+static const char how_server_pool[] =
+    "The pool of the server, not the card, is used up; its size is set by "
+    "--cuda-memory-pool-byte-size=GPU:BYTES. The server then uses pinned memory of the host.";
+static const char how_faiss[] =
+    "Faiss prints what each of its allocators holds behind it (\"Outstanding allocations\"). "
+    "If enough was free, an earlier call of the program failed most likely: "
+    "CUDA_LAUNCH_BLOCKING=1 shows which.";
+static const char how_old_faiss[] =
+    "Faiss asks the driver beside its temporary memory. Find out: nvidia-smi for the free "
+    "memory; StandardGpuResources.setTempMemory with less, a smaller batch of queries, "
+    "float16 storage.";
+static const char how_cache[] =
+    "The cache of one request of that length needs more than gpu_memory_utilization leaves "
+    "after the weights: lower max_model_len, raise gpu_memory_utilization, use an fp8 cache "
+    "(kv_cache_dtype), or more GPUs (tensor_parallel_size).";
+static const char how_store[] =
+    "Ray's object store is part of /dev/shm. Delete references that are not needed, raise "
+    "object_store_memory, or let it spill to disk.";
 
 const struct message_form message_forms[] = {
-    FORM(ONNX, NULL, "issmallerthanrequestedbytesof", "availablememoryof", 60, 80, 0, how_onnx,
-         ASKED("issmallerthanrequestedbytesof", NULL),
-         FIELD(FREE, "availablememoryof", "issmaller")),
-    FORM(ONNX, NULL, "failedtoallocatememoryforrequestedbufferofsize", NULL, 0, 80, 0,
-         how_onnx_driver, ASKED("requestedbufferofsize", NULL)),
-    FORM(SPARK, NULL, "deviceallocationof", "bytesfailed,devicestorehas", 0, 260, FORM_LAST,
-         how_spark, ASKED("deviceallocationof", "failed,devicestore"),
-         FIELD(ALLOCATED, "totalrmmallocatedis", NULL)),
-    FORM(SPARK, NULL, "devicestoreexhausted,unabletoallocate", NULL, 0, 120, FORM_LAST, how_spark,
-         ASKED("unabletoallocate", NULL), FIELD(ALLOCATED, "totalrmmallocatedis", NULL)),
+    {"availablememoryofFissmallerthanrequestedbytesofA", MESSAGE_ONNX, "", how_onnx, 0},
+    {"failedtoallocatememoryforrequestedbufferofsizeA", MESSAGE_ONNX, "", how_onnx_driver, 0},
+    {"deviceallocationofAfailed,devicestorehas&totalrmmallocatedisP", MESSAGE_SPARK, "", how_spark,
+     FORM_LAST},
+    {"devicestoreexhausted,unabletoallocateA&totalrmmallocatedisP", MESSAGE_SPARK, "", how_spark,
+     FORM_LAST},
     /* The exact bytes; the line before has them in MiB. */
-    FORM(GGML, NULL, "bufferofsize", "failedtoallocate", 60, 40, 0, how_ggml,
-         ASKED("bufferofsize", NULL)),
-    FORM(GGML, "Vulkan", "ggml_vulkan:devicememoryallocationofsize", NULL, 0, 200, 0,
-         message_how_vulkan, ASKED("allocationofsize", NULL)),
-    FORM(GGML, NULL, "cudamallocfailed", "allocating", 60, 40, 0, how_ggml,
-         ASKED("allocating", "ondevice")),
-    FORM(GGML, NULL, "notenoughspaceinthebuffer", NULL, 0, 200, FORM_ELSEWHERE, how_ggml_plan,
-         ASKED("needed", NULL), FIELD(LARGEST, "available", NULL)),
-    FORM(GGML, NULL, "notenoughspaceinthecontext'smemorypool", NULL, 0, 200, FORM_ELSEWHERE,
-         how_ggml_plan, ASKED("needed", NULL), FIELD(LARGEST, "available", NULL)),
-    FORM(GGML, "OpenCL", "opencl_buffer_type_alloc_buffer:failedtoallocate", NULL, 0, 60, 0,
-         how_ggml, ASKED("failedtoallocate", NULL)),
-    FORM(GGML, NULL, "ofpinnedmemory", "failedtoallocate", 60, 0, FORM_HOST | FORM_SPARE, NULL,
-         ASKED("failedtoallocate", "ofpinnedmemory")),
-    FORM(GGML, "Metal", "islargerthanbuffermaximumof", "size", 60, 60, FORM_BLOCK, NULL,
-         ASKED("size", "islargerthan"), FIELD(LARGEST, "buffermaximumof", NULL)),
-    FORM(GGML, "Metal", "buffer,size=", "failedtoallocate", 60, 60, 0,
-         "The message has no figure of the free memory. Find out: the log has "
-         "recommendedMaxWorkingSetSize at its beginning, the most that Metal gives to one program "
-         "(about three quarters of the memory; sysctl iogpu.wired_limit_mb raises it). Use a "
-         "smaller -c or -ub, or a smaller quantization.",
-         ASKED("size=", NULL)),
+    {"failedtoallocate*bufferofsizeA", MESSAGE_GGML, "", how_ggml, 0},
+    {"ggml_vulkan:devicememoryallocationofsizeA", MESSAGE_GGML, "Vulkan", message_how_vulkan, 0},
+    {"allocatingAondevice*cudamallocfailed", MESSAGE_GGML, "", how_ggml, 0},
+    {"notenoughspaceinthebuffer*neededA&availableL", MESSAGE_GGML, "", how_ggml_plan,
+     FORM_ELSEWHERE},
+    {"notenoughspaceinthecontext'smemorypool*neededA&availableL", MESSAGE_GGML, "", how_ggml_plan,
+     FORM_ELSEWHERE},
+    {"opencl_buffer_type_alloc_buffer:failedtoallocateA", MESSAGE_GGML, "OpenCL", how_ggml, 0},
+    {"failedtoallocateAofpinnedmemory", MESSAGE_GGML, "", NULL, FORM_HOST | FORM_SPARE},
+    {"sizeAislargerthanbuffermaximumofL", MESSAGE_GGML, "Metal", NULL, FORM_BLOCK},
+    {"failedtoallocate*buffer,size=A", MESSAGE_GGML, "Metal", how_metal, 0},
     /* A warning; the command buffer fails later, without a size. */
-    FORM(GGML, "Metal", "currentallocatedsizeisgreaterthantherecommendedmaxworkingsetsize", "/",
-         110, 0, FORM_LAST | FORM_MIB, NULL, ASKED("size=", NULL), FIELD(ALLOCATED, "(", "/"),
-         FIELD(TOTAL, "/", ")")),
-    FORM(GGML, "SYCL", "bytesofmemoryondevice", "can'tallocate", 60, 20, 0, how_ggml,
-         ASKED("can'tallocate", "ofmemoryondevice")),
-    FORM(DIRECTML, "DirectML", "thereisnotenoughgpuvideomemory", "couldnotallocatetensorwith", 120,
-         0, 0, NULL, ASKED("couldnotallocatetensorwith", NULL)),
-    FORM(PADDLE, NULL, "outofmemoryerrorongpu", "cannotallocate", 0, 400, FORM_CARD, how_paddle,
-         ASKED("cannotallocate", "memoryongpu"), FIELD(RESERVED, NULL, "memoryhasbeenallocated"),
-         FIELD(FREE, "availablememoryisonly", NULL)),
-    FORM(PADDLE, NULL, "outofmemoryerrorongpu", "cannotallocate", 0, 400, FORM_CARD, how_paddle,
-         ASKED("cannotallocate", NULL), FIELD(FREE, "availablememoryis", NULL)),
-    FORM(PADDLE, NULL, "failtoallocmemoryof", NULL, 0, 60, FORM_HOST, NULL,
-         ASKED("memoryof", "size")),
+    {"size=A,(P/T)*currentallocatedsizeisgreaterthantherecommendedmaxworkingsetsize", MESSAGE_GGML,
+     "Metal", NULL, FORM_LAST | FORM_MIB},
+    {"can'tallocateAofmemoryondevice", MESSAGE_GGML, "SYCL", how_ggml, 0},
+    {"couldnotallocatetensorwithA*thereisnotenoughgpuvideomemory", MESSAGE_DIRECTML, "DirectML",
+     NULL, 0},
+    {"outofmemoryerrorongpu*cannotallocateAmemoryongpu&Rmemoryhasbeenallocated&"
+     "availablememoryisonlyF",
+     MESSAGE_PADDLE, "", how_paddle, FORM_CARD},
+    {"outofmemoryerrorongpu*cannotallocateA&availablememoryisF", MESSAGE_PADDLE, "", how_paddle,
+     FORM_CARD},
+    {"failtoallocmemoryofAsize", MESSAGE_PADDLE, "", NULL, FORM_HOST},
     /* To 1.4: a condition of gpu_info.cc, with its two sides. */
-    FORM(PADDLE, NULL, "enforceallocating<=availablefailed,", NULL, 0, 60, FORM_CARD,
-         how_paddle_chunk, ASKED("failed,", NULL), FIELD(FREE, ">", NULL)),
-    FORM(TENSORRT, NULL, ")couldnotbeallocated", "requestedamountof", 60, 0, 0, NULL,
-         ASKED("memory(", ")couldnot")),
-    FORM(TENSORRT, NULL, "requestedsizewas", "outofmemory", 200, 40, 0, NULL,
-         ASKED("requestedsizewas", NULL)),
+    {"enforceallocating<=availablefailed,A>F", MESSAGE_PADDLE, "", how_paddle_chunk, FORM_CARD},
+    {"requestedamountof*memory(A)couldnotbeallocated", MESSAGE_TENSORRT, "", NULL, 0},
+    {"outofmemory*requestedsizewasA", MESSAGE_TENSORRT, "", NULL, 0},
     /* The builder tries tactics, and leaves out those that do not fit. */
-    FORM(TENSORRT, "CUDA", "devicememoryisinsufficienttousetactic", "tacticdevicerequest:", 60, 0,
-         FORM_SPARE, how_tactic, ASKED("tacticdevicerequest:", NULL),
-         FIELD(FREE, "available:", NULL)),
-    FORM(TENSORRT, "CUDA", "insufficientmemoryonrequestedsizeof", NULL, 0, 40, FORM_SPARE,
-         how_tactic, ASKED("requestedsizeof", NULL)),
-    FORM(TENSORRT, "CUDA", "insuficientmemoryonrequestedsizeof", NULL, 0, 40, FORM_SPARE | FORM_MIB,
-         how_tactic, ASKED("requestedsizeof", NULL)),
-    FORM(TRITON_SERVER, NULL, "failedtoallocatecudamemorywithbytesize", NULL, 0, 120,
-         FORM_SPARE | FORM_ELSEWHERE,
-         "The pool of the server, not the card, is used up; its size is set by "
-         "--cuda-memory-pool-byte-size=GPU:BYTES. The server then uses pinned memory of the host.",
-         ASKED("bytesize", "ongpu")),
-    FORM(TRITON_SERVER, NULL, "failedtoallocatepinnedsystemmemory", NULL, 0, 120,
-         FORM_HOST | FORM_SPARE, NULL, ASKED("bytesize", NULL)),
-    FORM(TRITON, NULL, "outofresource:sharedmemory", NULL, 0, 120, FORM_ON_CHIP, how_shared,
-         ASKED("required:", NULL), FIELD(TOTAL, "hardwarelimit:", NULL)),
-    FORM(LIBRARY, NULL, "bytesofdevicememory(", "errorallocating", 60, 200, FORM_CARD, NULL,
-         ASKED("errorallocating", "ofdevicememory"), FIELD(FREE, "driverreport", "free"),
-         FIELD(TOTAL, "freeand", "total")),
-    FORM(LIBRARY, NULL, "-requestedmemory:", "-freememory:", 120, 60, FORM_CARD, NULL,
-         ASKED("-requestedmemory:", NULL), FIELD(FREE, "-freememory:", NULL)),
-    FORM(LIBRARY, NULL, "outofmemory.requested", "free", 0, 80, FORM_CARD | FORM_MIB, NULL,
-         ASKED("requested", NULL), FIELD(FREE, "free", NULL)),
-    FORM(LIBRARY, NULL, "available,needatleast", "notenoughmemory", 80, 40, FORM_MIB, NULL,
-         ASKED("needatleast", NULL), FIELD(FREE, "fortree-ctrs:", NULL)),
-    FORM(LIBRARY, NULL, "outofmemory-requested:", "available:", 0, 80, 0, NULL,
-         ASKED("requested:", NULL), FIELD(FREE, "available:", NULL)),
-    FORM(LIBRARY, NULL, "nomemoryisavailable", "cannotallocate", 60, 0, 0, NULL,
-         ASKED("cannotallocate", NULL)),
+    {"tacticdevicerequest:A*devicememoryisinsufficienttousetactic&available:F", MESSAGE_TENSORRT,
+     "CUDA", how_tactic, FORM_SPARE},
+    {"insufficientmemoryonrequestedsizeofA", MESSAGE_TENSORRT, "CUDA", how_tactic, FORM_SPARE},
+    {"insuficientmemoryonrequestedsizeofA", MESSAGE_TENSORRT, "CUDA", how_tactic,
+     FORM_SPARE | FORM_MIB},
+    {"failedtoallocatecudamemorywithbytesizeAongpu", MESSAGE_TRITON_SERVER, "", how_server_pool,
+     FORM_SPARE | FORM_ELSEWHERE},
+    {"failedtoallocatepinnedsystemmemory*bytesizeA", MESSAGE_TRITON_SERVER, "", NULL,
+     FORM_HOST | FORM_SPARE},
+    {"outofresource:sharedmemory*required:A&hardwarelimit:T", MESSAGE_TRITON, "", how_shared,
+     FORM_CHIP},
+    {"errorallocatingAofdevicememory(&driverreportFfree&freeandTtotal", MESSAGE_LIBRARY, "", NULL,
+     FORM_CARD},
+    {"-freememory:F*-requestedmemory:A", MESSAGE_LIBRARY, "", NULL, FORM_CARD},
+    {"outofmemory.requestedA*freeF", MESSAGE_LIBRARY, "", NULL, FORM_CARD | FORM_MIB},
+    {"notenoughmemoryfortree-ctrs:F*available,needatleastA", MESSAGE_LIBRARY, "", NULL, FORM_MIB},
+    {"outofmemory-requested:A*available:F", MESSAGE_LIBRARY, "", NULL, 0},
+    {"cannotallocateA*nomemoryisavailable", MESSAGE_LIBRARY, "", NULL, 0},
     /* RELION: its pool is one range. */
-    FORM(LIBRARY, "CUDA", "[requestedspace:", "outofmemory", 60, 200, FORM_ONE_POOL, how_relion,
-         ASKED("[requestedspace:", NULL), FIELD(LARGEST, "[largestcontinuousfreespace:", NULL),
-         FIELD(UNALLOCATED, "[totalfreespace:", NULL)),
-    FORM(LIBRARY, NULL, "outofgpumemory.free:", NULL, 0, 80, FORM_CARD, how_amrex,
-         ASKED("asked:", NULL), FIELD(FREE, "free:", NULL)),
-    FORM(LIBRARY, NULL, "bytestoallocate:", "outofmemory", 60, 60, 0, how_amrex,
-         ASKED("bytestoallocate:", NULL)),
+    {"outofmemory*[requestedspace:A&[largestcontinuousfreespace:L&[totalfreespace:U",
+     MESSAGE_LIBRARY, "CUDA", how_relion, FORM_ONE_POOL},
+    {"outofgpumemory.free:F*asked:A", MESSAGE_LIBRARY, "", how_amrex, FORM_CARD},
+    {"outofmemory*bytestoallocate:A|bytestoallocate:A*outofmemory", MESSAGE_LIBRARY, "", how_amrex,
+     0},
+    {"Akvcacheisneeded*availablekvcachememory(U", MESSAGE_VLLM, "", how_cache, FORM_ONE_POOL},
+    {"scopedallocationwithsizeA&andlimitT", MESSAGE_JAX, "TPU", NULL, FORM_CHIP},
+    {"inmemoryspacehbm*.usedA|usedA*hbm.exceededhbmcapacityby&usedAofT", MESSAGE_JAX, "TPU", NULL,
+     0},
+    {"inmemoryspace*.usedA&usedAofT", MESSAGE_JAX, "TPU", NULL, FORM_CHIP},
+    {"attemptingtoreserveA|attemptingtoallocateA*thatwasnotpossible|exhausted:"
+     "attemptingtoallocateA&thereareU&Lreservable|largestcontiguousregionoffreememoryisL",
+     MESSAGE_JAX, "TPU", NULL, FORM_ONE_POOL},
+    {"couldnotallocateA*Lallocatable&Uavailable", MESSAGE_JAX, "TPU", NULL, FORM_ONE_POOL},
+    {"allocation(size=A)wouldexceedmemory(size=T", MESSAGE_JAX, "TPU", NULL, 0},
+    {"hbmusage:A*sparsecorehbmusageE*exceedingavailablebytes:T", MESSAGE_JAX, "TPU", NULL, 0},
     /* Sophon */
-    FORM(LIBRARY, NULL, "bm_alloc_gmemfailed", NULL, 0, 60, 0, message_how_unknown,
-         ASKED("size=", NULL)),
+    {"bm_alloc_gmemfailed*size=A", MESSAGE_LIBRARY, "", message_how_unknown, 0},
     /* ND4J */
-    FORM(LIBRARY, "CUDA", "bytesfromdevice[", "failedtoallocate", 60, 20, 0, message_how_unknown,
-         ASKED("failedtoallocate", "fromdevice[")),
-    FORM(MLC, NULL, "whichislessthanthesumofmodelweightsize(", "theavailablesinglegpumemoryis", 100,
-         120, FORM_ONE_POOL, how_mlc, ASKED("modelweightsize(", NULL),
-         ASKED("temporarybuffersize(", NULL), FIELD(FREE, "singlegpumemoryis", NULL)),
-    FORM(MINDSPORE, "NPU", "ismorethantotalmemsize:", "plusallocsize:", 160, 40, FORM_ONE_POOL,
-         how_ascend, ASKED("allocsize:", NULL), FIELD(ALLOCATED, "totalusedmemstatistics:", NULL),
-         FIELD(TOTAL, "totalmemsize:", NULL)),
-    FORM(MINDSPORE, NULL, "memoryisn'tenoughandallocfailed", NULL, 0, 200, 0, message_how_unknown,
-         ASKED("allocsize:", NULL)),
-    FORM(MINDSPORE, NULL, "mallocdevicememoryfailed", NULL, 0, 60, 0, message_how_unknown,
-         ASKED("size[", NULL)),
-    FORM(DRIVER, "NPU", "callrtmallocfail", NULL, 0, 300, 0, how_ascend, ASKED("size:", NULL)),
-    FORM(DRIVER, "NPU", "memory_allocation_failure(el0004)", NULL, 0, 700, 0, how_ascend,
-         ASKED("size:", NULL)),
-    FORM(LIBRARY, "CUDA", "failedtocudacalloc", NULL, 0, 60, 0, how_nccl,
-         ASKED("cudacalloc", NULL)),
-    FORM(LIBRARY, "CUDA", "failedtocudacallocasync", NULL, 0, 60, 0, how_nccl,
-         ASKED("cudacallocasync", NULL)),
-    FORM(LIBRARY, "CUDA", "failedtocudamalloc", NULL, 0, 60, 0, NULL, ASKED("cudamalloc", NULL)),
-    FORM(LIBRARY, NULL, "(label=", "failedtoallocate", 60, 0, 0, NULL,
-         ASKED("failedtoallocate", NULL)),
-    FORM(LIBRARY, NULL, "failedon", "allocationof", 40, 80, 0, NULL,
-         ASKED("allocationof", "failedon"), FIELD(RESERVED, "used:", NULL)),
-    FORM(MLX, "Metal", "greaterthanthemaximumallowedbuffersize", "attemptingtoallocate", 80, 60,
-         FORM_BLOCK, NULL, ASKED("attemptingtoallocate", NULL),
-         FIELD(LARGEST, "maximumallowedbuffersizeof", NULL)),
-    FORM(MLX, "Metal", "[malloc_or_wait]unabletoallocate", NULL, 0, 60, 0, NULL,
-         ASKED("unabletoallocate", NULL)),
-    FORM(DRIVER, "HPU", "pt_devmemallocationfailed", NULL, 0, 60, 0, message_how_unknown,
-         ASKED("forsize::", NULL)),
-    FORM(DRIVER, "HPU", "workspaceallocationofsize::", NULL, 0, 60, 0, message_how_unknown,
-         ASKED("ofsize::", NULL)),
-    FORM(LIBRARY, "CUDA", "failedtoallocateamemoryregionof", NULL, 0, 500, FORM_CARD, how_kaldi,
-         ASKED("regionof", NULL), FIELD(FREE, "memoryinfo:free:", NULL),
-         FIELD(TOTAL, ",total:", NULL)),
-    FORM(LIBRARY, "Vulkan", "dxvkmemoryallocator:memoryallocationfailed", NULL, 0, 80, 0, how_dxvk,
-         ASKED("size:", NULL)),
-    FORM(LIBRARY, NULL, "storageallocationfailure,attemptedtoallocate", NULL, 0, 120,
-         FORM_ELSEWHERE, how_tvm, ASKED("attemptedtoallocate", "atoffset"),
-         FIELD(LARGEST, "regionthatis", NULL)),
+    {"failedtoallocateAfromdevice[", MESSAGE_LIBRARY, "CUDA", message_how_unknown, 0},
+    {"theavailablesinglegpumemoryisF*whichislessthanthesumofmodelweightsize(A*temporarybuffersize("
+     "E",
+     MESSAGE_MLC, "", how_mlc, FORM_ONE_POOL},
+    {"totalusedmemstatistics:P*plusallocsize:A*ismorethantotalmemsize:T", MESSAGE_MINDSPORE, "NPU",
+     how_ascend, FORM_ONE_POOL},
+    {"memoryisn'tenoughandallocfailed*allocsize:A", MESSAGE_MINDSPORE, "", message_how_unknown, 0},
+    {"mallocdevicememoryfailed*size[A", MESSAGE_MINDSPORE, "", message_how_unknown, 0},
+    {"callrtmallocfail*size:A", MESSAGE_DRIVER, "NPU", how_ascend, 0},
+    {"memory_allocation_failure(el0004)*size:A", MESSAGE_DRIVER, "NPU", how_ascend, 0},
+    {"failedtocudacallocA|failedtocudacallocasyncA", MESSAGE_LIBRARY, "CUDA", how_nccl, 0},
+    {"failedtocudamallocA", MESSAGE_LIBRARY, "CUDA", NULL, 0},
+    {"failedtoallocateA*(label=", MESSAGE_LIBRARY, "", NULL, 0},
+    {"allocationofAfailedon&used:R", MESSAGE_LIBRARY, "", NULL, 0},
+    {"attemptingtoallocateA*greaterthanthemaximumallowedbuffersize&buffersizeofL", MESSAGE_MLX,
+     "Metal", NULL, FORM_BLOCK},
+    {"[malloc_or_wait]unabletoallocateA", MESSAGE_MLX, "Metal", NULL, 0},
+    {"pt_devmemallocationfailed*forsize::A", MESSAGE_DRIVER, "HPU", message_how_unknown, 0},
+    {"workspaceallocationofsize::A", MESSAGE_DRIVER, "HPU", message_how_unknown, 0},
+    {"failedtoallocateamemoryregionofA&memoryinfo:free:F&,total:T", MESSAGE_LIBRARY, "CUDA",
+     how_kaldi, FORM_CARD},
+    {"dxvkmemoryallocator:memoryallocationfailed*size:A", MESSAGE_LIBRARY, "Vulkan", how_dxvk, 0},
+    {"storageallocationfailure,attemptedtoallocateAatoffset&regionthatisL", MESSAGE_LIBRARY, "",
+     how_tvm, FORM_ELSEWHERE},
     /* CubeCL */
-    FORM(LIBRARY, NULL, "nopoolhandlesallocationofsize", NULL, 0, 60, FORM_BLOCK, NULL,
-         ASKED("ofsize", NULL)),
+    {"nopoolhandlesallocationofsizeA", MESSAGE_LIBRARY, "", NULL, FORM_BLOCK},
     /* MIOpen, PhysX */
-    FORM(LIBRARY, "HIP", "memorynotavailabletoallocatebuffer:", NULL, 0, 60, 0, message_how_unknown,
-         ASKED("buffer:", NULL)),
-    FORM(LIBRARY, "CUDA", "failtoallocatememory", NULL, 0, 60, 0, how_physx, ASKED("memory", NULL)),
-    FORM(LIBRARY, "CUDA", "unabletoallocatememoryofsize", "illegalmemoryaccess", 400, 60,
-         FORM_ELSEWHERE, message_how_earlier, ASKED("ofsize", NULL)),
-    FORM(LIBRARY, "CUDA", "unabletoallocatememoryofsize", NULL, 0, 60, 0, how_physx,
-         ASKED("ofsize", NULL)),
-    FORM(DRIVER, "Vulkan", "butsizeofthatheapisonly", "fromheap", 60, 60, FORM_BLOCK, how_heap,
-         ASKED(NULL, "fromheap"), FIELD(TOTAL, "heapisonly", NULL)),
-    FORM(LIBRARY, NULL, "requiresapproximately", "insufficientsystemresources", 160, 60, 0,
-         message_how_guess, ASKED("requiresapproximately", NULL)),
-    FORM(TENSORFLOW, NULL, "oomwhenallocatingabufferof", NULL, 0, 60, 0, NULL,
-         ASKED("bufferof", NULL)),
+    {"memorynotavailabletoallocatebuffer:A", MESSAGE_LIBRARY, "HIP", message_how_unknown, 0},
+    {"failtoallocatememoryA", MESSAGE_LIBRARY, "CUDA", how_physx, 0},
+    {"illegalmemoryaccess*unabletoallocatememoryofsizeA", MESSAGE_LIBRARY, "CUDA",
+     message_how_earlier, FORM_ELSEWHERE},
+    {"unabletoallocatememoryofsizeA", MESSAGE_LIBRARY, "CUDA", how_physx, 0},
+    {"Afromheap#*butsizeofthatheapisonlyT", MESSAGE_DRIVER, "Vulkan", how_heap, FORM_BLOCK},
+    {"insufficientsystemresources*requiresapproximatelyA", MESSAGE_LIBRARY, "", message_how_guess,
+     0},
+    {"oomwhenallocatingabufferofA", MESSAGE_TENSORFLOW, "", NULL, 0},
     /* OpenVINO */
-    FORM(LIBRARY, NULL, "exceededmaxsizeofmemoryobjectallocation", NULL, 0, 160, FORM_BLOCK, NULL,
-         ASKED("requested", NULL), FIELD(LARGEST, "supportedbydeviceis", NULL)),
-    FORM(LIBRARY, "WebGPU", "exceedsthemaxbuffersizelimit", "buffersize(", 60, 40, FORM_BLOCK, NULL,
-         ASKED("buffersize(", NULL), FIELD(LARGEST, "sizelimit(", NULL)),
-    FORM(LIBRARY, "WebGPU", "islargerthanthemaximumbindingsize(", "bindingsize(", 120, 60,
-         FORM_BLOCK, NULL, ASKED("bindingsize(", NULL),
-         FIELD(LARGEST, "maximumbindingsize(", NULL)),
-    FORM(PYTORCH, "MPS", "invalidbuffersize:", NULL, 0, 40, FORM_BLOCK, NULL,
-         ASKED("buffersize:", NULL)),
-    FORM(HOST_PROGRAM, NULL, "modelrequesttoolargeforsystem", NULL, 0, 160, FORM_HOST, how_system,
-         ASKED("requested=\"", NULL), FIELD(FREE, "available=", NULL)),
-    FORM(RMM, NULL, "attemptedtoallocate:", NULL, 0, 60, 0, NULL,
-         ASKED("attemptedtoallocate:", NULL)),
-    FORM(TENSORFLOW, NULL, "onhost:cuda_error_out_of_memory", "failedtoalloc", 60, 0, FORM_HOST,
-         NULL, ASKED("failedtoalloc", "onhost")),
-    FORM(TENSORFLOW, NULL, "couldnotallocatepinnedhostmemoryofsize:", NULL, 0, 60, FORM_HOST, NULL,
-         ASKED("ofsize:", NULL)),
-    FORM(LIBRARY, "CUDA", "allocatorfailtype", "devicefreememory:", 0, 300, FORM_CARD,
-         "Faiss prints what each of its allocators holds behind it (\"Outstanding allocations\"). "
-         "If enough was free, an earlier call of the program failed most likely: "
-         "CUDA_LAUNCH_BLOCKING=1 shows which.",
-         ASKED("size", NULL), FIELD(FREE, "devicefreememory:", NULL)),
-    FORM(LIBRARY, NULL, "allocfailtype", "size", 0, 200, 0,
-         "Faiss asks the driver beside its temporary memory. Find out: nvidia-smi for the free "
-         "memory; StandardGpuResources.setTempMemory with less, a smaller batch of queries, "
-         "float16 storage.",
-         ASKED("size", "(")),
-    FORM(HOST_PROGRAM, NULL, "modelrequiresmoresystemmemory(", NULL, 0, 120, FORM_HOST, how_system,
-         ASKED("systemmemory(", NULL), FIELD(FREE, "isavailable(", NULL)),
-    FORM(DRIVER, "Metal", "mustnotexceed", "newbufferwith", 120, 40, FORM_BLOCK, NULL,
-         ASKED("length", NULL), FIELD(LARGEST, "mustnotexceed", NULL)),
+    {"exceededmaxsizeofmemoryobjectallocation*requestedA&supportedbydeviceisL", MESSAGE_LIBRARY, "",
+     NULL, FORM_BLOCK},
+    {"buffersize(A*exceedsthemaxbuffersizelimit&sizelimit(L", MESSAGE_LIBRARY, "WebGPU", NULL,
+     FORM_BLOCK},
+    {"bindingsize(A*islargerthanthemaximumbinding&maximumbindingsize(L", MESSAGE_LIBRARY, "WebGPU",
+     NULL, FORM_BLOCK},
+    {"invalidbuffersize:A", MESSAGE_PYTORCH, "MPS", NULL, FORM_BLOCK},
+    {"modelrequesttoolargeforsystem*requested=\"A&available=F", MESSAGE_HOST_PROGRAM, "",
+     how_system, FORM_HOST},
+    {"attemptedtoallocate:A", MESSAGE_RMM, "", NULL, 0},
+    {"failedtoallocAonhost:cuda_error_out_of_memory", MESSAGE_TENSORFLOW, "", NULL, FORM_HOST},
+    {"couldnotallocatepinnedhostmemoryofsize:A", MESSAGE_TENSORFLOW, "", NULL, FORM_HOST},
+    {"allocatorfailtype*sizeA*devicefreememory:F", MESSAGE_LIBRARY, "CUDA", how_faiss, FORM_CARD},
+    {"allocfailtype*sizeA(", MESSAGE_LIBRARY, "", how_old_faiss, 0},
+    {"modelrequiresmoresystemmemory(A&isavailable(F", MESSAGE_HOST_PROGRAM, "", how_system,
+     FORM_HOST},
+    {"newbufferwith*lengthAmustnotexceedL", MESSAGE_DRIVER, "Metal", NULL, FORM_BLOCK},
     /* Warp */
-    FORM(LIBRARY, "CUDA", "memoryallocationfailedondevice:cuda", NULL, 0, 60, 0,
-         message_how_unknown, ASKED("for", NULL)),
-    FORM(HOST_PROGRAM, NULL, "ggml_aligned_malloc:insufficientmemory", NULL, 0, 80, FORM_HOST, NULL,
-         ASKED("attemptedtoallocate", NULL)),
+    {"memoryallocationfailedondevice:cuda*forA", MESSAGE_LIBRARY, "CUDA", message_how_unknown, 0},
+    {"ggml_aligned_malloc:insufficientmemory*attemptedtoallocateA", MESSAGE_HOST_PROGRAM, "", NULL,
+     FORM_HOST},
     /* GCC, MATLAB, Ray */
-    FORM(HOST_PROGRAM, NULL, "outofmemoryallocating", "afteratotalof", 0, 120, FORM_HOST, NULL,
-         ASKED("allocating", "afteratotalof")),
-    FORM(HOST_PROGRAM, NULL, "arrayexceedsmaximumarraysize", "requested", 60, 60, FORM_HOST, NULL,
-         ASKED(NULL, ")arrayexceeds"), FIELD(ALLOWED, "preference(", NULL)),
-    FORM(HOST_PROGRAM, NULL, "inobjectstorebecauseitisfull", NULL, 0, 160, FORM_HOST,
-         "Ray's object store is part of /dev/shm. Delete references that are not needed, raise "
-         "object_store_memory, or let it spill to disk.",
-         ASKED("objectsizeis", NULL)),
-    /* Rust, Unity, Dr.Jit */
-    FORM(HOST_PROGRAM, NULL, "memoryallocationof", NULL, 0, 60, FORM_HOST, NULL,
-         ASKED("memoryallocationof", "failed")),
-    FORM(HOST_PROGRAM, NULL, "tryingtoallocate:", "systemoutofmemory", 80, 40, FORM_HOST, NULL,
-         ASKED("tryingtoallocate:", NULL)),
-    FORM(HOST_PROGRAM, NULL, "ofhost-pinnedmemory", "couldnotallocate", 60, 0, FORM_HOST, NULL,
-         ASKED("couldnotallocate", "ofhost-pinnedmemory")),
-    FORM(HOST_PROGRAM, NULL, "arraymemoryerror:unabletoallocate", NULL, 0, 60, FORM_HOST, NULL,
-         ASKED("unabletoallocate", NULL)),
-    FORM(HOST_PROGRAM, NULL, "foranarraywithshape", "unabletoallocate", 60, 0, FORM_HOST, NULL,
-         ASKED("unabletoallocate", "foranarray")),
+    {"outofmemoryallocatingAafteratotalof", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    {"requested*(A)arrayexceedsmaximumarraysize&preference(W", MESSAGE_HOST_PROGRAM, "", NULL,
+     FORM_HOST},
+    {"inobjectstorebecauseitisfull*objectsizeisA", MESSAGE_HOST_PROGRAM, "", how_store, FORM_HOST},
+    /* Rust, Unity, Dr.Jit, NumPy */
+    {"memoryallocationofAfailed", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    {"systemoutofmemory*tryingtoallocate:A", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    {"couldnotallocateAofhost-pinnedmemory", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    {"arraymemoryerror:unabletoallocateA|unabletoallocateAforanarraywithshape",
+     MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
+    /* CuPy, also to 6: there the total is what would be reserved if the request succeeded. */
+    {"outofmemoryallocatingA(allocatedsofar:R&allocatedsofar:R,limitsetto:T", MESSAGE_CUPY, "",
+     NULL, 0},
+    {"outofmemorytoallocateA(totalR&A(totalR,limitsettoT", MESSAGE_CUPY, "", NULL, FORM_SUM},
+    {"outofmemoryallocatingA", MESSAGE_CUPY, "", NULL, FORM_NAMED},
+    /* RMM: its log, which has exact bytes, and its errors, before 25.04 without sizes. */
+    {"][upstreamA][failure&trysize=R&trysize=R,T", MESSAGE_RMM, "", NULL, 0},
+    {"(failedtoallocateA*illegalmemoryaccess", MESSAGE_RMM, "", message_how_earlier,
+     FORM_NAMED | FORM_ELSEWHERE},
+    {"(failedtoallocateA&trysize=R&trysize=R,T", MESSAGE_RMM, "", NULL, FORM_NAMED},
 };
 
 const size_t message_form_count = sizeof message_forms / sizeof *message_forms;

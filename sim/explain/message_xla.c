@@ -13,12 +13,12 @@
  *
  * The rest of the allocator's limit ("available bytes") is used as the free memory of the card,
  * because the messages have no other figure of it. TensorFlow before 1.0 prints the statistics
- * before the request. message_tpu.c has the wordings of TPUs. */
+ * before the request. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/explain/message_text.h"
+#include "sim/explain/message_forms.h"
 
 /* The bytes of an element, by TensorFlow's name of its type. */
 static const struct type {
@@ -212,23 +212,17 @@ static void read_card(const struct message_text *text, struct message *self)
 static void read_dump(const struct message_text *text, size_t from, size_t to, struct message *self)
 {
     struct message_figure *figures = self->figures;
-    struct message_figure *limit = &figures[MESSAGE_FIGURE_TOTAL];
-    struct message_figure *reserved = &figures[MESSAGE_FIGURE_RESERVED];
     struct message_figure *largest = &figures[MESSAGE_FIGURE_LARGEST];
-    if (message_text_after(text, "memory_limit_:", from, to, limit) == MESSAGE_NOWHERE)
-        (void)message_text_after(text, "limit:", from, to, limit);
-    (void)message_text_after(text, "total_region_allocated_bytes_:", from, to, reserved);
-    (void)message_text_after(text, "availablebytes:", from, to, &figures[MESSAGE_FIGURE_FREE]);
+    (void)message_pattern_read(text,
+                               "memory_limit_:T|limit:T&total_region_allocated_bytes_:R&"
+                               "availablebytes:F&largestfreeblock:L",
+                               from, to, 0, figures);
+    (void)message_pattern_read(text, "preallocatedtempallocation:M", 0, text->count, 0, figures);
     read_in_use(text, from, to, &figures[MESSAGE_FIGURE_ALLOCATED]);
     if (!figures[MESSAGE_FIGURE_ALLOCATED].known)
-        (void)message_text_after(text, "sumtotalofin-usechunks:", from, to,
-                                 &figures[MESSAGE_FIGURE_ALLOCATED]);
+        (void)message_pattern_read(text, "sumtotalofin-usechunks:P", from, to, 0, figures);
     read_card(text, self);
-    if (message_text_after(text, "largestfreeblock:", from, to, largest) != MESSAGE_NOWHERE &&
-        !largest->bytes)
-        largest->known = false; /* 0 is printed if it was not computed */
-    (void)message_text_after(text, "preallocatedtempallocation:", 0, text->count,
-                             &figures[MESSAGE_FIGURE_TEMPORARIES]);
+    largest->known &= largest->bytes > 0; /* 0 is printed if it was not computed */
 }
 
 /* If the dump does not contain the reserved bytes, all of the limit is assumed, as by default. */
