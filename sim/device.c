@@ -76,9 +76,7 @@ enum ar_status ar_device_open(const struct ar_spec *spec, struct ar_device **out
 
 enum ar_status ar_device_open_text(const char *text, struct ar_device **out, struct ar_error *error)
 {
-    struct ar_spec spec;
+    AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
     AR_TRY(ar_spec_parse(text, &spec, error));
-    enum ar_status status = ar_device_open(&spec, out, error);
-    ar_spec_close(&spec);
-    return status;
+    return ar_device_open(&spec, out, error);
 }

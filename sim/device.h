@@ -280,6 +280,7 @@ static inline void ar_device_close(struct ar_device *self)
     if (self)
         self->ops->close(self);
 }
+AR_CLOSER(struct ar_device *, ar_device_close)
 
 AR_END_DECLS
 

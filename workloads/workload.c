@@ -181,25 +181,21 @@ static enum ar_status open_text(const char *text, bool recording, struct trace_s
                                 struct ar_error *error)
 {
     uint32_t gpu;
-    char *path = path_of_gpu(text, &gpu);
-    enum ar_status status = AR_OK;
+    AR_FREED char *path = path_of_gpu(text, &gpu);
     if (path)
-        status = open_gpu(path, gpu, recording, out, error);
-    else if (is_behind_file(text))
-        status = ar_invalid(
+        return open_gpu(path, gpu, recording, out, error);
+    if (is_behind_file(text))
+        return ar_invalid(
             error, "%.200s: behind a trace file only :device=N is known, with the number of a GPU",
             text);
-    else if (!looks_like_path(text))
-        status = recording && !is_generator(text)
-                     ? ar_invalid(error,
-                                  "%.200s: there is no such file, and no generator of that name "
-                                  "(`list workloads`)",
-                                  text)
-                     : spec_open(text, out, error);
-    else
-        status = recording ? trace_open_recording(text, out, error) : trace_open(text, out, error);
-    free(path);
-    return status;
+    if (looks_like_path(text))
+        return recording ? trace_open_recording(text, out, error) : trace_open(text, out, error);
+    return recording && !is_generator(text)
+               ? ar_invalid(error,
+                            "%.200s: there is no such file, and no generator of that name "
+                            "(`list workloads`)",
+                            text)
+               : spec_open(text, out, error);
 }
 
 enum ar_status workload_open(const char *text, struct trace_source **out, struct ar_error *error)

@@ -3,6 +3,9 @@
 #ifndef ALLOCATORS_BASE_STATUS_H
 #define ALLOCATORS_BASE_STATUS_H
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "allocators/base/api.h"
 
 AR_BEGIN_DECLS
@@ -90,6 +93,28 @@ AR_API int ar_status_exit(enum ar_status status);
         if ((status) == AR_OK)                                                                     \
             (status) = (expression);                                                               \
     } while (0)
+
+/* In front of a variable: at the end of its block it is closed by a function that takes a pointer
+ * to it, or what it points to is freed, the last one first. So AR_TRY may leave the function at any
+ * step. From its declaration on it has a value that may be closed:
+ *     AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
+ *     AR_FREED char *text = NULL; */
+#define AR_CLOSED(close) __attribute__((cleanup(close)))
+#define AR_FREED         AR_CLOSED(ar_free_pointed)
+
+static inline void ar_free_pointed(void *pointer)
+{
+    void *memory;
+    memcpy(&memory, pointer, sizeof memory);
+    free(memory);
+}
+
+/* Defines CLOSE_at, for AR_CLOSED before a pointer. CLOSE is a function that takes NULL. */
+#define AR_CLOSER(type, close)                                                                     \
+    static inline void close##_at(type *pointer)                                                   \
+    {                                                                                              \
+        close(*pointer);                                                                           \
+    }
 
 AR_END_DECLS
 

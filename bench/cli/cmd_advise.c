@@ -282,12 +282,10 @@ static enum ar_status report(const struct arguments *self, const struct advice *
 static enum ar_status search_and_report(const struct arguments *self, const struct ar_spec *device,
                                         struct advice *advice, struct ar_error *error)
 {
-    struct output_file json = {0};
-    enum ar_status status = self->json ? output_open(&json, self->json, error) : AR_OK;
-    AR_THEN(status, advise_all(self, device, advice, error));
-    AR_THEN(status, report(self, advice, &json, error));
-    output_abandon(&json);
-    return status;
+    AR_CLOSED(output_abandon) struct output_file json = {0};
+    AR_TRY(self->json ? output_open(&json, self->json, error) : AR_OK);
+    AR_TRY(advise_all(self, device, advice, error));
+    return report(self, advice, &json, error);
 }
 
 /* NEGATIVE if no setting fits at the capacity that the user gave. */
@@ -365,15 +363,14 @@ static enum ar_status list_part(void *argument, const struct workload_part *part
 static enum ar_status find_retries(const char *path, struct whatif_line *line,
                                    struct ar_error *error)
 {
-    struct trace_stats stats = {0};
-    enum ar_status status = sidecar_stats_read(path, &stats, error);
-    for (size_t i = 0; i < stats.count && !status; i++)
+    AR_CLOSED(trace_stats_close) struct trace_stats stats = {0};
+    AR_TRY(sidecar_stats_read(path, &stats, error));
+    for (size_t i = 0; i < stats.count; i++)
         if (strcmp(stats.items[i].name, "num_alloc_retries") == 0) {
             line->has_retries = true;
             line->recorded_retries = stats.items[i].value;
         }
-    trace_stats_close(&stats);
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status predict(const struct suite *suite, const struct ar_spec *device,
@@ -438,14 +435,11 @@ static enum ar_status predict_pairs(const struct suite *suite, const struct ar_s
 static enum ar_status advise_whatif(const struct suite *suite, const struct ar_spec *device,
                                     struct ar_error *error)
 {
-    struct text_list parts = {0};
+    AR_CLOSED(text_list_close) struct text_list parts = {0};
     const struct workload_choice choice = choice_of(suite);
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < suite->workloads.count && !status; i++)
-        status = workload_each(suite->workloads.items[i], &choice, list_part, &parts, error);
-    AR_THEN(status, predict_pairs(suite, device, &parts, error));
-    text_list_close(&parts);
-    return status;
+    for (size_t i = 0; i < suite->workloads.count; i++)
+        AR_TRY(workload_each(suite->workloads.items[i], &choice, list_part, &parts, error));
+    return predict_pairs(suite, device, &parts, error);
 }
 
 /* ---- the command ---------------------------------------------------------------------------- */

@@ -224,20 +224,15 @@ static enum ar_status search(const struct arguments *self, const struct bound_bl
 static enum ar_status find(const struct arguments *self, const struct bound_blocks *blocks,
                            const char *name, struct ar_error *error)
 {
-    struct output_set files = {0};
-    struct bounds bounds;
+    AR_CLOSED(output_set_abandon) struct output_set files = {0};
+    AR_CLOSED(bounds_close) struct bounds bounds = {0};
     FILE *plan, *json = NULL;
-    enum ar_status status = output_set_add(&files, self->plan, &plan, error);
-    AR_THEN(status, output_set_add(&files, self->json, &json, error));
-    AR_THEN(status, bounds_find(blocks, &bounds, error));
-    if (!status) {
-        if (self->exact)
-            status = search(self, blocks, &bounds, error);
-        AR_THEN(status, report(self, blocks, &bounds, &files, plan, json, name, error));
-        bounds_close(&bounds);
-    }
-    output_set_abandon(&files);
-    return status;
+    AR_TRY(output_set_add(&files, self->plan, &plan, error));
+    AR_TRY(output_set_add(&files, self->json, &json, error));
+    AR_TRY(bounds_find(blocks, &bounds, error));
+    if (self->exact)
+        AR_TRY(search(self, blocks, &bounds, error));
+    return report(self, blocks, &bounds, &files, plan, json, name, error);
 }
 
 static enum ar_status check(const struct arguments *self, const struct bound_blocks *blocks,

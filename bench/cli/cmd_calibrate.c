@@ -227,17 +227,13 @@ static enum ar_status write_median(const struct arguments *self, const char *nam
 static enum ar_status make_median(const struct arguments *self, const char *name,
                                   struct ar_error *error)
 {
-    struct calibration *calibrations;
-    enum ar_status status =
-        median_load(self->profiles.at, self->profiles.count, &calibrations, error);
-    AR_THEN(status,
-            ar_error_prefix(error,
-                            median_one_host(calibrations, self->profiles.count,
-                                            (uint64_t)(1000 * self->host_clock_ns + 0.5), error),
-                            "calibrate"));
-    AR_THEN(status, write_median(self, name, calibrations, error));
-    free(calibrations);
-    return status;
+    AR_FREED struct calibration *calibrations = NULL;
+    AR_TRY(median_load(self->profiles.at, self->profiles.count, &calibrations, error));
+    AR_TRY(ar_error_prefix(error,
+                           median_one_host(calibrations, self->profiles.count,
+                                           (uint64_t)(1000 * self->host_clock_ns + 0.5), error),
+                           "calibrate"));
+    return write_median(self, name, calibrations, error);
 }
 
 enum ar_status cmd_calibrate(int argc, char **argv, struct ar_error *error)

@@ -236,15 +236,14 @@ static struct statistic safe_of(const struct answer *answers, size_t replicates,
 static enum ar_status print_replicates(const struct answer *answers, size_t count,
                                        size_t replicates, struct ar_error *error)
 {
+    AR_CLOSED(table_close_at)
     struct table *table = table_of("#; policy<30; passed|seeds; safe|MiB least; |median; |most");
-    struct statistic *safe = calloc(count, sizeof *safe);
-    double *values = calloc(count, sizeof *values);
-    double *each = calloc(count, sizeof *each);
-    struct statistic_place *places = calloc(count, sizeof *places);
-    enum ar_status status = AR_OK;
-    if (!table || !safe || !values || !each || !places)
-        status = ar_no_memory(error, "the table");
-    for (size_t begin = 0; !status && begin < count;) {
+    AR_FREED struct statistic *safe = calloc(count, sizeof *safe);
+    AR_FREED double *values = calloc(count, sizeof *values);
+    AR_FREED double *each = calloc(count, sizeof *each);
+    AR_FREED struct statistic_place *places = calloc(count, sizeof *places);
+    AR_TRY_MEMORY(table && safe && values && each && places, error, "the table");
+    for (size_t begin = 0; begin < count;) {
         size_t rows = 0;
         for (size_t i = begin; i < count && answers[i].workload == answers[begin].workload &&
                                answers[i].frees == answers[begin].frees;
@@ -264,12 +263,7 @@ static enum ar_status print_replicates(const struct answer *answers, size_t coun
         }
         begin += rows * replicates;
     }
-    AR_THEN(status, table_end(table, stdout, TABLE_TEXT, error));
-    free(safe);
-    free(values);
-    free(each);
-    free(places);
-    return status;
+    return table_print(table, stdout, TABLE_TEXT, error);
 }
 
 static void write_answer(struct json_writer *json, const struct answer *answer)
@@ -473,7 +467,7 @@ static enum ar_status no_capacity(const struct text_list *devices, struct ar_err
 
 static enum ar_status plan_and_find(struct arguments *self, struct ar_error *error)
 {
-    struct plan plan;
+    AR_CLOSED(plan_close) struct plan plan = {0};
     if (self->wants_curve && self->suite.replicates > 1)
         return ar_invalid(error, "capacity: --curve is for one replicate; leave --replicates out, "
                                  "or use `run` with a suite that has [slowdown]");
@@ -482,9 +476,7 @@ static enum ar_status plan_and_find(struct arguments *self, struct ar_error *err
                           self->suite.policies.count ? "workload" : "policy");
     AR_TRY(no_capacity(&self->suite.devices, error));
     AR_TRY(plan_make(&plan, &self->suite, error));
-    enum ar_status status = find_all(self, &plan, error);
-    plan_close(&plan);
-    return status;
+    return find_all(self, &plan, error);
 }
 
 enum ar_status cmd_capacity(int argc, char **argv, struct ar_error *error)

@@ -46,18 +46,15 @@ static const struct cli_page page = {
 static enum ar_status write_files(const struct arguments *self, const struct verdicts *verdicts,
                                   const struct waivers *waivers, struct ar_error *error)
 {
-    struct output_set outputs = {0};
+    AR_CLOSED(output_set_abandon) struct output_set outputs = {0};
     FILE *markdown, *junit = NULL;
-    enum ar_status status = output_set_add(&outputs, self->markdown, &markdown, error);
-    AR_THEN(status, output_set_add(&outputs, self->junit, &junit, error));
-    if (!status && markdown)
-        status = compare_page(verdicts, waivers, self->all, markdown, TABLE_MARKDOWN, error);
-    if (!status && junit)
+    AR_TRY(output_set_add(&outputs, self->markdown, &markdown, error));
+    AR_TRY(output_set_add(&outputs, self->junit, &junit, error));
+    if (markdown)
+        AR_TRY(compare_page(verdicts, waivers, self->all, markdown, TABLE_MARKDOWN, error));
+    if (junit)
         compare_junit(verdicts, junit);
-    if (!status)
-        return output_set_commit(&outputs, error);
-    output_set_abandon(&outputs);
-    return status;
+    return output_set_commit(&outputs, error);
 }
 
 static enum ar_status tell(const struct arguments *self, const struct verdicts *verdicts,
@@ -89,23 +86,17 @@ static enum ar_status compare(const struct arguments *self, const struct result_
                               const struct result_set *new, struct ar_error *error)
 {
     char today[11] = "";
-    struct waivers waivers = {0};
-    struct verdicts verdicts;
-    enum ar_status status = AR_OK;
+    AR_CLOSED(waivers_close) struct waivers waivers = {0};
+    AR_CLOSED(verdicts_close) struct verdicts verdicts = {0};
     if (self->today || new->time)
         snprintf(today, sizeof today, "%.10s", self->today ? self->today : new->time);
     if (self->waivers && !waivers_is_date(today))
         return ar_invalid(error, "compare: NEW has no date; add --today YYYY-MM-DD");
     if (self->waivers)
-        status = waivers_read(&waivers, self->waivers, error);
+        AR_TRY(waivers_read(&waivers, self->waivers, error));
     waivers_expire(&waivers, today);
-    AR_THEN(status, verdicts_make(&verdicts, old, new, &self->rules, &waivers, error));
-    if (!status) {
-        status = tell(self, &verdicts, self->waivers ? &waivers : NULL, error);
-        verdicts_close(&verdicts);
-    }
-    waivers_close(&waivers);
-    return status;
+    AR_TRY(verdicts_make(&verdicts, old, new, &self->rules, &waivers, error));
+    return tell(self, &verdicts, self->waivers ? &waivers : NULL, error);
 }
 
 enum ar_status cmd_compare(int argc, char **argv, struct ar_error *error)

@@ -152,17 +152,15 @@ enum ar_status cmd_convert(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {0};
     struct trace_output_choice format;
-    struct trace_source *source = NULL;
+    AR_CLOSED(trace_close_at) struct trace_source *source = NULL;
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (self.files.count < 2)
         return ar_invalid(error, "convert: two files are needed; write convert IN OUT");
     const char *out = self.files.at[1];
     self.filter.streams = self.streams;
-    enum ar_status status = trace_output_choose(out, self.format, &format, error);
-    AR_THEN(status, open_source(&self, &source, error));
-    AR_THEN(status, trace_output_save(source, out, &format, error));
-    if (!status)
-        printf("wrote %s\n", out);
-    trace_close(source);
-    return status;
+    AR_TRY(trace_output_choose(out, self.format, &format, error));
+    AR_TRY(open_source(&self, &source, error));
+    AR_TRY(trace_output_save(source, out, &format, error));
+    printf("wrote %s\n", out);
+    return AR_OK;
 }

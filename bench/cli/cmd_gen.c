@@ -55,52 +55,42 @@ static enum ar_status check_adaptive(const struct ar_spec *workload,
 static enum ar_status play(const struct arguments *self, struct trace_source *source,
                            struct trace_source **out, struct ar_error *error)
 {
-    struct ar_spec policy;
-    struct ar_spec device;
+    AR_CLOSED(ar_spec_close) struct ar_spec policy = {0};
+    AR_CLOSED(ar_spec_close) struct ar_spec device = {0};
     AR_TRY(ar_spec_parse(self->policy, &policy, error));
-    enum ar_status status = ar_spec_parse(self->device ? self->device : "sim", &device, error);
-    if (!status) {
-        const struct experiment experiment = {
-            .policy = &policy, .device = &device, .source = source, .seed = 1};
-        status = session_write_down(&experiment, out, error);
-        ar_spec_close(&device);
-    }
-    ar_spec_close(&policy);
-    return status;
+    AR_TRY(ar_spec_parse(self->device ? self->device : "sim", &device, error));
+    const struct experiment experiment = {
+        .policy = &policy, .device = &device, .source = source, .seed = 1};
+    return session_write_down(&experiment, out, error);
 }
 
 static enum ar_status make(const struct arguments *self, const struct ar_spec *workload,
                            const struct trace_output_choice *format, struct ar_error *error)
 {
-    struct trace_source *source = NULL;
-    struct trace_source *played = NULL;
+    AR_CLOSED(trace_close_at) struct trace_source *source = NULL;
+    AR_CLOSED(trace_close_at) struct trace_source *played = NULL;
     bool adaptive = false;
-    enum ar_status status = check_adaptive(workload, self, &adaptive, error);
-    AR_THEN(status, strcmp(workload->links[0].name, LEARNED_NAME) == 0
-                        ? workload_open(workload->text, &source, error)
-                        : gen_open(workload, &source, error));
-    if (!status && adaptive)
-        status = play(self, source, &played, error);
-    AR_THEN(status, trace_output_save(adaptive ? played : source, self->path, format, error));
-    if (!status)
-        printf("wrote %s\n", self->path);
-    trace_close(played);
-    trace_close(source);
-    return status;
+    AR_TRY(check_adaptive(workload, self, &adaptive, error));
+    AR_TRY(strcmp(workload->links[0].name, LEARNED_NAME) == 0
+               ? workload_open(workload->text, &source, error)
+               : gen_open(workload, &source, error));
+    if (adaptive)
+        AR_TRY(play(self, source, &played, error));
+    AR_TRY(trace_output_save(adaptive ? played : source, self->path, format, error));
+    printf("wrote %s\n", self->path);
+    return AR_OK;
 }
 
 enum ar_status cmd_gen(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {0};
     struct trace_output_choice format;
-    struct ar_spec workload;
+    AR_CLOSED(ar_spec_close) struct ar_spec workload = {0};
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.workload || !self.path)
         return ar_invalid(error, "gen: %s; write gen WORKLOAD -o FILE",
                           self.workload ? "no output file is given" : "no workload is given");
     AR_TRY(trace_output_choose(self.path, self.format, &format, error));
     AR_TRY(ar_spec_parse(self.workload, &workload, error));
-    enum ar_status status = make(&self, &workload, &format, error);
-    ar_spec_close(&workload);
-    return status;
+    return make(&self, &workload, &format, error);
 }

@@ -63,20 +63,18 @@ static bool is_quiet(const struct arguments *self)
 
 static enum ar_status append(const struct arguments *self, struct ar_error *error)
 {
-    struct result_set results;
+    AR_CLOSED(result_set_close) struct result_set results = {0};
     struct history_added added;
     AR_TRY(result_set_read(&results, self->append, error));
-    enum ar_status status = history_append(self->file, &results, &self->stamp, &added, error);
+    AR_TRY(history_append(self->file, &results, &self->stamp, &added, error));
     FILE *stream = is_quiet(self) ? stderr : stdout;
-    if (!status && added.cut_bytes)
+    if (added.cut_bytes)
         fprintf(stream, "Removed an incomplete last line of an interrupted write (%zu bytes).\n",
                 added.cut_bytes);
-    if (!status)
-        fprintf(stream, "%s\n",
-                added.added ? "Added a line for these results."
-                            : "These results have a line already; none was added.");
-    result_set_close(&results);
-    return status;
+    fprintf(stream, "%s\n",
+            added.added ? "Added a line for these results."
+                        : "These results have a line already; none was added.");
+    return AR_OK;
 }
 
 /* The files to write. They are opened before a line is added, so that no line stays behind if one
@@ -187,7 +185,7 @@ static enum ar_status judge(const struct arguments *self, const struct history *
                             struct ar_error *error)
 {
     char today[11] = "0000-00-00";
-    struct history_judged judged;
+    AR_CLOSED(history_judged_close) struct history_judged judged = {0};
     if (self->today)
         snprintf(today, sizeof today, "%.10s", self->today);
     else if (history->count)
@@ -195,10 +193,8 @@ static enum ar_status judge(const struct arguments *self, const struct history *
     waivers_expire(waivers, today);
     AR_TRY(history_judge(&judged, history, &self->rules, self->waivers ? waivers : NULL, error));
     const struct history_view view = {history, &judged, &self->rules, self->all};
-    enum ar_status status = judged.count ? AR_OK : explain_no_series(history, &self->rules, error);
-    AR_THEN(status, tell(self, &view, outputs, error));
-    history_judged_close(&judged);
-    return status;
+    AR_TRY(judged.count ? AR_OK : explain_no_series(history, &self->rules, error));
+    return tell(self, &view, outputs, error);
 }
 
 enum ar_status cmd_history(int argc, char **argv, struct ar_error *error)

@@ -29,7 +29,7 @@ static const struct cli_page page = {
 static enum ar_status print_part(struct arguments *self, const struct workload_part *part,
                                  struct ar_error *error)
 {
-    struct inspect inspect = {0};
+    AR_CLOSED(inspect_close) struct inspect inspect = {0};
     struct trace_source *source = part->source;
     if (source->info.adaptive)
         return ar_invalid(error,
@@ -39,15 +39,13 @@ static enum ar_status print_part(struct arguments *self, const struct workload_p
     if (self->begun)
         puts("\n");
     self->begun = true;
-    enum ar_status status = inspect_trace(source, &inspect, error);
-    if (!status)
-        trace_page_print(stdout, &source->info, &inspect);
-    if (!status && source->report) {
+    AR_TRY(inspect_trace(source, &inspect, error));
+    trace_page_print(stdout, &source->info, &inspect);
+    if (source->report) {
         putchar('\n');
-        status = import_page_print(stdout, self->path, source, error);
+        return import_page_print(stdout, self->path, source, error);
     }
-    inspect_close(&inspect);
-    return status;
+    return AR_OK;
 }
 
 /* A workload_take. */

@@ -105,30 +105,26 @@ static enum ar_status write_trace(const char *folder, const struct arguments *se
                                   const struct trace_output_choice *format, bool died,
                                   struct ar_error *error)
 {
-    struct spools spools;
+    AR_CLOSED(spools_close) struct spools spools = {0};
     struct recording_counts counts;
-    struct trace_source *source = NULL;
-    enum ar_status status = spools_open(folder, &spools, error);
-    if (!status && !spools.file_count)
-        status = spools.unrecorded
-                     ? ar_error_set(error, AR_MISSING, "nothing was recorded: %s", spools.why)
-                 : spools.empty
-                     ? ar_error_set(error, AR_MISSING,
-                                    "nothing was recorded: there was no room for the records; is "
-                                    "the disk full, or the size of files limited (ulimit -f)?")
-                     : ar_error_set(error, AR_MISSING,
-                                    "nothing was recorded: the program made no CUDA driver call "
-                                    "that is recorded");
+    AR_CLOSED(trace_close_at) struct trace_source *source = NULL;
+    AR_TRY(spools_open(folder, &spools, error));
+    if (!spools.file_count)
+        return spools.unrecorded
+                   ? ar_error_set(error, AR_MISSING, "nothing was recorded: %s", spools.why)
+               : spools.empty
+                   ? ar_error_set(error, AR_MISSING,
+                                  "nothing was recorded: there was no room for the records; is "
+                                  "the disk full, or the size of files limited (ulimit -f)?")
+                   : ar_error_set(error, AR_MISSING,
+                                  "nothing was recorded: the program made no CUDA driver call "
+                                  "that is recorded");
     const char *name = self->command ? self->command[0] : "recording";
     const char *slash = strrchr(name, '/');
-    AR_THEN(status,
-            recording_make(&spools, slash ? slash + 1 : name, died, &source, &counts, error));
-    AR_THEN(status, trace_output_save(source, self->path, format, error));
-    if (!status)
-        report(self->path, &counts, &spools);
-    trace_close(source);
-    spools_close(&spools);
-    return status;
+    AR_TRY(recording_make(&spools, slash ? slash + 1 : name, died, &source, &counts, error));
+    AR_TRY(trace_output_save(source, self->path, format, error));
+    report(self->path, &counts, &spools);
+    return AR_OK;
 }
 
 /* Makes a folder next to the output, on the same file system. */

@@ -308,7 +308,7 @@ static enum ar_status make_turns(struct worker *worker, unsigned number)
     struct ar_rng rng = ar_rng_of(config->seed + number);
     worker->addresses = calloc(config->live, sizeof *worker->addresses);
     worker->turns = calloc((size_t)config->turns + config->live, sizeof *worker->turns);
-    bool *taken = calloc(config->live, sizeof *taken);
+    AR_FREED bool *taken = calloc(config->live, sizeof *taken);
     if (worker->addresses && worker->turns && taken) {
         for (uint64_t i = 0; i < config->turns; i++) {
             uint32_t place = (uint32_t)ar_rng_below(&rng, config->live);
@@ -321,9 +321,7 @@ static enum ar_status make_turns(struct worker *worker, unsigned number)
             if (taken[place])
                 worker->turns[worker->turn_count++] = (struct turn){.place = place};
     }
-    enum ar_status status = worker->addresses && worker->turns && taken ? AR_OK : AR_HOST_MEMORY;
-    free(taken);
-    return status;
+    return worker->addresses && worker->turns && taken ? AR_OK : AR_HOST_MEMORY;
 }
 
 static enum ar_status take_turn(struct worker *worker, const struct turn *turn)

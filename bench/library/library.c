@@ -283,12 +283,10 @@ struct ar_session {
 enum ar_status ar_library_device(const struct ar_library *library, const char *text,
                                  struct ar_device **out, struct ar_error *error)
 {
-    struct ar_spec spec;
+    AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
     AR_TRY(ar_spec_parse(text, &spec, error));
     spec.catalog = &library->catalog;
-    enum ar_status status = ar_device_open(&spec, out, error);
-    ar_spec_close(&spec);
-    return status;
+    return ar_device_open(&spec, out, error);
 }
 
 enum ar_status ar_session_open_on(const struct ar_library *library, const char *policy,

@@ -165,14 +165,11 @@ static enum ar_status replay_twice(struct rig *rig, struct trace_source *source,
 static enum ar_status replay(const char *spec, const char *path, enum replay_measure measure,
                              struct ar_error *error)
 {
-    struct rig rig;
-    struct trace_source *source = NULL;
+    AR_CLOSED(rig_close) struct rig rig = {0};
+    AR_CLOSED(trace_close_at) struct trace_source *source = NULL;
     AR_TRY(rig_open(&rig, spec, error));
-    enum ar_status status = trace_open(path, &source, error);
-    AR_THEN(status, replay_twice(&rig, source, measure, error));
-    trace_close(source);
-    rig_close(&rig);
-    return status;
+    AR_TRY(trace_open(path, &source, error));
+    return replay_twice(&rig, source, measure, error);
 }
 
 /* ---- pairs among free blocks ----------------------------------------------------------------- */

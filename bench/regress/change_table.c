@@ -247,13 +247,13 @@ static enum ar_status print_groups(const struct change_row *rows, size_t count,
                                    const struct change_words *words, FILE *stream,
                                    enum table_form form, struct ar_error *error)
 {
-    struct group_item *items = calloc(count, sizeof *items);
-    struct groups groups = {0};
+    AR_FREED struct group_item *items = calloc(count, sizeof *items);
+    AR_CLOSED(groups_close) struct groups groups = {0};
     AR_TRY_MEMORY(items, error, "a table");
     for (size_t i = 0; i < count; i++)
         items[i] = rows[i].item;
-    enum ar_status status = groups_make(&groups, items, count, error);
-    struct table *table = table_of("verdict<; rows; what<");
+    AR_TRY(groups_make(&groups, items, count, error));
+    AR_CLOSED(table_close_at) struct table *table = table_of("verdict<; rows; what<");
     for (size_t i = 0; i < groups.count; i++) {
         const struct change_row *row = &rows[groups.items[i].worst];
         bool begins = !i || rows[groups.items[i - 1].worst].section != row->section;
@@ -261,14 +261,11 @@ static enum ar_status print_groups(const struct change_row *rows, size_t count,
             table_heading(table, "%s", row->heading);
         group_row(table, &groups.items[i], row, words);
     }
-    AR_THEN(status, table_print(table, stream, form, error));
-    if (!status && groups.folded)
+    AR_TRY(table_print(table, stream, form, error));
+    if (groups.folded)
         fputs("\nRows that share a policy or a figure are one line; --all lists every row.\n",
               stream);
-    table_close(table);
-    groups_close(&groups);
-    free(items);
-    return status;
+    return AR_OK;
 }
 
 enum ar_status change_table_print(const struct change_row *rows, size_t count, bool all,

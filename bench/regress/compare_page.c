@@ -91,21 +91,13 @@ static enum ar_status print_rows(const struct verdicts *verdicts, bool all, FILE
 {
     static const struct change_words words = {"old", "new", "now"};
     size_t count = 0, known = 0;
-    const struct verdict_row **rows = in_order(verdicts, &count);
-    size_t *kinds = calloc(count + 1, sizeof *kinds);
-    struct change_row *shown = calloc(count + 1, sizeof *shown);
-    enum ar_status status = AR_OK;
-    if (rows && kinds && shown) {
-        for (size_t i = 0; i < count; i++)
-            fill_row(rows, i, kinds, &known, &shown[i]);
-        status = change_table_print(shown, count, all, &words, stream, form, error);
-    } else {
-        status = ar_no_memory(error, "a table");
-    }
-    free(rows);
-    free(kinds);
-    free(shown);
-    return status;
+    AR_FREED const struct verdict_row **rows = in_order(verdicts, &count);
+    AR_FREED size_t *kinds = calloc(count + 1, sizeof *kinds);
+    AR_FREED struct change_row *shown = calloc(count + 1, sizeof *shown);
+    AR_TRY_MEMORY(rows && kinds && shown, error, "a table");
+    for (size_t i = 0; i < count; i++)
+        fill_row(rows, i, kinds, &known, &shown[i]);
+    return change_table_print(shown, count, all, &words, stream, form, error);
 }
 
 static void print_effects(const struct verdicts *verdicts, FILE *stream)

@@ -96,13 +96,11 @@ static enum ar_status print_changes(const struct history_view *view, FILE *strea
 {
     static const struct change_words words = {"before", "after", "since"};
     size_t count = view->judged->change_count;
-    struct change_row *rows = calloc(count + 1, sizeof *rows);
+    AR_FREED struct change_row *rows = calloc(count + 1, sizeof *rows);
     AR_TRY_MEMORY(rows, error, "a table");
     for (size_t i = 0; i < count; i++)
         fill_row(view, rows, i);
-    enum ar_status status = change_table_print(rows, count, view->all, &words, stream, form, error);
-    free(rows);
-    return status;
+    return change_table_print(rows, count, view->all, &words, stream, form, error);
 }
 
 static void print_times(const struct history_view *view, FILE *stream)
@@ -371,18 +369,12 @@ enum ar_status history_figure(const struct history_view *view, size_t panels, FI
                               struct ar_error *error)
 {
     const struct history_judged *judged = view->judged;
-    struct candidate *candidates = calloc(judged->count + 1, sizeof *candidates);
-    size_t *chosen = calloc(panels + 1, sizeof *chosen);
-    enum ar_status status = AR_OK;
+    AR_FREED struct candidate *candidates = calloc(judged->count + 1, sizeof *candidates);
+    AR_FREED size_t *chosen = calloc(panels + 1, sizeof *chosen);
+    AR_TRY_MEMORY(candidates && chosen, error, "a figure's data");
     fputs("panel,workload,policy,figure,unit,kind,place,commit,value,level,change\n", stream);
-    if (candidates && chosen) {
-        size_t count = choose(judged, candidates, panels, chosen);
-        for (size_t i = 0; i < count; i++)
-            put_series(view, chosen[i], i + 1, stream);
-    } else {
-        status = ar_no_memory(error, "a figure's data");
-    }
-    free(candidates);
-    free(chosen);
-    return status;
+    size_t count = choose(judged, candidates, panels, chosen);
+    for (size_t i = 0; i < count; i++)
+        put_series(view, chosen[i], i + 1, stream);
+    return AR_OK;
 }

@@ -336,18 +336,16 @@ static enum ar_status judge_series(struct judge *self, size_t index)
         self->out->unjudged++;
         return AR_OK;
     }
-    double *values = calloc(series->count, sizeof *values);
-    struct change_point *points = calloc(series->count, sizeof *points);
-    enum ar_status status = values && points ? AR_OK : ar_no_memory(self->error, "the history");
-    for (size_t from = 0, end; from < series->count && !status; from = end) {
+    AR_FREED double *values = calloc(series->count, sizeof *values);
+    AR_FREED struct change_point *points = calloc(series->count, sizeof *points);
+    AR_TRY_MEMORY(values && points, self->error, "the history");
+    for (size_t from = 0, end; from < series->count; from = end) {
         end = from + 1;
         while (end < series->count && !series->points[end].begins)
             end++;
-        status = judge_stretch(self, index, from, end, values, points);
+        AR_TRY(judge_stretch(self, index, from, end, values, points));
     }
-    free(values);
-    free(points);
-    return status;
+    return AR_OK;
 }
 
 /* Counts the commits and finds the first line of the newest ones. */

@@ -308,17 +308,15 @@ static enum ar_status judge_timed(struct work *work, const struct pair *pair, en
     const struct metric_info *info = metric_info(metric);
     struct verdict_row row = row_of(pair->new, info->name, VERDICT_NO_DATA);
     size_t room = pair->old->run_count + pair->new->run_count;
-    double *values = calloc(room, sizeof *values);
+    AR_FREED double *values = calloc(room, sizeof *values);
     AR_TRY_MEMORY(values, work->error, "the comparison");
     bool any = gather(pair->old, metric, values) || gather(pair->new, metric, values);
-    enum ar_status status = AR_OK;
     if (any && info->better != METRIC_NEITHER) {
-        status = test(work, pair, metric, &row, values);
+        AR_TRY(test(work, pair, metric, &row, values));
         work->out->figures[VERDICT_NO_DATA] += !row.timed;
-        AR_THEN(status, add_row(work, &row));
+        AR_TRY(add_row(work, &row));
     }
-    free(values);
-    return status;
+    return AR_OK;
 }
 
 /* Sets the verdict of a timed figure; `p` is corrected for the number of tests. */
@@ -348,14 +346,14 @@ static void conclude(struct work *work, struct verdict_row *row, double p)
 static enum ar_status conclude_all(struct work *work)
 {
     struct verdicts *out = work->out;
-    double *p = calloc(out->count ? out->count : 1, sizeof *p);
+    AR_FREED double *p = calloc(out->count ? out->count : 1, sizeof *p);
     size_t count = 0;
     AR_TRY_MEMORY(p, work->error, "the comparison");
     for (size_t i = 0; i < out->count; i++)
         if (out->rows[i].timed)
             p[count++] = out->rows[i].test.p;
-    enum ar_status status = rank_test_holm(p, count, work->error);
-    for (size_t i = 0, at = 0; i < out->count && !status; i++)
+    AR_TRY(rank_test_holm(p, count, work->error));
+    for (size_t i = 0, at = 0; i < out->count; i++)
         if (out->rows[i].timed)
             conclude(work, &out->rows[i], p[at++]);
     out->timed = count;
@@ -368,8 +366,7 @@ static enum ar_status conclude_all(struct work *work)
         out->sees_median = p[(count - 1) / 2];
         out->sees_most = p[count - 1];
     }
-    free(p);
-    return status;
+    return AR_OK;
 }
 
 /* ---- runs and counts ------------------------------------------------------------------------ */

@@ -235,7 +235,7 @@ enum ar_status output_folder_check(const char *path, struct ar_error *error)
 {
     if (!path[0])
         return no_name("folder", error);
-    char *at = strdup(path);
+    AR_FREED char *at = strdup(path);
     if (!at)
         return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to look at it", path);
     struct stat info;
@@ -252,12 +252,9 @@ enum ar_status output_folder_check(const char *path, struct ar_error *error)
     if (there && !S_ISDIR(info.st_mode))
         errno = ENOTDIR;
     bool usable = there && S_ISDIR(info.st_mode) && access(at, W_OK | X_OK) == 0;
-    enum ar_status status = AR_OK;
-    if (!usable)
-        status = ar_error_set(error, AR_IO, "%s: the folder cannot be made or written to: %s", path,
-                              strerror(errno));
-    free(at);
-    return status;
+    return usable ? AR_OK
+                  : ar_error_set(error, AR_IO, "%s: the folder cannot be made or written to: %s",
+                                 path, strerror(errno));
 }
 
 enum ar_status output_folder(const char *path, struct ar_error *error)

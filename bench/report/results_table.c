@@ -705,25 +705,21 @@ enum ar_status repetitions_table_print(const struct results *results, FILE *stre
         if (table_has_room(form, medians[i].room))
             columns[column_count++] =
                 (struct table_column){medians[i].title, medians[i].unit, false, 0};
-    struct placed_rows rows;
-    struct table *table = table_create(columns, column_count);
+    AR_CLOSED(placed_rows_close) struct placed_rows rows = {0};
+    AR_CLOSED(table_close_at) struct table *table = table_create(columns, column_count);
     table_label(table, "repetitions");
     bool ready = placed_rows_open(&rows, results);
     for (size_t i = 0; i < results->group_count && ready && table; i++)
         add_repeated_group(table, &rows, form, &results->groups[i], results->values);
-    enum ar_status status =
-        ready ? table_print(table, stream, form, error) : ar_no_memory(error, "the table");
-    if (!status)
-        explain_limits(stream, form, results);
-    if (!status && steady)
+    AR_TRY(ready ? table_print(table, stream, form, error) : ar_no_memory(error, "the table"));
+    explain_limits(stream, form, results);
+    if (steady)
         write_text(
             stream, form,
             "Steady: the time of the second half of the steps, divided by the same with an\n"
             "allocator that costs nothing. The first step, in which libraries load, is not in\n"
             "it: in the JSON it is `first_step_ns`, and part of `slowdown` of the whole run.\n");
-    table_close(table);
-    placed_rows_close(&rows);
-    return status;
+    return AR_OK;
 }
 
 /* ---- notes ---------------------------------------------------------------------------------- */

@@ -47,6 +47,7 @@ struct table *table_create(const struct table_column *columns, size_t column_cou
  * unit after |, and < if it is aligned left, with the most that it is wide. */
 struct table *table_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void table_close(struct table *self);
+AR_CLOSER(struct table *, table_close)
 
 /* For LaTeX: each group has the label `tab:LABEL-GROUP`. The text must outlive the table. */
 void table_label(struct table *self, const char *label);

@@ -100,7 +100,7 @@ static enum ar_status print_peak(FILE *stream, const struct twin_page *page, str
     const struct twin_peak peak = twin_answer_peak(result);
     char place[160];
     const struct twin_amounts amounts = peak.amounts;
-    struct twin_share *shares = calloc(amounts.count + 1, sizeof *shares);
+    AR_FREED struct twin_share *shares = calloc(amounts.count + 1, sizeof *shares);
     AR_TRY_MEMORY(shares, error, "the table of the peak");
     for (size_t i = 0; i < amounts.count; i++) {
         const struct twin_amount *amount = &result->amounts[amounts.first + i];
@@ -123,9 +123,7 @@ static enum ar_status print_peak(FILE *stream, const struct twin_page *page, str
     fputc('\n', stream);
     say(stream, "The peak, in %s, on card %u",
         twin_answer_place(result, peak.phase, place, sizeof place), peak.card);
-    enum ar_status status = table_end(table, stream, TABLE_TEXT, error);
-    free(shares);
-    return status;
+    return table_end(table, stream, TABLE_TEXT, error);
 }
 
 /* ---- caches, graphs, lines ------------------------------------------------------------------ */
@@ -185,7 +183,7 @@ static enum ar_status print_graphs(FILE *stream, const struct twin_page *page,
 {
     const struct twin_result *result = page->result;
     const unsigned card = twin_answer_peak(result).card;
-    struct table *table = table_of("MiB; <; owner<");
+    AR_CLOSED(table_close_at) struct table *table = table_of("MiB; <; owner<");
     double total = 0;
     for (size_t owner = 0; owner < result->owner_count; owner++) {
         if (!strstr(result->owners[owner].name, "graph"))
@@ -205,14 +203,12 @@ static enum ar_status print_graphs(FILE *stream, const struct twin_page *page,
         table_cell(table, "%s", outside ? "driver" : "pool");
         table_cell(table, "%s", result->owners[owner].name);
     }
-    enum ar_status status = AR_OK;
     if (total > 0) {
         fputc('\n', stream);
         say(stream, "Memory of graphs, at most: %.1f MiB", twin_mib(total));
-        status = table_print(table, stream, TABLE_TEXT, error);
+        AR_TRY(table_print(table, stream, TABLE_TEXT, error));
     }
-    table_close(table);
-    return status;
+    return AR_OK;
 }
 
 /* What the programs would log, each line once. */

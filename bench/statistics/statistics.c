@@ -240,26 +240,22 @@ static enum ar_status test_ranks(const double *old, size_t old_count, const doub
                                  size_t new_count, struct rank_test *out, struct ar_error *error)
 {
     size_t count = old_count + new_count;
-    double *sorted = malloc(count * sizeof *sorted);
-    size_t *ranks = calloc(count, sizeof *ranks);
-    enum ar_status status = sorted && ranks ? AR_OK : ar_no_memory(error, "a rank test");
-    if (!status) {
-        memcpy(sorted, old, old_count * sizeof *sorted);
-        memcpy(sorted + old_count, new_, new_count * sizeof *sorted);
-        statistic_sort(sorted, count);
-        size_t sum = 0;
-        for (size_t i = 0; i < count; i++)
-            ranks[i] = double_rank(sorted, count, sorted[i]);
-        for (size_t i = 0; i < new_count; i++)
-            sum += double_rank(sorted, count, new_[i]);
-        out->p = count <= RANK_TEST_EXACT ? exact_p(ranks, count, new_count, sum)
-                                          : normal_p(sorted, count, new_count, sum);
-        if (out->p < 0)
-            status = ar_no_memory(error, "a rank test");
-    }
-    free(sorted);
-    free(ranks);
-    return status;
+    AR_FREED double *sorted = malloc(count * sizeof *sorted);
+    AR_FREED size_t *ranks = calloc(count, sizeof *ranks);
+    AR_TRY_MEMORY(sorted && ranks, error, "a rank test");
+    memcpy(sorted, old, old_count * sizeof *sorted);
+    memcpy(sorted + old_count, new_, new_count * sizeof *sorted);
+    statistic_sort(sorted, count);
+    size_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        ranks[i] = double_rank(sorted, count, sorted[i]);
+    for (size_t i = 0; i < new_count; i++)
+        sum += double_rank(sorted, count, new_[i]);
+    out->p = count <= RANK_TEST_EXACT ? exact_p(ranks, count, new_count, sum)
+                                      : normal_p(sorted, count, new_count, sum);
+    if (out->p < 0)
+        return ar_no_memory(error, "a rank test");
+    return AR_OK;
 }
 
 enum ar_status rank_test(const double *old, size_t old_count, const double *new_, size_t new_count,

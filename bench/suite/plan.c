@@ -339,7 +339,7 @@ static enum ar_status leave_out(struct plan *self, const struct ar_error *why,
 static enum ar_status look_at_device(struct plan *self, size_t device, struct ar_error *error)
 {
     const char *text = self->devices.items[device];
-    struct ar_error *why = NULL;
+    AR_FREED struct ar_error *why = NULL;
     if (self->suite->verify && !plan_wants_process(text))
         return ar_invalid(error,
                           "run: --verify fills and checks real memory, and device %s has none; "
@@ -351,12 +351,8 @@ static enum ar_status look_at_device(struct plan *self, size_t device, struct ar
         why = calloc(self->policy_count, sizeof *why);
         AR_TRY_MEMORY(why, error, "the plan of the runs");
     }
-    enum ar_status status =
-        probe_device(self, text, self->alone[device], &self->props[device], why, error);
-    if (!status && why)
-        status = leave_out(self, why, error);
-    free(why);
-    return status;
+    AR_TRY(probe_device(self, text, self->alone[device], &self->props[device], why, error));
+    return why ? leave_out(self, why, error) : AR_OK;
 }
 
 static enum ar_status replicate_device(struct plan *self, const char *text, struct ar_error *error)

@@ -399,12 +399,10 @@ static bool take_record(void *argument, uint64_t run, const void *payload, size_
 static enum ar_status add_record(struct journal *journal, const struct plan *plan, size_t run,
                                  const struct run_record *record, struct ar_error *error)
 {
-    void *payload = NULL;
+    AR_FREED void *payload = NULL;
     size_t bytes = 0;
-    enum ar_status status = run_pack(&plan->runs[run], record, &payload, &bytes, error);
-    AR_THEN(status, journal_add(journal, run, payload, bytes, error));
-    free(payload);
-    return status;
+    AR_TRY(run_pack(&plan->runs[run], record, &payload, &bytes, error));
+    return journal_add(journal, run, payload, bytes, error);
 }
 
 /* ---- the workers ---------------------------------------------------------------------------- */

@@ -691,13 +691,10 @@ enum ar_status scenario_set_text(struct scenario *self, const char *text, struct
                           "\"%.80s\" is no change; write SECTION.KEY=VALUE, as in "
                           "engine.max_num_seqs=64 or schedule.cycles=10",
                           text);
-    char *section = strndup(text, (size_t)(dot - text));
-    char *key = strndup(dot + 1, (size_t)(equals - dot - 1));
-    enum ar_status status = section && key ? scenario_set(self, section, key, equals + 1, error)
-                                           : no_memory(self, error);
-    free(section);
-    free(key);
-    return status;
+    AR_FREED char *section = strndup(text, (size_t)(dot - text));
+    AR_FREED char *key = strndup(dot + 1, (size_t)(equals - dot - 1));
+    return section && key ? scenario_set(self, section, key, equals + 1, error)
+                          : no_memory(self, error);
 }
 
 enum ar_status scenario_insert(struct scenario *self, enum scenario_list list, size_t place,

@@ -150,18 +150,13 @@ static enum ar_status run_points(struct work *work, unsigned jobs, struct ar_err
 {
     size_t replicates = work->plan->suite->replicates;
     size_t count = work->count * replicates;
-    struct run_record *found = calloc(count ? count : 1, sizeof *found);
-    double *values = calloc(replicates, sizeof *values);
-    enum ar_status status = AR_OK;
-    if (!found || !values)
-        status = ar_no_memory(error, "the slowdown curve");
-    else
-        status = matrix_run(work->plan, work->runs, count, jobs, found, error);
-    for (size_t i = 0; i < work->count && !status; i++)
+    AR_FREED struct run_record *found = calloc(count ? count : 1, sizeof *found);
+    AR_FREED double *values = calloc(replicates, sizeof *values);
+    AR_TRY_MEMORY(found && values, error, "the slowdown curve");
+    AR_TRY(matrix_run(work->plan, work->runs, count, jobs, found, error));
+    for (size_t i = 0; i < work->count; i++)
         finish_point(&work->points[i], &found[i * replicates], values);
-    free(found);
-    free(values);
-    return status;
+    return AR_OK;
 }
 
 enum ar_status slowdown_run(const struct plan *plan, const struct run_record *records,

@@ -153,15 +153,12 @@ typedef enum ar_status add_word(struct suite *self, const char *word, struct ar_
 static enum ar_status each_word(struct suite *self, const char *value, add_word *add,
                                 struct ar_error *error)
 {
-    char *copy = strdup(value);
+    AR_FREED char *copy = strdup(value);
     AR_TRY_MEMORY(copy, error, "\"%.60s\"", value);
     char *rest = NULL;
-    enum ar_status status = AR_OK;
-    for (char *word = strtok_r(copy, " ,\t", &rest); word && !status;
-         word = strtok_r(NULL, " ,\t", &rest))
-        status = add(self, word, error);
-    free(copy);
-    return status;
+    for (char *word = strtok_r(copy, " ,\t", &rest); word; word = strtok_r(NULL, " ,\t", &rest))
+        AR_TRY(add(self, word, error));
+    return AR_OK;
 }
 
 static enum ar_status add_capacity(struct suite *self, const char *word, struct ar_error *error)

@@ -140,11 +140,11 @@ static enum ar_status time_runs(struct suite_work *self, struct ar_error *error)
 {
     size_t most = self->plan.run_count;
     size_t count = 0;
-    struct plan_run *runs = calloc(most, sizeof *runs);
-    struct run_record *timed = calloc(most, sizeof *timed);
-    size_t *places = calloc(most, sizeof *places);
-    enum ar_status status = runs && timed && places ? AR_OK : ar_no_memory(error, "the results");
-    for (size_t i = 0; i < most && !status; i++) {
+    AR_FREED struct plan_run *runs = calloc(most, sizeof *runs);
+    AR_FREED struct run_record *timed = calloc(most, sizeof *timed);
+    AR_FREED size_t *places = calloc(most, sizeof *places);
+    AR_TRY_MEMORY(runs && timed && places, error, "the results");
+    for (size_t i = 0; i < most; i++) {
         const struct plan_run *run = &self->plan.runs[i];
         if (timed_at_once(self, run))
             continue;
@@ -155,16 +155,13 @@ static enum ar_status time_runs(struct suite_work *self, struct ar_error *error)
         runs[count].thin = NULL;
         runs[count++].observer = run_files_timed(&self->run_files);
     }
-    if (!status && count)
-        status = matrix_run(&self->plan, runs, count, 1, timed, error);
-    for (size_t i = 0; i < count && !status; i++)
+    if (count)
+        AR_TRY(matrix_run(&self->plan, runs, count, 1, timed, error));
+    for (size_t i = 0; i < count; i++)
         for (int j = 0; j < METRIC_COUNT; j++)
             if (metric_info((enum metric)j)->class == METRIC_TIMED)
                 self->records[places[i]].metrics.at[j] = timed[i].metrics.at[j];
-    free(runs);
-    free(timed);
-    free(places);
-    return status;
+    return AR_OK;
 }
 
 /* Does the runs of the plan; with a journal, those that it does not hold. */

@@ -330,17 +330,15 @@ static bool is_cheap(const struct advising *self, const struct advise_row *row)
 static enum ar_status search_again(const struct advising *self, struct advise_row *row,
                                    struct trace_source *trace, struct ar_error *error)
 {
-    struct capacity_grid grid;
+    AR_CLOSED(capacity_grid_close) struct capacity_grid grid = {0};
     uint64_t failed_bytes = 0;
     if (row->at.begun && !row->at.passed && row->at.sensitivity == TRIAL_SURE)
         failed_bytes = self->out->capacity_bytes;
     if (!row->safe_bytes || (!is_cheap(self, row) && row->safe_bytes > failed_bytes))
         return AR_OK;
     AR_TRY(capacity_grid_make(self->setup.live_peak_bytes, UINT64_MAX, &grid, error));
-    enum ar_status status = trial_safe_on(&self->setup, trace, row->candidate.spec, grid.bytes,
-                                          grid.count, failed_bytes, &row->safe_bytes, error);
-    capacity_grid_close(&grid);
-    return status;
+    return trial_safe_on(&self->setup, trace, row->candidate.spec, grid.bytes, grid.count,
+                         failed_bytes, &row->safe_bytes, error);
 }
 
 /* Notes of each single setting the first one that makes the same decisions. */

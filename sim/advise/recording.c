@@ -220,14 +220,12 @@ static enum ar_status hold(struct trace_source *source, const char *text, uint64
                            uint64_t seed, struct fidelity_result *out, struct ar_error *error)
 {
     char limited[1200];
-    struct ar_spec policy;
+    AR_CLOSED(ar_spec_close) struct ar_spec policy = {0};
     snprintf(limited, sizeof limited, "%s%slimit=%" PRIu64, text, strchr(text, ':') ? "," : ":",
              limit);
     AR_TRY(ar_spec_parse(limited, &policy, error));
     const struct fidelity fidelity = {.policy = &policy, .source = source, .seed = seed};
-    enum ar_status status = fidelity_run(&fidelity, out, error);
-    ar_spec_close(&policy);
-    return status;
+    return fidelity_run(&fidelity, out, error);
 }
 
 /* Rule 3: bisects between `least`, with another result, and `most`, with the same result. */

@@ -59,23 +59,16 @@ static enum ar_status serve(const struct bound_blocks *blocks, const struct mome
 static enum ar_status serve_all(const struct bound_blocks *blocks, struct ar_policy *policy,
                                 uint64_t *extent_bytes, struct ar_error *error)
 {
-    struct moment *moments = malloc((2 * blocks->count + 1) * sizeof *moments);
-    struct ar_policy_block *placed = malloc((blocks->count + 1) * sizeof *placed);
-    enum ar_status status = AR_OK;
-    if (!moments || !placed) {
-        status = ar_no_memory(error, "%zu blocks", blocks->count);
-    } else {
-        for (size_t i = 0; i < blocks->count; i++) {
-            const struct packing_block *block = &blocks->blocks[i];
-            moments[2 * i] = (struct moment){2 * block->born + 1, block->bytes, i};
-            moments[2 * i + 1] = (struct moment){2 * block->dies, block->bytes, i};
-        }
-        qsort(moments, 2 * blocks->count, sizeof *moments, compare);
-        status = serve(blocks, moments, placed, policy, extent_bytes, error);
+    AR_FREED struct moment *moments = malloc((2 * blocks->count + 1) * sizeof *moments);
+    AR_FREED struct ar_policy_block *placed = malloc((blocks->count + 1) * sizeof *placed);
+    AR_TRY_MEMORY(moments && placed, error, "%zu blocks", blocks->count);
+    for (size_t i = 0; i < blocks->count; i++) {
+        const struct packing_block *block = &blocks->blocks[i];
+        moments[2 * i] = (struct moment){2 * block->born + 1, block->bytes, i};
+        moments[2 * i + 1] = (struct moment){2 * block->dies, block->bytes, i};
     }
-    free(moments);
-    free(placed);
-    return status;
+    qsort(moments, 2 * blocks->count, sizeof *moments, compare);
+    return serve(blocks, moments, placed, policy, extent_bytes, error);
 }
 
 enum ar_status bound_online(const struct bound_blocks *blocks, const char *policy,

@@ -32,7 +32,7 @@ enum ar_status session_open_timed(struct session *session, const struct ar_spec 
     enum ar_status status = ar_device_open(device, &session->device, error);
     AR_THEN(status, tap_open(&session->tap, observer, session->device, error));
     if (status != AR_OK) {
-        ar_device_close(session->device);
+        session_close(session);
         return status;
     }
     session->context = (struct ar_policy_context){
@@ -218,8 +218,8 @@ static enum ar_status writer_next(struct trace_source *base, const struct trace_
 static enum ar_status play(const struct experiment *experiment, struct trace_source *source,
                            struct ar_error *error)
 {
-    struct session session;
-    struct replay_result result;
+    AR_CLOSED(session_close) struct session session = {0};
+    AR_CLOSED(replay_result_close) struct replay_result result = {0};
     AR_TRY(session_open(&session, experiment->policy, experiment->device, experiment->seed, NULL,
                         error));
     const struct replay_config config = {
@@ -231,10 +231,7 @@ static enum ar_status play(const struct experiment *experiment, struct trace_sou
         .stop_on_failure = experiment->stop_on_failure,
         .limit_bytes = session.limit_bytes,
     };
-    enum ar_status status = replay_run(&config, &result, error);
-    replay_result_close(&result);
-    session_close(&session);
-    return status;
+    return replay_run(&config, &result, error);
 }
 
 enum ar_status session_write_down(const struct experiment *experiment, struct trace_source **out,

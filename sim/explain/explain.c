@@ -461,14 +461,12 @@ static enum ar_status try_capacity(const struct experiment *experiment,
                                    struct ar_error *error)
 {
     char policy[CANDIDATE_SPEC_ROOM];
-    struct capacity_grid grid;
+    AR_CLOSED(capacity_grid_close) struct capacity_grid grid = {0};
     AR_TRY(candidates_without_limit(experiment->policy->text, policy, sizeof policy, error));
     AR_TRY(capacity_grid_make(out->live_peak_bytes, out->most_bytes, &grid, error));
-    enum ar_status status =
-        trial_safe_on(setup, experiment->source, policy, grid.bytes, grid.count,
-                      out->limit_bytes ? 0 : out->capacity_bytes, &out->more_capacity_bytes, error);
-    capacity_grid_close(&grid);
-    return status;
+    return trial_safe_on(setup, experiment->source, policy, grid.bytes, grid.count,
+                         out->limit_bytes ? 0 : out->capacity_bytes, &out->more_capacity_bytes,
+                         error);
 }
 
 /* Whether a limit of the policy that leaves room for all memory beside it lets the trace pass. */

@@ -164,10 +164,8 @@ static enum ar_status read_text(const struct message_text *text, struct message 
 enum ar_status message_read(const char *text, size_t bytes, struct message *self,
                             struct ar_error *error)
 {
-    struct message_text squeezed;
+    AR_CLOSED(message_text_close) struct message_text squeezed = {0};
     *self = (struct message){0};
     AR_TRY(message_text_open(text, bytes, &squeezed, error));
-    enum ar_status status = read_text(&squeezed, self, error);
-    message_text_close(&squeezed);
-    return status;
+    return read_text(&squeezed, self, error);
 }

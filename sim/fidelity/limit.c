@@ -100,21 +100,16 @@ static enum ar_status try_limit(struct limit_search *self, uint64_t limit_bytes,
 {
     const struct ar_spec *given = self->config->policy;
     size_t bytes = strlen(given->text) + 32;
-    char *text = malloc(bytes);
-    struct ar_spec spec;
+    AR_FREED char *text = malloc(bytes);
+    AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
     AR_TRY_MEMORY(text, error, "a policy");
     snprintf(text, bytes, "%s%climit=%" PRIu64, given->text,
              given->links[given->link_count - 1].pair_count ? ',' : ':', limit_bytes);
-    enum ar_status status = ar_spec_parse(text, &spec, error);
-    if (!status) {
-        struct fidelity config = *self->config;
-        config.policy = &spec;
-        spec.catalog = given->catalog;
-        status = self->try(&config, self->result, &self->evidence, error);
-        ar_spec_close(&spec);
-    }
-    free(text);
-    return status;
+    AR_TRY(ar_spec_parse(text, &spec, error));
+    struct fidelity config = *self->config;
+    config.policy = &spec;
+    spec.catalog = given->catalog;
+    return self->try(&config, self->result, &self->evidence, error);
 }
 
 /* Rule 2. The result is that of the last try; `*found`: it has no difference. */

@@ -176,17 +176,16 @@ void capacity_grid_close(struct capacity_grid *grid)
 static enum ar_status try_grid(struct search *search, struct capacity_result *result,
                                struct ar_error *error)
 {
-    struct task *tasks = calloc(search->count + 1, sizeof *tasks);
+    AR_FREED struct task *tasks = calloc(search->count + 1, sizeof *tasks);
     AR_TRY_MEMORY(tasks, error, "a grid of capacities");
     for (size_t i = 0; i < search->count; i++)
         tasks[i].low_bytes = tasks[i].high_bytes = search->grid_bytes[i];
-    enum ar_status status = do_tasks(search, tasks, search->count, error);
+    AR_TRY(do_tasks(search, tasks, search->count, error));
     for (size_t i = 0; i < search->count; i++) {
         search->shows[i] = tasks[i].shows;
         result->runs += tasks[i].runs;
     }
-    free(tasks);
-    return status;
+    return AR_OK;
 }
 
 /* The results of the edges, from low to high. */

@@ -232,13 +232,11 @@ static size_t find_units(const struct search *s, struct unit *units)
 
 static enum ar_status run_phase(struct search *s, enum phase phase, struct ar_error *error)
 {
-    struct unit *units = malloc((s->item_count + 1) * sizeof *units);
+    AR_FREED struct unit *units = malloc((s->item_count + 1) * sizeof *units);
     if (!units)
         return no_memory(error);
     s->phase = phase;
-    enum ar_status status = take_away(s, units, find_units(s, units), error);
-    free(units);
-    return status;
+    return take_away(s, units, find_units(s, units), error);
 }
 
 /* ---- sizes ------------------------------------------------------------------------------- */

@@ -84,12 +84,10 @@ static enum ar_status check_part(const struct twin_scenario *scenario, size_t in
 {
     const struct twin_part_setup *setup = &scenario->parts[index];
     size_t process;
-    void *values = calloc(1, setup->ops->values_bytes + 1);
+    AR_FREED void *values = calloc(1, setup->ops->values_bytes + 1);
     AR_TRY_MEMORY(values, error, "options");
-    enum ar_status status = read_options(setup, values, error);
-    AR_THEN(status, find_process(scenario, setup, &process, error));
-    free(values);
-    return status;
+    AR_TRY(read_options(setup, values, error));
+    return find_process(scenario, setup, &process, error);
 }
 
 enum ar_status twin_check(const struct twin_scenario *scenario, size_t *part,

@@ -35,6 +35,7 @@ struct json_pull;
 enum ar_status json_pull_open(struct trace_input *input, struct json_pull **out,
                               struct ar_error *error);
 void json_pull_close(struct json_pull *pull); /* NULL is fine */
+AR_CLOSER(struct json_pull *, json_pull_close)
 
 /* The next token. FORMAT with file, line and byte if the text is no JSON or is cut off. */
 enum ar_status json_pull_next(struct json_pull *pull, struct json_token *token,

@@ -172,12 +172,10 @@ static enum ar_status open_plain(struct sqlite_file *file, int descriptor, struc
     if (fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode))
         return ar_invalid(error, "%s: a database is read from a file only", file->path);
     file->bytes = (uint64_t)about.st_size;
-    char *path = realpath(file->path, NULL);
+    AR_FREED char *path = realpath(file->path, NULL);
     if (!path)
         return ar_error_set(error, AR_IO, "%s: cannot be opened: %s", file->path, strerror(errno));
-    enum ar_status status = open_uri(file, path, error);
-    free(path);
-    return status;
+    return open_uri(file, path, error);
 }
 
 enum ar_status sqlite_file_open(struct trace_input *input, struct sqlite_file **out,

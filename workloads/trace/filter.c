@@ -329,7 +329,7 @@ static enum ar_status emit_request(struct filter *filter, struct filter_block *b
 {
     struct trace_event request = block->request;
     struct trace_attributes keys;
-    char *rest = NULL;
+    AR_FREED char *rest = NULL;
     block->new_id = request.id = filter->next_id++;
     block->emitted = true;
     if (ar_map_put(&filter->names, block->id, block->new_id) != AR_OK)
@@ -345,9 +345,7 @@ static enum ar_status emit_request(struct filter *filter, struct filter_block *b
         (void)snprintf(rest, room, "%s%s%s", keys.rest ? keys.rest : "", keys.rest ? "," : "", key);
         keys.rest = rest;
     }
-    enum ar_status status = emit(filter, request, &keys, error);
-    free(rest);
-    return status;
+    return emit(filter, request, &keys, error);
 }
 
 static enum ar_status take_request(struct filter *filter, const struct trace_event *event,
@@ -484,17 +482,15 @@ static enum ar_status each_left(struct filter *filter,
                                 struct ar_error *error)
 {
     size_t count = 0;
-    struct filter_block **left = malloc((filter->block_count + 1) * sizeof *left);
+    AR_FREED struct filter_block **left = malloc((filter->block_count + 1) * sizeof *left);
     AR_TRY_MEMORY(left, error, "the blocks of a trace");
     for (size_t i = 0; i < filter->block_count; i++)
         if (filter->blocks[i].kept && filter->blocks[i].state != FREED)
             left[count++] = &filter->blocks[i];
     qsort(left, count, sizeof(struct filter_block *), by_id);
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < count && !status; i++)
-        status = act(filter, left[i], error);
-    free(left);
-    return status;
+    for (size_t i = 0; i < count; i++)
+        AR_TRY(act(filter, left[i], error));
+    return AR_OK;
 }
 
 /* Whether the result begins with a state of the recorded allocator that is not empty. */

@@ -64,14 +64,12 @@ enum ar_status trace_rewrite_kernel(struct trace_rewrite *self, struct trace_sou
         !kernel_op.op[0])
         return trace_rewrite_emit(self, source, event, attributes, error);
     size_t room = strlen(keys.rest) + TRACE_KERNEL_OP_TEXT;
-    char *text = malloc(room);
+    AR_FREED char *text = malloc(room);
     AR_TRY_MEMORY(text, error, "the keys of a trace");
     trace_kernel_op_replace(keys.rest, rename_blocks(&kernel_op, names) ? &kernel_op : NULL, text,
                             room);
     keys.rest = text[0] ? text : NULL;
-    enum ar_status status = trace_rewrite_emit(self, source, event, &keys, error);
-    free(text);
-    return status;
+    return trace_rewrite_emit(self, source, event, &keys, error);
 }
 
 static enum ar_status rewrite_next(struct trace_source *source, const struct trace_event **events,

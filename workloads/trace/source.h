@@ -130,3 +130,4 @@ static inline void trace_close(struct trace_source *self)
         self->ops->close(self);
     }
 }
+AR_CLOSER(struct trace_source *, trace_close)

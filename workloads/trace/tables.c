@@ -391,16 +391,14 @@ enum ar_status trace_tables_keys(struct trace_tables *tables, const char *text, 
         return AR_OK;
     }
     AR_TRY(check_text(text, length, "the set of keys", error));
-    char *copy = malloc(2 * (length + 1));
+    AR_FREED char *copy = malloc(2 * (length + 1));
     if (!copy)
         return no_memory(error);
     memcpy(copy, text, length);
     copy[length] = 0;
     struct trace_attributes parsed;
-    enum ar_status status = parse_keys(copy, copy + length + 1, &parsed, error);
-    AR_THEN(status, intern(tables, &parsed, index, error));
-    free(copy);
-    return status;
+    AR_TRY(parse_keys(copy, copy + length + 1, &parsed, error));
+    return intern(tables, &parsed, index, error);
 }
 
 enum ar_status trace_tables_attributes(struct trace_tables *tables,
@@ -413,13 +411,11 @@ enum ar_status trace_tables_attributes(struct trace_tables *tables,
     if (attributes->tag && strchr(attributes->tag, ','))
         return ar_invalid(error, "the tag \"%.60s\" contains a comma", attributes->tag);
     size_t length = print_keys(attributes, NULL, 0);
-    char *text = malloc(length + 1);
+    AR_FREED char *text = malloc(length + 1);
     if (!text)
         return no_memory(error);
     (void)print_keys(attributes, text, length + 1);
-    enum ar_status status = trace_tables_keys(tables, text, length, index, error);
-    free(text);
-    return status;
+    return trace_tables_keys(tables, text, length, index, error);
 }
 
 const struct trace_attributes *trace_tables_at(const struct trace_tables *tables, uint32_t index)

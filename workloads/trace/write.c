@@ -157,14 +157,12 @@ static enum ar_status write_head(struct writer *writer, struct ar_error *error)
     bool text = writer->format == TRACE_FORMAT_TEXT;
     bool say_final = writer->free_requested_final && text; /* the binary form has a flag for it */
     size_t bytes = trace_header_print(&writer->info, &writer->source->stats, say_final, NULL, 0);
-    char *head = malloc(bytes + 1);
+    AR_FREED char *head = malloc(bytes + 1);
     if (!head)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory to write a trace");
     (void)trace_header_print(&writer->info, &writer->source->stats, say_final, head, bytes + 1);
-    enum ar_status status = text ? write_text_head(writer, head, bytes, error)
-                                 : write_binary_head(writer, head, bytes, error);
-    free(head);
-    return status;
+    return text ? write_text_head(writer, head, bytes, error)
+                : write_binary_head(writer, head, bytes, error);
 }
 
 /* The second pass, into the file. */

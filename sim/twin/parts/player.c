@@ -387,13 +387,11 @@ static enum ar_status exchange(struct player *self, struct player_block *olds, s
 static enum ar_status begin_again(struct player *self, struct ar_error *error)
 {
     size_t old_count = self->block_count;
-    struct player_block *olds = self->blocks;
+    AR_FREED struct player_block *olds = self->blocks;
     self->blocks = NULL;
     self->block_count = 0;
-    enum ar_status status = skip_steps(self, error);
-    AR_THEN(status, exchange(self, olds, old_count, error));
-    free(olds);
-    return status;
+    AR_TRY(skip_steps(self, error));
+    return exchange(self, olds, old_count, error);
 }
 
 enum ar_status player_load(struct player *self, struct ar_error *error)

@@ -252,11 +252,9 @@ static enum ar_status append_all(const struct reading *r, const struct moment *m
 static enum ar_status make_trace(struct reading *r, struct ar_error *error)
 {
     size_t count;
-    struct moment *moments = sort_moments(r, &count);
-    enum ar_status status = format_start(r->reading, error);
-    AR_THEN(status, moments ? append_all(r, moments, count, error) : format_no_memory(error));
-    free(moments);
-    return status;
+    AR_FREED struct moment *moments = sort_moments(r, &count);
+    AR_TRY(format_start(r->reading, error));
+    return moments ? append_all(r, moments, count, error) : format_no_memory(error);
 }
 
 static void say_guesses(const struct reading *r)

@@ -417,28 +417,26 @@ static enum ar_status append_row(struct conversion *c, struct ar_error *error)
  * free. */
 static enum ar_status append_initial(struct conversion *c, struct ar_error *error)
 {
-    struct ar_map seen = {0};
-    enum ar_status status = AR_OK;
-    for (c->at = 0; c->at < c->count && !status; c->at++) {
+    AR_CLOSED(ar_map_close) struct ar_map seen = {0};
+    for (c->at = 0; c->at < c->count; c->at++) {
         const struct row *row = &c->rows[c->at];
         bool frees = row->action == FREE_REQUESTED || row->action == FREE_COMPLETED;
         uint64_t before;
         if ((row->action != ALLOC && !frees) || ar_map_get(&seen, row->address, &before))
             continue;
-        status = ar_map_put(&seen, row->address, 0) ? format_no_memory(error) : AR_OK;
-        if (!status && frees)
-            status = trace_memory_line(c->reading->memory, c->at + 2, error);
-        if (!status && frees)
-            status = append_block(c, row, true, error);
-        if (!status && row->action == FREE_COMPLETED)
-            status = append(c,
-                            (struct trace_event){.kind = TRACE_FREE_REQUESTED,
-                                                 .id = c->next_id - 1,
-                                                 .stream = TRACE_NO_STREAM},
-                            NULL, error);
+        AR_TRY(ar_map_put(&seen, row->address, 0) ? format_no_memory(error) : AR_OK);
+        if (frees)
+            AR_TRY(trace_memory_line(c->reading->memory, c->at + 2, error));
+        if (frees)
+            AR_TRY(append_block(c, row, true, error));
+        if (row->action == FREE_COMPLETED)
+            AR_TRY(append(c,
+                          (struct trace_event){.kind = TRACE_FREE_REQUESTED,
+                                               .id = c->next_id - 1,
+                                               .stream = TRACE_NO_STREAM},
+                          NULL, error));
     }
-    ar_map_close(&seen);
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status convert(struct conversion *c, struct ar_error *error)

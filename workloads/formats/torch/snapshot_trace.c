@@ -357,17 +357,15 @@ static enum ar_status note_request(struct conversion *c, size_t at,
 /* Appends all entries of all devices, and the marks. */
 static enum ar_status append_events(struct conversion *c, struct ar_error *error)
 {
-    size_t *at = calloc(c->world_count + 1, sizeof *at);
+    AR_FREED size_t *at = calloc(c->world_count + 1, sizeof *at);
     bool forget = c->world_count == 1 && !c->worlds[0].records;
     uint64_t left_out = c->reading->report->left_out;
     if (!at)
         return format_no_memory(error);
-    enum ar_status status = each_record(c, at, note_request, false, error);
+    AR_TRY(each_record(c, at, note_request, false, error));
     c->reading->report->left_out = left_out;
-    AR_THEN(status, each_record(c, at, append_record, forget, error));
-    AR_THEN(status, append_last_marks(c, error));
-    free(at);
-    return status;
+    AR_TRY(each_record(c, at, append_record, forget, error));
+    return append_last_marks(c, error);
 }
 
 /* ---- the report ------------------------------------------------------------------------ */
@@ -471,24 +469,23 @@ static void say_guesses(const struct conversion *c)
 
 static enum ar_status append_areas(struct conversion *c, struct ar_error *error)
 {
-    uint64_t *bases = snapshot_world_bases(c->world, c->tree);
-    enum ar_status status = bases ? AR_OK : format_no_memory(error);
-    for (size_t i = 0; i < c->world->areas.count && !status; i++) {
+    AR_FREED uint64_t *bases = snapshot_world_bases(c->world, c->tree);
+    AR_TRY(bases ? AR_OK : format_no_memory(error));
+    for (size_t i = 0; i < c->world->areas.count; i++) {
         const struct snapshot_area *area = &c->world->areas.items[i];
         uint32_t pool = pool_ordinal(c, area->pool);
         uint64_t numbers[] = {area->address, area->bytes, stream_ordinal(c, area->stream), pool};
         if (!area->expandable) {
-            status = format_note_numbers(c->reading, "segment", numbers, pool ? 4 : 3, error);
+            AR_TRY(format_note_numbers(c->reading, "segment", numbers, pool ? 4 : 3, error));
             continue;
         }
         if (!snapshot_world_joins(c->world, i)) {
             uint64_t range[] = {bases[i], numbers[2], pool};
-            status = format_note_numbers(c->reading, "range", range, pool ? 3 : 2, error);
+            AR_TRY(format_note_numbers(c->reading, "range", range, pool ? 3 : 2, error));
         }
-        AR_THEN(status, format_note_numbers(c->reading, "pages", numbers, 2, error));
+        AR_TRY(format_note_numbers(c->reading, "pages", numbers, 2, error));
     }
-    free(bases);
-    return status;
+    return AR_OK;
 }
 
 static bool lies_in_area(const struct snapshot_world *world, uint64_t address, size_t *area)

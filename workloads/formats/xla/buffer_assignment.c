@@ -355,14 +355,12 @@ static enum ar_status convert(struct reading *r, struct ar_error *error)
                             trace_input_path(r->reading->input));
     AR_TRY(read_ranges(r, error));
     AR_TRY(format_start(r->reading, error));
-    uint64_t *ids = calloc(r->allocation_count, sizeof *ids);
+    AR_FREED uint64_t *ids = calloc(r->allocation_count, sizeof *ids);
     if (!ids)
         return format_no_memory(error);
-    enum ar_status status = append_all(r, true, ids, &id, error);
-    AR_THEN(status, append_all(r, false, ids, &id, error));
-    AR_THEN(status, append_end(r, ids, error));
-    free(ids);
-    return status;
+    AR_TRY(append_all(r, true, ids, &id, error));
+    AR_TRY(append_all(r, false, ids, &id, error));
+    return append_end(r, ids, error);
 }
 
 static enum ar_status read_assignment(struct format_reading *reading, struct ar_error *error)

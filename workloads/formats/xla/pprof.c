@@ -446,17 +446,16 @@ static enum ar_status append_samples(struct profile *p, struct ar_error *error)
 {
     struct part part = {p->bytes, p->bytes + p->count};
     struct field field;
-    struct sample *sample = malloc(sizeof *sample);
-    enum ar_status status = sample ? AR_OK : format_no_memory(error);
-    while (!status && part.at < part.end) {
+    AR_FREED struct sample *sample = malloc(sizeof *sample);
+    AR_TRY(sample ? AR_OK : format_no_memory(error));
+    while (part.at < part.end) {
         if (!take_field(&part, &field))
-            status = damaged(p, part.at, error);
-        else if (field.number == PROFILE_SAMPLE && field.has_length)
-            status = append_sample(p, field.part, sample, error);
+            return damaged(p, part.at, error);
+        if (field.number == PROFILE_SAMPLE && field.has_length)
+            AR_TRY(append_sample(p, field.part, sample, error));
         p->reading->report->records += !p->host && field.number == PROFILE_SAMPLE;
     }
-    free(sample);
-    return status;
+    return AR_OK;
 }
 
 static void say_guesses(const struct profile *p)
