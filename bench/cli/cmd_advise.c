@@ -207,15 +207,13 @@ static struct workload_choice choice_of(const struct suite *suite)
 /* Before the first trace is advised on, which can take minutes. */
 static enum ar_status check_policies(const struct text_list *policies, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < policies->count && !status; i++) {
+    for (size_t i = 0; i < policies->count; i++) {
         const struct ar_policy_ops *ops;
-        struct ar_spec spec;
+        AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
         AR_TRY(ar_spec_parse(policies->items[i], &spec, error));
-        status = registry_lookup(&spec, &ops, error);
-        ar_spec_close(&spec);
+        AR_TRY(registry_lookup(&spec, &ops, error));
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status advise_all(const struct arguments *self, const struct ar_spec *device,
@@ -377,31 +375,25 @@ static enum ar_status predict(const struct suite *suite, const struct ar_spec *d
                               const struct named *from, const struct named *to,
                               struct ar_error *error)
 {
-    struct trace_source *source = NULL, *other = NULL;
+    AR_CLOSED(trace_close_at) struct trace_source *source = NULL;
+    AR_CLOSED(trace_close_at) struct trace_source *other = NULL;
     struct whatif whatif;
     struct whatif_line line = {
         .program = from->program, .from = from->setting, .to = to->setting, .whatif = &whatif};
     enum replay_frees frees[2];
-    enum ar_status status = workload_open_recording(from->path, &source, error);
-    AR_THEN(status, workload_open_recording(to->path, &other, error));
-    AR_THEN(status, find_retries(to->path, &line, error));
-    if (!status) {
-        /* Recorded completions of frees are used if there are any. */
-        unsigned ways = replay_frees_choices(&source->info, suite->frees, frees);
-        const struct advise_config config = {.source = source,
-                                             .device = device,
-                                             .frees = frees[ways - 1],
-                                             .host = suite->host,
-                                             .seed = suite->seed};
-        status = whatif_predict(&config, other, &whatif, error);
-    }
-    if (!status)
-        whatif_page_line(stdout, &line);
-    else
-        (void)ar_error_prefix(error, status, "%s from %s", to->path, from->path);
-    trace_close(source);
-    trace_close(other);
-    return status;
+    AR_TRY(workload_open_recording(from->path, &source, error));
+    AR_TRY(workload_open_recording(to->path, &other, error));
+    AR_TRY(find_retries(to->path, &line, error));
+    /* Recorded completions of frees are used if there are any. */
+    unsigned ways = replay_frees_choices(&source->info, suite->frees, frees);
+    const struct advise_config config = {.source = source,
+                                         .device = device,
+                                         .frees = frees[ways - 1],
+                                         .host = suite->host,
+                                         .seed = suite->seed};
+    AR_TRY(whatif_predict(&config, other, &whatif, error));
+    whatif_page_line(stdout, &line);
+    return AR_OK;
 }
 
 static bool is_pair(const struct named *from, const struct named *to)
@@ -422,7 +414,8 @@ static enum ar_status predict_pairs(const struct suite *suite, const struct ar_s
                 continue;
             if (pairs++ == 0)
                 whatif_page_head(stdout);
-            AR_TRY(predict(suite, device, &from, &to, error));
+            AR_TRY(ar_error_prefix(error, predict(suite, device, &from, &to, error), "%s from %s",
+                                   to.path, from.path));
         }
     if (!pairs)
         return ar_invalid(error, "no two traces are of one program: their names must begin with "
@@ -444,9 +437,19 @@ static enum ar_status advise_whatif(const struct suite *suite, const struct ar_s
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
+static void close_advice(struct advice **advice)
+{
+    for (size_t i = 0; *advice && i < (*advice)->count; i++) {
+        advise_result_close(&(*advice)->results[i]);
+        trace_close((*advice)->sources[i]);
+        free((*advice)->paths[i]);
+    }
+    free(*advice);
+}
+
 static enum ar_status advise(struct arguments *self, struct ar_error *error)
 {
-    struct ar_spec device;
+    AR_CLOSED(ar_spec_close) struct ar_spec device = {0};
     const struct text_list *devices = &self->suite.devices;
     if (self->suite.workloads.count == 0)
         return ar_invalid(error, "name a trace: advise TRACE");
@@ -457,35 +460,19 @@ static enum ar_status advise(struct arguments *self, struct ar_error *error)
                                  "--batches, --capacity and --limit out");
     if (devices->count > 1)
         return ar_invalid(error, "give one device");
-    enum ar_status status =
-        ar_spec_parse(devices->count ? devices->items[0] : "sim", &device, error);
-    if (status)
-        return status;
-    struct advice *advice = calloc(1, sizeof *advice);
-    if (!advice)
-        status = ar_no_memory(error, "the advice");
-    else if (strcmp(device.links[0].name, "sim") != 0)
-        status =
-            ar_invalid(error,
-                       "advise needs a simulated device: -d sim:capacity=24GiB, or a card: "
-                       "-d sim:profile=%s",
-                       sim_profile_builtin(device.text) ? device.text : "NAME (`list devices`)");
-    else if (self->what_if)
-        status = advise_whatif(&self->suite, &device, error);
-    else
-        status = take_device(self, &device, error);
-    if (!status && !self->what_if)
-        status = search_and_report(self, &device, advice, error);
-    if (!status && !self->what_if)
-        status = verdict(self, advice, error);
-    for (size_t i = 0; advice && i < advice->count; i++) {
-        advise_result_close(&advice->results[i]);
-        trace_close(advice->sources[i]);
-        free(advice->paths[i]);
-    }
-    free(advice);
-    ar_spec_close(&device);
-    return status;
+    AR_TRY(ar_spec_parse(devices->count ? devices->items[0] : "sim", &device, error));
+    if (strcmp(device.links[0].name, "sim") != 0)
+        return ar_invalid(error,
+                          "advise needs a simulated device: -d sim:capacity=24GiB, or a card: "
+                          "-d sim:profile=%s",
+                          sim_profile_builtin(device.text) ? device.text : "NAME (`list devices`)");
+    if (self->what_if)
+        return advise_whatif(&self->suite, &device, error);
+    AR_TRY(take_device(self, &device, error));
+    AR_CLOSED(close_advice) struct advice *advice = calloc(1, sizeof *advice);
+    AR_TRY_MEMORY(advice, error, "the advice");
+    AR_TRY(search_and_report(self, &device, advice, error));
+    return verdict(self, advice, error);
 }
 
 enum ar_status cmd_advise(int argc, char **argv, struct ar_error *error)

@@ -238,13 +238,10 @@ static enum ar_status find(const struct arguments *self, const struct bound_bloc
 static enum ar_status check(const struct arguments *self, const struct bound_blocks *blocks,
                             const char *name, struct ar_error *error)
 {
-    struct plan_file plan;
+    AR_CLOSED(plan_file_close) struct plan_file plan = {0};
     struct bound_verdict verdict = {0};
     AR_TRY(plan_file_read(&plan, self->check, error));
-    enum ar_status status = bound_check(blocks, &plan, self->capacity_bytes, &verdict, error);
-    plan_file_close(&plan);
-    if (status)
-        return status;
+    AR_TRY(bound_check(blocks, &plan, self->capacity_bytes, &verdict, error));
     if (!verdict.faults) {
         say(stdout,
             "%s: the plan is right: %zu blocks of %s, top %" PRIu64 " bytes, live peak %" PRIu64,
@@ -279,16 +276,12 @@ static enum ar_status find_card(const struct trace_info *info, uint64_t *card_by
 static enum ar_status answer(const struct arguments *self, struct trace_source *source,
                              struct ar_error *error)
 {
-    struct bound_blocks blocks;
+    AR_CLOSED(bound_blocks_close) struct bound_blocks blocks = {.count = 0};
     struct bound_options wanted = {.frees = self->frees, .granule_bytes = self->granule_bytes};
-    enum ar_status status = find_card(&source->info, &wanted.card_bytes, error);
-    AR_THEN(status, bound_blocks_open(&blocks, source, &wanted, error));
-    if (!status) {
-        status = self->check ? check(self, &blocks, source->info.name, error)
-                             : find(self, &blocks, source->info.name, error);
-        bound_blocks_close(&blocks);
-    }
-    return status;
+    AR_TRY(find_card(&source->info, &wanted.card_bytes, error));
+    AR_TRY(bound_blocks_open(&blocks, source, &wanted, error));
+    return self->check ? check(self, &blocks, source->info.name, error)
+                       : find(self, &blocks, source->info.name, error);
 }
 
 /* A workload_take: the bounds of a workload, or of one GPU of it. */

@@ -123,13 +123,9 @@ static enum ar_status make(const struct arguments *self, struct ar_device *devic
                            struct environment *environment, struct sim_profile *profile,
                            struct ar_error *error)
 {
-    struct output_file file = {0};
-    enum ar_status status = output_open(&file, self->path, error);
-    AR_THEN(status, measure(device, self->cold, environment, profile, error));
-    if (status) {
-        output_abandon(&file);
-        return status;
-    }
+    AR_CLOSED(output_abandon) struct output_file file = {0};
+    AR_TRY(output_open(&file, self->path, error));
+    AR_TRY(measure(device, self->cold, environment, profile, error));
     sim_profile_write(profile, file.stream);
     return output_commit(&file, error);
 }
@@ -146,20 +142,14 @@ static enum ar_status verify(const char *path, struct ar_device *device,
 {
     char text[4096];
     struct check check;
-    struct ar_device *model;
+    AR_CLOSED(ar_device_close_at) struct ar_device *model = NULL;
     printf("wrote %s\nuse it with -d sim:profile=%s%s\n", path, place_of(path), path);
     context_card_print(stdout, environment);
     putchar('\n');
-    struct ar_spec spec;
     snprintf(text, sizeof text, "sim:profile='%s%s'", place_of(path), path);
-    AR_TRY(ar_spec_parse(text, &spec, error));
-    enum ar_status status = ar_device_open(&spec, &model, error);
-    ar_spec_close(&spec);
-    if (status)
-        return status;
-    status = check_devices(device, model, &check, error);
-    ar_device_close(model);
-    return status ? status : check_print(&check, stdout, error);
+    AR_TRY(ar_device_open_text(text, &model, error));
+    AR_TRY(check_devices(device, model, &check, error));
+    return check_print(&check, stdout, error);
 }
 
 /* Adds the advice for `calibrate` to the reason why there is no card. */
@@ -180,19 +170,15 @@ static enum ar_status measure_device(const struct arguments *self, const char *n
 {
     struct sim_profile profile = {0};
     struct environment environment;
-    struct ar_device *device;
+    AR_CLOSED(ar_device_close_at) struct ar_device *device = NULL;
     const char *text = self->device ? self->device : "cuda";
     memcpy(profile.name, name, sizeof profile.name);
     environment_capture(&environment, argc, argv, 0);
     environment_card_before(&environment, text);
     enum ar_status status = ar_device_open_text(text, &device, error);
-    if (status)
-        return status == AR_MISSING ? no_card(error) : status;
-    status = make(self, device, &environment, &profile, error);
-    if (!status && strcmp(self->path, "-") != 0)
-        status = verify(self->path, device, &environment, error);
-    ar_device_close(device);
-    return status;
+    AR_TRY(status == AR_MISSING ? no_card(error) : status);
+    AR_TRY(make(self, device, &environment, &profile, error));
+    return strcmp(self->path, "-") != 0 ? verify(self->path, device, &environment, error) : AR_OK;
 }
 
 static enum ar_status write_median(const struct arguments *self, const char *name,
@@ -200,28 +186,23 @@ static enum ar_status write_median(const struct arguments *self, const char *nam
 {
     struct median median;
     size_t count = self->profiles.count;
-    struct output_file file = {0};
+    AR_CLOSED(output_abandon) struct output_file file = {0};
     enum ar_status status =
         median_of(calibrations, count, name, build_info()->version, &median, error);
-    if (status)
-        return ar_error_prefix(error, status, "calibrate");
-    status = output_open(&file, self->path, error);
-    AR_THEN(status, median_write(&median, calibrations, count, file.stream, error));
-    if (status) {
-        output_abandon(&file);
-        return status;
-    }
-    status = output_commit(&file, error);
-    for (size_t i = 0; i < count && !status; i++)
+    AR_TRY(ar_error_prefix(error, status, "calibrate"));
+    AR_TRY(output_open(&file, self->path, error));
+    AR_TRY(median_write(&median, calibrations, count, file.stream, error));
+    AR_TRY(output_commit(&file, error));
+    for (size_t i = 0; i < count; i++)
         if (!calibrations[i].profile.host_clock_ps)
             fprintf(stderr,
                     "note: %s does not have the clock of its host (host_clock_ps), so the figures\n"
                     "  were not converted to one host: they mix fast and slow hosts\n",
                     calibrations[i].path);
-    if (!status && strcmp(self->path, "-") != 0)
+    if (strcmp(self->path, "-") != 0)
         printf("wrote %s, the median of %zu calibrations\nuse it with -d sim:profile=%s%s\n",
                self->path, count, place_of(self->path), self->path);
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status make_median(const struct arguments *self, const char *name,

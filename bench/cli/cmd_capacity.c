@@ -308,21 +308,17 @@ struct curve {
 static enum ar_status make_room(struct plan *plan, const struct answer *answers,
                                 struct text_list *devices, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < plan->run_count && !status; i++) {
+    for (size_t i = 0; i < plan->run_count; i++) {
         struct plan_run *run = &plan->runs[i];
-        char capacity[32];
-        char *text = NULL;
+        AR_FREED char *text = NULL;
         if (answers[i].result.safe_bytes <= plan->props[run->device].capacity_bytes)
             continue;
-        ar_size_print_exact(answers[i].result.safe_bytes, capacity, sizeof capacity);
-        status = spec_text_with(run->device_text, "capacity", capacity, &text, error);
-        AR_THEN(status, text_list_add(devices, text, error));
-        if (!status)
-            run->device_text = devices->items[devices->count - 1];
-        free(text);
+        AR_TRY(spec_text_with(run->device_text, "capacity",
+                              AR_SIZE_EXACT(answers[i].result.safe_bytes), &text, error));
+        AR_TRY(text_list_add(devices, text, error));
+        run->device_text = devices->items[devices->count - 1];
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status find_curve(struct plan *plan, const struct answer *answers,
@@ -449,20 +445,17 @@ static enum ar_status find_all(struct arguments *self, struct plan *plan, struct
 /* The capacity is what is searched. */
 static enum ar_status no_capacity(const struct text_list *devices, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    for (size_t i = 0; i < devices->count && !status; i++) {
-        struct ar_spec spec;
-        if (ar_spec_parse(devices->items[i], &spec, error))
-            return AR_INVALID;
+    for (size_t i = 0; i < devices->count; i++) {
+        AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
+        AR_TRY(ar_spec_parse(devices->items[i], &spec, error));
         const char *given = ar_spec_value(&spec, "capacity");
         if (given)
-            status = ar_invalid(error,
-                                "capacity: it searches the capacity, so leave capacity=%.40s out "
-                                "of the device; `run -d sim:capacity=%.40s` tries one",
-                                given, given);
-        ar_spec_close(&spec);
+            return ar_invalid(error,
+                              "capacity: it searches the capacity, so leave capacity=%.40s out "
+                              "of the device; `run -d sim:capacity=%.40s` tries one",
+                              given, given);
     }
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status plan_and_find(struct arguments *self, struct ar_error *error)

@@ -102,7 +102,7 @@ static enum ar_status compare(const struct arguments *self, const struct result_
 enum ar_status cmd_compare(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {.rules = {.alpha = 0.05}, .effect_percent = 5};
-    struct result_set old, new;
+    AR_CLOSED(result_set_close) struct result_set old = {0}, new = {0};
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (self.today && !waivers_is_date(self.today))
         return ar_invalid(error, "compare: --today is \"%.40s\"; write a date such as 2027-01-31",
@@ -113,11 +113,6 @@ enum ar_status cmd_compare(int argc, char **argv, struct ar_error *error)
     self.new = self.sets.at[1];
     self.rules.effect = self.effect_percent / 100;
     AR_TRY(result_set_read(&old, self.old, error));
-    enum ar_status status = result_set_read(&new, self.new, error);
-    if (!status) {
-        status = compare(&self, &old, &new, error);
-        result_set_close(&new);
-    }
-    result_set_close(&old);
-    return status;
+    AR_TRY(result_set_read(&new, self.new, error));
+    return compare(&self, &old, &new, error);
 }

@@ -42,28 +42,22 @@ static enum ar_status take_streams(void *arguments, const struct cli_option *opt
 {
     struct arguments *self = arguments;
     char *rest = NULL;
-    char *copy = strdup(list);
-    enum ar_status status = AR_OK;
+    AR_FREED char *copy = strdup(list);
     (void)option;
     if (!copy)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read --streams");
-    for (char *word = strtok_r(copy, ",", &rest); word && !status;
-         word = strtok_r(NULL, ",", &rest)) {
+    for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
         uint64_t stream = 0;
-        status = ar_count_parse(word, &stream, error);
-        if (status)
-            status = ar_error_prefix(error, status, "--streams");
-        else if (stream >= TRACE_NO_STREAM || self->filter.stream_count == STREAMS_MOST)
-            status = ar_invalid(
-                error, "--streams takes at most %d streams, numbered from 0; %s is not one",
-                STREAMS_MOST, word);
-        else
-            self->streams[self->filter.stream_count++] = (uint32_t)stream;
+        AR_TRY(ar_error_prefix(error, ar_count_parse(word, &stream, error), "--streams"));
+        if (stream >= TRACE_NO_STREAM || self->filter.stream_count == STREAMS_MOST)
+            return ar_invalid(error,
+                              "--streams takes at most %d streams, numbered from 0; %s is not one",
+                              STREAMS_MOST, word);
+        self->streams[self->filter.stream_count++] = (uint32_t)stream;
     }
-    free(copy);
-    if (!status && self->filter.stream_count == 0)
-        status = ar_invalid(error, "--streams \"%s\" names no stream", list);
-    return status;
+    if (self->filter.stream_count == 0)
+        return ar_invalid(error, "--streams \"%s\" names no stream", list);
+    return AR_OK;
 }
 
 static const struct cli_option options[] = {
@@ -127,25 +121,21 @@ static enum ar_status merge(const struct arguments *self, struct trace_source **
 static enum ar_status open_source(const struct arguments *self, struct trace_source **out,
                                   struct ar_error *error)
 {
-    struct trace_source *source = NULL;
+    AR_CLOSED(trace_close_at) struct trace_source *source = NULL;
     AR_TRY(open_one(self, self->files.at[0], &source, error));
-    enum ar_status status = import_page_print(stdout, self->files.at[0], source, error);
-    if (status) {
-        trace_close(source);
-        return status;
-    }
+    AR_TRY(import_page_print(stdout, self->files.at[0], source, error));
     if (self->merged.count)
-        status = merge(self, &source, error);
-    if (status)
-        return status;
+        AR_TRY(merge(self, &source, error));
     const struct trace_filter_options *filter = &self->filter;
-    if (!filter->last_step && !filter->stream_count && !filter->min_bytes && !filter->kinds &&
-        !filter->at_once && filter->repeat <= 1) {
-        *out = source;
-        return AR_OK;
-    }
-    status = trace_filter(source, &self->filter, out, error);
-    return status ? ar_error_prefix(error, status, "%s", self->files.at[0]) : AR_OK;
+    bool filtered = filter->last_step || filter->stream_count || filter->min_bytes ||
+                    filter->kinds || filter->at_once || filter->repeat > 1;
+    struct trace_source *whole = source; /* the filter takes it, also if it fails */
+    source = NULL;
+    if (filtered)
+        return ar_error_prefix(error, trace_filter(whole, filter, out, error), "%s",
+                               self->files.at[0]);
+    *out = whole;
+    return AR_OK;
 }
 
 enum ar_status cmd_convert(int argc, char **argv, struct ar_error *error)

@@ -237,10 +237,11 @@ static enum ar_status explain_run_of(const struct plan *plan, const struct plan_
                                      struct trace_source *source, const struct ar_spec *device,
                                      struct explain_output *output, struct ar_error *error)
 {
-    struct trace_source *trace, *owned;
-    struct explain_result result;
+    struct trace_source *trace;
+    AR_CLOSED(trace_close_at) struct trace_source *owned = NULL;
+    AR_CLOSED(explain_result_close) struct explain_result result = {0};
     struct recorded_card card;
-    struct session_device with;
+    AR_CLOSED(session_device_end) struct session_device with = {0};
     struct experiment experiment = {
         .policy = &plan->policies[run->policy].spec,
         .device = device,
@@ -254,27 +255,18 @@ static enum ar_status explain_run_of(const struct plan *plan, const struct plan_
     AR_TRY(session_device_as(&with, device, card.profile, card.capacity_bytes, error));
     if (card.source != RECORDED_CARD_ASKED)
         experiment.device = &with.spec;
-    enum ar_status status = session_trace(&experiment, false, &trace, &owned, error);
-    if (status) {
-        session_device_end(&with);
-        return status;
-    }
+    AR_TRY(session_trace(&experiment, false, &trace, &owned, error));
     experiment.source = trace;
-    status = explain_run(&experiment, plan_jobs(plan), &result, error);
-    if (!status) {
-        const struct explain_page shown = {source->info.name, plan->policies[run->policy].text,
-                                           run->frees, &result, &card};
-        if (output->page)
-            status = explain_page_print(stdout, &shown, error);
-        if (output->file.stream && !output->json.stream)
-            explain_json_begin(&output->json, output->file.stream);
-        if (output->file.stream)
-            explain_json_run(&output->json, &shown);
-        explain_result_close(&result);
-    }
-    trace_close(owned);
-    session_device_end(&with);
-    return status;
+    AR_TRY(explain_run(&experiment, plan_jobs(plan), &result, error));
+    const struct explain_page shown = {source->info.name, plan->policies[run->policy].text,
+                                       run->frees, &result, &card};
+    if (output->page)
+        AR_TRY(explain_page_print(stdout, &shown, error));
+    if (output->file.stream && !output->json.stream)
+        explain_json_begin(&output->json, output->file.stream);
+    if (output->file.stream)
+        explain_json_run(&output->json, &shown);
+    return AR_OK;
 }
 
 /* Prints a page for each free mode of the trace. */
@@ -342,15 +334,13 @@ static enum ar_status fill_in(struct arguments *self, struct ar_error *error)
 static enum ar_status plan_and_explain(const struct arguments *self, struct explain_output *output,
                                        struct ar_error *error)
 {
-    struct plan plan;
+    AR_CLOSED(plan_close) struct plan plan = {0};
     if (self->suite.workloads.count != 1 || self->suite.policies.count != 1)
         return ar_invalid(
             error, "explain: name one trace, explain TRACE (-p SPEC: with another policy than "
                    "the recorded one), or a message, explain --message TEXT");
     AR_TRY(plan_make(&plan, &self->suite, error));
-    enum ar_status status = explain_trace(&plan, output, error);
-    plan_close(&plan);
-    return status ? ar_error_prefix(error, status, "explain") : AR_OK;
+    return ar_error_prefix(error, explain_trace(&plan, output, error), "explain");
 }
 
 /* Options of a run, which a message does not have. */
@@ -362,10 +352,14 @@ static bool has_run_options(const struct suite *suite)
            suite->host != none.host || suite->seed != none.seed || suite->jobs != none.jobs;
 }
 
+static void close_output(struct explain_output *output)
+{
+    output_abandon(&output->file);
+}
+
 static enum ar_status explain(struct arguments *self, struct ar_error *error)
 {
-    struct explain_output output = {0};
-    enum ar_status status = AR_OK;
+    AR_CLOSED(close_output) struct explain_output output = {0};
     if (self->message && (self->suite.workloads.count || self->suite.policies.count))
         return ar_invalid(error,
                           "explain: --message takes no trace and no policy; leave one of them out");
@@ -373,18 +367,13 @@ static enum ar_status explain(struct arguments *self, struct ar_error *error)
         return ar_invalid(error, "explain: --message replays nothing; leave --device, --frees, "
                                  "--host, --seed and --jobs out");
     if (!self->message && self->suite.workloads.count == 1 && !self->suite.policies.count)
-        status = fill_in(self, error);
-    if (status)
-        return ar_error_prefix(error, status, "explain");
+        AR_TRY(ar_error_prefix(error, fill_in(self, error), "explain"));
     output.page = !cli_to_output(self->json);
     if (self->json)
         AR_TRY(output_open(&output.file, self->json, error));
-    status = self->message ? explain_message(self->message, &output, error)
-                           : plan_and_explain(self, &output, error);
-    if (!status && output.file.stream)
-        status = output_commit(&output.file, error);
-    output_abandon(&output.file);
-    return status;
+    AR_TRY(self->message ? explain_message(self->message, &output, error)
+                         : plan_and_explain(self, &output, error));
+    return output.file.stream ? output_commit(&output.file, error) : AR_OK;
 }
 
 enum ar_status cmd_explain(int argc, char **argv, struct ar_error *error)

@@ -195,39 +195,30 @@ static enum ar_status compare(const struct arguments *self, struct trace_source 
     struct placements placements = {.path = self->placements};
     const struct observer observer = {
         .begin = placements_begin, .row = placements_row, .argument = &placements};
-    struct fidelity_result result = {0};
-    struct ar_spec policy;
+    AR_CLOSED(fidelity_result_close) struct fidelity_result result = {0};
+    AR_CLOSED(ar_spec_close) struct ar_spec policy = {0};
     const struct trace_stats *stats = &source->stats;
-    struct fidelity_stat *items = calloc(stats->count + 1, sizeof *items);
+    AR_FREED struct fidelity_stat *items = calloc(stats->count + 1, sizeof *items);
     AR_TRY_MEMORY(items, error, "statistics");
     for (size_t i = 0; i < stats->count; i++)
         items[i] = (struct fidelity_stat){stats->items[i].name, stats->items[i].value};
-    enum ar_status status = ar_spec_parse(policy_text, &policy, error);
-    if (status) {
-        free(items);
-        return status;
-    }
+    AR_TRY(ar_spec_parse(policy_text, &policy, error));
     const struct fidelity config = {.policy = &policy,
                                     .source = source,
                                     .stats = items,
                                     .stat_count = stats->count,
                                     .seed = 1,
                                     .observer = &observer};
-    status = fidelity_run(&config, &result, error);
+    enum ar_status status = fidelity_run(&config, &result, error);
     if (!status && self->placements)
         status = output_commit(&placements.file, error);
     else
         output_abandon(&placements.file);
-    if (!status) {
-        print_result(&source->info, policy_text, &result);
-        if (!result.agrees)
-            status = ar_error_set(error, AR_NEGATIVE, "%s: policy and recording differ",
-                                  source->info.name);
-    }
-    fidelity_result_close(&result);
-    ar_spec_close(&policy);
-    free(items);
-    return status;
+    AR_TRY(status);
+    print_result(&source->info, policy_text, &result);
+    return result.agrees ? AR_OK
+                         : ar_error_set(error, AR_NEGATIVE, "%s: policy and recording differ",
+                                        source->info.name);
 }
 
 static enum ar_status compare_source(const struct arguments *self, struct trace_source *source,

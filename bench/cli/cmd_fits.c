@@ -221,14 +221,12 @@ static enum ar_status try_part(void *argument, const struct workload_part *part,
 static enum ar_status print_part(struct arguments *self, struct opened *opened,
                                  struct ar_error *error)
 {
-    struct advise_result advice;
+    AR_CLOSED(advise_result_close) struct advise_result advice = {0};
     struct fits_page shown = {.info = &opened->config.source->info,
                               .advice = &advice,
                               .notes = &opened->notes,
                               .vary = &self->vary};
-    enum ar_status status = advise_run(&opened->config, &advice, error);
-    if (status)
-        return status;
+    AR_TRY(advise_run(&opened->config, &advice, error));
     if (!self->begun) /* further seeds are those of the first GPU */
         shown.spread = self->spread;
     const struct advise_row *rows[FITS_ROWS_MOST];
@@ -237,13 +235,12 @@ static enum ar_status print_part(struct arguments *self, struct opened *opened,
     self->fits &= fits_page_fits(&shown);
     if (!cli_to_output(self->json)) {
         fputs(self->begun ? "\n\n" : "", stdout);
-        status = fits_page_print(stdout, &shown, error);
+        AR_TRY(fits_page_print(stdout, &shown, error));
     }
     if (self->writer.stream)
         fits_json_write(&self->writer, &shown);
     self->begun = true;
-    advise_result_close(&advice);
-    return status;
+    return AR_OK;
 }
 
 /* A workload_take. */

@@ -154,30 +154,26 @@ static enum ar_status explain_no_series(const struct history *history,
                                         const struct history_rules *rules, struct ar_error *error)
 {
     struct history_rules every = *rules;
-    struct history_judged all;
+    AR_CLOSED(history_judged_close) struct history_judged all = {0};
     every.policy = every.workload = every.figure = NULL;
-    enum ar_status status = history_judge(&all, history, &every, NULL, error);
-    if (status || !all.count)
-        return status;
-    const char **names = calloc(2 * all.count, sizeof *names);
-    if (!names)
-        status = ar_no_memory(error, "names");
-    for (size_t i = 0; i < all.count && !status; i++)
+    AR_TRY(history_judge(&all, history, &every, NULL, error));
+    if (!all.count)
+        return AR_OK;
+    AR_FREED const char **names = calloc(2 * all.count, sizeof *names);
+    AR_TRY_MEMORY(names, error, "names");
+    for (size_t i = 0; i < all.count; i++)
         names[i] = all.series[i].policy;
-    AR_THEN(status, check_pattern("policy", rules->policy, names, all.count, error));
-    for (size_t i = 0; i < all.count && !status; i++)
+    AR_TRY(check_pattern("policy", rules->policy, names, all.count, error));
+    for (size_t i = 0; i < all.count; i++)
         names[i] = all.series[i].figure;
-    AR_THEN(status, check_pattern("metric", rules->figure, names, all.count, error));
-    for (size_t i = 0; i < all.count && !status; i++) {
+    AR_TRY(check_pattern("metric", rules->figure, names, all.count, error));
+    for (size_t i = 0; i < all.count; i++) {
         names[2 * i] = all.series[i].workload_name;
         names[2 * i + 1] = all.series[i].workload;
     }
-    AR_THEN(status, check_pattern("workload", rules->workload, names, 2 * all.count, error));
-    AR_THEN(status, ar_invalid(error, "history: --policy, --workload and --metric together match "
-                                      "nothing in the history; leave one of them out"));
-    free(names);
-    history_judged_close(&all);
-    return status;
+    AR_TRY(check_pattern("workload", rules->workload, names, 2 * all.count, error));
+    return ar_invalid(error, "history: --policy, --workload and --metric together match "
+                             "nothing in the history; leave one of them out");
 }
 
 static enum ar_status judge(const struct arguments *self, const struct history *history,

@@ -164,32 +164,28 @@ static enum ar_status print_profiles(const char *only, struct ar_error *error)
     const char *names[SIM_PROFILES_MOST];
     size_t count = sim_profile_names(names, SIM_PROFILES_MOST);
     struct sim_profile profile;
+    AR_CLOSED(table_close_at)
     struct table *table = table_of("profile<; card<; total|GiB; memory<; costs<");
     for (size_t i = 0; i < count; i++) {
         if (only && strcmp(names[i], only) != 0)
             continue;
-        enum ar_status status =
-            sim_profile_read(sim_profile_builtin(names[i]), names[i], &profile, error);
-        if (status) {
-            table_close(table);
-            return status;
-        }
+        AR_TRY(sim_profile_read(sim_profile_builtin(names[i]), names[i], &profile, error));
         profile_row(table, names[i], &profile);
     }
     if (!only)
         putchar('\n');
-    enum ar_status status = table_end(table, stdout, TABLE_TEXT, error);
-    if (!status && only)
+    AR_TRY(table_print(table, stdout, TABLE_TEXT, error));
+    if (only)
         say(stdout, "A card: -d sim:profile=%s.%s%s%s", only,
             profile.usable_bytes ? " Of its memory a process may have " : "",
             profile.usable_bytes ? AR_SIZE(profile.usable_bytes) : "",
             profile.usable_bytes ? "." : "");
-    else if (!status)
+    else
         say(stdout,
             "Memory: measured on the card, or as its driver reported it to others (the source is "
             "in sim/profiles); the part that a process cannot use is then assumed. Costs: of "
             "driver calls, measured on the card, or those of another profile.");
-    return status;
+    return AR_OK;
 }
 
 static const char *device_at(size_t index, const char **text)
@@ -409,12 +405,11 @@ static enum ar_status show_decorator(const struct decorator_ops *ops, struct ar_
 /* A policy from a shared object, with the name that -p takes. */
 static enum ar_status show_object(const char *name, struct ar_error *error)
 {
-    struct ar_spec spec;
+    AR_CLOSED(ar_spec_close) struct ar_spec spec = {0};
     const struct ar_policy_ops *ops;
     AR_TRY(ar_spec_parse(name, &spec, error));
-    enum ar_status status = registry_lookup(&spec, &ops, error);
-    ar_spec_close(&spec);
-    return status ? status : show_policy(ops, error);
+    AR_TRY(registry_lookup(&spec, &ops, error));
+    return show_policy(ops, error);
 }
 
 static bool names_object(const char *name)
@@ -524,12 +519,9 @@ static enum ar_status recording_row(struct table *table, const char *file, struc
     char path[512];
     char limit[48] = "";
     struct trace_info info = {.recorder = ""};
-    struct sidecar sidecar = {0};
+    AR_CLOSED(sidecar_close) struct sidecar sidecar = {0};
     snprintf(path, sizeof path, RECORDINGS "/%s", file);
-    enum ar_status status = sidecar_read(path, &info, &sidecar, error);
-    sidecar_close(&sidecar);
-    if (status)
-        return status;
+    AR_TRY(sidecar_read(path, &info, &sidecar, error));
     if (info.limit_bytes)
         snprintf(limit, sizeof limit, "%slimit %s", info.conf[0] ? ", " : "",
                  AR_SIZE_EXACT(info.limit_bytes));
@@ -571,14 +563,12 @@ static enum ar_status each_recording(struct table *table, const char *name, size
 static enum ar_status print_recordings(const char *name, const char *before, size_t *count,
                                        struct ar_error *error)
 {
-    struct table *table = table_of("recording<50; settings of PyTorch<");
-    enum ar_status status = each_recording(table, name, count, error);
-    if (!status && *count > 0) {
-        fputs(before, stdout);
-        return table_end(table, stdout, TABLE_TEXT, error);
-    }
-    table_close(table);
-    return status;
+    AR_CLOSED(table_close_at) struct table *table = table_of("recording<50; settings of PyTorch<");
+    AR_TRY(each_recording(table, name, count, error));
+    if (*count == 0)
+        return AR_OK;
+    fputs(before, stdout);
+    return table_print(table, stdout, TABLE_TEXT, error);
 }
 
 static enum ar_status list_recordings(const char *name, struct ar_error *error)

@@ -95,7 +95,7 @@ static enum ar_status run(const struct arguments *self, const struct condition *
 static enum ar_status prepare(const struct arguments *self, const struct condition *condition,
                               const struct trace_output_choice *format, struct ar_error *error)
 {
-    struct ar_spec policy, device;
+    AR_CLOSED(ar_spec_close) struct ar_spec policy = {0}, device = {0};
     const struct ar_policy_ops *ops;
     bool own = condition->kind == CONDITION_DIFFERS;
     if (own && self->policy)
@@ -105,12 +105,7 @@ static enum ar_status prepare(const struct arguments *self, const struct conditi
             error, "minimize: no policy is given; write minimize TRACE --until %s -p SPEC -o FILE",
             self->until);
     AR_TRY(ar_spec_parse(own ? "null" : self->policy, &policy, error));
-    enum ar_status status =
-        ar_spec_parse(self->device.spec ? self->device.spec : "sim", &device, error);
-    if (status) {
-        ar_spec_close(&policy);
-        return status;
-    }
+    AR_TRY(ar_spec_parse(self->device.spec ? self->device.spec : "sim", &device, error));
     struct experiment experiment = {
         .policy = &policy,
         .device = &device,
@@ -118,11 +113,8 @@ static enum ar_status prepare(const struct arguments *self, const struct conditi
         .host = self->suite.host,
         .seed = self->suite.seed,
     };
-    status = registry_lookup(&policy, &ops, error);
-    AR_THEN(status, run(self, condition, &experiment, format, error));
-    ar_spec_close(&device);
-    ar_spec_close(&policy);
-    return status;
+    AR_TRY(registry_lookup(&policy, &ops, error));
+    return run(self, condition, &experiment, format, error);
 }
 
 static enum ar_status check_and_run(const struct arguments *self, struct ar_error *error)

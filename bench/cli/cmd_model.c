@@ -43,18 +43,13 @@ static enum ar_status read_one(const struct arguments *self, const char *folder,
                                const char *name, struct call_list *calls,
                                struct model_result *result, struct ar_error *error)
 {
-    char *path = NULL;
+    AR_FREED char *path = NULL;
     if (asprintf(&path, "%s/%s/%s", folder, cell, name) < 0)
         return ar_no_memory(error, "a name");
     const struct cli_file files[] = {{&options[0], self->output}, {&page.argument, path}};
-    enum ar_status status = self->output ? cli_files_check(files, 2, error) : AR_OK;
-    if (status)
-        (void)ar_error_prefix(error, status, "model");
-    else
-        status =
-            calls ? calls_csv_read(path, calls, error) : model_result_read(path, result, error);
-    free(path);
-    return status;
+    AR_TRY(self->output ? ar_error_prefix(error, cli_files_check(files, 2, error), "model")
+                        : AR_OK);
+    return calls ? calls_csv_read(path, calls, error) : model_result_read(path, result, error);
 }
 
 /* The repetitions of a run on the card. A folder of repetitions need not have all runs. */

@@ -249,28 +249,24 @@ static enum ar_status run_suite(const struct arguments *arguments, struct tenant
 enum ar_status cmd_tenants(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {.seed = NOT_GIVEN};
-    struct tenants_suite suite;
+    AR_CLOSED(tenants_suite_close) struct tenants_suite suite = {0};
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (!self.path)
         return ar_invalid(error, "tenants: no suite is given; write tenants SUITE.ini");
     if (self.mode && strcmp(self.mode, "free") != 0 && strcmp(self.mode, "barriered") != 0)
         return ar_invalid(error, "tenants: --mode %s: barriered or free", self.mode);
-    enum ar_status status = tenants_suite_read(self.path, &suite, error);
-    if (status)
-        return status;
+    AR_TRY(tenants_suite_read(self.path, &suite, error));
     suite.free = self.mode ? !strcmp(self.mode, "free") : suite.free;
     suite.replicates = self.replicates ? self.replicates : suite.replicates;
     suite.seed = self.seed == NOT_GIVEN ? suite.seed : self.seed;
     if (self.series && self.device)
-        status = ar_invalid(error, "--series needs simulated processes");
-    for (size_t i = 0; i < suite.count && self.device && !status; i++)
+        return ar_invalid(error, "--series needs simulated processes");
+    for (size_t i = 0; i < suite.count && self.device; i++)
         if (suite.setups[i].pinned)
-            status = ar_invalid(error, "%s: process %s: pinned memory needs simulated processes",
-                                self.path, suite.setups[i].name);
-    if (!status && self.replicates && !suite.free)
-        status = ar_invalid(error,
-                            "--replicates needs mode = free: barriered processes have one outcome");
-    AR_THEN(status, run_suite(&self, &suite, error));
-    tenants_suite_close(&suite);
-    return status;
+            return ar_invalid(error, "%s: process %s: pinned memory needs simulated processes",
+                              self.path, suite.setups[i].name);
+    if (self.replicates && !suite.free)
+        return ar_invalid(error,
+                          "--replicates needs mode = free: barriered processes have one outcome");
+    return run_suite(&self, &suite, error);
 }

@@ -213,22 +213,16 @@ static void report(const char *path, const struct trace_info *info)
 static enum ar_status save(const char *from, const char *path,
                            const struct trace_output_choice *format, struct ar_error *error)
 {
-    struct trace_source *source = NULL;
-    struct fits_notes notes = {0};
+    AR_CLOSED(trace_close_at) struct trace_source *source = NULL;
+    AR_CLOSED(fits_notes_close) struct fits_notes notes = {0};
     enum ar_status status = trace_open(from, &source, error);
     AR_THEN(status, fits_notes_read(source, &notes, error));
-    if (status) {
-        trace_close(source);
-        return ar_error_prefix(error, status, "the tracer wrote a trace that is not valid");
-    }
-    status = trace_output_save(source, path, format, error);
-    if (!status)
-        report(path, &source->info);
-    if (!status && notes.refusal[0])
+    AR_TRY(ar_error_prefix(error, status, "the tracer wrote a trace that is not valid"));
+    AR_TRY(trace_output_save(source, path, format, error));
+    report(path, &source->info);
+    if (notes.refusal[0])
         sentence_say(stderr, "  the trace is not what a card would be asked: %s", notes.refusal);
-    fits_notes_close(&notes);
-    trace_close(source);
-    return status;
+    return AR_OK;
 }
 
 static enum ar_status finish(const struct arguments *self, const char *folder,

@@ -65,15 +65,13 @@ static enum ar_status read_scenario(const struct arguments *self, struct scenari
     const char *kinds[TWIN_KINDS_MOST];
     size_t count = twin_setup_kinds(kinds, TWIN_KINDS_MOST);
     AR_TRY(scenario_read(self->path, kinds, count, out, error));
-    enum ar_status status = twin_compare_check(out, error);
+    AR_TRY(twin_compare_check(out, error));
     if (self->cycles != NOT_GIVEN)
         out->cycles = self->cycles;
-    for (size_t i = 0; i < self->sets.count && !status; i++)
-        if ((status = scenario_set_text(out, self->sets.at[i], error)))
-            status = ar_error_prefix(error, AR_INVALID, "--set %s", self->sets.at[i]);
-    if (status)
-        scenario_close(out);
-    return status;
+    for (size_t i = 0; i < self->sets.count; i++)
+        if (scenario_set_text(out, self->sets.at[i], error))
+            return ar_error_prefix(error, AR_INVALID, "--set %s", self->sets.at[i]);
+    return AR_OK;
 }
 
 /* Draws the series in `series` with the script of the tree or of the installation. */
@@ -189,7 +187,7 @@ static enum ar_status run(const struct arguments *self, const struct scenario *t
 enum ar_status cmd_twin(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {.cycles = NOT_GIVEN};
-    struct scenario text;
+    AR_CLOSED(scenario_close) struct scenario text = {0};
     AR_TRY(cli_parse(&page, argc, argv, &self, error));
     if (self.figure)
         AR_TRY(check_figure(self.figure, error));
@@ -201,13 +199,9 @@ enum ar_status cmd_twin(int argc, char **argv, struct ar_error *error)
     if (self.journal && !self.again)
         return ar_invalid(error,
                           "twin: --journal is of the runs with changes; write --what-if yes");
-    enum ar_status status = read_scenario(&self, &text, error);
-    if (status)
-        return status;
+    AR_TRY(read_scenario(&self, &text, error));
     if (self.check && !text.reported_count)
-        status =
-            ar_invalid(error, "%s: --check needs figures; write them below [reported]", self.path);
-    AR_THEN(status, run(&self, &text, error));
-    scenario_close(&text);
-    return status;
+        return ar_invalid(error, "%s: --check needs figures; write them below [reported]",
+                          self.path);
+    return run(&self, &text, error);
 }

@@ -74,20 +74,12 @@ static enum ar_status serve_all(const struct bound_blocks *blocks, struct ar_pol
 enum ar_status bound_online(const struct bound_blocks *blocks, const char *policy,
                             uint64_t *extent_bytes, struct ar_error *error)
 {
-    struct ar_spec policy_spec, device_spec;
-    struct session session;
+    AR_CLOSED(ar_spec_close) struct ar_spec policy_spec = {0}, device_spec = {0};
+    AR_CLOSED(session_close) struct session session = {0};
     AR_TRY(ar_spec_parse(policy, &policy_spec, error));
-    enum ar_status status = ar_spec_parse(ONLINE_DEVICE, &device_spec, error);
-    if (!status) {
-        status = session_open(&session, &policy_spec, &device_spec, 0, NULL, error);
-        if (!status) {
-            status = serve_all(blocks, session.policy, extent_bytes, error);
-            session_close(&session);
-        }
-        ar_spec_close(&device_spec);
-    }
-    ar_spec_close(&policy_spec);
-    return status;
+    AR_TRY(ar_spec_parse(ONLINE_DEVICE, &device_spec, error));
+    AR_TRY(session_open(&session, &policy_spec, &device_spec, 0, NULL, error));
+    return serve_all(blocks, session.policy, extent_bytes, error);
 }
 
 enum ar_status bounds_find(const struct bound_blocks *blocks, struct bounds *out,
@@ -296,18 +288,16 @@ enum ar_status bound_blocks_open(struct bound_blocks *self, struct trace_source 
                           source->info.name);
     *self = (struct bound_blocks){
         .granule_bytes = options->granule_bytes ? options->granule_bytes : 1,
+        .packing.host = &self->host,
     };
     r.to_completion = options->frees == REPLAY_RECORDED && source->info.has_split_frees;
     enum ar_status status = read_all(&r, &events, error);
     free(r.by_slot);
     end_lives(self, events);
     AR_THEN(status, packing_open(&self->packing, &self->host, self->blocks, self->count, error));
-    if (status) {
-        (void)ar_error_prefix(error, status, "%s", source->info.name);
-        free(self->blocks);
-        free(self->requests);
-    }
-    return status;
+    if (status)
+        bound_blocks_close(self);
+    return ar_error_prefix(error, status, "%s", source->info.name);
 }
 
 void bound_blocks_close(struct bound_blocks *self)
