@@ -164,7 +164,7 @@ enum ar_status session_device_as(struct session_device *out, const struct ar_spe
 {
     const struct ar_spec_link *link = &device->links[device->link_count - 1];
     *out = (struct session_device){.spec = *device, .link = *link};
-    out->pairs = calloc(link->pair_count + 2, sizeof *out->pairs);
+    out->pairs = calloc(link->pair_count + 3, sizeof *out->pairs);
     AR_TRY_MEMORY(out->pairs, error, "a device's spec");
     size_t count = 0;
     for (size_t i = 0; i < link->pair_count; i++)
@@ -181,6 +181,12 @@ enum ar_status session_device_as(struct session_device *out, const struct ar_spe
     out->spec.links = &out->link;
     out->spec.link_count = 1;
     return AR_OK;
+}
+
+void session_device_default(struct session_device *device, const char *key, const char *value)
+{
+    if (!ar_spec_value(&device->spec, key))
+        device->pairs[device->link.pair_count++] = (struct ar_spec_pair){.key = key, .value = value};
 }
 
 void session_device_end(struct session_device *device)

@@ -144,8 +144,12 @@ static enum ar_status open_device(struct twin_run *run, struct ar_error *error)
     run->device = (struct session_device){0};
     bool limited = capacity_bytes <= UNLIMITED_BYTES;
     run->total_bytes = limited ? capacity_bytes : UNLIMITED_BYTES;
-    return session_device_as(&run->device, &run->device_spec, NULL, limited ? capacity_bytes : 0,
-                             error);
+    AR_TRY(session_device_as(&run->device, &run->device_spec, NULL, limited ? capacity_bytes : 0,
+                             error));
+    /* Allocators break ties by address, so segments lie where the driver of a card puts them. */
+    if (!ar_spec_value(&run->device_spec, "ranges"))
+        session_device_default(&run->device, "addresses", "driver");
+    return AR_OK;
 }
 
 /* The bytes of an empty card that can be used. */

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Runs the programs of this folder on one card or two: record_all.py OUT SECONDS CARDS GROUP..
 
-Groups: sleep, sleep_b, graphs, long, moe, or a part of a job's name with a dot in it. OUT/recordings.tar has all files,
-OUT/log.txt what they printed; the tar is written again whenever a job ends. All processes import PyTorch at once. Jobs
-of sleep and graphs then have card 0 to themselves, one after the other, because they measure the free memory of the
-card. The others run together: with two cards, those of long under the default settings on card 1 from the start; all
-others on card 0 in the end, MOST at a time (default: 10). PROGRAMS, STEPS, HISTORY, LAST and SEED in the environment
-change the long runs.
+Groups: sleep, sleep_b, orders, graphs, long, moe, or a part of a job's name with a dot in it. OUT/recordings.tar has
+all files, OUT/log.txt what they printed; the tar is written again whenever a job ends. All processes import PyTorch at
+once. Jobs of sleep and graphs then have card 0 to themselves, one after the other, because they measure the free memory
+of the card. The others run together: with two cards, those of long under the default settings on card 1 from the start;
+all others on card 0 in the end, MOST at a time (default: 10). PROGRAMS, STEPS, HISTORY, LAST and SEED in the
+environment change the long runs.
 """
 
 import os
@@ -28,6 +28,9 @@ subprocess.run(["gcc", "-O2", "-shared", "-fPIC", f"-I{home}/include", f"{HERE}/
 EXPANDABLE = "expandable_segments:True"
 SLEEP = {"A.empty": ["--empty"], "A.keep": [], "A.level2": ["--empty", "--level", "2"]}
 SLEEP_B = {"B.empty": ["--empty", "--order", "B"], "B.keep": ["--order", "B"]}
+ORDERS = {"B.20": ["--empty", "--order", "B", "--layers", "20"], **{f"B.again{i}": SLEEP_B["B.empty"] for i in (1, 2, 3)}}
+for order in "CD":
+    ORDERS |= {f"{order}.empty": ["--empty", "--order", order], f"{order}.keep": ["--order", order]}
 jobs = []  # name, group, conf, words, alone
 
 
@@ -36,9 +39,9 @@ def job(group, name, words, conf="", lane="alone"):
         jobs.append((f"{group}.{name}", conf, words, lane))
 
 
-def sleep(group, name, options, conf=""):
+def sleep(group, name, options, conf="", lane="alone"):
     words = ["sleep_wake.py", f"{work}/{group}.{name}", "--library", library, *options]
-    job(group, name, words, conf)
+    job(group, name, words, conf, lane)
 
 
 for name, options in SLEEP.items():
@@ -47,6 +50,8 @@ sleep("sleep", "A.expandable", ["--empty"], EXPANDABLE)
 sleep("sleep", "A.toggle", ["--empty", "--toggle"], EXPANDABLE)
 for name, options in SLEEP_B.items():
     sleep("sleep_b", name, options)
+for name, options in ORDERS.items():
+    sleep("orders", name, options, lane="after")
 for layers in (4, 16, 48):
     for pools in ("shared", "own", "ascending", "repeat"):
         for warm in ((True, False) if pools == "shared" else (True,)):

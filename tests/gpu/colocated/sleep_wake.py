@@ -5,7 +5,7 @@ The generator's weights and its paged key-value cache lie in two torch.cuda.MemP
 graphs have a pool of their own. A cycle trains, sends the weights to the generator, generates, and puts it to sleep.
 OUT.phases.json has the figures after each phase, OUT.csv.gz and OUT.json the allocator's history (common.py).
 
---order A or B: what is released first. --level: of sleep, as in vLLM (1 keeps the weights in pinned host memory, 2
+--order A to D: what is released first. --level: of sleep, as in vLLM (1 keeps the weights in pinned host memory, 2
 drops them). --empty: empty_cache after offloads and sleep. --toggle: expandable segments are off while a pool is open.
 """
 
@@ -27,6 +27,10 @@ ORDERS = {
           "rollout.wake kv_cache", "rollout.generate", "rollout.sleep", "actor.reload"],
     "B": ["actor.train", "rollout.wake weights", "rollout.wake kv_cache", "rollout.update", "actor.offload weights",
           "actor.offload optimizer", "rollout.generate", "actor.reload", "rollout.sleep"],
+    "C": ["actor.train", "rollout.wake weights", "rollout.update", "actor.offload weights", "rollout.wake kv_cache",
+          "actor.offload optimizer", "rollout.generate", "rollout.sleep", "actor.reload"],
+    "D": ["actor.train", "rollout.wake kv_cache", "actor.offload optimizer", "rollout.wake weights", "rollout.update",
+          "rollout.generate", "actor.offload weights", "actor.reload", "rollout.sleep"],
 }  # fmt: skip
 EMPTY_AFTER = ("actor.offload optimizer", "actor.offload weights", "rollout.sleep")
 
