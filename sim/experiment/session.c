@@ -186,7 +186,8 @@ enum ar_status session_device_as(struct session_device *out, const struct ar_spe
 void session_device_default(struct session_device *device, const char *key, const char *value)
 {
     if (!ar_spec_value(&device->spec, key))
-        device->pairs[device->link.pair_count++] = (struct ar_spec_pair){.key = key, .value = value};
+        device->pairs[device->link.pair_count++] =
+            (struct ar_spec_pair){.key = key, .value = value};
 }
 
 void session_device_end(struct session_device *device)

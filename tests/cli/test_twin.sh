@@ -115,6 +115,16 @@ check a_workload_of_another_card grep -q '^  t: its workload was made on NVIDIA 
 sed -i 's/rtx4090/h100/' "$tmp/name.ini"
 run twin "$tmp/name.ini" --what-if no
 check a_workload_of_this_card not grep -q 'its workload was made on' "$out"
+# Of two free blocks of 64 MiB the one with the lower address is taken: the driver of a card places the
+# second segment below the first, which is then released; with rising addresses the second one is.
+printf '# allocrig-trace 1\na,0,100663296\na,1,67108864\nf,0\na,2,33554432\nf,1\na,3,41943040\nm,step\n' >"$tmp/tie.trace"
+printf '[machine]\ncard = sim:profile=h200\n[process p]\n[trainer t]\nworkload = %s\n[schedule]\nstart = t.train 1, p.empty_cache\n[reported]\np.empty_cache: reserved = %s\n' "$tmp/tie.trace" 160MiB >"$tmp/tie.ini"
+run twin "$tmp/tie.ini" --check
+check addresses_of_the_driver [ "$status" = 0 ]
+printf 'ordinal,bytes,address\n' >"$tmp/rising.csv"
+sed -i "s/160MiB/96MiB/; s,h200,h200:addresses=$tmp/rising.csv,; s/h200:/h200,/" "$tmp/tie.ini"
+run twin "$tmp/tie.ini" --check
+check rising_addresses [ "$status" = 0 ]
 printf '[machine]\ncard = cuda\n' >"$tmp/bad.ini"
 printf '[machine]\ncard = rtx4090\n' >"$tmp/name.ini"
 refuses a_card_without_its_device 2 'card = rtx4090: did you mean sim:profile=rtx4090' twin "$tmp/name.ini"

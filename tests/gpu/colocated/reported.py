@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The lines of [reported] for a scenario, from a recording of sleep_wake.py: reported.py PHASES.json
+"""The lines of [reported] for a scenario, from a recording of sleep_wake.py: reported.py PHASES.json [shared]
 
 Reserved bytes at the end of each step of each cycle, and what the process has in use and the owners of it in the first
-and the last cycle. A step that a cycle has several times is there once. Blocks that sleep are not in use.
+and the last cycle. A step that a cycle has several times is there once. Blocks that sleep are not in use. With `shared`
+other processes were on the card, and what is in use of it is left out.
 """
 
 import json
@@ -33,7 +34,8 @@ for r in rows:
     print(f"{place}: reserved = {r['reserved_bytes.all.current']}")
     if cycle not in (0, 1, last):
         continue
-    print(f"{place}: process used = {r['card_total'] - r['card_free']}")
+    if sys.argv[2:] != ["shared"]:
+        print(f"{place}: process used = {r['card_total'] - r['card_free']}")
     owners, asleep = r["owners"], r.get("asleep", {})
     held = {name: owners.get(card, 0) for card, name in OWNERS.items()}
     if asleep.get("weights"):
