@@ -673,6 +673,7 @@ void explain_json_message(FILE *stream, const struct message *message)
     json_put_bool(&json, "process_figures_left_out", message->no_figures_taken);
     json_put_bool(&json, "process_guessed", message->process_guessed);
     json_put_bool(&json, "host_memory", message->host);
+    json_put_bool(&json, "process_killed", message->killed);
     json_put_bool(&json, "close", message->close);
     json_put_text(&json, "advice", message_page_advice(message, advice, sizeof advice));
     json_end_object(&json);

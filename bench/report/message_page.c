@@ -319,6 +319,10 @@ static void print_remarks(FILE *stream, const struct message *message, bool more
         say(stream, "By vLLM's estimate max_model_len=%" PRIu64 " fits.",
             message->vllm.fitting_length);
     print_count(stream, message);
+    if (message->killed)
+        say(stream,
+            "The text also says that a process was killed, most often because the memory "
+            "of the host ran out (dmesg | grep -i oom). That may be what ended the program.");
     if (more)
         say(stream, "The rest of the file was not read.");
 }

@@ -90,6 +90,7 @@ static bool read_kinds(const struct message_text *text, struct message *self)
             break;
     }
     self->windows = found && is_windows(text);
+    self->killed = found && !self->host && message_text_tells_of_kill(text);
     read_listing(text, self);
     if (self->framework == MESSAGE_VLLM)
         message_read_vllm_log(text, self);

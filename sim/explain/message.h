@@ -191,6 +191,7 @@ struct message {
     bool process_guessed;  /* one of the listed processes is assumed to be this one */
     bool host;             /* host memory ran out */
     bool indirect;         /* the words have other causes too */
+    bool killed;           /* the text also says that a process was killed */
     bool elsewhere;        /* not the card is full, but a part that the program made, or none */
     bool on_chip;          /* memory on the chip (vmem, shared memory) is too small for a program */
     bool block_limit;      /* the device has a limit on one request, and this one is above it */

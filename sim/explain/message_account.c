@@ -84,6 +84,9 @@ static void derive_remainder(struct message *self)
     }
     enum message_figure_name own =
         knows(self, MESSAGE_FIGURE_PROCESS) ? MESSAGE_FIGURE_PROCESS : MESSAGE_FIGURE_RESERVED;
+    if (own == MESSAGE_FIGURE_RESERVED && knows(self, own) &&
+        bytes_of(self, MESSAGE_FIGURE_ALLOCATED) > bytes_of(self, own))
+        own = MESSAGE_FIGURE_ALLOCATED; /* the pool has no less */
     const enum message_figure_name parts[] = {MESSAGE_FIGURE_FREE, own, MESSAGE_FIGURE_OTHERS};
     struct message_figure rest = *figure_of(self, MESSAGE_FIGURE_TOTAL);
     if (!self->card_told || !rest.known || !knows(self, MESSAGE_FIGURE_FREE) || !knows(self, own) ||

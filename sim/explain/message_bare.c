@@ -214,7 +214,7 @@ static const struct message_form bares[] = {
     {"erroroutofdevicememory|vkallocatememoryfailed|vkallocatememory:outofdevice", MESSAGE_DRIVER,
      "Vulkan", how_driver, 0},
     {"cudahostalloc|cumemhostalloc|cumemallochost|cudamallochost|hiphostmalloc",
-     MESSAGE_HOST_PROGRAM, "", how_pinned, FORM_HOST},
+     MESSAGE_HOST_PROGRAM, "", how_pinned, FORM_HOST | FORM_FAILS},
     {"outofhostmemory|out_of_host_memory", MESSAGE_HOST_PROGRAM, "", how_handles,
      FORM_HOST | FORM_LIKELY},
     {"errno12]cannotallocatememory", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
@@ -265,8 +265,8 @@ static const struct message_form bares[] = {
     {"task#:outofmemory|exceededstepmemorylimit|exceededjobmemorylimit|pbs:jobkilled:mem|"
      "exceedingmemorylimits|["
      "memorypressure]|"
-     "lowonresource:memory|killedoutofmemory|outofmemory:killedprocess|systemd-oomdkilled|"
-     "iskilledbysignal:killed|oom-kill|byoomkiller|bytheoomkiller|outofmemorysrun:|oomkilled",
+     "lowonresource:memory|killedoutofmemory|outofmemory:kill|systemd-oomdkilled|"
+     "oom-kill|byoomkiller|bytheoomkiller|outofmemorysrun:|oomkilled",
      MESSAGE_HOST_PROGRAM, "", how_limit, FORM_HOST},
     {"exceeded#%memorybudget", MESSAGE_HOST_PROGRAM, "", how_dask, FORM_HOST},
     {"workermemorylimit:", MESSAGE_HOST_PROGRAM, "", how_dask, FORM_HOST | FORM_LIKELY},
@@ -275,14 +275,14 @@ static const struct message_form bares[] = {
      MESSAGE_HOST_PROGRAM, "", how_handles, FORM_HOST | FORM_LIKELY},
     {"system.outofmemoryexception|virtualmemoryexhausted|finallinkfailed:memoryexhausted|"
      "enoughhostmemory|outofcpumemory|outofram|usingallavailableram|memoryquotaexceeded|host_"
-     "allocation_failed|error_host_out_of_memory|runtime:outofmemory|systemoutofmemory!|"
+     "allocation_failed|error_host_out_of_memory|fatalerror:runtime:outofmemory|systemoutofmemory!|"
      "memoryresourcesareavailabletoprocess|cannotallocatevectorofsize|allocate[host]memory|"
      "physicalmemoryusageistoohigh|cannotallocatememory(oserror12)|defaultcpuallocator:|"
      "mkl_malloc:failedtoallocate",
      MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     {"creatingsharedmemorysegment", MESSAGE_HOST_PROGRAM, "", how_shm, FORM_HOST | FORM_LIKELY},
     {"winerror1455|thepagingfileistoosmall", MESSAGE_HOST_PROGRAM, "", how_paging, FORM_HOST},
-    {"outofsharedmemory", MESSAGE_HOST_PROGRAM, "", how_workers, FORM_HOST},
+    {"outofsharedmemory", MESSAGE_HOST_PROGRAM, "", how_workers, FORM_HOST | FORM_LIKELY},
     {"cl_out_of_resources|(outofresources)", MESSAGE_DRIVER, "OpenCL", how_driver, 0},
     {"curesulterrorresult=2file", MESSAGE_DRIVER, "CUDA", how_driver, 0},
     {"8007000enotenoughmemory", MESSAGE_DIRECTML, "DirectML", NULL, 0},
@@ -318,7 +318,8 @@ static const struct message_form bares[] = {
     {"bytesfromdevice[|freeingmemorycacheandretrying", MESSAGE_LIBRARY, "", message_how_unknown, 0},
     {"regionfailed:freeingsomememory", MESSAGE_LIBRARY, "CUDA", message_how_unknown, 0},
     {"memoryerror", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST | FORM_LIKELY | FORM_ONE_WORD},
-    {"returncode=-9|negsignal.sigkill|exitcode:-9|exitcode-9|code137|code:137|code=137|code\":137|"
+    {"iskilledbysignal:killed|returncode=-9|negsignal.sigkill|exitcode:-9|exitcode-9|code137|code:"
+     "137|code=137|code\":137|"
      "status137|"
      "status=137|signal9(sigkill)|bysignal9|signals.sigkill:9|signal:killed|"
      "killedsignalterminatedprogram|duetosignal9|line#:#killed|]+#killed|]#killed",
@@ -393,7 +394,7 @@ static bool is_cut_word(const struct message_text *text, size_t at)
 
 /* Whether words near a word for memory of a card say that there was too little, or that it was not
  * given. A program that then takes less has not failed, and who allocates nodes has no memory. */
-static bool is_failure(const struct message_text *text, size_t at)
+static bool is_failure(const struct message_text *text, const struct message_form *form, size_t at)
 {
     static const char *const fails[] = {"fail",          "exhaust",          "notenough",
                                         "insufficient",  "unable",           "cannot",
@@ -408,11 +409,44 @@ static bool is_failure(const struct message_text *text, size_t at)
         "access",   "memcpy",        "memset",     "invalidargument", ".reducing",
         "resource", "rpcerror",      "nodesare",   "numberofdev",     "/alloc",
         "com/gpu",  "driverversion", "kubernetes", "capabledevice",   NULL};
-    size_t from = at > 40 ? at - 40 : 0, to = at + 60;
-    char before = at > 0 && !text->gaps[at] ? text->chars[at - 1] : ' ';
-    bool inside = isalpha((unsigned char)before) || before == '_'; /* of a name in a program */
-    return !inside && !is_feared(text, at) && card_near(text, at, NEAR_CHARACTERS) &&
+    /* Words for pinned memory are of a card, and are not of anything else. */
+    size_t before = form->flags & FORM_HOST ? NEAR_CHARACTERS : 40, after = before * 3 / 2;
+    size_t from = at > before ? at - before : 0, to = at + after;
+    char last = at > 0 && !text->gaps[at] ? text->chars[at - 1] : ' ';
+    bool inside = isalpha((unsigned char)last) || last == '_'; /* of a name in a program */
+    return !inside && !is_feared(text, at) &&
+           (form->flags & FORM_HOST || card_near(text, at, NEAR_CHARACTERS)) &&
            message_text_any(text, fails, from, to) && !message_text_any(text, others, from, to);
+}
+
+/* Whether the code of another error than a lack of memory is named: cudaErrorNotSupported. */
+static bool names_other_error(const struct message_text *text, size_t from, size_t to)
+{
+    static const char *const codes[] = {"cudaerror", "hiperror"};
+    static const char *const memory[] = {"memory", "outofmemory"};
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        for (size_t at = from;
+             (at = message_text_find(text, codes[i], at, to)) != MESSAGE_NOWHERE;) {
+            const char *name = text->chars + (at += strlen(codes[i]));
+            bool lack = false;
+            for (size_t j = 0; j < sizeof memory / sizeof *memory; j++)
+                lack |= strncmp(name, memory[j], strlen(memory[j])) == 0;
+            if (isalpha((unsigned char)*name) && text->gaps[at] == MESSAGE_GAP_NONE && !lack)
+                return true;
+        }
+    return false;
+}
+
+/* Whether the words are one of several causes, or a guess. */
+static bool is_guess(const struct message_text *text, size_t at)
+{
+    static const char *const words[] = {"potential", "possibl", "maybe",    "mightbe",
+                                        "mayhave",   "perhaps", "probably", NULL};
+    size_t from = at;
+    while (from > 0 && at - from < NEAR_CHARACTERS &&
+           !(text->gaps[from] == MESSAGE_GAP_LINE && text->chars[from - 1] == '.'))
+        from--;
+    return message_text_any(text, words, from, at);
 }
 
 /* Whether words of this length are a message, and not a flag which is off ("OOMKilled": false), a
@@ -435,7 +469,8 @@ static bool is_said(const struct message_text *text, const struct message_form *
             return false;
     if (form->framework == MESSAGE_TRITON_SERVER && message_text_has(text, "isinsufficientforcuda"))
         return false;
-    if (message_text_other_reason(text, at + length))
+    if (message_text_other_reason(text, at + length) ||
+        (form->how == message_how_unknown && names_other_error(text, at, at + 4 * NEAR_CHARACTERS)))
         return false;
     bool code = memchr(text->chars + at, '_', length) != NULL; /* the name of an error */
     if ((!code && is_feared(text, at)) ||
@@ -445,7 +480,7 @@ static bool is_said(const struct message_text *text, const struct message_form *
         strncmp(text->chars + at, "insufficient", 12) == 0)
         return false; /* "4 Insufficient memory" counts nodes */
     return (!(form->flags & FORM_END) || is_cut_word(text, at)) &&
-           (!(form->flags & FORM_FAILS) || is_failure(text, at)) &&
+           (!(form->flags & FORM_FAILS) || is_failure(text, form, at)) &&
            (!(form->flags & FORM_NEAR) || card_near(text, at, NEAR_CHARACTERS)) &&
            (!(form->flags & FORM_ONE_WORD) ||
             !memchr(text->gaps + at + 1, MESSAGE_GAP_SPACE, length - 1)) &&
@@ -485,6 +520,7 @@ static bool read_words(const struct message_text *text, const struct message_for
     if (first == MESSAGE_NOWHERE)
         return false;
     message_form_apply(form, self);
+    self->indirect |= self->host && is_guess(text, first);
     self->bare = true;
     self->taken = 1;
     for (size_t at = first; at != MESSAGE_NOWHERE && (at == first || !(form->flags & FORM_FAILS));
@@ -498,6 +534,18 @@ static bool read_words(const struct message_text *text, const struct message_for
         self->how =
             self->figures[MESSAGE_FIGURE_ASKED].known ? message_how_unknown : how_driver_of_others;
     return true;
+}
+
+bool message_text_tells_of_kill(const struct message_text *text)
+{
+    for (size_t i = 0; i < sizeof bares / sizeof *bares; i++)
+        for (const char *words = bares[i].pattern;
+             words &&
+             (bares[i].how == how_limit || bares[i].how == how_killed || bares[i].how == how_ray);
+             words = message_pattern_next(words))
+            if (find_said(text, &bares[i], words, 0) != MESSAGE_NOWHERE)
+                return true;
+    return false;
 }
 
 bool message_read_bare(const struct message_text *text, struct message *self)

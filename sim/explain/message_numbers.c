@@ -143,6 +143,9 @@ size_t message_text_size(const struct message_text *self, size_t at, struct mess
         figure->cut = across || wraps(self, at, end) ? MESSAGE_CUT_AT_END : MESSAGE_UNCUT;
         figure->bytes = (uint64_t)(value * scale + 0.5);
         figure->coarse_bytes = unit->shift ? (uint64_t)(last * scale / 2 + 0.5) : 0;
+        /* "GB" is 2^30 bytes in nearly all of them; beside "GiB" it may be 10^9. */
+        if (self->binary && unit->shift && strlen(unit->name) == 2)
+            figure->coarse_bytes += figure->bytes - (uint64_t)(value * pow(10, 0.3 * unit->shift));
     }
     return end + strlen(unit->name);
 }

@@ -1,7 +1,7 @@
 /* Counters of PyTorch that a program printed without a failure: memory_allocated() and
  * memory_reserved() under any label, the table of memory_summary(), the keys of memory_stats(),
- * DeepSpeed's line (MA, Max_MA, CA), Megatron's line. The last value of each counter counts. Both
- * what is allocated and what is reserved must be there. */
+ * DeepSpeed's line (MA, Max_MA, CA), Megatron's line. Both what is allocated and what is reserved
+ * must be there; of several moments or devices the last one with both counts. */
 #include <ctype.h>
 #include <string.h>
 
@@ -132,6 +132,8 @@ static void read_label(const struct message_text *text, size_t at, const struct 
         end = read_value(text, end, unit, &figure);
     if (end == MESSAGE_NOWHERE || !figure.known)
         return;
+    if (self->figures[name].known) /* of another moment, or another device */
+        memset(self->figures, 0, sizeof self->figures);
     self->figures[name] = figure;
     if (label->table && name == MESSAGE_FIGURE_ALLOCATED && text->chars[end] == '|' &&
         message_text_size(text, end + 1, &peak) != MESSAGE_NOWHERE)
@@ -140,12 +142,16 @@ static void read_label(const struct message_text *text, size_t at, const struct 
 
 bool message_read_printed(const struct message_text *text, struct message *self)
 {
+    struct message record = {0};
     for (size_t at = 0; at < text->count; at++) {
         const struct label *label = strchr("anrgmoic", text->chars[at]) ? label_at(text, at) : NULL;
         if (!label)
             continue;
-        read_label(text, at, label, self);
+        read_label(text, at, label, &record);
         at += strlen(label->words) - 1;
+        if (record.figures[MESSAGE_FIGURE_ALLOCATED].known &&
+            record.figures[MESSAGE_FIGURE_RESERVED].known)
+            *self = record;
     }
     read_deepspeed(text, self);
     self->printed = true;

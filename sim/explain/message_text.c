@@ -448,6 +448,7 @@ static void squeeze(const char *text, size_t bytes, struct message_text *self)
         if (!skip_white(&state) && !skip_prefix(&state))
             put_character(&state);
     self->chars[self->count] = '\0';
+    self->binary = message_text_has(self, "gib") || message_text_has(self, "mib");
     self->gaps[self->count] = MESSAGE_GAP_LINE;
     self->cut = bytes && (is_digit(text[bytes - 1]) || text[bytes - 1] == '.');
 }
@@ -457,7 +458,7 @@ enum ar_status message_text_open(const char *text, size_t bytes, struct message_
 {
     if (bytes > MESSAGE_TEXT_MOST)
         bytes = MESSAGE_TEXT_MOST;
-    *self = (struct message_text){malloc(bytes + 1), malloc(bytes + 1), 0, false};
+    *self = (struct message_text){.chars = malloc(bytes + 1), .gaps = malloc(bytes + 1)};
     char *plain = malloc(bytes + 1);
     bool made = self->chars && self->gaps && plain;
     if (made)

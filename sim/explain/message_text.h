@@ -14,7 +14,8 @@ struct message_text {
     char *chars;         /* ends with a zero byte */
     unsigned char *gaps; /* enum message_gap before chars[i] */
     size_t count;
-    bool cut; /* the original ends in a number, without a line end */
+    bool binary; /* a size in MiB or GiB is in it */
+    bool cut;    /* the original ends in a number, without a line end */
 };
 
 /* Replaces escapes by their characters; `out` has room for all bytes. Returns the number of bytes.
@@ -86,6 +87,9 @@ void message_text_request(const struct message_text *self, size_t failure,
 
 /* Whether JAX printed a message of XLA, not TensorFlow. */
 bool message_text_speaks_jax(const struct message_text *self);
+
+/* Whether the text says that the system or a launcher killed a process, most often for memory. */
+bool message_text_tells_of_kill(const struct message_text *self);
 
 /* How to find a cause if the message does not name its program. */
 extern const char message_how_unknown[];

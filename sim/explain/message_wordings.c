@@ -277,6 +277,8 @@ const struct message_form message_forms[] = {
     {"memoryallocationfailedondevice:cuda*forA", MESSAGE_LIBRARY, "CUDA", message_how_unknown, 0},
     {"ggml_aligned_malloc:insufficientmemory*attemptedtoallocateA", MESSAGE_HOST_PROGRAM, "", NULL,
      FORM_HOST},
+    /* Kokkos to 2.9 */
+    {"hostspace::allocate[*](A)failed", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     /* GCC, MATLAB, Ray */
     {"outofmemoryallocatingAafteratotalof", MESSAGE_HOST_PROGRAM, "", NULL, FORM_HOST},
     {"requested*(A)arrayexceedsmaximumarraysize&preference(W", MESSAGE_HOST_PROGRAM, "", NULL,
