@@ -16,7 +16,8 @@
  *
  * **Rig.** `open SPEC on MEMORY`: MEMORY is a simulated device (`sim:..`, which sim_test_open
  * opens), `pinned sim:..` for its pinned memory, or `fake [cap=N] [pages=N] [total=N] [adjacent=0]
- * [next=N]` for a fake backing. `device sim:..`: a device without a policy.
+ * [next=N]` for a fake backing; `skip BYTES` moves its next address. `device sim:..`: a device
+ * without a policy.
  *
  * **Policy.** `alloc NAME BYTES [stream=N] [align=N] [pool=N] [may_fail] [upper] [captured] [plain]
  * [own] [last_resort] [no_split]`; `free NAME.. [stream=N]` (without a stream: that of the
@@ -25,7 +26,8 @@
  *
  * **Device.** `kernel STREAM NS`, `advance NS`, `sync [STREAM]`, `record EVENT STREAM`, `wait
  * STREAM EVENT`, `used ADDRESS BYTES STREAM EVENT`, `handed_out ADDRESS BYTES STREAM EVENT
- * [order]`, `race TEXT`, `outside BYTES`, `segment_of ADDRESS`.
+ * [order]`, `race TEXT`, `outside BYTES`, `segment_of ADDRESS`, `requested`, `mark`, `profile
+ * TEXT`, `costs_of TEXT`.
  *
  * **Backing.** `segment NAME BYTES`, `segment_free ADDRESS`, `reserve NAME BYTES`, `refuse_reserve
  * N` (the next N), `release ADDRESS`, `create NAME BYTES`, `destroy HANDLE`, `map ADDRESS HANDLE`,
@@ -42,6 +44,8 @@
  * **Values.** Numbers with KiB, MiB, GiB, us, ms, s; names of blocks (their address; `a.granted`),
  * of what was set (`set NAME VALUE`), of streams (A to D are 0 to 3; `all`), and the figures in
  * steps.c; + - * / % and parentheses. A comparison may have several parts: `1 <= now < 2`.
+ *
+ * **Files.** `file NAME` and lines that begin with "|": $NAME is the path of a file of these lines.
  *
  * **Loops.** `for NAME FROM BELOW [STEP]` .. `end`; `each NAME..`, rows of words, `do` .. `end`.
  * `$NAME` in a line stands for the value. */

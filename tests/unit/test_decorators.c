@@ -1,6 +1,6 @@
-/* The decorators: they have the hooks of the policy inside, do what they say, and `checked` finds
- * each of its faults. The faults come from a decorator that spoils one result of the policy
- * inside. */
+/* The decorators: they have the hooks of the policy inside, and `checked` finds each of its faults.
+ * The faults come from a decorator that spoils one result of the policy inside. What the others do:
+ * tests/steps/decorators. */
 #include "allocators/decorators/forward.h"
 #include "allocators/registry.h"
 #include "tests/support/fake_backing.h"
@@ -41,48 +41,6 @@ TEST(looks_like_the_inner)
     assert_int_equal(rig.policy->totals.live_bytes, AR_MIB);
     assert_int_equal(ar_policy_servable(rig.policy, AR_POLICY_EFFORT_NONE), AR_MIB);
     assert_int_equal(policy_walk_sum(rig.policy).bytes[AR_POLICY_RANGE_FREE], AR_MIB);
-}
-
-/* ---- limit and fault ------------------------------------------------------------------------- */
-
-TEST(limit_caps_granted)
-{
-    struct policy_rig rig;
-    struct ar_policy_block block;
-    struct ar_policy_stats stats;
-    fake_rig_open(&rig, "limit(bytes=1MiB)+first-fit:granule=512K", UINT64_MAX);
-    assert_int_equal(policy_rig_alloc(&rig, 2 * AR_MIB, &block), AR_NO_MEMORY);
-    assert_int_equal(policy_rig_alloc(&rig, 1, &block), AR_OK);
-    assert_int_equal(policy_rig_alloc(&rig, 1, &block), AR_OK);
-    assert_int_equal(policy_rig_alloc(&rig, 1, &block), AR_NO_MEMORY);
-    assert_int_equal(policy_rig_free(&rig, &block), AR_OK);
-    /* Rounded up, it exceeds the maximum: the block is freed again. */
-    assert_int_equal(policy_rig_alloc(&rig, 512 * AR_KIB, &block), AR_OK);
-    assert_int_equal(policy_rig_free(&rig, &block), AR_OK);
-    assert_int_equal(rig.policy->totals.granted_bytes, 512 * AR_KIB);
-    ar_policy_stats(rig.policy, &stats);
-    assert_int_equal(stats.count.failures, 2);
-    close_rig(&rig);
-    fake_rig_open(&rig, "limit(bytes=1000)+first-fit:granule=512", UINT64_MAX);
-    assert_int_equal(policy_rig_alloc(&rig, 600, &block), AR_NO_MEMORY);
-    assert_int_equal(rig.policy->totals.granted_bytes, 0);
-    close_rig(&rig);
-}
-
-TEST(fault_refuses_the_nth)
-{
-    struct policy_rig rig;
-    struct ar_policy_block block;
-    fake_rig_open(&rig, "fault(n=2)+direct", UINT64_MAX);
-    assert_int_equal(policy_rig_alloc(&rig, 5, &block), AR_OK);
-    assert_int_equal(policy_rig_alloc(&rig, 5, &block), AR_NO_MEMORY);
-    assert_int_equal(policy_rig_alloc(&rig, 5, &block), AR_OK);
-    assert_int_equal(fake_rig_backing.calls, 2); /* the refused call did not reach it */
-    close_rig(&rig);
-    fake_rig_open(&rig, "fault(every=3)+direct", UINT64_MAX);
-    for (int call = 1; call <= 9; call++)
-        assert_int_equal(policy_rig_alloc(&rig, 5, &block), call % 3 == 0 ? AR_NO_MEMORY : AR_OK);
-    close_rig(&rig);
 }
 
 /* ---- order through fault --------------------------------------------------------------------- */
@@ -154,17 +112,6 @@ TEST(fault_forwards_order)
     reuse_on_another_stream(&asked, false);
     assert_int_equal(asked.orders, 0);
     assert_int_equal(asked.waits, 1);
-}
-
-TEST(needed_options)
-{
-    static const char *const specs[] = {"limit+null", "fault+null", "checked(every=0)+null"};
-    for (size_t i = 0; i < COUNT(specs); i++) {
-        CLOSED(close_rig) struct policy_rig rig;
-        fake_backing_open(&fake_rig_backing, UINT64_MAX);
-        assert_int_equal(policy_rig_open(&rig, specs[i], &fake_rig_backing.base, 0), AR_INVALID);
-        assert_non_null(strstr(rig.error.text, "decorator"));
-    }
 }
 
 /* ---- checked --------------------------------------------------------------------------------- */

@@ -1,9 +1,7 @@
 /* The policies of inference and graphics engines (ort, offset, vma-virtual, ggml): random
- * operations with other options than the defaults, which the property tests use; ggml's stack,
- * which takes frees in reverse order only; and options that contradict the device. What they place
- * is compared with the real allocators in golden/test_pools. */
+ * operations with other options than the defaults, which the property tests use, and ggml's stack.
+ * Options: tests/steps/engines. Places: golden/test_pools. */
 #include "allocators/base/rng.h"
-#include "tests/support/fake_backing.h"
 #include "tests/support/op_script.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
@@ -111,76 +109,5 @@ TEST(stack_faults)
         assert_int_equal(use_stacks(&rig, 300, &refused), AR_OK);
         assert_int_equal(policy_rig_close(&rig), 0);
         assert_int_equal(device->counters.physical_bytes, 0);
-    }
-}
-
-TEST(stack_refuses_other_orders)
-{
-    struct policy_rig rig;
-    struct ar_policy_block first, second;
-    CLOSED(close_device)
-    struct ar_device *device = sim_test_open("sim:profile=h100,capacity=128MiB");
-    open_rig(&rig, "ggml:pool=vmm", device->backing);
-    assert_int_equal(policy_rig_alloc(&rig, 1000, &first), AR_OK);
-    assert_int_equal(policy_rig_alloc(&rig, 1000, &second), AR_OK);
-    assert_int_equal(second.address, first.address + 1024);
-    assert_int_equal(policy_rig_free(&rig, &first), AR_INVALID);
-    assert_string_equal(ar_policy_problem(rig.policy),
-                        "pool=vmm frees blocks in the reverse order of their requests, as ggml "
-                        "demands, and 1 later block of stream 0 is live: use pool=leg for this "
-                        "program");
-    assert_int_equal(rig.policy->totals.live_blocks, 2);
-    assert_ok(ar_policy_validate(rig.policy, &test_error));
-    assert_int_equal(policy_rig_free(&rig, &second), AR_OK);
-    assert_int_equal(policy_rig_free(&rig, &first), AR_OK);
-    assert_int_equal(policy_rig_close(&rig), 0);
-}
-
-TEST(stack_has_a_maximum)
-{
-    struct policy_rig rig;
-    struct ar_policy_block block;
-    CLOSED(close_device)
-    struct ar_device *device = sim_test_open("sim:profile=h100,capacity=128MiB");
-    open_rig(&rig, "ggml:pool=vmm,max_size=5000000", device->backing);
-    assert_int_equal(policy_rig_alloc(&rig, 3 * AR_MIB, &block), AR_OK); /* 3 pages of 2 MiB fit */
-    assert_int_equal(policy_rig_alloc(&rig, 3 * AR_MIB + 1, &block), AR_NO_MEMORY);
-    assert_int_equal(policy_rig_alloc(&rig, 3 * AR_MIB, &block), AR_OK);
-    assert_int_equal(rig.policy->totals.reserved_bytes, 6 * AR_MIB);
-    assert_int_equal(policy_rig_close(&rig), 0);
-}
-
-/* ---- options that are wrong, and settings
- * ----------------------------------------------------- */
-
-TEST(contradictions)
-{
-    FREED struct fake_backing *fake = malloc(sizeof *fake);
-    assert_non_null(fake);
-    EACH_ROW (row, 3) {
-        struct policy_rig rig;
-        fake_backing_open(fake, UINT64_MAX);
-        assert_string_equal(ar_status_name(policy_rig_open(&rig, row.field[0], &fake->base, 0)),
-                            row.field[1]);
-        if (!strstr(rig.error.text, row.field[2]))
-            fail_msg("%s: %s", row.field[0], rig.error.text);
-        assert_int_equal(policy_rig_close(&rig), 0);
-    }
-}
-
-TEST(settings)
-{
-    FREED struct fake_backing *fake = malloc(sizeof *fake);
-    assert_non_null(fake);
-    EACH_ROW (row, 2) {
-        struct policy_rig rig;
-        char text[200] = "";
-        fake_backing_open(fake, UINT64_MAX);
-        open_rig(&rig, row.field[0], &fake->base);
-        bool has = rig.policy->ops->setting(rig.policy, text, sizeof text);
-        assert_int_equal(has, row.field[1] != NULL);
-        if (has)
-            assert_string_equal(text, row.field[1]);
-        assert_int_equal(policy_rig_close(&rig), 0);
     }
 }

@@ -1,0 +1,77 @@
+/* What the parts of the interpreter of steps share: steps.c reads scripts and values, steps_ops.c has
+ * the rig and its operations, steps_run.c whole runs. */
+#ifndef TESTS_SUPPORT_STEPS_STATE_H
+#define TESTS_SUPPORT_STEPS_STATE_H
+
+#include "tests/support/policy_rig.h"
+#include "tests/support/test.h"
+
+enum { MOST_LINES = 256, MOST_THINGS = 1200, MOST_WORDS = 16, LINE = 256, NAME = 64 };
+
+/* What a name stands for: a number, or a block or ticket with its address or value. */
+struct thing {
+    char name[NAME];
+    uint64_t value;
+    struct ar_policy_block block;
+    struct ar_backing_ticket ticket;
+    uint32_t stream; /* of the request */
+    bool live;
+};
+
+struct steps {
+    const char *path;
+    struct {
+        unsigned number;
+        char text[LINE];
+    } lines[MOST_LINES];
+    size_t count, line;  /* and the one that runs: */
+    char text[4 * LINE]; /* with values in place of $names */
+    const char *at;      /* what is not yet read of it */
+    struct thing things[MOST_THINGS];
+    size_t thing_count;
+    struct {
+        char name[NAME], text[LINE];
+        bool is_file;
+    } words[MOST_WORDS]; /* of `each`, and the paths of files */
+    size_t word_count;
+
+    struct ar_device *device; /* NULL: the fake backing */
+    struct ar_backing *backing;
+    struct policy_rig rig;
+    struct ar_policy *policy; /* NULL: a device alone */
+    bool pinned, misused;
+    uint64_t event;
+    char host_byte; /* for copies from and to the host */
+};
+
+/* The test fails, at the line that runs. */
+void steps_wrong(const struct steps *s, const char *format, ...)
+    __attribute__((format(printf, 2, 3), noreturn));
+
+/* The next of the line: its end; this text, if it is next; a name; all of it. */
+bool steps_at_end(struct steps *s);
+bool steps_take(struct steps *s, const char *text);
+void steps_name(struct steps *s, char name[NAME]);
+const char *steps_rest(struct steps *s);
+/* A value; the thing that a name stands for, which is there, or is made. */
+uint64_t steps_value(struct steps *s);
+uint32_t steps_stream(struct steps *s);
+struct thing *steps_thing(struct steps *s);
+struct thing *steps_new(struct steps *s);
+struct thing *steps_make(struct steps *s, const char *name);
+
+/* Compares with what the line expects: a status and its sentence, a number, a text. */
+void steps_is_status(struct steps *s, enum ar_status status, enum ar_status wanted,
+                     const char *sentence);
+enum ar_status steps_status(struct steps *s);
+void steps_ended(struct steps *s, enum ar_status status, const char *sentence);
+void steps_is_equal(struct steps *s, uint64_t got, uint64_t wanted);
+void steps_answered(struct steps *s, uint64_t got);
+void steps_is_text(struct steps *s, const char *got, bool whole);
+
+/* steps_ops.c: a figure by its name; the operation that the line begins with, if any. */
+bool steps_figure(const struct steps *s, const char *name, uint64_t *value);
+bool steps_operation(struct steps *s);
+void steps_close_rig(struct steps *s);
+
+#endif
