@@ -435,6 +435,7 @@ void steps_run(const char *path, const char *section)
     static struct steps steps;
     memset(&steps, 0, sizeof steps);
     steps.path = path;
+    steps_run_begin();
     read_section(&steps, section);
     run(&steps, 0, steps.count);
     forget(&steps, 0);

@@ -37,6 +37,13 @@
  * STREAM`, `pool_free ADDRESS STREAM`, `pool_trim KEEP`, `misuse TEXT`. `-> at ADDRESS`: of what
  * was made.
  *
+ * **Runs.** `run POLICY on DEVICE [WORD..] of WORKLOAD`, where DEVICE is a spec or `fake [cap=N]`,
+ * and WORKLOAD a spec, a path, `events a,0,8 f,0 ..`, or `events` alone: those that lines `event
+ * a,0,8 ..` added (`no_events` begins anew). Words: stop (at the first failure), at-once, recorded
+ * (frees), timed (recorded host time), unit=N, pinned=SPEC. Then metrics stand under their names,
+ * null ones as `max`, ratios as `millionths.NAME`; and `passed`, `failed_event`, `failed_bytes`,
+ * `rows`, `row.N.FIELD`, `samples`, `sample.N.FIELD`. `cause NAME`.
+ *
  * **Results.** An operation must return OK. `-> STATUS [TEXT]` expects another status, whose
  * sentence holds TEXT. `-> VALUE` is the number that it answers; of an alloc the address, and
  * `-> ADDRESS GRANTED` the granted bytes too.

@@ -140,7 +140,8 @@ bool steps_figure(const struct steps *s, const char *name, uint64_t *value)
         if (figure_of_calls(s->device, name, value))
             return true;
     }
-    return figure_of_policy(s, name, value) || figure_of_memory(s, name, value);
+    return figure_of_policy(s, name, value) || figure_of_memory(s, name, value) ||
+           steps_run_figure(name, value);
 }
 
 static void check(struct steps *s)
@@ -546,6 +547,8 @@ CALLS(X)
 
 bool steps_operation(struct steps *s)
 {
+    if (steps_run_operation(s))
+        return true;
 #define X(name, ...) {#name, step_##name},
 #define STEP(name)   X(name, )
     static const struct {

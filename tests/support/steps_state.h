@@ -1,5 +1,5 @@
-/* What the parts of the interpreter of steps share: steps.c reads scripts and values, steps_ops.c has
- * the rig and its operations, steps_run.c whole runs. */
+/* What the parts of the interpreter of steps share: steps.c reads scripts and values, steps_ops.c
+ * has the rig and its operations, steps_run.c whole runs. */
 #ifndef TESTS_SUPPORT_STEPS_STATE_H
 #define TESTS_SUPPORT_STEPS_STATE_H
 
@@ -73,5 +73,10 @@ void steps_is_text(struct steps *s, const char *got, bool whole);
 bool steps_figure(const struct steps *s, const char *name, uint64_t *value);
 bool steps_operation(struct steps *s);
 void steps_close_rig(struct steps *s);
+
+/* steps_run.c: the same of whole runs; forgets the last run and the events. */
+bool steps_run_operation(struct steps *s);
+bool steps_run_figure(const char *name, uint64_t *value);
+void steps_run_begin(void);
 
 #endif

@@ -116,19 +116,3 @@ struct trace_source *tiny_trace(const char *events)
     assert_ok(trace_memory_open(memory, &source, &test_error));
     return source;
 }
-
-size_t tiny_trace_requests(char *events, unsigned count, uint64_t bytes)
-{
-    size_t used = 0;
-    for (unsigned i = 0; i < count; i++)
-        used += (size_t)sprintf(events + used, "%sa,%u,%" PRIu64, i ? " " : "", i, bytes);
-    return used;
-}
-
-void tiny_trace_checkerboard(char *events)
-{
-    size_t used = tiny_trace_requests(events, 64, 8 << 20);
-    for (unsigned i = 0; i < 64; i += 2)
-        used += (size_t)sprintf(events + used, " f,%u", i);
-    sprintf(events + used, " a,64,16777216");
-}

@@ -10,14 +10,4 @@
  * The caller closes it. */
 struct trace_source *tiny_trace(const char *events);
 
-/* Events for it, as a text of the caller's: `count` requests of so many bytes, at most 32
- * characters for each. Returns its length. */
-size_t tiny_trace_requests(char *events, unsigned count, uint64_t bytes);
-
-#define TINY_CHECKERBOARD_EVENTS 96 /* before the last request */
-
-/* 64 blocks of 8 MiB, every second one freed, then a request of twice the size; fits 2048
- * characters. */
-void tiny_trace_checkerboard(char *events);
-
 #endif

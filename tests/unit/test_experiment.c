@@ -46,48 +46,6 @@ TEST(lifetimes_end_as_the_mode_says)
     }
 }
 
-TEST(slowdown_is_held_against_an_allocator_that_costs_nothing)
-{
-    struct experiment_rig rig;
-    const char *card = "sim:profile=tests/support/card.profile"; /* launches take no time there */
-    const char *events = "k,0,50000000 m,step a,0,67108864 k,0,50000000 f,0 m,step";
-    experiment_rig_over(&rig, "null", card, tiny_trace(events));
-    experiment_rig_run(&rig);
-    assert_true(figure(&rig, METRIC_slowdown) == 1);
-    assert_true(figure(&rig, METRIC_steady_slowdown) == 1);
-    experiment_rig_close(&rig);
-    experiment_rig_over(&rig, "direct", card, tiny_trace(events));
-    experiment_rig_run(&rig);
-    assert_true(figure(&rig, METRIC_device_time_ns) > 100000000);
-    assert_true(figure(&rig, METRIC_slowdown) == figure(&rig, METRIC_device_time_ns) / 100000000);
-    assert_true(figure(&rig, METRIC_steady_slowdown) > 1);
-    assert_true(figure(&rig, METRIC_first_driver_calls) == 0);
-    assert_true(figure(&rig, METRIC_steady_driver_calls) == 2);
-    experiment_rig_close(&rig);
-    experiment_rig_over(&rig, "direct", "sim", tiny_trace("a,0,64 f,0"));
-    experiment_rig_run(&rig);
-    assert_int_equal(rig.result.metrics.at[METRIC_slowdown].kind, METRIC_NULL);
-    assert_int_equal(rig.result.metrics.at[METRIC_steps_per_s].kind, METRIC_NULL);
-    experiment_rig_close(&rig);
-}
-
-TEST(the_cause_knows_the_limit_of_the_spec)
-{
-    struct experiment_rig rig;
-    experiment_rig_over(&rig, "direct:limit=100MiB", "sim:capacity=1GiB",
-                        tiny_trace("a,0,83886080 a,1,83886080"));
-    rig.experiment.stop_on_failure = true;
-    experiment_rig_run(&rig);
-    assert_false(rig.result.passed);
-    assert_int_equal(rig.result.cause, REPLAY_CAUSE_CAPACITY);
-    experiment_rig_close(&rig);
-    experiment_rig_over(&rig, "direct", "sim:capacity=100MiB,others=60MiB",
-                        tiny_trace("a,0,83886080"));
-    experiment_rig_run(&rig);
-    assert_int_equal(rig.result.cause, REPLAY_CAUSE_TENANT);
-    experiment_rig_close(&rig);
-}
-
 static enum ar_status count_row(void *argument, const struct replay_row *row,
                                 struct ar_error *error)
 {

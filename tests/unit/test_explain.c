@@ -73,8 +73,12 @@ TEST(the_block_between_is_named)
 TEST(free_blocks_are_put_into_indices)
 {
     struct explain_result result;
-    char events[2048];
-    tiny_trace_checkerboard(events);
+    char events[2048] = "";
+    for (unsigned i = 0; i < 64; i++)
+        sprintf(events + strlen(events), "a,%u,8388608 ", i);
+    for (unsigned i = 0; i < 64; i += 2)
+        sprintf(events + strlen(events), "f,%u ", i);
+    strcat(events, "a,64,16777216");
     explain("best-fit", "sim:capacity=512MiB", events, &result);
     assert_int_equal(result.free_blocks, 32);
     assert_true(result.indices.external == 1 - 2 * 8.0 / 512);

@@ -1,5 +1,5 @@
-/* Profiles as data: the written text of a profile reads as the same profile, wrong ones are refused,
- * and the built-in ones are whole. What they make the device do: tests/steps/profile. */
+/* Profiles as data: the written text of a profile reads as the same profile, wrong ones are
+ * refused, and the built-in ones are whole. What they make the device do: tests/steps/profile. */
 #include <unistd.h>
 
 #include "sim/sim_device/profile.h"

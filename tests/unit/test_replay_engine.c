@@ -1,156 +1,7 @@
-/* The engine's rules, one by one, on a fake device. */
+/* The engine's rules on a fake device: what it tells the device, means, and failures of operations.
+ * Rows, samples and frees, step by step: tests/steps/replay. */
 #include "tests/support/rig.h"
 #include "tests/support/test.h"
-
-/* `address`: of the block, in an arena of neighbouring segments. -1: none. */
-static void check_row(unsigned at, uint64_t event, char op, int64_t address, uint64_t total)
-{
-    assert_true(at < rig.row_count);
-    const struct replay_row *row = &rig.rows[at];
-    assert_int_equal(row->event, event);
-    assert_int_equal(row->op, op);
-    if (address < 0) {
-        assert_int_equal(row->segment, -1);
-        assert_int_equal(row->offset, -1);
-    } else {
-        assert_true(row->segment >= 0 && (uint64_t)row->segment < rig.device->memory.made);
-        uint64_t start = rig.device->memory.segments[row->segment].address;
-        assert_int_equal(start + (uint64_t)row->offset, address);
-    }
-    assert_int_equal(row->granted_total_bytes, total);
-}
-
-RIG_TEST(rows_say_where_blocks_lie)
-{
-    rig_open(&rig, "first-fit:granule=1", UINT64_MAX, "a,0,100 a,1,50 f,0 m,x a,2,60 p,3,40 f,1");
-    rig_run(&rig);
-    assert_int_equal(rig.row_count, 6);
-    check_row(0, 0, 'a', 0, 100);
-    check_row(1, 1, 'a', 100, 150);
-    check_row(2, 2, 'f', 0, 50);
-    check_row(3, 4, 'a', 0, 110);
-    check_row(4, 5, 'p', 60, 150);
-    check_row(5, 6, 'f', 100, 100);
-    assert_int_equal(rig.rows[4].requested_bytes, 40);
-    assert_int_equal(rig.rows[4].granted_bytes, 40);
-    assert_int_equal(rig.rows[4].id, 3);
-    assert_int_equal(rig.sample_count, 7);
-    assert_true(rig.result.passed);
-    assert_true(rig_metric(&rig, METRIC_events) == 7);
-    assert_true(rig_metric(&rig, METRIC_allocs) == 4);
-    assert_true(rig_metric(&rig, METRIC_frees) == 2);
-}
-
-RIG_TEST(nothing_and_pinned_memory_have_no_block)
-{
-    rig_open(&rig, "first-fit", UINT64_MAX, "a,0,0 a,1,64,space=pinned f,0 r,1 f,1");
-    rig_run(&rig);
-    assert_int_equal(rig.row_count, 4);
-    check_row(0, 0, 'a', -1, 0);
-    check_row(1, 1, 'a', -1, 0);
-    check_row(2, 2, 'f', -1, 0);
-    check_row(3, 3, 'f', -1, 0);
-    assert_true(rig.result.passed);
-    assert_int_equal(rig.device->memory.calls, 0);
-    assert_true(rig_metric(&rig, METRIC_peak_live_bytes) == 0);
-}
-
-RIG_TEST(a_choice_of_sizes_remembers_the_one_that_was_served)
-{
-    rig_open(&rig, "direct", 100,
-             "a,0,30 p,1,90,plans=3:90/80/60/0 r,1 f,1 r,0 f,0 p,2,90,plans=3:90/80/60/0 a,3,40 "
-             "p,4,90,x=1,plans=3:90/80/60/0,y=2 r,4 f,4 p,5,90,plans=4:90/80");
-    rig_run(&rig);
-    assert_true(rig_metric(&rig, METRIC_peak_live_bytes) == 100);
-    assert_true(rig_metric(&rig, METRIC_failed_probes) == 2 + 4 + 1);
-    assert_true(rig_metric(&rig, METRIC_failed_allocs) == 1);
-    assert_false(rig.result.passed);
-    assert_int_equal(rig.result.first_failed_event, 11);
-    assert_int_equal(rig.result.first_failed_bytes, 80); /* the last size */
-    static const char *const malformed[] = {"1", "1:", "1:5/", "1:/5", "x:5", "1048576:5", "1:5;6"};
-    for (size_t i = 0; i < COUNT(malformed); i++) {
-        char text[80];
-        snprintf(text, sizeof text, "p,0,5,plans=%s", malformed[i]);
-        rig_open(&rig, "direct", 100, text);
-        assert_int_not_equal(replay_run(&rig.config, &rig.result, &rig.error), AR_OK);
-        assert_non_null(strstr(rig.error.text, "its key plans is not CHOICE:BYTES/BYTES/..."));
-    }
-}
-
-/* Each choice fails once with 90 bytes; later the 60 that were served are asked for at once. */
-RIG_TEST(many_choices_remember_their_sizes)
-{
-    static const unsigned choices[] = {0, 63, 64, 65, 128, 129, 1000, 1001};
-    const unsigned count = COUNT(choices);
-    char events[1024] = "a,0,30";
-    for (unsigned i = 1; i <= 2 * count; i++) {
-        size_t used = strlen(events);
-        snprintf(events + used, sizeof events - used, " p,%u,90,plans=%u:90/60 r,%u f,%u", i,
-                 choices[i % count], i, i);
-    }
-    rig_open(&rig, "direct", 100, events);
-    rig_run(&rig);
-    assert_true(rig.result.passed);
-    assert_true(rig_metric(&rig, METRIC_failed_probes) == count);
-}
-
-RIG_TEST(a_failed_request_is_counted_and_its_later_events_are_ignored)
-{
-    rig_open(&rig, "direct", 100, "a,0,60 a,1,60 p,2,70 u,1,0 f,1 f,2 f,0 a,3,90 a,4,200");
-    rig_run(&rig);
-    assert_false(rig.result.passed);
-    assert_int_equal(rig.result.first_failed_event, 1);
-    assert_int_equal(rig.result.first_failed_bytes, 60);
-    assert_int_equal(rig.result.cause, REPLAY_CAUSE_CAPACITY);
-    assert_true(rig_metric(&rig, METRIC_failed_allocs) == 2);
-    assert_true(rig_metric(&rig, METRIC_failed_probes) == 1);
-    assert_true(rig_metric(&rig, METRIC_failed_by_capacity) == 2);
-    assert_true(rig_metric(&rig, METRIC_frees) == 1);
-    assert_true(rig_metric(&rig, METRIC_peak_live_bytes) == 90);
-    check_row(1, 1, 'a', -1, 60);
-    check_row(3, 4, 'f', -1, 60);
-    assert_int_equal(rig.rows[3].requested_bytes, 60);
-    assert_int_equal(rig.rows[1].granted_bytes, 0);
-}
-
-RIG_TEST(a_run_may_stop_at_its_first_failure)
-{
-    rig_open(&rig, "direct", 100, "a,0,60 p,1,60 a,2,60 f,0 a,3,60");
-    rig.config.stop_on_failure = true;
-    rig_run(&rig);
-    assert_true(rig_metric(&rig, METRIC_events) == 3);
-    assert_true(rig_metric(&rig, METRIC_first_failed_event) == 2);
-    assert_true(rig_metric(&rig, METRIC_failed_allocs) == 1);
-}
-
-RIG_TEST(frees_come_when_the_mode_says)
-{
-    static const enum replay_frees modes[] = {REPLAY_ORDERED, REPLAY_AT_ONCE, REPLAY_RECORDED};
-    for (int i = 0; i < 3; i++) {
-        rig_open(&rig, "first-fit:granule=1", UINT64_MAX, "a,0,64 r,0 a,1,64 f,0 f,1");
-        rig.config.frees = modes[i];
-        rig_run(&rig);
-        bool late = modes[i] == REPLAY_RECORDED;
-        assert_int_equal(rig.row_count, 4);
-        check_row(late ? 1 : 2, 2, 'a', late ? 64 : 0, 64);
-        check_row(late ? 2 : 1, late ? 3 : 1, 'f', 0, late ? 64 : 0);
-        check_row(3, 4, 'f', late ? 64 : 0, 0);
-        assert_true(rig_metric(&rig, METRIC_peak_live_bytes) == 64); /* until the free request */
-    }
-}
-
-RIG_TEST(a_free_requested_without_completions_ends_the_block)
-{
-    static const enum replay_frees modes[] = {REPLAY_ORDERED, REPLAY_AT_ONCE, REPLAY_RECORDED};
-    for (int i = 0; i < 3; i++) {
-        rig_open(&rig, "first-fit", UINT64_MAX, "a,0,64 r,0 a,1,64 r,1 a,2,0 r,2");
-        rig.config.frees = modes[i];
-        rig_run(&rig);
-        assert_int_equal(rig.row_count, 6);
-        check_row(2, 2, 'a', 0, 64);
-        check_row(5, 5, 'f', -1, 0);
-    }
-}
 
 RIG_TEST(the_device_is_told_who_uses_what)
 {
@@ -200,35 +51,6 @@ RIG_TEST(kernels_and_steps_make_the_timeline)
     assert_int_equal(rig.device->waits, 1);
 }
 
-RIG_TEST(recorded_host_time_passes_if_asked_for)
-{
-    for (int recorded = 0; recorded < 2; recorded++) {
-        rig_open(&rig, "direct", UINT64_MAX, "t,1000 k,0,5 t,3000 a,0,8 f,0");
-        rig.config.host = recorded ? REPLAY_HOST_RECORDED : REPLAY_HOST_NONE;
-        rig_run(&rig);
-        assert_true(rig_metric(&rig, METRIC_device_time_ns) == (recorded ? 3000 : 5));
-    }
-}
-
-RIG_TEST(states_weigh_until_the_next_request_or_recorded_time)
-{
-    rig_open(&rig, "first-fit", UINT64_MAX, "a,0,8 f,0 a,1,0 p,2,16 m,x");
-    rig_run(&rig);
-    static const uint64_t by_bytes[] = {8, 0, 0, 16, 0};
-    for (int i = 0; i < 5; i++)
-        assert_int_equal(rig.samples[i].weight, by_bytes[i]);
-    /* A request weighs the same whichever of its sizes is served. */
-    rig_open(&rig, "direct", 100, "a,0,30 p,1,90,plans=3:90/80/60");
-    rig_run(&rig);
-    assert_int_equal(rig.samples[1].weight, 90);
-    rig_open(&rig, "first-fit", UINT64_MAX, "t,5 a,0,8 t,9 f,0 t,9 t,20");
-    rig_run(&rig);
-    static const uint64_t by_time[] = {5, 0, 4, 0, 0, 11};
-    for (int i = 0; i < 6; i++)
-        assert_int_equal(rig.samples[i].weight, by_time[i]);
-    assert_int_equal(rig.samples[5].time_ns, 20);
-}
-
 static double part_that_is_lacking(uint64_t part, uint64_t whole)
 {
     return part >= whole ? 0 : 1 - (double)part / (double)whole;
@@ -272,22 +94,6 @@ RIG_TEST(means_are_those_of_the_samples)
             assert_true(metric_number(&rig.result.metrics, (enum metric)metric, -1) ==
                         metric_number(&watched, (enum metric)metric, -1));
     }
-}
-
-RIG_TEST(the_first_greatest_moment_is_kept)
-{
-    /* 30 live twice; at the first moment 10 bytes are free, at the second none. */
-    rig_open(&rig, "first-fit:granule=1", UINT64_MAX, "a,0,10 a,1,20 f,0 a,2,10 f,2 a,3,5 a,4,5");
-    rig_run(&rig);
-    assert_true(rig_metric(&rig, METRIC_peak_live_bytes) == 30);
-    assert_true(rig_metric(&rig, METRIC_stranded_bytes_at_peak) == 0);
-    assert_true(rig_metric(&rig, METRIC_external_fragmentation_at_peak) == -1);
-    rig_open(&rig, "first-fit:granule=1", UINT64_MAX, "a,0,10 a,1,20 f,0 a,2,40 f,1 a,3,20");
-    rig.config.unit_bytes = 4;
-    rig_run(&rig);
-    assert_true(rig_metric(&rig, METRIC_peak_live_bytes) == 60);
-    assert_true(rig_metric(&rig, METRIC_unusable_free_index_at_peak) >= 0.19999);
-    assert_true(rig_metric(&rig, METRIC_unusable_free_index_at_peak) <= 0.20001);
 }
 
 static uint64_t card_says(struct ar_device *device)
@@ -367,15 +173,6 @@ RIG_TEST(operands_lie_where_the_policy_put_them)
     assert_int_equal(seen[1].bytes, 40);
     assert_int_equal(seen[2].bytes, 0); /* its request failed */
     assert_int_equal(rig.device->idle_ns, 0);
-}
-
-RIG_TEST(memory_outside_of_the_pool_may_not_fit)
-{
-    rig_open(&rig, "direct", 100, "a,0,60 o,50 o,40 a,1,1");
-    rig_run(&rig);
-    assert_int_equal(rig.result.first_failed_event, 1);
-    assert_int_equal(rig.result.cause, REPLAY_CAUSE_CAPACITY);
-    assert_true(rig_metric(&rig, METRIC_failed_by_outside) == 1); /* event 3: 40 outside */
 }
 
 static enum ar_status fail_outside(struct ar_device *device, uint64_t bytes)

@@ -1,5 +1,5 @@
-/* Opening the simulated device: options, random addresses, and the errors of wrong options, profiles
- * and lists. Right ones: tests/steps/sim_open. */
+/* Opening the simulated device: options, random addresses, and the errors of wrong options,
+ * profiles and lists. Right ones: tests/steps/sim_open. */
 #include <unistd.h>
 
 #include "tests/support/sim.h"

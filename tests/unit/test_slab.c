@@ -1,5 +1,5 @@
-/* The slab policy: the waste of its classes, fences, and random operations. Its rules, step by step:
- * tests/steps/slab. */
+/* The slab policy: the waste of its classes, fences, and random operations. Its rules, step by
+ * step: tests/steps/slab. */
 #include "tests/support/fake_backing.h"
 #include "tests/support/op_script.h"
 #include "tests/support/policy_rig.h"
